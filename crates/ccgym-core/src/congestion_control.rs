@@ -1,0 +1,360 @@
+//! The face of a congestion-control algorithm (CCA).
+//!
+//! A CCA is a state machine: it reads no clock and draws no randomness of its own. The transport calls it with one
+//! event struct per hook and reads its decision once after each event with [`CongestionControl::control`]. The same
+//! object runs in the simulator and over UDP.
+//!
+//! Order within one acknowledgement (which the conformance tests assert): losses that the acknowledgement revealed
+//! and packets it acknowledged arrive *together* in one [`AckEvent`]; `lost` is sorted by packet number; a CCA that
+//! distinguishes handles the loss first.
+
+use crate::packet::PacketNumber;
+use crate::rate_sampler::RateSample;
+use crate::rng::Rng;
+use crate::rtt::RttEstimator;
+use crate::units::{Rate, TimeSpan, Timestamp};
+
+/// What a CCA needs from its host, and what the host should do for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capabilities {
+    /// Fill [`AckEvent::packets`], one record per acknowledged packet (costs time).
+    pub per_packet_receipts: bool,
+    /// Call [`CongestionControl::on_packet_sent`] for each packet.
+    pub sent_events: bool,
+    /// During fast recovery the transport meters sending by Proportional Rate Reduction (RFC 9937) towards the
+    /// window the CCA chose at the loss. Schemes with their own recovery rule (BBR) say `false`.
+    pub prr: bool,
+    /// The scheme is meaningless without pacing; a host that cannot pace refuses it.
+    pub pacing_required: bool,
+    /// Give [`InitContext::path`]: only for `oracle` and experts.
+    pub knows_path: bool,
+    /// Mark packets ECT(0) and report CE.
+    pub ecn: bool,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self {
+            per_packet_receipts: false,
+            sent_events: false,
+            prr: true,
+            pacing_required: false,
+            knows_path: false,
+            ecn: false,
+        }
+    }
+}
+
+/// The truth about the path, for schemes that are allowed to know it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathFacts {
+    /// Steps of the bottleneck's rate in IP bytes: (from when, rate). Never empty; the first step starts at zero.
+    pub capacity: Vec<(Timestamp, Rate)>,
+    /// Propagation round trip without any queue.
+    pub base_rtt: TimeSpan,
+    /// Number of flows that share the bottleneck when all run.
+    pub flows: u32,
+}
+
+/// Given once, before the first packet.
+#[derive(Clone, Debug)]
+pub struct InitContext {
+    /// Start of the flow.
+    pub now: Timestamp,
+    /// Bytes on the wire of a full packet (what the window counts per packet).
+    pub mss: u64,
+    /// Initial window in bytes (10 packets, RFC 6928, unless configured).
+    pub initial_window: u64,
+    /// Index of the flow.
+    pub flow: u32,
+    /// The scheme's own random stream.
+    pub rng: Rng,
+    /// The path's truth, if [`Capabilities::knows_path`].
+    pub path: Option<PathFacts>,
+}
+
+/// A packet left.
+#[derive(Clone, Copy, Debug)]
+pub struct SentEvent {
+    /// When.
+    pub now: Timestamp,
+    /// Its number.
+    pub number: PacketNumber,
+    /// Its wire bytes.
+    pub bytes: u64,
+    /// Bytes in flight before it.
+    pub in_flight_before: u64,
+    /// Whether it carries a segment sent before.
+    pub retransmission: bool,
+    /// Whether the application had nothing more to send after it.
+    pub app_limited: bool,
+}
+
+/// One acknowledged packet; only with [`Capabilities::per_packet_receipts`].
+#[derive(Clone, Copy, Debug)]
+pub struct AckedPacket {
+    /// Its number.
+    pub number: PacketNumber,
+    /// Its wire bytes.
+    pub bytes: u64,
+    /// When it was sent (sender's clock).
+    pub sent: Timestamp,
+    /// Bytes in flight just after it was sent, itself included.
+    pub in_flight_at_send: u64,
+    /// What [`CongestionControl::on_packet_sent`] returned for it.
+    pub tag: u64,
+    /// When it arrived, on the receiver's clock: known for the packet that caused the acknowledgement.
+    pub received: Option<Timestamp>,
+    /// Whether it carried a segment sent before.
+    pub retransmission: bool,
+    /// Whether the sender was application-limited when it was sent.
+    pub app_limited: bool,
+}
+
+/// Why a packet was declared lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LossReason {
+    /// Enough later packets were acknowledged (RFC 9002 §6.1.1, RFC 6675 `DupThresh`).
+    PacketThreshold,
+    /// A later packet was acknowledged and enough time passed (RFC 9002 §6.1.2, RFC 8985).
+    TimeThreshold,
+    /// The retransmission timer expired (RFC 6298).
+    Timeout,
+}
+
+/// One packet declared lost.
+#[derive(Clone, Copy, Debug)]
+pub struct LostPacket {
+    /// Its number.
+    pub number: PacketNumber,
+    /// Its wire bytes.
+    pub bytes: u64,
+    /// When it was sent.
+    pub sent: Timestamp,
+    /// Bytes in flight just after it was sent, itself included.
+    pub in_flight_at_send: u64,
+    /// What [`CongestionControl::on_packet_sent`] returned for it.
+    pub tag: u64,
+    /// Why.
+    pub reason: LossReason,
+}
+
+/// Everything one acknowledgement (or one loss-timer expiry, then with nothing acknowledged) revealed.
+#[derive(Debug)]
+pub struct AckEvent<'a> {
+    /// When, on the sender's clock.
+    pub now: Timestamp,
+    /// Packets newly acknowledged. Zero when a timer revealed losses.
+    pub acked_packets: u64,
+    /// Wire bytes newly acknowledged.
+    pub acked_bytes: u64,
+    /// The acknowledged packets, oldest first, if the CCA asked for them; else empty.
+    pub packets: &'a [AckedPacket],
+    /// Packets newly declared lost, sorted by number.
+    pub lost: &'a [LostPacket],
+    /// Wire bytes newly declared lost.
+    pub lost_bytes: u64,
+    /// The round-trip sample of this acknowledgement, acknowledgement delay included; `None` if it carried none.
+    pub rtt_sample: Option<TimeSpan>,
+    /// The smoothed state, this sample included.
+    pub rtt: &'a RttEstimator,
+    /// Delivery-rate sample; `None` when nothing was acknowledged or the sample was invalid.
+    pub rate_sample: Option<RateSample>,
+    /// Wire bytes in flight before this event.
+    pub prior_in_flight: u64,
+    /// Wire bytes in flight after it.
+    pub in_flight: u64,
+    /// Wire bytes delivered over the flow's life, this event included.
+    pub delivered: u64,
+    /// Largest number acknowledged so far.
+    pub largest_acked: PacketNumber,
+    /// The number that the next packet will get.
+    pub next_packet_number: PacketNumber,
+    /// Count of packet-timed round trips so far.
+    pub round: u64,
+    /// Whether this acknowledgement began a new round: it covers a packet sent after the previous round began.
+    pub round_start: bool,
+    /// Whether a new recovery episode began with the losses in this event. One reduction per episode: losses of
+    /// packets sent before it began do not set this again (RFC 9002 §7.3.2).
+    pub entered_recovery: bool,
+    /// Whether the flow is in recovery after this event: windows must not grow.
+    pub in_recovery: bool,
+    /// Whether this acknowledgement ended a recovery episode.
+    pub exited_recovery: bool,
+    /// Whether the window (not the application) limited sending in the past round, as RFC 9002 §7.8 asks before
+    /// growth; in slow start it is enough that more than half of the window was used (Linux `tcp_is_cwnd_limited`).
+    pub cwnd_limited: bool,
+    /// Whether this acknowledgement waited at the receiver (delayed or aggregated).
+    pub ack_delayed: bool,
+    /// Packets newly reported with congestion-experienced.
+    pub ce_packets: u64,
+}
+
+/// The retransmission timer expired: every packet in flight is presumed lost.
+#[derive(Debug)]
+pub struct TimeoutEvent<'a> {
+    /// When.
+    pub now: Timestamp,
+    /// Consecutive expiries, this one included.
+    pub count: u32,
+    /// Packets declared lost by it, sorted by number.
+    pub lost: &'a [LostPacket],
+    /// Wire bytes in flight before.
+    pub prior_in_flight: u64,
+    /// The smoothed state.
+    pub rtt: &'a RttEstimator,
+    /// Whether the whole period was long enough for persistent congestion (RFC 9002 §7.6).
+    pub persistent: bool,
+}
+
+/// Every loss of the latest recovery episode (or timeout) proved wrong: the packets arrived after all.
+#[derive(Clone, Copy, Debug)]
+pub struct SpuriousLossEvent {
+    /// When it became known.
+    pub now: Timestamp,
+    /// Wire bytes in flight.
+    pub in_flight: u64,
+}
+
+/// What the transport should do now. Read once after each event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Control {
+    /// Congestion window in wire bytes; `u64::MAX` means unlimited.
+    pub cwnd: u64,
+    /// Pacing rate in wire bits per second; zero means unpaced (sending is clocked by acknowledgements).
+    pub pacing_rate: Rate,
+    /// Least time between two packets, beside the pacing rate (RemyCC).
+    pub min_send_gap: TimeSpan,
+    /// Bytes that may leave back to back when paced; zero means one packet.
+    pub send_quantum: u32,
+    /// Packets to release at once regardless of pacing (Verus, Sprout); zero means none.
+    pub burst_packets: u32,
+}
+
+impl Control {
+    /// A plain window without pacing.
+    #[must_use]
+    pub const fn window(cwnd: u64) -> Self {
+        Self { cwnd, pacing_rate: Rate::ZERO, min_send_gap: TimeSpan::ZERO, send_quantum: 0, burst_packets: 0 }
+    }
+}
+
+/// What a scheme shows of itself, for series, tests and `describe`: names are the field's, units in the name.
+pub type Observables = Vec<(&'static str, f64)>;
+
+/// A congestion-control algorithm.
+///
+/// Every hook but `init`, `on_ack`, `on_timeout` and `control` defaults to doing nothing. Windows are wire bytes
+/// (a full packet counts [`InitContext::mss`]). Implementations must be deterministic: equal events give equal
+/// decisions on every machine.
+pub trait CongestionControl: Send {
+    /// Registry name.
+    fn name(&self) -> &'static str;
+    /// What it needs. Constant over the flow's life.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+    /// Called once before the first packet.
+    fn init(&mut self, context: InitContext);
+    /// A packet left; the returned tag travels in the packet and comes back in acknowledgement and loss records.
+    /// Only with [`Capabilities::sent_events`].
+    fn on_packet_sent(&mut self, _event: &SentEvent) -> u64 {
+        0
+    }
+    /// An acknowledgement arrived, or the loss timer found losses.
+    fn on_ack(&mut self, event: &AckEvent<'_>);
+    /// The retransmission timer expired.
+    fn on_timeout(&mut self, event: &TimeoutEvent<'_>);
+    /// The latest reduction proved unnecessary.
+    fn on_spurious_loss(&mut self, _event: &SpuriousLossEvent) {}
+    /// When [`CongestionControl::on_timer`] wants to be called; [`Timestamp::NEVER`] if not.
+    fn next_timer(&self) -> Timestamp {
+        Timestamp::NEVER
+    }
+    /// The time asked for by [`CongestionControl::next_timer`] has come.
+    fn on_timer(&mut self, _now: Timestamp) {}
+    /// A message of the scheme's own receiver half arrived.
+    fn on_feedback(&mut self, _now: Timestamp, _message: &[u8]) {}
+    /// The application has nothing to send although window and pacing would allow it.
+    fn on_app_limited(&mut self, _now: Timestamp, _in_flight: u64) {}
+    /// The first packet after an idle time with nothing in flight is about to leave.
+    fn on_idle_restart(&mut self, _now: Timestamp) {}
+    /// The wire size of a full packet changed.
+    fn on_mtu_change(&mut self, _mss: u64) {}
+    /// The decision in force.
+    fn control(&self) -> Control;
+    /// Rate that a media source should encode at; `None` for bulk schemes.
+    fn media_target(&self) -> Option<Rate> {
+        None
+    }
+    /// The scheme's half at the receiver, if it has one.
+    fn receiver_half(&self) -> Option<Box<dyn ReceiverHalf>> {
+        None
+    }
+    /// Slow-start threshold in wire bytes, where the scheme has one.
+    fn ssthresh(&self) -> Option<u64> {
+        None
+    }
+    /// Named internals for series, tests and debugging.
+    fn observables(&self) -> Observables {
+        Vec::new()
+    }
+    /// An exact copy: snapshot and restore.
+    fn clone_box(&self) -> Box<dyn CongestionControl>;
+    /// For hosts that steer a scheme from outside (environments): the concrete type.
+    fn as_any_mut(&mut self) -> &mut dyn std::any::Any;
+}
+
+/// When the receiver acknowledges.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AckPolicy {
+    /// Acknowledge every n-th packet (1: each).
+    pub every: u32,
+    /// … or when the oldest unacknowledged arrival is this old.
+    pub max_delay: TimeSpan,
+}
+
+impl Default for AckPolicy {
+    fn default() -> Self {
+        Self { every: 1, max_delay: TimeSpan::from_millis(40) }
+    }
+}
+
+/// A data packet as the scheme's receiver half sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceivedEvent {
+    /// Arrival, on the receiver's clock.
+    pub now: Timestamp,
+    /// Number.
+    pub number: PacketNumber,
+    /// Wire bytes.
+    pub bytes: u64,
+    /// When it was sent, on the sender's clock.
+    pub sent: Timestamp,
+    /// The scheme's header.
+    pub tag: u64,
+    /// Whether it arrived with congestion-experienced.
+    pub ce: bool,
+}
+
+/// A scheme's half at the receiver: it may set the acknowledgement policy and send messages of its own.
+pub trait ReceiverHalf: Send {
+    /// A data packet arrived.
+    fn on_data(&mut self, event: &ReceivedEvent);
+    /// When [`ReceiverHalf::on_timer`] wants to be called.
+    fn next_timer(&self) -> Timestamp {
+        Timestamp::NEVER
+    }
+    /// The time asked for has come.
+    fn on_timer(&mut self, _now: Timestamp) {}
+    /// The acknowledgement policy in force.
+    fn ack_policy(&self) -> AckPolicy {
+        AckPolicy::default()
+    }
+    /// A message for the sender's half, to go out with the next acknowledgement.
+    fn poll_message(&mut self, _now: Timestamp) -> Option<Vec<u8>> {
+        None
+    }
+    /// An exact copy.
+    fn clone_box(&self) -> Box<dyn ReceiverHalf>;
+}

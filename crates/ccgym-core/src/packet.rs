@@ -1,0 +1,107 @@
+//! What crosses a path: data packets, acknowledgements, and the little of each that a link may see.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Timestamp;
+
+/// Number of one transmission. Never reused: a retransmission carries a new number (RFC 9002 §3), so an
+/// acknowledgement is never ambiguous.
+pub type PacketNumber = u64;
+
+/// The two ECN bits of the IP header (RFC 3168 §5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ecn {
+    /// The flow does not understand ECN: a queue must drop, not mark.
+    #[default]
+    NotEct,
+    /// ECN-capable transport, classic.
+    Ect0,
+    /// ECN-capable transport, L4S (RFC 9331).
+    Ect1,
+    /// Congestion experienced: set by a queue.
+    Ce,
+}
+
+impl Ecn {
+    /// Whether a queue may mark instead of dropping.
+    #[must_use]
+    pub const fn is_capable(self) -> bool {
+        !matches!(self, Self::NotEct)
+    }
+}
+
+/// One data packet on its way to the receiver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Packet {
+    /// Number of this transmission.
+    pub number: PacketNumber,
+    /// Which segment of the byte stream it carries: the same for a retransmission.
+    pub segment: u64,
+    /// When the sender let it go, on the sender's clock.
+    pub sent: Timestamp,
+    /// Every number below this one is settled at the sender; the receiver may forget the gaps below it.
+    pub least_unsettled: PacketNumber,
+    /// Eight bytes of the scheme's own header (what `on_packet_sent` returned), echoed in the acknowledgement.
+    pub tag: u64,
+    /// Index of the flow.
+    pub flow: u32,
+    /// Bytes on the wire from the IP header on.
+    pub size: u32,
+    /// ECN bits.
+    pub ecn: Ecn,
+    /// Whether an earlier transmission carried the same segment.
+    pub retransmission: bool,
+}
+
+/// The largest number of ranges that one acknowledgement reports, as many as fit beside a timestamp option in TCP.
+pub const MAX_ACK_RANGES: usize = 4;
+
+/// A closed range of packet numbers that arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AckRange {
+    /// Smallest number.
+    pub first: PacketNumber,
+    /// Largest number.
+    pub last: PacketNumber,
+}
+
+/// One acknowledgement on its way to the sender.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ack {
+    /// What arrived, most recent range first; `range_count` of them are valid.
+    pub ranges: [AckRange; MAX_ACK_RANGES],
+    /// The packet that caused this acknowledgement.
+    pub trigger: PacketNumber,
+    /// When `trigger` was sent, on the sender's clock (TCP's timestamp echo).
+    pub trigger_sent: Timestamp,
+    /// When `trigger` arrived, on the receiver's clock.
+    pub received: Timestamp,
+    /// The scheme header of `trigger`.
+    pub tag: u64,
+    /// Nanoseconds between the arrival of `trigger` and this acknowledgement (a delayed ACK's wait).
+    pub delay_ns: u32,
+    /// Index of the flow.
+    pub flow: u32,
+    /// Bytes on the wire from the IP header on.
+    pub size: u32,
+    /// Congestion-experienced packets seen by the receiver so far, wrapping.
+    pub ce_total: u32,
+    /// Which message of the scheme's receiver half goes with this acknowledgement; zero: none.
+    pub feedback: u32,
+    /// How many of `ranges` are valid, at least 1.
+    pub range_count: u8,
+}
+
+/// What a link knows of whatever crosses it: the driver keeps the rest under `id`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Datagram {
+    /// The driver's handle.
+    pub id: u64,
+    /// The flow it belongs to, for flow queueing.
+    pub flow: u32,
+    /// Bytes from the IP header on.
+    pub size: u32,
+    /// ECN bits; a queue may set [`Ecn::Ce`].
+    pub ecn: Ecn,
+}

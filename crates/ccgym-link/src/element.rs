@@ -1,0 +1,95 @@
+//! The face of a path element: something a packet crosses on its way.
+
+use ccgym_core::packet::Datagram;
+use ccgym_core::units::Timestamp;
+
+/// What became of a packet offered to an element.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It will leave the element at this time (not before it was offered). The element is done with it.
+    Forward(Timestamp),
+    /// It is gone.
+    Drop,
+    /// The element keeps it; it comes out of [`PathElement::poll`].
+    Hold,
+}
+
+/// What [`PathElement::poll`] hands out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Release {
+    /// The packet leaves at this time, which is not later than the poll.
+    Forward(Datagram, Timestamp),
+    /// The element dropped a packet that it had held.
+    Drop(Datagram, Timestamp),
+}
+
+/// A state machine that delays, drops or marks packets.
+///
+/// Packets are offered in non-decreasing time order. The answer to `offer` is given *at arrival* wherever the
+/// element can know it then (a fixed delay, a coin, a FIFO whose service is known): the driver may carry the packet
+/// on to the next element at once, with the departure time as its arrival there. That is what makes the simulator
+/// fast; an element that cannot know (an active queue manager deciding at dequeue) answers [`Fate::Hold`].
+pub trait PathElement: Send {
+    /// A packet arrives at `now`. The element may set its ECN mark.
+    fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate;
+
+    /// When `poll` has something to do; [`Timestamp::NEVER`] when nothing is held.
+    fn next_event(&self) -> Timestamp {
+        Timestamp::NEVER
+    }
+
+    /// Advance to `now`, appending what leaves or is dropped to `out` in time order.
+    fn poll(&mut self, _now: Timestamp, _out: &mut Vec<Release>) {}
+
+    /// Whether packets leave in the order in which they came. If not, the driver sorts before the next element.
+    fn preserves_order(&self) -> bool {
+        true
+    }
+
+    /// Packets and wire bytes waiting at `now`, for elements that queue.
+    fn backlog(&mut self, _now: Timestamp) -> (u64, u64) {
+        (0, 0)
+    }
+
+    /// Counters so far.
+    fn counters(&self) -> Counters;
+
+    /// Start recording [`LinkEvent`]s; only links do.
+    fn record_events(&mut self) {}
+
+    /// Recorded events in mahimahi's order, with the delivery opportunities up to `until` filled in.
+    fn take_events(&mut self, _until: Timestamp) -> Vec<LinkEvent> {
+        Vec::new()
+    }
+
+    /// An exact copy.
+    fn clone_box(&self) -> Box<dyn PathElement>;
+}
+
+/// What an element counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Packets offered.
+    pub arrived: u64,
+    /// Packets passed on (or known to leave).
+    pub forwarded: u64,
+    /// Wire bytes (IP length + per-packet overhead of the link) passed on.
+    pub forwarded_bytes: u64,
+    /// Packets dropped.
+    pub dropped: u64,
+    /// Packets marked with congestion-experienced.
+    pub marked: u64,
+}
+
+/// One line of a mahimahi link log (reference: mahimahi 0.98 `link_queue.cc`; `d` lines of its master).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LinkEvent {
+    /// `T # 1504`: a delivery opportunity of that many bytes.
+    Opportunity(Timestamp, u32),
+    /// `T + N`: arrival of an N-byte unit (IP length + overhead) of a flow.
+    Arrival(Timestamp, u32, u32),
+    /// `T - N D`: departure of an N-byte unit of a flow which arrived at the last timestamp.
+    Departure(Timestamp, u32, u32, Timestamp),
+    /// `T d 1 N`: drop of an N-byte unit of a flow.
+    Drop(Timestamp, u32, u32),
+}

@@ -1,0 +1,56 @@
+"""What every recording notes about the machine, and how a shell is started on it."""
+
+import datetime
+import os
+import pathlib
+import pwd
+import shutil
+import subprocess
+import sys
+
+RECORDED = pathlib.Path(__file__).resolve().parent.parent / "recorded"
+USER = os.environ.get("RECORD_USER", "ccrec")
+REAL_TIME_PRIORITY = 20
+
+
+def output_of(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def package_versions() -> dict[str, str]:
+    names = ("mahimahi", "mahimahi-traces", "iptables", "dnsmasq-base", "tcpdump")
+    return {name: output_of("dpkg-query", "-W", "-f=${Version}", name) for name in names}
+
+
+def describe() -> dict:
+    return {
+        "date_utc": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "kernel": f"{os.uname().release} {os.uname().version} {os.uname().machine}",
+        "distribution": output_of("sh", "-c", '. /etc/os-release; echo "$PRETTY_NAME"'),
+        "cores": os.cpu_count(),
+        "packages": package_versions(),
+        "iptables_seen_by_mahimahi": output_of("iptables", "-V"),
+    }
+
+
+def require_root() -> None:
+    if os.geteuid() != 0:
+        sys.exit("run as root: capture, sysctl and real-time priority need it")
+    for program in ("mm-link", "tcpdump", "nsenter", "chrt", "setpriv"):
+        if shutil.which(program) is None:
+            sys.exit(f"{program} is missing; see README.md")
+
+
+def as_user(*command: str) -> list[str]:
+    """COMMAND with real-time priority, as the unprivileged user the shells insist on."""
+    account = pwd.getpwnam(USER)
+    return [
+        "chrt", "--rr", str(REAL_TIME_PRIORITY),
+        "setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups",
+        *command,
+    ]  # fmt: skip
+
+
+def load() -> list[float]:
+    return [round(value, 2) for value in os.getloadavg()]
