@@ -4,14 +4,25 @@
 //! and the real-time endpoints run the same code.
 
 pub mod congestion_control;
+pub mod interval_set;
+pub mod loss_detection;
+pub mod monitor;
+pub mod pacer;
 pub mod packet;
+pub mod prr;
 pub mod rate_sampler;
+pub mod receiver;
 pub mod rng;
 pub mod rtt;
+pub mod sender;
+pub mod sent_packets;
 pub mod units;
 
 pub use congestion_control::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent};
+pub use monitor::MonitorInterval;
 pub use packet::{Ack, Datagram, Ecn, Packet, PacketNumber};
+pub use receiver::{Receiver, ReceiverConfig};
 pub use rng::Rng;
 pub use rtt::RttEstimator;
+pub use sender::{Sender, SenderConfig, SenderStats};
 pub use units::{Rate, TimeSpan, Timestamp};

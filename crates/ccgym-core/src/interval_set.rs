@@ -1,0 +1,119 @@
+//! A set of integers that fills from the bottom: a prefix, and a few islands above it.
+//!
+//! Both ends of a flow keep one over segment numbers (what arrived, what is acknowledged). In order it costs one
+//! comparison; islands exist only around losses.
+
+/// Integers `0..next` and the islands above, sorted, disjoint and not touching.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IntervalSet {
+    next: u64,
+    islands: Vec<(u64, u64)>,
+}
+
+impl IntervalSet {
+    /// The smallest integer that is missing.
+    #[must_use]
+    #[inline]
+    pub const fn first_missing(&self) -> u64 {
+        self.next
+    }
+
+    /// Add `value`; whether it is new.
+    #[inline]
+    pub fn insert(&mut self, value: u64) -> bool {
+        if value == self.next {
+            self.next += 1;
+            if !self.islands.is_empty() {
+                self.absorb();
+            }
+            return true;
+        }
+        if value < self.next {
+            return false;
+        }
+        self.insert_island(value)
+    }
+
+    /// Whether `value` is in the set.
+    #[must_use]
+    pub fn contains(&self, value: u64) -> bool {
+        if value < self.next {
+            return true;
+        }
+        let i = self.islands.partition_point(|&(_, last)| last < value);
+        self.islands.get(i).is_some_and(|&(first, _)| first <= value)
+    }
+
+    fn absorb(&mut self) {
+        let mut n = 0;
+        while let Some(&(first, last)) = self.islands.get(n) {
+            if first > self.next {
+                break;
+            }
+            self.next = last + 1;
+            n += 1;
+        }
+        self.islands.drain(..n);
+    }
+
+    fn insert_island(&mut self, value: u64) -> bool {
+        // Islands grow at the top nearly always.
+        if let Some(top) = self.islands.last_mut() {
+            if value == top.1 + 1 {
+                top.1 = value;
+                return true;
+            }
+        }
+        let i = self.islands.partition_point(|&(_, last)| last < value);
+        if self.islands.get(i).is_some_and(|&(first, _)| first <= value) {
+            return false;
+        }
+        let joins_below = i > 0 && self.islands[i - 1].1 + 1 == value;
+        let joins_above = self.islands.get(i).is_some_and(|&(first, _)| first == value + 1);
+        match (joins_below, joins_above) {
+            (true, true) => {
+                self.islands[i - 1].1 = self.islands[i].1;
+                self.islands.remove(i);
+            }
+            (true, false) => self.islands[i - 1].1 = value,
+            (false, true) => self.islands[i].0 = value,
+            (false, false) => self.islands.insert(i, (value, value)),
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn fills_and_absorbs() {
+        let mut s = IntervalSet::default();
+        assert!(s.insert(0) && s.insert(2) && s.insert(3) && s.insert(5));
+        assert_eq!(s.first_missing(), 1);
+        assert!(s.insert(1));
+        assert_eq!(s.first_missing(), 4);
+        assert!(!s.insert(3) && !s.insert(5));
+        assert!(s.insert(4));
+        assert_eq!(s.first_missing(), 6);
+        assert_eq!(s, IntervalSet { next: 6, islands: vec![] });
+    }
+
+    proptest! {
+        #[test]
+        fn equals_a_plain_set(values in prop::collection::vec(0u64..60, 0..200)) {
+            let mut s = IntervalSet::default();
+            let mut plain = std::collections::BTreeSet::new();
+            for v in values {
+                prop_assert_eq!(s.insert(v), plain.insert(v));
+                let missing = (0..).find(|x| !plain.contains(x)).unwrap();
+                prop_assert_eq!(s.first_missing(), missing);
+                for x in 0..62 {
+                    prop_assert_eq!(s.contains(x), plain.contains(&x));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! The receiving half of a flow: what arrived, and when to say so.
+
+use std::collections::VecDeque;
+
+use crate::congestion_control::{AckPolicy, ReceivedEvent, ReceiverHalf};
+use crate::interval_set::IntervalSet;
+use crate::packet::{Ack, AckRange, Ecn, Packet, MAX_ACK_RANGES};
+use crate::units::Timestamp;
+
+/// How a receiver behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceiverConfig {
+    /// Acknowledgement policy (a scheme's receiver half overrides it).
+    pub policy: AckPolicy,
+    /// Wire bytes of an acknowledgement.
+    pub ack_size: u32,
+    /// Acknowledge each of the first packets at once, as Linux does ("quick ACKs"); how many.
+    pub quick_acks: u32,
+}
+
+impl Default for ReceiverConfig {
+    fn default() -> Self {
+        Self { policy: AckPolicy::default(), ack_size: 52, quick_acks: 0 }
+    }
+}
+
+/// Receiver state machine.
+pub struct Receiver {
+    config: ReceiverConfig,
+    /// Ranges of arrived packet numbers, oldest first.
+    ranges: VecDeque<AckRange>,
+    segments: IntervalSet,
+    /// The arrival that a delayed acknowledgement would report.
+    pending: Option<Packet>,
+    pending_since: Timestamp,
+    pending_arrival: Timestamp,
+    pending_count: u32,
+    quick_acks_left: u32,
+    ce_total: u32,
+    half: Option<Box<dyn ReceiverHalf>>,
+    messages: VecDeque<(u32, Vec<u8>)>,
+    next_message: u32,
+}
+
+impl Clone for Receiver {
+    fn clone(&self) -> Self {
+        Self {
+            config: self.config,
+            ranges: self.ranges.clone(),
+            segments: self.segments.clone(),
+            pending: self.pending,
+            pending_since: self.pending_since,
+            pending_arrival: self.pending_arrival,
+            pending_count: self.pending_count,
+            quick_acks_left: self.quick_acks_left,
+            ce_total: self.ce_total,
+            half: self.half.as_ref().map(|h| h.clone_box()),
+            messages: self.messages.clone(),
+            next_message: self.next_message,
+        }
+    }
+}
+
+/// More gaps than this are forgotten from the oldest on: no acknowledgement would report them any more.
+const MAX_RANGES: usize = 256;
+
+impl Receiver {
+    /// A receiver; `half` is the scheme's own half, if it has one.
+    #[must_use]
+    pub fn new(config: ReceiverConfig, half: Option<Box<dyn ReceiverHalf>>) -> Self {
+        Self {
+            config,
+            ranges: VecDeque::with_capacity(8),
+            segments: IntervalSet::default(),
+            pending: None,
+            pending_since: Timestamp::ZERO,
+            pending_arrival: Timestamp::ZERO,
+            pending_count: 0,
+            quick_acks_left: config.quick_acks,
+            ce_total: 0,
+            half,
+            messages: VecDeque::new(),
+            next_message: 0,
+        }
+    }
+
+    /// Segments that arrived in order so far.
+    #[must_use]
+    pub const fn segments_in_order(&self) -> u64 {
+        self.segments.first_missing()
+    }
+
+    /// A data packet arrives at `now`. Returns whether its segment is new, and the acknowledgement to send at once,
+    /// if any. Call [`Receiver::on_timeout`] first if its time came before `now`.
+    #[inline]
+    pub fn on_data(&mut self, now: Timestamp, packet: &Packet) -> (bool, Option<Ack>) {
+        let in_order = self.record(packet);
+        let new = self.segments.insert(packet.segment);
+        if packet.ecn == Ecn::Ce {
+            self.ce_total = self.ce_total.wrapping_add(1);
+        }
+        let mut policy = self.config.policy;
+        if let Some(half) = &mut self.half {
+            half.on_data(&ReceivedEvent {
+                now,
+                number: packet.number,
+                bytes: u64::from(packet.size),
+                sent: packet.sent,
+                tag: packet.tag,
+                ce: packet.ecn == Ecn::Ce,
+            });
+            policy = half.ack_policy();
+        }
+        if self.pending_count == 0 {
+            self.pending_since = now;
+        }
+        self.pending_count += 1;
+        let quick = self.quick_acks_left > 0;
+        if quick {
+            self.quick_acks_left -= 1;
+        }
+        // Out of order, or filling a hole: say so at once (RFC 5681 §4.2).
+        if quick || !in_order || self.pending_count >= policy.every || packet.ecn == Ecn::Ce {
+            return (new, Some(self.make_ack(now, now, packet)));
+        }
+        self.pending = Some(*packet);
+        self.pending_arrival = now;
+        (new, None)
+    }
+
+    /// When a delayed acknowledgement or the receiver half's timer is due.
+    #[must_use]
+    #[inline]
+    pub fn next_timeout(&self) -> Timestamp {
+        let ack = if self.pending.is_some() {
+            let policy = self.half.as_ref().map_or(self.config.policy, |h| h.ack_policy());
+            self.pending_since.saturating_add(policy.max_delay)
+        } else {
+            Timestamp::NEVER
+        };
+        match &self.half {
+            None => ack,
+            Some(half) => ack.min(half.next_timer()),
+        }
+    }
+
+    /// The time given by [`Receiver::next_timeout`] has come.
+    pub fn on_timeout(&mut self, now: Timestamp) -> Option<Ack> {
+        if let Some(half) = &mut self.half {
+            if half.next_timer() <= now {
+                half.on_timer(now);
+            }
+        }
+        if self.next_timeout() > now {
+            return None;
+        }
+        let packet = self.pending?;
+        Some(self.make_ack(now, self.pending_arrival, &packet))
+    }
+
+    /// The receiver half's message that goes with acknowledgement field `feedback`; older ones are forgotten.
+    pub fn take_message(&mut self, feedback: u32) -> Option<Vec<u8>> {
+        while let Some((id, _)) = self.messages.front() {
+            if *id == feedback {
+                return self.messages.pop_front().map(|(_, m)| m);
+            }
+            if *id > feedback {
+                return None;
+            }
+            self.messages.pop_front();
+        }
+        None
+    }
+
+    /// Add to the ranges; whether the packet came in order (it extends the newest range and no gap is open).
+    #[inline]
+    fn record(&mut self, packet: &Packet) -> bool {
+        let n = packet.number;
+        // Gaps that the sender has settled will not fill any more.
+        while self.ranges.len() > 1 && self.ranges[0].last < packet.least_unsettled {
+            self.ranges.pop_front();
+        }
+        match self.ranges.back_mut() {
+            Some(top) if top.last + 1 == n => {
+                top.last = n;
+                self.ranges.len() == 1
+            }
+            None => {
+                self.ranges.push_back(AckRange { first: n, last: n });
+                n == packet.least_unsettled
+            }
+            _ => {
+                self.record_out_of_order(n);
+                false
+            }
+        }
+    }
+
+    #[cold]
+    fn record_out_of_order(&mut self, n: u64) {
+        let i = self.ranges.partition_point(|r| r.last < n);
+        if self.ranges.get(i).is_some_and(|r| r.first <= n) {
+            return; // a duplicate
+        }
+        let below = i > 0 && self.ranges[i - 1].last + 1 == n;
+        let above = self.ranges.get(i).is_some_and(|r| r.first == n + 1);
+        match (below, above) {
+            (true, true) => {
+                self.ranges[i - 1].last = self.ranges[i].last;
+                self.ranges.remove(i);
+            }
+            (true, false) => self.ranges[i - 1].last = n,
+            (false, true) => self.ranges[i].first = n,
+            (false, false) => self.ranges.insert(i, AckRange { first: n, last: n }),
+        }
+        if self.ranges.len() > MAX_RANGES {
+            self.ranges.pop_front();
+        }
+    }
+
+    #[inline]
+    fn make_ack(&mut self, now: Timestamp, arrival: Timestamp, packet: &Packet) -> Ack {
+        self.pending = None;
+        self.pending_count = 0;
+        let mut ranges = [AckRange::default(); MAX_ACK_RANGES];
+        let mut count = 0;
+        let top = self.ranges.len() - 1;
+        if self.ranges[top].first > packet.number {
+            // The range of the packet that caused this comes first, so that reordering is never hidden.
+            let i = self.ranges.partition_point(|r| r.last < packet.number);
+            ranges[0] = self.ranges[i];
+            count = 1;
+        }
+        for r in self.ranges.iter().rev() {
+            if count == MAX_ACK_RANGES {
+                break;
+            }
+            if count == 0 || *r != ranges[0] {
+                ranges[count] = *r;
+                count += 1;
+            }
+        }
+        let mut feedback = 0;
+        if let Some(half) = &mut self.half {
+            if let Some(message) = half.poll_message(now) {
+                self.next_message += 1;
+                feedback = self.next_message;
+                self.messages.push_back((feedback, message));
+            }
+        }
+        Ack {
+            ranges,
+            trigger: packet.number,
+            trigger_sent: packet.sent,
+            received: arrival,
+            tag: packet.tag,
+            delay_ns: now.since(arrival).0.min(u64::from(u32::MAX)) as u32,
+            flow: packet.flow,
+            size: self.config.ack_size,
+            ce_total: self.ce_total,
+            feedback,
+            range_count: count as u8,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::TimeSpan;
+
+    fn packet(number: u64) -> Packet {
+        Packet {
+            number,
+            segment: number,
+            sent: Timestamp(number),
+            least_unsettled: 0,
+            tag: 0,
+            flow: 0,
+            size: 1500,
+            ecn: Ecn::NotEct,
+            retransmission: false,
+        }
+    }
+
+    #[test]
+    fn acknowledges_each_packet_by_default() {
+        let mut r = Receiver::new(ReceiverConfig::default(), None);
+        for n in 0..3 {
+            let (new, ack) = r.on_data(Timestamp(n + 10), &packet(n));
+            let ack = ack.unwrap();
+            assert!(new);
+            assert_eq!((ack.trigger, ack.range_count, ack.ranges[0]), (n, 1, AckRange { first: 0, last: n }));
+            assert_eq!(ack.trigger_sent, Timestamp(n));
+        }
+        assert!(!r.on_data(Timestamp(20), &packet(1)).0, "a duplicate is not new");
+    }
+
+    #[test]
+    fn delayed_acks_cover_two_and_time_out() {
+        let policy = AckPolicy { every: 2, max_delay: TimeSpan::from_millis(40) };
+        let mut r = Receiver::new(ReceiverConfig { policy, ..ReceiverConfig::default() }, None);
+        assert!(r.on_data(Timestamp(0), &packet(0)).1.is_none());
+        assert_eq!(r.next_timeout(), Timestamp::from_millis(40));
+        let ack = r.on_data(Timestamp(5), &packet(1)).1.unwrap();
+        assert_eq!(ack.ranges[0], AckRange { first: 0, last: 1 });
+        assert_eq!(r.next_timeout(), Timestamp::NEVER);
+        assert!(r.on_data(Timestamp(9), &packet(2)).1.is_none());
+        let due = r.next_timeout();
+        let ack = r.on_timeout(due).unwrap();
+        assert_eq!(ack.trigger, 2);
+        assert_eq!(u64::from(ack.delay_ns), TimeSpan::from_millis(40).0);
+        // A gap is reported at once.
+        let ack = r.on_data(Timestamp(90_000_000), &packet(4)).1.unwrap();
+        assert_eq!(&ack.ranges[..2], &[AckRange { first: 4, last: 4 }, AckRange { first: 0, last: 2 }]);
+    }
+
+    #[test]
+    fn ranges_follow_gaps_reordering_and_settling() {
+        let mut r = Receiver::new(ReceiverConfig::default(), None);
+        for n in [0, 1, 3, 5, 7, 9] {
+            r.on_data(Timestamp(n), &packet(n));
+        }
+        let ack = r.on_data(Timestamp(20), &packet(11)).1.unwrap();
+        assert_eq!(usize::from(ack.range_count), MAX_ACK_RANGES);
+        assert_eq!(ack.ranges.map(|r| r.first), [11, 9, 7, 5]);
+        // A late packet's range leads.
+        let ack = r.on_data(Timestamp(21), &packet(2)).1.unwrap();
+        assert_eq!(ack.ranges[0], AckRange { first: 0, last: 3 });
+        assert_eq!(ack.ranges[1].first, 11);
+        // What the sender has settled is forgotten.
+        let ack = r.on_data(Timestamp(22), &Packet { least_unsettled: 9, ..packet(12) }).1.unwrap();
+        assert_eq!(ack.range_count, 2);
+        assert_eq!(ack.ranges[1], AckRange { first: 9, last: 9 });
+    }
+}

@@ -1,0 +1,151 @@
+//! What the sender remembers of each transmission until it is settled.
+
+use crate::packet::PacketNumber;
+use crate::rate_sampler::SendStamp;
+use crate::units::Timestamp;
+
+/// Fate of a transmission, as far as the sender knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum State {
+    /// In flight.
+    #[default]
+    Outstanding,
+    /// Arrived.
+    Acked,
+    /// Declared lost; kept for a while so that a late acknowledgement exposes the mistake.
+    Lost,
+}
+
+/// One transmission: one cache line.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SentPacket {
+    /// When it left.
+    pub sent: Timestamp,
+    /// Delivery state at that time.
+    pub stamp: SendStamp,
+    /// Segment of the byte stream.
+    pub segment: u64,
+    /// The scheme's tag.
+    pub tag: u64,
+    /// Wire bytes in flight just after it left (4 GB at most).
+    pub in_flight: u32,
+    /// Wire bytes.
+    pub size: u16,
+    /// Fate.
+    pub state: State,
+    /// Whether the sender was application-limited.
+    pub app_limited: bool,
+    /// Whether an earlier transmission carried the same segment.
+    pub retransmission: bool,
+}
+
+/// Transmissions `first..next`, in a ring indexed by packet number.
+#[derive(Clone, Debug)]
+pub struct SentPackets {
+    ring: Vec<SentPacket>,
+    mask: usize,
+    first: PacketNumber,
+    next: PacketNumber,
+}
+
+impl Default for SentPackets {
+    fn default() -> Self {
+        const START: usize = 64;
+        Self { ring: vec![SentPacket::default(); START], mask: START - 1, first: 0, next: 0 }
+    }
+}
+
+impl SentPackets {
+    /// Smallest number that is remembered.
+    #[must_use]
+    #[inline]
+    pub const fn first(&self) -> PacketNumber {
+        self.first
+    }
+    /// The number that the next transmission gets.
+    #[must_use]
+    #[inline]
+    pub const fn next(&self) -> PacketNumber {
+        self.next
+    }
+    /// Remember a transmission under the next number.
+    #[inline]
+    pub fn push(&mut self, packet: SentPacket) -> PacketNumber {
+        if (self.next - self.first) as usize > self.mask {
+            self.grow();
+        }
+        let number = self.next;
+        let i = number as usize & self.mask;
+        self.ring[i] = packet;
+        self.next += 1;
+        number
+    }
+    /// The transmission `number`, if it is remembered.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, number: PacketNumber) -> Option<&SentPacket> {
+        (number >= self.first && number < self.next).then(|| &self.ring[number as usize & self.mask])
+    }
+    /// The transmission `number`, if it is remembered.
+    #[inline]
+    pub fn get_mut(&mut self, number: PacketNumber) -> Option<&mut SentPacket> {
+        (number >= self.first && number < self.next).then(|| &mut self.ring[number as usize & self.mask])
+    }
+    /// Forget acknowledged transmissions from the front, and lost ones sent before `lost_before`.
+    #[inline]
+    pub fn settle(&mut self, lost_before: Timestamp) {
+        while self.first < self.next {
+            let p = &self.ring[self.first as usize & self.mask];
+            match p.state {
+                State::Acked => {}
+                State::Lost if p.sent < lost_before => {}
+                State::Lost | State::Outstanding => break,
+            }
+            self.first += 1;
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let len = self.ring.len() * 2;
+        let mut ring = vec![SentPacket::default(); len];
+        for n in self.first..self.next {
+            ring[n as usize & (len - 1)] = self.ring[n as usize & self.mask];
+        }
+        self.ring = ring;
+        self.mask = len - 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_cache_line() {
+        assert!(std::mem::size_of::<SentPacket>() <= 72);
+    }
+
+    #[test]
+    fn numbers_survive_growth_and_settling() {
+        let mut s = SentPackets::default();
+        for i in 0..200u64 {
+            assert_eq!(s.push(SentPacket { segment: i * 3, ..SentPacket::default() }), i);
+        }
+        for i in 0..200 {
+            assert_eq!(s.get(i).unwrap().segment, i * 3);
+        }
+        assert!(s.get(200).is_none());
+        for i in 0..100 {
+            s.get_mut(i).unwrap().state = State::Acked;
+        }
+        s.get_mut(100).unwrap().state = State::Lost;
+        s.get_mut(100).unwrap().sent = Timestamp(5);
+        s.get_mut(101).unwrap().state = State::Acked;
+        s.settle(Timestamp(5));
+        assert_eq!(s.first(), 100);
+        s.settle(Timestamp(6));
+        assert_eq!(s.first(), 102);
+        assert!(s.get(101).is_none());
+    }
+}
