@@ -247,7 +247,7 @@ pub type Observables = Vec<(&'static str, f64)>;
 /// Every hook but `init`, `on_ack`, `on_timeout` and `control` defaults to doing nothing. Windows are wire bytes
 /// (a full packet counts [`InitContext::mss`]). Implementations must be deterministic: equal events give equal
 /// decisions on every machine.
-pub trait CongestionControl: Send {
+pub trait CongestionControl: Send + Sync {
     /// Registry name.
     fn name(&self) -> &'static str;
     /// What it needs. Constant over the flow's life.
@@ -338,7 +338,7 @@ pub struct ReceivedEvent {
 }
 
 /// A scheme's half at the receiver: it may set the acknowledgement policy and send messages of its own.
-pub trait ReceiverHalf: Send {
+pub trait ReceiverHalf: Send + Sync {
     /// A data packet arrived.
     fn on_data(&mut self, event: &ReceivedEvent);
     /// When [`ReceiverHalf::on_timer`] wants to be called.

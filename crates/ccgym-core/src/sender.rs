@@ -185,6 +185,7 @@ pub struct Sender {
     probes_wanted: u32,
     ce_seen: u32,
     idle: bool,
+    stopped: bool,
 
     stats: SenderStats,
     monitor: MonitorInterval,
@@ -245,6 +246,7 @@ impl Sender {
             probes_wanted: 0,
             ce_seen: 0,
             idle: true,
+            stopped: false,
             stats: SenderStats::default(),
             monitor: MonitorInterval::new(start),
             acked_records: Vec::new(),
@@ -255,6 +257,19 @@ impl Sender {
     /// The application hands over `segments` more full segments.
     pub fn write(&mut self, segments: u64) {
         self.segments_available = self.segments_available.saturating_add(segments);
+    }
+
+    /// The application takes back what was never sent: it has nothing to send any more.
+    pub fn withdraw(&mut self) {
+        self.segments_available = self.next_segment;
+    }
+
+    /// The flow ends: nothing is sent any more, not even lost segments again.
+    pub fn stop(&mut self) {
+        self.withdraw();
+        self.retransmit.clear();
+        self.probes_wanted = 0;
+        self.stopped = true;
     }
 
     /// The last segment handed over is this short on the wire.
@@ -682,7 +697,7 @@ impl Sender {
         self.sampler.on_lost(size);
         self.stats.lost_packets += 1;
         self.episode_losses += 1;
-        if self.config.reliable && !self.acked_segments.contains(p.segment) {
+        if self.config.reliable && !self.stopped && !self.acked_segments.contains(p.segment) {
             self.retransmit.push_back(p.segment);
         }
         self.lost_records.push(LostPacket {
@@ -844,7 +859,7 @@ impl Sender {
 
     #[inline]
     fn size_of(&self, segment: u64) -> u32 {
-        if segment + 1 == self.segments_available {
+        if segment + 1 == self.segments_available && self.last_segment_size != self.config.packet_size {
             self.last_segment_size
         } else {
             self.config.packet_size
@@ -935,7 +950,7 @@ impl Sender {
             self.next_segment += 1;
             return Some(self.send(now, segment, size, false));
         }
-        if !self.config.reliable {
+        if !self.config.reliable || self.stopped {
             return None;
         }
         let newest = (self.packets.first()..self.packets.next())

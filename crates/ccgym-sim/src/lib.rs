@@ -1,1 +1,19 @@
-//! placeholder
+//! The virtual-time driver of ccgym: flows over one path, as fast as the machine goes, bit-exact from a seed.
+//!
+//! A flow's own propagation delay (`extra_rtt`) lies behind the shared path: data reaches the receiver half of it
+//! later, and the acknowledgement crosses the shared way back as if it had not waited, then pays the whole. Shifting
+//! all of one flow's times at the shared elements by a constant does not change what they do, and keeps them in
+//! order of time.
+
+pub mod batch;
+pub mod flow;
+pub mod recorder;
+pub mod simulator;
+pub mod slab;
+pub mod source;
+pub mod spec;
+pub mod tournament;
+
+pub use batch::BatchSimulator;
+pub use simulator::{simulate, FlowOutcome, Outcome, Simulator};
+pub use spec::{FlowSpec, SimError, SimSpec};

@@ -1,0 +1,157 @@
+//! Benchmarks of the native core: one JSON line `{name, value, unit, …}` per result on standard output.
+//!
+//! `ccgym-bench` runs all; `ccgym-bench NAME…` those whose name contains one of the words;
+//! `ccgym-bench --once NAME` runs that workload a single time, short, without timing: for callgrind.
+
+use std::time::{Duration, Instant};
+
+use ccgym_link::{build_element, DeliveryTrace, ElementSpec, PathElement};
+use ccgym_core::{Datagram, Ecn, Timestamp};
+use ccgym_sim::{FlowSpec, SimSpec, Simulator};
+use serde_json::json;
+
+/// A bottleneck of `mbps` with 40 ms round trip and 1 BDP of buffer, and `flows` flows of one scheme.
+fn dumbbell(scheme: &str, mbps: f64, flows: usize, seconds: f64) -> SimSpec {
+    let bdp_packets = (mbps * 1e6 * 0.040 / 8.0 / 1500.0).round().max(1.0) as u64;
+    let spec = json!({
+        "seed": 1,
+        "duration": (seconds * 1e9) as u64,
+        "uplink": [
+            {"kind": "link", "schedule": {"kind": "rate", "rate": (mbps * 1e6) as u64},
+             "queue": {"kind": "droptail", "limit": {"packets": bdp_packets}}},
+            {"kind": "delay", "delay": 20_000_000},
+        ],
+        "downlink": [{"kind": "delay", "delay": 20_000_000}],
+        "flows": (0..flows).map(|i| json!({"scheme": scheme, "start": i as u64 * 1_000_000})).collect::<Vec<_>>(),
+    });
+    serde_json::from_value(spec).expect("the benchmark's own specification is valid")
+}
+
+fn simulator(spec: &SimSpec) -> Simulator {
+    let scheme = |f: &FlowSpec| ccgym_schemes::create(&f.scheme, &f.params).map_err(|e| e.to_string());
+    Simulator::new(spec, &|_| None, &scheme).expect("the benchmark's own specification can be built")
+}
+
+/// Packets sent by one run, and its wall time without construction.
+fn run(spec: &SimSpec) -> (u64, Duration) {
+    let mut sim = simulator(spec);
+    let start = Instant::now();
+    sim.run();
+    let elapsed = start.elapsed();
+    let packets = (0..sim.flow_count()).map(|i| sim.sender(i).stats().sent_packets).sum();
+    (packets, elapsed)
+}
+
+/// Best rate of several runs: noise only ever slows a run down.
+fn best_rate(mut f: impl FnMut() -> (u64, Duration)) -> f64 {
+    let mut best = 0.0f64;
+    let begin = Instant::now();
+    let mut runs = 0;
+    while runs < 3 || begin.elapsed() < Duration::from_secs(2) {
+        let (n, t) = f();
+        best = best.max(n as f64 / t.as_secs_f64());
+        runs += 1;
+    }
+    best
+}
+
+/// A drop-tail link alone, kept busy.
+fn link(kind: &str, packets: u64) -> (u64, Duration) {
+    let trace = DeliveryTrace::from_ms("96mbps", vec![1u64; 8]).expect("a valid trace");
+    let trace = std::sync::Arc::new(trace);
+    let schedule = match kind {
+        "rate" => json!({"kind": "rate", "rate": 96_000_000u64}),
+        _ => json!({"kind": "trace", "name": "96mbps"}),
+    };
+    let spec: ElementSpec = serde_json::from_value(json!({
+        "kind": "link", "schedule": schedule, "overhead": 4,
+        "queue": {"kind": "droptail", "limit": {"packets": 100}},
+    }))
+    .expect("the benchmark's own specification is valid");
+    let mut element = build_element(&spec, 1, 0, &|_| Some(trace.clone())).expect("the link can be built");
+    let start = Instant::now();
+    for id in 0..packets {
+        // 5 % faster than the link, so that the queue is full and packets are dropped.
+        let mut datagram = Datagram { id, flow: 0, size: 1500, ecn: Ecn::NotEct };
+        std::hint::black_box(element.offer(Timestamp(id * 119_000), &mut datagram));
+    }
+    (packets, start.elapsed())
+}
+
+/// A dependent chain of multiplications and additions: what this machine's core does, to compare machines by.
+fn reference_loop() -> (u64, Duration) {
+    let n = 100_000_000u64;
+    let start = Instant::now();
+    let mut x = 1u64;
+    for i in 0..n {
+        x = std::hint::black_box(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(i));
+    }
+    std::hint::black_box(x);
+    (n, start.elapsed())
+}
+
+type Workload = Box<dyn FnMut(f64) -> (u64, Duration)>;
+
+fn workloads() -> Vec<(String, &'static str, Workload)> {
+    let mut list: Vec<(String, &'static str, Workload)> =
+        vec![("machine_reference_ops_per_second".into(), "ops/s", Box::new(|_| reference_loop()))];
+    let mut add = |name: String, unit, f: Workload| list.push((name, unit, f));
+    for scheme in ["reno", "cubic", "bbr", "vegas", "copa"] {
+        add(
+            format!("sim_packets_per_second/{scheme}"),
+            "packets/s",
+            Box::new(move |scale| run(&dumbbell(scheme, 100.0, 1, 100.0 * scale))),
+        );
+    }
+    for scheme in ["cubic", "bbr"] {
+        add(
+            format!("sim_packets_per_second_100_flows/{scheme}"),
+            "packets/s",
+            Box::new(move |scale| run(&dumbbell(scheme, 1000.0, 100, 10.0 * scale))),
+        );
+    }
+    for flows in [2usize, 10, 1000] {
+        add(
+            format!("sim_packets_per_second_by_flows/cubic/{flows}"),
+            "packets/s",
+            Box::new(move |scale| run(&dumbbell("cubic", 1000.0, flows, 10.0 * scale))),
+        );
+    }
+    for mbps in [10u32, 1000, 10_000] {
+        add(
+            format!("sim_packets_per_second_by_rate/cubic/{mbps}mbps"),
+            "packets/s",
+            Box::new(move |scale| run(&dumbbell("cubic", f64::from(mbps), 1, scale * 10_000.0 / f64::from(mbps)))),
+        );
+    }
+    for kind in ["rate", "trace"] {
+        add(
+            format!("link_packets_per_second/{kind}"),
+            "packets/s",
+            Box::new(move |scale| link(kind, (5_000_000.0 * scale) as u64)),
+        );
+    }
+    list
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [once, name] = args.as_slice() {
+        if once == "--once" {
+            for (n, _, mut f) in workloads() {
+                if n == *name {
+                    let (count, _) = f(0.05);
+                    println!("{}", json!({"name": n, "value": count, "unit": "packets"}));
+                    return;
+                }
+            }
+            eprintln!("--once: found {name:?}, expected one of the benchmark names");
+            std::process::exit(2);
+        }
+    }
+    for (name, unit, mut f) in workloads() {
+        if args.is_empty() || args.iter().any(|a| name.contains(a.as_str())) {
+            println!("{}", json!({"name": name, "value": best_rate(|| f(1.0)), "unit": unit}));
+        }
+    }
+}

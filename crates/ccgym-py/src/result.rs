@@ -1,0 +1,217 @@
+//! `SimResult`: what a run left behind, as numpy arrays and JSON.
+
+use std::path::PathBuf;
+
+use ccgym_core::TimeSpan;
+use ccgym_link::{Counters, LinkEvent};
+use ccgym_sim::recorder::PacketLog;
+use ccgym_sim::{Outcome, SimSpec};
+use numpy::IntoPyArray;
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use serde_json::{json, Value};
+
+use crate::logs;
+
+/// Outcome of one simulation.
+#[pyclass(frozen, module = "ccgym._core")]
+pub struct SimResult {
+    outcome: Outcome,
+    stops: Vec<Option<u64>>,
+}
+
+impl SimResult {
+    pub(crate) fn new(outcome: Outcome, spec: &SimSpec) -> Self {
+        Self { outcome, stops: spec.flows.iter().map(|f| f.stop.map(|s| s.0)).collect() }
+    }
+
+    fn log(&self, direction: &str) -> PyResult<&PacketLog> {
+        let log = match direction {
+            "data" => &self.outcome.data,
+            "ack" => &self.outcome.acks,
+            other => {
+                return Err(PyValueError::new_err(format!("direction: found {other:?}, expected \"data\" or \"ack\"")))
+            }
+        };
+        log.as_ref().ok_or_else(|| PyRuntimeError::new_err("packets were not recorded: set record.packets"))
+    }
+
+    fn events(&self, direction: &str) -> PyResult<&[LinkEvent]> {
+        match direction {
+            "up" => Ok(&self.outcome.up_events),
+            "down" => Ok(&self.outcome.down_events),
+            other => Err(PyValueError::new_err(format!("direction: found {other:?}, expected \"up\" or \"down\""))),
+        }
+    }
+}
+
+fn counters(list: &[(&'static str, Counters)], duration: TimeSpan) -> Vec<Value> {
+    list.iter()
+        .map(|(kind, c)| {
+            json!({
+                "kind": kind,
+                "arrived": c.arrived,
+                "forwarded": c.forwarded,
+                "forwarded_bytes": c.forwarded_bytes,
+                "dropped": c.dropped,
+                "marked": c.marked,
+                "mean_queue_packets": c.mean_queue_packets(duration),
+                "mean_sojourn_ms": c.mean_sojourn().as_millis_f64(),
+            })
+        })
+        .collect()
+}
+
+#[pymethods]
+impl SimResult {
+    /// Counters of the run, as JSON.
+    fn summary(&self) -> String {
+        let o = &self.outcome;
+        let duration = TimeSpan(o.end.0);
+        let set = |t: ccgym_core::Timestamp| t.is_set().then_some(t.0);
+        let flows: Vec<Value> = o
+            .flows
+            .iter()
+            .zip(&self.stops)
+            .map(|(f, stop)| {
+                json!({
+                    "scheme": f.name,
+                    "start_ns": f.start.0,
+                    "stop_ns": stop.unwrap_or(o.end.0).min(o.end.0),
+                    "sent_packets": f.sender.sent_packets,
+                    "sent_bytes": f.sender.sent_bytes,
+                    "acked_packets": f.sender.acked_packets,
+                    "acked_bytes": f.sender.acked_bytes,
+                    "lost_packets": f.sender.lost_packets,
+                    "spurious_losses": f.sender.spurious_losses,
+                    "retransmissions": f.sender.retransmissions,
+                    "rtos": f.sender.rtos,
+                    "probes": f.sender.probes,
+                    "recoveries": f.sender.recoveries,
+                    "recovery_ns": f.sender.recovery_time.0,
+                    "received_packets": f.received.packets,
+                    "received_bytes": f.received.bytes,
+                    "received_unique_bytes": f.received.unique_bytes,
+                    "min_rtt_ns": if f.min_rtt == TimeSpan::MAX { None } else { Some(f.min_rtt.0) },
+                    "finish_ns": set(f.finished),
+                })
+            })
+            .collect();
+        let uplink = counters(&o.uplink, duration);
+        let link = o.bottleneck.map(|b| {
+            let c = &o.uplink[b].1;
+            json!({
+                "drops": c.dropped,
+                "marks": c.marked,
+                "forwarded": c.forwarded,
+                "forwarded_bytes": c.forwarded_bytes,
+                "mean_queue_packets": c.mean_queue_packets(duration),
+                "mean_sojourn_ms": c.mean_sojourn().as_millis_f64(),
+            })
+        });
+        json!({
+            "duration_ns": o.end.0,
+            "trajectory_hash": format!("{:016x}", o.hash),
+            "flows": flows,
+            "uplink": uplink,
+            "downlink": counters(&o.downlink, duration),
+            "link": link,
+        })
+        .to_string()
+    }
+
+    /// Every packet of a direction ("data" or "ack"): entered_ns, left_ns (2⁶⁴−1: lost or in flight), size, flow.
+    fn packets<'py>(&self, py: Python<'py>, direction: &str) -> PyResult<Bound<'py, PyDict>> {
+        let log = self.log(direction)?;
+        let d = PyDict::new(py);
+        d.set_item("entered_ns", log.entered.clone().into_pyarray(py))?;
+        d.set_item("left_ns", log.left.clone().into_pyarray(py))?;
+        d.set_item("size", log.size.clone().into_pyarray(py))?;
+        d.set_item("flow", log.flow.clone().into_pyarray(py))?;
+        Ok(d)
+    }
+
+    /// Sampled series: {"t_ns", "flows": […], "link": {…}}.
+    fn series<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let series = self
+            .outcome
+            .series
+            .as_ref()
+            .ok_or_else(|| PyRuntimeError::new_err("series were not recorded: set record.series"))?;
+        let d = PyDict::new(py);
+        d.set_item("t_ns", series.t.clone().into_pyarray(py))?;
+        let flows = PyList::empty(py);
+        for f in &series.flows {
+            let e = PyDict::new(py);
+            e.set_item("cwnd_bytes", f.cwnd_bytes.clone().into_pyarray(py))?;
+            e.set_item("in_flight_bytes", f.in_flight_bytes.clone().into_pyarray(py))?;
+            e.set_item("srtt_ns", f.srtt_ns.clone().into_pyarray(py))?;
+            e.set_item("pacing_bps", f.pacing_bps.clone().into_pyarray(py))?;
+            e.set_item("sent_bytes", f.sent_bytes.clone().into_pyarray(py))?;
+            e.set_item("sent_packets", f.sent_packets.clone().into_pyarray(py))?;
+            e.set_item("acked_bytes", f.acked_bytes.clone().into_pyarray(py))?;
+            e.set_item("lost_packets", f.lost_packets.clone().into_pyarray(py))?;
+            e.set_item("received_bytes", f.received_bytes.clone().into_pyarray(py))?;
+            e.set_item("received_unique_bytes", f.received_unique_bytes.clone().into_pyarray(py))?;
+            flows.append(e)?;
+        }
+        d.set_item("flows", flows)?;
+        let link = PyDict::new(py);
+        link.set_item("queue_packets", series.link.queue_packets.clone().into_pyarray(py))?;
+        link.set_item("queue_bytes", series.link.queue_bytes.clone().into_pyarray(py))?;
+        link.set_item("drops", series.link.drops.clone().into_pyarray(py))?;
+        d.set_item("link", link)?;
+        Ok(d)
+    }
+
+    /// Events of the first link of a direction ("up" or "down"): kind, time_ns, size, flow, arrival_ns.
+    fn link_events<'py>(&self, py: Python<'py>, direction: &str) -> PyResult<Bound<'py, PyDict>> {
+        let events = self.events(direction)?;
+        let n = events.len();
+        let (mut kind, mut time, mut size) = (Vec::with_capacity(n), Vec::with_capacity(n), Vec::with_capacity(n));
+        let (mut flow, mut arrival) = (Vec::with_capacity(n), Vec::with_capacity(n));
+        for e in events {
+            let (k, t, s, f, a) = match *e {
+                LinkEvent::Opportunity(t, s) => (b'#', t.0, s, 0, t.0),
+                LinkEvent::Arrival(t, s, f) => (b'+', t.0, s, f, t.0),
+                LinkEvent::Departure(t, s, f, a) => (b'-', t.0, s, f, a.0),
+                LinkEvent::Drop(t, s, f) => (b'd', t.0, s, f, t.0),
+            };
+            kind.push(k);
+            time.push(t);
+            size.push(s);
+            flow.push(f);
+            arrival.push(a);
+        }
+        let d = PyDict::new(py);
+        d.set_item("kind", kind.into_pyarray(py))?;
+        d.set_item("time_ns", time.into_pyarray(py))?;
+        d.set_item("size", size.into_pyarray(py))?;
+        d.set_item("flow", flow.into_pyarray(py))?;
+        d.set_item("arrival_ns", arrival.into_pyarray(py))?;
+        Ok(d)
+    }
+
+    /// Write Pantheon's merged tunnel log of a direction; `opportunities` adds the link's `#` lines (less the 4-byte
+    /// prefix) when link events were recorded.
+    fn write_tunnel_log(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        direction: &str,
+        start_epoch_ms: f64,
+    ) -> PyResult<()> {
+        let log = self.log(direction)?;
+        let events = if direction == "data" { &self.outcome.up_events } else { &self.outcome.down_events };
+        py.detach(|| logs::write_tunnel_log(&path, log, events, start_epoch_ms))
+            .map_err(|e| PyOSError::new_err(format!("{}: {e}", path.display())))
+    }
+
+    /// Write mahimahi's log of the first link of a direction below `header`.
+    fn write_mm_log(&self, py: Python<'_>, path: PathBuf, direction: &str, header: &str) -> PyResult<()> {
+        let events = self.events(direction)?;
+        py.detach(|| logs::write_mm_log(&path, events, header))
+            .map_err(|e| PyOSError::new_err(format!("{}: {e}", path.display())))
+    }
+}

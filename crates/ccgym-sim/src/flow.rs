@@ -1,0 +1,71 @@
+//! One flow: its two endpoints, its application, and the acknowledgements on their way home.
+
+use std::collections::VecDeque;
+
+use ccgym_core::{Ack, Receiver, Sender, TimeSpan, Timestamp};
+
+use crate::source::Source;
+use crate::tournament::{Key, IDLE};
+
+/// What the receiver of a flow counted within the run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Received {
+    /// Packets, copies included.
+    pub packets: u64,
+    /// Wire bytes, copies included.
+    pub bytes: u64,
+    /// Payload bytes that were new.
+    pub unique_bytes: u64,
+}
+
+/// State of one flow.
+#[derive(Clone)]
+pub struct Flow {
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    pub(crate) source: Source,
+    pub(crate) start: Timestamp,
+    pub(crate) stop: Timestamp,
+    pub(crate) started: bool,
+    pub(crate) mss: u32,
+    pub(crate) header: u32,
+    /// Half of the flow's own propagation, which data pays before the receiver sees it.
+    pub(crate) forward_extra: TimeSpan,
+    /// All of it, which is paid before the acknowledgement is back (see the crate text).
+    pub(crate) extra_rtt: TimeSpan,
+    /// Whether the receiver may act on its own (delayed acknowledgements, a scheme's receiver half).
+    pub(crate) receiver_timers: bool,
+    pub(crate) inbox: VecDeque<(Key, Ack)>,
+    pub(crate) received: Received,
+    pub(crate) finished: Timestamp,
+}
+
+impl Flow {
+    /// When this flow next has something to do, acknowledgements in order of scheduling, timers after them.
+    #[inline]
+    pub(crate) fn next_event(&self, index: u64) -> Key {
+        if !self.started {
+            return (self.start, u64::MAX - 1);
+        }
+        let mut timer = self.sender.next_timeout().min(self.source.next_event()).min(self.stop);
+        if self.receiver_timers {
+            timer = timer.min(self.receiver_due());
+        }
+        let timer = (timer, u64::MAX / 2 + index);
+        match self.inbox.front() {
+            Some((key, _)) if *key < timer => *key,
+            _ if timer.0.is_set() => timer,
+            _ => IDLE,
+        }
+    }
+
+    /// The receiver's next timer on the simulation's clock.
+    pub(crate) fn receiver_due(&self) -> Timestamp {
+        let due = self.receiver.next_timeout();
+        if due.is_set() {
+            due - self.forward_extra
+        } else {
+            due
+        }
+    }
+}

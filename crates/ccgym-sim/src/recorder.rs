@@ -1,0 +1,148 @@
+//! What a run leaves behind: packet logs and series. Costs nothing when off.
+
+use ccgym_core::{Sender, TimeSpan, Timestamp};
+
+/// Every packet of one direction, as columns in order of entry.
+#[derive(Clone, Debug, Default)]
+pub struct PacketLog {
+    /// When it entered the path.
+    pub entered: Vec<u64>,
+    /// When it left the path; `u64::MAX` if it never did.
+    pub left: Vec<u64>,
+    /// Wire bytes.
+    pub size: Vec<u32>,
+    /// Flow.
+    pub flow: Vec<u32>,
+}
+
+/// Handle of a packet that is not logged.
+pub const UNLOGGED: u32 = u32::MAX;
+
+impl PacketLog {
+    /// A packet enters; the handle reports its departure.
+    #[inline]
+    pub fn enter(&mut self, now: Timestamp, size: u32, flow: u32) -> u32 {
+        self.entered.push(now.0);
+        self.left.push(u64::MAX);
+        self.size.push(size);
+        self.flow.push(flow);
+        (self.entered.len() - 1) as u32
+    }
+
+    /// The packet left.
+    #[inline]
+    pub fn leave(&mut self, handle: u32, at: Timestamp) {
+        self.left[handle as usize] = at.0;
+    }
+
+    /// Departures after `end` did not happen in this run.
+    pub fn cut(&mut self, end: Timestamp) {
+        for left in &mut self.left {
+            if *left > end.0 {
+                *left = u64::MAX;
+            }
+        }
+    }
+}
+
+/// Samples of one flow. Sizes are wire bytes unless stated; counters are cumulative since the flow's start.
+#[derive(Clone, Debug, Default)]
+pub struct FlowSeries {
+    /// Window in force (PRR's during fast recovery).
+    pub cwnd_bytes: Vec<u64>,
+    /// Bytes in flight.
+    pub in_flight_bytes: Vec<u64>,
+    /// Smoothed round trip; zero before the first sample.
+    pub srtt_ns: Vec<u64>,
+    /// Pacing rate; zero if unpaced.
+    pub pacing_bps: Vec<u64>,
+    /// Bytes sent.
+    pub sent_bytes: Vec<u64>,
+    /// Packets sent.
+    pub sent_packets: Vec<u64>,
+    /// Bytes acknowledged.
+    pub acked_bytes: Vec<u64>,
+    /// Packets declared lost.
+    pub lost_packets: Vec<u64>,
+    /// Packets received, copies included (from the receiver's bins).
+    pub received_bytes: Vec<u64>,
+    /// Payload received for the first time.
+    pub received_unique_bytes: Vec<u64>,
+}
+
+/// Samples of the bottleneck link.
+#[derive(Clone, Debug, Default)]
+pub struct LinkSeries {
+    /// Packets waiting.
+    pub queue_packets: Vec<u64>,
+    /// Wire bytes waiting.
+    pub queue_bytes: Vec<u64>,
+    /// Packets dropped so far.
+    pub drops: Vec<u64>,
+}
+
+/// Series of a run, sampled every `step`.
+#[derive(Clone, Debug, Default)]
+pub struct Series {
+    /// Spacing; zero when off.
+    pub step: TimeSpan,
+    /// Sample times.
+    pub t: Vec<u64>,
+    /// One per flow.
+    pub flows: Vec<FlowSeries>,
+    /// The bottleneck.
+    pub link: LinkSeries,
+    /// Per flow and bin: (wire bytes received, new payload bytes).
+    bins: Vec<Vec<(u64, u64)>>,
+}
+
+impl Series {
+    /// Series of `flows` flows.
+    #[must_use]
+    pub fn new(step: TimeSpan, flows: usize) -> Self {
+        Self { step, flows: vec![FlowSeries::default(); flows], bins: vec![Vec::new(); flows], ..Self::default() }
+    }
+
+    /// A packet reached the receiver of `flow` at `at`, perhaps ahead of the simulation's clock.
+    #[inline]
+    pub fn received(&mut self, flow: usize, at: Timestamp, wire: u64, new_payload: u64) {
+        // A sample at time t counts arrivals up to and including t.
+        let bin = (at.0.saturating_sub(1) / self.step.0) as usize;
+        let bins = &mut self.bins[flow];
+        if bins.len() <= bin {
+            bins.resize(bin + 1, (0, 0));
+        }
+        bins[bin].0 += wire;
+        bins[bin].1 += new_payload;
+    }
+
+    /// Sample one flow.
+    pub fn sample_flow(&mut self, flow: usize, sender: &Sender) {
+        let s = &mut self.flows[flow];
+        let stats = sender.stats();
+        s.cwnd_bytes.push(sender.window());
+        s.in_flight_bytes.push(sender.in_flight());
+        s.srtt_ns.push(if sender.rtt().samples() > 0 { sender.rtt().smoothed().0 } else { 0 });
+        s.pacing_bps.push(sender.control().pacing_rate.0);
+        s.sent_bytes.push(stats.sent_bytes);
+        s.sent_packets.push(stats.sent_packets);
+        s.acked_bytes.push(stats.acked_bytes);
+        s.lost_packets.push(stats.lost_packets);
+    }
+
+    /// Turn the receivers' bins into cumulative series of the length of the others.
+    pub fn finish(&mut self) {
+        for (s, bins) in self.flows.iter_mut().zip(&self.bins) {
+            let (mut wire, mut payload) = (0, 0);
+            s.received_bytes.clear();
+            s.received_unique_bytes.clear();
+            for i in 0..self.t.len() {
+                let (w, p) = bins.get(i).copied().unwrap_or((0, 0));
+                wire += w;
+                payload += p;
+                s.received_bytes.push(wire);
+                s.received_unique_bytes.push(payload);
+            }
+        }
+    }
+}

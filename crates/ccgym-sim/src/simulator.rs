@@ -1,0 +1,683 @@
+//! The event loop.
+//!
+//! Most of a packet's life needs no event. A path element answers at arrival when the packet will leave it, so the
+//! simulator carries a packet through the whole path, the receiver and the way back in one go, and files the
+//! acknowledgement in the flow's inbox under the time at which it will be there. One event per packet remains: that
+//! acknowledgement. What an element cannot answer at arrival (an active queue manager, reordering) goes through a
+//! heap ordered by (time, sequence number). Both give the same result, since an element only ever sees packets in
+//! order of time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use ccgym_core::congestion_control::{CongestionControl, InitContext, PathFacts};
+use ccgym_core::{Ack, Datagram, MonitorInterval, Packet, Receiver, Rng, Sender, Timestamp};
+use ccgym_link::{build_element, Counters, DeliveryTrace, Element, ElementSpec, Fate, LinkEvent, PathElement, Release};
+
+use crate::flow::{Flow, Received};
+use crate::recorder::{PacketLog, Series, UNLOGGED};
+use crate::slab::Slab;
+use crate::source::Source;
+use crate::spec::{FlowSpec, SimError, SimSpec};
+use crate::tournament::Tournament;
+
+/// Looks up delivery traces by name.
+pub type Traces<'a> = &'a dyn Fn(&str) -> Option<Arc<DeliveryTrace>>;
+/// Makes the scheme of a flow.
+pub type SchemeFactory<'a> = &'a dyn Fn(&FlowSpec) -> Result<Box<dyn CongestionControl>, String>;
+
+/// A packet between two elements.
+#[derive(Clone, Copy, Debug)]
+enum Item {
+    Data { packet: Packet, record: u32 },
+    Ack { ack: Ack, record: u32 },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Arrival {
+    at: Timestamp,
+    sequence: u64,
+    /// The element that it reaches; the length of the chain means the endpoint.
+    stage: u32,
+    handle: u32,
+    up: bool,
+}
+
+/// The elements of one direction.
+#[derive(Clone)]
+struct Chain {
+    elements: Vec<Element>,
+    kinds: Vec<&'static str>,
+    /// Whether a packet must wait for its time before entering stage i (the endpoint included).
+    synchronise: Vec<bool>,
+    /// Whether element i may hold packets.
+    holds: Vec<bool>,
+    /// Next event of a holding element.
+    due: Timestamp,
+    bottleneck: Option<usize>,
+}
+
+impl Chain {
+    fn new(specs: &[ElementSpec], place: &str, seed: u64, first_index: u64, traces: Traces<'_>) -> Result<Self, SimError> {
+        let mut elements = Vec::with_capacity(specs.len());
+        for (i, spec) in specs.iter().enumerate() {
+            let element = build_element(spec, seed, first_index + i as u64, traces)
+                .map_err(|source| SimError::Element { place: format!("{place}[{i}]"), source })?;
+            elements.push(element);
+        }
+        let holds: Vec<bool> = elements.iter().map(PathElement::may_hold).collect();
+        let synchronise = (0..=elements.len())
+            .map(|i| {
+                let reordered = i > 0 && !elements[i - 1].preserves_order();
+                reordered || holds.get(i).copied().unwrap_or(false)
+            })
+            .collect();
+        Ok(Self {
+            bottleneck: specs.iter().position(|s| matches!(s, ElementSpec::Link { .. })),
+            kinds: specs.iter().map(kind).collect(),
+            elements,
+            synchronise,
+            holds,
+            due: Timestamp::NEVER,
+        })
+    }
+
+    fn refresh_due(&mut self) {
+        self.due = self
+            .elements
+            .iter()
+            .zip(&self.holds)
+            .filter(|(_, &holds)| holds)
+            .map(|(e, _)| e.next_event())
+            .min()
+            .unwrap_or(Timestamp::NEVER);
+    }
+}
+
+const fn kind(spec: &ElementSpec) -> &'static str {
+    match spec {
+        ElementSpec::Link { .. } => "link",
+        ElementSpec::Delay { .. } => "delay",
+        ElementSpec::Loss { .. } => "loss",
+        ElementSpec::GilbertElliott { .. } => "gilbert_elliott",
+        ElementSpec::OnOff { .. } => "on_off",
+        ElementSpec::Intermittent { .. } => "intermittent",
+        ElementSpec::Jitter { .. } => "jitter",
+    }
+}
+
+/// One simulation in progress. Cloning it snapshots everything.
+#[derive(Clone)]
+pub struct Simulator {
+    now: Timestamp,
+    end: Timestamp,
+    up: Chain,
+    down: Chain,
+    flows: Vec<Flow>,
+    tournament: Tournament,
+    heap: BinaryHeap<Reverse<Arrival>>,
+    in_transit: Slab<Item>,
+    sequence: u64,
+    released: Vec<Release>,
+    data_log: Option<PacketLog>,
+    ack_log: Option<PacketLog>,
+    series: Option<Series>,
+    next_sample: Timestamp,
+    hash: u64,
+}
+
+impl Simulator {
+    /// Build the simulation that `spec` describes.
+    ///
+    /// # Errors
+    /// A value out of range, an element or a scheme that cannot be built: [`SimError`] says where.
+    pub fn new(spec: &SimSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Self, SimError> {
+        spec.validate()?;
+        let end = Timestamp::ZERO + spec.duration;
+        let mut up = Chain::new(&spec.uplink, "uplink", spec.seed, 0, traces)?;
+        let mut down = Chain::new(&spec.downlink, "downlink", spec.seed, 1 << 32, traces)?;
+        // Delayed acknowledgements of several flows leave in order of their timers, not of the data's departure.
+        let delayed = spec.flows.iter().any(|f| f.ack_every > 1);
+        if delayed && spec.flows.len() > 1 && down.bottleneck.is_some() {
+            down.synchronise[0] = true;
+        }
+        if spec.record.link_events {
+            for chain in [&mut up, &mut down] {
+                chain.elements.iter_mut().for_each(PathElement::record_events);
+            }
+        }
+        let mut flows = Vec::with_capacity(spec.flows.len());
+        for (i, f) in spec.flows.iter().enumerate() {
+            let cca = schemes(f).map_err(|message| SimError::Scheme { flow: i, message })?;
+            let config = f.sender_config(i as u32, spec.record.monitor);
+            let size = u64::from(config.packet_size);
+            let path = spec.facts.as_ref().filter(|_| cca.capabilities().knows_path).map(|facts| PathFacts {
+                capacity: facts.capacity.clone(),
+                base_rtt: facts.base_rtt + f.extra_rtt,
+                flows: spec.flows.len() as u32,
+            });
+            let context = InitContext {
+                now: f.start,
+                mss: size,
+                initial_window: size * u64::from(f.initial_window),
+                flow: i as u32,
+                rng: Rng::stream(spec.seed, "scheme", i as u64),
+                path,
+            };
+            let half = cca.receiver_half();
+            let receiver_timers = f.ack_every > 1 || half.is_some();
+            flows.push(Flow {
+                sender: Sender::new(config, cca, context),
+                receiver: Receiver::new(f.receiver_config(), half),
+                source: Source::new(&f.source, f.mss, spec.seed, i as u64),
+                start: f.start,
+                stop: f.stop.unwrap_or(Timestamp::NEVER),
+                started: false,
+                mss: f.mss,
+                header: f.header,
+                forward_extra: ccgym_core::TimeSpan(f.extra_rtt.0 / 2),
+                extra_rtt: f.extra_rtt,
+                receiver_timers,
+                inbox: std::collections::VecDeque::new(),
+                received: Received::default(),
+                finished: Timestamp::NEVER,
+            });
+        }
+        let mut tournament = Tournament::new(flows.len());
+        for (i, flow) in flows.iter().enumerate() {
+            tournament.update(i, flow.next_event(i as u64));
+        }
+        let step = spec.record.series;
+        let sampling = step.0 > 0;
+        Ok(Self {
+            now: Timestamp::ZERO,
+            end,
+            up,
+            down,
+            tournament,
+            heap: BinaryHeap::new(),
+            in_transit: Slab::default(),
+            sequence: 0,
+            released: Vec::new(),
+            data_log: spec.record.packets.then(PacketLog::default),
+            ack_log: spec.record.packets.then(PacketLog::default),
+            series: sampling.then(|| Series::new(step, flows.len())),
+            next_sample: if sampling { Timestamp::ZERO + step } else { Timestamp::NEVER },
+            flows,
+            hash: 0xcbf2_9ce4_8422_2325,
+        })
+    }
+
+    /// The simulation's clock.
+    #[must_use]
+    pub const fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// The end of the run.
+    #[must_use]
+    pub const fn end(&self) -> Timestamp {
+        self.end
+    }
+
+    /// Number of flows.
+    #[must_use]
+    pub fn flow_count(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// The sender of a flow.
+    #[must_use]
+    pub fn sender(&self, flow: usize) -> &Sender {
+        &self.flows[flow].sender
+    }
+
+    /// Statistics of a flow since the last call; needs `record.monitor`.
+    pub fn take_interval(&mut self, flow: usize) -> MonitorInterval {
+        let now = self.now;
+        self.flows[flow].sender.take_interval(now)
+    }
+
+    /// Steer the scheme of a flow from outside, and send what that allows.
+    pub fn with_cca(&mut self, flow: usize, f: impl FnOnce(&mut dyn CongestionControl)) {
+        self.flows[flow].sender.with_cca(f);
+        if self.flows[flow].started {
+            self.transmit(flow);
+        }
+        self.reschedule(flow);
+    }
+
+    /// Run to the end.
+    pub fn run(&mut self) {
+        self.run_until(self.end);
+    }
+
+    /// Run until `until` (at most the end), events at that very time included.
+    pub fn run_until(&mut self, until: Timestamp) {
+        let until = until.min(self.end);
+        loop {
+            let (slot, key) = self.tournament.first();
+            let other = self.other_due();
+            if key.0 > until && other > until {
+                break;
+            }
+            // Packets move before endpoints act on the same instant.
+            if other <= key.0 {
+                self.now = other;
+                self.handle_other(other);
+            } else {
+                self.now = key.0;
+                self.handle_flow(slot);
+            }
+        }
+        self.now = until;
+    }
+
+    #[inline]
+    fn other_due(&self) -> Timestamp {
+        let mut due = self.next_sample.min(self.up.due).min(self.down.due);
+        if let Some(Reverse(a)) = self.heap.peek() {
+            due = due.min(a.at);
+        }
+        due
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn handle_other(&mut self, now: Timestamp) {
+        if self.up.due <= now {
+            self.poll_chain(now, true);
+        } else if self.down.due <= now {
+            self.poll_chain(now, false);
+        } else if self.heap.peek().is_some_and(|Reverse(a)| a.at <= now) {
+            if let Some(Reverse(arrival)) = self.heap.pop() {
+                let item = self.in_transit.take(arrival.handle);
+                self.carry(now, arrival.stage as usize, item);
+            }
+        } else if self.next_sample <= now {
+            self.sample(now);
+        }
+    }
+
+    fn poll_chain(&mut self, now: Timestamp, up: bool) {
+        let count = if up { self.up.elements.len() } else { self.down.elements.len() };
+        for stage in 0..count {
+            let chain = if up { &mut self.up } else { &mut self.down };
+            if !chain.holds[stage] || chain.elements[stage].next_event() > now {
+                continue;
+            }
+            let mut released = std::mem::take(&mut self.released);
+            chain.elements[stage].poll(now, &mut released);
+            for release in released.drain(..) {
+                match release {
+                    Release::Forward(datagram, at) => {
+                        let mut item = self.in_transit.take(datagram.id as u32);
+                        if let Item::Data { packet, .. } = &mut item {
+                            packet.ecn = datagram.ecn;
+                        }
+                        self.carry(at, stage + 1, item);
+                    }
+                    Release::Drop(datagram, _) => {
+                        self.in_transit.take(datagram.id as u32);
+                    }
+                }
+            }
+            self.released = released;
+        }
+        if up {
+            self.up.refresh_due();
+        } else {
+            self.down.refresh_due();
+        }
+    }
+
+    fn sample(&mut self, now: Timestamp) {
+        let Some(series) = &mut self.series else { return };
+        series.t.push(now.0);
+        for (i, flow) in self.flows.iter().enumerate() {
+            series.sample_flow(i, &flow.sender);
+        }
+        let (packets, bytes, drops) = match self.up.bottleneck {
+            Some(b) => {
+                let (p, y) = self.up.elements[b].backlog(now);
+                (p, y, self.up.elements[b].counters().dropped)
+            }
+            None => (0, 0, 0),
+        };
+        series.link.queue_packets.push(packets);
+        series.link.queue_bytes.push(bytes);
+        series.link.drops.push(drops);
+        self.next_sample = now + series.step;
+    }
+
+    fn handle_flow(&mut self, index: usize) {
+        let now = self.now;
+        let flow = &mut self.flows[index];
+        match flow.inbox.front() {
+            Some((key, _)) if key.0 <= now => {
+                if let Some((_, ack)) = flow.inbox.pop_front() {
+                    self.hash = (self.hash ^ now.0 ^ ack.trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
+                    if ack.feedback != 0 {
+                        if let Some(message) = flow.receiver.take_message(ack.feedback) {
+                            flow.sender.on_feedback(now, &message);
+                        }
+                    }
+                    flow.sender.on_ack(now, &ack);
+                    if !flow.finished.is_set() && flow.sender.is_finished() {
+                        flow.finished = now;
+                    }
+                }
+            }
+            _ => self.handle_timers(index),
+        }
+        self.transmit(index);
+        self.reschedule(index);
+    }
+
+    #[inline(never)]
+    fn handle_timers(&mut self, index: usize) {
+        let now = self.now;
+        let flow = &mut self.flows[index];
+        if !flow.started {
+            flow.started = true;
+            flow.source.start(now, &mut flow.sender, flow.mss, flow.header);
+        }
+        if flow.stop <= now {
+            flow.stop = Timestamp::NEVER;
+            flow.source = Source::Greedy;
+            flow.sender.stop();
+        }
+        if flow.source.next_event() <= now {
+            flow.source.on_event(now, &mut flow.sender);
+        }
+        if flow.sender.next_timeout() <= now {
+            flow.sender.on_timeout(now);
+        }
+        if flow.receiver_timers && flow.receiver_due() <= now {
+            self.fire_receiver(index, now);
+        }
+    }
+
+    #[inline]
+    fn reschedule(&mut self, index: usize) {
+        let key = self.flows[index].next_event(index as u64);
+        self.tournament.update(index, key);
+    }
+
+    /// Send all that the flow may send now.
+    #[inline]
+    fn transmit(&mut self, index: usize) {
+        let now = self.now;
+        while let Some(packet) = self.flows[index].sender.poll_transmit(now) {
+            let record = match &mut self.data_log {
+                None => UNLOGGED,
+                Some(log) => log.enter(now, packet.size, packet.flow),
+            };
+            self.carry_data(now, 0, packet, record);
+        }
+    }
+
+    fn carry(&mut self, at: Timestamp, stage: usize, item: Item) {
+        match item {
+            Item::Data { packet, record } => self.carry_data(at, stage, packet, record),
+            Item::Ack { ack, record } => self.carry_ack(at, stage, ack, record),
+        }
+    }
+
+    /// Put off an arrival until its time.
+    #[cold]
+    fn defer(&mut self, at: Timestamp, stage: usize, item: Item, up: bool) {
+        let handle = self.in_transit.insert(item);
+        self.sequence += 1;
+        self.heap.push(Reverse(Arrival { at, sequence: self.sequence, stage: stage as u32, handle, up }));
+    }
+
+    /// Carry a data packet on from `stage`, where it arrives at `at`.
+    #[inline]
+    fn carry_data(&mut self, mut at: Timestamp, mut stage: usize, mut packet: Packet, record: u32) {
+        loop {
+            if self.up.synchronise[stage] && at > self.now {
+                return self.defer(at, stage, Item::Data { packet, record }, true);
+            }
+            if stage == self.up.elements.len() {
+                return self.deliver_data(at, packet, record);
+            }
+            let holds = self.up.holds[stage];
+            let mut handle = 0;
+            if holds {
+                handle = self.in_transit.insert(Item::Data { packet, record });
+            }
+            let mut datagram =
+                Datagram { id: u64::from(handle), flow: packet.flow, size: packet.size, ecn: packet.ecn };
+            match self.up.elements[stage].offer(at, &mut datagram) {
+                Fate::Forward(t) => {
+                    at = t;
+                    packet.ecn = datagram.ecn;
+                    stage += 1;
+                    if holds {
+                        self.in_transit.take(handle);
+                    }
+                }
+                Fate::Drop => {
+                    if holds {
+                        self.in_transit.take(handle);
+                        self.up.refresh_due();
+                    }
+                    return;
+                }
+                Fate::Hold => return self.up.refresh_due(),
+            }
+        }
+    }
+
+    /// A data packet leaves the path at `at`, perhaps ahead of the clock.
+    #[inline]
+    fn deliver_data(&mut self, at: Timestamp, packet: Packet, record: u32) {
+        let index = packet.flow as usize;
+        if self.flows[index].receiver_timers {
+            let due = self.flows[index].receiver_due();
+            if due <= at {
+                self.fire_receiver(index, due);
+            }
+        }
+        let flow = &mut self.flows[index];
+        let arrival = at + flow.forward_extra;
+        let (new, ack) = flow.receiver.on_data(arrival, &packet);
+        if arrival <= self.end {
+            let payload = if new { u64::from(packet.size - flow.header) } else { 0 };
+            flow.received.packets += 1;
+            flow.received.bytes += u64::from(packet.size);
+            flow.received.unique_bytes += payload;
+            if let Some(series) = &mut self.series {
+                series.received(index, arrival, u64::from(packet.size), payload);
+            }
+        }
+        if let Some(log) = &mut self.data_log {
+            log.leave(record, arrival);
+        }
+        if let Some(ack) = ack {
+            self.send_ack(at, ack);
+        }
+    }
+
+    #[cold]
+    fn fire_receiver(&mut self, index: usize, due: Timestamp) {
+        let flow = &mut self.flows[index];
+        if let Some(ack) = flow.receiver.on_timeout(due + flow.forward_extra) {
+            self.send_ack(due, ack);
+        }
+        if self.now >= due {
+            self.reschedule(index);
+        }
+    }
+
+    #[inline]
+    fn send_ack(&mut self, at: Timestamp, ack: Ack) {
+        let record = match &mut self.ack_log {
+            None => UNLOGGED,
+            Some(log) => log.enter(at + self.flows[ack.flow as usize].forward_extra, ack.size, ack.flow),
+        };
+        self.carry_ack(at, 0, ack, record);
+    }
+
+    /// Carry an acknowledgement on from `stage` of the way back.
+    #[inline]
+    fn carry_ack(&mut self, mut at: Timestamp, mut stage: usize, ack: Ack, record: u32) {
+        loop {
+            if self.down.synchronise[stage] && at > self.now {
+                return self.defer(at, stage, Item::Ack { ack, record }, false);
+            }
+            if stage == self.down.elements.len() {
+                return self.deliver_ack(at, ack, record);
+            }
+            let holds = self.down.holds[stage];
+            let mut handle = 0;
+            if holds {
+                handle = self.in_transit.insert(Item::Ack { ack, record });
+            }
+            let mut datagram = Datagram {
+                id: u64::from(handle),
+                flow: ack.flow,
+                size: ack.size,
+                ecn: ccgym_core::Ecn::NotEct,
+            };
+            match self.down.elements[stage].offer(at, &mut datagram) {
+                Fate::Forward(t) => {
+                    at = t;
+                    stage += 1;
+                    if holds {
+                        self.in_transit.take(handle);
+                    }
+                }
+                Fate::Drop => {
+                    if holds {
+                        self.in_transit.take(handle);
+                        self.down.refresh_due();
+                    }
+                    return;
+                }
+                Fate::Hold => return self.down.refresh_due(),
+            }
+        }
+    }
+
+    /// File an acknowledgement under the time at which it reaches the sender.
+    #[inline]
+    fn deliver_ack(&mut self, at: Timestamp, ack: Ack, record: u32) {
+        let index = ack.flow as usize;
+        self.sequence += 1;
+        let flow = &mut self.flows[index];
+        let home = at + flow.extra_rtt;
+        if let Some(log) = &mut self.ack_log {
+            log.leave(record, home);
+        }
+        let first = flow.inbox.is_empty();
+        flow.inbox.push_back(((home, self.sequence), ack));
+        // Whoever handles this flow's own event reschedules it afterwards; others need it here.
+        if first {
+            self.reschedule(index);
+        }
+    }
+
+    /// What the run left behind. The simulator may go on afterwards.
+    #[must_use]
+    pub fn outcome(&mut self) -> Outcome {
+        let now = self.now;
+        let mut data = self.data_log.clone();
+        let mut acks = self.ack_log.clone();
+        for log in [&mut data, &mut acks].into_iter().flatten() {
+            log.cut(now);
+        }
+        let mut series = self.series.clone();
+        if let Some(s) = &mut series {
+            s.finish();
+        }
+        let counters = |chain: &Chain| -> Vec<(&'static str, Counters)> {
+            chain.kinds.iter().copied().zip(chain.elements.iter().map(PathElement::counters)).collect()
+        };
+        let events = |chain: &mut Chain| match chain.bottleneck {
+            Some(b) => chain.elements[b].take_events(now),
+            None => Vec::new(),
+        };
+        let (up_events, down_events) = (events(&mut self.up), events(&mut self.down));
+        Outcome {
+            end: now,
+            hash: self.hash,
+            flows: self
+                .flows
+                .iter()
+                .map(|f| FlowOutcome {
+                    name: f.sender.cca().name(),
+                    start: f.start,
+                    sender: *f.sender.stats(),
+                    received: f.received,
+                    min_rtt: f.sender.rtt().min(),
+                    finished: f.finished,
+                })
+                .collect(),
+            uplink: counters(&self.up),
+            downlink: counters(&self.down),
+            bottleneck: self.up.bottleneck,
+            data,
+            acks,
+            series,
+            up_events,
+            down_events,
+        }
+    }
+}
+
+/// What one flow did.
+#[derive(Clone, Debug)]
+pub struct FlowOutcome {
+    /// Scheme.
+    pub name: &'static str,
+    /// When it started.
+    pub start: Timestamp,
+    /// The sender's counters.
+    pub sender: ccgym_core::SenderStats,
+    /// The receiver's counters.
+    pub received: Received,
+    /// Smallest round trip.
+    pub min_rtt: ccgym_core::TimeSpan,
+    /// When a finite transfer was acknowledged in full; [`Timestamp::NEVER`] else.
+    pub finished: Timestamp,
+}
+
+/// What a run left behind.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Clock at the end.
+    pub end: Timestamp,
+    /// Hash over the times and numbers of all acknowledgements: equal trajectories have equal hashes.
+    pub hash: u64,
+    /// Per flow.
+    pub flows: Vec<FlowOutcome>,
+    /// Counters of the uplink's elements by kind.
+    pub uplink: Vec<(&'static str, Counters)>,
+    /// Counters of the downlink's elements by kind.
+    pub downlink: Vec<(&'static str, Counters)>,
+    /// Which uplink element is the bottleneck link.
+    pub bottleneck: Option<usize>,
+    /// Every data packet, if recorded.
+    pub data: Option<PacketLog>,
+    /// Every acknowledgement, if recorded.
+    pub acks: Option<PacketLog>,
+    /// Series, if recorded.
+    pub series: Option<Series>,
+    /// Events of the uplink's bottleneck, if recorded.
+    pub up_events: Vec<LinkEvent>,
+    /// Events of the downlink's first link, if recorded.
+    pub down_events: Vec<LinkEvent>,
+}
+
+/// Run one simulation from its description.
+///
+/// # Errors
+/// As [`Simulator::new`].
+pub fn simulate(spec: &SimSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Outcome, SimError> {
+    let mut simulator = Simulator::new(spec, traces, schemes)?;
+    simulator.run();
+    Ok(simulator.outcome())
+}

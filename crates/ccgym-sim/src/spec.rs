@@ -1,0 +1,304 @@
+//! The description of a simulation, as data (JSON).
+//!
+//! Times are nanoseconds, rates bits per second, sizes bytes unless a name says packets.
+
+use ccgym_core::congestion_control::AckPolicy;
+use ccgym_core::sender::SenderConfig;
+use ccgym_core::units::{Rate, TimeSpan, Timestamp};
+use ccgym_core::ReceiverConfig;
+use ccgym_link::ElementSpec;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// One simulation: a path, the flows on it, and what to record.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SimSpec {
+    /// Root of every random stream.
+    #[serde(default)]
+    pub seed: u64,
+    /// Length of the run.
+    pub duration: TimeSpan,
+    /// Elements that data crosses, in travel order.
+    pub uplink: Vec<ElementSpec>,
+    /// Elements that acknowledgements cross, in travel order.
+    pub downlink: Vec<ElementSpec>,
+    /// Flows, in order of their index.
+    pub flows: Vec<FlowSpec>,
+    /// What to record.
+    #[serde(default)]
+    pub record: RecordSpec,
+    /// The path's truth, for schemes that may know it.
+    #[serde(default)]
+    pub facts: Option<FactsSpec>,
+}
+
+/// One flow.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowSpec {
+    /// Registry name of the scheme.
+    pub scheme: String,
+    /// Its parameters; defaults for the rest.
+    #[serde(default)]
+    pub params: Map<String, Value>,
+    /// When it starts.
+    #[serde(default)]
+    pub start: Timestamp,
+    /// When it stops sending; the end of the run if absent.
+    #[serde(default)]
+    pub stop: Option<Timestamp>,
+    /// Propagation round trip of the flow's own access link, beside the path's. Half of it counts in the one-way
+    /// delay of data.
+    #[serde(default)]
+    pub extra_rtt: TimeSpan,
+    /// Transport profile.
+    #[serde(default)]
+    pub profile: Profile,
+    /// What the application does.
+    #[serde(default)]
+    pub source: SourceSpec,
+    /// Acknowledge every n-th packet (2: delayed acknowledgements).
+    #[serde(default = "one")]
+    pub ack_every: u32,
+    /// … or after this time.
+    #[serde(default = "forty_ms")]
+    pub ack_delay: TimeSpan,
+    /// The first packets are acknowledged at once (Linux: 16 segments); how many.
+    #[serde(default)]
+    pub quick_acks: u32,
+    /// Payload bytes of a full packet.
+    #[serde(default = "default_mss")]
+    pub mss: u32,
+    /// Header bytes from the IP header on (TCP with timestamps: 52).
+    #[serde(default = "default_header")]
+    pub header: u32,
+    /// Wire bytes of an acknowledgement.
+    #[serde(default = "default_header")]
+    pub ack_size: u32,
+    /// Initial window in packets (RFC 6928).
+    #[serde(default = "ten")]
+    pub initial_window: u32,
+    /// Departures from the profile's loss detection and timers.
+    #[serde(default)]
+    pub transport: TransportSpec,
+}
+
+/// Departures from a profile; absent fields keep it.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransportSpec {
+    /// RACK's immediate losses in recovery.
+    #[serde(default)]
+    pub rack: Option<bool>,
+    /// Whether the time threshold (reordering window) is used.
+    #[serde(default)]
+    pub time_threshold: Option<bool>,
+    /// Tail loss probes.
+    #[serde(default)]
+    pub probes: Option<u32>,
+    /// Floor of the retransmission timeout.
+    #[serde(default)]
+    pub rto_floor: Option<TimeSpan>,
+}
+
+/// Transport profile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// Reliable, Linux-like (SACK, RACK, PRR, RTO).
+    #[default]
+    Tcp,
+    /// Datagrams with per-packet receipts; nothing is sent again.
+    Udp,
+}
+
+/// What the application does.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum SourceSpec {
+    /// Always has data.
+    #[default]
+    Greedy,
+    /// Hands over this many payload bytes at the start.
+    Bytes {
+        /// Payload bytes.
+        bytes: u64,
+    },
+    /// Alternates between always and never having data; exponential periods, starts on.
+    OnOff {
+        /// Mean on period.
+        mean_on: TimeSpan,
+        /// Mean off period.
+        mean_off: TimeSpan,
+    },
+    /// Hands over full segments at this rate of payload: application-limited.
+    Rate {
+        /// Payload bits per second.
+        rate: Rate,
+    },
+}
+
+/// What to record; nothing by default.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordSpec {
+    /// Log every packet of both directions.
+    #[serde(default)]
+    pub packets: bool,
+    /// Sample series at this spacing; zero: none.
+    #[serde(default)]
+    pub series: TimeSpan,
+    /// Log the events of every link.
+    #[serde(default)]
+    pub link_events: bool,
+    /// Collect monitor-interval statistics at the senders.
+    #[serde(default)]
+    pub monitor: bool,
+}
+
+/// What `oracle` may know.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FactsSpec {
+    /// Steps of the bottleneck's rate in IP bytes: `[[from_ns, bps], …]`.
+    pub capacity: Vec<(Timestamp, Rate)>,
+    /// Propagation round trip.
+    pub base_rtt: TimeSpan,
+}
+
+const fn one() -> u32 {
+    1
+}
+const fn ten() -> u32 {
+    10
+}
+const fn default_mss() -> u32 {
+    1448
+}
+const fn default_header() -> u32 {
+    52
+}
+const fn forty_ms() -> TimeSpan {
+    TimeSpan::from_millis(40)
+}
+
+/// A specification that cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// A value is out of range.
+    #[error("{place}: found {found}, expected {expected}")]
+    Invalid {
+        /// Key path.
+        place: String,
+        /// What stood there.
+        found: String,
+        /// What may stand there.
+        expected: &'static str,
+    },
+    /// A path element cannot be built.
+    #[error("{place}: {source}")]
+    Element {
+        /// Key path.
+        place: String,
+        /// Why.
+        source: ccgym_link::LinkError,
+    },
+    /// A scheme cannot be built.
+    #[error("flows[{flow}]: {message}")]
+    Scheme {
+        /// Index of the flow.
+        flow: usize,
+        /// Why.
+        message: String,
+    },
+}
+
+impl SimSpec {
+    /// Check every value that the types leave open.
+    pub fn validate(&self) -> Result<(), SimError> {
+        let invalid = |place: String, found: String, expected| Err(SimError::Invalid { place, found, expected });
+        if self.duration == TimeSpan::ZERO {
+            return invalid("duration".into(), "0".into(), "a positive number of nanoseconds");
+        }
+        if self.flows.is_empty() {
+            return invalid("flows".into(), "an empty list".into(), "at least one flow");
+        }
+        for (i, f) in self.flows.iter().enumerate() {
+            let at = |key: &str| format!("flows[{i}].{key}");
+            if f.ack_every == 0 {
+                return invalid(at("ack_every"), "0".into(), "1 or more");
+            }
+            if f.mss == 0 || f.mss + f.header > 65_535 {
+                return invalid(at("mss"), f.mss.to_string(), "1 to 65535 bytes together with the header");
+            }
+            if f.ack_size == 0 {
+                return invalid(at("ack_size"), "0".into(), "at least 1 byte");
+            }
+            if f.initial_window == 0 {
+                return invalid(at("initial_window"), "0".into(), "at least 1 packet");
+            }
+            if f.stop.is_some_and(|s| s <= f.start) {
+                return invalid(at("stop"), format!("{:?}", f.stop), "a time after the flow's start");
+            }
+            match &f.source {
+                SourceSpec::Bytes { bytes: 0 } => return invalid(at("source.bytes"), "0".into(), "at least 1 byte"),
+                SourceSpec::Rate { rate } if *rate == Rate::ZERO => {
+                    return invalid(at("source.rate"), "0".into(), "a positive rate")
+                }
+                SourceSpec::OnOff { mean_on, mean_off }
+                    if *mean_on == TimeSpan::ZERO || *mean_off == TimeSpan::ZERO =>
+                {
+                    return invalid(at("source"), "a zero mean period".into(), "positive mean periods")
+                }
+                _ => {}
+            }
+        }
+        if let Some(facts) = &self.facts {
+            if facts.capacity.is_empty() || facts.capacity[0].0 != Timestamp::ZERO {
+                return invalid("facts.capacity".into(), format!("{:?}", facts.capacity.first()), "steps from time 0");
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FlowSpec {
+    /// The sender that this flow asks for.
+    #[must_use]
+    pub fn sender_config(&self, flow: u32, monitor: bool) -> SenderConfig {
+        let size = self.mss + self.header;
+        let mut config = match self.profile {
+            Profile::Tcp => SenderConfig::tcp(flow, size),
+            Profile::Udp => SenderConfig::udp(flow, size),
+        };
+        config.initial_window = self.initial_window;
+        config.monitor = monitor;
+        if self.profile == Profile::Tcp && self.ack_every == 1 {
+            config.timers.max_ack_delay = TimeSpan::ZERO;
+        }
+        if let Some(rack) = self.transport.rack {
+            config.loss.rack = rack;
+        }
+        if self.transport.time_threshold == Some(false) {
+            config.loss.reordering_window = (0, 1);
+        }
+        if let Some(probes) = self.transport.probes {
+            config.timers.probes = probes;
+        }
+        if let Some(floor) = self.transport.rto_floor {
+            config.timers.rto_floor = floor;
+        }
+        config
+    }
+
+    /// The receiver that this flow asks for.
+    #[must_use]
+    pub fn receiver_config(&self) -> ReceiverConfig {
+        ReceiverConfig {
+            policy: AckPolicy { every: self.ack_every, max_delay: self.ack_delay },
+            ack_size: self.ack_size,
+            quick_acks: self.quick_acks,
+        }
+    }
+}
