@@ -1,7 +1,8 @@
 //! Benchmarks of the native core: one JSON line `{name, value, unit, …}` per result on standard output.
 //!
 //! `ccgym-bench` runs all; `ccgym-bench NAME…` those whose name contains one of the words;
-//! `ccgym-bench --once NAME` runs that workload a single time, short, without timing: for callgrind.
+//! `ccgym-bench --once NAME [SCALE]` runs that workload a single time at SCALE (0.05) of its length, without timing:
+//! for callgrind.
 
 use std::time::{Duration, Instant};
 
@@ -136,11 +137,15 @@ fn workloads() -> Vec<(String, &'static str, Workload)> {
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    if let [once, name] = args.as_slice() {
+    if let [once, name, rest @ ..] = args.as_slice() {
         if once == "--once" {
+            let scale = rest.first().map_or(Ok(0.05), |s| s.parse::<f64>()).unwrap_or_else(|_| {
+                eprintln!("--once: found scale {:?}, expected a number", rest[0]);
+                std::process::exit(2)
+            });
             for (n, _, mut f) in workloads() {
                 if n == *name {
-                    let (count, _) = f(0.05);
+                    let (count, _) = f(scale);
                     println!("{}", json!({"name": n, "value": count, "unit": "packets"}));
                     return;
                 }

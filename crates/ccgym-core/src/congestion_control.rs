@@ -19,6 +19,8 @@ use crate::units::{Rate, TimeSpan, Timestamp};
 pub struct Capabilities {
     /// Fill [`AckEvent::packets`], one record per acknowledged packet (costs time).
     pub per_packet_receipts: bool,
+    /// Fill [`AckEvent::rate_sample`] (costs time).
+    pub rate_samples: bool,
     /// Call [`CongestionControl::on_packet_sent`] for each packet.
     pub sent_events: bool,
     /// During fast recovery the transport meters sending by Proportional Rate Reduction (RFC 9937) towards the
@@ -36,6 +38,7 @@ impl Default for Capabilities {
     fn default() -> Self {
         Self {
             per_packet_receipts: false,
+            rate_samples: false,
             sent_events: false,
             prr: true,
             pacing_required: false,
@@ -158,7 +161,8 @@ pub struct AckEvent<'a> {
     pub rtt_sample: Option<TimeSpan>,
     /// The smoothed state, this sample included.
     pub rtt: &'a RttEstimator,
-    /// Delivery-rate sample; `None` when nothing was acknowledged or the sample was invalid.
+    /// Delivery-rate sample, with [`Capabilities::rate_samples`]; `None` when nothing was acknowledged or the sample
+    /// was invalid.
     pub rate_sample: Option<RateSample>,
     /// Wire bytes in flight before this event.
     pub prior_in_flight: u64,

@@ -1,7 +1,6 @@
 //! Statistics of one decision interval: what features are computed from, in training and in deployment.
 
 use crate::congestion_control::Control;
-use crate::packet::Ack;
 use crate::rtt::RttEstimator;
 use crate::units::{Rate, TimeSpan, Timestamp};
 
@@ -150,7 +149,15 @@ impl MonitorInterval {
         self.sent_bytes += bytes;
     }
 
-    pub(crate) fn on_ack(&mut self, now: Timestamp, packets: u64, bytes: u64, rtt: Option<TimeSpan>, ack: &Ack) {
+    /// `trip` is (send time, arrival time) of the packet that the round-trip sample belongs to.
+    pub(crate) fn on_ack(
+        &mut self,
+        now: Timestamp,
+        packets: u64,
+        bytes: u64,
+        rtt: Option<TimeSpan>,
+        trip: (Timestamp, Timestamp),
+    ) {
         self.acked_packets += packets;
         self.acked_bytes += bytes;
         if let Some(rtt) = rtt {
@@ -163,7 +170,7 @@ impl MonitorInterval {
             s.y += y;
             s.tt += t * t;
             s.ty += t * y;
-            self.one_way_sum += i128::from(ack.received.0) - i128::from(ack.trigger_sent.0);
+            self.one_way_sum += i128::from(trip.1 .0) - i128::from(trip.0 .0);
             self.one_way_count += 1;
         }
     }
@@ -200,23 +207,6 @@ fn mean(samples: &[TimeSpan]) -> Option<TimeSpan> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{AckRange, MAX_ACK_RANGES};
-
-    fn ack(sent_ms: u64, received_ms: u64) -> Ack {
-        Ack {
-            ranges: [AckRange::default(); MAX_ACK_RANGES],
-            trigger: 0,
-            trigger_sent: Timestamp::from_millis(sent_ms),
-            received: Timestamp::from_millis(received_ms),
-            tag: 0,
-            delay_ns: 0,
-            flow: 0,
-            size: 52,
-            ce_total: 0,
-            feedback: 0,
-            range_count: 1,
-        }
-    }
 
     #[test]
     fn statistics_of_a_rising_delay() {
@@ -225,7 +215,7 @@ mod tests {
             m.on_sent(1500);
             // RTT rises 1 ms per 10 ms.
             let now = Timestamp::from_millis(100 + 10 * (i + 1));
-            m.on_ack(now, 1, 1500, Some(TimeSpan::from_millis(50 + i)), &ack(0, 30));
+            m.on_ack(now, 1, 1500, Some(TimeSpan::from_millis(50 + i)), (Timestamp::ZERO, Timestamp::from_millis(30)));
         }
         m.on_lost(2, 3000);
         let done =

@@ -69,16 +69,18 @@ pub struct AckRange {
 /// One acknowledgement on its way to the sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ack {
-    /// What arrived, most recent range first; `range_count` of them are valid.
-    pub ranges: [AckRange; MAX_ACK_RANGES],
+    /// Largest number that arrived.
+    pub largest: PacketNumber,
     /// The packet that caused this acknowledgement.
     pub trigger: PacketNumber,
-    /// When `trigger` was sent, on the sender's clock (TCP's timestamp echo).
-    pub trigger_sent: Timestamp,
     /// When `trigger` arrived, on the receiver's clock.
     pub received: Timestamp,
     /// The scheme header of `trigger`.
     pub tag: u64,
+    /// What arrived, as distances (of the first, of the last) below `largest`; see [`Ack::range`].
+    distances: [(u32, u32); MAX_ACK_RANGES],
+    /// How many of them are valid, at least 1.
+    range_count: u32,
     /// Nanoseconds between the arrival of `trigger` and this acknowledgement (a delayed ACK's wait).
     pub delay_ns: u32,
     /// Index of the flow.
@@ -89,8 +91,54 @@ pub struct Ack {
     pub ce_total: u32,
     /// Which message of the scheme's receiver half goes with this acknowledgement; zero: none.
     pub feedback: u32,
-    /// How many of `ranges` are valid, at least 1.
-    pub range_count: u8,
+}
+
+impl Ack {
+    /// An acknowledgement caused by `trigger`, so far without ranges.
+    #[must_use]
+    #[inline]
+    pub const fn new(largest: PacketNumber, trigger: &Packet, received: Timestamp, size: u32) -> Self {
+        Self {
+            largest,
+            trigger: trigger.number,
+            received,
+            tag: trigger.tag,
+            distances: [(0, 0); MAX_ACK_RANGES],
+            range_count: 0,
+            delay_ns: 0,
+            flow: trigger.flow,
+            size,
+            ce_total: 0,
+            feedback: 0,
+        }
+    }
+
+    /// Report one more range, if there is room. What lies more than 2³²−1 below the largest number is left out: it
+    /// was settled long ago.
+    #[inline]
+    pub fn push_range(&mut self, range: AckRange) {
+        let i = self.range_count as usize;
+        let last = self.largest - range.last;
+        if i < MAX_ACK_RANGES && last <= u64::from(u32::MAX) {
+            self.distances[i] = ((self.largest - range.first).min(u64::from(u32::MAX)) as u32, last as u32);
+            self.range_count += 1;
+        }
+    }
+
+    /// Number of ranges.
+    #[must_use]
+    #[inline]
+    pub const fn range_count(&self) -> usize {
+        self.range_count as usize
+    }
+
+    /// Range `i`: the one of `trigger` first if it lies below others, then from the newest on.
+    #[must_use]
+    #[inline]
+    pub const fn range(&self, i: usize) -> AckRange {
+        let (first, last) = self.distances[i];
+        AckRange { first: self.largest - first as u64, last: self.largest - last as u64 }
+    }
 }
 
 /// What a link knows of whatever crosses it: the driver keeps the rest under `id`.

@@ -222,44 +222,42 @@ impl Receiver {
     fn make_ack(&mut self, now: Timestamp, arrival: Timestamp, packet: &Packet) -> Ack {
         self.pending = None;
         self.pending_count = 0;
-        let mut ranges = [AckRange::default(); MAX_ACK_RANGES];
-        let mut count = 0;
         let top = self.ranges.len() - 1;
-        if self.ranges[top].first > packet.number {
-            // The range of the packet that caused this comes first, so that reordering is never hidden.
-            let i = self.ranges.partition_point(|r| r.last < packet.number);
-            ranges[0] = self.ranges[i];
-            count = 1;
+        let newest = self.ranges[top];
+        let mut ack = Ack::new(newest.last, packet, arrival, self.config.ack_size);
+        if top == 0 {
+            ack.push_range(newest);
+        } else {
+            self.report_gaps(&mut ack);
         }
-        for r in self.ranges.iter().rev() {
-            if count == MAX_ACK_RANGES {
-                break;
-            }
-            if count == 0 || *r != ranges[0] {
-                ranges[count] = *r;
-                count += 1;
-            }
-        }
-        let mut feedback = 0;
+        ack.delay_ns = now.since(arrival).0.min(u64::from(u32::MAX)) as u32;
+        ack.ce_total = self.ce_total;
         if let Some(half) = &mut self.half {
             if let Some(message) = half.poll_message(now) {
                 self.next_message += 1;
-                feedback = self.next_message;
-                self.messages.push_back((feedback, message));
+                ack.feedback = self.next_message;
+                self.messages.push_back((ack.feedback, message));
             }
         }
-        Ack {
-            ranges,
-            trigger: packet.number,
-            trigger_sent: packet.sent,
-            received: arrival,
-            tag: packet.tag,
-            delay_ns: now.since(arrival).0.min(u64::from(u32::MAX)) as u32,
-            flow: packet.flow,
-            size: self.config.ack_size,
-            ce_total: self.ce_total,
-            feedback,
-            range_count: count as u8,
+        ack
+    }
+
+    #[cold]
+    fn report_gaps(&self, ack: &mut Ack) {
+        let mut reported = None;
+        if self.ranges[self.ranges.len() - 1].first > ack.trigger {
+            // The range of the packet that caused this comes first, so that reordering is never hidden.
+            let i = self.ranges.partition_point(|r| r.last < ack.trigger);
+            ack.push_range(self.ranges[i]);
+            reported = Some(i);
+        }
+        for i in (0..self.ranges.len()).rev() {
+            if ack.range_count() == MAX_ACK_RANGES {
+                break;
+            }
+            if Some(i) != reported {
+                ack.push_range(self.ranges[i]);
+            }
         }
     }
 }
@@ -290,8 +288,7 @@ mod tests {
             let (new, ack) = r.on_data(Timestamp(n + 10), &packet(n));
             let ack = ack.unwrap();
             assert!(new);
-            assert_eq!((ack.trigger, ack.range_count, ack.ranges[0]), (n, 1, AckRange { first: 0, last: n }));
-            assert_eq!(ack.trigger_sent, Timestamp(n));
+            assert_eq!((ack.trigger, ack.range_count(), ack.range(0)), (n, 1, AckRange { first: 0, last: n }));
         }
         assert!(!r.on_data(Timestamp(20), &packet(1)).0, "a duplicate is not new");
     }
@@ -303,7 +300,7 @@ mod tests {
         assert!(r.on_data(Timestamp(0), &packet(0)).1.is_none());
         assert_eq!(r.next_timeout(), Timestamp::from_millis(40));
         let ack = r.on_data(Timestamp(5), &packet(1)).1.unwrap();
-        assert_eq!(ack.ranges[0], AckRange { first: 0, last: 1 });
+        assert_eq!(ack.range(0), AckRange { first: 0, last: 1 });
         assert_eq!(r.next_timeout(), Timestamp::NEVER);
         assert!(r.on_data(Timestamp(9), &packet(2)).1.is_none());
         let due = r.next_timeout();
@@ -312,7 +309,7 @@ mod tests {
         assert_eq!(u64::from(ack.delay_ns), TimeSpan::from_millis(40).0);
         // A gap is reported at once.
         let ack = r.on_data(Timestamp(90_000_000), &packet(4)).1.unwrap();
-        assert_eq!(&ack.ranges[..2], &[AckRange { first: 4, last: 4 }, AckRange { first: 0, last: 2 }]);
+        assert_eq!([ack.range(0), ack.range(1)], [AckRange { first: 4, last: 4 }, AckRange { first: 0, last: 2 }]);
     }
 
     #[test]
@@ -322,15 +319,15 @@ mod tests {
             r.on_data(Timestamp(n), &packet(n));
         }
         let ack = r.on_data(Timestamp(20), &packet(11)).1.unwrap();
-        assert_eq!(usize::from(ack.range_count), MAX_ACK_RANGES);
-        assert_eq!(ack.ranges.map(|r| r.first), [11, 9, 7, 5]);
+        assert_eq!(ack.range_count(), MAX_ACK_RANGES);
+        assert_eq!([0, 1, 2, 3].map(|i| ack.range(i).first), [11, 9, 7, 5]);
         // A late packet's range leads.
         let ack = r.on_data(Timestamp(21), &packet(2)).1.unwrap();
-        assert_eq!(ack.ranges[0], AckRange { first: 0, last: 3 });
-        assert_eq!(ack.ranges[1].first, 11);
+        assert_eq!(ack.range(0), AckRange { first: 0, last: 3 });
+        assert_eq!(ack.range(1).first, 11);
         // What the sender has settled is forgotten.
         let ack = r.on_data(Timestamp(22), &Packet { least_unsettled: 9, ..packet(12) }).1.unwrap();
-        assert_eq!(ack.range_count, 2);
-        assert_eq!(ack.ranges[1], AckRange { first: 9, last: 9 });
+        assert_eq!(ack.range_count(), 2);
+        assert_eq!(ack.range(1), AckRange { first: 9, last: 9 });
     }
 }

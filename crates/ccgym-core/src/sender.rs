@@ -362,8 +362,8 @@ impl Sender {
 
         let mut newly = Newly::default();
         // Oldest range first, so that packets are visited in the order in which they were sent.
-        for i in (0..usize::from(ack.range_count)).rev() {
-            let range = ack.ranges[i];
+        for i in (0..ack.range_count()).rev() {
+            let range = ack.range(i);
             // Reordered packets lie below what was already acknowledged: only then is a range looked at in full.
             let from = if i == 0 && ack.trigger < old_end { range.first } else { range.first.max(self.acked_end) };
             let end = (range.last + 1).min(self.packets.next());
@@ -373,32 +373,32 @@ impl Sender {
             if from > self.acked_end {
                 self.open_holes(from);
             }
-            self.take_acked(now, from.max(self.packets.first()), end, ack, &mut newly);
+            self.take_acked(from.max(self.packets.first()), end, ack, &mut newly);
             self.acked_end = self.acked_end.max(end);
         }
-        if newly.packets == 0 && newly.spurious == 0 && !self.detector.has_holes() {
+        if newly.packets == 0 && !self.detector.has_holes() {
             return;
         }
+        let mut rtt_sample = None;
+        let mut rate_sample = None;
         if newly.packets > 0 {
+            self.sampler.on_delivered(now, newly.bytes);
             self.detector.on_acked(newly.packets);
             self.stats.acked_packets += newly.packets;
             self.stats.acked_bytes += newly.bytes;
-        }
-
-        let mut rtt_sample = None;
-        if newly.trigger_acked {
-            let sample = now.since(ack.trigger_sent);
-            // TCP's clock includes the receiver's wait (RFC 6298); datagram receipts carry it (RFC 9002 §5.3).
-            let wait = if self.config.reliable { TimeSpan::ZERO } else { TimeSpan(u64::from(ack.delay_ns)) };
-            self.rtt.update(sample, wait);
-            rtt_sample = Some(sample);
-        }
-        let mut rate_sample = None;
-        if newly.packets > 0 {
-            rate_sample = self.sample_rate(&newly);
             self.timer_base = now;
             self.timeouts = 0;
             self.probes_sent = 0;
+            if newly.trigger_acked {
+                let sample = now.since(newly.trigger_sent);
+                // TCP's clock includes the receiver's wait (RFC 6298); datagram receipts carry it (RFC 9002 §5.3).
+                let wait = if self.config.reliable { TimeSpan::ZERO } else { TimeSpan(u64::from(ack.delay_ns)) };
+                self.rtt.update(sample, wait);
+                rtt_sample = Some(sample);
+            }
+            if self.capabilities.rate_samples {
+                rate_sample = self.sample_rate(newly.newest);
+            }
         }
 
         let mut entered = false;
@@ -407,7 +407,7 @@ impl Sender {
             spurious_episode = self.on_late_arrivals(newly.spurious);
         }
         if self.detector.has_holes() {
-            entered = self.declare_losses(now, prior_in_flight);
+            entered = self.declare_losses(now);
         }
         let lost_bytes = self.lost_records.iter().map(|l| l.bytes).sum();
 
@@ -427,7 +427,8 @@ impl Sender {
         self.ce_seen = ack.ce_total;
 
         if self.config.monitor {
-            self.monitor.on_ack(now, newly.packets, newly.bytes, rtt_sample, ack);
+            let trip = (newly.trigger_sent, ack.received);
+            self.monitor.on_ack(now, newly.packets, newly.bytes, rtt_sample, trip);
             self.monitor.on_lost(self.lost_records.len() as u64, lost_bytes);
         }
 
@@ -580,7 +581,7 @@ impl Sender {
     }
 
     #[inline]
-    fn take_acked(&mut self, now: Timestamp, from: PacketNumber, end: PacketNumber, ack: &Ack, newly: &mut Newly) {
+    fn take_acked(&mut self, from: PacketNumber, end: PacketNumber, ack: &Ack, newly: &mut Newly) {
         for number in from..end {
             let Some(p) = self.packets.get_mut(number) else { continue };
             let was = p.state;
@@ -588,30 +589,14 @@ impl Sender {
                 continue;
             }
             p.state = State::Acked;
-            let p = *p;
-            let size = u64::from(p.size);
-            if was == State::Outstanding {
-                self.in_flight -= size;
-                if number < self.acked_end {
-                    self.detector.on_hole_filled(number);
-                }
-            } else {
-                newly.spurious += 1;
-                self.stats.spurious_losses += 1;
-                self.detector.saw_reordering(self.config.loss.packet_threshold);
-                // If it still waits to be sent again, it need not be.
-                if let Some(i) = self.retransmit.iter().position(|&s| s == p.segment) {
-                    self.retransmit.remove(i);
-                }
-            }
+            let (size, segment) = (u64::from(p.size), p.segment);
             newly.packets += 1;
             newly.bytes += size;
-            newly.trigger_acked |= number == ack.trigger;
-            if number >= newly.newest_number {
-                newly.newest_number = number;
-                newly.newest = p;
+            newly.newest = newly.newest.max(number);
+            if number == ack.trigger {
+                newly.trigger_acked = true;
+                newly.trigger_sent = p.sent;
             }
-            self.acked_segments.insert(p.segment);
             if self.capabilities.per_packet_receipts {
                 self.acked_records.push(AckedPacket {
                     number,
@@ -624,21 +609,43 @@ impl Sender {
                     app_limited: p.app_limited,
                 });
             }
+            if was == State::Outstanding {
+                self.in_flight -= size;
+                if number < self.acked_end {
+                    self.detector.on_hole_filled(number);
+                }
+            } else {
+                newly.spurious += 1;
+                self.take_late(segment);
+            }
+            self.acked_segments.insert(segment);
         }
-        self.sampler.on_delivered(now, newly.bytes - newly.bytes_counted);
-        newly.bytes_counted = newly.bytes;
+    }
+
+    /// A packet that was declared lost has arrived.
+    #[cold]
+    fn take_late(&mut self, segment: u64) {
+        self.stats.spurious_losses += 1;
+        self.detector.saw_reordering(self.config.loss.packet_threshold);
+        // If it still waits to be sent again, it need not be.
+        if let Some(i) = self.retransmit.iter().position(|&s| s == segment) {
+            self.retransmit.remove(i);
+        }
     }
 
     #[inline]
-    fn sample_rate(&mut self, newly: &Newly) -> Option<RateSample> {
-        let p = &newly.newest;
-        let min_rtt = self.rtt.min();
-        self.sampler.sample(&p.stamp, p.sent, u64::from(p.in_flight), p.app_limited, min_rtt)
+    fn sample_rate(&mut self, newest: PacketNumber) -> Option<RateSample> {
+        let p = self.packets.get(newest)?;
+        self.sampler.sample(&p.stamp, p.sent, u64::from(p.in_flight), p.app_limited, self.rtt.min())
     }
 
-    /// Whether sending was held back by the window in this round or the one before.
+    /// Whether sending was held back by the window in this round or the one before. TCP does not grow on duplicate
+    /// acknowledgements: while a hole is open nothing counts (RFC 5681 §3.2; Linux `tcp_may_raise_cwnd`).
     #[inline]
     fn is_cwnd_limited(&self) -> bool {
+        if self.config.reliable && self.detector.has_holes() {
+            return false;
+        }
         self.window_limited_round >= self.round
             || self
                 .cca
@@ -654,7 +661,7 @@ impl Sender {
 
     /// Move holes whose time or count has come to the lost; whether this began a recovery episode.
     #[cold]
-    fn declare_losses(&mut self, now: Timestamp, prior_in_flight: u64) -> bool {
+    fn declare_losses(&mut self, now: Timestamp) -> bool {
         let rtt = self.loss_rtt();
         let mut entered = false;
         while let Some((number, by_time)) = self.detector.next_lost(now, rtt, self.in_recovery() || entered) {
@@ -671,7 +678,6 @@ impl Sender {
             }
             self.mark_lost(number, reason);
         }
-        let _ = prior_in_flight;
         entered
     }
 
@@ -747,7 +753,7 @@ impl Sender {
         let prior_in_flight = self.in_flight;
         self.acked_records.clear();
         self.lost_records.clear();
-        let entered = self.declare_losses(now, prior_in_flight);
+        let entered = self.declare_losses(now);
         if self.lost_records.is_empty() {
             return;
         }
@@ -984,9 +990,9 @@ impl Sender {
 struct Newly {
     packets: u64,
     bytes: u64,
-    bytes_counted: u64,
+    /// Of these, how many had been declared lost.
     spurious: u64,
+    newest: PacketNumber,
     trigger_acked: bool,
-    newest_number: PacketNumber,
-    newest: SentPacket,
+    trigger_sent: Timestamp,
 }

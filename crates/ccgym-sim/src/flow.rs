@@ -35,6 +35,8 @@ pub struct Flow {
     pub(crate) extra_rtt: TimeSpan,
     /// Whether the receiver may act on its own (delayed acknowledgements, a scheme's receiver half).
     pub(crate) receiver_timers: bool,
+    /// Whether the application hands over a finite amount.
+    pub(crate) finite: bool,
     pub(crate) inbox: VecDeque<(Key, Ack)>,
     pub(crate) received: Received,
     pub(crate) finished: Timestamp,

@@ -53,6 +53,8 @@ struct Chain {
     synchronise: Vec<bool>,
     /// Whether element i may hold packets.
     holds: Vec<bool>,
+    /// Whether no stage synchronises or holds: packets cross the whole chain at once.
+    eager: bool,
     /// Next event of a holding element.
     due: Timestamp,
     bottleneck: Option<usize>,
@@ -67,7 +69,7 @@ impl Chain {
             elements.push(element);
         }
         let holds: Vec<bool> = elements.iter().map(PathElement::may_hold).collect();
-        let synchronise = (0..=elements.len())
+        let synchronise: Vec<bool> = (0..=elements.len())
             .map(|i| {
                 let reordered = i > 0 && !elements[i - 1].preserves_order();
                 reordered || holds.get(i).copied().unwrap_or(false)
@@ -77,6 +79,7 @@ impl Chain {
             bottleneck: specs.iter().position(|s| matches!(s, ElementSpec::Link { .. })),
             kinds: specs.iter().map(kind).collect(),
             elements,
+            eager: !synchronise.contains(&true) && !holds.contains(&true),
             synchronise,
             holds,
             due: Timestamp::NEVER,
@@ -141,6 +144,7 @@ impl Simulator {
         let delayed = spec.flows.iter().any(|f| f.ack_every > 1);
         if delayed && spec.flows.len() > 1 && down.bottleneck.is_some() {
             down.synchronise[0] = true;
+            down.eager = false;
         }
         if spec.record.link_events {
             for chain in [&mut up, &mut down] {
@@ -179,6 +183,7 @@ impl Simulator {
                 forward_extra: ccgym_core::TimeSpan(f.extra_rtt.0 / 2),
                 extra_rtt: f.extra_rtt,
                 receiver_timers,
+                finite: matches!(f.source, crate::spec::SourceSpec::Bytes { .. }),
                 inbox: std::collections::VecDeque::new(),
                 received: Received::default(),
                 finished: Timestamp::NEVER,
@@ -355,18 +360,17 @@ impl Simulator {
         let now = self.now;
         let flow = &mut self.flows[index];
         match flow.inbox.front() {
-            Some((key, _)) if key.0 <= now => {
-                if let Some((_, ack)) = flow.inbox.pop_front() {
-                    self.hash = (self.hash ^ now.0 ^ ack.trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
-                    if ack.feedback != 0 {
-                        if let Some(message) = flow.receiver.take_message(ack.feedback) {
-                            flow.sender.on_feedback(now, &message);
-                        }
+            Some((key, ack)) if key.0 <= now => {
+                self.hash = (self.hash ^ now.0 ^ ack.trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
+                if ack.feedback != 0 {
+                    if let Some(message) = flow.receiver.take_message(ack.feedback) {
+                        flow.sender.on_feedback(now, &message);
                     }
-                    flow.sender.on_ack(now, &ack);
-                    if !flow.finished.is_set() && flow.sender.is_finished() {
-                        flow.finished = now;
-                    }
+                }
+                flow.sender.on_ack(now, ack);
+                flow.inbox.pop_front();
+                if flow.finite && !flow.finished.is_set() && flow.sender.is_finished() {
+                    flow.finished = now;
                 }
             }
             _ => self.handle_timers(index),
@@ -414,7 +418,28 @@ impl Simulator {
                 None => UNLOGGED,
                 Some(log) => log.enter(now, packet.size, packet.flow),
             };
-            self.carry_data(now, 0, packet, record);
+            self.launch_data(now, &packet, record);
+        }
+    }
+
+    /// A data packet leaves the sender. Where every element answers at arrival it is carried through at once.
+    #[inline]
+    fn launch_data(&mut self, now: Timestamp, packet: &Packet, record: u32) {
+        if !self.up.eager {
+            return self.carry_data(now, 0, *packet, record);
+        }
+        let mut at = now;
+        let mut datagram = Datagram { id: 0, flow: packet.flow, size: packet.size, ecn: packet.ecn };
+        for element in &mut self.up.elements {
+            match element.offer(at, &mut datagram) {
+                Fate::Forward(t) => at = t,
+                Fate::Drop | Fate::Hold => return,
+            }
+        }
+        if datagram.ecn == packet.ecn {
+            self.deliver_data(at, packet, record);
+        } else {
+            self.deliver_data(at, &Packet { ecn: datagram.ecn, ..*packet }, record);
         }
     }
 
@@ -434,14 +459,13 @@ impl Simulator {
     }
 
     /// Carry a data packet on from `stage`, where it arrives at `at`.
-    #[inline]
     fn carry_data(&mut self, mut at: Timestamp, mut stage: usize, mut packet: Packet, record: u32) {
         loop {
             if self.up.synchronise[stage] && at > self.now {
                 return self.defer(at, stage, Item::Data { packet, record }, true);
             }
             if stage == self.up.elements.len() {
-                return self.deliver_data(at, packet, record);
+                return self.deliver_data(at, &packet, record);
             }
             let holds = self.up.holds[stage];
             let mut handle = 0;
@@ -473,7 +497,7 @@ impl Simulator {
 
     /// A data packet leaves the path at `at`, perhaps ahead of the clock.
     #[inline]
-    fn deliver_data(&mut self, at: Timestamp, packet: Packet, record: u32) {
+    fn deliver_data(&mut self, at: Timestamp, packet: &Packet, record: u32) {
         let index = packet.flow as usize;
         if self.flows[index].receiver_timers {
             let due = self.flows[index].receiver_due();
@@ -483,7 +507,7 @@ impl Simulator {
         }
         let flow = &mut self.flows[index];
         let arrival = at + flow.forward_extra;
-        let (new, ack) = flow.receiver.on_data(arrival, &packet);
+        let (new, ack) = flow.receiver.on_data(arrival, packet);
         if arrival <= self.end {
             let payload = if new { u64::from(packet.size - flow.header) } else { 0 };
             flow.received.packets += 1;
@@ -497,7 +521,7 @@ impl Simulator {
             log.leave(record, arrival);
         }
         if let Some(ack) = ack {
-            self.send_ack(at, ack);
+            self.send_ack(at, &ack);
         }
     }
 
@@ -505,7 +529,7 @@ impl Simulator {
     fn fire_receiver(&mut self, index: usize, due: Timestamp) {
         let flow = &mut self.flows[index];
         if let Some(ack) = flow.receiver.on_timeout(due + flow.forward_extra) {
-            self.send_ack(due, ack);
+            self.send_ack(due, &ack);
         }
         if self.now >= due {
             self.reschedule(index);
@@ -513,23 +537,34 @@ impl Simulator {
     }
 
     #[inline]
-    fn send_ack(&mut self, at: Timestamp, ack: Ack) {
+    fn send_ack(&mut self, at: Timestamp, ack: &Ack) {
         let record = match &mut self.ack_log {
             None => UNLOGGED,
             Some(log) => log.enter(at + self.flows[ack.flow as usize].forward_extra, ack.size, ack.flow),
         };
-        self.carry_ack(at, 0, ack, record);
+        if !self.down.eager {
+            return self.carry_ack(at, 0, *ack, record);
+        }
+        let mut at = at;
+        let mut datagram =
+            Datagram { id: 0, flow: ack.flow, size: ack.size, ecn: ccgym_core::Ecn::NotEct };
+        for element in &mut self.down.elements {
+            match element.offer(at, &mut datagram) {
+                Fate::Forward(t) => at = t,
+                Fate::Drop | Fate::Hold => return,
+            }
+        }
+        self.deliver_ack(at, ack, record);
     }
 
     /// Carry an acknowledgement on from `stage` of the way back.
-    #[inline]
     fn carry_ack(&mut self, mut at: Timestamp, mut stage: usize, ack: Ack, record: u32) {
         loop {
             if self.down.synchronise[stage] && at > self.now {
                 return self.defer(at, stage, Item::Ack { ack, record }, false);
             }
             if stage == self.down.elements.len() {
-                return self.deliver_ack(at, ack, record);
+                return self.deliver_ack(at, &ack, record);
             }
             let holds = self.down.holds[stage];
             let mut handle = 0;
@@ -564,7 +599,7 @@ impl Simulator {
 
     /// File an acknowledgement under the time at which it reaches the sender.
     #[inline]
-    fn deliver_ack(&mut self, at: Timestamp, ack: Ack, record: u32) {
+    fn deliver_ack(&mut self, at: Timestamp, ack: &Ack, record: u32) {
         let index = ack.flow as usize;
         self.sequence += 1;
         let flow = &mut self.flows[index];
@@ -573,7 +608,7 @@ impl Simulator {
             log.leave(record, home);
         }
         let first = flow.inbox.is_empty();
-        flow.inbox.push_back(((home, self.sequence), ack));
+        flow.inbox.push_back(((home, self.sequence), *ack));
         // Whoever handles this flow's own event reschedules it afterwards; others need it here.
         if first {
             self.reschedule(index);

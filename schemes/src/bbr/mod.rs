@@ -1,0 +1,497 @@
+//! BBR version 1: Bottleneck Bandwidth and Round-trip propagation time (Cardwell et al., ACM Queue 2016), with the
+//! rules of Linux mainline (`net/ipv4/tcp_bbr.c`) and draft-cardwell-iccrg-bbr-congestion-control-00.
+//!
+//! One file per phase and per estimator; this one puts them in order. Every acknowledgement updates the model
+//! (bandwidth, propagation delay, aggregation, policer), moves the mode, and derives pacing rate and window from both.
+//!
+//! Known differences from the kernel: gains are `f64` instead of 8-bit fractions (2.885 for 739/256), and packets
+//! that left the window but still wait in the pacer are taken as half a send quantum, since the exact departure time
+//! stays in the transport.
+
+mod ack_aggregation;
+mod drain;
+mod long_term;
+mod pacing;
+mod parameters;
+mod probe_bw;
+mod probe_rtt;
+mod recovery;
+mod startup;
+mod windowed_max;
+
+#[cfg(test)]
+mod tests;
+
+use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
+use ccgym_core::rate_sampler::RateSample;
+use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, Rng, TimeSpan, TimeoutEvent, Timestamp};
+
+use ack_aggregation::AckAggregation;
+use long_term::{LongTerm, Sighting};
+pub use parameters::{BbrParameters, ENTRY};
+use probe_bw::{Cycle, PhaseFacts};
+use probe_rtt::{ProbeRtt, RtProp};
+use recovery::{Recovery, RecoveryFacts};
+use startup::FullPipe;
+use windowed_max::WindowedMax;
+
+/// Least window: enough to keep acknowledgements coming in pairs. Packets.
+const MIN_WINDOW: u64 = 4;
+/// Before this many packets are delivered the window grows whatever the model says (Linux `TCP_INIT_CWND`).
+const FIRST_FLIGHT: u64 = 10;
+/// Acknowledgement aggregation adds at most this much time's worth of bandwidth to the window.
+const MAX_AGGREGATION: TimeSpan = TimeSpan::from_millis(100);
+
+/// What the flow is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Doubling the rate until the pipe is full.
+    Startup,
+    /// Emptying the queue that start-up built.
+    Drain,
+    /// Cycling the gain around the estimated bandwidth.
+    ProbeBw,
+    /// Emptying the pipe to see the propagation delay.
+    ProbeRtt,
+}
+
+/// The state of one flow.
+#[derive(Clone, Debug)]
+pub struct Bbr {
+    parameters: BbrParameters,
+    rng: Rng,
+    mss: u64,
+    initial_window: u64,
+    mode: Mode,
+    pacing_gain: f64,
+    cwnd_gain: f64,
+
+    // The model.
+    bandwidth: WindowedMax,
+    rtprop: RtProp,
+    aggregation: AckAggregation,
+    long_term: LongTerm,
+    rounds: u64,
+    /// Delivered count that an acknowledged packet must have been stamped with to end the round.
+    round_ends_at: u64,
+    round_start: bool,
+    /// Bytes lost over the flow's life.
+    lost: u64,
+    /// Bytes delivered over the flow's life, as last heard.
+    delivered: u64,
+
+    // Modes.
+    full_pipe: FullPipe,
+    cycle: Cycle,
+    probe_rtt: ProbeRtt,
+    recovery: Recovery,
+    /// Sending restarts after idle time: an old RTprop is no reason to stop again at once.
+    idle_restart: bool,
+    /// Whether the pacing rate rests on a measured round trip.
+    paced_by_rtt: bool,
+
+    // The decision.
+    cwnd: u64,
+    pacing_rate: Rate,
+    /// Packets that leave back to back.
+    quantum: u64,
+}
+
+impl Bbr {
+    /// A flow that has yet to be given its context.
+    #[must_use]
+    pub fn new(parameters: BbrParameters) -> Self {
+        Self {
+            parameters,
+            rng: Rng::stream(0, "bbr", 0),
+            mss: 1,
+            initial_window: 0,
+            mode: Mode::Startup,
+            pacing_gain: parameters.startup_gain,
+            cwnd_gain: parameters.startup_gain,
+            bandwidth: WindowedMax::new(parameters.bw_window),
+            rtprop: RtProp::new(Timestamp::ZERO),
+            aggregation: AckAggregation::new(Timestamp::ZERO),
+            long_term: LongTerm::default(),
+            rounds: 0,
+            round_ends_at: 0,
+            round_start: false,
+            lost: 0,
+            delivered: 0,
+            full_pipe: FullPipe::default(),
+            cycle: Cycle::default(),
+            probe_rtt: ProbeRtt::default(),
+            recovery: Recovery::default(),
+            idle_restart: false,
+            paced_by_rtt: false,
+            cwnd: 0,
+            pacing_rate: Rate::ZERO,
+            quantum: 1,
+        }
+    }
+
+    /// What the flow is doing.
+    #[must_use]
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The largest bandwidth of the filter's window.
+    #[inline]
+    const fn max_bandwidth(&self) -> Rate {
+        Rate(self.bandwidth.get())
+    }
+
+    /// The bandwidth in force: a pinned policer rate goes before the filter.
+    #[inline]
+    fn modelled_bandwidth(&self) -> Rate {
+        self.long_term.pinned().unwrap_or(self.max_bandwidth())
+    }
+
+    /// `gain` bandwidth-delay products in whole packets; the initial window while RTprop is unknown.
+    #[inline]
+    fn bdp_packets(&self, bandwidth: Rate, gain: f64) -> u64 {
+        if !self.rtprop.is_known() {
+            return self.initial_window / self.mss;
+        }
+        let bytes = bandwidth.0 as f64 * self.rtprop.get().0 as f64 / 8e9 * gain;
+        (bytes / self.mss as f64).ceil() as u64
+    }
+
+    /// `packets` with the quantisation budget, in bytes.
+    #[inline]
+    fn with_budget(&self, packets: u64) -> u64 {
+        let probing_up = self.mode == Mode::ProbeBw && self.cycle.probing_up();
+        pacing::quantised(packets, self.quantum, probing_up) * self.mss
+    }
+
+    /// In flight that keeps the pipe full `gain` times, bytes.
+    #[inline]
+    fn flight_target(&self, gain: f64) -> u64 {
+        self.with_budget(self.bdp_packets(self.max_bandwidth(), gain))
+    }
+
+    /// Bytes that will be in the network when the pacer lets the next packet go: on average half a quantum's time
+    /// from now. A probe wants the quantum then sent to count.
+    #[inline]
+    fn in_network(&self, in_flight: u64) -> u64 {
+        let half_quantum = self.quantum * self.mss / 2;
+        if self.pacing_gain > 1.0 {
+            in_flight + half_quantum
+        } else {
+            in_flight.saturating_sub(half_quantum)
+        }
+    }
+
+    // --- the model ---------------------------------------------------------------------------------------------
+
+    fn update_bandwidth(&mut self, event: &AckEvent<'_>, sample: &RateSample, limited: bool) {
+        if sample.prior_delivered >= self.round_ends_at {
+            self.round_ends_at = event.delivered;
+            self.rounds += 1;
+            self.round_start = true;
+            self.recovery.on_round();
+        }
+        if self.parameters.long_term {
+            self.watch_policer(event.now, event.lost_bytes > 0, limited);
+        }
+        let rate = (sample.delivered as f64 * 8e9 / sample.interval.0 as f64) as u64;
+        // A limited sample is a lower bound: it counts only where it says more than is known.
+        if !limited || rate >= self.bandwidth.get() {
+            self.bandwidth.update(self.rounds, rate);
+        }
+    }
+
+    fn watch_policer(&mut self, now: Timestamp, new_loss: bool, app_limited: bool) {
+        if self.long_term.pinned().is_some() {
+            if self.mode == Mode::ProbeBw && self.round_start && self.long_term.on_pinned_round() {
+                self.enter_probe_bw(now);
+            }
+            return;
+        }
+        self.long_term.watch(&Sighting {
+            now,
+            delivered: self.delivered,
+            lost: self.lost,
+            new_loss,
+            round_start: self.round_start,
+            app_limited,
+        });
+    }
+
+    fn update_model(&mut self, event: &AckEvent<'_>) {
+        self.round_start = false;
+        let sample = event.rate_sample.as_ref();
+        let limited = sample.is_some_and(|s| s.app_limited || self.probe_rtt.was_limited(s.prior_delivered));
+        if let Some(sample) = sample {
+            self.update_bandwidth(event, sample, limited);
+            if self.parameters.extra_acked_gain > 0.0 {
+                self.aggregation.on_ack(
+                    event.now,
+                    event.acked_bytes,
+                    self.modelled_bandwidth(),
+                    self.cwnd,
+                    self.mss,
+                    self.round_start,
+                );
+            }
+        }
+        if self.mode == Mode::ProbeBw {
+            self.update_cycle(event);
+        }
+        if self.round_start {
+            self.full_pipe.on_round(self.max_bandwidth(), limited);
+        }
+        self.check_drain(event);
+        self.update_rtprop(event);
+        self.update_gains();
+    }
+
+    // --- modes -------------------------------------------------------------------------------------------------
+
+    fn update_cycle(&mut self, event: &AckEvent<'_>) {
+        let in_network = self.in_network(event.prior_in_flight);
+        self.cycle.advance(&PhaseFacts {
+            now: event.now,
+            rtprop: self.rtprop.get(),
+            in_network,
+            probe_target: self.flight_target(self.pacing_gain),
+            drain_target: self.flight_target(1.0),
+            lost: event.lost_bytes > 0,
+        });
+    }
+
+    fn check_drain(&mut self, event: &AckEvent<'_>) {
+        if self.mode == Mode::Startup && self.full_pipe.reached() {
+            self.mode = Mode::Drain;
+        }
+        if self.mode == Mode::Drain && drain::is_done(self.in_network(event.in_flight), self.flight_target(1.0)) {
+            self.enter_probe_bw(event.now);
+        }
+    }
+
+    fn enter_probe_bw(&mut self, now: Timestamp) {
+        self.mode = Mode::ProbeBw;
+        self.cycle.start(now, self.parameters.initial_phase, &mut self.rng);
+    }
+
+    fn update_rtprop(&mut self, event: &AckEvent<'_>) {
+        let interval = self.parameters.probe_rtt_interval;
+        let expired = self.rtprop.update(event.now, event.rtt_sample, event.ack_delayed, interval);
+        let enabled = self.parameters.probe_rtt_duration > TimeSpan::ZERO;
+        if expired && enabled && !self.idle_restart && self.mode != Mode::ProbeRtt {
+            self.mode = Mode::ProbeRtt;
+            self.recovery.save(self.cwnd, true);
+            self.probe_rtt.enter();
+        }
+        if self.mode == Mode::ProbeRtt {
+            self.probe_rtt.mark_limited(event.delivered, event.in_flight);
+            let at_minimum = event.in_flight <= MIN_WINDOW * self.mss;
+            let duration = self.parameters.probe_rtt_duration;
+            if self.probe_rtt.on_ack(event.now, at_minimum, self.round_start, duration) {
+                self.round_ends_at = event.delivered;
+            }
+            if self.probe_rtt.is_done(event.now) {
+                self.leave_probe_rtt(event.now);
+            }
+        }
+        if event.rate_sample.is_some_and(|s| s.delivered > 0) {
+            self.idle_restart = false;
+        }
+    }
+
+    fn leave_probe_rtt(&mut self, now: Timestamp) {
+        self.rtprop.renew(now);
+        self.cwnd = self.cwnd.max(self.recovery.prior_cwnd());
+        if self.full_pipe.reached() {
+            self.enter_probe_bw(now);
+        } else {
+            self.mode = Mode::Startup;
+        }
+    }
+
+    fn update_gains(&mut self) {
+        let p = &self.parameters;
+        (self.pacing_gain, self.cwnd_gain) = match self.mode {
+            Mode::Startup => (p.startup_gain, p.startup_gain),
+            Mode::Drain => (drain::gain(p.startup_gain), p.startup_gain),
+            // A policer answers a probe with loss only.
+            Mode::ProbeBw if self.long_term.pinned().is_some() => (1.0, p.cwnd_gain),
+            Mode::ProbeBw => (self.cycle.gain(), p.cwnd_gain),
+            Mode::ProbeRtt => (1.0, 1.0),
+        };
+    }
+
+    // --- the decision ------------------------------------------------------------------------------------------
+
+    fn set_pacing_rate(&mut self, rate: Rate) {
+        if rate != self.pacing_rate {
+            self.pacing_rate = rate;
+            self.quantum = pacing::quantum_packets(rate, self.mss);
+        }
+    }
+
+    /// Pace at `gain` times the model. Before the pipe is full the rate never falls: an early sample is a poor one.
+    fn pace(&mut self, gain: f64) {
+        let rate = self.modelled_bandwidth().scaled(gain * self.parameters.pacing_margin);
+        if self.full_pipe.reached() || rate > self.pacing_rate {
+            self.set_pacing_rate(rate);
+        }
+    }
+
+    fn pace_by_rtt(&mut self, srtt: Option<TimeSpan>) {
+        let gain = self.parameters.startup_gain * self.parameters.pacing_margin;
+        self.set_pacing_rate(pacing::initial_rate(self.cwnd, srtt, gain));
+        self.paced_by_rtt = srtt.is_some();
+    }
+
+    fn set_cwnd(&mut self, event: &AckEvent<'_>) {
+        let verdict = self.recovery.on_ack(
+            self.cwnd,
+            &RecoveryFacts {
+                acked: event.acked_bytes,
+                lost: event.lost_bytes,
+                in_flight: event.in_flight,
+                entered: event.entered_recovery,
+                in_recovery: event.in_recovery,
+                mss: self.mss,
+            },
+        );
+        self.cwnd = verdict.cwnd;
+        if verdict.starts_round {
+            self.round_ends_at = event.delivered;
+        }
+        if !verdict.conserved {
+            let target =
+                self.with_budget(self.bdp_packets(self.modelled_bandwidth(), self.cwnd_gain) + self.extra_acked());
+            if self.full_pipe.reached() {
+                self.cwnd = (self.cwnd + event.acked_bytes).min(target);
+            } else if self.cwnd < target || event.delivered < FIRST_FLIGHT * self.mss {
+                self.cwnd += event.acked_bytes;
+            }
+            self.cwnd = self.cwnd.max(MIN_WINDOW * self.mss);
+        }
+        self.cap_for_probe_rtt();
+    }
+
+    fn cap_for_probe_rtt(&mut self) {
+        if self.mode == Mode::ProbeRtt {
+            self.cwnd = self.cwnd.min(MIN_WINDOW * self.mss);
+        }
+    }
+
+    /// Window for acknowledgement aggregation, packets; steady state only.
+    #[inline]
+    fn extra_acked(&self) -> u64 {
+        if !self.full_pipe.reached() || self.parameters.extra_acked_gain <= 0.0 {
+            return 0;
+        }
+        let most = self.modelled_bandwidth().0 as f64 * MAX_AGGREGATION.0 as f64 / 8e9;
+        let excess = self.aggregation.max_excess() as f64 * self.parameters.extra_acked_gain;
+        excess.min(most) as u64 / self.mss
+    }
+}
+
+impl CongestionControl for Bbr {
+    fn name(&self) -> &'static str {
+        ENTRY.info.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { prr: false, rate_samples: true, pacing_required: true, ..Capabilities::default() }
+    }
+
+    fn init(&mut self, context: InitContext) {
+        self.mss = context.mss.max(1);
+        self.initial_window = context.initial_window;
+        self.cwnd = context.initial_window;
+        self.rng = context.rng;
+        self.rtprop = RtProp::new(context.now);
+        self.aggregation = AckAggregation::new(context.now);
+        self.pace_by_rtt(None);
+    }
+
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
+        self.lost += event.lost_bytes;
+        self.delivered = event.delivered;
+        if event.entered_recovery {
+            self.recovery.save(self.cwnd, self.mode == Mode::ProbeRtt);
+        }
+        // Losses that a timer found reach the model with the next acknowledgement, as the kernel's do.
+        if event.acked_packets == 0 {
+            return;
+        }
+        self.update_model(event);
+        if !self.paced_by_rtt && event.rtt.samples() > 0 {
+            self.pace_by_rtt(Some(event.rtt.smoothed()));
+        }
+        self.pace(self.pacing_gain);
+        self.set_cwnd(event);
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
+        self.lost += event.lost.iter().map(|p| p.bytes).sum::<u64>();
+        self.recovery.save(self.cwnd, self.mode == Mode::ProbeRtt);
+        self.recovery.on_timeout();
+        // Nothing is in flight any more; from one packet the window returns to the model's with what is acknowledged.
+        self.cwnd = self.mss;
+        self.full_pipe.on_timeout();
+        // A timeout ends a round, and is a loss to the policer model.
+        self.round_start = true;
+        if self.parameters.long_term {
+            self.watch_policer(event.now, true, false);
+        }
+    }
+
+    fn on_spurious_loss(&mut self, _event: &SpuriousLossEvent) {
+        self.full_pipe.on_spurious_loss();
+        self.long_term.reset();
+    }
+
+    fn on_idle_restart(&mut self, now: Timestamp) {
+        self.idle_restart = true;
+        self.aggregation.restart_epoch(now);
+        match self.mode {
+            // Nothing is queued, so neither probing nor draining makes sense.
+            Mode::ProbeBw => self.pace(1.0),
+            Mode::ProbeRtt if self.probe_rtt.time_is_up(now) => self.leave_probe_rtt(now),
+            _ => {}
+        }
+    }
+
+    fn on_mtu_change(&mut self, mss: u64) {
+        self.mss = mss.max(1);
+        self.quantum = pacing::quantum_packets(self.pacing_rate, self.mss);
+    }
+
+    fn control(&self) -> Control {
+        Control {
+            pacing_rate: self.pacing_rate,
+            send_quantum: u32::try_from(self.quantum * self.mss).unwrap_or(u32::MAX),
+            ..Control::window(self.cwnd)
+        }
+    }
+
+    fn observables(&self) -> Observables {
+        vec![
+            ("mode", f64::from(self.mode as u8)),
+            ("btl_bw_mbps", self.modelled_bandwidth().as_mbps()),
+            ("rtprop_ms", if self.rtprop.is_known() { self.rtprop.get().as_millis_f64() } else { 0.0 }),
+            ("pacing_gain", self.pacing_gain),
+            ("cwnd_gain", self.cwnd_gain),
+            ("cycle_phase", f64::from(self.cycle.phase())),
+            ("rounds", self.rounds as f64),
+            ("full_pipe", f64::from(u8::from(self.full_pipe.reached()))),
+            ("long_term_pinned", f64::from(u8::from(self.long_term.pinned().is_some()))),
+            ("extra_acked_packets", self.extra_acked() as f64),
+        ]
+    }
+
+    fn clone_box(&self) -> Box<dyn CongestionControl> {
+        Box::new(self.clone())
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
+        self
+    }
+}

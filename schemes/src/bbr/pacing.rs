@@ -1,0 +1,83 @@
+//! Rates and bursts: how fast to send, and how much of it back to back.
+
+use ccgym_core::{Rate, TimeSpan};
+
+/// Assumed round trip when none was measured.
+const NOMINAL_RTT: TimeSpan = TimeSpan::from_millis(1);
+/// A burst lasts about 1/1024 s at the pacing rate (`sk_pacing_shift` of 10).
+const BURST_SHIFT: u32 = 10;
+/// Below this rate one packet at a time.
+const SINGLE_PACKET_BELOW: Rate = Rate(1_200_000);
+/// Most bytes in a burst: one 64 KiB segmentation-offload frame less Linux' room for headers.
+const MAX_BURST_BYTES: u64 = 65_536 - 1 - 320;
+/// Most packets in a burst.
+const MAX_BURST_PACKETS: u64 = 127;
+/// IPv4, TCP and timestamp headers: Linux counts a burst in payload, the window here in wire bytes.
+const HEADER_BYTES: u64 = 52;
+
+/// The rate before the first bandwidth sample: `gain` windows of `cwnd` bytes per `srtt`, 1 ms if unknown.
+#[must_use]
+pub fn initial_rate(cwnd: u64, srtt: Option<TimeSpan>, gain: f64) -> Rate {
+    let srtt = srtt.unwrap_or(NOMINAL_RTT);
+    Rate((cwnd as f64 * 8e9 / srtt.0.max(1_000) as f64 * gain) as u64)
+}
+
+/// Packets that leave back to back at `rate`: about a millisecond's worth, at least two (one on slow links).
+#[must_use]
+pub fn quantum_packets(rate: Rate, mss: u64) -> u64 {
+    let payload = mss.saturating_sub(HEADER_BYTES).max(1);
+    let bytes = ((rate.0 / 8) >> BURST_SHIFT).min(MAX_BURST_BYTES);
+    let least = if rate < SINGLE_PACKET_BELOW { 1 } else { 2 };
+    (bytes / payload).clamp(least, MAX_BURST_PACKETS)
+}
+
+/// `packets` plus room for bursts in the making at sender, path and receiver: three quanta, rounded up to even
+/// (delayed acknowledgements come in pairs), and two more while probing so that even a tiny pipe sees more.
+#[must_use]
+#[inline]
+pub const fn quantised(packets: u64, quantum: u64, probing_up: bool) -> u64 {
+    let packets = (packets + 3 * quantum + 1) & !1;
+    if probing_up {
+        packets + 2
+    } else {
+        packets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn initial_pacing() {
+        // 10 packets of 1500 B: 120 kbit. Over 40 ms 3 Mbit/s, times 2.885.
+        for (srtt, mbps) in [(Some(TimeSpan::from_millis(40)), 8.655), (None, 346.2)] {
+            assert!((initial_rate(15_000, srtt, 2.885).as_mbps() - mbps).abs() < 1e-3, "{srtt:?}");
+        }
+    }
+
+    #[test]
+    fn quantum() {
+        for (mbps, packets) in [
+            (0.5, 1),     // below 1.2 Mbit/s
+            (1.2, 2),     // the floor
+            (12.0, 2),    // 1464 B: one packet, floored
+            (40.0, 3),    // 4882 B
+            (77.72, 6),   // 9487 B
+            (1000.0, 45), // one 64 KiB frame
+            (100_000.0, 45),
+        ] {
+            assert_eq!(quantum_packets(Rate::from_mbps(mbps), 1500), packets, "{mbps} Mbit/s");
+        }
+        assert_eq!(quantum_packets(Rate::from_mbps(10_000.0), 300), 127, "small packets");
+    }
+
+    #[test]
+    fn quantisation_budget() {
+        for (packets, quantum, probing, expected) in
+            [(40, 2, false, 46), (41, 2, false, 48), (40, 1, false, 44), (40, 2, true, 48), (0, 1, false, 4)]
+        {
+            assert_eq!(quantised(packets, quantum, probing), expected, "{packets} {quantum} {probing}");
+        }
+    }
+}

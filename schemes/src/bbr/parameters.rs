@@ -1,0 +1,160 @@
+//! The registry entry and what may be set from outside. Defaults are Linux mainline's (`net/ipv4/tcp_bbr.c`).
+
+use ccgym_core::TimeSpan;
+
+use super::Bbr;
+use crate::registry::{Parameter, ParameterKind, Parameters, SchemeEntry, SchemeInfo};
+
+/// Registry entry.
+pub const ENTRY: SchemeEntry = SchemeEntry {
+    info: SchemeInfo {
+        name: "bbr",
+        label: "TCP BBR",
+        reference: "Cardwell et al., ACM Queue 2016; Linux net/ipv4/tcp_bbr.c; draft-cardwell-iccrg-bbr-00",
+        summary: "Paces at the measured bottleneck bandwidth and probes for more and for the empty path (version 1).",
+        color: "blue",
+        marker: "*",
+        parameters: &[
+            Parameter {
+                name: "startup_gain",
+                kind: ParameterKind::Number { min: 1.1, max: 8.0 },
+                default: "2.885",
+                unit: "",
+                help: "Pacing and window gain of STARTUP; DRAIN paces at its inverse. 2885/1000 is about 2/ln 2, the \
+                       smallest gain that doubles the delivery rate each round.",
+            },
+            Parameter {
+                name: "cwnd_gain",
+                kind: ParameterKind::Number { min: 1.0, max: 16.0 },
+                default: "2.0",
+                unit: "BDP",
+                help: "Window in PROBE_BW, in bandwidth-delay products.",
+            },
+            Parameter {
+                name: "bw_window",
+                kind: ParameterKind::Integer { min: 1, max: 1000 },
+                default: "10",
+                unit: "rounds",
+                help: "Length of the bandwidth filter.",
+            },
+            Parameter {
+                name: "probe_rtt_interval",
+                kind: ParameterKind::Number { min: 0.1, max: 1e6 },
+                default: "10.0",
+                unit: "s",
+                help: "Age of the RTprop estimate that calls for PROBE_RTT.",
+            },
+            Parameter {
+                name: "probe_rtt_duration",
+                kind: ParameterKind::Number { min: 0.0, max: 10_000.0 },
+                default: "200.0",
+                unit: "ms",
+                help: "Least time at four packets in flight in PROBE_RTT; zero turns the mode off.",
+            },
+            Parameter {
+                name: "pacing_margin",
+                kind: ParameterKind::Number { min: 0.5, max: 1.0 },
+                default: "0.99",
+                unit: "",
+                help: "Share of the modelled rate at which to pace, so that a standing queue drains.",
+            },
+            Parameter {
+                name: "extra_acked_gain",
+                kind: ParameterKind::Number { min: 0.0, max: 10.0 },
+                default: "1.0",
+                unit: "",
+                help: "Weight of measured acknowledgement aggregation in the window; zero turns it off.",
+            },
+            Parameter {
+                name: "long_term",
+                kind: ParameterKind::Bool,
+                default: "true",
+                unit: "",
+                help: "Detect token-bucket policers and pin the rate to theirs.",
+            },
+            Parameter {
+                name: "initial_phase",
+                kind: ParameterKind::Choice(&["random", "0", "1", "2", "3", "4", "5", "6", "7"]),
+                default: "\"random\"",
+                unit: "",
+                help: "First phase of each PROBE_BW (0: gain 1.25, 1: 0.75, others 1); random draws one other than 1.",
+            },
+        ],
+    },
+    build: |p| Ok(Box::new(Bbr::new(BbrParameters::from(p)))),
+};
+
+/// Parameters of BBR v1, checked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BbrParameters {
+    /// Pacing and window gain of STARTUP.
+    pub startup_gain: f64,
+    /// Window gain of PROBE_BW.
+    pub cwnd_gain: f64,
+    /// Share of the modelled rate at which to pace.
+    pub pacing_margin: f64,
+    /// Length of the bandwidth filter, packet-timed rounds.
+    pub bw_window: u64,
+    /// Age of the RTprop estimate that calls for PROBE_RTT.
+    pub probe_rtt_interval: TimeSpan,
+    /// Least time at the minimum window; zero turns PROBE_RTT off.
+    pub probe_rtt_duration: TimeSpan,
+    /// Whether to detect policers.
+    pub long_term: bool,
+    /// First phase of each PROBE_BW; `None` draws one.
+    pub initial_phase: Option<u8>,
+    /// Weight of acknowledgement aggregation in the window.
+    pub extra_acked_gain: f64,
+}
+
+impl From<&Parameters> for BbrParameters {
+    fn from(p: &Parameters) -> Self {
+        Self {
+            startup_gain: p.number("startup_gain"),
+            cwnd_gain: p.number("cwnd_gain"),
+            pacing_margin: p.number("pacing_margin"),
+            bw_window: p.integer("bw_window"),
+            probe_rtt_interval: TimeSpan::from_secs_f64(p.number("probe_rtt_interval")),
+            probe_rtt_duration: TimeSpan::from_secs_f64(p.number("probe_rtt_duration") / 1e3),
+            long_term: p.flag("long_term"),
+            // "random" is the one word that is no number.
+            initial_phase: p.word("initial_phase").parse().ok(),
+            extra_acked_gain: p.number("extra_acked_gain"),
+        }
+    }
+}
+
+impl Default for BbrParameters {
+    /// Linux mainline's.
+    fn default() -> Self {
+        Self {
+            startup_gain: 2.885,
+            cwnd_gain: 2.0,
+            pacing_margin: 0.99,
+            bw_window: 10,
+            probe_rtt_interval: TimeSpan::from_millis(10_000),
+            probe_rtt_duration: TimeSpan::from_millis(200),
+            long_term: true,
+            initial_phase: None,
+            extra_acked_gain: 1.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_entry_declares_the_same_defaults() {
+        let p = Parameters::resolve(&ENTRY.info, &serde_json::Map::new()).unwrap();
+        assert_eq!(BbrParameters::from(&p), BbrParameters::default());
+    }
+
+    #[test]
+    fn phase_can_be_fixed() {
+        let given = serde_json::json!({"initial_phase": "3"});
+        let p = Parameters::resolve(&ENTRY.info, given.as_object().unwrap()).unwrap();
+        assert_eq!(BbrParameters::from(&p).initial_phase, Some(3));
+    }
+}
