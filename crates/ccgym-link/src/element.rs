@@ -1,7 +1,7 @@
 //! The face of a path element: something a packet crosses on its way.
 
 use ccgym_core::packet::Datagram;
-use ccgym_core::units::Timestamp;
+use ccgym_core::units::{TimeSpan, Timestamp};
 
 /// What became of a packet offered to an element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +29,7 @@ pub enum Release {
 /// element can know it then (a fixed delay, a coin, a FIFO whose service is known): the driver may carry the packet
 /// on to the next element at once, with the departure time as its arrival there. That is what makes the simulator
 /// fast; an element that cannot know (an active queue manager deciding at dequeue) answers [`Fate::Hold`].
-pub trait PathElement: Send {
+pub trait PathElement: Send + Sync {
     /// A packet arrives at `now`. The element may set its ECN mark.
     fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate;
 
@@ -44,6 +44,11 @@ pub trait PathElement: Send {
     /// Whether packets leave in the order in which they came. If not, the driver sorts before the next element.
     fn preserves_order(&self) -> bool {
         true
+    }
+
+    /// Whether `offer` may answer [`Fate::Hold`].
+    fn may_hold(&self) -> bool {
+        false
     }
 
     /// Packets and wire bytes waiting at `now`, for elements that queue.
@@ -66,6 +71,12 @@ pub trait PathElement: Send {
     fn clone_box(&self) -> Box<dyn PathElement>;
 }
 
+impl Clone for Box<dyn PathElement> {
+    fn clone(&self) -> Self {
+        self.as_ref().clone_box()
+    }
+}
+
 /// What an element counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
@@ -79,6 +90,30 @@ pub struct Counters {
     pub dropped: u64,
     /// Packets marked with congestion-experienced.
     pub marked: u64,
+    /// Links only: sum over forwarded packets of arrival → start of transmission, in nanoseconds. Divided by the
+    /// duration it is the time-mean number of waiting packets (Little's law); by `forwarded`, the mean wait.
+    /// A link that knows departures at arrival counts them at arrival, also those after the end of the run.
+    pub waited_ns: u128,
+    /// Links only: as `waited_ns`, arrival → departure, so with transmission.
+    pub sojourn_ns: u128,
+}
+
+impl Counters {
+    /// Time-mean number of waiting packets over `duration` (Little's law); zero for no duration.
+    #[must_use]
+    pub fn mean_queue_packets(&self, duration: TimeSpan) -> f64 {
+        if duration.0 == 0 {
+            0.0
+        } else {
+            self.waited_ns as f64 / duration.0 as f64
+        }
+    }
+
+    /// Mean time from arrival to departure of forwarded packets; zero if there were none.
+    #[must_use]
+    pub fn mean_sojourn(&self) -> TimeSpan {
+        TimeSpan(self.sojourn_ns.checked_div(u128::from(self.forwarded)).unwrap_or(0) as u64)
+    }
 }
 
 /// One line of a mahimahi link log (reference: mahimahi 0.98 `link_queue.cc`; `d` lines of its master).

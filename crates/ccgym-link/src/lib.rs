@@ -1,7 +1,23 @@
 //! Mahimahi's link, exactly, and other path elements, sans I/O.
+//!
+//! A path is a chain of [`PathElement`]s made by [`build_element`] from [`ElementSpec`]s. Links are a schedule
+//! (delivery trace or rate) and a queue discipline; where the departure is known at arrival they answer at once.
 
+pub mod build;
 pub mod element;
+pub mod elements;
+pub mod error;
+pub mod link;
+pub mod log;
+pub mod opportunities;
+pub mod param;
+pub mod queue;
 pub mod spec;
+pub mod trace;
 
+pub use build::{build, build_element, Element};
 pub use element::{Counters, Fate, LinkEvent, PathElement, Release};
+pub use error::LinkError;
+pub use opportunities::Opportunities;
 pub use spec::{ElementSpec, QueueSpec, ScheduleSpec};
+pub use trace::{DeliveryTrace, TraceError};

@@ -1,0 +1,332 @@
+//! From descriptions to elements.
+
+use std::sync::Arc;
+
+use ccgym_core::packet::Datagram;
+use ccgym_core::units::{Rate, TimeSpan, Timestamp};
+
+use crate::element::{Counters, Fate, LinkEvent, PathElement, Release};
+use crate::elements::{Delay, GilbertElliott, Intermittent, Jitter, Loss, OnOff};
+use crate::error::LinkError;
+use crate::link::rate_server::RateServer;
+use crate::link::trace_server::TraceServer;
+use crate::link::waiting::Limits;
+use crate::link::{HeldLink, RateFifo, TraceFifo};
+use crate::queue;
+use crate::spec::{ElementSpec, JitterSpec, Param, QueueSpec, ScheduleSpec};
+use crate::trace::DeliveryTrace;
+
+/// Looks a trace up by name.
+pub type Traces<'a> = &'a dyn Fn(&str) -> Option<Arc<DeliveryTrace>>;
+
+/// A path element; the frequent ones without indirection, so that the compiler can inline them.
+#[derive(Clone)]
+pub enum Element {
+    /// A rate with an infinite or drop-tail queue.
+    RateFifo(RateFifo),
+    /// A delivery trace with an infinite or drop-tail queue.
+    TraceFifo(TraceFifo),
+    /// A rate with a queue that decides at dequeue.
+    RateHeld(HeldLink<RateServer>),
+    /// A delivery trace with a queue that decides at dequeue.
+    TraceHeld(HeldLink<TraceServer>),
+    /// A fixed delay.
+    Delay(Delay),
+    /// Independent random loss.
+    Loss(Loss),
+    /// Any other.
+    Other(Box<dyn PathElement>),
+}
+
+macro_rules! each {
+    ($self:expr, $element:ident => $body:expr) => {
+        match $self {
+            Element::RateFifo($element) => $body,
+            Element::TraceFifo($element) => $body,
+            Element::RateHeld($element) => $body,
+            Element::TraceHeld($element) => $body,
+            Element::Delay($element) => $body,
+            Element::Loss($element) => $body,
+            Element::Other($element) => $body,
+        }
+    };
+}
+
+impl PathElement for Element {
+    #[inline(always)]
+    fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate {
+        each!(self, e => e.offer(now, datagram))
+    }
+    #[inline]
+    fn next_event(&self) -> Timestamp {
+        each!(self, e => e.next_event())
+    }
+    #[inline]
+    fn poll(&mut self, now: Timestamp, out: &mut Vec<Release>) {
+        each!(self, e => e.poll(now, out));
+    }
+    #[inline]
+    fn preserves_order(&self) -> bool {
+        each!(self, e => e.preserves_order())
+    }
+    fn may_hold(&self) -> bool {
+        each!(self, e => e.may_hold())
+    }
+    fn backlog(&mut self, now: Timestamp) -> (u64, u64) {
+        each!(self, e => e.backlog(now))
+    }
+    fn counters(&self) -> Counters {
+        each!(self, e => e.counters())
+    }
+    fn record_events(&mut self) {
+        each!(self, e => e.record_events());
+    }
+    fn take_events(&mut self, until: Timestamp) -> Vec<LinkEvent> {
+        each!(self, e => e.take_events(until))
+    }
+    fn clone_box(&self) -> Box<dyn PathElement> {
+        each!(self, e => e.clone_box())
+    }
+}
+
+/// Build a boxed element. See [`build_element`].
+///
+/// # Errors
+/// As [`build_element`].
+pub fn build(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'_>) -> Result<Box<dyn PathElement>, LinkError> {
+    Ok(match build_element(spec, seed, index, traces)? {
+        Element::Other(element) => element,
+        element => Box::new(element),
+    })
+}
+
+/// Build an element. Random streams are named by kind and `index`, which must differ between elements of a path.
+///
+/// # Errors
+/// For parameters out of range and unknown traces: where, what was found, what was expected, what to do.
+pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'_>) -> Result<Element, LinkError> {
+    Ok(match spec {
+        ElementSpec::Link { schedule, queue, overhead, device_packets } => {
+            check_overhead(*overhead)?;
+            queue::check(queue)?;
+            match schedule {
+                ScheduleSpec::Trace { name, once } => {
+                    if *device_packets > 0 {
+                        let advice = "leave it out, or use a rate schedule";
+                        return Err(LinkError::new("link.device_packets", device_packets, "0 with a trace", advice));
+                    }
+                    let trace = traces(name).ok_or_else(|| {
+                        let advice = "check the name, or provide the trace";
+                        LinkError::new("link.schedule.name", format!("{name:?}"), "the name of a known trace", advice)
+                    })?;
+                    link_over_trace(&trace, *once, queue, *overhead, seed, index)?
+                }
+                ScheduleSpec::Rate { rate } => {
+                    rate.check("link.schedule.rate", check_rate)?;
+                    link_at_rate(rate, queue, *overhead, *device_packets, seed, index)?
+                }
+            }
+        }
+        ElementSpec::Delay { delay, tick } => {
+            delay.check("delay.delay", |at, d| check_span(at, d, 0))?;
+            check_span("delay.tick", *tick, 0)?;
+            Element::Delay(Delay::new(delay, *tick))
+        }
+        ElementSpec::Loss { probability } => {
+            probability.check("loss.probability", check_probability)?;
+            Element::Loss(Loss::new(probability, seed, index))
+        }
+        ElementSpec::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
+            check_probability("gilbert_elliott.good_to_bad", *good_to_bad)?;
+            check_probability("gilbert_elliott.bad_to_good", *bad_to_good)?;
+            check_probability("gilbert_elliott.loss_good", *loss_good)?;
+            check_probability("gilbert_elliott.loss_bad", *loss_bad)?;
+            let transitions = (*good_to_bad, *bad_to_good);
+            other(GilbertElliott::new(transitions, (*loss_good, *loss_bad), seed, index))
+        }
+        ElementSpec::OnOff { mean_on, mean_off } => {
+            check_span("on_off.mean_on", *mean_on, SHORTEST_PERIOD)?;
+            check_span("on_off.mean_off", *mean_off, SHORTEST_PERIOD)?;
+            other(OnOff::new(*mean_on, *mean_off, seed, index))
+        }
+        ElementSpec::Intermittent { on, off } => {
+            check_span("intermittent.on", *on, 1)?;
+            check_span("intermittent.off", *off, 1)?;
+            other(Intermittent::new(*on, *off))
+        }
+        ElementSpec::Jitter { distribution, reorder } => {
+            match distribution {
+                JitterSpec::Uniform { max } => check_span("jitter.distribution.max", *max, 0)?,
+                JitterSpec::Normal { mean, std } => {
+                    check_span("jitter.distribution.mean", *mean, 0)?;
+                    check_span("jitter.distribution.std", *std, 0)?;
+                }
+                JitterSpec::Exponential { mean } => check_span("jitter.distribution.mean", *mean, 0)?,
+            }
+            other(Jitter::new(distribution.clone(), *reorder, seed, index))
+        }
+    })
+}
+
+fn other(element: impl PathElement + 'static) -> Element {
+    Element::Other(Box::new(element))
+}
+
+/// Limits of a queue under which a departure is known at arrival.
+fn eager(queue: &QueueSpec) -> Option<Limits> {
+    match queue {
+        QueueSpec::Infinite => Some(Limits::NONE),
+        QueueSpec::Droptail { limit } => Some(limit.into()),
+        _ => None,
+    }
+}
+
+fn link_over_trace(
+    trace: &DeliveryTrace,
+    once: bool,
+    queue: &QueueSpec,
+    overhead: u32,
+    seed: u64,
+    index: u64,
+) -> Result<Element, LinkError> {
+    if let Some(limits) = eager(queue) {
+        return Ok(Element::TraceFifo(TraceFifo::new(trace, once, limits, overhead)));
+    }
+    let queue = queue::from_spec(queue, seed, index)?;
+    Ok(Element::TraceHeld(HeldLink::new(TraceServer::new(trace, once), queue, overhead)))
+}
+
+fn link_at_rate(
+    rate: &Param<Rate>,
+    queue: &QueueSpec,
+    overhead: u32,
+    device_packets: u32,
+    seed: u64,
+    index: u64,
+) -> Result<Element, LinkError> {
+    if let Some(limits) = eager(queue) {
+        return Ok(Element::RateFifo(RateFifo::new(rate, limits, overhead, device_packets)));
+    }
+    let queue = queue::from_spec(queue, seed, index)?;
+    Ok(Element::RateHeld(HeldLink::new(RateServer::new(rate, device_packets), queue, overhead)))
+}
+
+/// Beyond a petabit per second the fraction of a nanosecond would not fit.
+const MAX_RATE: Rate = Rate(1_000_000_000_000_000);
+/// About 11 days: sums of several spans stay far from overflow.
+const MAX_SPAN: TimeSpan = TimeSpan(1_000_000_000_000_000);
+/// Exponential periods are drawn one by one: shorter ones only cost time.
+const SHORTEST_PERIOD: u64 = 1_000;
+const MAX_OVERHEAD: u32 = 65_535;
+
+fn check_rate(at: &str, rate: Rate) -> Result<(), LinkError> {
+    if rate <= MAX_RATE {
+        return Ok(());
+    }
+    let expected = format!("at most {} bit/s", MAX_RATE.0);
+    Err(LinkError::new(at, format!("{} bit/s", rate.0), expected, "rates are in bits per second"))
+}
+
+fn check_overhead(overhead: u32) -> Result<(), LinkError> {
+    if overhead <= MAX_OVERHEAD {
+        return Ok(());
+    }
+    let advice = "overhead is bytes per packet: mahimahi 4, PPP 2";
+    Err(LinkError::new("link.overhead", overhead, format!("at most {MAX_OVERHEAD}"), advice))
+}
+
+fn check_probability(at: &str, p: f64) -> Result<(), LinkError> {
+    if (0.0..=1.0).contains(&p) {
+        return Ok(());
+    }
+    Err(LinkError::new(at, p, "a probability in [0, 1]", "divide percentages by 100"))
+}
+
+fn check_span(at: &str, span: TimeSpan, least: u64) -> Result<(), LinkError> {
+    if (least..=MAX_SPAN.0).contains(&span.0) {
+        return Ok(());
+    }
+    let expected = format!("{least} to {} ns", MAX_SPAN.0);
+    Err(LinkError::new(at, format!("{} ns", span.0), expected, "times are in nanoseconds"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn try_json(json: &str) -> Result<Box<dyn PathElement>, String> {
+        let spec: ElementSpec = serde_json::from_str(json).map_err(|e| e.to_string())?;
+        let trace = Arc::new(DeliveryTrace::from_ms("12mbps", vec![1]).map_err(|e| e.to_string())?);
+        build(&spec, 1, 0, &|name| (name == "12mbps").then(|| Arc::clone(&trace))).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn builds_what_json_describes() {
+        let queues = [
+            r#"{"kind":"infinite"}"#,
+            r#"{"kind":"droptail","limit":{"packets":94}}"#,
+            r#"{"kind":"drophead","limit":{"bytes":9000}}"#,
+            r#"{"kind":"mahimahi_codel","limit":{"packets":94},"target_ms":5,"interval_ms":100}"#,
+            r#"{"kind":"mahimahi_pie","limit":{"packets":94},"qdelay_ref_ms":20,"max_burst_ms":100}"#,
+            r#"{"kind":"codel","limit":{"packets":94},"target":5000000,"interval":100000000,"ecn":true}"#,
+            r#"{"kind":"fq_codel","limit":{"packets":94},"target":5000000,"interval":100000000,"quantum":1514,"flows":64}"#,
+        ];
+        let schedules = [
+            r#"{"kind":"trace","name":"12mbps"}"#,
+            r#"{"kind":"rate","rate":12000000}"#,
+            r#"{"kind":"rate","rate":[[0,12000000],[1000000000,0],[2000000000,6000000]]}"#,
+        ];
+        for queue in queues {
+            for schedule in schedules {
+                let json = format!(r#"{{"kind":"link","schedule":{schedule},"queue":{queue},"overhead":4}}"#);
+                assert!(try_json(&json).is_ok(), "{json}: {:?}", try_json(&json).err());
+            }
+        }
+        for json in [
+            r#"{"kind":"delay","delay":51000000,"tick":1000000}"#,
+            r#"{"kind":"loss","probability":0.0006}"#,
+            r#"{"kind":"gilbert_elliott","good_to_bad":0.01,"bad_to_good":0.2,"loss_bad":0.5}"#,
+            r#"{"kind":"on_off","mean_on":1000000000,"mean_off":1000000000}"#,
+            r#"{"kind":"intermittent","on":1000000000,"off":1000000000}"#,
+            r#"{"kind":"jitter","distribution":{"kind":"uniform","max":1000000}}"#,
+        ] {
+            assert!(try_json(json).is_ok(), "{json}: {:?}", try_json(json).err());
+        }
+    }
+
+    #[test]
+    fn errors_say_where_what_and_what_to_do() {
+        let link = |rest: &str| format!(r#"{{"kind":"link",{rest}}}"#);
+        let infinite = r#""queue":{"kind":"infinite"}"#;
+        let rate = r#""schedule":{"kind":"rate","rate":12000000}"#;
+        for (json, words) in [
+            (link(&format!(r#""schedule":{{"kind":"trace","name":"13mbps"}},{infinite}"#)), "13mbps"),
+            (
+                link(&format!(r#""schedule":{{"kind":"rate","rate":[]}},{infinite}"#)),
+                "link.schedule.rate: found no steps",
+            ),
+            (link(&format!(r#""schedule":{{"kind":"rate","rate":[[5,1]]}},{infinite}"#)), "a first step at 0"),
+            (
+                link(&format!(r#"{rate},"queue":{{"kind":"droptail","limit":{{}}}}"#)),
+                "link.queue.limit: found no limit",
+            ),
+            (
+                link(&format!(r#"{rate},"queue":{{"kind":"droptail","limit":{{"packets":0}}}}"#)),
+                "limit.packets: found 0",
+            ),
+            (
+                link(&format!(r#""schedule":{{"kind":"trace","name":"12mbps"}},{infinite},"device_packets":3"#)),
+                "link.device_packets: found 3, expected 0",
+            ),
+            (link(&format!(r#"{rate},{infinite},"overhead":99999"#)), "link.overhead"),
+            (r#"{"kind":"loss","probability":1.5}"#.into(), "loss.probability: found 1.5"),
+            (r#"{"kind":"loss","probability":[[0,0.1],[5,2.0]]}"#.into(), "loss.probability[1]: found 2"),
+            (r#"{"kind":"delay","delay":18446744073709551615}"#.into(), "delay.delay"),
+            (r#"{"kind":"on_off","mean_on":0,"mean_off":5000}"#.into(), "on_off.mean_on: found 0 ns"),
+            (r#"{"kind":"intermittent","on":0,"off":5000}"#.into(), "intermittent.on: found 0 ns"),
+        ] {
+            let error = try_json(&json).err().unwrap_or_default();
+            assert!(error.contains(words), "{json}: {error}");
+        }
+    }
+}

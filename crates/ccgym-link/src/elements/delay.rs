@@ -1,0 +1,59 @@
+//! A fixed delay (mahimahi's `mm-delay`, reference §1.3).
+//!
+//! With a tick, arrival is truncated to whole ticks and the packet is released on the first tick at or after that
+//! plus the delay: mahimahi's clock of 1 ms, whose real delay lies in (MS − 1, MS].
+
+use ccgym_core::packet::Datagram;
+use ccgym_core::units::{TimeSpan, Timestamp};
+
+use crate::element::{Counters, Fate, PathElement};
+use crate::elements::settle;
+use crate::param::ParamCursor;
+use crate::spec::Param;
+
+/// Adds a delay; packets stay in order when it shrinks.
+#[derive(Clone, Debug)]
+pub struct Delay {
+    delay: ParamCursor<TimeSpan>,
+    tick: u64,
+    last: Timestamp,
+    counters: Counters,
+}
+
+impl Delay {
+    /// Delay and tick in nanoseconds; tick 0 is exact.
+    #[must_use]
+    pub fn new(delay: &Param<TimeSpan>, tick: TimeSpan) -> Self {
+        Self {
+            delay: ParamCursor::new(delay, TimeSpan::ZERO),
+            tick: tick.0,
+            last: Timestamp::ZERO,
+            counters: Counters::default(),
+        }
+    }
+}
+
+impl PathElement for Delay {
+    #[inline]
+    fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate {
+        let delay = self.delay.at(now);
+        let leaves = if self.tick == 0 {
+            now.saturating_add(delay)
+        } else {
+            // Less than a tick of delay must not release before the arrival.
+            let due = (now.0 - now.0 % self.tick).saturating_add(delay.0);
+            Timestamp(due.checked_next_multiple_of(self.tick).unwrap_or(u64::MAX)).max(now)
+        };
+        let leaves = leaves.max(self.last);
+        self.last = leaves;
+        settle(&mut self.counters, datagram, false, leaves)
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    fn clone_box(&self) -> Box<dyn PathElement> {
+        Box::new(self.clone())
+    }
+}

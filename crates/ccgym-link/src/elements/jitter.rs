@@ -1,0 +1,65 @@
+//! Random extra delay per packet, never negative, with or without reordering.
+
+use ccgym_core::packet::Datagram;
+use ccgym_core::rng::Rng;
+use ccgym_core::units::{TimeSpan, Timestamp};
+
+use crate::element::{Counters, Fate, PathElement};
+use crate::elements::settle;
+use crate::spec::JitterSpec;
+
+/// Delays each packet by a draw of its own.
+#[derive(Clone, Debug)]
+pub struct Jitter {
+    distribution: JitterSpec,
+    reorder: bool,
+    last: Timestamp,
+    rng: Rng,
+    counters: Counters,
+}
+
+impl Jitter {
+    /// The random stream is number `index` of `seed`.
+    #[must_use]
+    pub fn new(distribution: JitterSpec, reorder: bool, seed: u64, index: u64) -> Self {
+        Self {
+            distribution,
+            reorder,
+            last: Timestamp::ZERO,
+            rng: Rng::stream(seed, "link/jitter", index),
+            counters: Counters::default(),
+        }
+    }
+
+    fn draw(&mut self) -> TimeSpan {
+        match self.distribution {
+            JitterSpec::Uniform { max } => TimeSpan(self.rng.below(max.0.saturating_add(1))),
+            // The conversion cuts at zero.
+            JitterSpec::Normal { mean, std } => TimeSpan((mean.0 as f64 + std.0 as f64 * self.rng.normal()) as u64),
+            JitterSpec::Exponential { mean } => TimeSpan(self.rng.exponential(mean.0 as f64) as u64),
+        }
+    }
+}
+
+impl PathElement for Jitter {
+    fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate {
+        let mut leaves = now.saturating_add(self.draw());
+        if !self.reorder {
+            leaves = leaves.max(self.last);
+            self.last = leaves;
+        }
+        settle(&mut self.counters, datagram, false, leaves)
+    }
+
+    fn preserves_order(&self) -> bool {
+        !self.reorder
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    fn clone_box(&self) -> Box<dyn PathElement> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,36 @@
+//! Path elements that are not links. One per file.
+
+pub mod delay;
+pub mod gilbert_elliott;
+pub mod intermittent;
+pub mod jitter;
+pub mod loss;
+pub mod on_off;
+
+pub use delay::Delay;
+pub use gilbert_elliott::GilbertElliott;
+pub use intermittent::Intermittent;
+pub use jitter::Jitter;
+pub use loss::Loss;
+pub use on_off::OnOff;
+
+use ccgym_core::packet::Datagram;
+use ccgym_core::units::Timestamp;
+
+use crate::element::{Counters, Fate};
+
+#[cfg(test)]
+mod tests;
+
+/// Count what an element without a queue decided.
+#[inline]
+fn settle(counters: &mut Counters, datagram: &Datagram, dropped: bool, leaves: Timestamp) -> Fate {
+    counters.arrived += 1;
+    if dropped {
+        counters.dropped += 1;
+        return Fate::Drop;
+    }
+    counters.forwarded += 1;
+    counters.forwarded_bytes += u64::from(datagram.size);
+    Fate::Forward(leaves)
+}

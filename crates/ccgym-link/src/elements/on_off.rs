@@ -1,0 +1,62 @@
+//! Exponential on and off periods (mahimahi's `mm-onoff`, reference §1.3): starts on, drops arrivals while off.
+//!
+//! Mahimahi counts the periods in whole milliseconds; here they are exact.
+
+use ccgym_core::packet::Datagram;
+use ccgym_core::rng::Rng;
+use ccgym_core::units::{TimeSpan, Timestamp};
+
+use crate::element::{Counters, Fate, PathElement};
+use crate::elements::settle;
+
+/// A path that comes and goes.
+#[derive(Clone, Debug)]
+pub struct OnOff {
+    mean_on: f64,
+    mean_off: f64,
+    on: bool,
+    until: Timestamp,
+    rng: Rng,
+    counters: Counters,
+}
+
+impl OnOff {
+    /// Mean periods, above zero; the random stream is number `index` of `seed`.
+    #[must_use]
+    pub fn new(mean_on: TimeSpan, mean_off: TimeSpan, seed: u64, index: u64) -> Self {
+        let mut element = Self {
+            mean_on: mean_on.0 as f64,
+            mean_off: mean_off.0 as f64,
+            on: true,
+            until: Timestamp::ZERO,
+            rng: Rng::stream(seed, "link/on_off", index),
+            counters: Counters::default(),
+        };
+        element.extend();
+        element
+    }
+
+    fn extend(&mut self) {
+        let period = self.rng.exponential(if self.on { self.mean_on } else { self.mean_off });
+        // At least a nanosecond, so that time moves on.
+        self.until = self.until.saturating_add(TimeSpan((period as u64).max(1)));
+    }
+}
+
+impl PathElement for OnOff {
+    fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate {
+        while now >= self.until && self.until.is_set() {
+            self.on = !self.on;
+            self.extend();
+        }
+        settle(&mut self.counters, datagram, !self.on, now)
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    fn clone_box(&self) -> Box<dyn PathElement> {
+        Box::new(self.clone())
+    }
+}

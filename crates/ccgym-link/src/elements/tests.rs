@@ -1,0 +1,127 @@
+//! Elements without a queue.
+
+use ccgym_core::packet::{Datagram, Ecn};
+use ccgym_core::units::{TimeSpan, Timestamp};
+use proptest::prelude::*;
+
+use crate::build::build;
+use crate::element::{Fate, PathElement};
+use crate::spec::{ElementSpec, JitterSpec, Param};
+
+fn make(spec: &ElementSpec) -> Box<dyn PathElement> {
+    build(spec, 11, 0, &|_| None).expect("good spec")
+}
+
+fn offer(element: &mut dyn PathElement, at: Timestamp) -> Option<Timestamp> {
+    match element.offer(at, &mut Datagram { id: 0, flow: 0, size: 1500, ecn: Ecn::NotEct }) {
+        Fate::Forward(t) => Some(t),
+        Fate::Drop => None,
+        Fate::Hold => panic!("these elements hold nothing"),
+    }
+}
+
+fn lost(element: &mut dyn PathElement, packets: u64, gap: u64) -> f64 {
+    for i in 0..packets {
+        offer(element, Timestamp(i * gap));
+    }
+    let counters = element.counters();
+    assert_eq!((counters.arrived, counters.forwarded + counters.dropped), (packets, packets));
+    counters.dropped as f64 / packets as f64
+}
+
+fn ms(t: u64) -> TimeSpan {
+    TimeSpan::from_millis(t)
+}
+
+#[test]
+fn delay_counts_in_ticks() {
+    let mut exact = make(&ElementSpec::Delay { delay: Param::Constant(ms(20)), tick: TimeSpan::ZERO });
+    assert_eq!(offer(&mut *exact, Timestamp(1_999_999)), Some(Timestamp(21_999_999)));
+    let mut ticking = make(&ElementSpec::Delay { delay: Param::Constant(ms(20)), tick: ms(1) });
+    assert_eq!(offer(&mut *ticking, Timestamp(1_999_999)), Some(Timestamp(21_000_000)));
+    assert_eq!(offer(&mut *ticking, Timestamp(2_000_000)), Some(Timestamp(22_000_000)));
+    // A delay which is not a whole number of ticks is released on the next one.
+    let mut odd = make(&ElementSpec::Delay { delay: Param::Constant(TimeSpan(1_500_000)), tick: ms(1) });
+    assert_eq!(offer(&mut *odd, Timestamp(2_300_000)), Some(Timestamp(4_000_000)));
+    let mut none = make(&ElementSpec::Delay { delay: Param::Constant(TimeSpan::ZERO), tick: ms(1) });
+    assert_eq!(offer(&mut *none, Timestamp(2_300_000)), Some(Timestamp(2_300_000)));
+}
+
+#[test]
+fn a_shrinking_delay_keeps_order() {
+    let delay = Param::Steps(vec![(Timestamp::ZERO, ms(50)), (Timestamp::from_millis(10), ms(20))]);
+    let mut element = make(&ElementSpec::Delay { delay, tick: TimeSpan::ZERO });
+    let left: Vec<_> = [9, 10, 29, 31].map(|t| offer(&mut *element, Timestamp::from_millis(t))).to_vec();
+    assert_eq!(left, [59, 59, 59, 59].map(|t| Some(Timestamp::from_millis(t))).to_vec());
+    assert_eq!(offer(&mut *element, Timestamp::from_millis(40)), Some(Timestamp::from_millis(60)));
+}
+
+#[test]
+fn loss_is_as_frequent_as_asked() {
+    let loss = |p| ElementSpec::Loss { probability: Param::Constant(p) };
+    assert!((lost(&mut *make(&loss(0.03)), 200_000, 1) - 0.03).abs() < 0.002);
+    assert_eq!(lost(&mut *make(&loss(0.0)), 1000, 1), 0.0);
+    assert_eq!(lost(&mut *make(&loss(1.0)), 1000, 1), 1.0);
+    let probability = Param::Steps(vec![(Timestamp::ZERO, 0.0), (Timestamp(500), 1.0)]);
+    assert_eq!(lost(&mut *make(&ElementSpec::Loss { probability }), 1000, 1), 0.5);
+}
+
+#[test]
+fn gilbert_elliott_is_bad_for_its_share_and_in_bursts() {
+    let spec = ElementSpec::GilbertElliott { good_to_bad: 0.01, bad_to_good: 0.19, loss_good: 0.0, loss_bad: 1.0 };
+    // Stationary share of the bad state: 0.01 / (0.01 + 0.19).
+    assert!((lost(&mut *make(&spec), 400_000, 1) - 0.05).abs() < 0.003);
+    let mut element = make(&spec);
+    let fates: Vec<_> = (0..200_000).map(|i| offer(&mut *element, Timestamp(i)).is_none()).collect();
+    let losses = fates.iter().filter(|&&l| l).count() as f64;
+    let bursts = fates.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
+    assert!((losses / bursts - 1.0 / 0.19).abs() < 0.3, "mean burst {}", losses / bursts);
+}
+
+#[test]
+fn on_and_off() {
+    let spec = ElementSpec::OnOff { mean_on: ms(300), mean_off: ms(100) };
+    assert!((lost(&mut *make(&spec), 2_000_000, 1_000_000) - 0.25).abs() < 0.02);
+    assert!(offer(&mut *make(&spec), Timestamp::ZERO).is_some(), "starts on");
+    let mut element = make(&ElementSpec::Intermittent { on: ms(3), off: ms(2) });
+    let passed: Vec<_> = (0..10).map(|t| offer(&mut *element, Timestamp::from_millis(t)).is_some()).collect();
+    assert_eq!(passed, [true, true, true, false, false, true, true, true, false, false]);
+}
+
+#[test]
+fn jitter_means() {
+    for (distribution, mean) in [
+        (JitterSpec::Uniform { max: ms(10) }, 5e6),
+        (JitterSpec::Normal { mean: ms(10), std: ms(1) }, 10e6),
+        (JitterSpec::Exponential { mean: ms(3) }, 3e6),
+    ] {
+        let mut element = make(&ElementSpec::Jitter { distribution: distribution.clone(), reorder: true });
+        assert!(!element.preserves_order());
+        let sum: u64 = (0..100_000).filter_map(|_| offer(&mut *element, Timestamp::ZERO)).map(|t| t.0).sum();
+        let found = sum as f64 / 1e5;
+        assert!((found / mean - 1.0).abs() < 0.02, "{distribution:?}: mean {found}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn nothing_leaves_early_and_order_is_kept(
+        gaps in proptest::collection::vec(0u64..3_000_000, 1..60), delay in 0u64..30_000_000, tick in 0u64..2_000_000,
+    ) {
+        let jitter = JitterSpec::Normal { mean: TimeSpan(delay), std: ms(5) };
+        for spec in [
+            ElementSpec::Delay { delay: Param::Constant(TimeSpan(delay)), tick: TimeSpan(tick) },
+            ElementSpec::Jitter { distribution: jitter, reorder: false },
+        ] {
+            let mut element = make(&spec);
+            let (mut now, mut last) = (Timestamp::ZERO, Timestamp::ZERO);
+            for gap in &gaps {
+                now = Timestamp(now.0 + gap);
+                let left = offer(&mut *element, now);
+                prop_assert!(left >= Some(now) && left >= Some(last));
+                last = left.unwrap_or(last);
+                prop_assert_eq!(offer(&mut *element.clone_box(), now), offer(&mut *element.clone_box(), now));
+            }
+        }
+    }
+}

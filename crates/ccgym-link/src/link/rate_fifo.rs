@@ -1,0 +1,128 @@
+//! A rate with an infinite or drop-tail queue: departures are known at arrival.
+
+use ccgym_core::packet::Datagram;
+use ccgym_core::units::{Rate, Timestamp};
+
+use crate::element::{Counters, Fate, LinkEvent, PathElement};
+use crate::link::rate_clock::RateClock;
+use crate::link::recorder::Recorder;
+use crate::link::waiting::{Limits, Waiting};
+use crate::spec::Param;
+
+/// FIFO link at a rate. The hottest element: some nanoseconds per packet.
+#[derive(Clone, Debug)]
+pub struct RateFifo {
+    clock: RateClock,
+    /// Those whose transmission has not begun.
+    waiting: Waiting,
+    limits: Limits,
+    overhead: u32,
+    counters: Counters,
+    device: Option<Box<Device>>,
+    recorder: Option<Box<Recorder>>,
+}
+
+/// A device buffer below the queue discipline: it takes packets out of the queue before they are transmitted.
+#[derive(Clone, Debug)]
+struct Device {
+    packets: usize,
+    /// Those who wait in the queue discipline, that is, not yet in the device.
+    queued: Waiting,
+}
+
+impl RateFifo {
+    /// A link at `rate` which charges `overhead` bytes per packet and has room for `device_packets` below the queue.
+    #[must_use]
+    pub fn new(rate: &Param<Rate>, limits: Limits, overhead: u32, device_packets: u32) -> Self {
+        let device = Device { packets: device_packets as usize, queued: Waiting::default() };
+        Self {
+            clock: RateClock::new(rate),
+            waiting: Waiting::default(),
+            limits,
+            overhead,
+            counters: Counters::default(),
+            device: (device_packets > 0).then(|| Box::new(device)),
+            recorder: None,
+        }
+    }
+
+    #[cold]
+    fn drop(&mut self, now: Timestamp, wire: u32, datagram: &Datagram) -> Fate {
+        self.counters.dropped += 1;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.dropped_at_arrival(now, wire, datagram.flow);
+        }
+        Fate::Drop
+    }
+}
+
+impl PathElement for RateFifo {
+    #[inline(never)]
+    fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate {
+        let wire = datagram.size + self.overhead;
+        self.counters.arrived += 1;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.arrived(now, wire, datagram.flow);
+        }
+        let starts = self.clock.free_at();
+        if starts <= now {
+            self.waiting.clear();
+        } else {
+            self.waiting.pop_until(now);
+        }
+        let admitted = match &mut self.device {
+            None => self.waiting.admits(&self.limits, wire),
+            Some(device) => {
+                device.queued.pop_until(now);
+                device.queued.admits(&self.limits, wire)
+            }
+        };
+        if !admitted {
+            return self.drop(now, wire, datagram);
+        }
+        let departs = self.clock.send(now, wire);
+        if !departs.is_set() {
+            return self.drop(now, wire, datagram);
+        }
+        if starts > now {
+            if let Some(device) = &mut self.device {
+                // It enters the device when the packet `packets` places ahead leaves the device for transmission.
+                if let Some(enters) = self.waiting.leaves_from_back(device.packets) {
+                    device.queued.push(enters, wire);
+                }
+            }
+            self.waiting.push(starts, wire);
+            self.counters.waited_ns += u128::from(starts.0 - now.0);
+        }
+        self.counters.forwarded += 1;
+        self.counters.forwarded_bytes += u64::from(wire);
+        self.counters.sojourn_ns += u128::from(departs.0 - now.0);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.departs(departs, 0, wire, datagram.flow, now);
+        }
+        Fate::Forward(departs)
+    }
+
+    fn backlog(&mut self, now: Timestamp) -> (u64, u64) {
+        self.waiting.pop_until(now);
+        self.waiting.backlog()
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    fn record_events(&mut self) {
+        if self.recorder.is_none() {
+            self.recorder = Some(Box::new(Recorder::for_rate(self.clock.clone())));
+        }
+    }
+
+    fn take_events(&mut self, until: Timestamp) -> Vec<LinkEvent> {
+        self.recorder.as_mut().map_or_else(Vec::new, |r| r.take(until))
+    }
+
+    fn clone_box(&self) -> Box<dyn PathElement> {
+        Box::new(self.clone())
+    }
+}

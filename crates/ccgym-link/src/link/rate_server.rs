@@ -1,0 +1,86 @@
+//! Service at a rate, with a device buffer below the queue where there is one.
+
+use std::collections::VecDeque;
+
+use ccgym_core::units::{Rate, Timestamp};
+
+use crate::link::rate_clock::RateClock;
+use crate::link::recorder::Recorder;
+use crate::link::server::{Server, Yard};
+use crate::queue::Queued;
+use crate::spec::Param;
+
+/// The server of a held link at a rate.
+#[derive(Clone, Debug)]
+pub struct RateServer {
+    clock: RateClock,
+    /// The packet in transmission, its start and its end.
+    in_service: Option<(Queued, Timestamp, Timestamp)>,
+    /// Packets below the queue discipline, waiting for transmission.
+    device: VecDeque<Queued>,
+    device_packets: usize,
+}
+
+impl RateServer {
+    /// Idle, with room for `device_packets` below the queue.
+    #[must_use]
+    pub fn new(rate: &Param<Rate>, device_packets: u32) -> Self {
+        Self {
+            clock: RateClock::new(rate),
+            in_service: None,
+            device: VecDeque::new(),
+            device_packets: device_packets as usize,
+        }
+    }
+
+    /// Start a transmission if there is none, and let the device take from the queue what it has room for.
+    /// `behind` says that the transmission before ends just now, so that its fraction of a nanosecond counts.
+    fn fill(&mut self, now: Timestamp, behind: bool, yard: &mut Yard) {
+        if self.in_service.is_none() {
+            if let Some(packet) = self.device.pop_front().or_else(|| yard.dequeue(now, 0)) {
+                let wire = packet.wire;
+                let ends = if behind { self.clock.send_next(wire) } else { self.clock.send(now, wire) };
+                self.in_service = Some((packet, now, ends));
+            }
+        }
+        while self.device.len() < self.device_packets {
+            let Some(packet) = yard.dequeue(now, 0) else { return };
+            self.device.push_back(packet);
+        }
+    }
+}
+
+impl Server for RateServer {
+    fn advance(&mut self, now: Timestamp, yard: &mut Yard) {
+        while let Some((packet, started, ends)) = self.in_service {
+            if ends > now || !ends.is_set() {
+                return;
+            }
+            self.in_service = None;
+            yard.depart(&packet, started, ends, 0);
+            self.fill(ends, true, yard);
+        }
+    }
+
+    fn packet_queued(&mut self, now: Timestamp, yard: &mut Yard) {
+        if self.in_service.is_none() || self.device.len() < self.device_packets {
+            self.fill(now, false, yard);
+        }
+    }
+
+    fn next_event(&self, _queue_empty: bool) -> Timestamp {
+        self.in_service.map_or(Timestamp::NEVER, |(_, _, ends)| ends)
+    }
+
+    fn carries(&self, _wire: u32) -> bool {
+        true
+    }
+
+    fn backlog(&self) -> (u64, u64) {
+        (self.device.len() as u64, self.device.iter().map(|p| u64::from(p.wire)).sum())
+    }
+
+    fn recorder(&self) -> Recorder {
+        Recorder::for_rate(self.clock.clone())
+    }
+}

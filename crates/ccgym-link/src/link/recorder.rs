@@ -1,0 +1,134 @@
+//! Link events in the order of mahimahi's log.
+//!
+//! Opportunities at or before an arrival come before it, each followed by the departures that it completed; a drop
+//! follows its arrival. A link that knows departures at arrival hands them in early, so that the streams are kept
+//! apart and merged when taken. Drops at dequeue, which mahimahi does not log, stand where they happened.
+
+use std::collections::VecDeque;
+
+use ccgym_core::units::Timestamp;
+
+use crate::element::LinkEvent;
+use crate::link::rate_clock::RateClock;
+use crate::opportunities::Opportunities;
+use crate::trace::OPPORTUNITY_BYTES;
+
+/// Where the `#` lines come from.
+#[derive(Clone, Debug)]
+enum Source {
+    Trace(Opportunities),
+    /// A rate has no opportunities of its own: one is noted whenever it could have sent 1504 bytes since the last,
+    /// so that the capacity which readers of the log sum up is right.
+    Rate {
+        clock: RateClock,
+        next: Timestamp,
+        number: u64,
+    },
+}
+
+impl Source {
+    fn peek(&self) -> (Timestamp, u64) {
+        match self {
+            Self::Trace(cursor) => (cursor.peek(), cursor.number()),
+            Self::Rate { next, number, .. } => (*next, *number),
+        }
+    }
+
+    fn advance(&mut self) {
+        match self {
+            Self::Trace(cursor) => {
+                cursor.take();
+            }
+            Self::Rate { clock, next, number } => {
+                *next = clock.send_next(OPPORTUNITY_BYTES);
+                *number += 1;
+            }
+        }
+    }
+}
+
+/// Events of one link.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    source: Source,
+    /// Arrivals and drops at arrival, in time order.
+    arrivals: VecDeque<LinkEvent>,
+    /// Departures and drops at dequeue, in time order, with the number of the opportunity that they belong to.
+    exits: VecDeque<(u64, LinkEvent)>,
+}
+
+impl Recorder {
+    /// For a link over a trace, from where the cursor stands.
+    #[must_use]
+    pub fn for_trace(opportunities: Opportunities) -> Self {
+        Self::new(Source::Trace(opportunities))
+    }
+
+    /// For a link at a rate; `clock` has sent nothing yet.
+    #[must_use]
+    pub fn for_rate(mut clock: RateClock) -> Self {
+        let next = clock.send(Timestamp::ZERO, OPPORTUNITY_BYTES);
+        Self::new(Source::Rate { clock, next, number: 1 })
+    }
+
+    fn new(source: Source) -> Self {
+        Self { source, arrivals: VecDeque::new(), exits: VecDeque::new() }
+    }
+
+    /// A unit arrives.
+    pub fn arrived(&mut self, now: Timestamp, wire: u32, flow: u32) {
+        self.arrivals.push_back(LinkEvent::Arrival(now, wire, flow));
+    }
+
+    /// A unit is dropped because of an arrival at `now`: that unit, or an older one.
+    pub fn dropped_at_arrival(&mut self, now: Timestamp, wire: u32, flow: u32) {
+        self.arrivals.push_back(LinkEvent::Drop(now, wire, flow));
+    }
+
+    /// A unit which arrived at `arrived` departs in opportunity `number` (0 for a rate).
+    pub fn departs(&mut self, at: Timestamp, number: u64, wire: u32, flow: u32, arrived: Timestamp) {
+        self.exits.push_back((number, LinkEvent::Departure(at, wire, flow, arrived)));
+    }
+
+    /// A unit is dropped when the queue is read in opportunity `number` (0 for a rate).
+    pub fn dropped_at_dequeue(&mut self, at: Timestamp, number: u64, wire: u32, flow: u32) {
+        self.exits.push_back((number, LinkEvent::Drop(at, wire, flow)));
+    }
+
+    /// Everything up to and including `until`; the rest stays for the next call. With [`Timestamp::NEVER`], up to
+    /// the last recorded event, since opportunities have no end.
+    pub fn take(&mut self, until: Timestamp) -> Vec<LinkEvent> {
+        let until = if until.is_set() {
+            until
+        } else {
+            let last = |event: Option<&LinkEvent>| event.map_or(Timestamp::ZERO, time);
+            last(self.arrivals.back()).max(last(self.exits.back().map(|(_, e)| e)))
+        };
+        let mut out = Vec::with_capacity(self.arrivals.len() + self.exits.len());
+        loop {
+            let arrival = self.arrivals.front().map_or(Timestamp::NEVER, time);
+            let (opportunity, number) = self.source.peek();
+            let (exit, belongs) = self.exits.front().map_or((Timestamp::NEVER, 0), |(n, e)| (time(e), *n));
+            if !exit.min(arrival).min(opportunity).is_set() || exit.min(arrival).min(opportunity) > until {
+                return out;
+            }
+            if arrival < opportunity && arrival < exit {
+                out.extend(self.arrivals.pop_front());
+            } else if (exit, belongs) < (opportunity, number) {
+                out.extend(self.exits.pop_front().map(|(_, e)| e));
+            } else {
+                out.push(LinkEvent::Opportunity(opportunity, OPPORTUNITY_BYTES));
+                self.source.advance();
+            }
+        }
+    }
+}
+
+fn time(event: &LinkEvent) -> Timestamp {
+    match *event {
+        LinkEvent::Opportunity(t, _)
+        | LinkEvent::Arrival(t, ..)
+        | LinkEvent::Departure(t, ..)
+        | LinkEvent::Drop(t, ..) => t,
+    }
+}

@@ -1,0 +1,144 @@
+//! What a held link is made of: a server that fetches packets from a yard, the queue and its bookkeeping.
+
+use std::collections::VecDeque;
+
+use ccgym_core::units::Timestamp;
+
+use crate::element::{Counters, Fate, Release};
+use crate::link::recorder::Recorder;
+use crate::queue::{QueueDiscipline, Queued};
+
+/// A transmitter that decides when the queue is read.
+pub trait Server: Clone + Send + Sync + 'static {
+    /// Do everything that happens at or before `now`.
+    fn advance(&mut self, now: Timestamp, yard: &mut Yard);
+
+    /// A packet has entered the queue at `now`; everything up to then has been done.
+    fn packet_queued(&mut self, now: Timestamp, yard: &mut Yard);
+
+    /// When there is something to do next, given whether the queue is empty.
+    fn next_event(&self, queue_empty: bool) -> Timestamp;
+
+    /// Whether a unit of this size can ever be delivered.
+    fn carries(&self, wire: u32) -> bool;
+
+    /// Packets and wire bytes that have left the queue but whose transmission has not begun.
+    fn backlog(&self) -> (u64, u64);
+
+    /// A recorder for the events of this server, which has not started.
+    fn recorder(&self) -> Recorder;
+}
+
+/// Queue, releases to hand out, counters and log.
+#[derive(Clone)]
+pub struct Yard {
+    queue: Box<dyn QueueDiscipline>,
+    /// What has happened and was not yet polled, in time order.
+    pending: VecDeque<Release>,
+    /// Scratch space for the queue discipline.
+    dropped: Vec<Queued>,
+    counters: Counters,
+    recorder: Option<Box<Recorder>>,
+}
+
+impl Yard {
+    pub(crate) fn new(queue: Box<dyn QueueDiscipline>) -> Self {
+        Self { queue, pending: VecDeque::new(), dropped: Vec::new(), counters: Counters::default(), recorder: None }
+    }
+
+    /// Whether nothing waits in the queue.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.queue.backlog().0 == 0
+    }
+
+    /// Read the queue at `now`, in opportunity `number` (0 for a rate).
+    pub fn dequeue(&mut self, now: Timestamp, number: u64) -> Option<Queued> {
+        let packet = self.queue.dequeue(now, &mut self.dropped);
+        if !self.dropped.is_empty() {
+            self.settle_dropped(now, Some(number));
+        }
+        packet
+    }
+
+    /// Account for what the queue dropped: at dequeue in opportunity `number`, or because of an arrival.
+    #[cold]
+    fn settle_dropped(&mut self, now: Timestamp, number: Option<u64>) {
+        for lost in self.dropped.drain(..) {
+            self.counters.dropped += 1;
+            self.pending.push_back(Release::Drop(lost.datagram, now));
+            if let Some(recorder) = &mut self.recorder {
+                match number {
+                    Some(number) => recorder.dropped_at_dequeue(now, number, lost.wire, lost.datagram.flow),
+                    None => recorder.dropped_at_arrival(now, lost.wire, lost.datagram.flow),
+                }
+            }
+        }
+    }
+
+    /// A packet whose transmission began at `started` leaves at `at`, in opportunity `number` (0 for a rate).
+    pub fn depart(&mut self, packet: &Queued, started: Timestamp, at: Timestamp, number: u64) {
+        self.counters.forwarded += 1;
+        self.counters.forwarded_bytes += u64::from(packet.wire);
+        self.counters.waited_ns += u128::from(started.since(packet.arrived).0);
+        self.counters.sojourn_ns += u128::from(at.since(packet.arrived).0);
+        self.pending.push_back(Release::Forward(packet.datagram, at));
+        if let Some(recorder) = &mut self.recorder {
+            recorder.departs(at, number, packet.wire, packet.datagram.flow, packet.arrived);
+        }
+    }
+
+    /// A packet that was fetched can never be delivered.
+    pub fn lose(&mut self, packet: &Queued, at: Timestamp) {
+        self.counters.dropped += 1;
+        self.pending.push_back(Release::Drop(packet.datagram, at));
+    }
+
+    /// An arrival. `deliverable` is false for a unit that the server cannot carry.
+    pub(crate) fn enqueue(&mut self, now: Timestamp, packet: Queued, deliverable: bool) -> Fate {
+        self.counters.arrived += 1;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.arrived(now, packet.wire, packet.datagram.flow);
+        }
+        let accepted = deliverable && self.queue.enqueue(now, packet, &mut self.dropped);
+        if !self.dropped.is_empty() {
+            self.settle_dropped(now, None);
+        }
+        if accepted {
+            return Fate::Hold;
+        }
+        self.counters.dropped += 1;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.dropped_at_arrival(now, packet.wire, packet.datagram.flow);
+        }
+        Fate::Drop
+    }
+
+    pub(crate) fn first_pending(&self) -> Option<Timestamp> {
+        self.pending.front().map(|release| match *release {
+            Release::Forward(_, at) | Release::Drop(_, at) => at,
+        })
+    }
+
+    pub(crate) fn hand_out(&mut self, out: &mut Vec<Release>) {
+        out.extend(self.pending.drain(..));
+    }
+
+    pub(crate) fn backlog(&self) -> (u64, u64) {
+        self.queue.backlog()
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        Counters { marked: self.queue.marked(), ..self.counters }
+    }
+
+    pub(crate) fn record(&mut self, recorder: impl FnOnce() -> Recorder) {
+        if self.recorder.is_none() {
+            self.recorder = Some(Box::new(recorder()));
+        }
+    }
+
+    pub(crate) fn recorder_mut(&mut self) -> Option<&mut Recorder> {
+        self.recorder.as_deref_mut()
+    }
+}

@@ -1,0 +1,95 @@
+//! Service by a delivery trace, packet by packet, as mahimahi does it.
+
+use ccgym_core::units::Timestamp;
+
+use crate::link::recorder::Recorder;
+use crate::link::server::{Server, Yard};
+use crate::opportunities::Opportunities;
+use crate::queue::Queued;
+use crate::trace::{DeliveryTrace, OPPORTUNITY_BYTES};
+
+/// The server of a held link over a delivery trace.
+#[derive(Clone, Debug)]
+pub struct TraceServer {
+    opportunities: Opportunities,
+    /// The packet in transit, when it was fetched, and its bytes still to go.
+    in_transit: Option<(Queued, Timestamp, u32)>,
+    /// Time of the last opportunity used.
+    last: Timestamp,
+}
+
+impl TraceServer {
+    /// At the start of `trace`.
+    #[must_use]
+    pub fn new(trace: &DeliveryTrace, once: bool) -> Self {
+        Self { opportunities: Opportunities::new(trace, once), in_transit: None, last: Timestamp::ZERO }
+    }
+
+    fn use_opportunity(&mut self, yard: &mut Yard) {
+        let number = self.opportunities.number();
+        let at = self.opportunities.take();
+        self.last = at;
+        let mut left = OPPORTUNITY_BYTES;
+        while left > 0 {
+            let fetched = self.in_transit.take().or_else(|| yard.dequeue(at, number).map(|p| (p, at, p.wire)));
+            let Some((packet, started, to_go)) = fetched else { return };
+            if to_go > left {
+                self.in_transit = Some((packet, started, to_go - left));
+                return;
+            }
+            left -= to_go;
+            yard.depart(&packet, started, at, number);
+        }
+    }
+
+    /// The trace is used up: nothing that waits is ever delivered.
+    fn lose_all(&mut self, yard: &mut Yard) {
+        if let Some((packet, ..)) = self.in_transit.take() {
+            yard.lose(&packet, self.last);
+        }
+        while let Some(packet) = yard.dequeue(self.last, u64::MAX) {
+            yard.lose(&packet, self.last);
+        }
+    }
+}
+
+impl Server for TraceServer {
+    fn advance(&mut self, now: Timestamp, yard: &mut Yard) {
+        while self.opportunities.peek() <= now {
+            if self.in_transit.is_none() && yard.is_empty() {
+                self.opportunities.skip_past(now);
+                return;
+            }
+            if !self.opportunities.peek().is_set() {
+                break;
+            }
+            self.use_opportunity(yard);
+        }
+        if !self.opportunities.peek().is_set() {
+            self.lose_all(yard);
+        }
+    }
+
+    fn packet_queued(&mut self, _now: Timestamp, _yard: &mut Yard) {}
+
+    fn next_event(&self, queue_empty: bool) -> Timestamp {
+        if queue_empty && self.in_transit.is_none() {
+            Timestamp::NEVER
+        } else {
+            self.opportunities.peek()
+        }
+    }
+
+    fn carries(&self, wire: u32) -> bool {
+        // Mahimahi's shell dies of a unit larger than an opportunity; here only the packet does.
+        wire <= OPPORTUNITY_BYTES && self.opportunities.peek().is_set()
+    }
+
+    fn backlog(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
+    fn recorder(&self) -> Recorder {
+        Recorder::for_trace(self.opportunities.clone())
+    }
+}

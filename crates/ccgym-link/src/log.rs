@@ -1,0 +1,156 @@
+//! mm-link's log file, written and read (reference §1.4).
+//!
+//! Reads the logs of release 0.98 (no `d` lines) and of mahimahi's master; writes `d` lines. A drop at dequeue, which
+//! mahimahi does not log at all, is written as a `d` line where it happened.
+
+use std::fmt::Write as _;
+
+use crate::element::LinkEvent;
+
+/// The comment lines at the top.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct LogHeader {
+    /// What mahimahi writes after `# mahimahi`, such as `mm-link (Uplink) [up.trace] > up.log`.
+    pub title: String,
+    /// The command line.
+    pub command: String,
+    /// The queue, such as `droptail [packets=2]`.
+    pub queue: String,
+    /// Start of the shell, milliseconds since the Unix epoch.
+    pub init_ms: u64,
+    /// Start of the trace, milliseconds after `init_ms`: trace time = log time − base.
+    pub base_ms: u64,
+    /// Outer shells, such as `[delay 20 ms] `; none if not nested.
+    pub config: Option<String>,
+}
+
+/// One event line. Times in milliseconds after init.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLine {
+    /// `T # N`: an opportunity of N bytes.
+    Opportunity {
+        /// Time in milliseconds.
+        ms: u64,
+        /// Bytes.
+        bytes: u32,
+    },
+    /// `T + N`: an arrival.
+    Arrival {
+        /// Time in milliseconds.
+        ms: u64,
+        /// IP length + 4 bytes.
+        bytes: u32,
+    },
+    /// `T - N D`: a departure.
+    Departure {
+        /// Time in milliseconds.
+        ms: u64,
+        /// IP length + 4 bytes.
+        bytes: u32,
+        /// Time in this link, milliseconds.
+        delay_ms: u64,
+    },
+    /// `T d P B`: a loss.
+    Drop {
+        /// Time in milliseconds.
+        ms: u64,
+        /// Packets lost.
+        packets: u64,
+        /// Their bytes.
+        bytes: u64,
+    },
+}
+
+/// A line that is not of a mm-link log.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: found {found}, expected {expected}; is this the log of one direction of mm-link?")]
+pub struct LogError {
+    /// Line number from 1.
+    pub line: usize,
+    /// What stands there.
+    pub found: String,
+    /// What could stand there.
+    pub expected: &'static str,
+}
+
+/// Write a log. Events are those of [`crate::PathElement::take_events`], with time 0 at the start of the trace.
+#[must_use]
+pub fn write_log(header: &LogHeader, events: &[LinkEvent]) -> String {
+    let mut text = String::with_capacity(160 + events.len() * 14);
+    // Writing to a string cannot fail.
+    let _ = write_log_into(&mut text, header, events);
+    text
+}
+
+fn write_log_into(text: &mut String, header: &LogHeader, events: &[LinkEvent]) -> std::fmt::Result {
+    writeln!(text, "# mahimahi {}", header.title)?;
+    writeln!(text, "# command line: {}", header.command)?;
+    writeln!(text, "# queue: {}", header.queue)?;
+    writeln!(text, "# init timestamp: {}", header.init_ms)?;
+    writeln!(text, "# base timestamp: {}", header.base_ms)?;
+    if let Some(config) = &header.config {
+        writeln!(text, "# mahimahi config: {config}")?;
+    }
+    for event in events {
+        match *event {
+            LinkEvent::Opportunity(at, bytes) => writeln!(text, "{} # {bytes}", at.as_millis() + header.base_ms)?,
+            LinkEvent::Arrival(at, bytes, _) => writeln!(text, "{} + {bytes}", at.as_millis() + header.base_ms)?,
+            LinkEvent::Departure(at, bytes, _, arrived) => {
+                let delay = at.as_millis() - arrived.as_millis();
+                writeln!(text, "{} - {bytes} {delay}", at.as_millis() + header.base_ms)?;
+            }
+            LinkEvent::Drop(at, bytes, _) => writeln!(text, "{} d 1 {bytes}", at.as_millis() + header.base_ms)?,
+        }
+    }
+    Ok(())
+}
+
+/// Read a log.
+///
+/// # Errors
+/// At the first line that is not of a mm-link log.
+pub fn parse_log(text: &[u8]) -> Result<(LogHeader, Vec<LogLine>), LogError> {
+    let mut header = LogHeader::default();
+    let mut lines = Vec::new();
+    for (index, raw) in text.split(|&b| b == b'\n').enumerate() {
+        let line = String::from_utf8_lossy(raw);
+        let fail = |expected| LogError { line: index + 1, found: format!("{:.60?}", line), expected };
+        if let Some(comment) = line.strip_prefix("# ") {
+            read_header(&mut header, comment).map_err(fail)?;
+        } else if !line.is_empty() && line != "#" {
+            lines.push(read_event(&line).ok_or_else(|| fail("`T # N`, `T + N`, `T - N D` or `T d P B`"))?);
+        }
+    }
+    Ok((header, lines))
+}
+
+fn read_header(header: &mut LogHeader, comment: &str) -> Result<(), &'static str> {
+    let number = |value: &str| value.trim().parse().map_err(|_| "a number of milliseconds");
+    if let Some(value) = comment.strip_prefix("mahimahi config: ") {
+        header.config = Some(value.to_owned());
+    } else if let Some(value) = comment.strip_prefix("mahimahi ") {
+        header.title = value.to_owned();
+    } else if let Some(value) = comment.strip_prefix("command line: ") {
+        header.command = value.to_owned();
+    } else if let Some(value) = comment.strip_prefix("queue: ") {
+        header.queue = value.to_owned();
+    } else if let Some(value) = comment.strip_prefix("init timestamp: ") {
+        header.init_ms = number(value)?;
+    } else if let Some(value) = comment.strip_prefix("base timestamp: ") {
+        header.base_ms = number(value)?;
+    }
+    Ok(())
+}
+
+fn read_event(line: &str) -> Option<LogLine> {
+    let mut fields = line.split_ascii_whitespace();
+    let ms = fields.next()?.parse().ok()?;
+    let event = match fields.next()? {
+        "#" => LogLine::Opportunity { ms, bytes: fields.next()?.parse().ok()? },
+        "+" => LogLine::Arrival { ms, bytes: fields.next()?.parse().ok()? },
+        "-" => LogLine::Departure { ms, bytes: fields.next()?.parse().ok()?, delay_ms: fields.next()?.parse().ok()? },
+        "d" => LogLine::Drop { ms, packets: fields.next()?.parse().ok()?, bytes: fields.next()?.parse().ok()? },
+        _ => return None,
+    };
+    fields.next().is_none().then_some(event)
+}

@@ -1,0 +1,121 @@
+//! Parameters that change in time: validation, and evaluation by a cursor that only moves forward.
+
+use ccgym_core::units::Timestamp;
+
+use crate::error::LinkError;
+use crate::spec::Param;
+
+impl<T: Copy> Param<T> {
+    /// The steps, a constant being one step at 0.
+    #[must_use]
+    pub fn steps(&self) -> Vec<(Timestamp, T)> {
+        match self {
+            Self::Constant(value) => vec![(Timestamp::ZERO, *value)],
+            Self::Steps(steps) => steps.clone(),
+        }
+    }
+
+    /// Check the order of the steps and each value.
+    pub(crate) fn check(
+        &self,
+        at: &str,
+        mut value: impl FnMut(&str, T) -> Result<(), LinkError>,
+    ) -> Result<(), LinkError> {
+        let steps = match self {
+            Self::Constant(v) => return value(at, *v),
+            Self::Steps(steps) => steps,
+        };
+        match steps.first() {
+            None => return Err(LinkError::new(at, "no steps", "at least one step", "give [[0, value], …]")),
+            Some((from, _)) if *from != Timestamp::ZERO => {
+                let advice = "say what holds from the start: [[0, value], …]";
+                return Err(LinkError::new(at, format!("a first step at {} ns", from.0), "a first step at 0", advice));
+            }
+            Some(_) => {}
+        }
+        for (i, pair) in steps.windows(2).enumerate() {
+            if pair[0].0 >= pair[1].0 {
+                let found = format!("{} ns after {} ns", pair[1].0 .0, pair[0].0 .0);
+                let at = format!("{at}[{}]", i + 1);
+                return Err(LinkError::new(&at, found, "strictly increasing times", "sort the steps"));
+            }
+        }
+        steps.iter().enumerate().try_for_each(|(i, (_, v))| value(&format!("{at}[{i}]"), *v))
+    }
+}
+
+/// The value of a [`Param`] at times that never decrease.
+#[derive(Clone, Debug)]
+pub struct ParamCursor<T> {
+    value: T,
+    until: Timestamp,
+    /// Steps to come, the next one last.
+    rest: Vec<(Timestamp, T)>,
+}
+
+impl<T: Copy> ParamCursor<T> {
+    /// At time 0. The parameter has been checked; one without steps is `fallback` throughout.
+    pub(crate) fn new(param: &Param<T>, fallback: T) -> Self {
+        let mut rest = param.steps();
+        rest.reverse();
+        let value = rest.pop().map_or(fallback, |(_, value)| value);
+        Self { value, until: rest.last().map_or(Timestamp::NEVER, |s| s.0), rest }
+    }
+
+    /// The value at `now`, which must not be before an earlier call's.
+    #[inline]
+    pub fn at(&mut self, now: Timestamp) -> T {
+        while now >= self.until && self.step() {}
+        self.value
+    }
+
+    /// The value where the cursor stands.
+    #[inline]
+    pub fn value(&self) -> T {
+        self.value
+    }
+
+    /// When the value changes next; [`Timestamp::NEVER`] if it does not.
+    #[inline]
+    pub fn until(&self) -> Timestamp {
+        self.until
+    }
+
+    /// Move to the next step; false if there is none.
+    #[cold]
+    pub fn step(&mut self) -> bool {
+        let Some((_, value)) = self.rest.pop() else { return false };
+        self.value = value;
+        self.until = self.rest.last().map_or(Timestamp::NEVER, |s| s.0);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ok(_: &str, _: u64) -> Result<(), LinkError> {
+        Ok(())
+    }
+
+    #[test]
+    fn steps_hold_from_their_time() {
+        let param = Param::Steps(vec![(Timestamp(0), 1u64), (Timestamp(10), 2), (Timestamp(20), 3)]);
+        assert!(param.check("p", ok).is_ok());
+        let mut cursor = ParamCursor::new(&param, 0);
+        let seen: Vec<_> = [0, 9, 10, 10, 19, 500].map(|t| cursor.at(Timestamp(t))).to_vec();
+        assert_eq!(seen, [1, 1, 2, 2, 2, 3]);
+        assert_eq!(cursor.until(), Timestamp::NEVER);
+        assert_eq!(ParamCursor::new(&Param::Constant(7u64), 0).at(Timestamp::NEVER), 7);
+    }
+
+    #[test]
+    fn bad_steps_are_refused() {
+        let steps = |times: &[u64]| Param::Steps(times.iter().map(|&t| (Timestamp(t), t)).collect());
+        for (times, words) in [(&[][..], "no steps"), (&[1], "a first step at 1 ns"), (&[0, 5, 5], "5 ns after 5 ns")] {
+            let error = steps(times).check("delay", ok).expect_err("bad").to_string();
+            assert!(error.starts_with("delay") && error.contains(words), "{error}");
+        }
+    }
+}

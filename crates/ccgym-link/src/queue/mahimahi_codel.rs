@@ -1,0 +1,111 @@
+//! Mahimahi's `codel`, quirks included (reference §1.2; behaviour checked against its public source, own code).
+//!
+//! It differs from RFC 8289 thus: the clock counts whole milliseconds; the packet taken first is always the one
+//! delivered, and what the drop decision discards is the packet *behind* it; the queue never drops its last packet.
+
+use ccgym_core::units::Timestamp;
+
+use crate::link::waiting::Limits;
+use crate::queue::store::Store;
+use crate::queue::{QueueDiscipline, Queued};
+use crate::spec::LimitSpec;
+use crate::trace::OPPORTUNITY_BYTES;
+
+/// CoDel as mahimahi does it.
+#[derive(Clone, Debug)]
+pub struct MahimahiCodel {
+    store: Store,
+    limits: Limits,
+    target_ms: u64,
+    interval_ms: u64,
+    /// When the delay will have been above target for an interval.
+    ripe_ms: Option<u64>,
+    next_drop_ms: u64,
+    count: u32,
+    count_at_entry: u32,
+    dropping: bool,
+}
+
+impl MahimahiCodel {
+    /// Empty; times in whole milliseconds.
+    #[must_use]
+    pub fn new(limit: &LimitSpec, target_ms: u64, interval_ms: u64) -> Self {
+        Self {
+            store: Store::default(),
+            limits: limit.into(),
+            target_ms,
+            interval_ms,
+            ripe_ms: None,
+            next_drop_ms: 0,
+            count: 0,
+            count_at_entry: 0,
+            dropping: false,
+        }
+    }
+
+    /// Take the head, and say whether its delay has been above target for long enough.
+    fn take(&mut self, now_ms: u64) -> Option<(Queued, bool)> {
+        let packet = self.store.pop()?;
+        let sojourn = now_ms.saturating_sub(packet.arrived.as_millis());
+        // The size test is made after the removal; it also covers the empty queue.
+        if sojourn < self.target_ms || self.store.bytes() <= u64::from(OPPORTUNITY_BYTES) {
+            self.ripe_ms = None;
+            return Some((packet, false));
+        }
+        let ripe = *self.ripe_ms.get_or_insert(now_ms + self.interval_ms);
+        // Just set, it lies an interval ahead, which is at least 1 ms.
+        Some((packet, now_ms >= ripe))
+    }
+
+    fn after(&self, from_ms: u64) -> u64 {
+        from_ms + (self.interval_ms as f64 / f64::from(self.count).sqrt()) as u64
+    }
+}
+
+impl QueueDiscipline for MahimahiCodel {
+    fn enqueue(&mut self, _now: Timestamp, packet: Queued, _dropped: &mut Vec<Queued>) -> bool {
+        let room = self.store.admits(&self.limits, packet.wire);
+        if room {
+            self.store.push(packet);
+        }
+        room
+    }
+
+    fn dequeue(&mut self, now: Timestamp, dropped: &mut Vec<Queued>) -> Option<Queued> {
+        let now_ms = now.as_millis();
+        let (first, ripe) = self.take(now_ms)?;
+        if self.dropping {
+            self.dropping = ripe;
+            while self.dropping && now_ms >= self.next_drop_ms {
+                let Some((behind, still_ripe)) = self.take(now_ms) else { break };
+                dropped.push(behind);
+                self.count = self.count.wrapping_add(1);
+                if still_ripe {
+                    self.next_drop_ms = self.after(self.next_drop_ms);
+                } else {
+                    self.dropping = false;
+                }
+            }
+        } else if ripe {
+            if let Some((behind, _)) = self.take(now_ms) {
+                dropped.push(behind);
+            }
+            self.dropping = true;
+            let grown = self.count.wrapping_sub(self.count_at_entry);
+            // Unsigned, as in mahimahi: a next drop still ahead counts as long ago.
+            let recent = now_ms.wrapping_sub(self.next_drop_ms) < 16 * self.interval_ms;
+            self.count = if grown > 1 && recent { grown } else { 1 };
+            self.next_drop_ms = self.after(now_ms);
+            self.count_at_entry = self.count;
+        }
+        Some(first)
+    }
+
+    fn backlog(&self) -> (u64, u64) {
+        self.store.backlog()
+    }
+
+    fn clone_box(&self) -> Box<dyn QueueDiscipline> {
+        Box::new(self.clone())
+    }
+}

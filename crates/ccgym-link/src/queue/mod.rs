@@ -1,0 +1,144 @@
+//! Queue disciplines: what waits, and what is dropped or marked. One per file.
+//!
+//! To add one: a file here, a variant of [`QueueSpec`], and a line in [`from_spec`].
+
+use ccgym_core::packet::Datagram;
+use ccgym_core::units::Timestamp;
+
+use crate::error::LinkError;
+use crate::spec::{LimitSpec, QueueSpec};
+
+pub mod codel;
+pub mod control_law;
+pub mod drophead;
+pub mod droptail;
+pub mod fq_codel;
+pub mod infinite;
+pub mod mahimahi_codel;
+pub mod mahimahi_pie;
+pub mod store;
+
+/// A packet in a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Queued {
+    /// The packet; a queue may set its ECN mark.
+    pub datagram: Datagram,
+    /// Bytes it costs on the wire: IP length and the link's overhead.
+    pub wire: u32,
+    /// When it arrived at the link.
+    pub arrived: Timestamp,
+}
+
+/// A queue that decides what is sent next and what is lost. Times never decrease from call to call.
+pub trait QueueDiscipline: Send + Sync {
+    /// A packet arrives. False: it is dropped. Others dropped on its account are appended to `dropped`.
+    fn enqueue(&mut self, now: Timestamp, packet: Queued, dropped: &mut Vec<Queued>) -> bool;
+
+    /// The link takes a packet at `now`; those dropped on the way are appended to `dropped`.
+    fn dequeue(&mut self, now: Timestamp, dropped: &mut Vec<Queued>) -> Option<Queued>;
+
+    /// Packets and wire bytes that wait.
+    fn backlog(&self) -> (u64, u64);
+
+    /// Packets marked with congestion-experienced so far.
+    fn marked(&self) -> u64 {
+        0
+    }
+
+    /// An exact copy.
+    fn clone_box(&self) -> Box<dyn QueueDiscipline>;
+}
+
+impl Clone for Box<dyn QueueDiscipline> {
+    fn clone(&self) -> Self {
+        self.as_ref().clone_box()
+    }
+}
+
+/// The queue of a description; `seed` and `index` name its random stream.
+///
+/// # Errors
+/// For parameters out of range.
+pub fn from_spec(spec: &QueueSpec, seed: u64, index: u64) -> Result<Box<dyn QueueDiscipline>, LinkError> {
+    check(spec)?;
+    Ok(match spec {
+        QueueSpec::Infinite => Box::new(infinite::Infinite::new()),
+        QueueSpec::Droptail { limit } => Box::new(droptail::Droptail::new(limit)),
+        QueueSpec::Drophead { limit } => Box::new(drophead::Drophead::new(limit)),
+        QueueSpec::MahimahiCodel { limit, target_ms, interval_ms } => {
+            Box::new(mahimahi_codel::MahimahiCodel::new(limit, *target_ms, *interval_ms))
+        }
+        QueueSpec::MahimahiPie { limit, qdelay_ref_ms, max_burst_ms } => {
+            Box::new(mahimahi_pie::MahimahiPie::new(limit, *qdelay_ref_ms, *max_burst_ms, seed, index))
+        }
+        QueueSpec::Codel { limit, target, interval, ecn } => {
+            Box::new(codel::Codel::new(limit, *target, *interval, *ecn))
+        }
+        QueueSpec::FqCodel { limit, target, interval, quantum, flows, ecn } => {
+            let law = control_law::ControlLaw::new(*target, *interval, *ecn);
+            Box::new(fq_codel::FqCodel::new(limit, law, *quantum, *flows, seed, index))
+        }
+    })
+}
+
+/// Check the parameters of a queue.
+///
+/// # Errors
+/// For parameters out of range.
+pub fn check(spec: &QueueSpec) -> Result<(), LinkError> {
+    match spec {
+        QueueSpec::Infinite => Ok(()),
+        QueueSpec::Droptail { limit } | QueueSpec::Drophead { limit } => check_limit(limit),
+        QueueSpec::MahimahiCodel { limit, target_ms, interval_ms } => {
+            check_limit(limit)?;
+            check_range("link.queue.target_ms", *target_ms, 1, MAX_MS)?;
+            check_range("link.queue.interval_ms", *interval_ms, 1, MAX_MS)
+        }
+        QueueSpec::MahimahiPie { limit, qdelay_ref_ms, max_burst_ms } => {
+            check_limit(limit)?;
+            check_range("link.queue.qdelay_ref_ms", *qdelay_ref_ms, 1, MAX_MS)?;
+            check_range("link.queue.max_burst_ms", *max_burst_ms, 1, MAX_MS)
+        }
+        QueueSpec::Codel { limit, target, interval, .. } => {
+            check_limit(limit)?;
+            check_range("link.queue.target", target.0, 1, u64::MAX)?;
+            check_range("link.queue.interval", interval.0, 1, u64::MAX)
+        }
+        QueueSpec::FqCodel { limit, target, interval, quantum, flows, .. } => {
+            check_limit(limit)?;
+            check_range("link.queue.target", target.0, 1, u64::MAX)?;
+            check_range("link.queue.interval", interval.0, 1, u64::MAX)?;
+            check_range("link.queue.quantum", u64::from(*quantum), 1, u64::from(u32::MAX >> 1))?;
+            check_range("link.queue.flows", u64::from(*flows), 1, 65_536)
+        }
+    }
+}
+
+/// Mahimahi keeps these in 32 bits, and signed where it subtracts.
+const MAX_MS: u64 = i32::MAX as u64;
+
+fn check_limit(limit: &LimitSpec) -> Result<(), LinkError> {
+    let at = "link.queue.limit";
+    if limit.packets.is_none() && limit.bytes.is_none() {
+        let advice = "set one, or use the queue `infinite`";
+        return Err(LinkError::new(at, "no limit", "`packets`, `bytes` or both", advice));
+    }
+    for (name, value) in [("packets", limit.packets), ("bytes", limit.bytes)] {
+        if value == Some(0) {
+            let advice = "leave it out for no limit (as mahimahi reads 0)";
+            return Err(LinkError::new(&format!("{at}.{name}"), 0, "at least 1", advice));
+        }
+    }
+    Ok(())
+}
+
+fn check_range(at: &str, value: u64, least: u64, most: u64) -> Result<(), LinkError> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    let expected = if most == u64::MAX { format!("at least {least}") } else { format!("{least} to {most}") };
+    Err(LinkError::new(at, value, expected, "correct the value"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! A FIFO that knows its size in bytes: the common base of the disciplines.
+
+use std::collections::VecDeque;
+
+use crate::link::waiting::Limits;
+use crate::queue::Queued;
+
+/// Packets in order of arrival.
+#[derive(Clone, Debug, Default)]
+pub struct Store {
+    packets: VecDeque<Queued>,
+    bytes: u64,
+}
+
+impl Store {
+    /// Append a packet.
+    #[inline]
+    pub fn push(&mut self, packet: Queued) {
+        self.bytes += u64::from(packet.wire);
+        self.packets.push_back(packet);
+    }
+
+    /// Take the oldest packet.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Queued> {
+        let packet = self.packets.pop_front()?;
+        self.bytes -= u64::from(packet.wire);
+        Some(packet)
+    }
+
+    /// The oldest packet.
+    #[inline]
+    #[must_use]
+    pub fn front(&self) -> Option<&Queued> {
+        self.packets.front()
+    }
+
+    /// Packets.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Whether there is none.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    /// Wire bytes.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Packets and wire bytes.
+    #[inline]
+    #[must_use]
+    pub fn backlog(&self) -> (u64, u64) {
+        (self.packets.len() as u64, self.bytes)
+    }
+
+    /// Whether the limits hold.
+    #[inline]
+    #[must_use]
+    pub fn within(&self, limits: &Limits) -> bool {
+        limits.hold(self.len() as u64, self.bytes)
+    }
+
+    /// Whether one more of `wire` bytes keeps the limits.
+    #[inline]
+    #[must_use]
+    pub fn admits(&self, limits: &Limits, wire: u32) -> bool {
+        limits.hold(self.len() as u64 + 1, self.bytes + u64::from(wire))
+    }
+}
