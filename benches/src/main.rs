@@ -6,8 +6,8 @@
 
 use std::time::{Duration, Instant};
 
-use ccgym_link::{build_element, DeliveryTrace, ElementSpec, PathElement};
 use ccgym_core::{Datagram, Ecn, Timestamp};
+use ccgym_link::{build_element, DeliveryTrace, ElementSpec, PathElement};
 use ccgym_sim::{FlowSpec, SimSpec, Simulator};
 use serde_json::json;
 

@@ -1,1 +1,23 @@
-//! placeholder
+//! Congestion-control algorithms, one per file.
+//!
+//! To add one: write `src/<name>.rs` with a type that implements [`ccgym_core::CongestionControl`] and a
+//! `pub const ENTRY`, declare the module here, and add its line to [`mod@registry`]'s table. Name look-up, the command
+//! line, the contract tests, the documentation row and the plot style follow from the entry.
+
+pub mod bbr;
+pub mod copa;
+pub mod cubic;
+pub mod external;
+pub mod fixed_rate;
+pub mod fixed_window;
+pub mod oracle;
+pub mod reno;
+pub mod vegas;
+
+pub mod ns3_delay;
+pub mod pacing;
+pub mod registry;
+pub mod slow_start;
+pub mod testing;
+
+pub use registry::{create, registry, Parameter, ParameterKind, Parameters, SchemeEntry, SchemeError, SchemeInfo};

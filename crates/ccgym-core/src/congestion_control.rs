@@ -23,6 +23,8 @@ pub struct Capabilities {
     pub rate_samples: bool,
     /// Call [`CongestionControl::on_packet_sent`] for each packet.
     pub sent_events: bool,
+    /// Ask [`CongestionControl::next_timer`] after each event.
+    pub timers: bool,
     /// During fast recovery the transport meters sending by Proportional Rate Reduction (RFC 9937) towards the
     /// window the CCA chose at the loss. Schemes with their own recovery rule (BBR) say `false`.
     pub prr: bool,
@@ -40,6 +42,7 @@ impl Default for Capabilities {
             per_packet_receipts: false,
             rate_samples: false,
             sent_events: false,
+            timers: false,
             prr: true,
             pacing_required: false,
             knows_path: false,
@@ -181,7 +184,8 @@ pub struct AckEvent<'a> {
     /// Whether a new recovery episode began with the losses in this event. One reduction per episode: losses of
     /// packets sent before it began do not set this again (RFC 9002 §7.3.2).
     pub entered_recovery: bool,
-    /// Whether the flow is in recovery after this event: windows must not grow.
+    /// Whether the flow is in recovery after this event: windows must not grow. After a timeout it lasts until
+    /// everything outstanding then has arrived; there TCP slow-starts all the same (RFC 5681 §3.1).
     pub in_recovery: bool,
     /// Whether this acknowledgement ended a recovery episode.
     pub exited_recovery: bool,
@@ -271,7 +275,8 @@ pub trait CongestionControl: Send + Sync {
     fn on_timeout(&mut self, event: &TimeoutEvent<'_>);
     /// The latest reduction proved unnecessary.
     fn on_spurious_loss(&mut self, _event: &SpuriousLossEvent) {}
-    /// When [`CongestionControl::on_timer`] wants to be called; [`Timestamp::NEVER`] if not.
+    /// When [`CongestionControl::on_timer`] wants to be called; [`Timestamp::NEVER`] if not. Only with
+    /// [`Capabilities::timers`].
     fn next_timer(&self) -> Timestamp {
         Timestamp::NEVER
     }

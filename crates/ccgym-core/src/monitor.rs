@@ -218,8 +218,7 @@ mod tests {
             m.on_ack(now, 1, 1500, Some(TimeSpan::from_millis(50 + i)), (Timestamp::ZERO, Timestamp::from_millis(30)));
         }
         m.on_lost(2, 3000);
-        let done =
-            m.take(Timestamp::from_millis(200), &RttEstimator::default(), 3000, &Control::window(15_000));
+        let done = m.take(Timestamp::from_millis(200), &RttEstimator::default(), 3000, &Control::window(15_000));
         assert!((done.rtt_slope() - 0.1).abs() < 1e-9);
         assert!((done.half_split_rtt_change() - 0.005).abs() < 1e-9);
         assert_eq!(done.delivery_rate(), Rate(1_200_000));

@@ -180,8 +180,9 @@ mod tests {
     fn compressed_acks_do_not_inflate() {
         // Ten packets sent over 10 ms whose acknowledgements arrive together: the send interval governs.
         let mut s = RateSampler::default();
-        let flight: Vec<_> =
-            (0..10u64).map(|ms| (Timestamp::from_millis(ms), s.on_send(Timestamp::from_millis(ms), ms * 1500))).collect();
+        let flight: Vec<_> = (0..10u64)
+            .map(|ms| (Timestamp::from_millis(ms), s.on_send(Timestamp::from_millis(ms), ms * 1500)))
+            .collect();
         let now = Timestamp::from_millis(30);
         let mut sample = None;
         for (sent, stamp) in &flight {

@@ -24,11 +24,22 @@ impl Default for ReceiverConfig {
     }
 }
 
+/// What came of an arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Whether its segment had not arrived before.
+    pub new: bool,
+    /// Whether the acknowledgement goes out at once.
+    pub acknowledge: bool,
+}
+
 /// Receiver state machine.
 pub struct Receiver {
     config: ReceiverConfig,
-    /// Ranges of arrived packet numbers, oldest first.
-    ranges: VecDeque<AckRange>,
+    /// Ranges of arrived packet numbers, oldest first, without the newest one …
+    older: VecDeque<AckRange>,
+    /// … which grows with every packet in order; empty (first above last) before the first packet.
+    newest: AckRange,
     segments: IntervalSet,
     /// The arrival that a delayed acknowledgement would report.
     pending: Option<Packet>,
@@ -46,7 +57,8 @@ impl Clone for Receiver {
     fn clone(&self) -> Self {
         Self {
             config: self.config,
-            ranges: self.ranges.clone(),
+            older: self.older.clone(),
+            newest: self.newest,
             segments: self.segments.clone(),
             pending: self.pending,
             pending_since: self.pending_since,
@@ -61,6 +73,9 @@ impl Clone for Receiver {
     }
 }
 
+/// No packet yet.
+const EMPTY: AckRange = AckRange { first: 1, last: 0 };
+
 /// More gaps than this are forgotten from the oldest on: no acknowledgement would report them any more.
 const MAX_RANGES: usize = 256;
 
@@ -70,7 +85,8 @@ impl Receiver {
     pub fn new(config: ReceiverConfig, half: Option<Box<dyn ReceiverHalf>>) -> Self {
         Self {
             config,
-            ranges: VecDeque::with_capacity(8),
+            older: VecDeque::new(),
+            newest: EMPTY,
             segments: IntervalSet::default(),
             pending: None,
             pending_since: Timestamp::ZERO,
@@ -90,10 +106,16 @@ impl Receiver {
         self.segments.first_missing()
     }
 
-    /// A data packet arrives at `now`. Returns whether its segment is new, and the acknowledgement to send at once,
-    /// if any. Call [`Receiver::on_timeout`] first if its time came before `now`.
-    #[inline]
+    /// A data packet arrives at `now`. Call [`Receiver::on_timeout`] first if its time came before `now`.
     pub fn on_data(&mut self, now: Timestamp, packet: &Packet) -> (bool, Option<Ack>) {
+        let mut ack = Ack::new(0, packet, now, 0);
+        let arrival = self.on_data_into(now, packet, &mut ack);
+        (arrival.new, arrival.acknowledge.then_some(ack))
+    }
+
+    /// As [`Receiver::on_data`], writing the acknowledgement where the caller wants it.
+    #[inline(always)]
+    pub fn on_data_into(&mut self, now: Timestamp, packet: &Packet, ack: &mut Ack) -> Arrival {
         let in_order = self.record(packet);
         let new = self.segments.insert(packet.segment);
         if packet.ecn == Ecn::Ce {
@@ -121,11 +143,12 @@ impl Receiver {
         }
         // Out of order, or filling a hole: say so at once (RFC 5681 §4.2).
         if quick || !in_order || self.pending_count >= policy.every || packet.ecn == Ecn::Ce {
-            return (new, Some(self.make_ack(now, now, packet)));
+            self.make_ack(now, now, packet, ack);
+            return Arrival { new, acknowledge: true };
         }
         self.pending = Some(*packet);
         self.pending_arrival = now;
-        (new, None)
+        Arrival { new, acknowledge: false }
     }
 
     /// When a delayed acknowledgement or the receiver half's timer is due.
@@ -155,7 +178,9 @@ impl Receiver {
             return None;
         }
         let packet = self.pending?;
-        Some(self.make_ack(now, self.pending_arrival, &packet))
+        let mut ack = Ack::new(0, &packet, now, 0);
+        self.make_ack(now, self.pending_arrival, &packet, &mut ack);
+        Some(ack)
     }
 
     /// The receiver half's message that goes with acknowledgement field `feedback`; older ones are forgotten.
@@ -176,59 +201,51 @@ impl Receiver {
     #[inline]
     fn record(&mut self, packet: &Packet) -> bool {
         let n = packet.number;
-        // Gaps that the sender has settled will not fill any more.
-        while self.ranges.len() > 1 && self.ranges[0].last < packet.least_unsettled {
-            self.ranges.pop_front();
+        if self.newest.last + 1 == n && self.newest != EMPTY {
+            self.newest.last = n;
+            return self.older.is_empty() || self.forget_settled(packet.least_unsettled);
         }
-        match self.ranges.back_mut() {
-            Some(top) if top.last + 1 == n => {
-                top.last = n;
-                self.ranges.len() == 1
-            }
-            None => {
-                self.ranges.push_back(AckRange { first: n, last: n });
-                n == packet.least_unsettled
-            }
-            _ => {
-                self.record_out_of_order(n);
-                false
-            }
+        self.record_out_of_order(n, packet.least_unsettled)
+    }
+
+    /// Gaps that the sender has settled will not fill any more. Whether no gap is left.
+    #[cold]
+    fn forget_settled(&mut self, least_unsettled: u64) -> bool {
+        while self.older.front().is_some_and(|r| r.last < least_unsettled) {
+            self.older.pop_front();
         }
+        self.older.is_empty()
     }
 
     #[cold]
-    fn record_out_of_order(&mut self, n: u64) {
-        let i = self.ranges.partition_point(|r| r.last < n);
-        if self.ranges.get(i).is_some_and(|r| r.first <= n) {
-            return; // a duplicate
+    fn record_out_of_order(&mut self, n: u64, least_unsettled: u64) -> bool {
+        self.forget_settled(least_unsettled);
+        if self.newest == EMPTY {
+            self.newest = AckRange { first: n, last: n };
+            return n == least_unsettled;
         }
-        let below = i > 0 && self.ranges[i - 1].last + 1 == n;
-        let above = self.ranges.get(i).is_some_and(|r| r.first == n + 1);
-        match (below, above) {
-            (true, true) => {
-                self.ranges[i - 1].last = self.ranges[i].last;
-                self.ranges.remove(i);
-            }
-            (true, false) => self.ranges[i - 1].last = n,
-            (false, true) => self.ranges[i].first = n,
-            (false, false) => self.ranges.insert(i, AckRange { first: n, last: n }),
+        let mut ranges = std::mem::take(&mut self.older);
+        ranges.push_back(self.newest);
+        insert(&mut ranges, n);
+        if ranges.len() > MAX_RANGES {
+            ranges.pop_front();
         }
-        if self.ranges.len() > MAX_RANGES {
-            self.ranges.pop_front();
-        }
+        self.newest = ranges.pop_back().unwrap_or(EMPTY);
+        self.older = ranges;
+        false
     }
 
-    #[inline]
-    fn make_ack(&mut self, now: Timestamp, arrival: Timestamp, packet: &Packet) -> Ack {
-        self.pending = None;
+    #[inline(always)]
+    fn make_ack(&mut self, now: Timestamp, arrival: Timestamp, packet: &Packet, ack: &mut Ack) {
+        if self.pending.is_some() {
+            self.pending = None;
+        }
         self.pending_count = 0;
-        let top = self.ranges.len() - 1;
-        let newest = self.ranges[top];
-        let mut ack = Ack::new(newest.last, packet, arrival, self.config.ack_size);
-        if top == 0 {
-            ack.push_range(newest);
+        *ack = Ack::new(self.newest.last, packet, arrival, self.config.ack_size);
+        if self.older.is_empty() {
+            ack.push_range(self.newest);
         } else {
-            self.report_gaps(&mut ack);
+            self.report_gaps(ack);
         }
         ack.delay_ns = now.since(arrival).0.min(u64::from(u32::MAX)) as u32;
         ack.ce_total = self.ce_total;
@@ -239,26 +256,45 @@ impl Receiver {
                 self.messages.push_back((ack.feedback, message));
             }
         }
-        ack
     }
 
     #[cold]
     fn report_gaps(&self, ack: &mut Ack) {
         let mut reported = None;
-        if self.ranges[self.ranges.len() - 1].first > ack.trigger {
+        if self.newest.first > ack.trigger {
             // The range of the packet that caused this comes first, so that reordering is never hidden.
-            let i = self.ranges.partition_point(|r| r.last < ack.trigger);
-            ack.push_range(self.ranges[i]);
+            let i = self.older.partition_point(|r| r.last < ack.trigger);
+            ack.push_range(self.older[i]);
             reported = Some(i);
         }
-        for i in (0..self.ranges.len()).rev() {
+        ack.push_range(self.newest);
+        for i in (0..self.older.len()).rev() {
             if ack.range_count() == MAX_ACK_RANGES {
                 break;
             }
             if Some(i) != reported {
-                ack.push_range(self.ranges[i]);
+                ack.push_range(self.older[i]);
             }
         }
+    }
+}
+
+/// Add `n` to ranges that are sorted, disjoint and not touching.
+fn insert(ranges: &mut VecDeque<AckRange>, n: u64) {
+    let i = ranges.partition_point(|r| r.last < n);
+    if ranges.get(i).is_some_and(|r| r.first <= n) {
+        return; // a duplicate
+    }
+    let below = i > 0 && ranges[i - 1].last + 1 == n;
+    let above = ranges.get(i).is_some_and(|r| r.first == n + 1);
+    match (below, above) {
+        (true, true) => {
+            ranges[i - 1].last = ranges[i].last;
+            ranges.remove(i);
+        }
+        (true, false) => ranges[i - 1].last = n,
+        (false, true) => ranges[i].first = n,
+        (false, false) => ranges.insert(i, AckRange { first: n, last: n }),
     }
 }
 

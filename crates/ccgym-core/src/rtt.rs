@@ -17,7 +17,13 @@ pub const INITIAL_RTT: TimeSpan = TimeSpan::from_millis(333);
 
 impl Default for RttEstimator {
     fn default() -> Self {
-        Self { latest: INITIAL_RTT, smoothed: INITIAL_RTT, variation: TimeSpan(INITIAL_RTT.0 / 2), min: TimeSpan::MAX, samples: 0 }
+        Self {
+            latest: INITIAL_RTT,
+            smoothed: INITIAL_RTT,
+            variation: TimeSpan(INITIAL_RTT.0 / 2),
+            min: TimeSpan::MAX,
+            samples: 0,
+        }
     }
 }
 
@@ -38,7 +44,8 @@ impl RttEstimator {
         if sample < self.min {
             self.min = sample;
         }
-        let adjusted = if sample.0 >= self.min.0.saturating_add(ack_delay.0) { sample.0 - ack_delay.0 } else { sample.0 };
+        let adjusted =
+            if sample.0 >= self.min.0.saturating_add(ack_delay.0) { sample.0 - ack_delay.0 } else { sample.0 };
         let deviation = self.smoothed.0.abs_diff(adjusted);
         self.variation = TimeSpan((3 * self.variation.0 + deviation) / 4);
         self.smoothed = TimeSpan((7 * self.smoothed.0 + adjusted) / 8);

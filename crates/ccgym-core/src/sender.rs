@@ -22,7 +22,7 @@ use crate::packet::{Ack, Ecn, Packet, PacketNumber};
 use crate::prr::Prr;
 use crate::rate_sampler::{RateSample, RateSampler, SendStamp};
 use crate::rtt::RttEstimator;
-use crate::sent_packets::{SentPacket, SentPackets, State};
+use crate::sent_packets::{Circumstances, SentPacket, SentPackets, State};
 use crate::units::{Rate, TimeSpan, Timestamp};
 
 /// When the last resort fires.
@@ -101,6 +101,9 @@ impl SenderConfig {
         }
     }
 }
+
+/// Linux's margin over two round trips before a tail loss probe (two jiffies at 1000 Hz).
+const PROBE_MARGIN: TimeSpan = TimeSpan::from_millis(2);
 
 /// Counters of a flow's life, at the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -184,6 +187,10 @@ pub struct Sender {
     probes_sent: u32,
     probes_wanted: u32,
     ce_seen: u32,
+    /// Whether the next acknowledgement may take the short way; see [`Sender::on_ack`].
+    plain: bool,
+    /// Whether only pacing holds the next packet back.
+    awaits_release: bool,
     idle: bool,
     stopped: bool,
 
@@ -245,6 +252,8 @@ impl Sender {
             probes_sent: 0,
             probes_wanted: 0,
             ce_seen: 0,
+            plain: false,
+            awaits_release: false,
             idle: true,
             stopped: false,
             stats: SenderStats::default(),
@@ -353,7 +362,107 @@ impl Sender {
     }
 
     /// An acknowledgement arrives. Follow with [`Sender::poll_transmit`].
+    #[inline]
     pub fn on_ack(&mut self, now: Timestamp, ack: &Ack) {
+        // In order, nothing missing, nobody watching single packets: by far the most frequent case.
+        let plain = self.plain
+            && ack.range_count() == 1
+            && ack.trigger == ack.largest
+            && ack.largest >= self.acked_end
+            && ack.largest < self.packets.next()
+            && ack.range(0).first <= self.acked_end
+            && ack.ce_total == self.ce_seen;
+        if plain {
+            self.on_plain_ack(now, ack);
+        } else {
+            self.on_any_ack(now, ack);
+            self.plain = self.recovery == Recovery::Open
+                && !self.detector.has_holes()
+                && !self.capabilities.per_packet_receipts
+                && !self.config.monitor;
+        }
+    }
+
+    /// As [`Sender::on_any_ack`] when the acknowledgement extends an unbroken prefix outside recovery: every packet
+    /// from `acked_end` on is outstanding then.
+    #[inline]
+    fn on_plain_ack(&mut self, now: Timestamp, ack: &Ack) {
+        let prior_in_flight = self.in_flight;
+        let end = ack.largest + 1;
+        let from = self.acked_end;
+        let (mut bytes, mut sent) = (0, now);
+        for number in from..end {
+            let p = self.packets.slot_mut(number);
+            p.state = State::Acked;
+            bytes += u64::from(p.size);
+            sent = p.sent;
+            let segment = p.segment;
+            self.acked_segments.insert(segment);
+        }
+        let packets = end - from;
+        self.in_flight -= bytes;
+        self.acked_end = end;
+        self.sampler.on_delivered(now, bytes);
+        self.detector.on_acked(packets);
+        self.stats.acked_packets += packets;
+        self.stats.acked_bytes += bytes;
+        self.timer_base = now;
+        self.timeouts = 0;
+        self.probes_sent = 0;
+        let sample = now.since(sent);
+        let wait = if self.config.reliable { TimeSpan::ZERO } else { TimeSpan(u64::from(ack.delay_ns)) };
+        self.rtt.update(sample, wait);
+        let rate_sample = if self.capabilities.rate_samples { self.sample_rate(ack.largest) } else { None };
+        let round_start = self.begin_round();
+        self.cca.on_ack(&AckEvent {
+            now,
+            acked_packets: packets,
+            acked_bytes: bytes,
+            packets: &[],
+            lost: &[],
+            lost_bytes: 0,
+            rtt_sample: Some(sample),
+            rtt: &self.rtt,
+            rate_sample,
+            prior_in_flight,
+            in_flight: self.in_flight,
+            delivered: self.sampler.delivered(),
+            largest_acked: ack.largest,
+            next_packet_number: self.packets.next(),
+            round: self.round,
+            round_start,
+            entered_recovery: false,
+            in_recovery: false,
+            exited_recovery: false,
+            cwnd_limited: self.is_cwnd_limited(),
+            ack_delayed: ack.delay_ns > 0,
+            ce_packets: 0,
+        });
+        self.control = self.cca.control();
+        if round_start {
+            self.max_in_flight_in_round = self.in_flight;
+        }
+        if self.packets.first() == from {
+            self.packets.settle_to(end);
+        } else {
+            self.packets.settle(now - TimeSpan(2 * self.rtt.smoothed().0));
+        }
+    }
+
+    /// Rounds are packet-timed, one per flight (RFC 9438 and BBR count them alike). Whether a new one begins.
+    #[inline]
+    fn begin_round(&mut self) -> bool {
+        let start = self.acked_end > self.round_end;
+        if start {
+            self.round += 1;
+            self.round_end = self.packets.next();
+        }
+        start
+    }
+
+    /// The general case: gaps, losses, reordering, recovery, receipts.
+    #[inline(never)]
+    fn on_any_ack(&mut self, now: Timestamp, ack: &Ack) {
         let prior_in_flight = self.in_flight;
         let old_end = self.acked_end;
         let segments_before = self.acked_segments.first_missing();
@@ -411,13 +520,7 @@ impl Sender {
         }
         let lost_bytes = self.lost_records.iter().map(|l| l.bytes).sum();
 
-        // Rounds: packet-timed, one per flight (RFC 9438 and BBR count them alike).
-        let round_start = self.acked_end > self.round_end;
-        if round_start {
-            self.round += 1;
-            self.round_end = self.packets.next();
-        }
-
+        let round_start = self.begin_round();
         let exited = !entered && self.try_exit_recovery(now, spurious_episode);
         if self.capabilities.prr && entered {
             self.prr = Prr::begin(prior_in_flight);
@@ -468,13 +571,7 @@ impl Sender {
         if self.capabilities.prr && matches!(self.recovery, Recovery::Fast { .. }) {
             let advanced = self.acked_segments.first_missing() > segments_before || !self.config.reliable;
             let safe = advanced && self.lost_records.is_empty();
-            self.prr.on_ack(
-                newly.bytes,
-                self.in_flight,
-                self.control.cwnd,
-                u64::from(self.config.packet_size),
-                safe,
-            );
+            self.prr.on_ack(newly.bytes, self.in_flight, self.control.cwnd, u64::from(self.config.packet_size), safe);
         }
         // Lost packets stay for two round trips, so that a late acknowledgement exposes a wrong verdict.
         self.packets.settle(now - TimeSpan(2 * self.rtt.smoothed().0));
@@ -487,40 +584,42 @@ impl Sender {
     }
 
     /// The next packet to send now, or `None`: window, pacing or application say wait.
-    #[inline]
+    #[inline(always)]
     pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Packet> {
+        self.awaits_release = false;
         if self.probes_wanted > 0 {
             self.probes_wanted -= 1;
             if let Some(packet) = self.send_probe(now) {
                 return Some(packet);
             }
         }
-        let has_retransmission = !self.retransmit.is_empty();
-        if !has_retransmission && self.next_segment >= self.segments_available {
+        let again = !self.retransmit.is_empty();
+        if !again && self.next_segment >= self.segments_available {
             self.pacer.end_burst(now, self.control.pacing_rate);
             self.note_app_limited(now);
             return None;
         }
-        let size = if has_retransmission { self.config.packet_size } else { self.size_of(self.next_segment) };
+        let size = if again { self.config.packet_size } else { self.size_of(self.next_segment) };
         if self.in_flight + u64::from(size) > self.window() {
             self.window_limited_round = self.round + 1;
             self.pacer.end_burst(now, self.control.pacing_rate);
             return None;
         }
         if self.pacer.release() > now {
+            self.awaits_release = true;
             return None;
         }
         if self.idle {
             self.leave_idle(now);
         }
-        let (segment, again) = match self.retransmit.pop_front() {
-            Some(segment) => (segment, true),
-            None => {
-                self.next_segment += 1;
-                (self.next_segment - 1, false)
-            }
-        };
+        let segment = if again { self.pop_retransmission() } else { self.next_segment };
+        self.next_segment += u64::from(!again);
         Some(self.send(now, segment, size, again))
+    }
+
+    #[cold]
+    fn pop_retransmission(&mut self) -> u64 {
+        self.retransmit.pop_front().unwrap_or_default()
     }
 
     /// When [`Sender::on_timeout`] wants to be called: loss, probe and retransmission timers, the CCA's own timer,
@@ -528,28 +627,24 @@ impl Sender {
     #[must_use]
     #[inline]
     pub fn next_timeout(&self) -> Timestamp {
-        let mut next = self.cca.next_timer();
-        if self.in_flight > 0 || !self.retransmit.is_empty() {
-            next = next.min(self.last_resort());
-            if self.detector.has_holes() {
-                next = next.min(self.detector.next_timeout(self.loss_rtt()));
-            }
+        let mut next = if self.in_flight > 0 { self.last_resort() } else { Timestamp::NEVER };
+        if self.capabilities.timers {
+            next = next.min(self.cca.next_timer());
         }
-        let release = self.pacer.release();
-        if release < next && self.wants_to_send() {
-            next = release;
+        if self.detector.has_holes() {
+            next = next.min(self.detector.next_timeout(self.loss_rtt()));
+        }
+        if self.awaits_release {
+            next = next.min(self.pacer.release());
         }
         next
     }
 
     /// The time given by [`Sender::next_timeout`] has come. Follow with [`Sender::poll_transmit`].
     pub fn on_timeout(&mut self, now: Timestamp) {
-        if self.cca.next_timer() <= now {
+        if self.capabilities.timers && self.cca.next_timer() <= now {
             self.cca.on_timer(now);
             self.control = self.cca.control();
-        }
-        if self.in_flight == 0 && self.retransmit.is_empty() {
-            return;
         }
         if self.detector.has_holes() && self.detector.next_timeout(self.loss_rtt()) <= now {
             self.on_loss_timer(now);
@@ -605,8 +700,8 @@ impl Sender {
                     in_flight_at_send: u64::from(p.in_flight),
                     tag: p.tag,
                     received: (number == ack.trigger).then_some(ack.received),
-                    retransmission: p.retransmission,
-                    app_limited: p.app_limited,
+                    retransmission: p.circumstances.retransmission(),
+                    app_limited: p.circumstances.app_limited(),
                 });
             }
             if was == State::Outstanding {
@@ -636,7 +731,7 @@ impl Sender {
     #[inline]
     fn sample_rate(&mut self, newest: PacketNumber) -> Option<RateSample> {
         let p = self.packets.get(newest)?;
-        self.sampler.sample(&p.stamp, p.sent, u64::from(p.in_flight), p.app_limited, self.rtt.min())
+        self.sampler.sample(&p.stamp, p.sent, u64::from(p.in_flight), p.circumstances.app_limited(), self.rtt.min())
     }
 
     /// Whether sending was held back by the window in this round or the one before. TCP does not grow on duplicate
@@ -750,6 +845,7 @@ impl Sender {
     /// The reordering timer revealed losses without an acknowledgement.
     #[cold]
     fn on_loss_timer(&mut self, now: Timestamp) {
+        self.plain = false;
         let prior_in_flight = self.in_flight;
         self.acked_records.clear();
         self.lost_records.clear();
@@ -798,21 +894,32 @@ impl Sender {
     /// When the probe or retransmission timer fires.
     #[inline]
     fn last_resort(&self) -> Timestamp {
-        let timers = &self.config.timers;
-        if self.probes_sent < timers.probes && self.recovery == Recovery::Open {
-            // RFC 8985 §7.2: two round trips after the last transmission, longer when a delayed acknowledgement of
-            // the only packet may be what is awaited.
-            let single = self.in_flight <= u64::from(self.config.packet_size);
-            let wait = if self.config.reliable {
-                TimeSpan(2 * self.rtt.smoothed().0 + if single { timers.rto_variation_floor.0 } else { 2_000_000 })
-            } else {
-                let pto = self.rtt.smoothed().0
-                    + (4 * self.rtt.variation().0).max(1_000_000)
-                    + timers.max_ack_delay.0;
-                TimeSpan(pto << self.probes_sent)
-            };
-            return self.last_sent.max(self.timer_base) + wait;
+        if self.probes_sent < self.config.timers.probes && self.recovery == Recovery::Open {
+            let base = self.last_sent.max(self.timer_base);
+            if self.config.reliable && self.in_flight > u64::from(self.config.packet_size) {
+                // RFC 8985 §7.2: two round trips after the last transmission.
+                return Timestamp(base.0 + 2 * self.rtt.smoothed().0 + PROBE_MARGIN.0);
+            }
+            return base + self.rare_probe_wait();
         }
+        self.retransmission_due()
+    }
+
+    /// The wait before a probe when a delayed acknowledgement of the only packet may be what is awaited (RFC 8985
+    /// §7.2), or by RFC 9002 §6.2.
+    #[cold]
+    fn rare_probe_wait(&self) -> TimeSpan {
+        let timers = &self.config.timers;
+        if self.config.reliable {
+            return TimeSpan(2 * self.rtt.smoothed().0 + timers.rto_variation_floor.0);
+        }
+        let variation = (4 * self.rtt.variation().0).max(1_000_000);
+        TimeSpan((self.rtt.smoothed().0 + variation + timers.max_ack_delay.0) << self.probes_sent)
+    }
+
+    #[cold]
+    fn retransmission_due(&self) -> Timestamp {
+        let timers = &self.config.timers;
         let mut rto = self.rtt.rto(timers.rto_variation_floor, timers.rto_floor);
         if !self.config.reliable {
             // RFC 9002 §7.6: persistent congestion after three probe periods.
@@ -838,6 +945,7 @@ impl Sender {
             self.episode_losses = 0;
         }
         self.detector.clear();
+        self.plain = false;
         for number in self.packets.first()..self.packets.next() {
             self.mark_lost(number, LossReason::Timeout);
         }
@@ -872,13 +980,7 @@ impl Sender {
         }
     }
 
-    #[inline]
-    fn wants_to_send(&self) -> bool {
-        let has_data = !self.retransmit.is_empty() || self.next_segment < self.segments_available;
-        has_data && self.in_flight + u64::from(self.config.packet_size) <= self.window()
-    }
-
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, now: Timestamp, segment: u64, size: u32, again: bool) -> Packet {
         let bytes = u64::from(size);
         let stamp: SendStamp = self.sampler.on_send(now, self.in_flight);
@@ -911,19 +1013,12 @@ impl Sender {
             in_flight: self.in_flight.min(u64::from(u32::MAX)) as u32,
             size: size as u16,
             state: State::Outstanding,
-            app_limited,
-            retransmission: again,
+            circumstances: Circumstances::new(app_limited, again),
         });
         self.last_sent = now;
         let control = &self.control;
         if control.pacing_rate != Rate::ZERO || control.min_send_gap != TimeSpan::ZERO {
-            self.pacer.on_sent(
-                now,
-                bytes,
-                control.pacing_rate,
-                u64::from(control.send_quantum),
-                control.min_send_gap,
-            );
+            self.pacer.on_sent(now, bytes, control.pacing_rate, u64::from(control.send_quantum), control.min_send_gap);
         }
         if matches!(self.recovery, Recovery::Fast { .. }) {
             self.prr.on_sent(bytes);

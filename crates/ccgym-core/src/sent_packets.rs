@@ -16,8 +16,34 @@ pub enum State {
     Lost,
 }
 
+/// Circumstances of a transmission, packed so that [`SentPacket`] fills one cache line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Circumstances(u8);
+
+impl Circumstances {
+    /// Whether the sender was application-limited; whether an earlier transmission carried the same segment.
+    #[must_use]
+    #[inline]
+    pub const fn new(app_limited: bool, retransmission: bool) -> Self {
+        Self(app_limited as u8 | (retransmission as u8) << 1)
+    }
+    /// Whether the sender was application-limited.
+    #[must_use]
+    #[inline]
+    pub const fn app_limited(self) -> bool {
+        self.0 & 1 != 0
+    }
+    /// Whether an earlier transmission carried the same segment.
+    #[must_use]
+    #[inline]
+    pub const fn retransmission(self) -> bool {
+        self.0 & 2 != 0
+    }
+}
+
 /// One transmission: one cache line.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
 pub struct SentPacket {
     /// When it left.
     pub sent: Timestamp,
@@ -33,10 +59,8 @@ pub struct SentPacket {
     pub size: u16,
     /// Fate.
     pub state: State,
-    /// Whether the sender was application-limited.
-    pub app_limited: bool,
-    /// Whether an earlier transmission carried the same segment.
-    pub retransmission: bool,
+    /// Circumstances.
+    pub circumstances: Circumstances,
 }
 
 /// Transmissions `first..next`, in a ring indexed by packet number.
@@ -91,6 +115,18 @@ impl SentPackets {
     pub fn get_mut(&mut self, number: PacketNumber) -> Option<&mut SentPacket> {
         (number >= self.first && number < self.next).then(|| &mut self.ring[number as usize & self.mask])
     }
+    /// The slot of `number`, which must be remembered.
+    #[inline]
+    pub(crate) fn slot_mut(&mut self, number: PacketNumber) -> &mut SentPacket {
+        debug_assert!(number >= self.first && number < self.next);
+        &mut self.ring[number as usize & self.mask]
+    }
+    /// Forget everything below `number`; all of it must be settled.
+    #[inline]
+    pub(crate) fn settle_to(&mut self, number: PacketNumber) {
+        debug_assert!(number >= self.first && number <= self.next);
+        self.first = number;
+    }
     /// Forget acknowledged transmissions from the front, and lost ones sent before `lost_before`.
     #[inline]
     pub fn settle(&mut self, lost_before: Timestamp) {
@@ -123,7 +159,7 @@ mod tests {
 
     #[test]
     fn one_cache_line() {
-        assert!(std::mem::size_of::<SentPacket>() <= 72);
+        assert_eq!(std::mem::size_of::<SentPacket>(), 64);
     }
 
     #[test]

@@ -74,11 +74,9 @@ impl BatchSimulator {
     /// Replace simulator `index` by a fresh one.
     fn reset(&mut self, index: usize, spec: &str) -> PyResult<()> {
         let fresh = make(spec, &self.traces, self.flow).map_err(PyValueError::new_err)?;
-        let slot = self
-            .batch
-            .simulators_mut()
-            .get_mut(index)
-            .ok_or_else(|| PyValueError::new_err(format!("index: found {index}, expected less than the batch's length")))?;
+        let slot = self.batch.simulators_mut().get_mut(index).ok_or_else(|| {
+            PyValueError::new_err(format!("index: found {index}, expected less than the batch's length"))
+        })?;
         *slot = fresh;
         Ok(())
     }

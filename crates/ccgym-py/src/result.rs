@@ -195,13 +195,7 @@ impl SimResult {
 
     /// Write Pantheon's merged tunnel log of a direction; `opportunities` adds the link's `#` lines (less the 4-byte
     /// prefix) when link events were recorded.
-    fn write_tunnel_log(
-        &self,
-        py: Python<'_>,
-        path: PathBuf,
-        direction: &str,
-        start_epoch_ms: f64,
-    ) -> PyResult<()> {
+    fn write_tunnel_log(&self, py: Python<'_>, path: PathBuf, direction: &str, start_epoch_ms: f64) -> PyResult<()> {
         let log = self.log(direction)?;
         let events = if direction == "data" { &self.outcome.up_events } else { &self.outcome.down_events };
         py.detach(|| logs::write_tunnel_log(&path, log, events, start_epoch_ms))

@@ -26,8 +26,7 @@ impl Trace {
     #[staticmethod]
     fn from_ms(times: PyReadonlyArray1<'_, u64>, name: &str) -> PyResult<Self> {
         let times = times.as_slice().map_err(|e| PyValueError::new_err(e.to_string()))?;
-        let inner =
-            DeliveryTrace::from_ms(name, times.to_vec()).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        let inner = DeliveryTrace::from_ms(name, times.to_vec()).map_err(|e| PyValueError::new_err(e.to_string()))?;
         Ok(Self { inner: Arc::new(inner) })
     }
 

@@ -18,11 +18,8 @@ impl BatchSimulator {
     /// # Errors
     /// The threads cannot be started.
     pub fn new(simulators: Vec<Simulator>, threads: usize) -> Result<Self, rayon::ThreadPoolBuildError> {
-        let pool = if threads == 1 {
-            None
-        } else {
-            Some(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)
-        };
+        let pool =
+            if threads == 1 { None } else { Some(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?) };
         Ok(Self { simulators, pool })
     }
 

@@ -1,9 +1,8 @@
 //! One flow: its two endpoints, its application, and the acknowledgements on their way home.
 
-use std::collections::VecDeque;
+use ccgym_core::{Packet, Receiver, Sender, TimeSpan, Timestamp};
 
-use ccgym_core::{Ack, Receiver, Sender, TimeSpan, Timestamp};
-
+use crate::inbox::Inbox;
 use crate::source::Source;
 use crate::tournament::{Key, IDLE};
 
@@ -16,6 +15,18 @@ pub struct Received {
     pub bytes: u64,
     /// Payload bytes that were new.
     pub unique_bytes: u64,
+}
+
+impl Received {
+    /// Count an arrival; `header` bytes of it are not payload.
+    #[inline]
+    pub fn count(&mut self, packet: &Packet, new: bool, header: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(packet.size);
+        if new {
+            self.unique_bytes += u64::from(packet.size - header);
+        }
+    }
 }
 
 /// State of one flow.
@@ -37,7 +48,7 @@ pub struct Flow {
     pub(crate) receiver_timers: bool,
     /// Whether the application hands over a finite amount.
     pub(crate) finite: bool,
-    pub(crate) inbox: VecDeque<(Key, Ack)>,
+    pub(crate) inbox: Inbox,
     pub(crate) received: Received,
     pub(crate) finished: Timestamp,
 }

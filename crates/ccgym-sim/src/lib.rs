@@ -7,6 +7,7 @@
 
 pub mod batch;
 pub mod flow;
+pub mod inbox;
 pub mod recorder;
 pub mod simulator;
 pub mod slab;

@@ -1,6 +1,6 @@
 //! What a run leaves behind: packet logs and series. Costs nothing when off.
 
-use ccgym_core::{Sender, TimeSpan, Timestamp};
+use ccgym_core::{Packet, Sender, TimeSpan, Timestamp};
 
 /// Every packet of one direction, as columns in order of entry.
 #[derive(Clone, Debug, Default)]
@@ -105,15 +105,15 @@ impl Series {
 
     /// A packet reached the receiver of `flow` at `at`, perhaps ahead of the simulation's clock.
     #[inline]
-    pub fn received(&mut self, flow: usize, at: Timestamp, wire: u64, new_payload: u64) {
+    pub fn received(&mut self, flow: usize, at: Timestamp, packet: &Packet, new: bool, header: u32) {
         // A sample at time t counts arrivals up to and including t.
         let bin = (at.0.saturating_sub(1) / self.step.0) as usize;
         let bins = &mut self.bins[flow];
         if bins.len() <= bin {
             bins.resize(bin + 1, (0, 0));
         }
-        bins[bin].0 += wire;
-        bins[bin].1 += new_payload;
+        bins[bin].0 += u64::from(packet.size);
+        bins[bin].1 += if new { u64::from(packet.size - header) } else { 0 };
     }
 
     /// Sample one flow.

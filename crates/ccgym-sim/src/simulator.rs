@@ -12,10 +12,11 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use ccgym_core::congestion_control::{CongestionControl, InitContext, PathFacts};
-use ccgym_core::{Ack, Datagram, MonitorInterval, Packet, Receiver, Rng, Sender, Timestamp};
+use ccgym_core::{Ack, Datagram, Ecn, MonitorInterval, Packet, Receiver, Rng, Sender, Timestamp};
 use ccgym_link::{build_element, Counters, DeliveryTrace, Element, ElementSpec, Fate, LinkEvent, PathElement, Release};
 
 use crate::flow::{Flow, Received};
+use crate::inbox::Inbox;
 use crate::recorder::{PacketLog, Series, UNLOGGED};
 use crate::slab::Slab;
 use crate::source::Source;
@@ -61,7 +62,13 @@ struct Chain {
 }
 
 impl Chain {
-    fn new(specs: &[ElementSpec], place: &str, seed: u64, first_index: u64, traces: Traces<'_>) -> Result<Self, SimError> {
+    fn new(
+        specs: &[ElementSpec],
+        place: &str,
+        seed: u64,
+        first_index: u64,
+        traces: Traces<'_>,
+    ) -> Result<Self, SimError> {
         let mut elements = Vec::with_capacity(specs.len());
         for (i, spec) in specs.iter().enumerate() {
             let element = build_element(spec, seed, first_index + i as u64, traces)
@@ -108,6 +115,18 @@ const fn kind(spec: &ElementSpec) -> &'static str {
         ElementSpec::Intermittent { .. } => "intermittent",
         ElementSpec::Jitter { .. } => "jitter",
     }
+}
+
+/// Through a chain of elements that all answer at arrival; `None` if one drops it.
+#[inline(always)]
+fn cross(elements: &mut [Element], mut at: Timestamp, datagram: &mut Datagram) -> Option<Timestamp> {
+    for element in elements {
+        match element.offer(at, datagram) {
+            Fate::Forward(t) => at = t,
+            Fate::Drop | Fate::Hold => return None,
+        }
+    }
+    Some(at)
 }
 
 /// One simulation in progress. Cloning it snapshots everything.
@@ -184,7 +203,7 @@ impl Simulator {
                 extra_rtt: f.extra_rtt,
                 receiver_timers,
                 finite: matches!(f.source, crate::spec::SourceSpec::Bytes { .. }),
-                inbox: std::collections::VecDeque::new(),
+                inbox: Inbox::default(),
                 received: Received::default(),
                 finished: Timestamp::NEVER,
             });
@@ -273,7 +292,9 @@ impl Simulator {
                 self.handle_other(other);
             } else {
                 self.now = key.0;
-                self.handle_flow(slot);
+                // A flow that is alone runs on until something else is due.
+                let limit = if self.flows.len() == 1 { Timestamp(until.0.min(other.0 - 1)) } else { key.0 };
+                self.handle_flow(slot, limit);
             }
         }
         self.now = until;
@@ -356,27 +377,35 @@ impl Simulator {
         self.next_sample = now + series.step;
     }
 
-    fn handle_flow(&mut self, index: usize) {
-        let now = self.now;
-        let flow = &mut self.flows[index];
-        match flow.inbox.front() {
-            Some((key, ack)) if key.0 <= now => {
-                self.hash = (self.hash ^ now.0 ^ ack.trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
-                if ack.feedback != 0 {
-                    if let Some(message) = flow.receiver.take_message(ack.feedback) {
-                        flow.sender.on_feedback(now, &message);
+    /// Handle the event of flow `index` that is due now, and those that follow up to `limit`.
+    fn handle_flow(&mut self, index: usize, limit: Timestamp) {
+        loop {
+            let now = self.now;
+            let flow = &mut self.flows[index];
+            match flow.inbox.front() {
+                Some((key, ack)) if key.0 <= now => {
+                    self.hash = (self.hash ^ now.0 ^ ack.trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
+                    if ack.feedback != 0 {
+                        if let Some(message) = flow.receiver.take_message(ack.feedback) {
+                            flow.sender.on_feedback(now, &message);
+                        }
+                    }
+                    flow.sender.on_ack(now, ack);
+                    flow.inbox.pop();
+                    if flow.finite && !flow.finished.is_set() && flow.sender.is_finished() {
+                        flow.finished = now;
                     }
                 }
-                flow.sender.on_ack(now, ack);
-                flow.inbox.pop_front();
-                if flow.finite && !flow.finished.is_set() && flow.sender.is_finished() {
-                    flow.finished = now;
-                }
+                _ => self.handle_timers(index),
             }
-            _ => self.handle_timers(index),
+            self.transmit(index);
+            let key = self.flows[index].next_event(index as u64);
+            if key.0 > limit || limit == now {
+                self.tournament.update(index, key);
+                return;
+            }
+            self.now = key.0;
         }
-        self.transmit(index);
-        self.reschedule(index);
     }
 
     #[inline(never)]
@@ -412,34 +441,71 @@ impl Simulator {
     /// Send all that the flow may send now.
     #[inline]
     fn transmit(&mut self, index: usize) {
+        if self.up.eager && self.down.eager && !self.flows[index].receiver_timers {
+            return self.transmit_eagerly(index);
+        }
         let now = self.now;
         while let Some(packet) = self.flows[index].sender.poll_transmit(now) {
-            let record = match &mut self.data_log {
-                None => UNLOGGED,
-                Some(log) => log.enter(now, packet.size, packet.flow),
-            };
-            self.launch_data(now, &packet, record);
+            let record = self.log_data(now, &packet);
+            self.carry_data(now, 0, packet, record);
         }
     }
 
-    /// A data packet leaves the sender. Where every element answers at arrival it is carried through at once.
+    /// As [`Simulator::transmit`] where every element answers at arrival and the receiver acts only on arrivals: the
+    /// packet is carried to the receiver, and its acknowledgement home, in one go.
     #[inline]
-    fn launch_data(&mut self, now: Timestamp, packet: &Packet, record: u32) {
-        if !self.up.eager {
-            return self.carry_data(now, 0, *packet, record);
-        }
-        let mut at = now;
-        let mut datagram = Datagram { id: 0, flow: packet.flow, size: packet.size, ecn: packet.ecn };
-        for element in &mut self.up.elements {
-            match element.offer(at, &mut datagram) {
-                Fate::Forward(t) => at = t,
-                Fate::Drop | Fate::Hold => return,
+    fn transmit_eagerly(&mut self, index: usize) {
+        let Self { flows, up, down, data_log, ack_log, series, sequence, now, end, .. } = self;
+        let now = *now;
+        let flow = &mut flows[index];
+        while let Some(mut packet) = flow.sender.poll_transmit(now) {
+            let record = data_log.as_mut().map_or(UNLOGGED, |log| log.enter(now, packet.size, packet.flow));
+            let mut datagram = Datagram { id: 0, flow: packet.flow, size: packet.size, ecn: packet.ecn };
+            let Some(at) = cross(&mut up.elements, now, &mut datagram) else { continue };
+            packet.ecn = datagram.ecn;
+            let arrived = at + flow.forward_extra;
+            // The acknowledgement is written where it will wait.
+            let slot = flow.inbox.vacant();
+            let arrival = flow.receiver.on_data_into(arrived, &packet, &mut slot.1);
+            if arrived <= *end {
+                flow.received.count(&packet, arrival.new, flow.header);
             }
+            if let Some(log) = data_log {
+                log.leave(record, arrived);
+            }
+            if let Some(series) = series {
+                series.received(index, arrived, &packet, arrival.new, flow.header);
+            }
+            if !arrival.acknowledge {
+                continue;
+            }
+            let size = slot.1.size;
+            let record = ack_log.as_mut().map_or(UNLOGGED, |log| log.enter(arrived, size, packet.flow));
+            let mut datagram = Datagram { id: 0, flow: packet.flow, size, ecn: Ecn::NotEct };
+            let Some(at) = cross(&mut down.elements, at, &mut datagram) else { continue };
+            let home = at + flow.extra_rtt;
+            if let Some(log) = ack_log {
+                log.leave(record, home);
+            }
+            *sequence += 1;
+            slot.0 = (home, *sequence);
+            flow.inbox.commit();
         }
-        if datagram.ecn == packet.ecn {
-            self.deliver_data(at, packet, record);
-        } else {
-            self.deliver_data(at, &Packet { ecn: datagram.ecn, ..*packet }, record);
+    }
+
+    #[inline]
+    fn log_data(&mut self, now: Timestamp, packet: &Packet) -> u32 {
+        match &mut self.data_log {
+            None => UNLOGGED,
+            Some(log) => log.enter(now, packet.size, packet.flow),
+        }
+    }
+
+    #[inline]
+    fn log_ack(&mut self, at: Timestamp, ack: &Ack) -> u32 {
+        match &mut self.ack_log {
+            None => UNLOGGED,
+            Some(log) => log.enter(at + self.flows[ack.flow as usize].forward_extra, ack.size, ack.flow),
         }
     }
 
@@ -496,7 +562,6 @@ impl Simulator {
     }
 
     /// A data packet leaves the path at `at`, perhaps ahead of the clock.
-    #[inline]
     fn deliver_data(&mut self, at: Timestamp, packet: &Packet, record: u32) {
         let index = packet.flow as usize;
         if self.flows[index].receiver_timers {
@@ -506,19 +571,16 @@ impl Simulator {
             }
         }
         let flow = &mut self.flows[index];
-        let arrival = at + flow.forward_extra;
-        let (new, ack) = flow.receiver.on_data(arrival, packet);
-        if arrival <= self.end {
-            let payload = if new { u64::from(packet.size - flow.header) } else { 0 };
-            flow.received.packets += 1;
-            flow.received.bytes += u64::from(packet.size);
-            flow.received.unique_bytes += payload;
-            if let Some(series) = &mut self.series {
-                series.received(index, arrival, u64::from(packet.size), payload);
-            }
+        let arrived = at + flow.forward_extra;
+        let (new, ack) = flow.receiver.on_data(arrived, packet);
+        if arrived <= self.end {
+            flow.received.count(packet, new, flow.header);
         }
         if let Some(log) = &mut self.data_log {
-            log.leave(record, arrival);
+            log.leave(record, arrived);
+        }
+        if let Some(series) = &mut self.series {
+            series.received(index, arrived, packet, new, flow.header);
         }
         if let Some(ack) = ack {
             self.send_ack(at, &ack);
@@ -536,25 +598,9 @@ impl Simulator {
         }
     }
 
-    #[inline]
     fn send_ack(&mut self, at: Timestamp, ack: &Ack) {
-        let record = match &mut self.ack_log {
-            None => UNLOGGED,
-            Some(log) => log.enter(at + self.flows[ack.flow as usize].forward_extra, ack.size, ack.flow),
-        };
-        if !self.down.eager {
-            return self.carry_ack(at, 0, *ack, record);
-        }
-        let mut at = at;
-        let mut datagram =
-            Datagram { id: 0, flow: ack.flow, size: ack.size, ecn: ccgym_core::Ecn::NotEct };
-        for element in &mut self.down.elements {
-            match element.offer(at, &mut datagram) {
-                Fate::Forward(t) => at = t,
-                Fate::Drop | Fate::Hold => return,
-            }
-        }
-        self.deliver_ack(at, ack, record);
+        let record = self.log_ack(at, ack);
+        self.carry_ack(at, 0, *ack, record);
     }
 
     /// Carry an acknowledgement on from `stage` of the way back.
@@ -571,12 +617,7 @@ impl Simulator {
             if holds {
                 handle = self.in_transit.insert(Item::Ack { ack, record });
             }
-            let mut datagram = Datagram {
-                id: u64::from(handle),
-                flow: ack.flow,
-                size: ack.size,
-                ecn: ccgym_core::Ecn::NotEct,
-            };
+            let mut datagram = Datagram { id: u64::from(handle), flow: ack.flow, size: ack.size, ecn: Ecn::NotEct };
             match self.down.elements[stage].offer(at, &mut datagram) {
                 Fate::Forward(t) => {
                     at = t;
@@ -597,22 +638,26 @@ impl Simulator {
         }
     }
 
-    /// File an acknowledgement under the time at which it reaches the sender.
-    #[inline]
+    /// An acknowledgement leaves the path at `at`.
     fn deliver_ack(&mut self, at: Timestamp, ack: &Ack, record: u32) {
         let index = ack.flow as usize;
+        let first = self.flows[index].inbox.is_empty();
+        self.file_ack(index, at, ack, record);
+        // Whoever handles this flow's own event reschedules it afterwards; others need it here.
+        if first {
+            self.reschedule(index);
+        }
+    }
+
+    /// File an acknowledgement under the time at which it reaches the sender.
+    fn file_ack(&mut self, index: usize, at: Timestamp, ack: &Ack, record: u32) {
         self.sequence += 1;
         let flow = &mut self.flows[index];
         let home = at + flow.extra_rtt;
         if let Some(log) = &mut self.ack_log {
             log.leave(record, home);
         }
-        let first = flow.inbox.is_empty();
-        flow.inbox.push_back(((home, self.sequence), *ack));
-        // Whoever handles this flow's own event reschedules it afterwards; others need it here.
-        if first {
-            self.reschedule(index);
-        }
+        flow.inbox.push((home, self.sequence), ack);
     }
 
     /// What the run left behind. The simulator may go on afterwards.

@@ -1,0 +1,120 @@
+//! Acknowledgements on their way to a sender, in order of arrival: a ring that grows.
+
+use ccgym_core::packet::Packet;
+use ccgym_core::{Ack, Ecn, Timestamp};
+
+use crate::tournament::Key;
+
+/// FIFO of acknowledgements, each under the time and sequence number of its arrival.
+#[derive(Clone)]
+pub struct Inbox {
+    /// A power of two, so that a mask replaces the division.
+    slots: Box<[(Key, Ack)]>,
+    head: usize,
+    tail: usize,
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self { slots: blank(64), head: 0, tail: 0 }
+    }
+}
+
+fn blank(len: usize) -> Box<[(Key, Ack)]> {
+    let nothing = Packet {
+        number: 0,
+        segment: 0,
+        sent: Timestamp::ZERO,
+        least_unsettled: 0,
+        tag: 0,
+        flow: 0,
+        size: 0,
+        ecn: Ecn::NotEct,
+        retransmission: false,
+    };
+    let key = (Timestamp::NEVER, 0);
+    vec![(key, Ack::new(0, &nothing, Timestamp::ZERO, 0)); len].into_boxed_slice()
+}
+
+impl Inbox {
+    /// The next acknowledgement.
+    #[must_use]
+    #[inline]
+    pub fn front(&self) -> Option<&(Key, Ack)> {
+        (self.head != self.tail).then(|| &self.slots[self.head & (self.slots.len() - 1)])
+    }
+
+    /// Remove the next acknowledgement.
+    #[inline]
+    pub fn pop(&mut self) {
+        debug_assert!(self.head != self.tail);
+        self.head = self.head.wrapping_add(1);
+    }
+
+    /// Append one; its key must not be smaller than those before.
+    pub fn push(&mut self, key: Key, ack: &Ack) {
+        *self.vacant() = (key, *ack);
+        self.commit();
+    }
+
+    /// Where the next one goes. It counts only after [`Inbox::commit`].
+    #[inline]
+    pub fn vacant(&mut self) -> &mut (Key, Ack) {
+        if self.tail.wrapping_sub(self.head) == self.slots.len() {
+            self.grow();
+        }
+        let mask = self.slots.len() - 1;
+        &mut self.slots[self.tail & mask]
+    }
+
+    /// What [`Inbox::vacant`] gave out has been filled in.
+    #[inline]
+    pub fn commit(&mut self) {
+        self.tail = self.tail.wrapping_add(1);
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut slots = blank(self.slots.len() * 2);
+        let (old, new) = (self.slots.len() - 1, slots.len() - 1);
+        for i in 0..self.slots.len() {
+            let at = self.head.wrapping_add(i);
+            slots[at & new] = self.slots[at & old];
+        }
+        self.slots = slots;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_order_across_growth() {
+        let mut inbox = Inbox::default();
+        let sample = blank(1)[0].1;
+        let mut next = 0;
+        for n in 0..1000u64 {
+            inbox.push((Timestamp(n), n), &sample);
+            if n % 3 == 0 {
+                assert_eq!(inbox.front().unwrap().0 .1, next);
+                inbox.pop();
+                next += 1;
+            }
+        }
+        while let Some((key, _)) = inbox.front() {
+            assert_eq!(key.1, next);
+            inbox.pop();
+            next += 1;
+        }
+        assert_eq!(next, 1000);
+        assert!(inbox.is_empty());
+    }
+}

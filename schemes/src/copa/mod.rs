@@ -1,0 +1,68 @@
+//! Copa (Arun and Balakrishnan, NSDI 2018): steer towards the rate 1/(δ·d_q), where d_q is the queueing delay.
+//!
+//! Two sets of rules: [`paper`] as published, and [`pantheon`] as genericCC behaves, which is what Pantheon's
+//! reports measured. Both keep the same round-trip filters and compete with buffer-filling flows by lowering δ when
+//! the queue never empties.
+
+mod extremum;
+mod rtt_window;
+mod velocity;
+
+pub mod pantheon;
+pub mod paper;
+
+use ccgym_core::TimeSpan;
+
+use crate::registry::{Parameter, ParameterKind, SchemeEntry, SchemeInfo};
+
+pub use pantheon::PantheonCopa;
+pub use paper::PaperCopa;
+
+/// Registry entry.
+pub const ENTRY: SchemeEntry = SchemeEntry {
+    info: SchemeInfo {
+        name: "copa",
+        label: "Copa",
+        reference: "Arun and Balakrishnan, NSDI 2018; genericCC d0153f8 for mode pantheon",
+        summary: "Targets a rate inverse to the queueing delay; competes harder when the queue never empties.",
+        color: "red",
+        marker: "o",
+        parameters: &[
+            Parameter {
+                name: "mode",
+                kind: ParameterKind::Choice(&["paper", "pantheon"]),
+                default: "\"paper\"",
+                unit: "",
+                help: "paper: the published rules. pantheon: those of genericCC, which Pantheon runs.",
+            },
+            Parameter {
+                name: "delta",
+                kind: ParameterKind::Number { min: 0.0, max: 10.0 },
+                default: "0.0",
+                unit: "1/packets",
+                help: "Inverse of the queue that the flow aims for; 0 takes the mode's own: 0.5 in paper, 0.1 in \
+                       pantheon (reports before March 2020: 0.5).",
+            },
+            Parameter {
+                name: "competitive",
+                kind: ParameterKind::Choice(&["auto", "off"]),
+                default: "\"auto\"",
+                unit: "",
+                help: "auto: lower delta while others keep the queue full. off: never.",
+            },
+        ],
+    },
+    build: |p| {
+        let competitive = p.word("competitive") == "auto";
+        let delta = |own: f64| Some(p.number("delta")).filter(|&d| d > 0.0).unwrap_or(own);
+        Ok(match p.word("mode") {
+            "paper" => Box::new(PaperCopa::new(delta(0.5), competitive)),
+            _ => Box::new(PantheonCopa::new(delta(0.1), competitive)),
+        })
+    },
+};
+
+/// Assumed round trip when none was measured: the first window leaves nearly at once.
+const NOMINAL_RTT: TimeSpan = TimeSpan::from_millis(1);
+/// Windows below this many packets would starve the flow of acknowledgements.
+const MIN_WINDOW: f64 = 2.0;

@@ -1,0 +1,200 @@
+//! What Copa knows of the round trip: its propagation part, its standing part, and how it swings.
+
+use ccgym_core::{TimeSpan, Timestamp};
+
+use super::extremum::{WindowedMax, WindowedMin};
+use super::NOMINAL_RTT;
+
+/// Propagation delay is the minimum over at least this long (Copa §2.2).
+const MIN_WINDOW: TimeSpan = TimeSpan::from_millis(10_000);
+/// The swing is observed over this many round trips (Copa §2.2).
+const SWING_ROUNDS: u64 = 4;
+/// Part of the swing below which the queue counts as nearly empty, 1/10 (Copa §2.2).
+const NEARLY_EMPTY: u64 = 10;
+/// Part of the swing that is its bottom, 1/4 (ours).
+const BOTTOM_OF_SWING: u64 = 4;
+/// Below this many packets of the flow's own in the queue, one is meant (ours).
+const OWN_PACKETS: f64 = 1.5;
+
+/// Round-trip filters of one flow. Nanoseconds inside.
+#[derive(Clone, Debug)]
+pub struct RttWindow {
+    /// New samples weigh 1/2^shift in the smoothed value.
+    shift: u32,
+    /// The minimum's window is at least this many minima long.
+    min_rounds: u64,
+    /// Zero before the first sample.
+    smoothed: u64,
+    latest: u64,
+    min: u64,
+    standing: u64,
+    swing_min: u64,
+    swing_max: u64,
+    min_filter: WindowedMin,
+    standing_filter: WindowedMin,
+    swing_min_filter: WindowedMin,
+    swing_max_filter: WindowedMax,
+}
+
+impl RttWindow {
+    /// Filters without a sample.
+    #[must_use]
+    pub fn new(shift: u32, min_rounds: u64) -> Self {
+        Self {
+            shift,
+            min_rounds,
+            smoothed: 0,
+            latest: 0,
+            min: 0,
+            standing: 0,
+            swing_min: 0,
+            swing_max: 0,
+            min_filter: WindowedMin::default(),
+            standing_filter: WindowedMin::default(),
+            swing_min_filter: WindowedMin::default(),
+            swing_max_filter: WindowedMax::default(),
+        }
+    }
+
+    /// Take one sample.
+    #[inline]
+    pub fn update(&mut self, now: Timestamp, sample: TimeSpan) {
+        let rtt = sample.0.max(1);
+        self.latest = rtt;
+        if self.smoothed == 0 {
+            self.smoothed = rtt;
+            self.min = rtt;
+        } else {
+            self.smoothed = self.smoothed - (self.smoothed >> self.shift) + (rtt >> self.shift);
+        }
+        let window = MIN_WINDOW.max(TimeSpan(self.min * self.min_rounds));
+        self.min = self.min_filter.update(now, rtt, window);
+        self.standing = self.standing_filter.update(now, rtt, TimeSpan(self.smoothed / 2));
+        let swing = TimeSpan(self.smoothed * SWING_ROUNDS);
+        self.swing_min = self.swing_min_filter.update(now, rtt, swing);
+        self.swing_max = self.swing_max_filter.update(now, rtt, swing);
+    }
+
+    /// Whether there was a sample.
+    #[must_use]
+    #[inline]
+    pub const fn is_known(&self) -> bool {
+        self.smoothed != 0
+    }
+    /// Latest sample.
+    #[must_use]
+    #[inline]
+    pub const fn latest(&self) -> TimeSpan {
+        TimeSpan(self.latest)
+    }
+    /// Smoothed round trip.
+    #[must_use]
+    #[inline]
+    pub const fn smoothed(&self) -> TimeSpan {
+        TimeSpan(self.smoothed)
+    }
+    /// Propagation round trip.
+    #[must_use]
+    #[inline]
+    pub const fn min(&self) -> TimeSpan {
+        TimeSpan(self.min)
+    }
+    /// Round trip without the jitter of acknowledgements: the minimum over half a smoothed round trip.
+    #[must_use]
+    #[inline]
+    pub const fn standing(&self) -> TimeSpan {
+        TimeSpan(self.standing)
+    }
+    /// Round trip to pace by: the standing one, 1 ms before the first sample.
+    #[must_use]
+    #[inline]
+    pub const fn pacing_basis(&self) -> TimeSpan {
+        if self.is_known() {
+            self.standing()
+        } else {
+            NOMINAL_RTT
+        }
+    }
+    /// Queueing delay d_q.
+    #[must_use]
+    #[inline]
+    pub const fn queueing(&self) -> TimeSpan {
+        TimeSpan(self.standing.saturating_sub(self.min))
+    }
+    /// Whether the queue is nearly empty now: d_q is below a tenth of the swing. Without any queue it is.
+    ///
+    /// Packets are whole: around δ = 0.5 a tenth of the swing is half a packet, and a flow alone would miss an empty
+    /// queue every few cycles. So one packet of its own in the queue (`window`·d_q/RTT, rounded) is empty, too, but
+    /// only near the bottom of the swing: a flow starved by others also has no more.
+    #[must_use]
+    #[inline]
+    pub fn nearly_empty(&self, window: f64) -> bool {
+        if below_tenth(self.standing, self.min, self.swing_max) {
+            return true;
+        }
+        let queueing = self.queueing().0;
+        queueing * BOTTOM_OF_SWING <= self.swing_max.saturating_sub(self.min)
+            && queueing as f64 * window < OWN_PACKETS * self.standing as f64
+    }
+    /// Whether the queue was nearly empty within the last four smoothed round trips.
+    #[must_use]
+    #[inline]
+    pub const fn was_nearly_empty(&self) -> bool {
+        below_tenth(self.swing_min, self.min, self.swing_max)
+    }
+}
+
+const fn below_tenth(rtt: u64, min: u64, max: u64) -> bool {
+    let (excess, swing) = (rtt.saturating_sub(min), max.saturating_sub(min));
+    excess == 0 || excess * NEARLY_EMPTY < swing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(samples: &[(u64, u64)]) -> RttWindow {
+        let mut w = RttWindow::new(3, 0);
+        for &(at, rtt) in samples {
+            w.update(Timestamp::from_millis(at), TimeSpan::from_millis(rtt));
+        }
+        w
+    }
+
+    #[test]
+    fn standing_is_the_minimum_of_half_a_round_trip() {
+        let w = after(&[(0, 40), (10, 48), (15, 44)]);
+        assert_eq!((w.min(), w.standing()), (TimeSpan::from_millis(40), TimeSpan::from_millis(40)));
+        // The 40 of time 0 leaves the window of about 20 ms.
+        let w = after(&[(0, 40), (10, 48), (15, 44), (25, 50)]);
+        assert_eq!(w.standing(), TimeSpan::from_millis(44));
+        assert_eq!(w.queueing(), TimeSpan::from_millis(4));
+    }
+
+    #[test]
+    fn propagation_is_the_minimum_of_ten_seconds() {
+        assert_eq!(after(&[(0, 40), (9_000, 50), (10_000, 60)]).min(), TimeSpan::from_millis(40));
+        assert_eq!(after(&[(0, 40), (9_000, 50), (10_001, 60)]).min(), TimeSpan::from_millis(50));
+    }
+
+    #[test]
+    fn nearly_empty_is_a_tenth_of_the_swing() {
+        for (rtt, min, max, expected) in [
+            (40, 40, 40, true),  // no queue at all
+            (41, 40, 60, true),  // 1 of 20
+            (42, 40, 60, false), // 2 of 20 is not below
+            (40, 40, 60, true),
+            (60, 40, 60, false),
+        ] {
+            assert_eq!(below_tenth(rtt, min, max), expected, "{rtt} {min} {max}");
+        }
+    }
+
+    #[test]
+    fn weights() {
+        let mut w = RttWindow::new(4, 20);
+        w.update(Timestamp::ZERO, TimeSpan(1600));
+        w.update(Timestamp(1), TimeSpan(3200));
+        assert_eq!(w.smoothed(), TimeSpan(1700));
+    }
+}

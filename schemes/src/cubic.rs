@@ -1,0 +1,774 @@
+//! CUBIC (RFC 9438), with the deviations of Linux `net/ipv4/tcp_cubic.c` and of ns-3.37 `tcp-cubic.cc` as modes, so
+//! that runs can be compared with a kernel and with published ns-3 tables.
+
+use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
+use ccgym_core::{
+    AckEvent, CongestionControl, Control, InitContext, PacketNumber, Rate, TimeSpan, TimeoutEvent, Timestamp,
+};
+
+use crate::ns3_delay::Ns3Delay;
+use crate::pacing;
+use crate::registry::{Parameter, ParameterKind, Parameters, SchemeEntry, SchemeInfo};
+use crate::slow_start::{HyStart, Input, SlowStart};
+
+/// Registry entry.
+pub const ENTRY: SchemeEntry = SchemeEntry {
+    info: SchemeInfo {
+        name: "cubic",
+        label: "TCP Cubic",
+        reference: "RFC 9438",
+        summary: "Grows by a cubic function of the time since the last loss, whatever the round trip.",
+        color: "black",
+        marker: "*",
+        parameters: &[
+            Parameter {
+                name: "mode",
+                kind: ParameterKind::Choice(&["rfc", "linux", "ns3"]),
+                default: "\"rfc\"",
+                unit: "",
+                help: "rfc: RFC 9438. linux: whole packets counted as tcp_cubic.c does, HyStart. ns3: as TcpCubic of \
+                       ns-3.37, without the Reno-friendly region, judging by smoothed millisecond delays.",
+            },
+            Parameter {
+                name: "beta",
+                kind: ParameterKind::Number { min: 0.1, max: 0.99 },
+                default: "0.7",
+                unit: "",
+                help: "Share of the window kept at a loss.",
+            },
+            Parameter {
+                name: "c",
+                kind: ParameterKind::Number { min: 0.001, max: 100.0 },
+                default: "0.4",
+                unit: "packets/s³",
+                help: "Steepness of the cubic function.",
+            },
+            Parameter {
+                name: "fast_convergence",
+                kind: ParameterKind::Bool,
+                default: "true",
+                unit: "",
+                help: "Remember less than the window at a loss that comes below the last maximum, to make room.",
+            },
+            Parameter {
+                name: "tcp_friendliness",
+                kind: ParameterKind::Choice(&["auto", "on", "off"]),
+                default: "\"auto\"",
+                unit: "",
+                help: "Never grow slower than Reno would; auto: on, except in mode ns3.",
+            },
+            Parameter {
+                name: "start_up",
+                kind: ParameterKind::Choice(&["auto", "none", "hystart++", "hystart"]),
+                default: "\"auto\"",
+                unit: "",
+                help: "How slow start may end before a loss; auto: hystart++ in mode rfc, else hystart with that \
+                       stack's constants.",
+            },
+            Parameter {
+                name: "pacing",
+                kind: ParameterKind::Bool,
+                default: "false",
+                unit: "",
+                help: "Pace at 1.25 windows per round trip (2 in slow start) instead of sending on acknowledgements.",
+            },
+            Parameter {
+                name: "ecn",
+                kind: ParameterKind::Bool,
+                default: "false",
+                unit: "",
+                help: "Mark packets ECN-capable; a mark cuts the window as a loss does (RFC 9438 §4.6).",
+            },
+        ],
+    },
+    build: |p| Ok(Box::new(Cubic::new(p))),
+};
+
+/// Fewest packets in the window after a loss.
+const MIN_WINDOW: f64 = 2.0;
+/// Most growth towards the target per round trip (RFC 9438 §4.2).
+const TARGET_LIMIT: f64 = 1.5;
+const SECS_PER_NANO: f64 = 1e-9;
+/// Linux: an unchanged window looks at the clock again after this.
+const LINUX_UPDATE_INTERVAL: TimeSpan = TimeSpan(1_000_000_000 / 32);
+/// Delay samples this soon after an epoch began are discarded: they still show the queue of before the cut.
+const LINUX_DISCARD: TimeSpan = TimeSpan::from_millis(1000);
+const NS3_DISCARD: TimeSpan = TimeSpan::from_millis(10);
+/// Counted growth: at most one packet per this many acknowledged while no maximum is known.
+const COUNT_WITHOUT_MAXIMUM: u64 = 20;
+/// Counted growth: at least this many acknowledged per packet.
+const COUNT_MIN: u64 = 2;
+
+/// Integers of this size are exact either way; the signed conversion is one instruction, the unsigned several.
+#[inline]
+const fn float(value: u64) -> f64 {
+    value as i64 as f64
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    Rfc,
+    Linux,
+    Ns3,
+}
+
+/// What a spurious loss restores (RFC 9438 §4.9), in packets and seconds.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// cwnd; a whole number in the counted modes.
+    window: f64,
+    ssthresh: f64,
+    /// W_max as remembered at the last loss; zero: none, the next epoch starts at its own window.
+    w_max: f64,
+    /// cwnd_prior: the window just before the last cut, or when slow start ended without one.
+    prior: f64,
+    /// Start of the epoch, without time spent application-limited; `NEVER` until congestion avoidance begins.
+    epoch: Timestamp,
+    /// K.
+    k: f64,
+    /// The plateau of the epoch: W_max, or the epoch's first window if that is larger.
+    plateau: f64,
+    /// W_est, the Reno-friendly window.
+    w_est: f64,
+    counted: Counted,
+}
+
+/// Growth by counting acknowledgements: one packet per `every` acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    every: u64,
+    /// Acknowledged since the last growth.
+    credit: u64,
+    /// Acknowledged since the last step of W_est.
+    friendly_credit: u64,
+    updated: Timestamp,
+    updated_at_window: f64,
+}
+
+/// The state of one flow.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    mode: Mode,
+    beta: f64,
+    c: f64,
+    /// α = 3(1−β)/(1+β) (RFC 9438 §4.3): W_est then averages what Reno would.
+    alpha: f64,
+    fast_convergence: bool,
+    friendly: bool,
+    paced: bool,
+    ecn: bool,
+    mss: u64,
+    /// 1/mss.
+    per_mss: f64,
+    state: State,
+    /// The state before the latest cut.
+    before: Option<State>,
+    /// The recovery under way began with a timeout: slow start goes on in it (RFC 5681 §3.1).
+    after_timeout: bool,
+    slow_start: SlowStart,
+    /// The counted modes keep delays of their own.
+    delay: Option<TimeSpan>,
+    delay_min: TimeSpan,
+    ns3_delay: Ns3Delay,
+    /// The last acknowledgement outside recovery.
+    last_ack: Timestamp,
+    /// A packet number: marks on packets below it belong to the cut already made.
+    marks_settled: PacketNumber,
+    /// `state.window` in bytes.
+    cwnd: u64,
+    pacing_rate: Rate,
+}
+
+impl Cubic {
+    fn new(p: &Parameters) -> Self {
+        let (mode, default_start_up) = match p.word("mode") {
+            "linux" => (Mode::Linux, "hystart"),
+            "ns3" => (Mode::Ns3, "hystart"),
+            _ => (Mode::Rfc, "hystart++"),
+        };
+        let paced = p.flag("pacing");
+        let start_up = match p.word("start_up") {
+            "auto" => default_start_up,
+            named => named,
+        };
+        let slow_start = match (start_up, mode) {
+            ("hystart", Mode::Ns3) => SlowStart::HyStart(HyStart::ns3()),
+            _ => SlowStart::by_name(start_up, paced),
+        };
+        // Linux keeps both constants in 1/1024.
+        let stored = |value: f64| if mode == Mode::Linux { (value * 1024.0).round() / 1024.0 } else { value };
+        let beta = stored(p.number("beta"));
+        Self {
+            mode,
+            beta,
+            c: stored(p.number("c")).max(1.0 / 1024.0),
+            alpha: 3.0 * (1.0 - beta) / (1.0 + beta),
+            fast_convergence: p.flag("fast_convergence"),
+            friendly: match p.word("tcp_friendliness") {
+                "auto" => mode != Mode::Ns3,
+                word => word == "on",
+            },
+            paced,
+            ecn: p.flag("ecn"),
+            mss: 1,
+            per_mss: 1.0,
+            state: State {
+                window: 0.0,
+                ssthresh: f64::INFINITY,
+                w_max: 0.0,
+                prior: 0.0,
+                epoch: Timestamp::NEVER,
+                k: 0.0,
+                plateau: 0.0,
+                w_est: 0.0,
+                counted: Counted::default(),
+            },
+            before: None,
+            after_timeout: false,
+            slow_start,
+            delay: None,
+            delay_min: TimeSpan::MAX,
+            ns3_delay: Ns3Delay::default(),
+            last_ack: Timestamp::ZERO,
+            marks_settled: 0,
+            cwnd: 0,
+            pacing_rate: Rate::ZERO,
+        }
+    }
+
+    /// Bytes in packets: whole ones in the counted modes.
+    fn packets(&self, bytes: u64) -> f64 {
+        match self.mode {
+            Mode::Rfc => bytes as f64 / self.mss as f64,
+            Mode::Linux | Mode::Ns3 => (bytes / self.mss) as f64,
+        }
+    }
+
+    /// RFC 9438 §4.6 and §4.7. `flight` is what was in the network, in bytes.
+    fn reduce(&mut self, flight: u64) {
+        self.before = Some(self.state);
+        let flight = self.packets(flight);
+        let s = &mut self.state;
+        let window = s.window;
+        s.prior = window;
+        s.w_max = if self.fast_convergence && window < s.w_max { window * (1.0 + self.beta) / 2.0 } else { window };
+        // The RFC cuts what was in flight, Linux and ns-3 the window; they differ if it was not used in full.
+        s.ssthresh = match self.mode {
+            Mode::Rfc => flight.min(window) * self.beta,
+            Mode::Linux | Mode::Ns3 => {
+                s.w_max = s.w_max.floor();
+                (window * self.beta).floor()
+            }
+        }
+        .max(MIN_WINDOW);
+        s.window = s.ssthresh;
+        s.epoch = Timestamp::NEVER;
+        self.slow_start.on_congestion();
+    }
+
+    /// First acknowledgement in congestion avoidance: RFC 9438 §4.2 and, without a maximum, §4.8 and §4.10.
+    #[cold]
+    fn begin_epoch(&mut self, now: Timestamp) {
+        let s = &mut self.state;
+        s.epoch = now;
+        s.w_est = s.window;
+        s.counted.friendly_credit = 0;
+        if s.w_max <= s.window {
+            s.k = 0.0;
+            s.plateau = s.window;
+        } else {
+            s.k = ((s.w_max - s.window) / self.c).cbrt();
+            s.plateau = s.w_max;
+        }
+    }
+
+    /// RFC 9438 §4.2 to §4.5, for `acked` packets.
+    #[inline]
+    fn grow(&mut self, now: Timestamp, srtt: TimeSpan, acked: f64) {
+        let s = &mut self.state;
+        let share = acked / s.window;
+        let cubic = |t: f64| {
+            let d = t - s.k;
+            self.c * d * d * d + s.plateau
+        };
+        let t = float(now.since(s.epoch).0) * SECS_PER_NANO;
+        if self.friendly {
+            s.w_est += share * if s.w_est < s.prior { self.alpha } else { 1.0 };
+            if cubic(t) < s.w_est {
+                s.window = s.window.max(s.w_est);
+                return;
+            }
+        }
+        let ahead = cubic(t + float(srtt.0) * SECS_PER_NANO) - s.window;
+        // The target is at most 1.5 windows away, and never below the window.
+        s.window += (ahead * share).max(0.0).min((TARGET_LIMIT - 1.0) * acked);
+    }
+
+    /// Growth in whole packets: the target becomes a count of acknowledgements per packet.
+    fn grow_counted(&mut self, now: Timestamp, acked: u64) {
+        let linux = self.mode == Mode::Linux;
+        self.state.counted.friendly_credit += acked;
+        let s = &self.state;
+        let unchanged = s.counted.updated_at_window == s.window;
+        if !(linux && unchanged && now.since(s.counted.updated) <= LINUX_UPDATE_INTERVAL) {
+            self.update_count(now);
+        }
+        let s = &mut self.state;
+        let count = &mut s.counted;
+        if linux {
+            // Credit left over from a larger count is worth one packet at most (`tcp_cong_avoid_ai`).
+            if count.credit >= count.every {
+                count.credit = 0;
+                s.window += 1.0;
+            }
+            count.credit += acked;
+            if count.credit >= count.every {
+                let steps = count.credit / count.every;
+                count.credit -= steps * count.every;
+                s.window += steps as f64;
+            }
+        } else {
+            count.credit += acked;
+            if count.credit >= count.every {
+                count.credit -= count.every;
+                s.window += 1.0;
+            }
+        }
+    }
+
+    fn update_count(&mut self, now: Timestamp) {
+        let delay_min = if self.delay_min == TimeSpan::MAX { TimeSpan::ZERO } else { self.delay_min };
+        let s = &mut self.state;
+        s.counted.updated = now;
+        s.counted.updated_at_window = s.window;
+        let window = s.window as u64;
+        let d = (now.since(s.epoch) + delay_min).0 as f64 * SECS_PER_NANO - s.k;
+        // Both stacks truncate the distance from the plateau, not the target.
+        let target = s.plateau as i64 + (self.c * d * d * d) as i64;
+        let ahead = target - window as i64;
+        let mut every = if ahead > 0 { window / ahead as u64 } else { 100 * window };
+        if s.w_max == 0.0 {
+            every = every.min(COUNT_WITHOUT_MAXIMUM);
+        }
+        if self.friendly {
+            // 1/α in eighths, truncated as Linux has it: 15/8 for β = 717/1024.
+            let eighths = (8.0 * (1.0 + self.beta) / 3.0 / (1.0 - self.beta)) as u64;
+            let step = (window * eighths / 8).max(1);
+            let steps = s.counted.friendly_credit.saturating_sub(1) / step;
+            s.counted.friendly_credit -= steps * step;
+            s.w_est += steps as f64;
+            let w_est = s.w_est as u64;
+            if w_est > window {
+                every = every.min(window / (w_est - window));
+            }
+        }
+        s.counted.every = every.max(COUNT_MIN);
+    }
+
+    /// Keep the delay that slow start and the counted modes judge by. Linux takes samples as they are, ns-3 its
+    /// smoothed value and none in recovery.
+    #[inline]
+    fn observe_delay(&mut self, event: &AckEvent<'_>) {
+        self.delay = event.rtt_sample;
+        let Some(sample) = event.rtt_sample else { return };
+        let (delay, discard) = match self.mode {
+            Mode::Rfc => {
+                self.delay_min = event.rtt.min();
+                return;
+            }
+            Mode::Linux => (sample, LINUX_DISCARD),
+            Mode::Ns3 if event.in_recovery => return,
+            Mode::Ns3 => (self.ns3_delay.update(event.now, sample), NS3_DISCARD),
+        };
+        self.delay = Some(delay);
+        if self.state.epoch.is_set() && event.now.since(self.state.epoch) < discard {
+            return;
+        }
+        self.delay_min = self.delay_min.min(delay);
+    }
+
+    #[inline]
+    fn on_growth_ack(&mut self, event: &AckEvent<'_>) {
+        let idle = event.now.since(self.last_ack);
+        self.last_ack = event.now;
+        let mut acked_bytes = event.acked_bytes;
+        if self.state.window < self.state.ssthresh {
+            let step = self.slow_start.on_ack(&Input {
+                event,
+                cwnd: self.cwnd,
+                mss: self.mss,
+                delay: self.delay,
+                delay_min: self.delay_min,
+            });
+            if step.exit {
+                self.state.ssthresh = self.state.window;
+                self.state.prior = self.state.window;
+            } else if event.cwnd_limited {
+                let s = &mut self.state;
+                let growth = step.growth as f64 / self.mss as f64;
+                if self.mode == Mode::Ns3 {
+                    // ns-3 grows past the threshold and leaves congestion avoidance to the next acknowledgement.
+                    s.window += growth;
+                    return;
+                }
+                let room = s.ssthresh - s.window;
+                if growth < room {
+                    s.window += growth;
+                    return;
+                }
+                // What the threshold cut off counts for congestion avoidance (Linux `tcp_slow_start`).
+                s.window = s.ssthresh;
+                acked_bytes = ((growth - room) * self.mss as f64) as u64;
+            } else {
+                return;
+            }
+        }
+        if !event.cwnd_limited {
+            // RFC 9438 §5.8: time spent application-limited is not time in the epoch.
+            if self.state.epoch.is_set() {
+                self.state.epoch += idle;
+            }
+            return;
+        }
+        if acked_bytes == 0 {
+            return;
+        }
+        if !self.state.epoch.is_set() {
+            self.begin_epoch(event.now);
+        }
+        match self.mode {
+            Mode::Rfc => self.grow(event.now, event.rtt.smoothed(), float(acked_bytes) * self.per_mss),
+            Mode::Linux | Mode::Ns3 => self.grow_counted(event.now, acked_bytes.div_ceil(self.mss)),
+        }
+    }
+
+    #[inline]
+    fn publish(&mut self, srtt: TimeSpan) {
+        self.cwnd = (self.state.window * float(self.mss)) as i64 as u64;
+        if self.paced {
+            let slow = self.state.window < self.state.ssthresh;
+            let gain = if slow { pacing::SLOW_START_GAIN } else { pacing::AVOIDANCE_GAIN };
+            self.pacing_rate = pacing::rate(self.cwnd as f64, srtt, gain);
+        }
+    }
+}
+
+impl CongestionControl for Cubic {
+    fn name(&self) -> &'static str {
+        ENTRY.info.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { ecn: self.ecn, pacing_required: self.paced, ..Capabilities::default() }
+    }
+
+    fn init(&mut self, context: InitContext) {
+        self.mss = context.mss;
+        self.per_mss = 1.0 / context.mss as f64;
+        self.state.window = self.packets(context.initial_window);
+        self.cwnd = context.initial_window;
+        self.last_ack = context.now;
+    }
+
+    #[inline]
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
+        self.observe_delay(event);
+        let held = event.in_recovery && !self.after_timeout;
+        if event.entered_recovery {
+            self.reduce(event.prior_in_flight);
+            self.marks_settled = event.next_packet_number;
+        } else if event.ce_packets > 0 && self.ecn && !held && event.largest_acked >= self.marks_settled {
+            // RFC 3168 §6.1.2: once per window of data.
+            self.reduce(event.prior_in_flight);
+            self.marks_settled = event.next_packet_number;
+        } else if !held && event.acked_bytes > 0 {
+            self.on_growth_ack(event);
+        }
+        self.after_timeout &= event.in_recovery && !event.entered_recovery;
+        self.publish(event.rtt.smoothed());
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
+        // RFC 5681 §3.1: the threshold is set at the first expiry only.
+        if event.count <= 1 {
+            self.reduce(event.prior_in_flight);
+        }
+        // RFC 9438 §4.8: the next epoch starts on its own plateau.
+        self.state.w_max = 0.0;
+        self.state.window = 1.0;
+        self.state.epoch = Timestamp::NEVER;
+        self.state.counted = Counted::default();
+        self.after_timeout = true;
+        if self.mode != Mode::Rfc {
+            self.delay_min = TimeSpan::MAX;
+        }
+        self.slow_start.on_timeout();
+        self.publish(event.rtt.smoothed());
+    }
+
+    fn on_spurious_loss(&mut self, _event: &SpuriousLossEvent) {
+        let Some(before) = self.before.take() else { return };
+        let (window, ssthresh) = (self.state.window, self.state.ssthresh);
+        if self.mode == Mode::Rfc {
+            // RFC 9438 §4.9: everything, so that the curve goes on where it was.
+            self.state = before;
+        }
+        self.state.window = window.max(before.window);
+        self.state.ssthresh = ssthresh.max(before.ssthresh);
+        self.cwnd = (self.state.window * self.mss as f64) as u64;
+    }
+
+    fn on_mtu_change(&mut self, mss: u64) {
+        // The window keeps its bytes; remembered windows are in packets of the old size and fade within an epoch.
+        self.mss = mss;
+        self.per_mss = 1.0 / mss as f64;
+        self.state.window = self.packets(self.cwnd).max(MIN_WINDOW);
+        self.cwnd = (self.state.window * mss as f64) as u64;
+    }
+
+    #[inline]
+    fn control(&self) -> Control {
+        Control { pacing_rate: self.pacing_rate, ..Control::window(self.cwnd) }
+    }
+
+    fn ssthresh(&self) -> Option<u64> {
+        // A cast from infinity saturates: no threshold yet.
+        Some((self.state.ssthresh * self.mss as f64) as u64)
+    }
+
+    fn observables(&self) -> Observables {
+        let s = &self.state;
+        vec![
+            ("cwnd_packets", s.window),
+            ("ssthresh_packets", s.ssthresh),
+            ("w_max_packets", s.w_max),
+            ("w_est_packets", s.w_est),
+            ("k_s", s.k),
+            ("slow_start_phase", self.slow_start.phase()),
+        ]
+    }
+
+    fn clone_box(&self) -> Box<dyn CongestionControl> {
+        Box::new(self.clone())
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{context, scheme, Happening, Host, MSS};
+    use ccgym_core::{InitContext, TimeSpan};
+    use serde_json::{json, Value};
+
+    fn host(packets: u64, params: &Value) -> Host {
+        let context = InitContext { initial_window: packets * MSS, ..context() };
+        Host::with_context(scheme("cubic", params), context)
+    }
+    const fn ms(ms: u64) -> TimeSpan {
+        TimeSpan::from_millis(ms)
+    }
+    /// A loss at a window of `packets` and the recovery after it: an epoch has begun.
+    fn after_loss(packets: u64, rtt: TimeSpan, params: &Value) -> Host {
+        let mut host = host(packets, params);
+        host.lose_and_recover(rtt);
+        host.ack_after(rtt);
+        host
+    }
+    fn close(found: f64, expected: f64, tolerance: f64) {
+        assert!((found / expected - 1.0).abs() <= tolerance, "found {found}, expected {expected}");
+    }
+
+    /// RFC 9438 §4.2 equation 2: K = cbrt(W_max(1−β)/C).
+    #[test]
+    fn time_to_the_plateau() {
+        for mode in ["rfc", "linux", "ns3"] {
+            for (w_max, k) in [(40, 3.11), (80, 3.91), (100, 4.22), (200, 5.31)] {
+                let host = after_loss(w_max, ms(40), &json!({"mode": mode}));
+                close(host.observable("k_s"), k, 0.01);
+            }
+        }
+    }
+
+    /// RFC 9438 §4.2 equation 1: W_cubic(t) = C(t−K)³ + W_max. Half way to K the window has climbed 7/8 of the cut;
+    /// at K it has returned.
+    #[test]
+    fn curve() {
+        for mode in ["rfc", "linux", "ns3"] {
+            let mut host = after_loss(200, ms(100), &json!({"mode": mode, "tcp_friendliness": "off"}));
+            let (start, k) = (host.now, host.observable("k_s"));
+            let mut seen = Vec::new();
+            for part in [0.5, 1.0, 1.5] {
+                while host.now.since(start).as_secs_f64() < part * k {
+                    host.ack_round(ms(100), TimeSpan::ZERO);
+                }
+                seen.push(host.window());
+            }
+            close(seen[0], 140.0 + 60.0 * 7.0 / 8.0, 0.02);
+            close(seen[1], 200.0, 0.01);
+            close(seen[2], 200.0 + 60.0 / 8.0, 0.02);
+        }
+    }
+
+    /// RFC 9438 §4.6: β of the flight, two packets at least.
+    #[test]
+    fn decrease() {
+        for (mode, window, expected) in
+            [("rfc", 100, 70.0), ("linux", 101, 70.0), ("ns3", 101, 70.0), ("rfc", 2, 2.0), ("linux", 2, 2.0)]
+        {
+            let mut host = host(window, &json!({"mode": mode}));
+            host.lose();
+            close(host.window(), expected, 1e-4);
+        }
+    }
+
+    /// RFC 9438 §4.7: a loss below the last maximum remembers (1+β)/2 of the window.
+    #[test]
+    fn fast_convergence() {
+        for (on, expected) in [(true, 70.0 * 1.7 / 2.0), (false, 70.0)] {
+            let mut host = host(100, &json!({"fast_convergence": on}));
+            host.lose_and_recover(ms(40));
+            assert_eq!(host.observable("w_max_packets"), 100.0);
+            host.lose();
+            close(host.observable("w_max_packets"), expected, 0.01);
+        }
+    }
+
+    /// RFC 9438 §4.3: W_est rises by α = 3(1−β)/(1+β) = 0.5294 per round trip, by 1 once it reaches cwnd_prior. A
+    /// round trip of 1 ms keeps the cubic function out of the way.
+    #[test]
+    fn reno_friendly_slope() {
+        let mut host = after_loss(100, ms(1), &json!({}));
+        let mut climb = |rounds: u32| {
+            let before = host.window();
+            for _ in 0..rounds {
+                host.ack_round(ms(1), TimeSpan::ZERO);
+            }
+            (host.window() - before) / f64::from(rounds)
+        };
+        close(climb(20), 0.5294, 0.02);
+        climb(60);
+        close(climb(20), 1.0, 0.02);
+    }
+
+    /// Linux: one packet per 15/8 windows, which is α = 8/15.
+    #[test]
+    fn reno_friendly_slope_in_linux() {
+        let mut host = after_loss(200, ms(10), &json!({"mode": "linux", "c": 0.02}));
+        // Whole packets follow W_est by one or two: leave out the beginning.
+        let mut before = 0.0;
+        for i in 0..90 {
+            if i == 15 {
+                before = host.window();
+            }
+            host.ack_round(ms(10), TimeSpan::ZERO);
+        }
+        close((host.window() - before) / 75.0, 8.0 / 15.0, 0.03);
+    }
+
+    /// RFC 9438 §4.2: the target is at most 1.5 windows, so at most half a packet per packet acknowledged.
+    #[test]
+    fn growth_is_limited() {
+        for mode in ["rfc", "linux", "ns3"] {
+            let mut host = after_loss(20, ms(500), &json!({"mode": mode, "c": 100.0}));
+            let (mut acked, before) = (0.0, host.window());
+            for _ in 0..8 {
+                acked += host.packets_in_flight() as f64;
+                host.ack_round(ms(500), TimeSpan::ZERO);
+            }
+            let share = (host.window() - before) / acked;
+            assert!((0.45..0.51).contains(&share), "{mode}: {share}");
+        }
+    }
+
+    /// RFC 9438 §5.8: the clock of the epoch stands while the application limits sending.
+    #[test]
+    fn application_limited_time_does_not_count() {
+        let mut host = after_loss(100, ms(40), &json!({}));
+        host.cwnd_limited = false;
+        let held = host.window();
+        for _ in 0..500 {
+            host.ack_after(ms(40));
+        }
+        assert_eq!(host.window(), held);
+        host.cwnd_limited = true;
+        host.ack_round(ms(40), TimeSpan::ZERO);
+        assert!(host.window() < held + 4.0, "{held} → {}", host.window());
+    }
+
+    /// RFC 9438 §4.9: the curve goes on where it was.
+    #[test]
+    fn spurious_loss_is_undone() {
+        let mut host = after_loss(100, ms(40), &json!({}));
+        for _ in 0..20 {
+            host.ack_round(ms(40), TimeSpan::ZERO);
+        }
+        let before: Vec<_> = ["cwnd_packets", "ssthresh_packets", "w_max_packets", "w_est_packets", "k_s"]
+            .map(|key| (key, host.observable(key)))
+            .into();
+        host.lose();
+        assert!(host.window() < 0.8 * before[0].1);
+        host.spurious();
+        for (key, value) in before {
+            assert_eq!(host.observable(key), value, "{key}");
+        }
+    }
+
+    /// RFC 9438 §4.8: one packet, then slow start to β of the flight, then an epoch with K = 0.
+    #[test]
+    fn timeout() {
+        for mode in ["rfc", "linux", "ns3"] {
+            let mut host = after_loss(100, ms(40), &json!({"mode": mode, "start_up": "none"}));
+            host.time_out();
+            assert_eq!(host.window(), 1.0);
+            close(host.observable("ssthresh_packets"), 49.0, 0.02);
+            for _ in 0..5 {
+                host.ack_round(ms(40), TimeSpan::ZERO);
+            }
+            assert_eq!(host.window(), 32.0, "{mode}");
+            for _ in 0..2 {
+                host.ack_round(ms(40), TimeSpan::ZERO);
+            }
+            assert_eq!(host.observable("k_s"), 0.0);
+        }
+    }
+
+    /// Without a maximum the stacks add a packet per 20 acknowledged at least: here exactly, since t is small.
+    #[test]
+    fn count_without_a_maximum() {
+        let mut host = host(100, &json!({"mode": "ns3"}));
+        host.ack_round(ms(40), TimeSpan::ZERO);
+        // A rise of the delay far above twice the smallest ends slow start (HyStart).
+        while host.observable("slow_start_phase") < 4.0 {
+            host.ack_after(ms(200));
+        }
+        let before = host.window();
+        for _ in 0..200 {
+            host.ack_after(ms(200));
+        }
+        close(host.window() - before, 10.0, 0.2);
+    }
+
+    #[test]
+    fn counted_modes_keep_whole_packets() {
+        for mode in ["linux", "ns3"] {
+            let mut host = after_loss(77, ms(40), &json!({"mode": mode}));
+            for _ in 0..300 {
+                host.ack_after(ms(40));
+                assert_eq!(host.window().fract(), 0.0, "{mode}");
+            }
+        }
+    }
+
+    #[test]
+    fn marks_reduce_once_per_window() {
+        let marked = Happening { acked: 1, ce: 1, ..Happening::default() };
+        let mut host = host(100, &json!({"ecn": true, "start_up": "none"}));
+        for _ in 0..5 {
+            host.play(marked);
+        }
+        close(host.window(), 70.0, 0.01);
+    }
+}

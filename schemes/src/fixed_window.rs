@@ -1,0 +1,89 @@
+//! A constant window: the simplest scheme there is, for calibration and as a template.
+
+use ccgym_core::congestion_control::{Capabilities, Observables};
+use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent};
+
+use crate::registry::{Parameter, ParameterKind, SchemeEntry, SchemeInfo};
+
+/// Registry entry.
+pub const ENTRY: SchemeEntry = SchemeEntry {
+    info: SchemeInfo {
+        name: "fixed_window",
+        label: "Fixed window",
+        reference: "none: a calibration tool",
+        summary: "Keeps a constant number of packets in flight, whatever happens.",
+        color: "gray",
+        marker: "s",
+        parameters: &[Parameter {
+            name: "cwnd",
+            kind: ParameterKind::Integer { min: 1, max: 10_000_000 },
+            default: "10",
+            unit: "packets",
+            help: "The window.",
+        }],
+    },
+    build: |p| Ok(Box::new(FixedWindow { packets: p.integer("cwnd"), mss: 0 })),
+};
+
+/// The state of one flow.
+#[derive(Clone, Debug)]
+pub struct FixedWindow {
+    packets: u64,
+    mss: u64,
+}
+
+impl CongestionControl for FixedWindow {
+    fn name(&self) -> &'static str {
+        ENTRY.info.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { prr: false, ..Capabilities::default() }
+    }
+
+    fn init(&mut self, context: InitContext) {
+        self.mss = context.mss;
+    }
+
+    fn on_ack(&mut self, _event: &AckEvent<'_>) {}
+
+    fn on_timeout(&mut self, _event: &TimeoutEvent<'_>) {}
+
+    fn on_mtu_change(&mut self, mss: u64) {
+        self.mss = mss;
+    }
+
+    #[inline]
+    fn control(&self) -> Control {
+        Control::window(self.packets * self.mss)
+    }
+
+    fn observables(&self) -> Observables {
+        vec![("cwnd_packets", self.packets as f64)]
+    }
+
+    fn clone_box(&self) -> Box<dyn CongestionControl> {
+        Box::new(self.clone())
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Host;
+    use ccgym_core::TimeSpan;
+    use serde_json::json;
+
+    #[test]
+    fn nothing_moves_the_window() {
+        let mut host = Host::of("fixed_window", &json!({"cwnd": 25}));
+        assert_eq!(host.packets_in_flight(), 25);
+        host.ack_round(TimeSpan::from_millis(40), TimeSpan::ZERO);
+        host.lose();
+        host.time_out();
+        assert_eq!((host.window(), host.packets_in_flight()), (25.0, 25));
+    }
+}

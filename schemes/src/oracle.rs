@@ -1,0 +1,199 @@
+//! The physical limit: a sender that knows the path.
+//!
+//! It paces at its fair share of the capacity in force. Arrivals then keep pace with the link, and the queue holds
+//! what the link's grain needs and no more: a link that releases packets on whole milliseconds (mahimahi) lets the
+//! first few opportunities pass unused, and exactly those packets stand in its queue from then on. The window is a
+//! bound only, for the time after a step down.
+
+use ccgym_core::congestion_control::{Capabilities, Observables, PathFacts};
+use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
+
+use crate::registry::{Parameter, ParameterKind, SchemeEntry, SchemeInfo};
+
+/// Registry entry.
+pub const ENTRY: SchemeEntry = SchemeEntry {
+    info: SchemeInfo {
+        name: "oracle",
+        label: "Oracle",
+        reference: "none: the bound that the path's capacity and delay set",
+        summary: "Knows the path: sends its fair share of the capacity in force with an almost empty queue.",
+        color: "limegreen",
+        marker: "X",
+        parameters: &[
+            Parameter {
+                name: "share",
+                kind: ParameterKind::Number { min: 0.0, max: 1.0 },
+                default: "0",
+                unit: "of the capacity",
+                help: "What to send at; 0: the fair share, one part in as many as there are flows.",
+            },
+            Parameter {
+                name: "margin_ms",
+                kind: ParameterKind::Number { min: 0.0, max: 1000.0 },
+                default: "2",
+                unit: "ms",
+                help: "Room in the window beyond the bandwidth-delay product, for links that work in whole \
+                       milliseconds in both directions.",
+            },
+        ],
+    },
+    build: |p| {
+        Ok(Box::new(Oracle {
+            share: p.number("share"),
+            margin: TimeSpan::from_secs_f64(p.number("margin_ms") / 1e3),
+            path: None,
+            next_step: 0,
+            mss: 0,
+            min_rtt: TimeSpan::MAX,
+            rate: Rate::ZERO,
+            cwnd: 0,
+        }))
+    },
+};
+
+/// Packets in the window beyond the bandwidth-delay product, beside the margin: those in service and in assembly.
+const MARGIN_PACKETS: u64 = 4;
+/// During an outage one packet leaves each of these, so that the flow is there when the link returns (a rate of
+/// zero would mean unpaced).
+const OUTAGE_SPACING: TimeSpan = TimeSpan::from_millis(10);
+
+/// The state of one flow.
+#[derive(Clone, Debug)]
+pub struct Oracle {
+    share: f64,
+    margin: TimeSpan,
+    path: Option<PathFacts>,
+    /// Index of the first capacity step still to come.
+    next_step: usize,
+    mss: u64,
+    /// Round trip without a queue: the path's, or the smallest seen if that is larger, since the wait for a
+    /// millisecond to end is part of every round trip on some links.
+    min_rtt: TimeSpan,
+    rate: Rate,
+    cwnd: u64,
+}
+
+impl Oracle {
+    fn follow(&mut self, now: Timestamp) {
+        let Some(path) = &self.path else { return };
+        while path.capacity.get(self.next_step).is_some_and(|(from, _)| *from <= now) {
+            self.next_step += 1;
+        }
+        let capacity = path.capacity[self.next_step.saturating_sub(1)].1;
+        let share = if self.share > 0.0 { self.share } else { 1.0 / f64::from(path.flows.max(1)) };
+        self.rate = capacity.scaled(share).max(Rate::from_bytes_over(self.mss, OUTAGE_SPACING));
+        let window = capacity.scaled(share).bytes_in(self.min_rtt + self.margin);
+        self.cwnd = window + MARGIN_PACKETS * self.mss;
+    }
+}
+
+impl CongestionControl for Oracle {
+    fn name(&self) -> &'static str {
+        ENTRY.info.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { prr: false, pacing_required: true, knows_path: true, timers: true, ..Capabilities::default() }
+    }
+
+    /// Panics without [`InitContext::path`]: a host that cannot know its path refuses the scheme by
+    /// [`Capabilities::knows_path`].
+    fn init(&mut self, context: InitContext) {
+        let path = context.path.expect("a host gives the path to a scheme whose capabilities say knows_path");
+        self.mss = context.mss;
+        self.min_rtt = path.base_rtt;
+        self.path = Some(path);
+        self.follow(context.now);
+    }
+
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
+        let base = self.path.as_ref().map_or(TimeSpan::ZERO, |path| path.base_rtt);
+        let min_rtt = event.rtt.min().max(base);
+        if min_rtt != self.min_rtt && event.rtt.samples() > 0 {
+            self.min_rtt = min_rtt;
+            self.follow(event.now);
+        }
+    }
+
+    fn on_timeout(&mut self, _event: &TimeoutEvent<'_>) {}
+
+    fn next_timer(&self) -> Timestamp {
+        let step = self.path.as_ref().and_then(|path| path.capacity.get(self.next_step));
+        step.map_or(Timestamp::NEVER, |(from, _)| *from)
+    }
+
+    fn on_timer(&mut self, now: Timestamp) {
+        self.follow(now);
+    }
+
+    fn on_mtu_change(&mut self, mss: u64) {
+        self.mss = mss;
+    }
+
+    #[inline]
+    fn control(&self) -> Control {
+        Control { pacing_rate: self.rate, ..Control::window(self.cwnd) }
+    }
+
+    fn observables(&self) -> Observables {
+        vec![("cwnd_packets", self.cwnd as f64 / self.mss as f64), ("rate_mbps", self.rate.as_mbps())]
+    }
+
+    fn clone_box(&self) -> Box<dyn CongestionControl> {
+        Box::new(self.clone())
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{context, path, scheme, Host, MSS};
+    use ccgym_core::congestion_control::PathFacts;
+    use ccgym_core::{InitContext, Rate, TimeSpan, Timestamp};
+    use serde_json::json;
+
+    fn on(path: PathFacts) -> Host {
+        Host::with_context(scheme("oracle", &json!({})), InitContext { path: Some(path), ..context() })
+    }
+
+    #[test]
+    fn rate_is_the_capacity_and_window_the_product_and_a_little() {
+        let host = on(path());
+        assert_eq!(host.scheme.control().pacing_rate, Rate(12_000_000));
+        // 40 packets of product, 2 of margin (2 ms at 1 ms each), 4 beside.
+        assert_eq!(host.scheme.control().cwnd, 46 * MSS);
+    }
+
+    #[test]
+    fn flows_share() {
+        let host = on(PathFacts { flows: 4, ..path() });
+        assert_eq!(host.scheme.control().pacing_rate, Rate(3_000_000));
+    }
+
+    #[test]
+    fn follows_steps_and_survives_an_outage() {
+        let at = Timestamp::from_millis;
+        let steps = [(0, 12.0), (100, 24.0), (200, 0.0), (300, 6.0)];
+        let capacity = steps.iter().map(|(ms, mbps)| (at(*ms), Rate::from_mbps(*mbps))).collect();
+        let mut host = on(PathFacts { capacity, ..path() });
+        let mut seen = Vec::new();
+        for _ in 0..4 {
+            host.advance(TimeSpan::from_millis(99));
+            seen.push(host.scheme.control().pacing_rate.as_mbps());
+            host.advance(TimeSpan::from_millis(1));
+        }
+        // In the outage: a packet each 10 ms.
+        assert_eq!(seen, [12.0, 24.0, 1.2, 6.0]);
+        assert_eq!(host.scheme.next_timer(), Timestamp::NEVER);
+    }
+
+    #[test]
+    fn a_longer_smallest_round_trip_widens_the_window() {
+        let mut host = on(path());
+        host.ack_after(TimeSpan::from_millis(42));
+        assert_eq!(host.scheme.control().cwnd, 48 * MSS);
+    }
+}

@@ -1,0 +1,389 @@
+//! The table of schemes: look-up by name, parameters with types and ranges, and errors that say what to do.
+
+use ccgym_core::CongestionControl;
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+/// Every scheme, in the order of documentation. One line each; `tests/contract.rs` compares it with the folder.
+static TABLE: &[SchemeEntry] = &[
+    crate::reno::ENTRY,
+    crate::cubic::ENTRY,
+    crate::vegas::ENTRY,
+    crate::bbr::ENTRY,
+    crate::copa::ENTRY,
+    crate::fixed_window::ENTRY,
+    crate::fixed_rate::ENTRY,
+    crate::oracle::ENTRY,
+    crate::external::ENTRY,
+];
+
+/// All schemes, in the order of documentation.
+#[must_use]
+pub fn registry() -> &'static [SchemeEntry] {
+    TABLE
+}
+
+/// The scheme called `name`; the error suggests the nearest name.
+pub fn find(name: &str) -> Result<&'static SchemeEntry, SchemeError> {
+    TABLE.iter().find(|entry| entry.info.name == name).ok_or_else(|| SchemeError::UnknownScheme {
+        name: name.to_owned(),
+        known: TABLE.iter().map(|entry| entry.info.name).collect::<Vec<_>>().join(", "),
+        advice: suggest(name, TABLE.iter().map(|entry| entry.info.name)),
+    })
+}
+
+/// A new instance of the scheme called `name`. Parameters left out take their defaults.
+pub fn create(name: &str, params: &Map<String, Value>) -> Result<Box<dyn CongestionControl>, SchemeError> {
+    let entry = find(name)?;
+    (entry.build)(&Parameters::resolve(&entry.info, params)?)
+}
+
+/// A scheme: what it is, and how to make one.
+#[derive(Clone, Copy)]
+pub struct SchemeEntry {
+    /// What it is.
+    pub info: SchemeInfo,
+    /// Makes one from checked parameters. It may still refuse a combination.
+    pub build: fn(&Parameters) -> Result<Box<dyn CongestionControl>, SchemeError>,
+}
+
+/// What a scheme is, for look-up, documentation and plots.
+#[derive(Clone, Copy, Debug)]
+pub struct SchemeInfo {
+    /// Registry name: lower case, as its file.
+    pub name: &'static str,
+    /// Name in tables and legends.
+    pub label: &'static str,
+    /// The specification or paper it follows.
+    pub reference: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// Colour by a name that matplotlib knows; Pantheon's where Pantheon has the scheme (`src/config.yml`).
+    pub color: &'static str,
+    /// Marker by matplotlib's one-letter code.
+    pub marker: &'static str,
+    /// What can be set.
+    pub parameters: &'static [Parameter],
+}
+
+/// One parameter of a scheme.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// Its key.
+    pub name: &'static str,
+    /// Type and range.
+    pub kind: ParameterKind,
+    /// Default, as JSON text.
+    pub default: &'static str,
+    /// Unit of the value; empty if it has none.
+    pub unit: &'static str,
+    /// One sentence.
+    pub help: &'static str,
+}
+
+/// Type and range of a parameter. Ranges include their ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ParameterKind {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number.
+    Integer {
+        /// Smallest.
+        min: u64,
+        /// Largest.
+        max: u64,
+    },
+    /// A finite number.
+    Number {
+        /// Smallest.
+        min: f64,
+        /// Largest.
+        max: f64,
+    },
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Any text.
+    Text,
+}
+
+impl Parameter {
+    /// Smallest value, where it has one.
+    #[must_use]
+    pub fn min(&self) -> Option<f64> {
+        match self.kind {
+            ParameterKind::Integer { min, .. } => Some(min as f64),
+            ParameterKind::Number { min, .. } => Some(min),
+            _ => None,
+        }
+    }
+    /// Largest value, where it has one.
+    #[must_use]
+    pub fn max(&self) -> Option<f64> {
+        match self.kind {
+            ParameterKind::Integer { max, .. } => Some(max as f64),
+            ParameterKind::Number { max, .. } => Some(max),
+            _ => None,
+        }
+    }
+    /// The words allowed, where it is a choice.
+    #[must_use]
+    pub fn choices(&self) -> &'static [&'static str] {
+        match self.kind {
+            ParameterKind::Choice(words) => words,
+            _ => &[],
+        }
+    }
+    /// The default as a JSON value.
+    #[must_use]
+    pub fn default_value(&self) -> Value {
+        serde_json::from_str(self.default).expect("the default of a parameter is JSON text")
+    }
+
+    /// What may be given, in words.
+    fn expected(&self) -> String {
+        match self.kind {
+            ParameterKind::Bool => "true or false".to_owned(),
+            ParameterKind::Integer { min, max } => format!("a whole number from {min} to {max}"),
+            ParameterKind::Number { min, max } => format!("a number from {min} to {max}"),
+            ParameterKind::Choice(words) => format!("one of {}", words.join(", ")),
+            ParameterKind::Text => "text".to_owned(),
+        }
+    }
+
+    fn accepts(&self, value: &Value) -> bool {
+        match self.kind {
+            ParameterKind::Bool => value.is_boolean(),
+            ParameterKind::Integer { min, max } => whole(value).is_some_and(|v| (min..=max).contains(&v)),
+            ParameterKind::Number { min, max } => value.as_f64().is_some_and(|v| (min..=max).contains(&v)),
+            ParameterKind::Choice(words) => value.as_str().is_some_and(|v| words.contains(&v)),
+            ParameterKind::Text => value.is_string(),
+        }
+    }
+}
+
+/// A whole number, also when written as `10.0`: YAML and Python callers do not always keep the difference.
+fn whole(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| {
+        let number = value.as_f64()?;
+        (number >= 0.0 && number.fract() == 0.0 && number < 9e15).then_some(number as u64)
+    })
+}
+
+/// Parameters after checking, defaults filled in. The getters panic on a key that the entry does not declare or
+/// declares with another type: that is a bug in the scheme's file, and the contract test meets it.
+#[derive(Clone, Debug)]
+pub struct Parameters {
+    scheme: &'static str,
+    values: Map<String, Value>,
+}
+
+impl Parameters {
+    /// Check `given` against `info` and fill in the defaults.
+    pub fn resolve(info: &SchemeInfo, given: &Map<String, Value>) -> Result<Self, SchemeError> {
+        for (key, value) in given {
+            let Some(parameter) = info.parameters.iter().find(|p| p.name == key) else {
+                return Err(SchemeError::UnknownParameter {
+                    scheme: info.name,
+                    parameter: key.clone(),
+                    known: match info.parameters {
+                        [] => "no parameters".to_owned(),
+                        some => some.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
+                    },
+                    advice: suggest(key, info.parameters.iter().map(|p| p.name)),
+                });
+            };
+            if !parameter.accepts(value) {
+                return Err(SchemeError::InvalidValue {
+                    scheme: info.name,
+                    parameter: parameter.name,
+                    found: value.to_string(),
+                    expected: parameter.expected(),
+                    default: parameter.default,
+                });
+            }
+        }
+        let values = info
+            .parameters
+            .iter()
+            .map(|p| (p.name.to_owned(), given.get(p.name).cloned().unwrap_or_else(|| p.default_value())))
+            .collect();
+        Ok(Self { scheme: info.name, values })
+    }
+
+    fn get<T>(&self, key: &str, read: impl Fn(&Value) -> Option<T>) -> T {
+        match self.values.get(key).and_then(read) {
+            Some(value) => value,
+            None => panic!("scheme {} reads parameter {key}, which its entry does not declare so", self.scheme),
+        }
+    }
+    /// A number.
+    #[must_use]
+    pub fn number(&self, key: &str) -> f64 {
+        self.get(key, Value::as_f64)
+    }
+    /// A whole number.
+    #[must_use]
+    pub fn integer(&self, key: &str) -> u64 {
+        self.get(key, whole)
+    }
+    /// A truth value.
+    #[must_use]
+    pub fn flag(&self, key: &str) -> bool {
+        self.get(key, Value::as_bool)
+    }
+    /// A word: a choice or text.
+    #[must_use]
+    pub fn word(&self, key: &str) -> &str {
+        match self.values.get(key).and_then(Value::as_str) {
+            Some(word) => word,
+            None => panic!("scheme {} reads parameter {key}, which its entry does not declare so", self.scheme),
+        }
+    }
+    /// The error for a combination that the scheme refuses.
+    #[must_use]
+    pub fn refuse(&self, found: String, expected: &'static str) -> SchemeError {
+        SchemeError::InvalidCombination { scheme: self.scheme, found, expected }
+    }
+}
+
+/// What can be wrong with a request for a scheme: where, what was found, what was expected, what to do.
+#[derive(Debug, Error, Clone, PartialEq, Eq)]
+pub enum SchemeError {
+    /// No scheme has this name.
+    #[error("scheme: found \"{name}\", expected one of {known}{advice}")]
+    UnknownScheme {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+        /// The nearest name, if one is near.
+        advice: Advice,
+    },
+    /// The scheme has no such parameter.
+    #[error("scheme {scheme}: found parameter \"{parameter}\", expected {known}{advice}")]
+    UnknownParameter {
+        /// The scheme.
+        scheme: &'static str,
+        /// What was given.
+        parameter: String,
+        /// What there is.
+        known: String,
+        /// The nearest name, if one is near.
+        advice: Advice,
+    },
+    /// The value has the wrong type or lies out of range.
+    #[error("scheme {scheme}, parameter {parameter}: found {found}, expected {expected}; leave it out for {default}")]
+    InvalidValue {
+        /// The scheme.
+        scheme: &'static str,
+        /// The parameter.
+        parameter: &'static str,
+        /// What was given, as JSON.
+        found: String,
+        /// What may be given.
+        expected: String,
+        /// The default, as JSON.
+        default: &'static str,
+    },
+    /// Values that are right one by one but not together.
+    #[error("scheme {scheme}: found {found}, expected {expected}; change one of the two")]
+    InvalidCombination {
+        /// The scheme.
+        scheme: &'static str,
+        /// What was given.
+        found: String,
+        /// What may be given.
+        expected: &'static str,
+    },
+}
+
+/// The nearest known name; shown as the last part of an error, or as nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advice(pub Option<&'static str>);
+
+impl std::fmt::Display for Advice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(name) => write!(f, "; did you mean \"{name}\"?"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn suggest(found: &str, known: impl Iterator<Item = &'static str>) -> Advice {
+    // A third of the letters may be wrong, one at least.
+    let limit = (found.chars().count() / 3).max(1);
+    let nearest = known.map(|name| (edit_distance(found, name), name)).min_by_key(|(distance, _)| *distance);
+    Advice(nearest.filter(|(distance, _)| *distance <= limit).map(|(_, name)| name))
+}
+
+/// Edits (insert, delete, replace, swap neighbours; case is free) that turn `a` into `b`: the optimal string
+/// alignment distance.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.to_lowercase().chars().collect();
+    let b: Vec<char> = b.to_lowercase().chars().collect();
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for (i, row) in rows.iter_mut().enumerate() {
+        row[0] = i;
+    }
+    for (j, cell) in rows[0].iter_mut().enumerate() {
+        *cell = j;
+    }
+    for i in 1..=a.len() {
+        for j in 1..=b.len() {
+            let replace = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut best = replace.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = best;
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object(value: Value) -> Map<String, Value> {
+        value.as_object().cloned().unwrap()
+    }
+    fn message(name: &str, params: Value) -> String {
+        create(name, &object(params)).err().unwrap().to_string()
+    }
+
+    #[test]
+    fn distances() {
+        for (a, b, expected) in
+            [("cubic", "cubic", 0), ("cubik", "cubic", 1), ("cbuic", "cubic", 1), ("Reno", "reno", 0), ("", "bbr", 3)]
+        {
+            assert_eq!(edit_distance(a, b), expected, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn errors_say_where_what_and_what_to_do() {
+        let unknown = message("cubci", json!({}));
+        assert!(unknown.starts_with("scheme: found \"cubci\", expected one of reno, cubic"), "{unknown}");
+        assert!(unknown.ends_with("did you mean \"cubic\"?"), "{unknown}");
+        assert!(!message("quantum", json!({})).contains("did you mean"));
+        let parameter = message("cubic", json!({"betta": 0.7}));
+        assert!(parameter.contains("scheme cubic") && parameter.ends_with("did you mean \"beta\"?"), "{parameter}");
+        assert_eq!(
+            message("cubic", json!({"beta": 1.5})),
+            "scheme cubic, parameter beta: found 1.5, expected a number from 0.1 to 0.99; leave it out for 0.7"
+        );
+        assert!(message("cubic", json!({"fast_convergence": 1})).contains("expected true or false"));
+        assert!(message("cubic", json!({"mode": "windows"})).contains("expected one of rfc, linux, ns3"));
+    }
+
+    #[test]
+    fn whole_numbers_may_be_written_as_floats() {
+        assert_eq!(whole(&json!(10.0)), Some(10));
+        assert_eq!(whole(&json!(10)), Some(10));
+        assert_eq!(whole(&json!(10.5)), None);
+        assert_eq!(whole(&json!(-1)), None);
+    }
+}

@@ -1,0 +1,195 @@
+//! HyStart++ (RFC 9406): leave slow start when the round's smallest delay rises, but through a careful phase that
+//! can find out that the rise was noise.
+
+use ccgym_core::{PacketNumber, TimeSpan};
+
+use super::{Input, Step};
+
+/// `MIN_RTT_THRESH` (RFC 9406 §4.2).
+const THRESHOLD_MIN: TimeSpan = TimeSpan::from_millis(4);
+/// `MAX_RTT_THRESH`.
+const THRESHOLD_MAX: TimeSpan = TimeSpan::from_millis(16);
+/// `MIN_RTT_DIVISOR`.
+const THRESHOLD_DIVISOR: u64 = 8;
+/// `N_RTT_SAMPLE`: samples in a round before its minimum counts.
+const SAMPLES: u32 = 8;
+/// `CSS_GROWTH_DIVISOR`: how much slower the careful phase grows.
+const CAREFUL_DIVISOR: u64 = 4;
+/// `CSS_ROUNDS`: rounds that the careful phase lasts.
+const CAREFUL_ROUNDS: u32 = 5;
+/// `L`: packets by which one acknowledgement may grow an unpaced flow.
+const UNPACED_LIMIT: u64 = 8;
+
+/// State of the search.
+#[derive(Clone, Debug)]
+pub struct HyStartPlusPlus {
+    paced: bool,
+    /// A packet number: acknowledging it ends the round.
+    round_end: PacketNumber,
+    last_round_min: TimeSpan,
+    round_min: TimeSpan,
+    samples: u32,
+    /// The careful phase ("conservative slow start").
+    careful: Option<Careful>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Careful {
+    /// Delay that caused it. A smaller one later means that the cause was noise.
+    baseline: TimeSpan,
+    rounds: u32,
+}
+
+impl HyStartPlusPlus {
+    /// A new search; an unpaced flow grows by at most 8 packets per acknowledgement (RFC 9406 §4.2, `L`).
+    #[must_use]
+    pub fn new(paced: bool) -> Self {
+        Self { paced, round_end: 0, last_round_min: TimeSpan::MAX, round_min: TimeSpan::MAX, samples: 0, careful: None }
+    }
+
+    /// Whether it is in the careful phase.
+    #[must_use]
+    pub fn is_careful(&self) -> bool {
+        self.careful.is_some()
+    }
+
+    #[inline]
+    pub(super) fn on_ack(&mut self, input: &Input<'_>) -> Step {
+        let event = input.event;
+        let mut exit = false;
+        if event.largest_acked >= self.round_end {
+            self.round_end = event.next_packet_number;
+            self.last_round_min = self.round_min;
+            self.round_min = TimeSpan::MAX;
+            self.samples = 0;
+            if let Some(careful) = &mut self.careful {
+                careful.rounds += 1;
+                exit = careful.rounds >= CAREFUL_ROUNDS;
+            }
+        }
+        if let Some(delay) = input.delay {
+            self.round_min = self.round_min.min(delay);
+            self.samples += 1;
+            if self.samples >= SAMPLES {
+                self.judge();
+            }
+        }
+        let counted = if self.paced { event.acked_bytes } else { event.acked_bytes.min(UNPACED_LIMIT * input.mss) };
+        let growth = if self.careful.is_some() { counted / CAREFUL_DIVISOR } else { counted };
+        Step { growth, exit }
+    }
+
+    /// RFC 9406 §4.2: enter the careful phase when the round's minimum passes the last round's by the threshold;
+    /// resume when it falls below the one that caused it.
+    #[inline]
+    fn judge(&mut self) {
+        match self.careful {
+            None => {
+                if self.last_round_min == TimeSpan::MAX {
+                    return;
+                }
+                let threshold = TimeSpan(self.last_round_min.0 / THRESHOLD_DIVISOR).clamp(THRESHOLD_MIN, THRESHOLD_MAX);
+                if self.round_min >= self.last_round_min + threshold {
+                    self.careful = Some(Careful { baseline: self.round_min, rounds: 0 });
+                }
+            }
+            Some(careful) if self.round_min < careful.baseline => self.careful = None,
+            Some(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Host;
+    use ccgym_core::TimeSpan;
+    use serde_json::json;
+
+    const SEARCHING: f64 = 1.0;
+    const CAREFUL: f64 = 2.0;
+
+    fn ms(value: f64) -> TimeSpan {
+        TimeSpan::from_secs_f64(value / 1e3)
+    }
+    /// Two rounds at `base`: there is a minimum to compare with.
+    fn searching(base: f64) -> Host {
+        let mut host = Host::of("reno", &json!({"start_up": "hystart++"}));
+        host.ack_round(ms(base), TimeSpan::ZERO);
+        host.ack_round(ms(base), TimeSpan::ZERO);
+        assert_eq!((host.window(), host.observable("slow_start_phase")), (40.0, SEARCHING));
+        host
+    }
+
+    /// RFC 9406 §4.2: the threshold is clamp(last round's minimum / 8, 4 ms, 16 ms).
+    #[test]
+    fn threshold() {
+        for (base, threshold) in [(8.0, 4.0), (100.0, 12.5), (400.0, 16.0)] {
+            for (rise, expected) in [(threshold - 0.1, SEARCHING), (threshold, CAREFUL)] {
+                let mut host = searching(base);
+                host.ack_round(ms(base + rise), TimeSpan::ZERO);
+                assert_eq!(host.observable("slow_start_phase"), expected, "{base} ms + {rise} ms");
+            }
+        }
+    }
+
+    /// Eight samples of a round are needed, and one small sample among them holds the search.
+    #[test]
+    fn samples() {
+        let mut host = searching(100.0);
+        for sample in 1..=8 {
+            assert_eq!(host.observable("slow_start_phase"), SEARCHING, "before sample {sample}");
+            host.ack_after(ms(120.0));
+        }
+        assert_eq!(host.observable("slow_start_phase"), CAREFUL);
+
+        let mut host = searching(100.0);
+        host.ack_after(ms(100.0));
+        for _ in 0..20 {
+            host.ack_after(ms(120.0));
+        }
+        assert_eq!(host.observable("slow_start_phase"), SEARCHING);
+    }
+
+    /// The careful phase grows a quarter as fast and ends slow start after five rounds, the first of them partial.
+    #[test]
+    fn careful_phase_ends_slow_start() {
+        let mut host = searching(100.0);
+        let mut windows = vec![host.window()];
+        for _ in 0..6 {
+            assert_eq!(host.scheme.ssthresh(), Some(u64::MAX));
+            host.ack_round(ms(120.0), TimeSpan::ZERO);
+            windows.push(host.window());
+        }
+        assert!(host.scheme.ssthresh() < Some(u64::MAX));
+        // The round of the entry: 7 packets at the full rate, the rest at a quarter.
+        assert_eq!(windows[1], 40.0 + 7.0 + 33.0 / 4.0);
+        for pair in windows[1..5].windows(2) {
+            assert!((pair[1] / pair[0] - 1.25).abs() < 0.02, "{windows:?}");
+        }
+        // Then congestion avoidance.
+        let before = host.window();
+        host.ack_round(ms(120.0), TimeSpan::ZERO);
+        assert!(host.window() <= before + 1.0);
+    }
+
+    /// A delay below the one that caused the careful phase resumes slow start.
+    #[test]
+    fn resume() {
+        let mut host = searching(100.0);
+        host.ack_round(ms(120.0), TimeSpan::ZERO);
+        assert_eq!(host.observable("slow_start_phase"), CAREFUL);
+        host.ack_round(ms(100.0), TimeSpan::ZERO);
+        assert_eq!(host.observable("slow_start_phase"), SEARCHING);
+        let before = host.window();
+        host.ack_round(ms(100.0), TimeSpan::ZERO);
+        assert_eq!(host.window(), (2.0 * before).floor());
+    }
+
+    /// RFC 9406 §4.3: only the initial slow start.
+    #[test]
+    fn not_after_a_loss() {
+        let mut host = searching(100.0);
+        host.time_out();
+        assert_eq!(host.observable("slow_start_phase"), 0.0);
+    }
+}

@@ -1,0 +1,416 @@
+//! A small host that plays consistent events to a scheme: for unit tests of schemes here and elsewhere.
+//!
+//! It keeps one flow's packets, round-trip state, rate samples, rounds and recovery episodes as the transport does,
+//! but the test decides what is acknowledged and lost, and when. It ignores pacing.
+
+use std::collections::VecDeque;
+
+use ccgym_core::congestion_control::{
+    AckedPacket, Capabilities, LossReason, LostPacket, PathFacts, SentEvent, SpuriousLossEvent,
+};
+use ccgym_core::rate_sampler::{RateSampler, SendStamp};
+use ccgym_core::{
+    AckEvent, CongestionControl, InitContext, Rate, Rng, RttEstimator, TimeSpan, TimeoutEvent, Timestamp,
+};
+use serde_json::Value;
+
+/// Bytes of a full packet.
+pub const MSS: u64 = 1500;
+/// Packets in flight at most, for schemes without a window.
+const FLIGHT_LIMIT: usize = 2_000;
+
+/// The path that schemes are told of if they may know it: 12 Mbit/s and 40 ms, so 40 packets of 1 ms each.
+#[must_use]
+pub fn path() -> PathFacts {
+    PathFacts {
+        capacity: vec![(Timestamp::ZERO, Rate::from_mbps(12.0))],
+        base_rtt: TimeSpan::from_millis(40),
+        flows: 1,
+    }
+}
+
+/// A context for `init`: packets of [`MSS`], a first window of ten of them, and [`path`].
+#[must_use]
+pub fn context() -> InitContext {
+    InitContext {
+        now: Timestamp::ZERO,
+        mss: MSS,
+        initial_window: 10 * MSS,
+        flow: 0,
+        rng: Rng::stream(1, "testing", 0),
+        path: Some(path()),
+    }
+}
+
+/// The scheme called `name` with parameters from a JSON object; panics on an error.
+#[must_use]
+pub fn scheme(name: &str, params: &Value) -> Box<dyn CongestionControl> {
+    let params = params.as_object().cloned().unwrap_or_default();
+    crate::create(name, &params).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A packet in flight.
+#[derive(Clone, Copy, Debug)]
+struct Flying {
+    number: u64,
+    bytes: u64,
+    sent: Timestamp,
+    stamp: SendStamp,
+    in_flight_at_send: u64,
+    tag: u64,
+    app_limited: bool,
+}
+
+/// What happens in one event: the oldest `lost` packets are lost and the next `acked` acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Happening {
+    /// Packets acknowledged.
+    pub acked: usize,
+    /// Packets lost.
+    pub lost: usize,
+    /// Of the acknowledged packets, those with congestion-experienced.
+    pub ce: usize,
+    /// Whether the acknowledgement waited at the receiver.
+    pub delayed: bool,
+}
+
+/// The host of one flow.
+pub struct Host {
+    /// The scheme under test.
+    pub scheme: Box<dyn CongestionControl>,
+    /// The clock.
+    pub now: Timestamp,
+    /// What events say of the window's use.
+    pub cwnd_limited: bool,
+    /// Round-trip state.
+    pub rtt: RttEstimator,
+    capabilities: Capabilities,
+    mss: u64,
+    flight: VecDeque<Flying>,
+    in_flight: u64,
+    next_number: u64,
+    largest_acked: u64,
+    sampler: RateSampler,
+    round: u64,
+    round_end: u64,
+    /// Numbers below this belong to the latest recovery episode.
+    recovery_end: u64,
+    in_recovery: bool,
+    /// The recovery began with a timeout; then it lasts until as many packets as were lost have arrived.
+    after_timeout: bool,
+    timeouts: u32,
+}
+
+impl Host {
+    /// A host of `scheme`, which has sent its first window.
+    #[must_use]
+    pub fn new(scheme: Box<dyn CongestionControl>) -> Self {
+        Self::with_context(scheme, context())
+    }
+
+    /// The same from another context.
+    #[must_use]
+    pub fn with_context(mut scheme: Box<dyn CongestionControl>, context: InitContext) -> Self {
+        let (now, mss) = (context.now, context.mss);
+        scheme.init(context);
+        let mut host = Self {
+            capabilities: scheme.capabilities(),
+            scheme,
+            now,
+            cwnd_limited: true,
+            rtt: RttEstimator::default(),
+            mss,
+            flight: VecDeque::new(),
+            in_flight: 0,
+            next_number: 0,
+            largest_acked: 0,
+            sampler: RateSampler::default(),
+            round: 0,
+            round_end: 0,
+            recovery_end: 0,
+            in_recovery: false,
+            after_timeout: false,
+            timeouts: 0,
+        };
+        host.send();
+        host
+    }
+
+    /// A host of the scheme called `name`; see [`scheme`].
+    #[must_use]
+    pub fn of(name: &str, params: &Value) -> Self {
+        Self::new(scheme(name, params))
+    }
+
+    /// Send what the window allows.
+    pub fn send(&mut self) {
+        while self.in_flight + self.mss <= self.scheme.control().cwnd && self.flight.len() < FLIGHT_LIMIT {
+            self.send_one();
+        }
+    }
+
+    fn send_one(&mut self) {
+        let stamp = self.sampler.on_send(self.now, self.in_flight);
+        let app_limited = self.sampler.is_app_limited();
+        let tag = if self.capabilities.sent_events {
+            self.scheme.on_packet_sent(&SentEvent {
+                now: self.now,
+                number: self.next_number,
+                bytes: self.mss,
+                in_flight_before: self.in_flight,
+                retransmission: false,
+                app_limited,
+            })
+        } else {
+            0
+        };
+        self.in_flight += self.mss;
+        self.flight.push_back(Flying {
+            number: self.next_number,
+            bytes: self.mss,
+            sent: self.now,
+            stamp,
+            in_flight_at_send: self.in_flight,
+            tag,
+            app_limited,
+        });
+        self.next_number += 1;
+    }
+
+    /// Let `span` pass; the scheme's timers fire on the way.
+    pub fn advance(&mut self, span: TimeSpan) {
+        let until = self.now + span;
+        // A timer that never moves on would spin here: the count makes that a failure.
+        let mut calls = 0;
+        while self.capabilities.timers && self.scheme.next_timer() <= until {
+            self.now = self.now.max(self.scheme.next_timer());
+            self.scheme.on_timer(self.now);
+            calls += 1;
+            assert!(calls < 100_000, "{} asks for timers without end", self.scheme.name());
+        }
+        self.now = until;
+    }
+
+    /// Play one event now, then send what the window allows.
+    pub fn play(&mut self, happening: Happening) {
+        let prior_in_flight = self.in_flight;
+        let lost: Vec<LostPacket> = (0..happening.lost)
+            .map_while(|_| self.take())
+            .map(|p| LostPacket {
+                number: p.number,
+                bytes: p.bytes,
+                sent: p.sent,
+                in_flight_at_send: p.in_flight_at_send,
+                tag: p.tag,
+                reason: LossReason::PacketThreshold,
+            })
+            .collect();
+        let acked: Vec<Flying> = (0..happening.acked).map_while(|_| self.take()).collect();
+        let lost_bytes = lost.iter().map(|p| p.bytes).sum();
+        let acked_bytes: u64 = acked.iter().map(|p| p.bytes).sum();
+        self.sampler.on_lost(lost_bytes);
+        self.sampler.on_delivered(self.now, acked_bytes);
+        let mut rtt_sample = None;
+        let mut rate_sample = None;
+        let mut round_start = false;
+        if let Some(newest) = acked.last() {
+            let sample = self.now.since(newest.sent);
+            self.rtt.update(sample, TimeSpan::ZERO);
+            rtt_sample = Some(sample);
+            self.largest_acked = self.largest_acked.max(newest.number);
+            let sample = self.sampler.sample(
+                &newest.stamp,
+                newest.sent,
+                newest.in_flight_at_send,
+                newest.app_limited,
+                self.rtt.min(),
+            );
+            rate_sample = sample.filter(|_| self.capabilities.rate_samples);
+            if newest.number >= self.round_end {
+                self.round += 1;
+                self.round_end = self.next_number;
+                round_start = true;
+            }
+            self.timeouts = 0;
+        }
+        let packets: Vec<AckedPacket> = if self.capabilities.per_packet_receipts {
+            acked
+                .iter()
+                .map(|p| AckedPacket {
+                    number: p.number,
+                    bytes: p.bytes,
+                    sent: p.sent,
+                    in_flight_at_send: p.in_flight_at_send,
+                    tag: p.tag,
+                    received: Some(self.now),
+                    retransmission: false,
+                    app_limited: p.app_limited,
+                })
+                .collect()
+        } else {
+            Vec::new()
+        };
+        let was_in_recovery = self.in_recovery;
+        let entered_recovery = !self.after_timeout && lost.last().is_some_and(|p| p.number >= self.recovery_end);
+        if entered_recovery {
+            self.recovery_end = self.next_number;
+        }
+        // An episode ends when everything sent before it began is settled.
+        let unsettled = self.flight.front().map_or(self.next_number, |p| p.number) < self.recovery_end;
+        self.in_recovery = entered_recovery || (was_in_recovery && unsettled);
+        self.after_timeout &= self.in_recovery;
+        self.scheme.on_ack(&AckEvent {
+            now: self.now,
+            acked_packets: acked.len() as u64,
+            acked_bytes,
+            packets: &packets,
+            lost: &lost,
+            lost_bytes,
+            rtt_sample,
+            rtt: &self.rtt,
+            rate_sample,
+            prior_in_flight,
+            in_flight: self.in_flight,
+            delivered: self.sampler.delivered(),
+            largest_acked: self.largest_acked,
+            next_packet_number: self.next_number,
+            round: self.round,
+            round_start,
+            entered_recovery,
+            in_recovery: self.in_recovery,
+            exited_recovery: was_in_recovery && !self.in_recovery,
+            cwnd_limited: self.cwnd_limited,
+            ack_delayed: happening.delayed,
+            ce_packets: happening.ce.min(acked.len()) as u64,
+        });
+        self.send();
+    }
+
+    fn take(&mut self) -> Option<Flying> {
+        let packet = self.flight.pop_front()?;
+        self.in_flight -= packet.bytes;
+        Some(packet)
+    }
+
+    /// The oldest `packets` are acknowledged now, in one event.
+    pub fn ack(&mut self, packets: usize) {
+        self.play(Happening { acked: packets, ..Happening::default() });
+    }
+
+    /// The oldest packet is acknowledged `rtt` after it was sent, or now if that is past.
+    pub fn ack_after(&mut self, rtt: TimeSpan) {
+        if let Some(oldest) = self.flight.front() {
+            let due = oldest.sent + rtt;
+            self.advance(due.since(self.now));
+        }
+        self.ack(1);
+    }
+
+    /// Everything now in flight is acknowledged one by one, each `rtt` after it was sent and `spacing` after the
+    /// one before.
+    pub fn ack_round(&mut self, rtt: TimeSpan, spacing: TimeSpan) {
+        for _ in 0..self.flight.len() {
+            self.advance(spacing);
+            self.ack_after(rtt);
+        }
+    }
+
+    /// The oldest packet is lost and the next three are acknowledged, in one event.
+    pub fn lose(&mut self) {
+        self.play(Happening { lost: 1, acked: 3, ..Happening::default() });
+    }
+
+    /// Lose one packet and settle the rest of the flight, so that the episode is over.
+    pub fn lose_and_recover(&mut self, rtt: TimeSpan) {
+        self.lose();
+        while self.in_recovery {
+            self.ack_after(rtt);
+        }
+    }
+
+    /// The retransmission timer expires: everything in flight is lost.
+    pub fn time_out(&mut self) {
+        let prior_in_flight = self.in_flight;
+        let mut lost = Vec::new();
+        while let Some(p) = self.take() {
+            lost.push(LostPacket {
+                number: p.number,
+                bytes: p.bytes,
+                sent: p.sent,
+                in_flight_at_send: p.in_flight_at_send,
+                tag: p.tag,
+                reason: LossReason::Timeout,
+            });
+        }
+        self.sampler.on_lost(prior_in_flight);
+        self.timeouts += 1;
+        self.in_recovery = true;
+        self.after_timeout = true;
+        self.recovery_end = self.recovery_end.max(self.next_number) + lost.len() as u64;
+        self.scheme.on_timeout(&TimeoutEvent {
+            now: self.now,
+            count: self.timeouts,
+            lost: &lost,
+            prior_in_flight,
+            rtt: &self.rtt,
+            persistent: self.timeouts > 2,
+        });
+        self.send();
+    }
+
+    /// The latest losses prove wrong.
+    pub fn spurious(&mut self) {
+        self.scheme.on_spurious_loss(&SpuriousLossEvent { now: self.now, in_flight: self.in_flight });
+        self.send();
+    }
+
+    /// The application runs dry.
+    pub fn app_limit(&mut self) {
+        self.sampler.mark_app_limited(self.in_flight);
+        self.scheme.on_app_limited(self.now, self.in_flight);
+    }
+
+    /// Nothing is in flight for `span`, then sending begins again.
+    pub fn idle(&mut self, span: TimeSpan) {
+        let everything = self.flight.len();
+        if everything > 0 {
+            self.ack(everything);
+            // What that acknowledgement released is withdrawn: the application had nothing to send.
+            while self.take().is_some() {}
+        }
+        self.advance(span);
+        self.scheme.on_idle_restart(self.now);
+        self.send();
+    }
+
+    /// The window in packets.
+    #[must_use]
+    pub fn window(&self) -> f64 {
+        self.scheme.control().cwnd as f64 / self.mss as f64
+    }
+    /// Packets in flight.
+    #[must_use]
+    pub fn packets_in_flight(&self) -> usize {
+        self.flight.len()
+    }
+    /// Whether a recovery episode is on.
+    #[must_use]
+    pub fn in_recovery(&self) -> bool {
+        self.in_recovery
+    }
+    /// One of the scheme's observables; panics if there is none of that name.
+    #[must_use]
+    pub fn observable(&self, name: &str) -> f64 {
+        let all = self.scheme.observables();
+        match all.iter().find(|(key, _)| *key == name) {
+            Some((_, value)) => *value,
+            None => panic!("{} has no observable {name}, but {all:?}", self.scheme.name()),
+        }
+    }
+}
+
+impl Clone for Host {
+    fn clone(&self) -> Self {
+        Self { scheme: self.scheme.clone_box(), flight: self.flight.clone(), ..*self }
+    }
+}

@@ -1,0 +1,254 @@
+//! What every registered scheme promises, whatever it does.
+
+use std::collections::BTreeSet;
+
+use ccgym_core::{Rate, TimeSpan, Timestamp};
+use ccgym_schemes::registry::ParameterKind;
+use ccgym_schemes::testing::{scheme, Happening, Host, MSS};
+use ccgym_schemes::{create, registry, SchemeEntry, SchemeError};
+use proptest::prelude::*;
+use serde_json::{json, Map, Value};
+
+/// Files and folders of `src/` that are not schemes.
+const SUPPORT: [&str; 6] = ["lib", "registry", "testing", "pacing", "ns3_delay", "slow_start"];
+
+#[test]
+fn every_file_is_registered() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+    let files: BTreeSet<String> =
+        std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            // A folder counts once it has a module file: it may be in the making.
+            .filter(|path| {
+                if path.is_dir() {
+                    path.join("mod.rs").exists()
+                } else {
+                    path.extension().is_some_and(|e| e == "rs")
+                }
+            })
+            .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+            .filter(|name| !SUPPORT.contains(&name.as_str()))
+            .collect();
+    let names: BTreeSet<String> = registry().iter().map(|entry| entry.info.name.to_owned()).collect();
+    assert_eq!(names.len(), registry().len(), "two entries share a name");
+    if let Some(name) = files.difference(&names).next() {
+        panic!("src/{name} is not registered: add `crate::{name}::ENTRY,` to TABLE in src/registry.rs");
+    }
+    if let Some(name) = names.difference(&files).next() {
+        panic!("{name} is registered but src/{name}.rs is missing: a scheme's name is its file's");
+    }
+}
+
+#[test]
+fn entries_are_complete() {
+    let mut styles = BTreeSet::new();
+    for SchemeEntry { info, .. } in registry() {
+        for (field, text) in [
+            ("label", info.label),
+            ("reference", info.reference),
+            ("summary", info.summary),
+            ("color", info.color),
+            ("marker", info.marker),
+        ] {
+            assert!(!text.trim().is_empty(), "{}: {field} is empty", info.name);
+        }
+        assert_eq!(info.marker.chars().count(), 1, "{}: a marker is one letter", info.name);
+        assert!(info.summary.ends_with('.'), "{}: the summary is a sentence", info.name);
+        assert!(styles.insert((info.color, info.marker)), "{}: its plot style is taken", info.name);
+        let names: BTreeSet<_> = info.parameters.iter().map(|p| p.name).collect();
+        assert_eq!(names.len(), info.parameters.len(), "{}: two parameters share a name", info.name);
+        for p in info.parameters {
+            assert!(p.help.ends_with('.'), "{}.{}: the help is a sentence", info.name, p.name);
+            assert!(serde_json::from_str::<Value>(p.default).is_ok(), "{}.{}: default", info.name, p.name);
+            if let (Some(min), Some(max)) = (p.min(), p.max()) {
+                assert!(min < max, "{}.{}: range", info.name, p.name);
+            }
+        }
+    }
+}
+
+fn with(key: &str, value: Value) -> Map<String, Value> {
+    Map::from_iter([(key.to_owned(), value)])
+}
+
+#[test]
+fn parameters_are_checked() {
+    for SchemeEntry { info, .. } in registry() {
+        let name = info.name;
+        assert_eq!(create(name, &Map::new()).unwrap().name(), name);
+        let unknown = create(name, &with("no_such_parameter", json!(1))).err().unwrap();
+        assert!(matches!(unknown, SchemeError::UnknownParameter { .. }), "{name}: {unknown}");
+        for p in info.parameters {
+            let default: Value = serde_json::from_str(p.default).unwrap();
+            if let Err(error) = create(name, &with(p.name, default)) {
+                panic!("{name}: its own default: {error}");
+            }
+            let mut wrong = vec![json!(null), json!([])];
+            wrong.extend(p.min().filter(|_| p.min() > Some(0.0)).map(|min| json!(min / 2.0)));
+            wrong.extend(p.max().map(|max| json!(max * 2.0)));
+            if !matches!(p.kind, ParameterKind::Text) {
+                wrong.push(json!("no such word"));
+            }
+            for value in wrong {
+                let error = create(name, &with(p.name, value.clone())).err();
+                let Some(SchemeError::InvalidValue { .. }) = error else {
+                    panic!("{name}.{} = {value}: {error:?}", p.name);
+                };
+            }
+            // Each word of a choice builds and runs.
+            for word in p.choices() {
+                let mut host = Host::new(create(name, &with(p.name, json!(word))).unwrap());
+                host.ack_round(TimeSpan::from_millis(40), TimeSpan::ZERO);
+                check(&host, false);
+            }
+        }
+    }
+}
+
+/// The promises about a decision.
+fn check(host: &Host, had_timeout: bool) {
+    let (name, control) = (host.scheme.name(), host.scheme.control());
+    let least = if had_timeout { MSS } else { 2 * MSS };
+    assert!(control.cwnd >= least, "{name}: window {} below {least}", control.cwnd);
+    if host.scheme.capabilities().pacing_required {
+        assert!(control.pacing_rate > Rate::ZERO, "{name}: needs pacing but sets no rate");
+    }
+    assert!(control.pacing_rate < Rate(1 << 60), "{name}: rate {:?} overflows", control.pacing_rate);
+    assert!(control.min_send_gap < TimeSpan::from_millis(60_000), "{name}: gap {:?}", control.min_send_gap);
+    if !host.scheme.capabilities().timers {
+        assert_eq!(host.scheme.next_timer(), Timestamp::NEVER, "{name}: a timer that nobody asks for");
+    }
+    assert!(host.scheme.ssthresh().is_none_or(|bytes| bytes >= MSS), "{name}: threshold below a packet");
+    // A value may be not a number while it is not known, but the list is always the same.
+    let keys: BTreeSet<_> = host.scheme.observables().into_iter().map(|(key, _)| key).collect();
+    assert_eq!(keys.len(), host.scheme.observables().len(), "{name}: two observables share a name");
+    assert!(keys.iter().all(|key| !key.is_empty()), "{name}: an observable without a name");
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Wait(u64),
+    Ack { acked: usize, ce: usize, delayed: bool },
+    Lose { lost: usize, acked: usize },
+    Rounds { count: usize, rtt_us: u64, spacing_us: u64 },
+    TimeOut,
+    Spurious,
+    AppLimit(bool),
+    Idle(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (1u64..200_000).prop_map(Step::Wait),
+        8 => (1usize..40, 0usize..3, any::<bool>()).prop_map(|(acked, ce, delayed)| Step::Ack { acked, ce, delayed }),
+        3 => (1usize..20, 0usize..20).prop_map(|(lost, acked)| Step::Lose { lost, acked }),
+        2 => (1usize..4, 100u64..200_000, 0u64..2_000)
+            .prop_map(|(count, rtt_us, spacing_us)| Step::Rounds { count, rtt_us, spacing_us }),
+        1 => Just(Step::TimeOut),
+        1 => Just(Step::Spurious),
+        1 => any::<bool>().prop_map(Step::AppLimit),
+        1 => (1u64..30_000_000).prop_map(Step::Idle),
+    ]
+}
+
+fn play(host: &mut Host, step: &Step) {
+    match *step {
+        Step::Wait(us) => host.advance(TimeSpan::from_micros(us)),
+        Step::Ack { acked, ce, delayed } => host.play(Happening { acked, ce, delayed, lost: 0 }),
+        Step::Lose { lost, acked } => host.play(Happening { lost, acked, ..Happening::default() }),
+        Step::Rounds { count, rtt_us, spacing_us } => {
+            for _ in 0..count {
+                host.ack_round(TimeSpan::from_micros(rtt_us), TimeSpan::from_micros(spacing_us));
+            }
+        }
+        Step::TimeOut => host.time_out(),
+        Step::Spurious => host.spurious(),
+        Step::AppLimit(limited) => {
+            host.cwnd_limited = !limited;
+            if limited {
+                host.app_limit();
+            }
+        }
+        Step::Idle(us) => host.idle(TimeSpan::from_micros(us)),
+    }
+}
+
+/// Defaults, and each word of each choice.
+fn variants(entry: &SchemeEntry) -> Vec<Map<String, Value>> {
+    let words = entry.info.parameters.iter().flat_map(|p| p.choices().iter().map(|word| with(p.name, json!(word))));
+    std::iter::once(Map::new()).chain(words).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Survives anything; equal events give equal decisions; a copy goes on exactly as the original.
+    #[test]
+    fn random_events(steps in prop::collection::vec(step(), 1..60), copy_at in 0usize..60) {
+        for entry in registry() {
+            for params in variants(entry) {
+                let mut host = Host::new(create(entry.info.name, &params).unwrap());
+                let mut twin = Host::new(create(entry.info.name, &params).unwrap());
+                let mut copy = None;
+                let mut had_timeout = false;
+                check(&host, false);
+                for (i, step) in steps.iter().enumerate() {
+                    if i == copy_at {
+                        copy = Some(host.clone());
+                    }
+                    had_timeout |= matches!(step, Step::TimeOut);
+                    play(&mut host, step);
+                    play(&mut twin, step);
+                    check(&host, had_timeout);
+                    prop_assert_eq!(host.scheme.control(), twin.scheme.control(), "{} is not deterministic", entry.info.name);
+                    if let Some(copy) = &mut copy {
+                        play(copy, step);
+                        prop_assert_eq!(host.scheme.control(), copy.scheme.control(), "{}: a copy differs", entry.info.name);
+                        prop_assert_eq!(host.scheme.next_timer(), copy.scheme.next_timer());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// No growth while the application limits sending (RFC 9002 §7.8).
+#[test]
+fn unused_windows_do_not_grow() {
+    for entry in registry() {
+        let mut host = Host::new(scheme(entry.info.name, &json!({})));
+        host.ack_round(TimeSpan::from_millis(40), TimeSpan::ZERO);
+        host.cwnd_limited = false;
+        host.app_limit();
+        // Rate-based schemes may still learn from this round.
+        host.ack_round(TimeSpan::from_millis(40), TimeSpan::ZERO);
+        if host.scheme.capabilities().prr {
+            let before = host.window();
+            for _ in 0..20 {
+                host.ack_round(TimeSpan::from_millis(40), TimeSpan::ZERO);
+            }
+            assert!(host.window() <= before, "{}: {before} → {}", entry.info.name, host.window());
+        }
+    }
+}
+
+/// No growth in recovery.
+#[test]
+fn recovering_windows_do_not_grow() {
+    for entry in registry() {
+        let mut host = Host::new(scheme(entry.info.name, &json!({})));
+        for _ in 0..4 {
+            host.ack_round(TimeSpan::from_millis(40), TimeSpan::ZERO);
+        }
+        host.lose();
+        if host.scheme.capabilities().prr {
+            let reduced = host.window();
+            host.ack(1);
+            while host.in_recovery() {
+                assert!(host.window() <= reduced, "{}: {reduced} → {}", entry.info.name, host.window());
+                host.ack(1);
+            }
+        }
+    }
+}
