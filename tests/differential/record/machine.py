@@ -10,7 +10,7 @@ import sys
 
 RECORDED = pathlib.Path(__file__).resolve().parent.parent / "recorded"
 USER = os.environ.get("RECORD_USER", "ccrec")
-REAL_TIME_PRIORITY = 20
+REAL_TIME_PRIORITY = int(os.environ.get("RECORD_PRIORITY", "20"))  # 0: ordinary scheduling
 
 
 def output_of(*command: str) -> str:
@@ -25,10 +25,11 @@ def package_versions() -> dict[str, str]:
 
 def describe() -> dict:
     return {
-        "date_utc": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "date_utc": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "kernel": f"{os.uname().release} {os.uname().version} {os.uname().machine}",
         "distribution": output_of("sh", "-c", '. /etc/os-release; echo "$PRETTY_NAME"'),
         "cores": os.cpu_count(),
+        "real_time_priority": REAL_TIME_PRIORITY,
         "packages": package_versions(),
         "iptables_seen_by_mahimahi": output_of("iptables", "-V"),
     }
@@ -42,12 +43,17 @@ def require_root() -> None:
             sys.exit(f"{program} is missing; see README.md")
 
 
+def prioritised(*command: str, below: int = 0) -> list[str]:
+    if REAL_TIME_PRIORITY == 0:
+        return list(command)
+    return ["chrt", "--rr", str(REAL_TIME_PRIORITY - below), *command]
+
+
 def as_user(*command: str) -> list[str]:
     """COMMAND with real-time priority, as the unprivileged user the shells insist on."""
     account = pwd.getpwnam(USER)
     return [
-        "chrt", "--rr", str(REAL_TIME_PRIORITY),
-        "setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups",
+        *prioritised("setpriv"), f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups",
         *command,
     ]  # fmt: skip
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Delivery traces used by the recordings, written to standard output.
 
-  make_trace.py constant MBPS [SECONDS]  line i = floor(12 * i / MBPS) ms, i from 0,
-                                         int(SECONDS * 1000 * MBPS / 12) lines
-  make_trace.py ones COUNT               COUNT lines "1": 12 * COUNT Mbit/s, bursty
+make_trace.py constant MBPS [SECONDS]  line i = floor(12 * i / MBPS) ms, i from 0,
+                                       int(SECONDS * 1000 * MBPS / 12) lines
+make_trace.py ones COUNT               COUNT lines "1": 12 * COUNT Mbit/s, bursty
 """
 
 import sys

@@ -16,6 +16,7 @@ import pathlib
 import shlex
 import signal
 import subprocess
+import sys
 import time
 
 import machine
@@ -89,16 +90,15 @@ def wait_for(file: pathlib.Path, patience_s: float = 20.0) -> str:
 
 
 def start_capture(prefix: tuple[str, ...], device: str, target: pathlib.Path) -> subprocess.Popen:
-    capture = subprocess.Popen(
-        ["chrt", "--rr", "10", *prefix, "tcpdump", "-Z", "root", "-p", "-n", "-i", device, "-s", "84",
-         "-B", "65536", "-w", str(target), "tcp", "port", str(PORT)],
-        stderr=open(target.with_suffix(".tcpdump"), "w"),
-    )  # fmt: skip
-    return capture
+    arguments = ["-Z", "root", "-p", "-n", "-i", device, "-s", "84", "-B", "65536", "-w", str(target)]
+    with open(target.with_suffix(".tcpdump"), "w") as report:
+        return subprocess.Popen(
+            [*machine.prioritised(*prefix, "tcpdump", below=10), *arguments, "tcp", "port", str(PORT)], stderr=report
+        )
 
 
 def stop(process: subprocess.Popen) -> None:
-    process.send_signal(signal.SIGINT)
+    process.terminate()
     try:
         process.wait(5)
     except subprocess.TimeoutExpired:
@@ -131,10 +131,8 @@ def run_once(path_name: str, scheme: str, number: int, folder: pathlib.Path) -> 
         *path["outer"], "mm-link", str(trace), str(trace), f"--uplink-log={folder}/uplink.log",
         *path["link_arguments"],
     ]  # fmt: skip
-    receiver = subprocess.Popen(
-        ["chrt", "--rr", str(machine.REAL_TIME_PRIORITY), str(BULK), "receive", str(PORT)],
-        stdout=open(folder / "received", "w"),
-    )
+    with open(folder / "received", "w") as received:
+        receiver = subprocess.Popen(machine.prioritised(str(BULK), "receive", str(PORT)), stdout=received)
     shell = subprocess.Popen(machine.as_user(*shells, "--", "sh", "-c", inner_script))
     captures = []
     try:
@@ -152,6 +150,7 @@ def run_once(path_name: str, scheme: str, number: int, folder: pathlib.Path) -> 
         load_before = machine.load()
         go.touch()
         wait_for(drained, path["seconds"] + 30)
+        time.sleep(1.5)  # tcpdump reads a block of packets once a second at the latest
         while captures:  # before the devices go away, or what is still unread is lost
             stop(captures.pop())
         captured.touch()
@@ -160,9 +159,11 @@ def run_once(path_name: str, scheme: str, number: int, folder: pathlib.Path) -> 
     finally:
         for capture in captures:
             stop(capture)
+        go.touch()
+        captured.touch()
         for process in (shell, receiver):
             if process.poll() is None:
-                process.kill()
+                process.terminate()
                 process.wait()
     shown = [part.replace(f"{folder.parent}/", "").replace(f"{folder}/", "") for part in shells]
     shown = [part.replace(f"{folder.name}/", "") for part in shown]
@@ -170,7 +171,7 @@ def run_once(path_name: str, scheme: str, number: int, folder: pathlib.Path) -> 
         "path": path_name,
         "scheme": scheme,
         "run": number,
-        "command": shlex.join([*shown, "--", "bulk", "send"]) + f" $MAHIMAHI_BASE {PORT} {scheme} {path['seconds']} tcp_info.csv",
+        "command": f"{shlex.join(shown)} -- bulk send $MAHIMAHI_BASE {PORT} {scheme} {path['seconds']} tcp_info.csv",
         "one_way_delay_ms": path["one_way_delay_ms"],
         "seconds": path["seconds"],
         "bytes_read_by_receiver": int((folder / "received").read_text() or 0),
@@ -205,6 +206,7 @@ def main() -> None:
     parser.add_argument("--schemes", default="bbr,cubic,reno")
     options = parser.parse_args()
     machine.require_root()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that a stopped recording cleans up
     set_sysctls(SYSCTLS_HOST | SYSCTLS_BOTH_NAMESPACES)
     folder = options.work_dir / options.path
     folder.mkdir(parents=True, exist_ok=True)
