@@ -3,11 +3,14 @@
 //! Both ends of a flow keep one over segment numbers (what arrived, what is acknowledged). In order it costs one
 //! comparison; islands exist only around losses.
 
+use std::collections::VecDeque;
+
 /// Integers `0..next` and the islands above, sorted, disjoint and not touching.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IntervalSet {
     next: u64,
-    islands: Vec<(u64, u64)>,
+    /// A deque: holes are filled from the front.
+    islands: VecDeque<(u64, u64)>,
 }
 
 impl IntervalSet {
@@ -45,20 +48,18 @@ impl IntervalSet {
     }
 
     fn absorb(&mut self) {
-        let mut n = 0;
-        while let Some(&(first, last)) = self.islands.get(n) {
+        while let Some(&(first, last)) = self.islands.front() {
             if first > self.next {
                 break;
             }
             self.next = last + 1;
-            n += 1;
+            self.islands.pop_front();
         }
-        self.islands.drain(..n);
     }
 
     fn insert_island(&mut self, value: u64) -> bool {
         // Islands grow at the top nearly always.
-        if let Some(top) = self.islands.last_mut() {
+        if let Some(top) = self.islands.back_mut() {
             if value == top.1 + 1 {
                 top.1 = value;
                 return true;
@@ -98,7 +99,7 @@ mod tests {
         assert!(!s.insert(3) && !s.insert(5));
         assert!(s.insert(4));
         assert_eq!(s.first_missing(), 6);
-        assert_eq!(s, IntervalSet { next: 6, islands: vec![] });
+        assert_eq!(s, IntervalSet { next: 6, islands: VecDeque::new() });
     }
 
     proptest! {

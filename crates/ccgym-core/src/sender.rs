@@ -189,6 +189,8 @@ pub struct Sender {
     ce_seen: u32,
     /// Whether the next acknowledgement may take the short way; see [`Sender::on_ack`].
     plain: bool,
+    /// Bytes in flight above which the probe timer needs no special case; unreachable where every case is special.
+    several_packets: u64,
     /// Whether only pacing holds the next packet back.
     awaits_release: bool,
     idle: bool,
@@ -253,6 +255,11 @@ impl Sender {
             probes_wanted: 0,
             ce_seen: 0,
             plain: false,
+            several_packets: if config.reliable && config.timers.probes > 0 {
+                u64::from(config.packet_size)
+            } else {
+                u64::MAX
+            },
             awaits_release: false,
             idle: true,
             stopped: false,
@@ -627,6 +634,15 @@ impl Sender {
     #[must_use]
     #[inline]
     pub fn next_timeout(&self) -> Timestamp {
+        if self.plain
+            && self.probes_sent == 0
+            && self.in_flight > self.several_packets
+            && !(self.awaits_release | self.capabilities.timers)
+        {
+            // The frequent case of `last_resort`.
+            let base = self.last_sent.max(self.timer_base);
+            return Timestamp(base.0 + 2 * self.rtt.smoothed().0 + PROBE_MARGIN.0);
+        }
         let mut next = if self.in_flight > 0 { self.last_resort() } else { Timestamp::NEVER };
         if self.capabilities.timers {
             next = next.min(self.cca.next_timer());

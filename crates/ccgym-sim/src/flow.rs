@@ -46,6 +46,9 @@ pub struct Flow {
     pub(crate) extra_rtt: TimeSpan,
     /// Whether the receiver may act on its own (delayed acknowledgements, a scheme's receiver half).
     pub(crate) receiver_timers: bool,
+    /// Whether packets and acknowledgements are carried through in one go: nothing on the path or at the receiver
+    /// needs an event of its own.
+    pub(crate) eager: bool,
     /// Whether the application hands over a finite amount.
     pub(crate) finite: bool,
     pub(crate) inbox: Inbox,

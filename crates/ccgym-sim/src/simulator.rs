@@ -202,6 +202,7 @@ impl Simulator {
                 forward_extra: ccgym_core::TimeSpan(f.extra_rtt.0 / 2),
                 extra_rtt: f.extra_rtt,
                 receiver_timers,
+                eager: up.eager && down.eager && !receiver_timers,
                 finite: matches!(f.source, crate::spec::SourceSpec::Bytes { .. }),
                 inbox: Inbox::default(),
                 received: Received::default(),
@@ -441,7 +442,7 @@ impl Simulator {
     /// Send all that the flow may send now.
     #[inline]
     fn transmit(&mut self, index: usize) {
-        if self.up.eager && self.down.eager && !self.flows[index].receiver_timers {
+        if self.flows[index].eager {
             return self.transmit_eagerly(index);
         }
         let now = self.now;

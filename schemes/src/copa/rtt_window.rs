@@ -191,6 +191,22 @@ mod tests {
     }
 
     #[test]
+    fn one_packet_of_its_own_is_empty_near_the_bottom() {
+        // Milliseconds: standing, minimum, maximum of the swing; packets: window.
+        for (standing, max, window, expected) in [
+            (42, 46, 42.0, true),  // one packet of 42 at 1 ms each
+            (43, 46, 42.0, false), // two
+            (42, 44, 42.0, false), // one, but a third of the swing
+            (80, 82, 3.0, false),  // starved by others: 1.5 packets, far from the bottom
+        ] {
+            let mut w = RttWindow::new(3, 0);
+            let span = TimeSpan::from_millis;
+            (w.standing, w.min, w.swing_max) = (span(standing).0, span(41).0, span(max).0);
+            assert_eq!(w.nearly_empty(window), expected, "{standing} {max} {window}");
+        }
+    }
+
+    #[test]
     fn weights() {
         let mut w = RttWindow::new(4, 20);
         w.update(Timestamp::ZERO, TimeSpan(1600));

@@ -16,6 +16,8 @@ use crate::spec::Param;
 pub struct Delay {
     delay: ParamCursor<TimeSpan>,
     tick: u64,
+    /// Begin of the tick of the last arrival.
+    tick_start: u64,
     last: Timestamp,
     counters: Counters,
 }
@@ -27,9 +29,23 @@ impl Delay {
         Self {
             delay: ParamCursor::new(delay, TimeSpan::ZERO),
             tick: tick.0,
+            tick_start: 0,
             last: Timestamp::ZERO,
             counters: Counters::default(),
         }
+    }
+
+    /// On the first tick at or after arrival (in whole ticks) plus delay.
+    #[inline]
+    fn on_tick(&mut self, now: Timestamp, delay: TimeSpan) -> Timestamp {
+        // Arrivals within one tick are frequent, divisions slow.
+        if now.0 - self.tick_start >= self.tick {
+            self.tick_start = now.0 - now.0 % self.tick;
+        }
+        let due = self.tick_start.saturating_add(delay.0);
+        let due = if delay.0 % self.tick == 0 { Some(due) } else { due.checked_next_multiple_of(self.tick) };
+        // Less than a tick of delay must not release before the arrival.
+        Timestamp(due.unwrap_or(u64::MAX)).max(now)
     }
 }
 
@@ -37,13 +53,7 @@ impl PathElement for Delay {
     #[inline]
     fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate {
         let delay = self.delay.at(now);
-        let leaves = if self.tick == 0 {
-            now.saturating_add(delay)
-        } else {
-            // Less than a tick of delay must not release before the arrival.
-            let due = (now.0 - now.0 % self.tick).saturating_add(delay.0);
-            Timestamp(due.checked_next_multiple_of(self.tick).unwrap_or(u64::MAX)).max(now)
-        };
+        let leaves = if self.tick == 0 { now.saturating_add(delay) } else { self.on_tick(now, delay) };
         let leaves = leaves.max(self.last);
         self.last = leaves;
         settle(&mut self.counters, datagram, false, leaves)

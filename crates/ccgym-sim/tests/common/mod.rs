@@ -1,0 +1,342 @@
+//! What the integration tests share: the base link L1, steady-state means, a scheme that watches another one, and a
+//! path with deterministic loss.
+
+// Each test binary uses its own part.
+#![allow(dead_code)]
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use ccgym_core::congestion_control::{
+    Capabilities, Observables, ReceiverHalf, SentEvent, SpuriousLossEvent, TimeoutEvent,
+};
+use ccgym_core::{
+    Ack, AckEvent, CongestionControl, Control, InitContext, Receiver, ReceiverConfig, Rng, Sender, SenderConfig,
+    TimeSpan, Timestamp,
+};
+use ccgym_sim::{FlowSpec, Outcome, SimSpec, Simulator};
+use serde_json::{json, Value};
+
+/// Wire bytes of a full packet.
+pub const MSS: f64 = 1500.0;
+/// Bandwidth-delay product of L1 (12 Mbit/s, 40 ms) in packets.
+pub const BDP: u64 = 40;
+/// What happens before this is start-up.
+pub const WARM_UP_S: f64 = 10.0;
+
+pub fn secs(s: f64) -> u64 {
+    (s * 1e9) as u64
+}
+
+pub fn spec(value: Value) -> SimSpec {
+    serde_json::from_value(value).unwrap_or_else(|e| panic!("the test's own specification: {e}"))
+}
+
+pub fn create(f: &FlowSpec) -> Result<Box<dyn CongestionControl>, String> {
+    ccgym_schemes::create(&f.scheme, &f.params).map_err(|e| e.to_string())
+}
+
+pub fn simulator(spec: &SimSpec) -> Simulator {
+    Simulator::new(spec, &|_| None, &create).unwrap_or_else(|e| panic!("{e}"))
+}
+
+pub fn run(spec: &SimSpec) -> Outcome {
+    let mut sim = simulator(spec);
+    sim.run();
+    sim.outcome()
+}
+
+pub fn flow(scheme: &str, params: &Value) -> Value {
+    json!({"scheme": scheme, "params": params})
+}
+
+/// `n` flows of one scheme that start a millisecond after each other.
+pub fn flows(n: u64, scheme: &str, params: &Value) -> Value {
+    (0..n).map(|i| json!({"scheme": scheme, "params": params, "start": i * 1_000_000})).collect()
+}
+
+/// L1 with a drop-tail buffer of `buffer` BDP. Zero is a buffer too small for one packet.
+pub fn l1(buffer: f64, flows: &Value, seconds: f64) -> SimSpec {
+    let packets = (buffer * BDP as f64).round() as u64;
+    let limit = if packets == 0 { json!({"bytes": 1}) } else { json!({"packets": packets}) };
+    spec(json!({
+        "seed": 1,
+        "duration": secs(seconds),
+        "uplink": [
+            {"kind": "link", "schedule": {"kind": "rate", "rate": 12_000_000},
+             "queue": {"kind": "droptail", "limit": limit}},
+            {"kind": "delay", "delay": 20_000_000},
+        ],
+        "downlink": [{"kind": "delay", "delay": 20_000_000}],
+        "flows": flows,
+        "record": {"series": 1_000_000},
+    }))
+}
+
+/// A path without any link: random loss and 40 ms.
+pub fn uncapped(loss: f64, seed: u64, flows: &Value, seconds: f64) -> SimSpec {
+    spec(json!({
+        "seed": seed,
+        "duration": secs(seconds),
+        "uplink": [{"kind": "loss", "probability": loss}, {"kind": "delay", "delay": 20_000_000}],
+        "downlink": [{"kind": "delay", "delay": 20_000_000}],
+        "flows": flows,
+        "record": {"series": 10_000_000},
+    }))
+}
+
+/// Means after [`WARM_UP_S`].
+#[derive(Debug)]
+pub struct Steady {
+    /// Acknowledged, Mbit/s, per flow.
+    pub rates: Vec<f64>,
+    /// Window in force, packets, per flow.
+    pub windows: Vec<f64>,
+    /// Waiting at the bottleneck, packets.
+    pub mean_queue: f64,
+    /// The same at its largest.
+    pub max_queue: u64,
+    /// Packets dropped at the bottleneck.
+    pub drops: u64,
+}
+
+impl Steady {
+    pub fn of(outcome: &Outcome) -> Self {
+        let series = outcome.series.as_ref().expect("series are recorded");
+        let from = series.t.iter().position(|&t| t >= secs(WARM_UP_S)).expect("the run outlasts the warm-up");
+        let last = series.t.len() - 1;
+        let span = (series.t[last] - series.t[from]) as f64 / 1e9;
+        let mean = |v: &[u64]| v[from..].iter().sum::<u64>() as f64 / v[from..].len() as f64;
+        let rate = |v: &[u64]| (v[last] - v[from]) as f64 * 8.0 / 1e6 / span;
+        Self {
+            rates: series.flows.iter().map(|f| rate(&f.acked_bytes)).collect(),
+            windows: series.flows.iter().map(|f| mean(&f.cwnd_bytes) / MSS).collect(),
+            mean_queue: mean(&series.link.queue_packets),
+            max_queue: *series.link.queue_packets[from..].iter().max().expect("samples"),
+            drops: series.link.drops[last] - series.link.drops[from],
+        }
+    }
+
+    pub fn total(&self) -> f64 {
+        self.rates.iter().sum()
+    }
+
+    pub fn jain(&self) -> f64 {
+        jain(&self.rates)
+    }
+}
+
+/// Jain's index of fairness.
+pub fn jain(x: &[f64]) -> f64 {
+    let sum: f64 = x.iter().sum();
+    sum * sum / (x.len() as f64 * x.iter().map(|v| v * v).sum::<f64>())
+}
+
+pub fn assert_close(what: &str, found: f64, expected: f64, tolerance: f64) {
+    let off = found / expected - 1.0;
+    assert!(off.abs() <= tolerance, "{what}: found {found:.3}, expected {expected:.3} within {tolerance}, off {off:.3}");
+}
+
+// ---- a watched scheme -------------------------------------------------------------------------------------------
+
+/// What a [`Watched`] scheme went through.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Per recovery episode: bytes in flight at the loss, window before it, window after it.
+    pub cuts: Vec<(u64, u64, u64)>,
+    /// Packets sent beyond the window while the window alone decided.
+    pub beyond_window: u64,
+    /// Acknowledged bytes that the event and the counters disagree about, and other nonsense.
+    pub nonsense: Vec<String>,
+}
+
+/// Passes everything on to another scheme and keeps notes.
+pub struct Watched {
+    inner: Box<dyn CongestionControl>,
+    seen: Arc<Mutex<Seen>>,
+    recovery: bool,
+    timed_out: bool,
+}
+
+impl Watched {
+    pub fn new(inner: Box<dyn CongestionControl>, seen: Arc<Mutex<Seen>>) -> Self {
+        Self { inner, seen, recovery: false, timed_out: false }
+    }
+}
+
+impl CongestionControl for Watched {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { sent_events: true, ..self.inner.capabilities() }
+    }
+    fn init(&mut self, context: InitContext) {
+        self.inner.init(context);
+    }
+    fn on_packet_sent(&mut self, event: &SentEvent) -> u64 {
+        let window = self.inner.control().cwnd;
+        // During fast recovery PRR decides, where the scheme lets it.
+        let metered = self.recovery && !self.timed_out && self.inner.capabilities().prr;
+        let mut seen = self.seen.lock().expect("one thread");
+        if !metered && event.in_flight_before + event.bytes > window {
+            seen.beyond_window += 1;
+        }
+        drop(seen);
+        if self.inner.capabilities().sent_events {
+            self.inner.on_packet_sent(event)
+        } else {
+            0
+        }
+    }
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
+        let before = self.inner.control().cwnd;
+        self.inner.on_ack(event);
+        let mut seen = self.seen.lock().expect("one thread");
+        if event.entered_recovery {
+            seen.cuts.push((event.prior_in_flight, before, self.inner.control().cwnd));
+        }
+        if !event.lost.windows(2).all(|p| p[0].number < p[1].number) {
+            seen.nonsense.push(format!("losses out of order at {:?}", event.now));
+        }
+        if event.lost.iter().map(|l| l.bytes).sum::<u64>() != event.lost_bytes {
+            seen.nonsense.push(format!("lost bytes do not add up at {:?}", event.now));
+        }
+        if event.in_flight > event.prior_in_flight {
+            seen.nonsense.push(format!("an acknowledgement put packets in flight at {:?}", event.now));
+        }
+        drop(seen);
+        self.recovery = event.in_recovery;
+        self.timed_out &= event.in_recovery && !event.entered_recovery;
+    }
+    fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
+        self.recovery = true;
+        self.timed_out = true;
+        self.inner.on_timeout(event);
+    }
+    fn on_spurious_loss(&mut self, event: &SpuriousLossEvent) {
+        self.inner.on_spurious_loss(event);
+    }
+    fn next_timer(&self) -> Timestamp {
+        self.inner.next_timer()
+    }
+    fn on_timer(&mut self, now: Timestamp) {
+        self.inner.on_timer(now);
+    }
+    fn on_feedback(&mut self, now: Timestamp, message: &[u8]) {
+        self.inner.on_feedback(now, message);
+    }
+    fn on_app_limited(&mut self, now: Timestamp, in_flight: u64) {
+        self.inner.on_app_limited(now, in_flight);
+    }
+    fn on_idle_restart(&mut self, now: Timestamp) {
+        self.inner.on_idle_restart(now);
+    }
+    fn control(&self) -> Control {
+        self.inner.control()
+    }
+    fn receiver_half(&self) -> Option<Box<dyn ReceiverHalf>> {
+        self.inner.receiver_half()
+    }
+    fn ssthresh(&self) -> Option<u64> {
+        self.inner.ssthresh()
+    }
+    fn observables(&self) -> Observables {
+        self.inner.observables()
+    }
+    fn clone_box(&self) -> Box<dyn CongestionControl> {
+        Box::new(Self { inner: self.inner.clone_box(), seen: Arc::clone(&self.seen), ..*self })
+    }
+    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
+        self
+    }
+}
+
+/// Run with every scheme watched; one record per flow.
+pub fn run_watched(spec: &SimSpec) -> (Outcome, Vec<Arc<Mutex<Seen>>>) {
+    let records = Mutex::new(Vec::new());
+    let factory = |f: &FlowSpec| -> Result<Box<dyn CongestionControl>, String> {
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        records.lock().expect("one thread").push(Arc::clone(&seen));
+        Ok(Box::new(Watched::new(create(f)?, seen)))
+    };
+    let mut sim = Simulator::new(spec, &|_| None, &factory).unwrap_or_else(|e| panic!("{e}"));
+    sim.run();
+    let outcome = sim.outcome();
+    let records = std::mem::take(&mut *records.lock().expect("one thread"));
+    (outcome, records)
+}
+
+// ---- deterministic loss -------------------------------------------------------------------------------------------
+
+/// The real sender and receiver over a fixed round trip without a link, where the test says which packets are lost:
+/// the loss models of RFC 9438 §5 are deterministic, which no path element is.
+pub struct Wire {
+    pub sender: Sender,
+    receiver: Receiver,
+    rtt: TimeSpan,
+    now: Timestamp,
+    home: VecDeque<(Timestamp, Ack)>,
+}
+
+impl Wire {
+    pub fn new(scheme: &str, params: &Value, rtt: TimeSpan, initial_window: u32) -> Self {
+        let cca = ccgym_schemes::testing::scheme(scheme, params);
+        let mut config = SenderConfig::tcp(0, MSS as u32);
+        config.initial_window = initial_window;
+        let context = InitContext {
+            now: Timestamp::ZERO,
+            mss: MSS as u64,
+            initial_window: MSS as u64 * u64::from(initial_window),
+            flow: 0,
+            rng: Rng::stream(1, "scheme", 0),
+            path: None,
+        };
+        let mut sender = Sender::new(config, cca, context);
+        sender.write(u64::MAX / 2);
+        let receiver = Receiver::new(ReceiverConfig::default(), None);
+        Self { sender, receiver, rtt, now: Timestamp::ZERO, home: VecDeque::new() }
+    }
+
+    /// Run until `until`; `lost` is asked for each packet with its time and number.
+    pub fn run_until(&mut self, until: Timestamp, mut lost: impl FnMut(Timestamp, u64) -> bool) {
+        loop {
+            while let Some(packet) = self.sender.poll_transmit(self.now) {
+                if lost(self.now, packet.number) {
+                    continue;
+                }
+                if let (_, Some(ack)) = self.receiver.on_data(self.now, &packet) {
+                    self.home.push_back((self.now + self.rtt, ack));
+                }
+            }
+            let timer = self.sender.next_timeout();
+            let next = self.home.front().map_or(timer, |(at, _)| timer.min(*at));
+            if next > until {
+                self.now = until;
+                return;
+            }
+            self.now = next;
+            match self.home.front() {
+                Some((at, _)) if *at <= next => {
+                    if let Some((at, ack)) = self.home.pop_front() {
+                        self.sender.on_ack(at, &ack);
+                    }
+                }
+                _ => self.sender.on_timeout(next),
+            }
+        }
+    }
+
+    /// Mean window between two times, in packets: what was acknowledged per round trip.
+    pub fn mean_window(&mut self, from: f64, to: f64, mut lost: impl FnMut(Timestamp, u64) -> bool) -> f64 {
+        self.run_until(Timestamp(secs(from)), &mut lost);
+        let before = self.sender.stats().acked_packets;
+        self.run_until(Timestamp(secs(to)), &mut lost);
+        (self.sender.stats().acked_packets - before) as f64 * self.rtt.as_secs_f64() / (to - from)
+    }
+
+    pub fn observable(&self, name: &str) -> f64 {
+        let all = self.sender.cca().observables();
+        all.iter().find(|(key, _)| *key == name).unwrap_or_else(|| panic!("{name} in {all:?}")).1
+    }
+}
