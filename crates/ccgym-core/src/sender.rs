@@ -81,6 +81,17 @@ impl SenderConfig {
         }
     }
 
+    /// TCP as ns-3 3.37 runs it: SACK by count alone, PRR, no tail loss probe, timeout of 1 s or more.
+    #[must_use]
+    pub const fn ns3(flow: u32, packet_size: u32) -> Self {
+        let mut config = Self::tcp(flow, packet_size);
+        config.loss = LossConfig { packet_threshold: 3, rack: false, reordering_window: (0, 1) };
+        config.timers.probes = 0;
+        config.timers.rto_variation_floor = TimeSpan::from_millis(1);
+        config.timers.rto_floor = TimeSpan::from_millis(1000);
+        config
+    }
+
     /// Datagrams with per-packet receipts (RFC 9002 timers and thresholds); nothing is sent again.
     #[must_use]
     pub const fn udp(flow: u32, packet_size: u32) -> Self {

@@ -111,6 +111,8 @@ pub enum Profile {
     Tcp,
     /// Datagrams with per-packet receipts; nothing is sent again.
     Udp,
+    /// Reliable as ns-3 3.37 is: SACK by count alone (no RACK, no tail loss probe), PRR, timeout of 1 s or more.
+    Ns3,
 }
 
 /// What the application does.
@@ -271,10 +273,11 @@ impl FlowSpec {
         let mut config = match self.profile {
             Profile::Tcp => SenderConfig::tcp(flow, size),
             Profile::Udp => SenderConfig::udp(flow, size),
+            Profile::Ns3 => SenderConfig::ns3(flow, size),
         };
         config.initial_window = self.initial_window;
         config.monitor = monitor;
-        if self.profile == Profile::Tcp && self.ack_every == 1 {
+        if self.profile != Profile::Udp && self.ack_every == 1 {
             config.timers.max_ack_delay = TimeSpan::ZERO;
         }
         if let Some(rack) = self.transport.rack {

@@ -120,6 +120,17 @@ fn copa_paper_alone() {
     }
 }
 
+/// On a large pipe slow start and velocity overshoot by hundreds of packets: the mode switch must not take the flow's
+/// own queue for another's.
+#[test]
+fn copa_paper_alone_on_a_large_pipe() {
+    let mut sim = simulator(300.0, 4000, 0.0, json!([flow("copa", &json!({}))]), 40);
+    let mut competing = 0u32;
+    let steady = watch(&mut sim, 10, 40, |_, sim| competing += observable(sim, 0, "competitive") as u32);
+    assert!(steady.total() > 0.98 * 300.0, "{steady:?}");
+    assert!(competing < 300, "competing for {competing} of 30000 ms");
+}
+
 /// Row 13: mean queue 1.25/δ = 12.5 packets ± 30 %. The peak of 25 that goes with it holds for steps of one; the
 /// step size doubles within a cycle in these rules and takes it to about 40.
 #[test]

@@ -55,16 +55,16 @@ pub fn flows(n: u64, scheme: &str, params: &Value) -> Value {
     (0..n).map(|i| json!({"scheme": scheme, "params": params, "start": i * 1_000_000})).collect()
 }
 
-/// L1 with a drop-tail buffer of `buffer` BDP. Zero is a buffer too small for one packet.
+/// L1 with a drop-tail buffer of `buffer` BDP. One packet at least: a link without any buffer would refuse the second
+/// of the two packets that a growing window releases at once.
 pub fn l1(buffer: f64, flows: &Value, seconds: f64) -> SimSpec {
-    let packets = (buffer * BDP as f64).round() as u64;
-    let limit = if packets == 0 { json!({"bytes": 1}) } else { json!({"packets": packets}) };
+    let packets = ((buffer * BDP as f64).round() as u64).max(1);
     spec(json!({
         "seed": 1,
         "duration": secs(seconds),
         "uplink": [
             {"kind": "link", "schedule": {"kind": "rate", "rate": 12_000_000},
-             "queue": {"kind": "droptail", "limit": limit}},
+             "queue": {"kind": "droptail", "limit": {"packets": packets}}},
             {"kind": "delay", "delay": 20_000_000},
         ],
         "downlink": [{"kind": "delay", "delay": 20_000_000}],
