@@ -1,7 +1,7 @@
 //! Vegas (Brakmo and Peterson, 1995; behaviour of Linux `net/ipv4/tcp_vegas.c`, and of ns-3.37 `tcp-vegas.cc` as a
 //! mode): keeps two to four packets in the queue, judged by the round trip.
 
-use ccgym_core::congestion_control::{Observables, SpuriousLossEvent};
+use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, PacketNumber, TimeSpan, TimeoutEvent, Timestamp};
 
 use crate::ns3_delay::Ns3Delay;
@@ -235,6 +235,10 @@ impl Vegas {
 impl CongestionControl for Vegas {
     fn name(&self) -> &'static str {
         ENTRY.info.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { window_only: true, ..Capabilities::default() }
     }
 
     fn init(&mut self, context: InitContext) {

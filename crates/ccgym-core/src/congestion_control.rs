@@ -28,6 +28,9 @@ pub struct Capabilities {
     /// During fast recovery the transport meters sending by Proportional Rate Reduction (RFC 9937) towards the
     /// window the CCA chose at the loss. Schemes with their own recovery rule (BBR) say `false`.
     pub prr: bool,
+    /// The decision is a plain window at all times: the host may read [`CongestionControl::cwnd`] instead of the
+    /// whole [`Control`].
+    pub window_only: bool,
     /// The scheme is meaningless without pacing; a host that cannot pace refuses it.
     pub pacing_required: bool,
     /// Give [`InitContext::path`]: only for `oracle` and experts.
@@ -44,6 +47,7 @@ impl Default for Capabilities {
             sent_events: false,
             timers: false,
             prr: true,
+            window_only: false,
             pacing_required: false,
             knows_path: false,
             ecn: false,
@@ -292,6 +296,10 @@ pub trait CongestionControl: Send + Sync {
     fn on_mtu_change(&mut self, _mss: u64) {}
     /// The decision in force.
     fn control(&self) -> Control;
+    /// The window of [`CongestionControl::control`] alone.
+    fn cwnd(&self) -> u64 {
+        self.control().cwnd
+    }
     /// Rate that a media source should encode at; `None` for bulk schemes.
     fn media_target(&self) -> Option<Rate> {
         None

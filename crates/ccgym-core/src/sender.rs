@@ -105,7 +105,8 @@ impl SenderConfig {
                 probes: 2,
                 rto_variation_floor: TimeSpan::from_millis(1),
                 rto_floor: TimeSpan::ZERO,
-                rto_ceiling: TimeSpan::from_millis(60_000),
+                // RFC 9002 names no ceiling; without one a flow sleeps through the return of its path.
+                rto_ceiling: TimeSpan::from_millis(3_000),
                 max_ack_delay: TimeSpan::from_millis(25),
             },
             monitor: false,
@@ -338,7 +339,9 @@ impl Sender {
     #[inline]
     pub fn window(&self) -> u64 {
         if self.capabilities.prr && matches!(self.recovery, Recovery::Fast { .. }) {
-            self.in_flight + self.prr.allowance()
+            // With nothing in flight no acknowledgement will come to meter by: one packet restarts the clock.
+            let least = if self.in_flight == 0 { u64::from(self.config.packet_size) } else { 0 };
+            self.in_flight + self.prr.allowance().max(least)
         } else {
             self.control.cwnd
         }
@@ -372,7 +375,7 @@ impl Sender {
     /// Steer the algorithm from outside, then adopt its decision.
     pub fn with_cca(&mut self, f: impl FnOnce(&mut dyn CongestionControl)) {
         f(&mut *self.cca);
-        self.control = self.cca.control();
+        self.adopt_control();
     }
     /// Statistics since the last call, ending at `now`; the next interval begins.
     pub fn take_interval(&mut self, now: Timestamp) -> MonitorInterval {
@@ -456,7 +459,7 @@ impl Sender {
             ack_delayed: ack.delay_ns > 0,
             ce_packets: 0,
         });
-        self.control = self.cca.control();
+        self.adopt_control();
         if round_start {
             self.max_in_flight_in_round = self.in_flight;
         }
@@ -581,7 +584,7 @@ impl Sender {
             ce_packets,
         };
         self.cca.on_ack(&event);
-        self.control = self.cca.control();
+        self.adopt_control();
         if round_start {
             self.max_in_flight_in_round = self.in_flight;
         }
@@ -598,7 +601,7 @@ impl Sender {
     /// A message of the scheme's receiver half arrives.
     pub fn on_feedback(&mut self, now: Timestamp, message: &[u8]) {
         self.cca.on_feedback(now, message);
-        self.control = self.cca.control();
+        self.adopt_control();
     }
 
     /// The next packet to send now, or `None`: window, pacing or application say wait.
@@ -617,7 +620,7 @@ impl Sender {
             self.note_app_limited(now);
             return None;
         }
-        let size = if again { self.config.packet_size } else { self.size_of(self.next_segment) };
+        let size = self.size_of(if again { self.retransmit[0] } else { self.next_segment });
         if self.in_flight + u64::from(size) > self.window() {
             self.window_limited_round = self.round + 1;
             self.pacer.end_burst(now, self.control.pacing_rate);
@@ -654,7 +657,7 @@ impl Sender {
             let base = self.last_sent.max(self.timer_base);
             return Timestamp(base.0 + 2 * self.rtt.smoothed().0 + PROBE_MARGIN.0);
         }
-        let mut next = if self.in_flight > 0 { self.last_resort() } else { Timestamp::NEVER };
+        let mut next = if self.awaits_acks() { self.last_resort() } else { Timestamp::NEVER };
         if self.capabilities.timers {
             next = next.min(self.cca.next_timer());
         }
@@ -671,12 +674,12 @@ impl Sender {
     pub fn on_timeout(&mut self, now: Timestamp) {
         if self.capabilities.timers && self.cca.next_timer() <= now {
             self.cca.on_timer(now);
-            self.control = self.cca.control();
+            self.adopt_control();
         }
         if self.detector.has_holes() && self.detector.next_timeout(self.loss_rtt()) <= now {
             self.on_loss_timer(now);
         }
-        if self.in_flight > 0 && self.last_resort() <= now {
+        if self.awaits_acks() && self.last_resort() <= now {
             if self.probes_sent < self.config.timers.probes && !matches!(self.recovery, Recovery::Loss { .. }) {
                 self.probes_sent += 1;
                 self.probes_wanted = 1;
@@ -685,6 +688,17 @@ impl Sender {
             } else {
                 self.on_retransmission_timeout(now);
             }
+        }
+    }
+
+    /// Read the algorithm's decision. A plain window comes in a register; copying the whole struct right after the
+    /// algorithm stored its window would wait for that store.
+    #[inline]
+    fn adopt_control(&mut self) {
+        if self.capabilities.window_only {
+            self.control.cwnd = self.cca.cwnd();
+        } else {
+            self.control = self.cca.control();
         }
     }
 
@@ -912,10 +926,16 @@ impl Sender {
             ce_packets: 0,
         };
         self.cca.on_ack(&event);
-        self.control = self.cca.control();
+        self.adopt_control();
         if self.capabilities.prr && matches!(self.recovery, Recovery::Fast { .. }) {
             self.prr.on_ack(0, self.in_flight, self.control.cwnd, u64::from(self.config.packet_size), false);
         }
+    }
+
+    /// Whether the last-resort timer runs: something is in flight, or lost and not yet sent again.
+    #[inline]
+    fn awaits_acks(&self) -> bool {
+        self.in_flight > 0 || !self.retransmit.is_empty()
     }
 
     /// When the probe or retransmission timer fires.
@@ -993,7 +1013,7 @@ impl Sender {
             rtt: &self.rtt,
             persistent: !self.config.reliable,
         });
-        self.control = self.cca.control();
+        self.adopt_control();
     }
 
     // ---- sending ----------------------------------------------------------------------------------------------
@@ -1026,7 +1046,7 @@ impl Sender {
                 retransmission: again,
                 app_limited: self.retransmit.is_empty() && self.next_segment >= self.segments_available,
             });
-            self.control = self.cca.control();
+            self.adopt_control();
         }
         self.in_flight += bytes;
         if self.in_flight > self.max_in_flight_in_round {
@@ -1092,7 +1112,7 @@ impl Sender {
         self.idle = false;
         if self.stats.sent_packets > 0 {
             self.cca.on_idle_restart(now);
-            self.control = self.cca.control();
+            self.adopt_control();
         }
     }
 
@@ -1101,7 +1121,7 @@ impl Sender {
         if self.in_flight < self.window() {
             self.sampler.mark_app_limited(self.in_flight);
             self.cca.on_app_limited(now, self.in_flight);
-            self.control = self.cca.control();
+            self.adopt_control();
         }
         self.idle = self.in_flight == 0;
     }

@@ -35,13 +35,16 @@ impl PacketLog {
         self.left[handle as usize] = at.0;
     }
 
-    /// Departures after `end` did not happen in this run.
+    /// Entries and departures after `end` did not happen in this run; the rest comes in order of entry.
     pub fn cut(&mut self, end: Timestamp) {
-        for left in &mut self.left {
-            if *left > end.0 {
-                *left = u64::MAX;
-            }
-        }
+        // An acknowledgement carried eagerly is written down when its data packet is sent: before others that enter
+        // sooner, and though it may enter after the end.
+        let mut order: Vec<usize> = (0..self.entered.len()).filter(|&i| self.entered[i] <= end.0).collect();
+        order.sort_by_key(|&i| self.entered[i]);
+        self.left = order.iter().map(|&i| self.left[i]).map(|t| if t > end.0 { u64::MAX } else { t }).collect();
+        self.size = order.iter().map(|&i| self.size[i]).collect();
+        self.flow = order.iter().map(|&i| self.flow[i]).collect();
+        self.entered = order.iter().map(|&i| self.entered[i]).collect();
     }
 }
 

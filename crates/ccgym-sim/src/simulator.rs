@@ -12,7 +12,8 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use ccgym_core::congestion_control::{CongestionControl, InitContext, PathFacts};
-use ccgym_core::{Ack, Datagram, Ecn, MonitorInterval, Packet, Receiver, Rng, Sender, Timestamp};
+use ccgym_core::{Ack, Datagram, Ecn, MonitorInterval, Packet, Receiver, Rng, Sender, TimeSpan, Timestamp};
+use ccgym_link::spec::Param;
 use ccgym_link::{build_element, Counters, DeliveryTrace, Element, ElementSpec, Fate, LinkEvent, PathElement, Release};
 
 use crate::flow::{Flow, Received};
@@ -56,6 +57,10 @@ struct Chain {
     holds: Vec<bool>,
     /// Whether no stage synchronises or holds: packets cross the whole chain at once.
     eager: bool,
+    /// What constant delays at the end of an eager chain add up to. They are taken out of `elements`.
+    tail: TimeSpan,
+    /// Packets and bytes that crossed an eager chain: what the delays taken out would have counted.
+    crossed: (u64, u64),
     /// Next event of a holding element.
     due: Timestamp,
     bottleneck: Option<usize>,
@@ -82,15 +87,52 @@ impl Chain {
                 reordered || holds.get(i).copied().unwrap_or(false)
             })
             .collect();
+        let eager = !synchronise.contains(&true) && !holds.contains(&true);
+        let mut tail = TimeSpan::ZERO;
+        while let (true, Some(delay)) = (eager, constant_delay(&specs[..elements.len()])) {
+            elements.pop();
+            tail = tail + delay;
+        }
         Ok(Self {
             bottleneck: specs.iter().position(|s| matches!(s, ElementSpec::Link { .. })),
             kinds: specs.iter().map(kind).collect(),
             elements,
-            eager: !synchronise.contains(&true) && !holds.contains(&true),
+            eager,
+            tail,
+            crossed: (0, 0),
             synchronise,
             holds,
             due: Timestamp::NEVER,
         })
+    }
+
+    /// Through an eager chain; `None` if an element drops the packet.
+    #[inline(always)]
+    fn cross(&mut self, mut at: Timestamp, datagram: &mut Datagram) -> Option<Timestamp> {
+        for element in &mut self.elements {
+            match element.offer(at, datagram) {
+                Fate::Forward(t) => at = t,
+                Fate::Drop | Fate::Hold => return None,
+            }
+        }
+        Some(self.leave(at, datagram.size))
+    }
+
+    /// When a packet that has crossed the elements at `at` has left the chain.
+    #[inline(always)]
+    fn leave(&mut self, at: Timestamp, size: u32) -> Timestamp {
+        self.crossed.0 += 1;
+        self.crossed.1 += u64::from(size);
+        at + self.tail
+    }
+
+    /// Counters of all elements, those taken out included.
+    fn counters(&self) -> Vec<(&'static str, Counters)> {
+        let (packets, bytes) = self.crossed;
+        let taken_out =
+            Counters { arrived: packets, forwarded: packets, forwarded_bytes: bytes, ..Counters::default() };
+        let counters = self.elements.iter().map(PathElement::counters).chain(std::iter::repeat(taken_out));
+        self.kinds.iter().copied().zip(counters).collect()
     }
 
     fn refresh_due(&mut self) {
@@ -117,16 +159,12 @@ const fn kind(spec: &ElementSpec) -> &'static str {
     }
 }
 
-/// Through a chain of elements that all answer at arrival; `None` if one drops it.
-#[inline(always)]
-fn cross(elements: &mut [Element], mut at: Timestamp, datagram: &mut Datagram) -> Option<Timestamp> {
-    for element in elements {
-        match element.offer(at, datagram) {
-            Fate::Forward(t) => at = t,
-            Fate::Drop | Fate::Hold => return None,
-        }
+/// The delay that the last element adds to every packet alike, if it does.
+fn constant_delay(specs: &[ElementSpec]) -> Option<TimeSpan> {
+    match specs.last() {
+        Some(ElementSpec::Delay { delay: Param::Constant(delay), tick: TimeSpan::ZERO }) => Some(*delay),
+        _ => None,
     }
-    Some(at)
 }
 
 /// One simulation in progress. Cloning it snapshots everything.
@@ -161,7 +199,7 @@ impl Simulator {
         let mut down = Chain::new(&spec.downlink, "downlink", spec.seed, 1 << 32, traces)?;
         // Delayed acknowledgements of several flows leave in order of their timers, not of the data's departure.
         let delayed = spec.flows.iter().any(|f| f.ack_every > 1);
-        if delayed && spec.flows.len() > 1 && down.bottleneck.is_some() {
+        if delayed && spec.flows.len() > 1 && !down.elements.is_empty() {
             down.synchronise[0] = true;
             down.eager = false;
         }
@@ -199,7 +237,7 @@ impl Simulator {
                 started: false,
                 mss: f.mss,
                 header: f.header,
-                forward_extra: ccgym_core::TimeSpan(f.extra_rtt.0 / 2),
+                forward_extra: TimeSpan(f.extra_rtt.0 / 2),
                 extra_rtt: f.extra_rtt,
                 receiver_timers,
                 eager: up.eager && down.eager && !receiver_timers,
@@ -293,8 +331,10 @@ impl Simulator {
                 self.handle_other(other);
             } else {
                 self.now = key.0;
-                // A flow that is alone runs on until something else is due.
-                let limit = if self.flows.len() == 1 { Timestamp(until.0.min(other.0 - 1)) } else { key.0 };
+                // A flow that is alone runs on until something else is due. Where packets may wait on the path, what it
+                // sends may be due before its own next event.
+                let alone = self.flows.len() == 1 && self.up.eager && self.down.eager;
+                let limit = if alone { Timestamp(until.0.min(other.0 - 1)) } else { key.0 };
                 self.handle_flow(slot, limit);
             }
         }
@@ -462,7 +502,7 @@ impl Simulator {
         while let Some(mut packet) = flow.sender.poll_transmit(now) {
             let record = data_log.as_mut().map_or(UNLOGGED, |log| log.enter(now, packet.size, packet.flow));
             let mut datagram = Datagram { id: 0, flow: packet.flow, size: packet.size, ecn: packet.ecn };
-            let Some(at) = cross(&mut up.elements, now, &mut datagram) else { continue };
+            let Some(at) = up.cross(now, &mut datagram) else { continue };
             packet.ecn = datagram.ecn;
             let arrived = at + flow.forward_extra;
             // The acknowledgement is written where it will wait.
@@ -483,7 +523,7 @@ impl Simulator {
             let size = slot.1.size;
             let record = ack_log.as_mut().map_or(UNLOGGED, |log| log.enter(arrived, size, packet.flow));
             let mut datagram = Datagram { id: 0, flow: packet.flow, size, ecn: Ecn::NotEct };
-            let Some(at) = cross(&mut down.elements, at, &mut datagram) else { continue };
+            let Some(at) = down.cross(at, &mut datagram) else { continue };
             let home = at + flow.extra_rtt;
             if let Some(log) = ack_log {
                 log.leave(record, home);
@@ -532,6 +572,7 @@ impl Simulator {
                 return self.defer(at, stage, Item::Data { packet, record }, true);
             }
             if stage == self.up.elements.len() {
+                at = self.up.leave(at, packet.size);
                 return self.deliver_data(at, &packet, record);
             }
             let holds = self.up.holds[stage];
@@ -586,6 +627,10 @@ impl Simulator {
         if let Some(ack) = ack {
             self.send_ack(at, &ack);
         }
+        // A packet that came through the heap may have set the receiver's timer.
+        if self.flows[index].receiver_timers {
+            self.reschedule(index);
+        }
     }
 
     #[cold]
@@ -611,6 +656,7 @@ impl Simulator {
                 return self.defer(at, stage, Item::Ack { ack, record }, false);
             }
             if stage == self.down.elements.len() {
+                at = self.down.leave(at, ack.size);
                 return self.deliver_ack(at, &ack, record);
             }
             let holds = self.down.holds[stage];
@@ -674,9 +720,6 @@ impl Simulator {
         if let Some(s) = &mut series {
             s.finish();
         }
-        let counters = |chain: &Chain| -> Vec<(&'static str, Counters)> {
-            chain.kinds.iter().copied().zip(chain.elements.iter().map(PathElement::counters)).collect()
-        };
         let events = |chain: &mut Chain| match chain.bottleneck {
             Some(b) => chain.elements[b].take_events(now),
             None => Vec::new(),
@@ -697,8 +740,8 @@ impl Simulator {
                     finished: f.finished,
                 })
                 .collect(),
-            uplink: counters(&self.up),
-            downlink: counters(&self.down),
+            uplink: self.up.counters(),
+            downlink: self.down.counters(),
             bottleneck: self.up.bottleneck,
             data,
             acks,
@@ -721,7 +764,7 @@ pub struct FlowOutcome {
     /// The receiver's counters.
     pub received: Received,
     /// Smallest round trip.
-    pub min_rtt: ccgym_core::TimeSpan,
+    pub min_rtt: TimeSpan,
     /// When a finite transfer was acknowledged in full; [`Timestamp::NEVER`] else.
     pub finished: Timestamp,
 }

@@ -134,7 +134,10 @@ pub fn jain(x: &[f64]) -> f64 {
 
 pub fn assert_close(what: &str, found: f64, expected: f64, tolerance: f64) {
     let off = found / expected - 1.0;
-    assert!(off.abs() <= tolerance, "{what}: found {found:.3}, expected {expected:.3} within {tolerance}, off {off:.3}");
+    assert!(
+        off.abs() <= tolerance,
+        "{what}: found {found:.3}, expected {expected:.3} within {tolerance}, off {off:.3}"
+    );
 }
 
 // ---- a watched scheme -------------------------------------------------------------------------------------------

@@ -1,0 +1,340 @@
+//! What no run may violate, on random small paths: packets are neither lost nor made, nothing is faster than
+//! propagation, windows hold, and flows do not stall on a path that delivers.
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+
+use ccgym_core::{CongestionControl, Timestamp};
+use ccgym_link::DeliveryTrace;
+use ccgym_sim::{FlowSpec, Outcome, SimSpec, Simulator};
+use common::{create, secs, spec, Seen, Watched};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use serde_json::{json, Value};
+
+const SCHEMES: [&str; 7] = ["reno", "cubic", "vegas", "bbr", "copa", "fixed_rate", "fixed_window"];
+
+/// Run with the notes of [`Watched`], with a trace of bursts and gaps under the name "bursty".
+fn run_watched(spec: &SimSpec) -> (Simulator, Outcome, Vec<Arc<Mutex<Seen>>>) {
+    let trace = Arc::new(DeliveryTrace::from_ms("bursty", vec![1, 1, 2, 3, 5, 8, 8, 8, 13, 21, 21, 34]).unwrap());
+    let records = Mutex::new(Vec::new());
+    let factory = |f: &FlowSpec| -> Result<Box<dyn CongestionControl>, String> {
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        records.lock().unwrap().push(Arc::clone(&seen));
+        Ok(Box::new(Watched::new(create(f)?, seen)))
+    };
+    let mut sim = Simulator::new(spec, &|name| (name == "bursty").then(|| Arc::clone(&trace)), &factory).unwrap();
+    sim.run();
+    let outcome = sim.outcome();
+    let records = std::mem::take(&mut *records.lock().unwrap());
+    (sim, outcome, records)
+}
+
+// ---- random specifications ---------------------------------------------------------------------------------------
+
+fn queue() -> impl Strategy<Value = Value> {
+    let limit = prop_oneof![
+        (3u64..150).prop_map(|n| json!({"packets": n})),
+        (6_000u64..200_000).prop_map(|n| json!({"bytes": n})),
+        (3u64..150, 6_000u64..200_000).prop_map(|(p, b)| json!({"packets": p, "bytes": b})),
+    ];
+    (0..7, limit, any::<bool>()).prop_map(|(kind, limit, ecn)| match kind {
+        0 => json!({"kind": "infinite"}),
+        1 => json!({"kind": "droptail", "limit": limit}),
+        2 => json!({"kind": "drophead", "limit": limit}),
+        3 => json!({"kind": "mahimahi_codel", "limit": limit, "target_ms": 5, "interval_ms": 100}),
+        4 => json!({"kind": "mahimahi_pie", "limit": limit, "qdelay_ref_ms": 20, "max_burst_ms": 100}),
+        5 => json!({"kind": "codel", "limit": limit, "target": 5_000_000, "interval": 100_000_000, "ecn": ecn}),
+        _ => json!({"kind": "fq_codel", "limit": limit, "target": 5_000_000, "interval": 100_000_000,
+                    "quantum": 1514, "flows": 16, "ecn": ecn}),
+    })
+}
+
+fn schedule() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        (1_000_000u64..40_000_000).prop_map(|r| json!({"kind": "rate", "rate": r})),
+        (1_000_000u64..40_000_000, 1_000_000u64..40_000_000).prop_map(|(a, b)| json!({"kind": "rate",
+            "rate": [[0, a], [1_000_000_000, b], [1_500_000_000, 0], [1_800_000_000, a]]})),
+        Just(json!({"kind": "trace", "name": "bursty"})),
+    ]
+}
+
+fn link() -> impl Strategy<Value = Value> {
+    (schedule(), queue(), prop_oneof![Just(0), Just(4)]).prop_map(|(schedule, queue, overhead)| {
+        json!({"kind": "link", "schedule": schedule, "queue": queue,
+                                                       "overhead": overhead})
+    })
+}
+
+fn delay() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        (0u64..60_000_000).prop_map(|d| json!({"kind": "delay", "delay": d})),
+        (1_000_000u64..60_000_000).prop_map(|d| json!({"kind": "delay", "delay": d, "tick": 1_000_000})),
+        (1_000_000u64..60_000_000).prop_map(|d| json!({"kind": "delay", "delay": [[0, d], [2_000_000_000, d / 2]]})),
+    ]
+}
+
+fn trouble() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        (0.0..0.05).prop_map(|p| json!({"kind": "loss", "probability": p})),
+        Just(json!({"kind": "gilbert_elliott", "good_to_bad": 0.002, "bad_to_good": 0.2, "loss_bad": 0.7})),
+        (0u64..20_000_000, any::<bool>()).prop_map(|(max, reorder)| json!({"kind": "jitter", "reorder": reorder,
+            "distribution": {"kind": "uniform", "max": max}})),
+        (1u64..5_000_000).prop_map(|mean| json!({"kind": "jitter", "reorder": true,
+            "distribution": {"kind": "exponential", "mean": mean}})),
+        Just(json!({"kind": "on_off", "mean_on": 500_000_000, "mean_off": 50_000_000})),
+        Just(json!({"kind": "intermittent", "on": 300_000_000, "off": 100_000_000})),
+    ]
+}
+
+/// Elements in any order.
+fn uplink() -> impl Strategy<Value = Vec<Value>> {
+    (link(), delay(), prop::collection::vec(trouble(), 0..3), prop::option::of(link()))
+        .prop_map(|(link, delay, trouble, second)| [vec![link, delay], trouble, second.into_iter().collect()].concat())
+        .prop_shuffle()
+}
+
+fn downlink() -> impl Strategy<Value = Vec<Value>> {
+    (delay(), prop::collection::vec(trouble(), 0..2), prop::option::of(link()))
+        .prop_map(|(delay, trouble, link)| [vec![delay], trouble, link.into_iter().collect()].concat())
+        .prop_shuffle()
+}
+
+fn source() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        3 => Just(json!({"kind": "greedy"})),
+        1 => (1u64..2_000_000).prop_map(|bytes| json!({"kind": "bytes", "bytes": bytes})),
+        1 => Just(json!({"kind": "on_off", "mean_on": 200_000_000, "mean_off": 200_000_000})),
+        1 => (100_000u64..5_000_000).prop_map(|rate| json!({"kind": "rate", "rate": rate})),
+    ]
+}
+
+/// A flow that has stopped by 3 s.
+fn a_flow() -> impl Strategy<Value = Value> {
+    let transport = (prop::bool::weighted(0.7), 1u32..4, 0u32..20, 200u32..1448);
+    (
+        prop::sample::select(&SCHEMES[..]),
+        0u64..1_000_000_000,
+        1u64..2_000_000_000,
+        0u64..50_000_000,
+        source(),
+        transport,
+    )
+        .prop_map(|(scheme, start, length, extra, source, (tcp, every, quick, mss))| {
+            json!({"scheme": scheme, "start": start, "stop": start + length, "extra_rtt": extra, "source": source,
+                   "profile": if tcp { "tcp" } else { "udp" }, "ack_every": every, "quick_acks": quick, "mss": mss})
+        })
+}
+
+/// The least that a path delays by.
+fn propagation(elements: &[Value]) -> u64 {
+    let least = |e: &Value| {
+        let delay = &e["delay"];
+        let delay = delay.as_u64().unwrap_or_else(|| delay[1][1].as_u64().unwrap());
+        // A tick takes up to a tick off.
+        delay.saturating_sub(e["tick"].as_u64().unwrap_or(0))
+    };
+    elements.iter().filter(|e| e["kind"] == "delay").map(least).sum()
+}
+
+// ---- invariants -----------------------------------------------------------------------------------------------------
+
+/// Along a drained chain each element passes on what it does not drop.
+fn check_chain(name: &str, chain: &[(&'static str, ccgym_link::Counters)], offered: u64, arrived: u64) -> u64 {
+    let mut flowing = offered;
+    for (kind, c) in chain {
+        assert_eq!(c.arrived, flowing, "{name}: arrivals at the {kind}");
+        assert_eq!(c.arrived, c.forwarded + c.dropped, "{name}: balance of the {kind}: {c:?}");
+        flowing = c.forwarded;
+    }
+    assert_eq!(flowing, arrived, "{name}: end of the path");
+    offered - flowing
+}
+
+fn check(value: Value, up: &[Value], down: &[Value]) {
+    let spec = spec(value);
+    let (sim, outcome, records) = run_watched(&spec);
+    let (data, acks) = (outcome.data.as_ref().unwrap(), outcome.acks.as_ref().unwrap());
+    let total = |f: &dyn Fn(&ccgym_sim::FlowOutcome) -> u64| outcome.flows.iter().map(f).sum::<u64>();
+
+    // Nothing is lost or made: the run ends long after the last packet.
+    let (sent, received) = (total(&|f| f.sender.sent_packets), total(&|f| f.received.packets));
+    let dropped = check_chain("uplink", &outcome.uplink, sent, received);
+    assert_eq!(data.entered.len() as u64, sent);
+    assert_eq!(data.left.iter().filter(|&&t| t == u64::MAX).count() as u64, dropped);
+    let home = acks.left.iter().filter(|&&t| t != u64::MAX).count() as u64;
+    check_chain("downlink", &outcome.downlink, acks.entered.len() as u64, home);
+    assert!(acks.entered.len() as u64 <= received);
+
+    // Nothing is faster than propagation.
+    for (name, log, least, share) in [("uplink", data, propagation(up), 2), ("downlink", acks, propagation(down), 1)] {
+        for i in 0..log.entered.len() {
+            let extra = spec.flows[log.flow[i] as usize].extra_rtt.0;
+            let extra = if share == 2 { extra / 2 } else { extra - extra / 2 };
+            assert!(log.left[i] >= log.entered[i] + least + extra, "{name}: packet {i} took less than {least} ns");
+        }
+    }
+
+    for (i, (f, seen)) in outcome.flows.iter().zip(&records).enumerate() {
+        let (s, sender) = (&f.sender, sim.sender(i));
+        assert!(s.acked_packets <= f.received.packets, "flow {i}: {f:?}");
+        assert!(f.received.packets <= s.sent_packets, "flow {i}: {f:?}");
+        assert!(f.received.bytes <= s.sent_bytes && s.acked_bytes <= f.received.bytes, "flow {i}: {f:?}");
+        assert!(f.received.unique_bytes <= f.received.bytes, "flow {i}: {f:?}");
+        // Each packet sent was acknowledged, declared lost, both (a wrong verdict), or is still awaited.
+        let settled = s.acked_packets + s.lost_packets - s.spurious_losses;
+        assert!(settled <= s.sent_packets, "flow {i}: {s:?}");
+        assert_eq!(settled == s.sent_packets, sender.in_flight() == 0, "flow {i}: {s:?}, {}", sender.in_flight());
+        if let Some(bytes) = spec_bytes(&spec, i) {
+            assert!(f.received.unique_bytes <= bytes, "flow {i}: {f:?}");
+        }
+        let seen = seen.lock().unwrap();
+        assert!(seen.nonsense.is_empty(), "flow {i}: {:?}", seen.nonsense);
+        assert!(seen.beyond_window <= s.probes, "flow {i}: {} beyond the window, {s:?}", seen.beyond_window);
+    }
+}
+
+fn spec_bytes(spec: &SimSpec, flow: usize) -> Option<u64> {
+    match spec.flows[flow].source {
+        ccgym_sim::spec::SourceSpec::Bytes { bytes } => Some(bytes),
+        _ => None,
+    }
+}
+
+/// Few cases, always the same: this is for finding mistakes, not for chance.
+fn cases(n: u32) -> ProptestConfig {
+    ProptestConfig { cases: n, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(cases(CASES))]
+
+    #[test]
+    fn packets_are_conserved(
+        seed in 0u64..1000,
+        up in uplink(),
+        down in downlink(),
+        flows in prop::collection::vec(a_flow(), 1..4),
+    ) {
+        check(json!({"seed": seed, "duration": secs(60.0), "uplink": &up, "downlink": &down, "flows": flows,
+                     "record": {"packets": true, "monitor": seed % 2 == 0}}), &up, &down);
+    }
+
+    /// A finite TCP transfer over a path that keeps delivering ends, not before it can, with every byte once.
+    #[test]
+    fn finite_transfers_end(
+        seed in 0u64..1000,
+        rate in 1_000_000u64..40_000_000,
+        queue in queue(),
+        loss in 0.0f64..0.03,
+        jitter in 0u64..10_000_000,
+        scheme in prop::sample::select(&SCHEMES[..5]),
+        bytes in 1u64..1_000_000,
+        every in 1u32..4,
+    ) {
+        let spec = spec(json!({
+            "seed": seed,
+            "duration": secs(300.0),
+            "uplink": [
+                {"kind": "loss", "probability": loss},
+                {"kind": "link", "schedule": {"kind": "rate", "rate": rate}, "queue": queue},
+                {"kind": "delay", "delay": 10_000_000},
+                {"kind": "jitter", "distribution": {"kind": "uniform", "max": jitter}, "reorder": true},
+            ],
+            "downlink": [{"kind": "delay", "delay": 10_000_000}, {"kind": "loss", "probability": loss}],
+            "flows": [{"scheme": scheme, "ack_every": every, "start": 5_000_000,
+                       "source": {"kind": "bytes", "bytes": bytes}}],
+        }));
+        let (_, outcome, _) = run_watched(&spec);
+        let f = &outcome.flows[0];
+        prop_assert!(f.finished.is_set(), "{f:?}");
+        prop_assert_eq!(f.received.unique_bytes, bytes);
+        let took = f.finished.since(f.start).as_secs_f64();
+        prop_assert!(took >= bytes as f64 * 8.0 / rate as f64 + 0.020, "{took} s: {f:?}");
+        // Heavy loss leaves some packets per round trip; timeouts cost more.
+        prop_assert!(took < 5.0 * bytes as f64 * 8.0 / rate as f64 + 100.0, "{took} s: {f:?}");
+    }
+}
+
+#[cfg(debug_assertions)]
+const CASES: u32 = 60;
+#[cfg(not(debug_assertions))]
+const CASES: u32 = 120;
+
+// ---- progress -------------------------------------------------------------------------------------------------------
+
+/// Acknowledged packets of a lone flow at the given seconds.
+fn progress(up: &Value, down: &Value, scheme: &str, profile: &str, at: &[f64]) -> Vec<u64> {
+    let spec = spec(json!({
+        "seed": 9, "duration": secs(200.0),
+        "uplink": [up, {"kind": "link", "schedule": {"kind": "rate", "rate": 4_000_000},
+                        "queue": {"kind": "droptail", "limit": {"packets": 30}}}, {"kind": "delay", "delay": 20_000_000}],
+        "downlink": [{"kind": "delay", "delay": 20_000_000}, down],
+        "flows": [{"scheme": scheme, "profile": profile}],
+    }));
+    let mut sim = common::simulator(&spec);
+    at.iter()
+        .map(|&s| {
+            sim.run_until(Timestamp(secs(s)));
+            sim.sender(0).stats().acked_packets
+        })
+        .collect()
+}
+
+/// After a blackout of 10 s, of data or of acknowledgements, a flow is back within a minute and recovers.
+#[test]
+fn flows_survive_a_blackout() {
+    let blackout =
+        json!({"kind": "loss", "probability": [[0, 0.0], [5_000_000_000u64, 1.0], [15_000_000_000u64, 0.0]]});
+    let clear = json!({"kind": "loss", "probability": 0.0});
+    for scheme in SCHEMES {
+        for profile in ["tcp", "udp"] {
+            for (up, down) in [(&blackout, &clear), (&clear, &blackout), (&blackout, &blackout)] {
+                let p = progress(up, down, scheme, profile, &[5.0, 6.0, 15.0, 75.0, 135.0]);
+                let name = format!("{scheme}, {profile}, {}", if up == &blackout { "data" } else { "receipts" });
+                assert!(p[0] > 100 && p[2] == p[1], "{name}: {p:?}");
+                assert!(p[3] > p[2], "{name}: no progress within a minute: {p:?}");
+                assert!(p[4] - p[3] > 1_000, "{name}: no recovery: {p:?}");
+            }
+        }
+    }
+}
+
+/// On a path that comes and goes a flow moves in every minute. The periods are out of step with backed-off timers:
+/// one of 60 s meets the same phase of a one-second cycle for ever.
+#[test]
+fn flows_survive_an_intermittent_path() {
+    let clear = json!({"kind": "loss", "probability": 0.0});
+    for (on, off) in [(903, 104), (311, 730), (2_000, 3_100)] {
+        let path = json!({"kind": "intermittent", "on": on * 1_000_000u64, "off": off * 1_000_000u64});
+        for scheme in SCHEMES {
+            for profile in ["tcp", "udp"] {
+                let p = progress(&path, &clear, scheme, profile, &[0.0, 60.0, 120.0, 180.0]);
+                assert!(p.windows(2).all(|w| w[1] > w[0] + 10), "{scheme}, {profile}, {on}/{off} ms: {p:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn zz_debug() {
+    let spec = spec(json!({
+        "seed": 9, "duration": secs(200.0),
+        "uplink": [{"kind": "intermittent", "on": 311_000_000, "off": 730_000_000}, {"kind": "link", "schedule": {"kind": "rate", "rate": 4_000_000},
+                        "queue": {"kind": "droptail", "limit": {"packets": 30}}}, {"kind": "delay", "delay": 20_000_000}],
+        "downlink": [{"kind": "delay", "delay": 20_000_000}, {"kind": "loss", "probability": 0.0}],
+        "flows": [{"scheme": "reno", "profile": "udp"}],
+    }));
+    let mut sim = common::simulator(&spec);
+    let mut last = String::new();
+    for ms in 0..180_000 {
+        sim.run_until(Timestamp::from_millis(ms));
+        let s = sim.sender(0);
+        let text = format!("sent {} acked {} lost {} rtos {} probes {} in_flight {} window {} cwnd {} rec {}", s.stats().sent_packets, s.stats().acked_packets, s.stats().lost_packets, s.stats().rtos, s.stats().probes, s.in_flight(), s.window(), s.control().cwnd, s.in_recovery());
+        if text != last && (ms > 300) {
+            eprintln!("{ms} {text} next {:?} srtt {:?}", s.next_timeout(), s.rtt().smoothed());
+            last = text;
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! One seed, one outcome: whatever the number of threads, the size of the steps, snapshots on the way, and whether
+//! packets are carried eagerly or through the event heap.
+
+mod common;
+
+use ccgym_core::{TimeSpan, Timestamp};
+use ccgym_sim::recorder::PacketLog;
+use ccgym_sim::{BatchSimulator, Outcome, SimSpec, Simulator};
+use common::{run, simulator, spec};
+use serde_json::{json, Value};
+
+/// Everything that a run left behind, as text.
+fn fingerprint(outcome: &Outcome) -> String {
+    format!("{outcome:?}")
+}
+
+const SCHEMES: [&str; 5] = ["reno", "cubic", "vegas", "bbr", "copa"];
+
+/// A path with every kind of randomness, and flows of every kind.
+fn busy(seed: u64, seconds: u64) -> SimSpec {
+    spec(json!({
+        "seed": seed,
+        "duration": seconds * 1_000_000_000,
+        "uplink": [
+            {"kind": "gilbert_elliott", "good_to_bad": 0.001, "bad_to_good": 0.3, "loss_bad": 0.5},
+            {"kind": "jitter", "distribution": {"kind": "exponential", "mean": 500_000}, "reorder": true},
+            {"kind": "link", "schedule": {"kind": "rate", "rate": 20_000_000},
+             "queue": {"kind": "mahimahi_pie", "limit": {"packets": 200}, "qdelay_ref_ms": 20, "max_burst_ms": 100}},
+            {"kind": "on_off", "mean_on": 900_000_000, "mean_off": 20_000_000},
+            {"kind": "delay", "delay": 15_000_000},
+        ],
+        "downlink": [
+            {"kind": "delay", "delay": 15_000_000},
+            {"kind": "loss", "probability": 0.01},
+            {"kind": "jitter", "distribution": {"kind": "normal", "mean": 1_000_000, "std": 500_000}},
+        ],
+        "flows": [
+            {"scheme": "cubic", "ack_every": 2, "quick_acks": 16},
+            {"scheme": "bbr", "start": 100_000_000, "extra_rtt": 20_000_000},
+            {"scheme": "copa", "profile": "udp", "start": 200_000_000, "stop": 2_500_000_000u64},
+            {"scheme": "reno", "source": {"kind": "on_off", "mean_on": 300_000_000, "mean_off": 200_000_000}},
+            {"scheme": "vegas", "source": {"kind": "bytes", "bytes": 300_000}},
+            {"scheme": "cubic", "params": {"mode": "linux"}, "source": {"kind": "rate", "rate": 1_000_000}},
+        ],
+        "record": {"packets": true, "series": 10_000_000, "link_events": true, "monitor": true},
+    }))
+}
+
+/// A lone flow on the short way: nothing waits in the heap, and the flow runs on alone between samples.
+fn lone(seed: u64, scheme: &str, loss: f64) -> SimSpec {
+    spec(json!({
+        "seed": seed,
+        "duration": 8_000_000_000u64,
+        "uplink": [
+            {"kind": "loss", "probability": loss},
+            {"kind": "link", "schedule": {"kind": "rate", "rate": 12_000_000},
+             "queue": {"kind": "droptail", "limit": {"packets": 40}}},
+            {"kind": "delay", "delay": 20_000_000},
+        ],
+        "downlink": [{"kind": "delay", "delay": 20_000_000}],
+        "flows": [{"scheme": scheme}],
+        "record": {"packets": true, "monitor": true},
+    }))
+}
+
+#[test]
+fn same_seed_same_bytes() {
+    let first = run(&busy(3, 5));
+    assert!(first.flows.iter().all(|f| f.sender.acked_packets > 50), "{:?}", first.flows);
+    assert_eq!(fingerprint(&first), fingerprint(&run(&busy(3, 5))));
+    for scheme in SCHEMES {
+        let spec = lone(3, scheme, 0.002);
+        assert_eq!(fingerprint(&run(&spec)), fingerprint(&run(&spec)), "{scheme}");
+    }
+}
+
+#[test]
+fn another_seed_another_outcome() {
+    assert_ne!(run(&busy(3, 3)).hash, run(&busy(4, 3)).hash);
+    for scheme in SCHEMES {
+        assert_ne!(run(&lone(3, scheme, 0.01)).hash, run(&lone(4, scheme, 0.01)).hash, "{scheme}");
+    }
+    // Without any randomness the seed is of no consequence.
+    for scheme in ["reno", "cubic", "vegas"] {
+        assert_eq!(fingerprint(&run(&lone(3, scheme, 0.0))), fingerprint(&run(&lone(4, scheme, 0.0))), "{scheme}");
+    }
+}
+
+#[test]
+fn threads_make_no_difference() {
+    let specs: Vec<SimSpec> = (0..7).map(|i| if i % 2 == 0 { busy(i, 2) } else { lone(i, "cubic", 0.01) }).collect();
+    let end = Timestamp(2_000_000_000);
+    let plain: Vec<String> = specs
+        .iter()
+        .map(|s| {
+            let mut sim = simulator(s);
+            sim.run_until(end);
+            fingerprint(&sim.outcome())
+        })
+        .collect();
+    for threads in [1, 2, 4] {
+        let mut batch = BatchSimulator::new(specs.iter().map(simulator).collect(), threads).unwrap();
+        let mut found = vec![String::new(); batch.len()];
+        batch.for_each(&mut found, |_, sim, out| {
+            sim.run_until(end);
+            out[0] = fingerprint(&sim.outcome());
+        });
+        assert!(plain == found, "{threads} threads");
+    }
+}
+
+/// Stepping a batch, with steps of its own for each simulator, gives the same intervals on any number of threads,
+/// and each simulator ends where it would have ended alone.
+#[test]
+fn batch_steps_are_plain_steps() {
+    let specs: Vec<SimSpec> = (0..5).map(|i| busy(i, 2)).collect();
+    let steps: Vec<TimeSpan> = (0..5).map(|i| TimeSpan(20_000_000 + 1_234_567 * i)).collect();
+    let play = |threads| {
+        let mut batch = BatchSimulator::new(specs.iter().map(simulator).collect(), threads).unwrap();
+        let mut intervals = String::new();
+        for _ in 0..60 {
+            intervals += &format!("{:?}", batch.step(&steps, 0));
+        }
+        let ends: Vec<String> = batch.simulators_mut().iter_mut().map(|s| fingerprint(&s.outcome())).collect();
+        (intervals, ends)
+    };
+    let one = play(1);
+    assert!(one == play(2), "2 threads");
+    assert!(one == play(4), "4 threads");
+    for (i, s) in specs.iter().enumerate() {
+        let mut sim = simulator(s);
+        sim.run_until(Timestamp(60 * steps[i].0));
+        assert!(fingerprint(&sim.outcome()) == one.1[i], "simulator {i}");
+    }
+}
+
+#[test]
+fn a_snapshot_continues_identically() {
+    let mut specs = vec![busy(5, 4)];
+    specs.extend(SCHEMES.iter().map(|scheme| lone(5, scheme, 0.01)));
+    for s in specs {
+        let mut sim = simulator(&s);
+        for at in [0, 333_333_333, 1_000_000_000, 2_100_000_001] {
+            sim.run_until(Timestamp(at));
+            let mut copy = sim.clone();
+            copy.run();
+            let whole = run(&s);
+            assert!(fingerprint(&copy.outcome()) == fingerprint(&whole), "a copy taken at {at} ns");
+        }
+        // The original did not notice.
+        sim.run();
+        assert!(fingerprint(&sim.outcome()) == fingerprint(&run(&s)));
+    }
+}
+
+#[test]
+fn many_small_steps_are_one_run() {
+    let mut specs = vec![busy(6, 3)];
+    specs.extend(SCHEMES.iter().map(|scheme| lone(6, scheme, 0.003)));
+    for s in specs {
+        let whole = fingerprint(&run(&s));
+        for step in [100_003u64, 1_000_000, 40_000_000, 777_777_777] {
+            let mut sim = simulator(&s);
+            while sim.now() < sim.end() {
+                let until = sim.now() + TimeSpan(step);
+                sim.run_until(until);
+            }
+            assert!(fingerprint(&sim.outcome()) == whole, "steps of {step} ns");
+        }
+    }
+}
+
+// ---- the eager way and the heap --------------------------------------------------------------------------------
+
+/// Paths that mean the same: as given, and such that packets must wait in the heap for their time.
+fn through_the_heap(spec: &Value) -> Vec<(&'static str, Value)> {
+    let zero = json!({"kind": "jitter", "distribution": {"kind": "uniform", "max": 0}, "reorder": true});
+    let mut ways = Vec::new();
+    let mut add = |name, edit: &dyn Fn(&mut Value)| {
+        let mut copy = spec.clone();
+        edit(&mut copy);
+        ways.push((name, copy));
+    };
+    let push = |v: &mut Value, direction: &str| v[direction].as_array_mut().unwrap().push(zero.clone());
+    add("data wait at the receiver", &|v| push(v, "uplink"));
+    add("acknowledgements wait at the sender", &|v| push(v, "downlink"));
+    add("both wait", &|v| {
+        push(v, "uplink");
+        push(v, "downlink");
+    });
+    // A held link whose limit is never reached is an infinite queue.
+    if spec["uplink"].to_string().contains("infinite") {
+        add("a held link", &|v| {
+            for element in v["uplink"].as_array_mut().unwrap() {
+                if element["kind"] == "link" {
+                    element["queue"] = json!({"kind": "drophead", "limit": {"packets": 1_000_000}});
+                }
+            }
+        });
+    }
+    // Recording and being watched must not matter either.
+    add("sampled", &|v| v["record"]["series"] = json!(1_000_003));
+    ways
+}
+
+/// What must agree: everything but the elements' own list and the series. The logs are in order of entry; what enters
+/// at the same instant is sorted here.
+fn essence(outcome: &Outcome) -> [String; 4] {
+    let log = |log: &Option<PacketLog>| {
+        let log = log.as_ref().unwrap();
+        assert!(log.entered.is_sorted());
+        let mut rows: Vec<_> =
+            (0..log.entered.len()).map(|i| (log.entered[i], log.flow[i], log.left[i], log.size[i])).collect();
+        rows.sort_unstable();
+        format!("{rows:?}")
+    };
+    [format!("{:?}", outcome.flows), log(&outcome.data), log(&outcome.acks), format!("{}", outcome.hash)]
+}
+
+fn check_ways(name: &str, path: &Value) {
+    let plain = run(&spec(path.clone()));
+    assert!(plain.flows.iter().all(|f| f.received.packets > 20), "{name}: {:?}", plain.flows);
+    let expected = essence(&plain);
+    for (way, other) in through_the_heap(path) {
+        let found = essence(&run(&spec(other)));
+        assert!(found[0] == expected[0], "{name}, {way}: flows differ:\n{}\n{}", expected[0], found[0]);
+        assert!(found[1] == expected[1], "{name}, {way}: data logs differ");
+        assert!(found[2] == expected[2], "{name}, {way}: acknowledgement logs differ");
+        assert!(found[3] == expected[3], "{name}, {way}: trajectories differ");
+    }
+}
+
+fn path(queue: &Value, loss: f64, flows: &Value) -> Value {
+    json!({
+        "seed": 11,
+        "duration": 6_000_000_000u64,
+        "uplink": [
+            {"kind": "loss", "probability": loss},
+            {"kind": "link", "schedule": {"kind": "rate", "rate": 11_987_654}, "queue": queue},
+            {"kind": "delay", "delay": 20_000_000},
+        ],
+        "downlink": [{"kind": "loss", "probability": loss}, {"kind": "delay", "delay": 20_000_000}],
+        "flows": flows,
+        "record": {"packets": true},
+    })
+}
+
+/// One flow, each scheme, both profiles, each acknowledgement policy.
+#[test]
+fn eager_and_heap_agree_for_one_flow() {
+    for scheme in SCHEMES {
+        for queue in [json!({"kind": "infinite"}), json!({"kind": "droptail", "limit": {"packets": 30}})] {
+            for (profile, every) in [("tcp", 1), ("tcp", 2), ("udp", 1)] {
+                for loss in [0.0, 0.005] {
+                    let flow = json!([{"scheme": scheme, "profile": profile, "ack_every": every,
+                        "extra_rtt": 7_000_000, "params": {}}]);
+                    let name = format!("{scheme}, {queue}, {profile}, every {every}, loss {loss}");
+                    // The window of a flow without losses would grow for ever in an infinite queue.
+                    if queue["kind"] == "infinite" && loss == 0.0 && ["reno", "cubic"].contains(&scheme) {
+                        continue;
+                    }
+                    check_ways(&name, &path(&queue, loss, &flow));
+                }
+            }
+        }
+    }
+}
+
+/// Several flows that acknowledge each packet.
+#[test]
+fn eager_and_heap_agree_for_several_flows() {
+    let flows = json!([
+        {"scheme": "cubic"},
+        {"scheme": "bbr", "start": 100_000_123, "extra_rtt": 30_000_000},
+        {"scheme": "copa", "start": 200_000_789, "extra_rtt": 11_111_111, "profile": "udp"},
+        {"scheme": "vegas", "start": 5_000_000, "extra_rtt": 3_000_000},
+        {"scheme": "reno", "start": 300_000_000, "stop": 4_000_000_000u64},
+    ]);
+    for queue in [json!({"kind": "infinite"}), json!({"kind": "droptail", "limit": {"packets": 30}})] {
+        for loss in [0.0, 0.005] {
+            check_ways(&format!("{queue}, loss {loss}"), &path(&queue, loss, &flows));
+        }
+    }
+}
+
+/// Several flows with delayed acknowledgements: timers send some of them, between those that data triggers.
+#[test]
+fn eager_and_heap_agree_for_several_flows_with_delayed_acknowledgements() {
+    let flows = json!([
+        {"scheme": "cubic", "ack_every": 2},
+        {"scheme": "bbr", "ack_every": 3, "start": 100_000_123, "extra_rtt": 30_000_000},
+        {"scheme": "reno", "ack_every": 2, "ack_delay": 10_000_000, "start": 200_000_789,
+         "source": {"kind": "rate", "rate": 800_000}},
+    ]);
+    for queue in [json!({"kind": "infinite"}), json!({"kind": "droptail", "limit": {"packets": 30}})] {
+        for loss in [0.0, 0.005] {
+            check_ways(&format!("{queue}, loss {loss}"), &path(&queue, loss, &flows));
+        }
+    }
+}
+
+/// A simulator is a plain value: it can be sent to another thread while it runs.
+#[test]
+fn simulators_move_between_threads() {
+    fn is_send_and_sync<T: Send + Sync>() {}
+    is_send_and_sync::<Simulator>();
+}
