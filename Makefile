@@ -1,0 +1,60 @@
+# Every target does all the set-up it needs, and only what is out of date. `make` alone lists them.
+#
+#   PYTHON=python3.12   the interpreter to make the virtual environment with (default: the newest that is complete)
+#   JOBS=2              processors to use (default: all)
+#   BENCH="cubic link"  only the benchmarks whose names contain one of these words
+
+PYTHON ?=
+JOBS ?=
+BENCH ?=
+DEMO_TRACE ?= 77.72mbps
+DEMO_OUT ?= results/demo
+
+SETUP := PYTHON='$(PYTHON)' $(if $(JOBS),CARGO_BUILD_JOBS=$(JOBS)) tools/setup.sh
+ENTER := . .venv/ccgym.env &&
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-long bench lint docs format clean distclean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
+	    awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+
+setup: ## make .venv with everything for development, build the native module
+	@$(SETUP) --profile dev
+
+demo: ## evaluate all schemes on the calibrated path 77.72mbps: table, figures and files in results/demo
+	@$(SETUP) --profile demo
+	@$(ENTER) python evaluate.py --trace $(DEMO_TRACE) --out $(DEMO_OUT) $(if $(JOBS),--jobs $(JOBS))
+
+test: ## lint, cargo test, pytest without the long tests
+	@$(SETUP) --profile dev
+	@$(ENTER) JOBS='$(JOBS)' tools/check.sh test
+
+test-long: ## the same with the tests that take minutes
+	@$(SETUP) --profile dev
+	@$(ENTER) JOBS='$(JOBS)' tools/check.sh test-long
+
+bench: ## benchmarks, one JSON line {name, value, unit} each
+	@$(SETUP) --profile dev >&2
+	@$(ENTER) python tools/bench.py $(BENCH)
+
+lint: ## ruff, mypy, import-linter, cargo fmt, clippy
+	@$(SETUP) --profile dev
+	@$(ENTER) JOBS='$(JOBS)' tools/check.sh lint
+
+docs: ## rewrite the pages that follow from a registry
+	@$(SETUP) --profile dev
+	@$(ENTER) python tools/docs.py
+
+format: ## put the sources into their standard form
+	@$(SETUP) --profile dev
+	@$(ENTER) ruff check --fix-only --quiet . ; ruff format --quiet . && cargo fmt --all
+
+clean: ## remove what was built and the caches; keep .venv and results
+	@rm -rf target dist .cache/setup.log .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -f ccgym/_core*.so
+	@find ccgym agents tests tools benches -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## remove .venv and a fetched toolchain too
+	@rm -rf .venv .cache

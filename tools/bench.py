@@ -1,0 +1,96 @@
+"""The benchmarks behind ``make bench``: one JSON line ``{name, value, unit}`` each, on standard output.
+
+Wall times come from the native benchmark program (``benches/``) and from fresh interpreters; where valgrind is
+installed (root gets it installed), instruction counts of the hot paths stand beside them: those do not depend on what
+else the machine is doing. Words on the command line choose the benchmarks whose names contain one of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from console import ROOT, SetupError, run
+from machine import has_apt, is_root
+
+#: What is counted under callgrind: a run's cost per packet.
+HOT_PATHS = (
+    "sim_packets_per_second/reno",
+    "sim_packets_per_second/cubic",
+    "sim_packets_per_second/bbr",
+    "link_packets_per_second/rate",
+    "link_packets_per_second/trace",
+)
+IMPORTS = {"import_seconds": "import ccgym", "import_seconds/simulate": "from ccgym import NetworkPath, simulate"}
+BINARY = ROOT / "target" / "release" / "ccgym-bench"
+LOG = ROOT / ".cache" / "bench.log"
+
+
+def emit(name: str, value: float, unit: str) -> None:
+    """One result."""
+    print(json.dumps({"name": name, "value": value, "unit": unit}), flush=True)
+
+
+def note(text: str) -> None:
+    """A remark, beside the results."""
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def import_seconds(statement: str, repetitions: int = 7) -> float:
+    """The best wall time of a statement in a fresh interpreter; the interpreter's own start is not counted."""
+    program = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
+    times = []
+    for _ in range(repetitions):
+        done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+        times.append(float(done.stdout))
+    return min(times)
+
+
+def instructions(name: str) -> float:
+    """Instructions per packet of one workload, run once under callgrind."""
+    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", str(BINARY), "--once", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    collected = re.search(r"Collected\s*:\s*(\d+)", done.stderr)
+    if collected is None:
+        raise SetupError(f"valgrind reported no instruction count for {name}:\n{done.stderr}")
+    return int(collected.group(1)) / json.loads(done.stdout)["value"]
+
+
+def main(words: Sequence[str]) -> int:
+    """Entry point."""
+    LOG.parent.mkdir(exist_ok=True)
+    LOG.write_text("", encoding="utf-8")
+
+    def wanted(name: str) -> bool:
+        return not words or any(word in name for word in words)
+
+    try:
+        build = ["cargo", "build", "--release", "--locked", "--package", "ccgym-bench"]
+        run(build, "compiling the benchmarks", log=LOG)
+        status = subprocess.run([str(BINARY), *words]).returncode
+        for name, statement in IMPORTS.items():
+            if wanted(name):
+                emit(name, import_seconds(statement), "s")
+        counted = [name for name in HOT_PATHS if wanted(f"instructions_per_packet/{name}")]
+        if counted and shutil.which("valgrind") is None and is_root() and has_apt():
+            with contextlib.suppress(SetupError):
+                run(["apt-get", "install", "-y", "--no-install-recommends", "valgrind"], "installing valgrind", log=LOG)
+        if counted and shutil.which("valgrind") is None:
+            note("no instruction counts: valgrind is not installed (sudo apt-get install valgrind)")
+            counted = []
+        for name in counted:
+            short = name.replace("_packets_per_second", "")
+            emit(f"instructions_per_packet/{short}", instructions(name), "instructions/packet")
+    except SetupError as error:
+        note(str(error))
+        return 2
+    return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,371 @@
+"""Set up a checkout: virtual environment, Python packages, Rust toolchain, native module, smoke test.
+
+Called by ``tools/setup.sh`` (that is, by every target of the Makefile) with any Python >= 3.10; standard library only.
+It works out what is out of date, does that and nothing else, and is silent and quick when there is nothing.
+
+State lives in ``.venv/ccgym-setup.json`` (fingerprints of what each step was done for) and ``.venv/ccgym.env`` (what a
+shell sources to get the environment and the toolchain); the log of the programs that were run in ``.cache/setup.log``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from console import ROOT, SetupError, run, say
+from machine import Toolchain, ensure_system, find_toolchain, minimum_rust
+
+#: What each kind of use needs beside the package's own dependencies: extras of pyproject.toml.
+PROFILES: dict[str, tuple[str, ...]] = {"demo": ("report",), "dev": ("report", "dev")}
+
+#: Everything the native module is made from.
+NATIVE_INPUTS = ("Cargo.toml", "Cargo.lock", "crates", "schemes")
+
+#: Everything the installed metadata (console script, version, data) is made from.
+METADATA_INPUTS = ("pyproject.toml", "Cargo.toml")
+
+
+# --- What was done before --------------------------------------------------------------------------------------------
+
+
+def fingerprint(root: Path, inputs: Sequence[str], *extra: str) -> str:
+    """A hash over files and folders (names and contents) and any further text."""
+    digest = hashlib.sha256()
+    for name in inputs:
+        top = root / name
+        files = sorted(p for p in top.rglob("*") if p.is_file()) if top.is_dir() else [top]
+        for file in files:
+            digest.update(str(file.relative_to(root)).encode() + b"\0")
+            digest.update(file.read_bytes() if file.exists() else b"absent")
+            digest.update(b"\0")
+    for text in extra:
+        digest.update(text.encode() + b"\0")
+    return digest.hexdigest()
+
+
+@dataclass
+class State:
+    """Fingerprints of the steps that were done, kept inside the virtual environment so that they vanish with it."""
+
+    path: Path
+    done: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path) -> State:
+        """Read the stamps; a missing or damaged file means that nothing was done."""
+        try:
+            done = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            done = {}
+        return cls(path, done if isinstance(done, dict) else {})
+
+    def record(self, step: str, stamp: str) -> None:
+        """Remember that a step was done."""
+        self.done[step] = stamp
+        scratch = self.path.with_suffix(".new")
+        scratch.write_text(json.dumps(self.done, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        scratch.replace(self.path)
+
+
+def wanted(root: Path, profile: str, interpreter: str) -> dict[str, str]:
+    """The fingerprint that each step should have been done for."""
+    native = fingerprint(root, NATIVE_INPUTS)
+    metadata = fingerprint(root, METADATA_INPUTS, interpreter)
+    return {
+        f"packages:{profile}": fingerprint(root, ("pyproject.toml", "constraints.txt"), profile, interpreter),
+        "native": native,
+        "metadata": metadata,
+        "smoke": native + metadata,
+    }
+
+
+def outstanding(root: Path, state: State, profile: str, interpreter: str) -> list[str]:
+    """The steps that are to be done, in order; empty when all is up to date."""
+    steps = [step for step, stamp in wanted(root, profile, interpreter).items() if state.done.get(step) != stamp]
+    if "native" not in steps and not any((root / "ccgym").glob("_core*.so")):
+        steps.append("native")
+    return steps
+
+
+# --- The steps -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Setup:
+    """One run: what was asked for, and where things are."""
+
+    root: Path
+    profile: str
+    venv: Path
+    log: Path
+
+    @property
+    def python(self) -> str:
+        """The virtual environment's interpreter."""
+        return str(self.venv / "bin" / "python")
+
+    def interpreter_version(self) -> str:
+        """``3.11`` for a virtual environment that works, else nothing."""
+        if Path(sys.prefix).resolve() == self.venv.resolve() and importlib.util.find_spec("pip"):
+            return f"{sys.version_info[0]}.{sys.version_info[1]}"
+        try:
+            answer = subprocess.run(
+                [self.python, "-c", "import sys, pip; print('%d.%d' % sys.version_info[:2])"],
+                capture_output=True, text=True, timeout=60,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        return answer.stdout.strip() if answer.returncode == 0 else ""
+
+    def make_venv(self) -> None:
+        """Make the virtual environment afresh."""
+        base = getattr(sys, "_base_executable", sys.executable)  # not the one inside the environment to be cleared
+        say(f"Python {platform.python_version()} ({base}): making {self.venv.relative_to(self.root)}")
+        run([base, "-m", "venv", "--clear", str(self.venv)], "making the virtual environment", log=self.log)
+
+    def requirements(self) -> list[str]:
+        """What the profile asks for, from pyproject.toml."""
+        reader = (
+            "import json, sys\n"
+            "try:\n    import tomllib\n"
+            "except ImportError:\n    from pip._vendor import tomli as tomllib\n"
+            "print(json.dumps(tomllib.load(open('pyproject.toml', 'rb'))))"
+        )
+        answer = subprocess.run([self.python, "-c", reader], cwd=self.root, capture_output=True, text=True)
+        if answer.returncode != 0:
+            raise SetupError(f"pyproject.toml cannot be read:\n{answer.stderr.strip()}")
+        project = json.loads(answer.stdout)
+        extras = project["project"]["optional-dependencies"]
+        return [
+            *project["build-system"]["requires"],
+            *project["project"]["dependencies"],
+            *(requirement for extra in PROFILES[self.profile] for requirement in extras[extra]),
+        ]
+
+    def pip(self, what: str, *arguments: str, env: dict[str, str] | None = None) -> None:
+        """Install into the virtual environment, at the pinned versions."""
+        command = [
+            self.python,
+            "-m",
+            "pip",
+            "install",
+            "--disable-pip-version-check",
+            "--prefer-binary",
+            "--progress-bar=off",
+        ]
+        env = {**(env or os.environ), "PIP_CONSTRAINT": str(self.root / "constraints.txt"), "PIP_NO_INPUT": "1"}
+        run([*command, *arguments], what, log=self.log, env=env)
+
+    def toolchain(self) -> Toolchain:
+        """A Rust toolchain that is new enough, fetched if there is none."""
+        found, too_old = find_toolchain(self.root)
+        need = ".".join(str(part) for part in minimum_rust(self.root)[:2])
+        if found is None:
+            had = f"only Rust {'.'.join(map(str, too_old.version))} in {too_old.bin}" if too_old else "no Rust compiler"
+            say(f"{had}, Rust {need} or newer is needed: fetching a toolchain into .cache/rust")
+            try:
+                self.pip("installing the toolchain fetcher", "puccinialin")
+                run(
+                    [self.python, "-m", "puccinialin", "--location", str(self.root / ".cache" / "rust")],
+                    "fetching a Rust toolchain", log=self.log,
+                    env={**os.environ, "RUSTUP_INIT_SKIP_PATH_CHECK": "yes"},
+                )  # fmt: skip
+            except SetupError as error:
+                raise SetupError(
+                    f"{error}\n\nThere is {had} and none could be fetched. Install Rust {need} or newer by hand:\n"
+                    "    Debian 13, Ubuntu 25.10 or newer:   sudo apt-get install cargo\n"
+                    "    Debian 12:                          sudo apt-get install cargo-web rustc-web\n"
+                    "    Ubuntu 22.04, 24.04:                sudo apt-get install cargo-1.85 rustc-1.85\n"
+                    "    elsewhere:                          rustup (see the Rust project's own pages)"
+                ) from error
+            found, _ = find_toolchain(self.root)
+            if found is None:
+                raise SetupError(f"the fetched toolchain does not run; remove .cache/rust, or see {self.log}")
+        return found
+
+    def environment(self, toolchain: Toolchain) -> dict[str, str]:
+        """The variables under which the project's programs run."""
+        path = [str(self.venv / "bin")]
+        if shutil.which("cargo") is None or Path(str(shutil.which("cargo"))).parent != toolchain.bin:
+            path.append(str(toolchain.bin))
+        return {
+            "VIRTUAL_ENV": str(self.venv),
+            "PYO3_PYTHON": self.python,
+            **toolchain.env,
+            "PATH": os.pathsep.join(path),
+        }
+
+    def inside(self, toolchain: Toolchain) -> dict[str, str]:
+        """This process's variables, with the environment entered."""
+        own = self.environment(toolchain)
+        return {**os.environ, **own, "PATH": f"{own['PATH']}{os.pathsep}{os.environ.get('PATH', '')}"}
+
+    def write_environment(self, toolchain: Toolchain) -> None:
+        """Write the file that the Makefile's recipes source."""
+        lines = ["# Written by tools/setup.py; source it to work by hand:  . .venv/ccgym.env"]
+        for name, value in self.environment(toolchain).items():
+            quoted = shlex.quote(value)
+            lines.append(f'export {name}={quoted}:"$PATH"' if name == "PATH" else f"export {name}={quoted}")
+        (self.venv / "ccgym.env").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def add_rust_tools(self, toolchain: Toolchain) -> None:
+        """The formatter and the linter, which only development needs; where a toolchain came without them."""
+        missing = [t for t in ("cargo-fmt", "cargo-clippy") if not (toolchain.bin / t).exists()]
+        rustup = toolchain.bin / "rustup"
+        if missing and os.access(rustup, os.X_OK):
+            with contextlib.suppress(SetupError):
+                run([str(rustup), "component", "add", "rustfmt", "clippy"], "adding rustfmt and clippy", log=self.log,
+                    env={**os.environ, **toolchain.env})  # fmt: skip
+
+    def build(self, toolchain: Toolchain) -> None:
+        """Compile the native module in release mode and put it into the package, where the checkout imports it."""
+        maturin = str(self.venv / "bin" / "maturin")
+        run(
+            [maturin, "develop", "--release", "--skip-install"], "compiling the native module",
+            log=self.log, env=self.inside(toolchain),
+        )  # fmt: skip
+
+    def install_metadata(self, toolchain: Toolchain) -> None:
+        """Install the checkout itself: console script, metadata, and a pointer to the sources."""
+        name = "ccgym"
+        version = re.search(r'^version\s*=\s*"([^"]+)"', (self.root / "Cargo.toml").read_text("utf-8"), re.MULTILINE)
+        say(f"installing {name} {version.group(1) if version else ''} in place")
+        self.pip("installing the checkout", "--no-deps", "--no-build-isolation", "--editable", str(self.root),
+                 env=self.inside(toolchain))  # fmt: skip
+
+    def smoke(self) -> None:
+        """Import, simulate one second, say what came out."""
+        answer = subprocess.run(
+            [self.python, str(self.root / "tools" / "smoke.py")], cwd=self.root, capture_output=True, text=True,
+            timeout=120,
+        )  # fmt: skip
+        if answer.returncode != 0:
+            raise SetupError(f"the smoke test failed:\n{answer.stdout}{answer.stderr}")
+        say(answer.stdout.strip())
+
+
+def set_up(setup: Setup, *, chosen: bool) -> None:
+    """Bring the checkout up to date for the profile."""
+    version = setup.interpreter_version()
+    own = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    state = State.load(setup.venv / "ccgym-setup.json")
+    reason = ""
+    if version and chosen and version != own:
+        reason = f"the virtual environment has Python {version}, Python {own} was asked for"
+    elif version and state.done.get("root", str(setup.root)) != str(setup.root):
+        reason = f"the checkout was moved here from {state.done['root']}"
+    stale = bool(reason)
+    steps = [] if stale or not version else outstanding(setup.root, state, setup.profile, version)
+    if version and not stale and not steps and (setup.venv / "ccgym.env").exists():
+        return
+    setup.log.parent.mkdir(parents=True, exist_ok=True)
+    setup.log.write_text("", encoding="utf-8")
+    if stale:
+        say(f"{reason}: starting afresh")
+    ensure_system(need_venv=stale or not version, log=setup.log)
+    if stale or not version:
+        setup.make_venv()
+        version = setup.interpreter_version()
+        state = State.load(setup.venv / "ccgym-setup.json")
+    state.record("root", str(setup.root))
+    steps = outstanding(setup.root, state, setup.profile, version)
+    stamps = wanted(setup.root, setup.profile, version)
+
+    toolchain = setup.toolchain()
+    setup.write_environment(toolchain)
+
+    # Compiling keeps the processors busy and installing keeps the network busy: they run side by side.
+    packages = f"packages:{setup.profile}"
+    failures: list[SetupError] = []
+    installer: threading.Thread | None = None
+    if packages in steps:
+        requirements = setup.requirements()
+        if "native" in steps and not (setup.venv / "bin" / "maturin").exists():
+            setup.pip("installing the build tool", *(r for r in requirements if r.startswith("maturin")))
+
+        def install() -> None:
+            try:
+                setup.pip(f"installing the Python packages ({setup.profile})", *requirements)
+                state.record(packages, stamps[packages])
+                say(f"Python packages for '{setup.profile}' installed")
+            except SetupError as error:
+                failures.append(error)
+
+        say(f"installing {len(requirements)} Python packages and what they need, at the pinned versions")
+        installer = threading.Thread(target=install)
+        installer.start()
+    try:
+        if "native" in steps:
+            shown = ".".join(map(str, toolchain.version))
+            say(f"compiling the native module in release mode (Rust {shown}, {toolchain.bin})")
+            setup.build(toolchain)
+            say("native module compiled")
+    except SetupError as error:
+        failures.append(error)
+    finally:
+        if installer is not None:
+            installer.join()
+    if failures:
+        raise SetupError("\n".join(map(str, failures)))
+    if "native" in steps:
+        state.record("native", stamps["native"])
+    if "metadata" in steps:
+        setup.install_metadata(toolchain)
+        state.record("metadata", stamps["metadata"])
+    if setup.profile == "dev" and packages in steps:
+        setup.add_rust_tools(toolchain)
+    setup.smoke()
+    state.record("smoke", stamps["smoke"])
+    say(f"ready for '{setup.profile}'")
+
+
+@contextlib.contextmanager
+def alone(root: Path) -> Iterator[None]:
+    """Let one setup run at a time in a checkout; a second waits for the first."""
+    folder = root / ".cache"
+    folder.mkdir(exist_ok=True)
+    with (folder / "setup.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            say("another setup is running in this checkout: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point."""
+    parser = argparse.ArgumentParser(prog="tools/setup.sh", description="Set up a checkout of ccgym.")
+    parser.add_argument("--profile", choices=sorted(PROFILES), default="dev", help="what to install for")
+    parser.add_argument("--chosen", action="store_true", help=argparse.SUPPRESS)  # the user named the interpreter
+    options = parser.parse_args(arguments)
+    setup = Setup(ROOT, options.profile, ROOT / ".venv", ROOT / ".cache" / "setup.log")
+    try:
+        with alone(ROOT):
+            set_up(setup, chosen=options.chosen)
+    except SetupError as error:
+        print(f"setup: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nsetup: interrupted; run it again to go on where it stopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
