@@ -1,0 +1,83 @@
+"""A simulator and Gymnasium environment for congestion-control research.
+
+One path, one transport, two clocks: the same links, senders and schemes run in virtual time (the simulator) and in
+real time (the emulated path). Start here::
+
+    import ccgym
+
+    path = ccgym.NetworkPath.named("77.72mbps")
+    run = ccgym.simulate(path, flows=["cubic"], duration="30s", seed=1)
+    run.flows[0].throughput_mbps, run.flows[0].delay_p95_ms, run.flows[0].loss
+
+Names are loaded when first used, so importing ``ccgym`` costs next to nothing and never loads torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Final
+
+from ccgym.errors import (
+    CcgymError,
+    ConfigError,
+    PathNotFoundError,
+    PlatformError,
+    ResultsError,
+    SchemeNotFoundError,
+    SimulationError,
+    TraceFormatError,
+    UnitError,
+)
+
+if TYPE_CHECKING:
+    from ccgym.config.path import NetworkPath
+    from ccgym.evaluation.simulate import RunRecord, simulate
+    from ccgym.tracetools.check import Finding, check_trace
+
+__all__ = [
+    "CcgymError",
+    "ConfigError",
+    "Finding",
+    "NetworkPath",
+    "PathNotFoundError",
+    "PlatformError",
+    "ResultsError",
+    "RunRecord",
+    "SchemeNotFoundError",
+    "SimulationError",
+    "TraceFormatError",
+    "UnitError",
+    "__version__",
+    "check_trace",
+    "simulate",
+]
+
+_LAZY: Final = {
+    "Finding": "ccgym.tracetools.check",
+    "NetworkPath": "ccgym.config.path",
+    "RunRecord": "ccgym.evaluation.simulate",
+    "check_trace": "ccgym.tracetools.check",
+    "simulate": "ccgym.evaluation.simulate",
+}
+
+__version__: str
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            value: object = version("ccgym")
+        except PackageNotFoundError:  # run from a checkout that was never installed
+            value = "0+unknown"
+    elif name in _LAZY:
+        value = getattr(importlib.import_module(_LAZY[name]), name)
+    else:
+        raise AttributeError(f"module 'ccgym' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,332 @@
+"""``evaluate.py``: schemes on a path, Pantheon's table, figures and report.
+
+Only arguments are read here, and what is going on is shown; the work is done by :mod:`ccgym.evaluation` and
+:mod:`ccgym.report`, which are imported when needed, so that ``--help`` is quick.
+
+Exit status: 0, everything ran; 1, a run failed; for the rest see :mod:`ccgym.cli.common`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from ccgym.cli.common import PIPE_WIDTH, STATUS_ERROR, HelpFormatter, console, error_console, option, run
+from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.units import parse_time
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ccgym.config.path import NetworkPath
+    from ccgym.evaluation.experiment import Experiment
+    from ccgym.evaluation.results import ResultSet
+
+STATUS_FAILED_RUN: Final = 1
+"""Exit status when a run failed."""
+
+BACKENDS: Final = {
+    "sim": "the simulator: virtual time, exact from a seed",
+    "emulated": "real packets over our own path shells",
+    "mahimahi": "real packets over mahimahi",
+}
+"""Where packets travel."""
+
+AVAILABLE_BACKENDS: Final = ("sim",)
+"""Those that this version has."""
+
+LOGS: Final = ("all", "first", "none")
+
+DESCRIPTION: Final = """\
+Run congestion-control schemes over a path and compare them: Pantheon's table (mean throughput,
+95th-percentile one-way delay, loss), its result files, figures and report. The path is printed
+first. An evaluation that was interrupted goes on where it stopped when it is started again.
+"""
+
+EXAMPLES: Final = """\
+examples:
+  python evaluate.py --trace 77.72mbps
+      every scheme on the calibrated path 77.72mbps (51 ms each way, 0.06 % loss, 94 packets),
+      5 runs of 30 s, beside what was published for it; results in results/77.72mbps
+  python evaluate.py --trace 77.72mbps --schemes cubic,bbr,fixed_window:cwnd=690 --runs 10
+      three schemes, one of them with a parameter (further parameters: NAME:A=1:B=2)
+  python evaluate.py --mahimahi "mm-delay 20 mm-loss uplink 0.01 mm-link 12mbps.trace 12mbps.trace"
+      any chain of mahimahi shells, as one would type it
+  python evaluate.py --trace my.trace --schemes cubic --flows 3 --interval 5 --logs all
+      three Cubic flows that start 5 s apart, with Pantheon's packet logs of every run
+  python evaluate.py --trace 12mbps --json --no-figures | jq .summary
+      numbers only, for a program to read
+
+exit status: 0 fine; 1 a run failed (see the end of the output); 2 the command or the path is
+wrong; 130 interrupted
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises our own errors, with a suggestion for mistyped options."""
+
+    def error(self, message: str) -> NoReturn:
+        unknown = re.search(r"unrecognized arguments: (--[\w-]+)", message)
+        options = [option for action in self._actions for option in action.option_strings]
+        hint = did_you_mean(unknown[1], options) if unknown else ""
+        raise ConfigError(message, hint=hint or "python evaluate.py --help explains the options")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of ``evaluate.py``."""
+    made = _Parser(
+        prog="evaluate.py",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
+    )
+    path = made.add_argument_group("path (one of the two)")
+    path.add_argument(
+        "--trace",
+        metavar="NAME|FILE",
+        help="a named path, such as 77.72mbps, with all that belongs to it; a YAML file that describes a path; or a "
+        "delivery trace, played in both directions without delay",
+    )
+    path.add_argument("--mahimahi", metavar='"COMMAND LINE"', help="a chain of mahimahi shells, the outermost first")
+    what = made.add_argument_group("what to run")
+    what.add_argument(
+        "--schemes",
+        metavar="A,B,C",
+        help="schemes, separated by commas, with parameters as in fixed_window:cwnd=100 (default: all, except "
+        "external, fixed_window and fixed_rate)",
+    )
+    what.add_argument("--runs", type=int, default=5, metavar="N", help="runs per scheme (default: 5)")
+    what.add_argument(
+        "--runtime", default="30", metavar="TIME", help="length of a run: seconds, or with a unit (default: 30)"
+    )
+    what.add_argument("--flows", type=int, default=1, metavar="N", help="flows per run (default: 1)")
+    what.add_argument(
+        "--interval", default="0", metavar="TIME", help="time between the starts of flows (default: 0, all at once)"
+    )
+    what.add_argument("--seed", type=int, default=1, metavar="N", help="root of every random stream (default: 1)")
+    what.add_argument(
+        "--backend",
+        default="sim",
+        metavar="NAME",
+        help="where packets travel: sim, the simulator (default and only one in this version)",
+    )
+    output = made.add_argument_group("output")
+    output.add_argument("--out", metavar="DIRECTORY", help="results directory (default: results/NAME of the path)")
+    output.add_argument(
+        "--logs",
+        default="first",
+        metavar="all|first|none",
+        help="packet logs: of all runs, of the first run of each scheme, or none; about 36 MB per 30 s run at "
+        "75 Mbit/s (default: first)",
+    )
+    output.add_argument("--no-figures", action="store_true", help="no figures and no report, only numbers")
+    output.add_argument(
+        "--json", action="store_true", help="print the results as JSON on standard output, all else on standard error"
+    )
+    output.add_argument(
+        "--jobs", type=int, metavar="N", help="runs, and figures, at a time (default: one per processor)"
+    )
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``evaluate.py`` and return its exit status; see :mod:`ccgym.cli.common`."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    return run(lambda: _evaluate(parser().parse_args(words), words))
+
+
+def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
+    # With --json, standard output belongs to the program that reads it.
+    shown_on = error_console() if arguments.json else console()
+    _check_choices(arguments)
+    path = _path(arguments)
+    experiment = _experiment(arguments, path)
+    shown_on.print(path.describe(), soft_wrap=True)
+    if _has_errors(path, shown_on):
+        return STATUS_ERROR
+    if not arguments.no_figures:
+        from ccgym.report.build import require_drawing
+
+        require_drawing()
+    out = _directory(arguments, experiment)
+    try:
+        results = _run(arguments, experiment, out, words, shown_on)
+        _report(arguments, results, out, shown_on)
+    except KeyboardInterrupt:
+        shown_on.print("\nfinished runs are kept: the same command goes on from here", style="yellow")
+        raise
+    _show(results, out, shown_on, figures=not arguments.no_figures)
+    if arguments.json:
+        json.dump(results.as_dict(), sys.stdout, ensure_ascii=False)
+        sys.stdout.write("\n")
+    return STATUS_FAILED_RUN if results.failures else 0
+
+
+def _check_choices(arguments: argparse.Namespace) -> None:
+    if arguments.backend not in BACKENDS:
+        raise ConfigError(
+            f"no backend is called {shown(arguments.backend)}",
+            where="--backend",
+            expected=f"one of {', '.join(BACKENDS)}",
+            hint=did_you_mean(arguments.backend, BACKENDS),
+        )
+    if arguments.backend not in AVAILABLE_BACKENDS:
+        raise ConfigError(
+            f"{arguments.backend} ({BACKENDS[arguments.backend]}) is not available in this version of ccgym",
+            where="--backend",
+            expected=" or ".join(AVAILABLE_BACKENDS),
+            hint="leave --backend out to simulate",
+        )
+    if arguments.logs not in LOGS:
+        raise ConfigError(
+            shown(arguments.logs),
+            where="--logs",
+            expected=f"one of {', '.join(LOGS)}",
+            hint=did_you_mean(arguments.logs, LOGS),
+        )
+    if arguments.jobs is not None and not 1 <= arguments.jobs <= 1024:
+        raise ConfigError(str(arguments.jobs), where="--jobs", expected="a whole number from 1 to 1024")
+
+
+def _path(arguments: argparse.Namespace) -> NetworkPath:
+    from ccgym.config.path import NetworkPath
+
+    if (arguments.trace is None) == (arguments.mahimahi is None):
+        raise ConfigError(
+            "--trace and --mahimahi together" if arguments.trace is not None else "no path",
+            expected='either --trace NAME|FILE or --mahimahi "COMMAND LINE"',
+            hint="for example --trace 77.72mbps",
+        )
+    if arguments.trace is not None:
+        return option("--trace", NetworkPath.from_any, arguments.trace)
+    return option("--mahimahi", _mahimahi, arguments.mahimahi)
+
+
+def _mahimahi(command: str) -> NetworkPath:
+    from ccgym.config.path import NetworkPath
+
+    return NetworkPath.from_mahimahi(command, name="mahimahi path")
+
+
+def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
+    from ccgym.evaluation.experiment import Experiment
+    from ccgym.evaluation.schemes import contestants, parse_schemes
+
+    schemes = contestants() if arguments.schemes is None else parse_schemes(arguments.schemes, "--schemes")
+    runtime_ns = option("--runtime", _seconds, arguments.runtime)
+    interval_ns = option("--interval", _seconds, arguments.interval)
+    try:
+        return Experiment(
+            path=path,
+            schemes=tuple(schemes),
+            runs=arguments.runs,
+            runtime_ns=runtime_ns,
+            flows=arguments.flows,
+            interval_ns=interval_ns,
+            seed=arguments.seed,
+        )
+    except ConfigError as error:
+        raise ConfigError(
+            error.found, expected=error.expected, hint=error.hint, where=f"--{error.where}" if error.where else ""
+        ) from None
+
+
+def _seconds(text: str) -> int:
+    """Seconds, as Pantheon has them, or a time with a unit; in nanoseconds."""
+    return parse_time(f"{text}s" if re.fullmatch(r"\s*[0-9.]+\s*", text) else text)
+
+
+def _has_errors(path: NetworkPath, shown_on: Console) -> bool:
+    """Show what the detector found about the path; whether any of it forbids to go on."""
+    findings = path.check()
+    for finding in findings:
+        wrong = finding.severity == "error"
+        (error_console() if wrong else shown_on).print(str(finding), style="red" if wrong else "yellow")
+    if any(finding.severity == "error" for finding in findings):
+        error_console().print("error: nothing was run: results on this path would mean nothing", style="bold red")
+        return True
+    return False
+
+
+def _directory(arguments: argparse.Namespace, experiment: Experiment) -> Path:
+    """Where results go. A default directory that another experiment has taken is left to it."""
+    if arguments.out is not None:
+        return Path(arguments.out)
+    from ccgym.evaluation.experiment import parameters_hash
+    from ccgym.evaluation.store import holder
+
+    digest = parameters_hash(experiment.parameters())
+    name = re.sub(r"[^\w.+-]+", "-", experiment.path_name).strip("-.") or "path"
+    if arguments.mahimahi is not None:
+        name = f"mahimahi-{parameters_hash(experiment.parameters()['path'])[:8]}"
+    plain = Path("results", name)
+    return plain if holder(plain) in (None, digest) else plain.with_name(f"{name}-{digest[:8]}")
+
+
+def _run(
+    arguments: argparse.Namespace, experiment: Experiment, out: Path, words: Sequence[str], shown_on: Console
+) -> ResultSet:
+    from ccgym.cli.evaluate_progress import SweepProgress
+    from ccgym.evaluation.runner import run_experiment
+
+    shown_on.print(
+        f"\n{len(experiment.schemes)} schemes × {experiment.runs} runs of {experiment.runtime_ns / 1e9:g} s, "
+        f"seed {experiment.seed}, into {out}"
+    )
+    with SweepProgress(shown_on) as progress:
+        return run_experiment(
+            experiment,
+            out,
+            jobs=arguments.jobs,
+            logs=arguments.logs,
+            observer=progress,
+            command=["python", "evaluate.py", *words],
+        )
+
+
+def _report(arguments: argparse.Namespace, results: ResultSet, out: Path, shown_on: Console) -> None:
+    from ccgym.report.build import build_report, write_tables
+
+    write_tables(results, out)
+    if arguments.no_figures or not results.cells:
+        return
+    from ccgym.cli.evaluate_progress import ReportProgress
+
+    with ReportProgress(shown_on) as progress:
+        build_report(results, out, arguments.jobs, progress.step)
+
+
+def _show(results: ResultSet, out: Path, shown_on: Console, *, figures: bool) -> None:
+    """The table, what looks wrong, and where everything is."""
+    from ccgym.report.table import terminal_table
+
+    shown_on.print()
+    # A file or a pipe has no width; a table cut to 80 columns would lose digits.
+    shown_on.print(terminal_table(results), width=None if shown_on.is_terminal else PIPE_WIDTH)
+    if results.published_source:
+        shown_on.print(f"published: {results.published_source}", style="dim")
+    for flag in results.flags:
+        shown_on.print(f"\n{flag['level']}: {flag['subject']}: {flag['message']} [{flag['code']}]", style="yellow")
+        shown_on.print(f"  likely cause: {flag['cause']}\n  to see it: {flag['command']}")
+    for failure in results.failures:
+        shown_on.print(f"\nfailed: {failure.scheme}, run {failure.run}, seed {failure.seed}", style="bold red")
+        shown_on.print(f"  {failure.error}")
+    shown_on.print(f"\ntrajectory {results.trajectory_hash}  (same command, same version: same hash)")
+    files = [("results", "ccgym_results.json"), ("table", "pantheon_table.md")]
+    if figures and results.cells:
+        files = [
+            ("report", "pantheon_report.html"),
+            ("", "pantheon_report.pdf"),
+            ("figure", "pantheon_summary_mean.svg"),
+            *files,
+        ]
+    for name, file in files:
+        shown_on.print(f"{name:<9} {out / file}", soft_wrap=True)
+    if results.failures:
+        shown_on.print("\nrun the same command again to try the failed runs again", style="bold red")

@@ -1,0 +1,185 @@
+"""The command ``ccgym``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from ccgym.cli import trace
+from ccgym.cli.common import HelpFormatter, console, run, say, set_up_logging
+from ccgym.errors import PlatformError
+
+_DELEGATED: Final = {
+    "evaluate": ("ccgym.cli.evaluate", "run schemes over a path and report as Pantheon does"),
+}
+"""Commands with a parser of their own: module with ``main(argv)``, and help."""
+
+_EXAMPLES: Final = """\
+examples:
+  ccgym paths                                  the paths that have a name
+  ccgym path show 77.72mbps                    what is behind one of them
+  ccgym schemes                                the congestion-control schemes
+  ccgym evaluate --trace 77.72mbps             Pantheon's table, plots and report
+  ccgym trace show Verizon-LTE-short.up --plot verizon.png
+  ccgym trace make constant --rate 50mbps -o 50mbps.trace
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser; its namespace has ``run``, a function of the namespace."""
+    parser = argparse.ArgumentParser(
+        prog="ccgym",
+        description="Congestion-control simulator, environments and evaluation.",
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="say more; twice for everything")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, (_, text) in _DELEGATED.items():
+        commands.add_parser(name, help=text, add_help=False)
+    paths = commands.add_parser("paths", help="list the paths that have a name")
+    paths.add_argument("--json", action="store_true", help="as JSON")
+    paths.set_defaults(run=_paths)
+    _add_path(commands)
+    schemes = commands.add_parser("schemes", help="list the congestion-control schemes")
+    schemes.add_argument("name", nargs="?", help="one scheme, with its parameters")
+    schemes.add_argument("--json", action="store_true", help="as JSON")
+    schemes.set_defaults(run=_schemes)
+    trace.add_parser(commands)
+    version = commands.add_parser("version", help="print versions")
+    version.set_defaults(run=_version)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status; see :mod:`ccgym.cli.common`."""
+    import sys
+
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words and words[0] in _DELEGATED:
+        module = importlib.import_module(_DELEGATED[words[0]][0])
+        return int(module.main(words[1:]))
+    args = build_parser().parse_args(words)
+    set_up_logging(args.verbose)
+    return run(lambda: int(args.run(args)))
+
+
+def _add_path(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    path = commands.add_parser("path", help="show one path, however it is given", formatter_class=HelpFormatter)
+    actions = path.add_subparsers(title="actions", metavar="ACTION", required=True)
+    show = actions.add_parser(
+        "show",
+        help="describe a path, and what is wrong with it",
+        epilog="example:\n  ccgym path show 'mm-delay 20 mm-link 12mbps.trace 12mbps.trace'\n",
+        formatter_class=HelpFormatter,
+    )
+    show.add_argument("path", help="a name, a mahimahi command line, or a YAML or trace file")
+    how = show.add_mutually_exclusive_group()
+    how.add_argument("--spec", action="store_true", help="what the native core is given, as JSON")
+    how.add_argument("--mahimahi", action="store_true", help="as a mahimahi command line with real trace files")
+    show.set_defaults(run=_path_show)
+
+
+def _paths(args: argparse.Namespace) -> int:
+    from ccgym.config.catalogue import catalogue
+
+    entries = catalogue().paths
+    if args.json:
+        rows = {name: {"title": e.title, "aliases": e.aliases, "source": e.source} for name, e in entries.items()}
+        say(json.dumps(rows, indent=1, ensure_ascii=False))
+        return 0
+    from rich.table import Table
+
+    table = Table("name", "what it is", "also called", box=None, pad_edge=False)
+    for name, entry in entries.items():
+        table.add_row(name, entry.title, ", ".join(entry.aliases))
+    console().print(table)
+    return 0
+
+
+def _path_show(args: argparse.Namespace) -> int:
+    from ccgym.config.path import NetworkPath
+
+    path = NetworkPath.from_any(args.path)
+    if args.spec:
+        say(json.dumps(path.spec(), indent=1))
+        return 0
+    if args.mahimahi:
+        say(path.to_mahimahi(materialise=True))
+        return 0
+    say(path.describe())
+    findings = path.check()
+    for finding in findings:
+        say(str(finding))
+    return 1 if any(finding.severity == "error" for finding in findings) else 0
+
+
+def _schemes(args: argparse.Namespace) -> int:
+    from ccgym.errors import SchemeNotFoundError, did_you_mean, shown
+    from ccgym.evaluation.schemes import registry
+
+    try:
+        rows = [dict(entry) for entry in registry().values()]
+    except ImportError as error:
+        raise PlatformError(
+            f"the native module ccgym._core is missing ({error})", expected="a built ccgym", hint="run `make setup`"
+        ) from None
+    if args.name is not None:
+        names = [row["name"] for row in rows]
+        rows = [row for row in rows if row["name"] == args.name]
+        if not rows:
+            raise SchemeNotFoundError(
+                f"there is no scheme {shown(args.name)}", expected=", ".join(names), hint=did_you_mean(args.name, names)
+            )
+    if args.json:
+        say(json.dumps(rows, indent=1, ensure_ascii=False))
+        return 0
+    from rich.table import Table
+
+    if args.name is not None:
+        row = rows[0]
+        say(f"{row['name']}: {row['label']}")
+        say(f"  {row['summary']}")
+        say(f"  reference: {row['reference']}")
+        table = Table("parameter", "default", "range", "unit", "meaning", box=None, pad_edge=False)
+        for parameter in row["parameters"]:
+            table.add_row(
+                parameter["name"],
+                str(parameter["default"]),
+                _range(parameter),
+                str(parameter.get("unit") or ""),
+                parameter["help"],
+            )
+        if row["parameters"]:
+            console().print(table)
+        return 0
+    table = Table("name", "label", "what it is", "parameters", box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(row["name"], row["label"], row["summary"], ", ".join(p["name"] for p in row["parameters"]))
+    console().print(table)
+    return 0
+
+
+def _range(parameter: dict[str, object]) -> str:
+    choices, low, high = parameter.get("choices"), parameter.get("min"), parameter.get("max")
+    if isinstance(choices, list) and choices:
+        return ", ".join(str(choice) for choice in choices)
+    if low is None and high is None:
+        return ""
+    return f"{'' if low is None else low} … {'' if high is None else high}"
+
+
+def _version(args: argparse.Namespace) -> int:
+    import platform
+
+    import ccgym
+
+    say(f"ccgym {ccgym.__version__} (Python {platform.python_version()}, {platform.platform()})")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,411 @@
+"""The named traces and paths of ``traces/paths.yaml``, and how a trace's name becomes a trace.
+
+A trace in the catalogue is either a file beside ``paths.yaml`` or *declared by construction*: a rule, its parameters,
+and the checksum of what must come out. A 60 s trace of 77.72 Mbit/s is 2.2 MB of text that one line describes, so it
+is made when it is needed. Nothing is ever made from a name alone: a name that is not declared is unknown.
+
+A trace is looked for, in this order:
+
+1. a text with a folder in it is a file (a missing one under ``traces/`` stands for the catalogue's);
+2. the catalogue, by name with or without ``.trace``;
+3. the folders listed in ``$CCGYM_TRACE_PATH``, separated by colons;
+4. the recorded cellular traces of the package ``mahimahi-traces``;
+5. a file in the working directory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from ccgym.config.quantities import PeriodField, ProbabilityField, RateField, TimeField
+from ccgym.config.yaml_loader import load_yaml, validate
+from ccgym.errors import ConfigError, PathNotFoundError, PlatformError, TraceFormatError, did_you_mean, shown
+from ccgym.tracetools import generate
+from ccgym.tracetools.generate import DEFAULT_DURATION_NS, Times
+from ccgym.tracetools.text import read_trace, trace_from_times, trace_text, write_bytes
+
+if TYPE_CHECKING:
+    from ccgym import _core
+
+CATALOGUE_FILE: Final = "paths.yaml"
+"""Name of the catalogue in the folder of traces."""
+SEARCH_VARIABLE: Final = "CCGYM_TRACE_PATH"
+"""Environment variable with further folders of traces."""
+CACHE_VARIABLE: Final = "CCGYM_CACHE_DIR"
+"""Environment variable with the folder for files that can be made again."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ConstantRule(_Strict):
+    """See :func:`ccgym.tracetools.generate.constant`."""
+
+    kind: Literal["constant"] = "constant"
+    rate: RateField
+    """Rate."""
+    duration: PeriodField = DEFAULT_DURATION_NS
+    """Length."""
+
+    def times(self) -> Times:
+        """The lines."""
+        return generate.constant(self.rate, self.duration)
+
+
+class PoissonRule(_Strict):
+    """See :func:`ccgym.tracetools.generate.poisson`."""
+
+    kind: Literal["poisson"] = "poisson"
+    rate: RateField
+    """Rate after the cold start."""
+    duration: PeriodField = DEFAULT_DURATION_NS
+    """Length."""
+    cold_start: TimeField = 0
+    """Length of the slow beginning."""
+    seed: int = Field(ge=0)
+    """Seed."""
+
+    def times(self) -> Times:
+        """The lines."""
+        return generate.poisson(self.rate, self.duration, seed=self.seed, cold_start_ns=self.cold_start)
+
+
+class CellularRule(_Strict):
+    """See :func:`ccgym.tracetools.generate.cellular`."""
+
+    kind: Literal["cellular"] = "cellular"
+    rate: RateField
+    """Centre of the walk."""
+    duration: PeriodField = DEFAULT_DURATION_NS
+    """Length."""
+    seed: int = Field(ge=0)
+    """Seed."""
+
+    def times(self) -> Times:
+        """The lines."""
+        return generate.cellular(self.rate, self.duration, seed=self.seed)
+
+
+Rule: TypeAlias = Annotated[ConstantRule | PoissonRule | CellularRule, Field(discriminator="kind")]
+
+
+class TraceEntry(_Strict):
+    """A trace of the catalogue."""
+
+    file: str | None = None
+    """Its file beside the catalogue."""
+    rule: Rule | None = None
+    """Or the rule that makes it."""
+    lines: int = Field(ge=1)
+    """Number of lines."""
+    last_ms: int = Field(ge=1)
+    """Last line, which is the period."""
+    sha256: str = Field(pattern=r"[0-9a-f]{64}")
+    """Checksum of the file."""
+    nominal_rate: RateField | None = None
+    """The rate it is said to have."""
+    intended: tuple[str, ...] = ()
+    """Codes of findings that are meant to be so; see :func:`ccgym.tracetools.check.check_trace`."""
+    source: str
+    """Where it comes from."""
+    licence: str
+    """Under which licence."""
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> TraceEntry:
+        if (self.file is None) == (self.rule is None):
+            raise ConfigError("both or neither of file and rule", expected="exactly one of the two")
+        return self
+
+
+class Recorded(_Strict):
+    """Recorded traces that a package of the distribution brings."""
+
+    package: str
+    """Its name."""
+    directory: str
+    """Where it puts them."""
+    names: tuple[str, ...]
+    """Their names; each stands for NAME.up and NAME.down."""
+    source: str
+    """Where they come from."""
+    licence: str
+    """Under which licence."""
+
+
+class PublishedEntry(_Strict):
+    """What a report published for a scheme on a path."""
+
+    label: str
+    """The report's name of the scheme."""
+    runs: int = Field(ge=1)
+    """Number of runs that the means are of."""
+    throughput: RateField
+    """Mean average throughput."""
+    delay_p95: TimeField
+    """Mean 95th percentile of the one-way delay."""
+    loss: ProbabilityField
+    """Mean loss."""
+
+
+class PathEntry(_Strict):
+    """A path of the catalogue."""
+
+    title: str
+    """One line for people."""
+    source: str
+    """Where it comes from."""
+    aliases: tuple[str, ...] = ()
+    """Other names."""
+    path: dict[str, Any]
+    """Arguments of :class:`ccgym.config.path.NetworkPath`."""
+    calibration_error: ProbabilityField | None = None
+    """How far the emulation is from the real path: mean relative error of throughput and p95 delay over schemes."""
+    expert_cwnd: int | None = Field(default=None, ge=1)
+    """Window in packets that Indigo's expert kept on it."""
+    published: dict[str, PublishedEntry] = {}
+    """What a report published, by ccgym's name of the scheme."""
+    published_source: str = ""
+    """That report."""
+
+
+class CatalogueFile(_Strict):
+    """The content of ``paths.yaml``."""
+
+    traces: dict[str, TraceEntry]
+    """By name."""
+    recorded: Recorded
+    """Those of the distribution."""
+    paths: dict[str, PathEntry]
+    """By name."""
+
+
+@dataclass(frozen=True)
+class TraceSource:
+    """Where a trace comes from: a file, or an entry of the catalogue."""
+
+    name: str
+    """Its short name, without folder and ``.trace``."""
+    file: Path | None
+    """The file, if there is one."""
+    entry: TraceEntry | None
+    """The entry, if it is in the catalogue."""
+    recorded: bool = False
+    """Whether it is one of the distribution's recordings."""
+
+    @property
+    def intended(self) -> tuple[str, ...]:
+        """Codes of findings that are meant to be so: recordings have outages."""
+        if self.recorded:
+            return ("long-gap",)
+        return () if self.entry is None else self.entry.intended
+
+    def load(self) -> _core.Trace:
+        """The native trace, made or read once and shared.
+
+        Raises:
+            TraceFormatError: The file is no trace.
+            PathNotFoundError: The file is gone.
+            PlatformError: It cannot be read.
+        """
+        if self.file is None:
+            assert self.entry is not None
+            return _constructed(self.name, self.entry)
+        try:
+            status = self.file.stat()
+        except (OSError, ValueError) as error:
+            raise PathNotFoundError(
+                f"there is no trace file {shown(str(self.file))}", expected="a readable file"
+            ) from error
+        return _read(str(self.file), status.st_mtime_ns, status.st_size)
+
+    def materialise(self) -> Path:
+        """A real file with this trace, for programs that need one; made traces go into the cache.
+
+        Raises:
+            PlatformError: The cache cannot be written.
+        """
+        if self.file is not None:
+            return self.file.absolute()
+        assert self.entry is not None
+        target = cache_directory() / "traces" / self.entry.sha256[:16] / f"{self.name}.trace"
+        if not target.is_file():
+            text = trace_text(self.load().times_ms)
+            digest = hashlib.sha256(text).hexdigest()
+            if digest != self.entry.sha256:
+                raise TraceFormatError(
+                    f"made with checksum {digest}",
+                    expected=self.entry.sha256,
+                    hint="the generator or the catalogue has changed; one of them is wrong",
+                    where=f"trace {self.name}",
+                )
+            write_bytes(target, text)
+        return target
+
+
+def traces_directory() -> Path:
+    """The folder with ``paths.yaml``: package data of an installation, ``traces/`` of a checkout.
+
+    Raises:
+        PlatformError: Neither is there.
+    """
+    package = Path(__file__).resolve().parent.parent
+    candidates = (package / "_data" / "traces", package.parent / "traces")
+    for candidate in candidates:
+        if (candidate / CATALOGUE_FILE).is_file():
+            return candidate.resolve()
+    raise PlatformError(
+        f"{CATALOGUE_FILE} is missing", expected=f"it in {candidates[0]} or {candidates[1]}", hint="install ccgym again"
+    )
+
+
+def cache_directory() -> Path:
+    """The folder for files that can be made again: ``$CCGYM_CACHE_DIR``, or ``ccgym`` in ``$XDG_CACHE_HOME``."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "ccgym"
+
+
+def catalogue() -> CatalogueFile:
+    """The catalogue, read once.
+
+    Raises:
+        ConfigError: It is damaged.
+        PlatformError: It is missing.
+    """
+    return _catalogue(traces_directory() / CATALOGUE_FILE)
+
+
+def path_entry(name: str) -> tuple[str, PathEntry]:
+    """Find a named path by its name or an alias.
+
+    Returns:
+        Its proper name and its entry.
+
+    Raises:
+        PathNotFoundError: With a near miss.
+    """
+    names = path_names()
+    proper = names.get(name)
+    if proper is None:
+        raise PathNotFoundError(
+            f"there is no path {shown(name)}",
+            expected="a name from `ccgym paths`, a mahimahi command line, or a file",
+            hint=did_you_mean(name, names, "`ccgym paths` lists the names"),
+        )
+    return proper, catalogue().paths[proper]
+
+
+def path_names() -> Mapping[str, str]:
+    """Every name and alias of a path, with its proper name."""
+    return _path_names(traces_directory() / CATALOGUE_FILE)
+
+
+def resolve_trace(reference: str) -> TraceSource:
+    """Find a trace by name or file; the module's text says where it looks.
+
+    Raises:
+        PathNotFoundError: With a near miss.
+        PlatformError: A recorded trace whose package is not installed.
+    """
+    if not reference or "\0" in reference:
+        raise PathNotFoundError(f"there is no trace {shown(reference)}", expected="a name or a file")
+    folder, base = os.path.split(reference)
+    name = base.removesuffix(".trace")
+    entries = catalogue().traces
+    if folder:
+        file = Path(reference)
+        if _is_file(file):
+            return TraceSource(name, file, None)
+        if name in entries and _same(file.parent, traces_directory()):
+            return _from_catalogue(name, entries[name])
+        raise PathNotFoundError(
+            f"there is no trace file {shown(reference)}",
+            expected="a file",
+            hint=f"the catalogue has {name!r}: write it without folder" if name in entries else "",
+        )
+    if name in entries:
+        return _from_catalogue(name, entries[name])
+    for directory in filter(None, os.environ.get(SEARCH_VARIABLE, "").split(os.pathsep)):
+        for file in (Path(directory, base), Path(directory, f"{base}.trace")):
+            if _is_file(file):
+                return TraceSource(name, file, None)
+    recorded = catalogue().recorded
+    stem, dot, suffix = base.rpartition(".")
+    if dot and stem in recorded.names and suffix in ("up", "down"):
+        file = Path(recorded.directory, base)
+        if not _is_file(file):
+            raise PlatformError(
+                f"the recorded trace {base} is not on this machine",
+                expected=f"{file}, from the package {recorded.package}",
+                hint=f"apt-get install {recorded.package}, or put the file into a folder of ${SEARCH_VARIABLE}",
+            )
+        return TraceSource(base, file, None, recorded=True)
+    if _is_file(Path(base)):
+        return TraceSource(name, Path(base), None)
+    if base in recorded.names:
+        raise PathNotFoundError(
+            f"{base!r} is a pair of traces", expected=f"{base}.up or {base}.down", hint="the path of both has that name"
+        )
+    known = [*entries, *(f"{recorded_name}.{end}" for recorded_name in recorded.names for end in ("up", "down"))]
+    raise PathNotFoundError(
+        f"there is no trace {shown(reference)}",
+        expected="a name from `ccgym trace list`, or a file",
+        hint=did_you_mean(name, known, "traces are not made from names: `ccgym trace make constant --rate … -o FILE`"),
+    )
+
+
+def _from_catalogue(name: str, entry: TraceEntry) -> TraceSource:
+    return TraceSource(name, None if entry.file is None else traces_directory() / entry.file, entry)
+
+
+def _is_file(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.resolve() == other or one.name == other.name
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+@lru_cache(maxsize=4)
+def _catalogue(file: Path) -> CatalogueFile:
+    return validate(load_yaml(file), CatalogueFile)
+
+
+@lru_cache(maxsize=4)
+def _path_names(file: Path) -> Mapping[str, str]:
+    names: dict[str, str] = {}
+    for proper, entry in _catalogue(file).paths.items():
+        for name in (proper, *entry.aliases):
+            if name in names:
+                raise ConfigError(f"the name {name!r} for {names[name]} and {proper}", where=str(file))
+            names[name] = proper
+    return names
+
+
+@lru_cache(maxsize=64)
+def _constructed(name: str, entry: TraceEntry) -> _core.Trace:
+    assert entry.rule is not None
+    return trace_from_times(entry.rule.times(), name)
+
+
+@lru_cache(maxsize=64)
+def _read(file: str, modified_ns: int, size: int) -> _core.Trace:
+    return read_trace(file, os.path.basename(file).removesuffix(".trace"))

@@ -1,0 +1,713 @@
+"""The network path: what lies between a sender and its receiver, in both directions.
+
+:class:`NetworkPath` is the one description that everything else takes: the simulator, the emulated path, mahimahi, the
+environments and the reports. It is immutable, compares and pickles by content, and knows four ways in::
+
+    NetworkPath(rate="32mbps", rtt="15ms", queue="40p", loss=0.0)
+    NetworkPath.from_mahimahi("mm-delay 51 mm-loss uplink 0.0006 mm-link 77.72mbps.trace 77.72mbps.trace "
+                              "--uplink-queue=droptail --uplink-queue-args=packets=94")
+    NetworkPath.named("77.72mbps")
+    NetworkPath.from_any(...)          # any of these, a YAML or a trace file
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache, reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+
+from ccgym.config.capacity import Piecewise, capacity, combine, exact, mean_rate, trace_mean
+from ccgym.config.catalogue import cache_directory, catalogue, path_entry, path_names, resolve_trace
+from ccgym.config.elements import (
+    DIRECTIONS,
+    MAHIMAHI_OVERHEAD,
+    AnyElement,
+    Delay,
+    Direction,
+    ElementField,
+    Link,
+    LinkDirection,
+    Loss,
+)
+from ccgym.config.mahimahi import format_mahimahi, looks_like_mahimahi, parse_mahimahi
+from ccgym.config.path_check import missing_delay, shadowed_file, too_small_queues
+from ccgym.config.queues import AnyQueue, Codel, Droptail, Limit
+from ccgym.config.shorthand import KEYS as SHORTHAND_KEYS
+from ccgym.config.shorthand import chain_of
+from ccgym.config.yaml_loader import config_error, load_yaml, validate
+from ccgym.errors import ConfigError, PathNotFoundError, did_you_mean, shown
+from ccgym.tracetools import generate
+from ccgym.tracetools.check import Finding, check_trace
+from ccgym.tracetools.text import write_trace
+from ccgym.units import (
+    NS_PER_MS,
+    NS_PER_S,
+    PACKET_BITS,
+    PACKET_BYTES,
+    format_rate,
+    format_time,
+    parse_size,
+    parse_time,
+)
+
+if TYPE_CHECKING:
+    from ccgym import _core
+
+
+StepsOf: TypeAlias = "str | Sequence[tuple[str, str]]"
+"""One quantity with its unit, or steps ``[("0s", "16mbps"), ("3.75s", "256mbps")]``."""
+QueueLike: TypeAlias = "str | Mapping[str, Any] | AnyQueue"
+"""``"94p"``, ``"30000B"``, ``"1.5bdp"``, ``"infinite"``, ``"codel"``, or ``{"kind": "codel", "limit": "1000p"}``."""
+PathLike: TypeAlias = "NetworkPath | str | os.PathLike[str] | Mapping[str, Any]"
+"""Whatever :meth:`NetworkPath.from_any` understands."""
+
+UNCONSTRAINED_LINES: Final = 84
+"""Lines of ``1`` in the trace that stands for an unconstrained link where mahimahi needs one: 1008 Mbit/s."""
+
+MAX_ELEMENTS: Final = 100
+"""Longer chains are refused."""
+CCPERF_OVERHEAD: Final = 2
+"""Bytes of ns-3's point-to-point header: ccperf's packets are 1502 bytes on the wire."""
+
+
+class PublishedResult(BaseModel):
+    """What a report published for a scheme on a path."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    scheme: str
+    """ccgym's name of the scheme."""
+    label: str
+    """The report's name of the scheme."""
+    runs: int
+    """Number of runs that the means are of."""
+    throughput_mbps: float
+    """Mean average throughput, Mbit/s."""
+    delay_p95_ms: float
+    """Mean 95th percentile of the one-way delay, ms."""
+    loss: float
+    """Mean loss, a fraction."""
+
+
+@dataclass(frozen=True)
+class CompiledPath:
+    """A path as the native core takes it."""
+
+    uplink: list[dict[str, Any]]
+    """Elements that data crosses, in that order."""
+    downlink: list[dict[str, Any]]
+    """Elements that acknowledgements cross, in that order."""
+    facts: dict[str, Any]
+    """``capacity``: pairs of nanoseconds and bit/s; ``base_rtt``: nanoseconds."""
+    traces: dict[str, _core.Trace] = field(repr=False)
+    """The traces that the elements name."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Uplink, downlink and facts: what goes into the simulator's JSON."""
+        return {"uplink": self.uplink, "downlink": self.downlink, "facts": self.facts}
+
+
+class NetworkPath(BaseModel):
+    """A path between a sender and a receiver.
+
+    Give a ``rate`` (exact, without a file) or a ``trace``, or a whole ``mahimahi`` command line, or a ``chain`` of
+    elements. With ``rate`` or ``trace`` the path is, seen from the sender: the bottleneck with its queue, random loss,
+    further elements, jitter, and the propagation delay, half of the RTT in each direction.
+
+    Args:
+        rate: Bits per second of the bottleneck: ``"32mbps"``, or steps ``[("0s", "16mbps"), ("3.75s", "256mbps")]``.
+        trace: Or its delivery trace: a name of the catalogue or a file.
+        rtt: Round-trip propagation delay, ``"15ms"`` or steps. Needed with ``rate`` or ``trace``.
+        queue: Queue of the bottleneck: ``"40p"``, ``"30000B"``, ``"1.5bdp"``, ``"infinite"``, ``"codel"``,
+            ``"fq_codel"``, or a mapping such as ``{"kind": "codel", "limit": "1000p", "ecn": True}``. By default
+            droptail with one bandwidth-delay product. Where rate or RTT change, the product is the largest.
+        loss: Probability that a data packet is lost at random after the bottleneck: ``0.01``, ``"1%"``, or steps.
+        jitter: Extra delay of data packets: the maximum of a uniform distribution (``"2ms"``), or a mapping such as
+            ``{"distribution": {"kind": "normal", "mean": "5ms", "std": "1ms"}, "reorder": True}``.
+        reverse_rate: Bits per second of the way back. By default acknowledgements are not constrained.
+        reverse_trace: Or its delivery trace.
+        reverse_queue: Queue of the way back, by default infinite.
+        elements: Further elements, the outermost first, such as ``{"kind": "gilbert_elliott", "good_to_bad": "1%",
+            "bad_to_good": "25%"}``; see :mod:`ccgym.config.elements`.
+        overhead: Bytes charged per packet beside its IP length; by default 0 with a rate, 4 (mahimahi's) with a trace.
+        device_packets: Packets in a device buffer below the queue, out of its sight (ns-3's); only with a rate.
+        mahimahi: A mahimahi command line; see :mod:`ccgym.config.mahimahi`.
+        named: A name of the catalogue.
+        chain: Elements in full, the outermost first; this is what a path is made of, however it was given.
+        name, title, source: For people.
+
+    Raises:
+        ConfigError: Something is missing, contradictory or out of range.
+        UnitError: A quantity without unit, or with an unknown one.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    chain: tuple[ElementField, ...] = ()
+    """The elements, the outermost first; the sender sits inside the last one."""
+    name: str | None = None
+    """Name in the catalogue, or one of your own."""
+    title: str = ""
+    """One line for people."""
+    source: str = ""
+    """Where the description comes from."""
+    published_results: tuple[PublishedResult, ...] = ()
+    """What a report published for schemes on this path."""
+    published_source: str = ""
+    """That report."""
+
+    ACCEPTED_KEYS: ClassVar[tuple[str, ...]] = (
+        *SHORTHAND_KEYS, "mahimahi", "named", "chain", "name", "title", "source", "published_results",
+        "published_source",
+    )  # fmt: skip
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            rate: StepsOf | None = None,
+            trace: str | os.PathLike[str] | None = None,
+            rtt: StepsOf | None = None,
+            queue: QueueLike | None = None,
+            loss: float | str | Sequence[tuple[str, float | str]] = 0.0,
+            jitter: str | Mapping[str, Any] | None = None,
+            reverse_rate: StepsOf | None = None,
+            reverse_trace: str | os.PathLike[str] | None = None,
+            reverse_queue: QueueLike | None = None,
+            elements: Iterable[AnyElement | Mapping[str, Any]] = (),
+            overhead: int | None = None,
+            device_packets: int = 0,
+            mahimahi: str | None = None,
+            named: str | None = None,
+            chain: Iterable[AnyElement | Mapping[str, Any]] | None = None,
+            name: str | None = None,
+            title: str = "",
+            source: str = "",
+            published_results: Iterable[PublishedResult] = (),
+            published_source: str = "",
+        ) -> None: ...
+
+    else:
+
+        def __init__(self, **data: Any) -> None:
+            try:
+                super().__init__(**data)
+            except ValidationError as error:
+                raise config_error(error, type(self)) from None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_shorthand(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        for key in data:
+            if key not in cls.ACCEPTED_KEYS:
+                raise ConfigError(
+                    f"unknown argument {shown(key)}",
+                    expected=", ".join(cls.ACCEPTED_KEYS),
+                    hint=did_you_mean(str(key), cls.ACCEPTED_KEYS),
+                    where="path",
+                )
+        given = {key: value for key, value in data.items() if value is not None}
+        ways = [key for key in ("rate", "trace", "mahimahi", "named", "chain") if key in given]
+        if len(ways) != 1:
+            raise ConfigError(
+                " and ".join(ways) + " together" if ways else "a path without rate, trace, mahimahi, named or chain",
+                expected="exactly one of rate, trace, mahimahi, named and chain",
+                hint="" if ways else "for example rate='32mbps', rtt='15ms'",
+                where="path",
+            )
+        way = ways[0]
+        shorthand = {key: given.pop(key) for key in SHORTHAND_KEYS if key in given}
+        if way in ("rate", "trace"):
+            given["chain"] = chain_of(shorthand)
+        elif shorthand:
+            raise ConfigError(
+                f"{', '.join(shorthand)} together with {way}",
+                expected=f"{way} to say everything",
+                where="path",
+            )
+        if way == "mahimahi":
+            given["chain"] = parse_mahimahi(_text(given, "mahimahi"))
+        elif way == "named":
+            known = cls.named(_text(given, "named"))
+            given = {**{name: getattr(known, name) for name in cls.model_fields}, **given}
+        elif way == "chain" and isinstance(given["chain"], Iterable):
+            chain = tuple(given["chain"])
+            if len(chain) > MAX_ELEMENTS:
+                raise ConfigError(f"{len(chain)} elements", expected=f"at most {MAX_ELEMENTS}", where="chain")
+            given["chain"] = chain
+        return given
+
+    # --- Ways in --------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_mahimahi(cls, command: str | Sequence[str], *, name: str | None = None) -> NetworkPath:
+        """Read a chain of mahimahi shells, left-most outermost.
+
+        Delays then count in mahimahi's milliseconds and packets cost 4 bytes more, as they do there.
+
+        Args:
+            command: The command line, or its words; ``\\`` at line ends is understood.
+            name: A name for the path.
+
+        Raises:
+            ConfigError: What mahimahi would refuse, or silently ignore; see :mod:`ccgym.config.mahimahi`.
+        """
+        return cls(chain=parse_mahimahi(command), name=name)
+
+    @classmethod
+    def named(cls, name: str) -> NetworkPath:
+        """Look up a path of the catalogue, ``traces/paths.yaml``; ``ccgym paths`` lists them.
+
+        Raises:
+            PathNotFoundError: With a near miss.
+        """
+        proper, entry = path_entry(name)
+        return _named(cls, proper, id(entry))
+
+    @staticmethod
+    def names() -> tuple[str, ...]:
+        """Names of the catalogue's paths, without aliases, in its order."""
+        return tuple(dict.fromkeys(path_names().values()))
+
+    @classmethod
+    def from_any(cls, value: object) -> NetworkPath:
+        """Understand a path, however it is given.
+
+        Args:
+            value: A :class:`NetworkPath`; a mapping of its arguments; a mahimahi command line; the name of a path, with
+                or without ``.trace``; a YAML file with a path's arguments; or a trace file, which is played in both
+                directions without delay and with infinite queues, as Pantheon does with ``--uplink-trace``.
+
+        Raises:
+            ConfigError: It is none of these, or wrong.
+            PathNotFoundError: No such name or file.
+        """
+        if isinstance(value, NetworkPath):
+            return value
+        if isinstance(value, Mapping):
+            return cls(**{str(key): part for key, part in value.items()})
+        if isinstance(value, os.PathLike):
+            value = os.fspath(value)
+        if not isinstance(value, str) or not value.strip():
+            raise ConfigError(
+                f"{shown(value)} is no path",
+                expected="a name, a mahimahi command line, a YAML or trace file, or a mapping",
+                where="path",
+            )
+        if looks_like_mahimahi(value):
+            return cls.from_mahimahi(value)
+        if value.endswith((".yaml", ".yml")):
+            return validate(load_yaml(value), cls)
+        folder, base = os.path.split(value)
+        stem = base.removesuffix(".trace")
+        if stem in path_names() and (not folder or not os.path.exists(value)):
+            if folder:
+                resolve_trace(value)  # only traces/NAME.trace may stand for a path that is no file
+            return cls.named(stem)
+        try:
+            return _bare_trace(cls, value)
+        except PathNotFoundError as error:
+            raise PathNotFoundError(
+                f"there is no path and no trace {shown(value)}",
+                expected="a name from `ccgym paths`, a mahimahi command line, or a file",
+                hint=did_you_mean(stem, path_names(), error.hint),
+            ) from None
+
+    @classmethod
+    def ccperf(
+        cls,
+        bw: StepsOf,
+        rtt: StepsOf,
+        qlen: str,
+        loss: float | str | Sequence[tuple[str, float | str]] = 0.0,
+        qdisc: str = "fifo",
+        *,
+        name: str | None = None,
+    ) -> NetworkPath:
+        """The static dumbbell of ccperf (ns-3), for one flow or for flows of equal RTT.
+
+        Packets cost 1502 bytes on the wire; one packet waits in the device below the queue discipline; the RTT is all
+        propagation delay outside the bottleneck; acknowledgements are not constrained (reference ccperf.md §4.3). The
+        flows' part of the parity (1448-byte segments, 52 bytes of headers, an acknowledgement per packet, an initial
+        window of 10) is the default of flows.
+
+        Args:
+            bw: Rate of the bottleneck, or steps (ccperf's ``rate-series``).
+            rtt: Two-way propagation delay, or steps.
+            qlen: Buffer: ``"40p"``.
+            loss: Random loss, or steps.
+            qdisc: ``"fifo"`` (``FifoQueueDisc``) or ``"codel"`` (``CoDelQueueDisc``).
+            name: A name for the path.
+
+        Raises:
+            ConfigError: An unknown ``qdisc``, or as in the constructor.
+        """
+        size = parse_size(qlen)
+        limit = Limit(packets=size.packets, bytes=size.bytes, bdp=size.bdp)
+        kind = qdisc.casefold().removesuffix("queuedisc")
+        if kind not in ("fifo", "codel"):
+            raise ConfigError(
+                f"qdisc {shown(qdisc)}",
+                expected="fifo (FifoQueueDisc) or codel (CoDelQueueDisc)",
+                hint=did_you_mean(kind, ("fifo", "codel")),
+                where="qdisc",
+            )
+        queue: AnyQueue = Droptail(limit=limit) if kind == "fifo" else Codel(limit=limit)
+        return cls(rate=bw, rtt=rtt, queue=queue, loss=loss, overhead=CCPERF_OVERHEAD, device_packets=1, name=name)
+
+    # --- Facts ----------------------------------------------------------------------------------------------------
+
+    @property
+    def published(self) -> dict[str, PublishedResult]:
+        """What a report published, by scheme."""
+        return {result.scheme: result for result in self.published_results}
+
+    @property
+    def links(self) -> tuple[LinkDirection, ...]:
+        """Links of the data direction, in the order in which data crosses them."""
+        found = [element.uplink for element in reversed(self.chain) if isinstance(element, Link)]
+        return tuple(link for link in found if link is not None)
+
+    @property
+    def queue(self) -> AnyQueue | None:
+        """Queue of the data direction's slowest link; ``None`` without a link."""
+        return min(self.links, key=mean_rate).queue if self.links else None
+
+    @property
+    def mean_rate_mbps(self) -> float:
+        """Mean rate of the data direction's slowest link in Mbit/s; infinite without a link.
+
+        Of a trace: 12 · lines / period. Of steps: the mean over the time until a last step that lasts as long as the
+        one before it.
+        """
+        return min((mean_rate(link) / 1e6 for link in self.links), default=math.inf)
+
+    @property
+    def base_rtt_ns(self) -> int:
+        """Round-trip propagation delay in nanoseconds; where it changes, the smallest."""
+        return int(min(value for _, value in self._rtt_steps()))
+
+    @property
+    def base_rtt_ms(self) -> float:
+        """Round-trip propagation delay in milliseconds; where it changes, the smallest."""
+        return self.base_rtt_ns / NS_PER_MS
+
+    @property
+    def owd_ms(self) -> float:
+        """Propagation delay of the data direction in milliseconds; where it changes, the smallest."""
+        return float(min(value for _, value in self._delay_steps("uplink"))) / NS_PER_MS
+
+    @property
+    def bdp_packets(self) -> float:
+        """Bandwidth-delay product in packets of 1500 bytes; where rate or RTT change, the largest; 0 without a link."""
+        return float(self._bdp())
+
+    @property
+    def loss(self) -> float:
+        """Random loss of the data direction, all independent elements together; where it changes, the first."""
+        passed = 1.0
+        for element in self.chain:
+            if isinstance(element, Loss) and element.direction == "uplink":
+                probability = element.probability
+                passed *= 1.0 - (probability[0][1] if isinstance(probability, tuple) else probability)
+        return 1.0 - passed if passed < 1.0 else 0.0
+
+    def _delay_steps(self, direction: Direction) -> Piecewise:
+        steps: Piecewise = ((0, Fraction(0)),)
+        for element in self.chain:
+            if isinstance(element, Delay) and element.direction in ("both", direction):
+                steps = combine(steps, exact(element.delay), lambda a, b: a + b)
+        return steps
+
+    def _rtt_steps(self) -> Piecewise:
+        return combine(self._delay_steps("uplink"), self._delay_steps("downlink"), lambda a, b: a + b)
+
+    def _bdp(self) -> Fraction:
+        if not self.links:
+            return Fraction(0)
+        rates = (exact(link.rate or 0) if link.trace is None else trace_mean(link.trace) for link in self.links)
+        rate = reduce(lambda one, other: combine(one, other, min), rates)
+        products = combine(rate, self._rtt_steps(), lambda a, b: a * b)
+        return max(value for _, value in products) / (PACKET_BITS * NS_PER_S)
+
+    # --- Ways out -------------------------------------------------------------------------------------------------
+
+    def compile(self, duration_ns: int | None = None) -> CompiledPath:
+        """Compile the path for the native core.
+
+        Args:
+            duration_ns: How long the capacity in the facts must last; by default one period of a trace.
+
+        Raises:
+            ConfigError: A limit in bandwidth-delay products on a path without delay.
+            PathNotFoundError: A trace that is not there.
+            PlatformError: A trace that cannot be read, or no native core.
+            TraceFormatError: A file that is no trace.
+        """
+        traces = {name: resolve_trace(name).load() for name in self.trace_names()}
+        needs_bdp = any(
+            link is not None and getattr(link.queue, "limit", Limit()).bdp is not None
+            for element in self.chain
+            if isinstance(element, Link)
+            for link in (element.uplink, element.downlink)
+        )
+        bdp = self._bdp() if needs_bdp else Fraction(0)
+        ways: dict[Direction, list[dict[str, Any]]] = {}
+        for direction in DIRECTIONS:
+            crossed = reversed(self.chain) if direction == "uplink" else self.chain
+            compiled = (element.compiled(direction, bdp) for element in crossed)
+            ways[direction] = [spec for spec in compiled if spec is not None]
+        available: Piecewise | None = None
+        for link in self.links:
+            steps = capacity(link, duration_ns)
+            available = steps if available is None else combine(available, steps, min)
+        facts = {"base_rtt": self.base_rtt_ns, "capacity": [[start, round(rate)] for start, rate in available or ()]}
+        return CompiledPath(ways["uplink"], ways["downlink"], facts, traces)
+
+    def spec(self, duration_ns: int | None = None) -> dict[str, Any]:
+        """Uplink, downlink and facts as the simulator's JSON wants them; see :meth:`compile`."""
+        return self.compile(duration_ns).as_dict()
+
+    def traces(self) -> dict[str, _core.Trace]:
+        """The native traces that the path uses, by the name under which :meth:`spec` mentions them."""
+        return {name: resolve_trace(name).load() for name in self.trace_names()}
+
+    def trace_names(self) -> tuple[str, ...]:
+        """The traces that the path uses, as they were written."""
+        links = [element.toward(way) for element in self.chain if isinstance(element, Link) for way in DIRECTIONS]
+        return tuple(dict.fromkeys(link.trace for link in links if link is not None and link.trace is not None))
+
+    def to_mahimahi(self, *, materialise: bool = False, duration: str = "60s") -> str:
+        """Write the path as a mahimahi command line, without a command to run in it.
+
+        A link with a rate becomes a trace of that rate, an unconstrained direction one of 1008 Mbit/s; they are files
+        in the cache, since mahimahi knows no rates.
+
+        Args:
+            materialise: Write every trace as the absolute path of a real file; else names stay as they are.
+            duration: Length of traces that are made of rates.
+
+        Raises:
+            ConfigError: Something that mahimahi cannot express: fractions of a millisecond, changes over time, jitter,
+                burst loss, queue disciplines that it does not have.
+        """
+        length = parse_time(duration)
+        resolved = tuple(_resolved(element, self._bdp) for element in self.chain)
+
+        def trace_of(link: LinkDirection | None) -> str:
+            if link is not None and link.trace is not None:
+                return str(resolve_trace(link.trace).materialise()) if materialise else link.trace
+            return str(_rate_trace(None if link is None else link.rate, length))
+
+        return format_mahimahi(resolved, trace_of)
+
+    def mahimahi_parts(self) -> dict[str, str | None]:
+        """The path in the words of Pantheon's metadata: base names of the traces, and the commands around ``mm-link``.
+
+        What mahimahi cannot express stands there in words, between brackets.
+
+        Returns:
+            ``uplink_trace``, ``downlink_trace``, ``prepend_mm_cmds``, ``append_mm_cmds``, ``extra_mm_link_args``.
+        """
+        place = next((i for i, element in enumerate(self.chain) if isinstance(element, Link)), len(self.chain))
+
+        def trace_of(link: LinkDirection | None) -> str:
+            if link is None:
+                return "unconstrained"
+            if link.trace is not None:
+                return os.path.basename(link.trace)
+            return format_rate(link.rate) if isinstance(link.rate, int) else f"{len(link.rate or ())}-rates"
+
+        def written(elements: Sequence[AnyElement]) -> str | None:
+            words = []
+            for element in elements:
+                try:
+                    words.append(format_mahimahi([_resolved(element, self._bdp)], trace_of))
+                except ConfigError:
+                    both = dict.fromkeys(filter(None, (element.describe(direction) for direction in DIRECTIONS)))
+                    words.append(f"[{'; '.join(both)}]")
+            return " ".join(words) or None
+
+        link = self.chain[place] if place < len(self.chain) else Link()
+        assert isinstance(link, Link)
+        command = written([link]) or ""
+        extra = command.split(" ", 3)[3] if command.startswith("mm-link ") and command.count(" ") > 2 else None
+        return {
+            "uplink_trace": trace_of(link.uplink),
+            "downlink_trace": trace_of(link.downlink),
+            "prepend_mm_cmds": written(self.chain[:place]),
+            "append_mm_cmds": written(self.chain[place + 1 :]),
+            "extra_mm_link_args": command if command.startswith("[") else extra,
+        }
+
+    def check(self) -> list[Finding]:
+        """Look for mistakes in the path and its traces; see :func:`ccgym.tracetools.check.check_trace`.
+
+        Returns:
+            What was found and is not listed as intended in the catalogue, errors first.
+        """
+        findings: list[Finding] = []
+        for name in self.trace_names():
+            source = resolve_trace(name)
+            entry = source.entry
+            nominal = entry.nominal_rate if entry is not None else None
+            found = check_trace(source.load(), nominal, self.base_rtt_ns, name=os.path.basename(name))
+            findings += [one for one in found if one.code not in source.intended]
+            findings += shadowed_file(name, source)
+        findings += too_small_queues(self.chain)
+        findings += missing_delay(self.base_rtt_ns, self.name or "")
+        return sorted(findings, key=lambda finding: finding.severity != "error")
+
+    def describe(self) -> str:
+        """Describe the path for people, in a few lines."""
+        head = self.name or "unnamed path"
+        lines = [f"{head}: {self.title}" if self.title else head]
+        for label, direction in (("data", "uplink"), ("acks", "downlink")):
+            crossed = list(reversed(self.chain)) if direction == "uplink" else list(self.chain)
+            words = [element.describe("uplink" if direction == "uplink" else "downlink") for element in crossed]
+            lines.append(f"  {label:<9} {' → '.join(filter(None, words)) or 'unconstrained'}")
+        if self.links:
+            product = self._bdp()
+            lines.append(f"  capacity  {self.mean_rate_mbps:.6g} Mbit/s{_changes(self.links)}")
+            lines.append(
+                f"  base RTT  {_milliseconds(self._rtt_steps())}; bandwidth-delay product "
+                f"{float(product):.4g} packets of {PACKET_BYTES} bytes{_in_products(self.queue, product)}"
+            )
+        else:
+            lines.append(f"  base RTT  {_milliseconds(self._rtt_steps())}")
+        try:
+            if all(link.trace is not None for link in self.links) and self.trace_names():
+                lines.append(f"  mahimahi  {self.to_mahimahi()}")
+        except ConfigError:
+            pass
+        if self.source:
+            lines.append(f"  source    {self.source}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.describe()
+
+
+PathField: TypeAlias = Annotated[NetworkPath, BeforeValidator(NetworkPath.from_any)]
+"""A path in another model: takes whatever :meth:`NetworkPath.from_any` understands."""
+
+
+def _text(given: dict[str, Any], key: str) -> str:
+    """Take a text out of the arguments."""
+    value = given.pop(key)
+    if not isinstance(value, str):
+        raise ConfigError(f"{key}={shown(value)}", expected="a text", where="path")
+    return value
+
+
+@lru_cache(maxsize=256)
+def _named(cls: type[NetworkPath], name: str, entry_id: int) -> NetworkPath:
+    """Build a path of the catalogue once; ``entry_id`` tells catalogues apart."""
+    entry = catalogue().paths[name]
+    try:
+        path = cls(**entry.path)
+    except ConfigError as error:
+        raise error.at(f"path {name!r} of the catalogue") from None
+    results = tuple(
+        PublishedResult(
+            scheme=scheme,
+            label=result.label,
+            runs=result.runs,
+            throughput_mbps=result.throughput / 1e6,
+            delay_p95_ms=result.delay_p95 / NS_PER_MS,
+            loss=result.loss,
+        )
+        for scheme, result in entry.published.items()
+    )
+    return cls(
+        chain=path.chain,
+        name=name,
+        title=entry.title,
+        source=entry.source,
+        published_results=results,
+        published_source=entry.published_source,
+    )
+
+
+def _bare_trace(cls: type[NetworkPath], reference: str) -> NetworkPath:
+    """A trace alone, played in both directions."""
+    name = resolve_trace(reference).name
+    link = {"trace": reference, "overhead": MAHIMAHI_OVERHEAD}
+    return cls(
+        chain=[{"kind": "link", "uplink": link, "downlink": link}],
+        name=name,
+        title="a trace alone: no delay, infinite queues; give a mahimahi command line for a whole path",
+    )
+
+
+def _resolved(element: AnyElement, bdp: Callable[[], Fraction]) -> AnyElement:
+    """Replace limits in bandwidth-delay products by packets."""
+    if not isinstance(element, Link):
+        return element
+    changed: dict[str, LinkDirection] = {}
+    for direction in DIRECTIONS:
+        link = element.toward(direction)
+        limit = getattr(link.queue, "limit", None) if link is not None else None
+        if link is not None and limit is not None and limit.bdp is not None:
+            sizes = limit.compiled(bdp())
+            whole = Limit(packets=sizes.get("packets"), bytes=sizes.get("bytes"))
+            queue = link.queue.model_copy(update={"limit": whole})
+            changed[direction] = link.model_copy(update={"queue": queue})
+    return element.model_copy(update=changed) if changed else element
+
+
+def _rate_trace(rate: int | tuple[tuple[int, int], ...] | None, duration_ns: int) -> Path:
+    """A real trace file of a rate, in the cache; ``None`` is unconstrained."""
+    if rate is None:
+        times, name = np.ones(UNCONSTRAINED_LINES, dtype=np.uint64), f"{12 * UNCONSTRAINED_LINES}mbps"
+    elif isinstance(rate, tuple):
+        times = generate.stepped(rate, max(duration_ns, rate[-1][0] + NS_PER_S))
+        name = f"{len(rate)}-steps-{hashlib.sha256(repr(rate).encode()).hexdigest()[:12]}"
+    else:
+        times, name = generate.constant(rate, duration_ns), format_rate(rate)
+    target = cache_directory() / "traces" / f"made-{format_time(duration_ns)}" / f"{name}.trace"
+    if not target.is_file():
+        write_trace(target, times)
+    return target
+
+
+def _changes(links: Sequence[LinkDirection]) -> str:
+    steps = max(len(capacity(link)) for link in links)
+    return f" on average ({steps} steps)" if steps > 1 else ""
+
+
+def _milliseconds(steps: Piecewise) -> str:
+    low, high = min(value for _, value in steps), max(value for _, value in steps)
+    if low == high:
+        return f"{float(low) / NS_PER_MS:g} ms"
+    return f"{float(low) / NS_PER_MS:g} to {float(high) / NS_PER_MS:g} ms"
+
+
+def _in_products(queue: AnyQueue | None, product: Fraction) -> str:
+    limit = getattr(queue, "limit", None)
+    if limit is None or limit.packets is None or product <= 0:
+        return ""
+    return f"; queue {limit.packets / float(product):.3g} of it"
+
+
+__all__ = [
+    "CompiledPath",
+    "NetworkPath",
+    "PathField",
+    "PathLike",
+    "PublishedResult",
+    "QueueLike",
+    "StepsOf",
+]

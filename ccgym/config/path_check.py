@@ -1,0 +1,69 @@
+"""Mistakes in a path that its traces do not show; those are :mod:`ccgym.tracetools.check`'s business."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from ccgym.config.catalogue import TraceSource
+from ccgym.config.elements import DIRECTIONS, AnyElement, Link
+from ccgym.config.queues import Limit
+from ccgym.tracetools.check import Finding
+from ccgym.units import PACKET_BYTES
+
+
+def shadowed_file(name: str, source: TraceSource) -> list[Finding]:
+    """Warn of a file in the working directory that the catalogue's trace of that name hides."""
+    local = Path(name)
+    if source.entry is None or os.path.dirname(name) or not local.is_file():
+        return []
+    if source.materialise().read_bytes() == local.read_bytes():
+        return []
+    return [
+        Finding(
+            "warning",
+            "shadowed-file",
+            f"the working directory has another {name}, and the catalogue's trace of that name is used",
+            cause="names of the catalogue come before files",
+            remedy=f"write ./{name} to use the file",
+            subject=name,
+        )
+    ]
+
+
+def too_small_queues(chain: Iterable[AnyElement]) -> list[Finding]:
+    """Refuse byte limits in which no full packet fits."""
+    findings = []
+    for element in chain:
+        for direction in DIRECTIONS:
+            link = element.toward(direction) if isinstance(element, Link) else None
+            limit = getattr(link.queue, "limit", Limit()) if link is not None else Limit()
+            unit = PACKET_BYTES + (link.overhead if link is not None else 0)
+            if limit.bytes is not None and limit.bytes < unit:
+                findings.append(
+                    Finding(
+                        "error",
+                        "queue-too-small",
+                        f"the {direction} queue holds {limit.bytes} bytes, and a full packet is {unit}",
+                        cause="limits in bytes count what mahimahi charges beside the IP length",
+                        remedy=f"give it at least {unit}B, or a limit in packets",
+                    )
+                )
+    return findings
+
+
+def missing_delay(base_rtt_ns: int, name: str) -> list[Finding]:
+    """Warn of a path without propagation delay."""
+    if base_rtt_ns > 0:
+        return []
+    return [
+        Finding(
+            "warning",
+            "no-delay",
+            "the path has no propagation delay",
+            cause="a trace says when packets may leave, not how long they travel",
+            remedy="give a whole path, such as 'mm-delay 20 mm-link UP DOWN', or rtt='40ms'",
+            subject=name,
+        )
+    ]

@@ -1,0 +1,454 @@
+"""Strict YAML: every mistake is reported with file and line, and nothing is ever guessed.
+
+Refused, because each has cost somebody a day: duplicate keys, the bare words ``yes no on off`` as booleans, sexagesimal
+and octal numbers, anchors and aliases, tags, several documents in a file, keys that are no strings. Numbers are those
+of YAML 1.2, so ``1e-3`` is a float. A file may build on one other with ``extends: other.yaml``: mappings are merged key
+by key, everything else is replaced.
+
+A model is read with :func:`load_model`, which applies overrides (``--set link.delay=40ms``) through the same
+validation and turns pydantic's complaints into :class:`~ccgym.errors.ConfigError` with the line of the key.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, get_args, get_origin
+
+from ccgym.errors import CcgymError, ConfigError, did_you_mean, near_miss, shown
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+    _M = TypeVar("_M", bound=BaseModel)
+
+MAX_FILE_BYTES: Final = 4 * 2**20
+"""Larger configuration files are refused."""
+MAX_DEPTH: Final = 32
+"""Deeper nesting is refused."""
+
+_INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
+_FLOAT: Final = re.compile(r"[-+]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,3})?")
+_ZERO_LED: Final = re.compile(r"[-+]?0[0-9]+")
+_SEXAGESIMAL: Final = re.compile(r"[-+]?[0-9]+(?::[0-5]?[0-9])+(?:\.[0-9]*)?")
+_BOOLEANS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_TRAPS: Final = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
+_NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
+
+Place: TypeAlias = "tuple[str | int, ...]"
+"""Keys and list positions from the top."""
+
+
+@dataclass
+class Loaded:
+    """The content of a configuration file, and where each part of it stands."""
+
+    data: Any
+    """Dictionaries, lists, strings, integers, floats, booleans and ``None``."""
+    lines: dict[Place, str] = field(default_factory=dict)
+    """``file:line`` of every key and list item."""
+    source: str = ""
+    """The file's name."""
+
+    def where(self, place: Sequence[str | int]) -> str:
+        """Return ``file:line: key path`` of a place, or of the nearest one above it that was written down."""
+        known: Place = ()
+        node = self.data
+        for step in place:
+            inside = _child(node, step)
+            if inside is _ABSENT:
+                continue  # a name that pydantic adds for the member of a union
+            node = inside
+            known = (*known, step)
+        line = self.source
+        for length in range(len(known), -1, -1):
+            if known[:length] in self.lines:
+                line = self.lines[known[:length]]
+                break
+        return f"{line}: {dotted(known)}" if known else line
+
+
+_ABSENT: Final = object()
+
+
+def _child(node: Any, step: str | int) -> Any:
+    if isinstance(node, dict):
+        return node.get(step, _ABSENT)
+    if isinstance(node, list) and isinstance(step, int) and step < len(node):
+        return node[step]
+    return _ABSENT
+
+
+def dotted(place: Sequence[str | int]) -> str:
+    """Write a place as a key path: ``flows[0].scheme``."""
+    text = ""
+    for step in place:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def load_yaml(path: str | os.PathLike[str]) -> Loaded:
+    """Read a YAML file and, if it says so, the one that it extends.
+
+    Raises:
+        ConfigError: The file is missing or unreadable, or breaks one of the rules above.
+    """
+    top = parse_yaml(_read(path), str(path))
+    if not isinstance(top.data, dict) or "extends" not in top.data:
+        return top
+    base_name = top.data["extends"]
+    where = top.where(("extends",))
+    if not isinstance(base_name, str) or not base_name:
+        raise ConfigError(shown(base_name), expected="the name of one YAML file", where=where)
+    base_path = Path(path).parent / base_name
+    try:
+        base = parse_yaml(_read(base_path), str(base_path))
+    except ConfigError as error:
+        raise error.at(where) from None
+    if not isinstance(base.data, dict):
+        raise ConfigError(f"{base_path} is no mapping", expected="keys and values", where=where)
+    if "extends" in base.data:
+        raise ConfigError(
+            f"{base_path} extends another file itself",
+            expected="one level of `extends`",
+            hint="extend that file directly, or copy what you need of it",
+            where=where,
+        )
+    del top.data["extends"]
+    lines = dict(base.lines)
+    data = _merge(base.data, top.data, (), lines, top.lines)
+    return Loaded(data, lines, top.source)
+
+
+def parse_yaml(text: str, source: str) -> Loaded:
+    """Parse YAML text; ``source`` is the name that errors show. Raises :class:`ConfigError`."""
+    import yaml
+
+    if len(text) > MAX_FILE_BYTES:
+        raise ConfigError(f"{len(text)} characters", expected=f"at most {MAX_FILE_BYTES}", where=source)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return _Builder(source).build(yaml.parse(text, Loader=loader))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{source}:{mark.line + 1}" if mark is not None else source
+        problem = " ".join(part for part in (error.context, error.problem) if part)
+        hint = "indent with blanks, not tabs; quote what begins with @ or `" if "start any token" in problem else ""
+        raise ConfigError(f"no valid YAML: {problem}", expected="YAML", hint=hint, where=where) from None
+    except UnicodeError:
+        raise ConfigError("characters that UTF-8 cannot hold", expected="YAML in UTF-8", where=source) from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"no valid YAML: {str(error).splitlines()[0]}", expected="YAML", where=source) from None
+
+
+def load_model(path: str | os.PathLike[str], model: type[_M], overrides: Iterable[str] = ()) -> _M:
+    """Read a configuration file into a model.
+
+    Args:
+        path: The YAML file.
+        model: A pydantic model class.
+        overrides: Settings ``"a.b=c"`` from the command line, applied in order; ``c`` is YAML, list items are numbered
+            from 0 (``flows.0.scheme=bbr``).
+
+    Raises:
+        ConfigError: With ``file:line: key path``, what stands there, what could, and a near miss for unknown keys.
+    """
+    loaded = load_yaml(path)
+    if loaded.data is None:
+        loaded.data = {}
+    if not isinstance(loaded.data, dict):
+        raise ConfigError(shown(loaded.data), expected="keys and values", where=loaded.source)
+    for override in overrides:
+        apply_override(loaded, override)
+    return validate(loaded, model)
+
+
+def validate(loaded: Loaded, model: type[_M]) -> _M:
+    """Build a model from loaded YAML; errors as in :func:`load_model`."""
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(loaded.data)
+    except ValidationError as error:
+        raise config_error(error, model, loaded) from None
+    except CcgymError as error:
+        raise error.at(loaded.source) from None
+
+
+def apply_override(loaded: Loaded, override: str) -> None:
+    """Apply one ``a.b=c`` to loaded YAML, in place. Raises :class:`ConfigError`."""
+    where = f"--set {override}"
+    name, equals, text = override.partition("=")
+    keys = name.strip().split(".")
+    if not equals or not all(keys):
+        raise ConfigError(shown(override), expected="key.path=value", hint="as in --set path.rtt=40ms", where="--set")
+    value = parse_yaml(text, where).data
+    node = loaded.data
+    place: Place = ()
+    for position, key in enumerate(keys):
+        last = position == len(keys) - 1
+        step: str | int = key
+        if isinstance(node, list):
+            if not key.isdecimal() or len(key) > 9 or int(key) >= len(node):
+                raise ConfigError(
+                    f"{dotted(place)} has no item {shown(key)}", expected=f"a number below {len(node)}", where=where
+                )
+            step = int(key)
+        elif not isinstance(node, dict):
+            raise ConfigError(f"{dotted(place)} is {shown(node)}, which has no keys", expected="a mapping", where=where)
+        place = (*place, step)
+        if last:
+            node[step] = value
+            for old in [known for known in loaded.lines if known[: len(place)] == place]:
+                del loaded.lines[old]
+            loaded.lines[place] = where
+        else:
+            if isinstance(node, dict) and node.get(step) is None:
+                node[step] = {}
+            node = node[step]
+
+
+def config_error(error: ValidationError, model: type[BaseModel], loaded: Loaded | None = None) -> ConfigError:
+    """Turn pydantic's complaint into ours: the first problem in full, and how many more there are."""
+    problems = error.errors(include_url=False)
+    problem = problems[0]
+    place: Place = tuple(problem["loc"])
+    kind, value = problem["type"], problem.get("input")
+    context = problem.get("ctx", {})
+    cause = context.get("error")
+    where = loaded.where(place) if loaded is not None else dotted(place)
+    if isinstance(cause, CcgymError):
+        inner = cause.at(where)
+        if loaded is not None and cause.where:
+            # What a nested model said of its place is good enough to find the line.
+            words = re.findall(r"[\w-]+", cause.where)
+            steps = tuple(int(word) if word.isdecimal() and len(word) < 9 else word for word in words)
+            line = loaded.where((*place, *steps)).partition(": ")[0]
+            inner = cause.at(f"{line}: {dotted(place)}" if place else line)
+        found, expected, hint, where = inner.found, inner.expected, inner.hint, inner.where
+        kind_of_error = type(cause) if isinstance(cause, ConfigError) else ConfigError
+    else:
+        kind_of_error = ConfigError
+        hint = ""
+        if kind == "extra_forbidden":
+            known = _field_names(model, place[:-1])
+            found, expected = f"unknown key {shown(place[-1])}", ", ".join(known) or "no keys"
+            hint = did_you_mean(str(place[-1]), known)
+        elif kind == "missing":
+            found, expected = f"key {shown(place[-1])} is missing", "it to be given"
+            parent = value if isinstance(value, dict) else {}
+            written = near_miss(str(place[-1]), [str(key) for key in parent if key not in _field_names(model, ())])
+            hint = f"is {written!r} meant to be it?" if written else ""
+        elif kind in ("union_tag_invalid", "literal_error", "enum"):
+            choices = re.findall(r"'([^']*)'", str(context.get("expected_tags") or context.get("expected", "")))
+            tag = context.get("tag", value)
+            found, expected = shown(tag), ", ".join(choices)
+            hint = did_you_mean(str(tag), choices)
+        elif kind == "union_tag_not_found":
+            found, expected = (
+                f"{shown(value)} without {context.get('discriminator', 'kind')}",
+                "a mapping with that key",
+            )
+        else:
+            found = shown(value)
+            message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+            expected = message.removeprefix("Input should be ")
+    if len(problems) > 1:
+        more = f"{len(problems) - 1} more problem{'s' if len(problems) > 2 else ''} after this one"
+        hint = f"{hint}; {more}" if hint else more
+    return kind_of_error(found, expected=expected, hint=hint, where=where)
+
+
+def _field_names(model: type[BaseModel], place: Sequence[str | int]) -> list[str]:
+    """The keys that could stand at a place of a model: best effort, for suggestions."""
+    from pydantic import BaseModel
+
+    def models_in(annotation: object) -> Iterator[type[BaseModel]]:
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            yield annotation
+        elif get_origin(annotation) is Annotated:
+            yield from models_in(get_args(annotation)[0])
+        else:
+            for argument in get_args(annotation):
+                yield from models_in(argument)
+
+    candidates: list[type[BaseModel]] = [model]
+    for step in place:
+        if isinstance(step, int):
+            continue
+        inside = [
+            found
+            for candidate in candidates
+            if step in candidate.model_fields
+            for found in models_in(candidate.model_fields[step].annotation)
+        ]
+        if inside:
+            candidates = inside
+            continue
+        tagged = [c for c in candidates if "kind" in c.model_fields and c.model_fields["kind"].default == step]
+        candidates = tagged or candidates
+    names: dict[str, None] = {}
+    for candidate in candidates:
+        names.update(dict.fromkeys(getattr(candidate, "ACCEPTED_KEYS", ()) or candidate.model_fields))
+    return list(names)
+
+
+def _read(path: str | os.PathLike[str]) -> str:
+    try:
+        content = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConfigError(f"cannot be read: {reason}", expected="a readable YAML file", where=str(path)) from None
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError("not UTF-8", expected="YAML in UTF-8", where=f"{path}:{line}") from None
+
+
+def _merge(
+    base: dict[str, Any], over: dict[str, Any], place: Place, lines: dict[Place, str], over_lines: dict[Place, str]
+) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        here = (*place, key)
+        if isinstance(merged.get(key), dict) and isinstance(value, dict):
+            merged[key] = _merge(merged[key], value, here, lines, over_lines)
+        else:
+            merged[key] = value
+            for known in [known for known in lines if known[: len(here)] == here]:
+                del lines[known]
+            lines.update({known: line for known, line in over_lines.items() if known[: len(here)] == here})
+        lines[here] = over_lines[here]
+    return merged
+
+
+class _Builder:
+    """Turns a stream of YAML events into data. It keeps its own stack, so depth is a rule and not a crash."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.loaded = Loaded(None, {}, source)
+        self.stack: list[tuple[Any, Place]] = []
+        self.key: str | None = None
+        self.documents = 0
+
+    def build(self, events: Iterable[Any]) -> Loaded:
+        for event in events:
+            getattr(self, f"on_{type(event).__name__}", self.on_nothing)(event)
+        return self.loaded
+
+    def fail(self, event: Any, found: str, expected: str, hint: str = "") -> ConfigError:
+        return ConfigError(found, expected=expected, hint=hint, where=f"{self.source}:{event.start_mark.line + 1}")
+
+    def on_nothing(self, event: Any) -> None:
+        """Events without meaning: beginnings and ends of streams and documents."""
+
+    def on_DocumentStartEvent(self, event: Any) -> None:
+        self.documents += 1
+        if self.documents > 1:
+            raise self.fail(event, "a second document", "one document per file", "remove the line `---`")
+
+    def on_AliasEvent(self, event: Any) -> None:
+        raise self.fail(event, f"the alias *{event.anchor}", "a value written out", "write the value again")
+
+    def on_MappingStartEvent(self, event: Any) -> None:
+        self.open(event, {})
+
+    def on_SequenceStartEvent(self, event: Any) -> None:
+        self.open(event, [])
+
+    def on_MappingEndEvent(self, event: Any) -> None:
+        self.stack.pop()
+
+    def on_SequenceEndEvent(self, event: Any) -> None:
+        self.stack.pop()
+
+    def on_ScalarEvent(self, event: Any) -> None:
+        self.refuse_marks(event)
+        if self.stack and isinstance(self.stack[-1][0], dict) and self.key is None:
+            self.start_key(event)
+        else:
+            self.place(event, self.scalar(event))
+
+    def open(self, event: Any, container: Any) -> None:
+        self.refuse_marks(event)
+        if self.stack and isinstance(self.stack[-1][0], dict) and self.key is None:
+            raise self.fail(event, "a list or mapping as key", "a word as key")
+        if len(self.stack) >= MAX_DEPTH:
+            raise self.fail(event, f"more than {MAX_DEPTH} levels", "less nesting")
+        self.stack.append((container, self.place(event, container)))
+
+    def refuse_marks(self, event: Any) -> None:
+        if event.anchor is not None:
+            raise self.fail(event, f"the anchor &{event.anchor}", "no anchors", "write the value where it is used")
+        if event.tag is not None and event.tag != "!":
+            raise self.fail(event, f"the tag {event.tag}", "no tags", "quote the value if it is a string")
+
+    def start_key(self, event: Any) -> None:
+        mapping, at = self.stack[-1]
+        key = event.value
+        if not event.style and (not key or key == "<<" or not isinstance(self.plain(event), str)):
+            raise self.fail(event, f"the key {key!r}, which is no string", "a word as key", "quote the key")
+        here: Place = (*at, key)
+        if key in mapping:
+            first = self.loaded.lines.get(here, "")
+            raise self.fail(event, f"the key {shown(key)} a second time", "each key once", f"first given at {first}")
+        self.key = key
+        self.loaded.lines[here] = f"{self.source}:{event.start_mark.line + 1}"
+        mapping[key] = None
+
+    def place(self, event: Any, value: Any) -> Place:
+        """Put a value where it belongs, and return that place."""
+        if not self.stack:
+            self.loaded.data = value
+            return ()
+        container, at = self.stack[-1]
+        if isinstance(container, dict):
+            assert self.key is not None
+            here: Place = (*at, self.key)
+            container[self.key] = value
+            self.key = None
+        else:
+            here = (*at, len(container))
+            container.append(value)
+            self.loaded.lines[here] = f"{self.source}:{event.start_mark.line + 1}"
+        return here
+
+    def scalar(self, event: Any) -> Any:
+        if event.style:  # quoted; a plain scalar has None here, or "" from the C parser
+            return event.value
+        if event.value.casefold() in _TRAPS:
+            word, meant = event.value, _TRAPS[event.value.casefold()]
+            raise self.fail(
+                event,
+                f"the bare word {word}, which YAML 1.1 takes for a boolean",
+                "true, false or a quoted string",
+                f"write {meant} for the truth value, or {word!r} for the word",
+            )
+        return self.plain(event)
+
+    def plain(self, event: Any) -> Any:
+        """Resolve a plain scalar by YAML 1.2's core rules."""
+        text = event.value
+        if text in _NULLS:
+            return None
+        if text in _BOOLEANS:
+            return _BOOLEANS[text]
+        if _INTEGER.fullmatch(text):
+            return int(text)
+        if _ZERO_LED.fullmatch(text):
+            raise self.fail(event, f"the number {text}", "no leading zeros", "quote it if it is a string")
+        if _FLOAT.fullmatch(text):
+            return float(text)
+        if _SEXAGESIMAL.fullmatch(text):
+            raise self.fail(
+                event,
+                f"{text}, which YAML 1.1 takes for a number to base 60",
+                "a quantity with its unit",
+                "or quote it",
+            )
+        return text

@@ -1,0 +1,237 @@
+"""Making delivery traces: constant, Poisson, stepped and synthetic cellular.
+
+Every function returns the lines of the trace, milliseconds as ``uint64``, and is a pure function of its arguments: the
+same seed gives the same trace on every machine. Randomness comes from PCG64's raw output, whose stream numpy
+guarantees, and not from numpy's distributions, whose streams it does not.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ccgym.errors import ConfigError
+from ccgym.units import NS_PER_MS, NS_PER_S, PACKET_BITS, format_rate, format_time
+
+Times = npt.NDArray[np.uint64]
+"""The lines of a trace: non-decreasing milliseconds, the last one above zero."""
+
+DEFAULT_DURATION_NS: Final = 60 * NS_PER_S
+"""Pantheon's traces last 60 s."""
+MAX_LINES: Final = 50_000_000
+"""Traces with more lines than this are refused: 400 MB in memory."""
+
+_COLD_START_GAP_MS: Final = 100
+_STEP_MS: Final = 20
+"""The rate of the cellular model changes every 20 ms, Sprout's tick."""
+
+
+def constant(rate_bps: int, duration_ns: int = DEFAULT_DURATION_NS) -> Times:
+    """Evenly spaced opportunities from 0: the rule of Pantheon's constant-rate traces.
+
+    The rule is that of Indigo's ``generate_trace.py``: ``int(rate · duration / 12000 bit)`` lines, spread evenly over
+    the duration from 0 on, truncated to milliseconds. Carried out in the same floating point, it reproduces the
+    published 10, 50, 77.72, 100, 100.42 and 114.68 Mbit/s traces byte for byte.
+
+    Args:
+        rate_bps: Bits per second, counting 1500 bytes per line.
+        duration_ns: Length in nanoseconds; at least 2 ms.
+
+    Raises:
+        ConfigError: Fewer than two lines, or more than :data:`MAX_LINES`.
+    """
+    lines = _line_count(rate_bps * duration_ns // (PACKET_BITS * NS_PER_S), rate_bps, duration_ns)
+    step = (duration_ns / NS_PER_MS) / lines
+    return _finish(np.arange(lines, dtype=np.float64) * step)
+
+
+def poisson(rate_bps: int, duration_ns: int = DEFAULT_DURATION_NS, *, seed: int, cold_start_ns: int = 0) -> Times:
+    """Exponential gaps: the rule of Pantheon's ``-poisson`` traces.
+
+    After an optional cold start with one opportunity per 100 ms, opportunities follow with exponential gaps of mean
+    12000 bit / rate until the duration is reached; the one that reaches it is kept. The published files were made with
+    unknown seeds, so this rule reproduces their law, not their lines.
+
+    Args:
+        rate_bps: Bits per second after the cold start.
+        duration_ns: Length in nanoseconds.
+        seed: Any non-negative integer.
+        cold_start_ns: Length of the slow beginning in nanoseconds; it recurs at every repetition of the trace.
+
+    Raises:
+        ConfigError: As in :func:`constant`, or a cold start that is not shorter than the trace.
+    """
+    if cold_start_ns >= duration_ns:
+        raise ConfigError(
+            f"a cold start of {format_time(cold_start_ns)} in a trace of {format_time(duration_ns)}",
+            expected="a cold start shorter than the trace",
+        )
+    _line_count(rate_bps * duration_ns // (PACKET_BITS * NS_PER_S), rate_bps, duration_ns)
+    mean_gap_ms = 1e3 * PACKET_BITS / rate_bps
+    cold = list(range(_COLD_START_GAP_MS, cold_start_ns // NS_PER_MS + 1, _COLD_START_GAP_MS))
+    now = cold_start_ns / NS_PER_MS
+    end = duration_ns / NS_PER_MS
+    uniform = _uniforms(seed)
+    times: list[float] = [float(time) for time in cold]
+    while now < end:
+        now -= mean_gap_ms * math.log(1.0 - next(uniform))
+        times.append(now)
+    return _finish(np.asarray(times))
+
+
+def stepped(steps: Sequence[tuple[int, int]], duration_ns: int = DEFAULT_DURATION_NS) -> Times:
+    """A rate that changes at given times.
+
+    Args:
+        steps: Pairs of start time in nanoseconds and rate in bits per second; the first starts at 0, times increase
+            strictly. A rate of 0 shuts the link.
+        duration_ns: Length in nanoseconds, beyond the last step. It is also the period: if the last opportunity comes
+            earlier, one is added at the end.
+
+    Raises:
+        ConfigError: Steps out of order or beyond the duration, or too few or too many lines.
+    """
+    starts = [start for start, _ in steps]
+    if not steps or starts[0] != 0 or any(b <= a for a, b in itertools.pairwise(starts)):
+        raise ConfigError(
+            "steps " + ", ".join(format_time(start) for start in starts),
+            expected="a first step at 0s, then strictly increasing times",
+        )
+    if starts[-1] >= duration_ns:
+        raise ConfigError(
+            f"a step at {format_time(starts[-1])} in a trace of {format_time(duration_ns)}",
+            expected="steps within the trace",
+        )
+    edges_ms = np.array([*starts, duration_ns], dtype=np.float64) / NS_PER_MS
+    rates = np.array([rate for _, rate in steps], dtype=np.float64)
+    work = np.concatenate([[0.0], np.cumsum(np.diff(edges_ms) * rates / (1e3 * PACKET_BITS))])
+    lines = _line_count(math.floor(work[-1] + 1e-9), int(rates.max()), duration_ns)
+    return _with_period(_invert(np.arange(lines, dtype=np.float64), work, edges_ms), duration_ns)
+
+
+def cellular(
+    rate_bps: int,
+    duration_ns: int = DEFAULT_DURATION_NS,
+    *,
+    seed: int,
+    volatility: float = 0.4,
+    outage_escape_hz: float = 10.0,
+) -> Times:
+    """A doubly stochastic link after Sprout's model of cellular networks (Winstein et al., NSDI 2013, §3).
+
+    Opportunities are a Poisson process whose rate walks: every 20 ms it takes a Gaussian step. It is reflected at
+    twice the centre; at zero it sticks, an outage that ends with the given rate. The volatility is Sprout's (σ = 200
+    packets/s per √s around 500 packets/s). Sprout's inference assumes that one outage per second ends; a walk made so
+    stands still for 30 % of the time, while recorded LTE does for 3 to 10 %, so the default here is 10 per second.
+
+    Args:
+        rate_bps: Centre of the walk, where it starts, in bits per second. On average over seeds it is also the mean; a
+            single trace may be far from it.
+        duration_ns: Length and period in nanoseconds.
+        seed: Any non-negative integer.
+        volatility: Standard deviation of the walk after one second, as a fraction of the centre; 0 to 10.
+        outage_escape_hz: Rate at which outages end, per second; above 0.
+
+    Raises:
+        ConfigError: A parameter out of range, or too few or too many lines.
+    """
+    if not 0.0 <= volatility <= 10.0:
+        raise ConfigError(f"a volatility of {volatility!r}", expected="0 to 10 (fraction of the centre per √s)")
+    if not 0.0 < outage_escape_hz < math.inf:
+        raise ConfigError(f"an outage escape rate of {outage_escape_hz!r}", expected="more than 0 per second")
+    _line_count(rate_bps * duration_ns // (PACKET_BITS * NS_PER_S), rate_bps, duration_ns)
+    uniform = _uniforms(seed)
+    tick_s = _STEP_MS / 1e3
+    centre = rate_bps / PACKET_BITS
+    sigma = volatility * centre * math.sqrt(tick_s)
+    stay = math.exp(-outage_escape_hz * tick_s)
+    ticks = max(1, -(-duration_ns // (_STEP_MS * NS_PER_MS)))
+    work = np.zeros(ticks + 1)
+    rate = centre
+    for tick in range(ticks):
+        work[tick + 1] = work[tick] + rate * tick_s
+        if rate > 0.0:
+            rate += sigma * _gaussian(uniform)
+        elif next(uniform) >= stay:
+            rate = sigma * abs(_gaussian(uniform))
+        if rate > 2.0 * centre:
+            rate = 4.0 * centre - rate
+        rate = max(0.0, rate)
+    arrivals: list[float] = []
+    done = 0.0
+    while True:
+        done -= math.log(1.0 - next(uniform))
+        if done >= work[-1]:
+            break
+        arrivals.append(done)
+    edges_ms = np.arange(ticks + 1, dtype=np.float64) * _STEP_MS
+    times = _invert(np.asarray(arrivals), work, edges_ms)
+    return _with_period(times[times <= duration_ns / NS_PER_MS], duration_ns)
+
+
+def _line_count(lines: int, rate_bps: int, duration_ns: int) -> int:
+    what = f"{format_rate(rate_bps) if rate_bps > 0 else 'a closed link'} for {format_time(duration_ns)}"
+    if lines < 2:
+        raise ConfigError(
+            f"{what} delivers {lines} packets of 1500 bytes",
+            expected="a trace of at least two lines",
+            hint="make the trace longer",
+        )
+    if lines > MAX_LINES:
+        raise ConfigError(
+            f"{what} delivers {lines} packets of 1500 bytes",
+            expected=f"a trace of at most {MAX_LINES} lines",
+            hint="shorten the trace (it repeats), or give the path a rate instead of a trace",
+        )
+    return lines
+
+
+def _finish(times_ms: npt.NDArray[np.float64]) -> Times:
+    """Truncate to milliseconds, as every published generator does."""
+    times = np.floor(times_ms).astype(np.uint64)
+    if times.size == 0 or times[-1] == 0:
+        raise ConfigError(
+            "a trace whose last opportunity is at 0 ms",
+            expected="at least one opportunity after 0 ms, since the last line is the period",
+            hint="make the trace longer",
+        )
+    return times
+
+
+def _with_period(times_ms: npt.NDArray[np.float64], duration_ns: int) -> Times:
+    """Truncate, and add an opportunity at the end unless the last one is there already."""
+    end_ms = duration_ns // NS_PER_MS
+    times = np.floor(times_ms).astype(np.uint64)
+    if times.size == 0 or times[-1] + np.uint64(1) < end_ms:
+        times = np.append(times, np.uint64(end_ms))
+    return _finish(times.astype(np.float64))
+
+
+def _invert(
+    targets: npt.NDArray[np.float64], work: npt.NDArray[np.float64], edges_ms: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """When a piecewise linear, non-decreasing amount of work reaches each target (of a flat stretch: its end)."""
+    right = np.searchsorted(work, targets, side="right").clip(1, work.size - 1)
+    left = right - 1
+    when = edges_ms[left] + (targets - work[left]) / (work[right] - work[left]) * (edges_ms[right] - edges_ms[left])
+    return np.asarray(when, dtype=np.float64)
+
+
+def _uniforms(seed: int) -> Iterator[float]:
+    """Uniform numbers in [0, 1) with 53 random bits each."""
+    if seed < 0:
+        raise ConfigError(f"seed {seed}", expected="a seed of zero or more")
+    draw: Callable[[int], npt.NDArray[np.uint64]] = np.random.PCG64(seed).random_raw
+    while True:
+        yield from ((draw(4096) >> np.uint64(11)) * 2.0**-53).tolist()
+
+
+def _gaussian(uniform: Iterator[float]) -> float:
+    """One standard normal number (Box and Muller, the cosine half)."""
+    radius = math.sqrt(-2.0 * math.log(1.0 - next(uniform)))
+    return radius * math.cos(2.0 * math.pi * next(uniform))

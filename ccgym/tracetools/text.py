@@ -1,0 +1,149 @@
+"""Reading and writing trace files. The parser is native: what it accepts, mahimahi accepts."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ccgym.errors import CcgymError, PathNotFoundError, PlatformError, TraceFormatError, shown
+
+if TYPE_CHECKING:
+    from ccgym import _core
+
+MAX_FILE_BYTES: Final = 512 * 2**20
+"""Larger files are refused."""
+
+_NATIVE_MESSAGE: Final = re.compile(
+    r"(?s)(?P<where>.*?:\d+): found (?P<found>.*), expected (?P<expected>.*?); (?P<advice>.*)"
+)
+
+
+def parse_trace(text: bytes | str, name: str) -> _core.Trace:
+    """Parse the text of a trace.
+
+    Args:
+        text: One integer per line, milliseconds, non-decreasing, the last one above 0.
+        name: The name that errors and link logs show, usually the file's.
+
+    Raises:
+        TraceFormatError: What mahimahi would refuse too, with the line and the probable mistake.
+        PlatformError: The native module is not built.
+    """
+    try:
+        return _native_trace().parse(text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text, name)
+    except ValueError as error:
+        raise trace_format_error(error, name) from None
+
+
+def trace_from_times(times_ms: npt.ArrayLike, name: str) -> _core.Trace:
+    """Make a trace of an array of milliseconds; errors as in :func:`parse_trace`."""
+    array = np.asarray(times_ms)
+    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu" or (array < 0).any():
+        raise TraceFormatError(
+            f"an array of shape {array.shape} and type {array.dtype}",
+            expected="one row of whole milliseconds, zero or more",
+            where=name,
+        )
+    try:
+        return _native_trace().from_ms(array.astype(np.uint64), name)
+    except ValueError as error:
+        raise trace_format_error(error, name) from None
+
+
+def read_trace(path: str | os.PathLike[str], name: str | None = None) -> _core.Trace:
+    """Read a trace file.
+
+    Args:
+        path: The file.
+        name: The name that link logs show; by default the file's.
+
+    Raises:
+        PathNotFoundError: No such file.
+        TraceFormatError: See :func:`parse_trace`; ``where`` is ``file:line``.
+        PlatformError: The file cannot be read, or the native module is not built.
+    """
+    trace = parse_trace(read_bytes(path), str(path))
+    if name is not None and name != str(path):
+        return _native_trace().from_ms(trace.times_ms, name)
+    return trace
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Read a whole file; errors as in :func:`read_trace`."""
+    file = Path(path)
+    try:
+        if file.stat().st_size > MAX_FILE_BYTES:
+            raise TraceFormatError(
+                f"{file.stat().st_size} bytes", expected=f"a file of at most {MAX_FILE_BYTES} bytes", where=str(path)
+            )
+        return file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise PathNotFoundError(f"there is no file {shown(str(path))}", expected="a readable file") from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, CcgymError):
+            raise
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise PlatformError(f"cannot be read: {reason}", expected="a readable file", where=str(path)) from None
+
+
+def trace_text(times_ms: npt.NDArray[np.uint64]) -> bytes:
+    """Return the file of a trace: one number per line, with a newline at the end."""
+    return ("\n".join(map(str, times_ms.tolist())) + "\n").encode("ascii")
+
+
+def write_trace(path: str | os.PathLike[str], times_ms: npt.NDArray[np.uint64]) -> None:
+    """Write a trace file; it appears complete or not at all. Missing folders are made.
+
+    Raises:
+        PlatformError: The file cannot be written.
+    """
+    write_bytes(path, trace_text(times_ms))
+
+
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file that appears complete or not at all; errors as in :func:`write_trace`."""
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(temporary, 0o666 & ~umask)
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise PlatformError(
+            f"cannot be written: {error.strerror or error}", expected="a writable place", where=str(path)
+        ) from None
+
+
+def trace_format_error(error: Exception, name: str) -> TraceFormatError:
+    """Turn the native parser's message into its four parts."""
+    message = str(error)
+    parts = _NATIVE_MESSAGE.fullmatch(message)
+    if parts is None:
+        return TraceFormatError(message, where="" if message.startswith(name) else name)
+    return TraceFormatError(parts["found"], expected=parts["expected"], hint=parts["advice"], where=parts["where"])
+
+
+def _native_trace() -> type[_core.Trace]:
+    try:
+        from ccgym._core import Trace
+    except ImportError as error:
+        raise PlatformError(
+            f"the native module ccgym._core is missing ({error})",
+            expected="an installed or built ccgym",
+            hint="run `make setup` in the checkout, or `pip install ccgym`",
+        ) from None
+    return Trace

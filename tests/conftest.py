@@ -1,0 +1,93 @@
+"""What every test shares: hypothesis profiles, the long tests, and the tests on the machine's real network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+# Effort of the property tests: HYPOTHESIS_PROFILE, else `ci` where CI is set, else `dev`. `ci` is derandomised: a
+# submission is judged by itself, and the random search goes on in `dev` and `long`.
+hypothesis.settings.register_profile("dev", max_examples=50, deadline=None)
+hypothesis.settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.register_profile("long", max_examples=2000, deadline=None, print_blob=True)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--run-long", action="store_true", help="run the tests that take minutes, too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    chosen = os.environ.get("HYPOTHESIS_PROFILE") or (
+        "long" if config.getoption("--run-long") else "ci" if os.environ.get("CI") else "dev"
+    )
+    hypothesis.settings.load_profile(chosen)
+    config.stash[_skipped_real] = []
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the long tests out unless they were asked for, by --run-long or by an own -m expression."""
+    if config.getoption("--run-long") or config.getoption("markexpr"):
+        return
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.skip(reason="takes minutes: make test-long, or pytest --run-long"))
+
+
+# --- Tests on the real network -----------------------------------------------------------------------------------
+
+_skipped_real: pytest.StashKey[list[tuple[str, str]]] = pytest.StashKey()
+
+
+@cache
+def _missing(need: str) -> str:
+    """Why a need of a `real` test is not met here, with the remedy; empty when it is."""
+    if need == "root":
+        return "" if os.geteuid() == 0 else "needs root: run as root"
+    if need == "tun":
+        return (
+            "" if os.access("/dev/net/tun", os.R_OK | os.W_OK) else "needs /dev/net/tun: modprobe tun, or run as root"
+        )
+    if need == "netns":
+        command = ["unshare", "--net", "--", "true"]
+        if os.geteuid() != 0:
+            command[1:1] = ["--user", "--map-root-user"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=10)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"needs network namespaces: unshare does not run ({error})"
+        return "" if done.returncode == 0 else f"needs network namespaces: {done.stderr.strip()}"
+    return "" if shutil.which(need) else f"needs the program {need}: install it"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a `real` test whose needs are not met, and remember to say so loudly."""
+    for marker in item.iter_markers("real"):
+        reasons = [reason for reason in map(_missing, marker.args) if reason]
+        if reasons:
+            item.config.stash[_skipped_real].append((item.nodeid, "; ".join(reasons)))
+            pytest.skip("; ".join(reasons))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Name each real-network test that did not run: a green run without them says less."""
+    skipped = config.stash[_skipped_real]
+    if not skipped:
+        return
+    terminalreporter.section(f"NOT RUN: {len(skipped)} tests on the real network", sep="!", yellow=True, bold=True)
+    for name, reason in skipped:
+        terminalreporter.write_line(f"{name}: {reason}", yellow=True)
+
+
+# --- Places ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def checkout() -> Path:
+    """The root of the checkout."""
+    return Path(__file__).resolve().parent.parent

@@ -1,0 +1,161 @@
+"""The strict YAML loader: what it reads, what it refuses, and where it says the mistake is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from ccgym.config.path import PathField
+from ccgym.config.quantities import RateField, TimeField
+from ccgym.config.yaml_loader import Loaded, apply_override, load_model, load_yaml, parse_yaml
+from ccgym.errors import ConfigError, PathNotFoundError, UnitError
+
+
+class Link(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rate: RateField
+    delay: TimeField = 0
+
+
+class Experiment(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    link: Link
+    runs: int = 5
+    tags: tuple[str, ...] = ()
+    path: PathField | None = None
+
+
+def write(folder: Path, name: str, text: str) -> str:
+    (folder / name).write_text(text)
+    return str(folder / name)
+
+
+def test_reads_scalars_by_the_rules_of_yaml_1_2() -> None:
+    text = "a: 1e-3\nb: 5\nc: true\nd: ~\ne: 'yes'\nf: 2019-10-22\ng: 77.72mbps\nh: [1, .5, x]\ni: {on: 1s}\nj: '010'\n"
+    assert parse_yaml(text, "x").data == {
+        "a": 0.001, "b": 5, "c": True, "d": None, "e": "yes", "f": "2019-10-22", "g": "77.72mbps", "h": [1, 0.5, "x"],
+        "i": {"on": "1s"}, "j": "010",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "part"),
+    [
+        ("a: 1\nb: 2\na: 3\n", 3, "a second time"),
+        ("a: 1\nb:\n  c: 1\n  c: 2\n", 4, "first given at x.yaml:3"),
+        ("ecn: yes\n", 1, "write true"),
+        ("ecn: Off\n", 1, "write false"),
+        ("a: [1, no]\n", 1, "bare word no"),
+        ("a: 010\n", 1, "leading zeros"),
+        ("a: 1:30\n", 1, "base 60"),
+        ("a: &x 1\n", 1, "anchor"),
+        ("a: *x\n", 1, "alias"),
+        ("a: !!str 5\n", 1, "tag"),
+        ("a: !!python/name:os.system\n", 1, "tag"),
+        ("<<: {a: 1}\n", 1, "no string"),
+        ("12: a\n", 1, "quote the key"),
+        ("? [a]\n: 1\n", 1, "as key"),
+        ("a: 1\n---\nb: 2\n", 2, "second document"),
+        ("a:\n\tb: 1\n", 2, "not tabs"),
+        ("a: b: c\n", 1, "no valid YAML"),
+        ("[" * 100, 1, "less nesting"),
+    ],
+)
+def test_refuses_the_traps_of_yaml(text: str, line: int, part: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_yaml(text, "x.yaml")
+    assert caught.value.where == f"x.yaml:{line}"
+    assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "part"),
+    [
+        ("link:\n  rate: 5mbps\nruns: many\n", "f.yaml:3: runs", "'many'"),
+        ("link:\n  rate: 5mbps\n  dealy: 3ms\n", "f.yaml:3: link.dealy", "did you mean 'delay'?"),
+        ("runs: 3\n", "f.yaml", "key 'link' is missing"),
+        ("link:\n  rate: 50\n", "f.yaml:2: link.rate", "no unit"),
+        ("link:\n  rate: 5mbps\ntags:\n  - a\n  - [b]\n", "f.yaml:5: tags[1]", "['b']"),
+        ("- 1\n", "f.yaml", "keys and values"),
+        ("link:\n  rate: 5mbps\npath:\n  rate: 5mbps\n  rtt: 15\n", "f.yaml:5: path: rtt", "no unit"),
+        ("link: {rate: 5mbps}\npath:\n  rate: 5mbps\n  rtt: 1ms\n  queue:\n    kind: codel\n    limt: 9p\n",
+         "f.yaml:7: path", "did you mean 'limit'?"),
+    ],
+)  # fmt: skip
+def test_names_file_line_and_key(tmp_path: Path, text: str, where: str, part: str) -> None:
+    file = write(tmp_path, "f.yaml", text)
+    with pytest.raises(ConfigError) as caught:
+        load_model(file, Experiment)
+    assert caught.value.where.startswith(str(tmp_path / where))
+    assert part in str(caught.value)
+
+
+def test_counts_further_problems(tmp_path: Path) -> None:
+    file = write(tmp_path, "f.yaml", "link: {rate: 5}\nruns: x\nfoo: 1\n")
+    with pytest.raises(ConfigError, match="2 more problems"):
+        load_model(file, Experiment)
+
+
+def test_extends_one_level(tmp_path: Path) -> None:
+    write(tmp_path, "base.yaml", "link:\n  rate: 5mbps\n  delay: 3ms\nruns: 2\ntags: [a, b]\n")
+    top = write(tmp_path, "top.yaml", "extends: base.yaml\nlink:\n  delay: 7ms\ntags: [c]\n")
+    model = load_model(top, Experiment)
+    assert (model.link.rate, model.link.delay, model.runs, model.tags) == (5_000_000, 7_000_000, 2, ("c",))
+    loaded = load_yaml(top)
+    assert loaded.where(("link", "rate")) == f"{tmp_path / 'base.yaml'}:2: link.rate"
+    assert loaded.where(("link", "delay")) == f"{top}:3: link.delay"
+
+    write(tmp_path, "base.yaml", "extends: other.yaml\n")
+    with pytest.raises(ConfigError, match="one level"):
+        load_model(top, Experiment)
+    write(tmp_path, "base.yaml", "runs: yes\n")
+    with pytest.raises(ConfigError, match=r"top\.yaml:1: extends: .*base\.yaml:1"):
+        load_model(top, Experiment)
+    (tmp_path / "base.yaml").unlink()
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_model(top, Experiment)
+
+
+def test_overrides_go_through_the_same_validation(tmp_path: Path) -> None:
+    file = write(tmp_path, "f.yaml", "link:\n  rate: 5mbps\ntags: [a, b]\n")
+    model = load_model(file, Experiment, ["link.rate=9mbps", "runs=7", "tags.1=z", "path=77.72mbps"])
+    assert (model.link.rate, model.runs, model.tags) == (9_000_000, 7, ("a", "z"))
+    assert model.path is not None
+    assert model.path.name == "77.72mbps"
+    with pytest.raises(UnitError) as caught:
+        load_model(file, Experiment, ["link.delay=40"])
+    assert caught.value.where == "--set link.delay=40: link.delay"
+    with pytest.raises(PathNotFoundError, match=r"did you mean '77\.72mbps'\?"):
+        load_model(file, Experiment, ["path=77.72mbs"])
+
+
+@pytest.mark.parametrize(
+    ("override", "part"),
+    [
+        ("runs", "key.path=value"),
+        ("=5", "key.path=value"),
+        ("a..b=5", "key.path=value"),
+        ("tags.9=x", "a number below 2"),
+        ("runs.x=1", "has no keys"),
+        ("runs=yes", "write true"),
+        ("runs=[1", "no valid YAML"),
+    ],
+)
+def test_refuses_overrides(override: str, part: str) -> None:
+    loaded = Loaded({"runs": 5, "tags": ["a", "b"]}, {}, "f")
+    with pytest.raises(ConfigError) as caught:
+        apply_override(loaded, override)
+    assert part in str(caught.value)
+    assert "--set" in caught.value.where
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_yaml(tmp_path / "none.yaml")
+    (tmp_path / "latin.yaml").write_bytes(b"a: 1\nb: \xe9\n")
+    with pytest.raises(ConfigError, match=r"latin\.yaml:2: not UTF-8"):
+        load_yaml(tmp_path / "latin.yaml")

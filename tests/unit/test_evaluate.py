@@ -1,0 +1,427 @@
+"""The command line of evaluate.py, the descriptions of flows and schemes, simulate(), and the flags after a run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ccgym
+from ccgym.cli.evaluate import main, parser
+from ccgym.config.path import NetworkPath
+from ccgym.errors import CcgymError, ConfigError, ResultsError, SchemeNotFoundError
+from ccgym.evaluation.experiment import Experiment
+from ccgym.evaluation.flags import PathFacts, flags, path_facts, profile_flags
+from ccgym.evaluation.flow_spec import FlowSpec, flow_spec
+from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
+from ccgym.evaluation.results import CellResult, ResultSet, SchemeStyle
+from ccgym.evaluation.run_record import LinkRecord, RunRecord
+from ccgym.evaluation.schemes import SchemeChoice, contestants, parse_scheme, parse_schemes, registry
+from ccgym.evaluation.simulate import Job, Record, simulate, simulate_many
+
+PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
+
+
+# --- Schemes -------------------------------------------------------------------------------------------------------
+
+
+def test_scheme_with_parameters() -> None:
+    choice = parse_scheme("fixed_window:cwnd=100")
+    assert choice == SchemeChoice("fixed_window", {"cwnd": 100})
+    assert choice.key == "fixed_window_cwnd_100"
+    assert choice.text == "fixed_window:cwnd=100"
+    assert "cwnd 100" in choice.style.label
+
+
+def test_values_keep_their_type() -> None:
+    assert parse_scheme("reno:mode=ns3").params == {"mode": "ns3"}
+    assert parse_scheme("cubic:beta=0.5:fast_convergence=false").params == {"beta": 0.5, "fast_convergence": False}
+
+
+def test_default_schemes_leave_out_tools() -> None:
+    names = [choice.name for choice in contestants()]
+    assert {"cubic", "reno", "bbr"} <= set(names)
+    assert not {"external", "fixed_window", "fixed_rate"} & set(names)
+    assert set(names) <= set(registry())
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "word"),
+    [
+        ("cubci", SchemeNotFoundError, "did you mean 'cubic'"),
+        ("", ConfigError, "names no scheme"),
+        (",", ConfigError, "names no scheme"),
+        ("cubic,cubic", ConfigError, "twice"),
+        ("fixed_window:cwnd=1,fixed_window:cwnd=1", ConfigError, "twice"),
+        ("fixed_window:cwnd", ConfigError, "NAME:PARAMETER=VALUE"),
+        ("fixed_window:=5", ConfigError, "NAME:PARAMETER=VALUE"),
+        ("fixed_window:cwnd=1:cwnd=2", ConfigError, "given twice"),
+        ("fixed_window:cwmd=5", ConfigError, "cwnd"),
+        ("fixed_window:cwnd=many", ConfigError, "cwnd"),
+        ("fixed_window:cwnd=-1", ConfigError, "cwnd"),
+    ],
+)
+def test_wrong_schemes(text: str, kind: type[CcgymError], word: str) -> None:
+    with pytest.raises(kind) as caught:
+        parse_schemes(text, "--schemes")
+    assert word in str(caught.value)
+    assert caught.value.where == "--schemes"
+
+
+# --- Flows ---------------------------------------------------------------------------------------------------------
+
+
+def test_short_forms_of_flows() -> None:
+    assert flow_spec("cubic") == FlowSpec(scheme="cubic")
+    late = flow_spec({"scheme": "reno", "start": "5s", "source": "5MB", "rtt": "60ms"})
+    assert (late.start, late.rtt, late.source.kind) == (5_000_000_000, 60_000_000, "bytes")
+    assert flow_spec({"scheme": "fixed_window:cwnd=5"}).params == {"cwnd": 5}
+    assert flow_spec(SchemeChoice("fixed_window", {"cwnd": 5})).params == {"cwnd": 5}
+
+
+def test_flows_survive_storage() -> None:
+    for source in (
+        "greedy",
+        "5MB",
+        {"kind": "on_off", "mean_on": "1s", "mean_off": "2s"},
+        {"kind": "rate", "rate": "2mbps"},
+    ):
+        flow = flow_spec({"scheme": "bbr", "start": "1.5s", "stop": "9s", "extra_rtt": "3ms", "source": source})
+        assert FlowSpec.model_validate(json.loads(flow.model_dump_json())) == flow
+
+
+def test_native_form_of_a_flow() -> None:
+    native = flow_spec({"scheme": "reno", "rtt": "60ms", "source": {"kind": "rate", "rate": "2mbps"}}).native(
+        20_000_000
+    )
+    assert native["extra_rtt"] == 40_000_000
+    assert native["source"] == {"kind": "rate", "rate": 2_000_000}
+    assert json.dumps(native)
+
+
+@pytest.mark.parametrize(
+    ("flow", "place", "word"),
+    [
+        ({"scheme": "cubic", "start": 5}, "flow: start", "no unit"),
+        ({"scheme": "cubic", "start": "5 parsec"}, "flow: start", "unknown time unit"),
+        ({"scheme": "cubic", "start": "-1s"}, "flow: start", "negative"),
+        ({"scheme": "cubic", "strat": "5s"}, "flow: strat", "did you mean 'start'"),
+        ({"scheme": "cubic", "start": "5s", "stop": "5s"}, "flow", "is not after"),
+        ({"scheme": "cubic", "rtt": "50ms", "extra_rtt": "10ms"}, "flow", "both given"),
+        ({"scheme": "cubic", "source": {"kind": "burst"}}, "flow: source", "'burst'"),
+        ({"scheme": "cubic", "source": "5p"}, "flow: source", "not in bytes"),
+        ({"scheme": "cubic", "profile": "sctp"}, "flow: profile", "'sctp'"),
+        ({"scheme": "cubic", "mss": 0}, "flow: mss", "greater than or equal to 1"),
+        ({"scheme": "cubic", "ack_every": "two"}, "flow: ack_every", "integer"),
+        ({"start": "5s"}, "flow: scheme", "missing"),
+        (5, "flow", "no flow"),
+    ],
+)
+def test_wrong_flows(flow: object, place: str, word: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        flow_spec(flow)
+    assert caught.value.where.startswith(place)
+    assert word in str(caught.value)
+
+
+def test_an_rtt_below_the_paths_is_refused() -> None:
+    with pytest.raises(ConfigError, match="shorter than the path's 20ms") as caught:
+        simulate(PATH, [{"scheme": "cubic", "rtt": "10ms"}], "1s")
+    assert caught.value.where == "flows[0]"
+
+
+# --- simulate() ----------------------------------------------------------------------------------------------------
+
+
+def test_the_public_surface() -> None:
+    run = ccgym.simulate(PATH, flows=["cubic", {"scheme": "reno", "start": "1s"}], duration="4s", seed=1)
+    assert isinstance(run, ccgym.RunRecord)
+    first, second = run.flows
+    assert first.throughput_mbps is not None
+    assert second.throughput_mbps is not None
+    assert first.throughput_mbps > second.throughput_mbps > 1
+    assert first.delay_p95_ms is not None
+    assert 10 <= first.delay_p95_ms <= 10 + 21 + 1
+    assert first.mean_rtt_ms is not None
+    assert 20 <= first.mean_rtt_ms <= 42
+    assert first.mean_cwnd_packets is not None
+    assert run.link.drops == run.counters["link"]["drops"]
+    assert run.link.capacity_mbps == 12.0
+    assert run.total.throughput_mbps <= 12.0 * 1.01
+    assert run.series is not None
+    assert set(run.ccperf().flows[0]) >= {"mean_srtt_l4", "mean_cwnd_l4"}
+    assert (first.start_s, second.start_s, second.stop_s) == (0.0, 1.0, 4.0)
+    assert run.curves().flows[1].egress_mbps.size == 8
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    path = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", loss=0.01)
+    runs = [simulate(path, ["cubic"], "3s", seed) for seed in (1, 1, 2)]
+    assert runs[0].to_json() == runs[1].to_json()
+    assert runs[0].trajectory_hash != runs[2].trajectory_hash
+
+
+def test_many_runs_do_not_depend_on_threads() -> None:
+    path = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", loss=0.01)
+    jobs = [Job(path, [scheme], "2s", seed) for scheme in ("cubic", "bbr") for seed in (1, 2, 3)]
+    one, two = simulate_many(jobs, threads=1), simulate_many(jobs, threads=4)
+    assert [run.to_json() for run in one] == [run.to_json() for run in two]
+    assert [run.flows[0].scheme for run in one] == ["cubic"] * 3 + ["bbr"] * 3
+    assert one[0].packets is None, "numbers only, unless asked"
+
+
+def test_what_is_not_recorded_is_missing_with_a_reason() -> None:
+    run = simulate(PATH, ["cubic"], "1s", record=Record(packets=False, series=0))
+    assert run.flows[0].throughput_mbps is None
+    assert run.flows[0].mean_rtt_ms is None
+    assert run.flows[0].goodput_mbps > 1
+    for ask in (lambda: run.total, run.ccperf, run.curves):
+        with pytest.raises(ResultsError, match=r"no packets|no series"):
+            ask()
+
+
+def test_a_flow_of_limited_bytes_finishes() -> None:
+    run = simulate(PATH, [{"scheme": "cubic", "source": "1MB"}], "5s")
+    assert run.flows[0].completion_s == pytest.approx(1e6 * 8 / 12e6 * 1500 / 1448, rel=0.2)
+    assert run.ccperf().flows[0]["flow_completion_time_l4"].value == run.flows[0].completion_s
+
+
+def test_a_path_without_a_link_has_no_capacity() -> None:
+    path = NetworkPath(chain=[{"kind": "delay", "delay": "10ms"}])
+    run = simulate(path, ["fixed_window:cwnd=10"], "1s")
+    assert run.link.capacity_mbps is None
+    assert run.ccperf().link == {}
+    assert run.flows[0].throughput_mbps == pytest.approx(10 * 12_000 / 20e3, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        ({"flows": []}, "flows"),
+        ({"flows": "cubic"}, "flows"),
+        ({"flows": ["cubik"]}, "flows[0]"),
+        ({"flows": ["cubic", {"scheme": "bbr", "start": "40s"}]}, "flows[1].start"),
+        ({"duration": "0s"}, "duration"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_wrong_arguments_of_simulate(arguments: dict[str, Any], place: str) -> None:
+    with pytest.raises(CcgymError) as caught:
+        simulate(PATH, **arguments)
+    assert caught.value.where == place
+
+
+# --- Experiments ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"runs": 0}, "runs"),
+        ({"flows": 0}, "flows"),
+        ({"seed": -1}, "seed"),
+        ({"runtime_ns": 0}, "runtime"),
+        ({"runtime_ns": 25 * 3600 * 10**9}, "runtime"),
+        ({"flows": 3, "interval_ns": 15 * 10**9}, "interval"),
+        ({"interval_ns": -1}, "interval"),
+        ({"schemes": ()}, "schemes"),
+        ({"schemes": (SchemeChoice("cubic"), SchemeChoice("cubic"))}, "schemes"),
+        ({"schemes": (SchemeChoice("nope"),)}, "schemes"),
+    ],
+)
+def test_impossible_experiments(change: dict[str, Any], place: str) -> None:
+    fields: dict[str, Any] = {"path": PATH, "schemes": (SchemeChoice("cubic"),), **change}
+    with pytest.raises(CcgymError) as caught:
+        Experiment(**fields)
+    assert caught.value.where == place
+
+
+def test_flows_of_a_cell_start_one_after_the_other() -> None:
+    made = Experiment(path=PATH, schemes=(SchemeChoice("cubic"),), flows=3, interval_ns=10 * 10**9)
+    assert [flow.start for flow in made.cell_flows(made.schemes[0])] == [0, 10**10, 2 * 10**10]
+
+
+# --- The command line ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ([], "no path"),
+        (["--trace", "12mbps", "--mahimahi", "mm-delay 5"], "together"),
+        (["--trace", "77.27mbps"], "did you mean '77.72mbps'"),
+        (["--trace", "no/such.trace"], "no/such.trace"),
+        (["--mahimahi", "mm-delay 1.5"], "--mahimahi"),
+        (["--mahimahi", "rm -rf /"], "--mahimahi"),
+        (["--trace", "12mbps", "--schemes", "cubci"], "did you mean 'cubic'"),
+        (["--trace", "12mbps", "--runs", "0"], "--runs"),
+        (["--trace", "12mbps", "--runs", "five"], "--runs"),
+        (["--trace", "12mbps", "--runtime", "soon"], "--runtime"),
+        (["--trace", "12mbps", "--runtime", "-3"], "--runtime"),
+        (["--trace", "12mbps", "--runtime", "1e3x"], "--runtime"),
+        (["--trace", "12mbps", "--flows", "4", "--interval", "10"], "--interval"),
+        (["--trace", "12mbps", "--logs", "frist"], "did you mean 'first'"),
+        (["--trace", "12mbps", "--jobs", "0"], "--jobs"),
+        (["--trace", "12mbps", "--backend", "emulated"], "not available in this version"),
+        (["--trace", "12mbps", "--backend", "simm"], "did you mean 'sim'"),
+        (["--trace", "12mbps", "--seed", "x"], "--seed"),
+        (["--trace", "12mbps", "--run", "5"], "did you mean '--runs'"),
+        (["--trace", "12mbps", "surplus"], "surplus"),
+    ],
+)
+def test_wrong_commands_end_with_one_clear_error(
+    words: list[str], found: str, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    output, error = capfd.readouterr()
+    assert error.startswith("error: ")
+    assert error.count("error:") == 1
+    assert found in error
+    assert "Traceback" not in error + output
+    assert list(tmp_path.iterdir()) == [], "nothing was written"
+
+
+@pytest.mark.parametrize(
+    ("lines", "word"),
+    [
+        (["1500"] * 4166, "packet size"),  # the student report's trace (seed 002)
+        (["5", "4"], "broken.trace:2"),
+        (["1", "2 6250"], "broken.trace:2"),
+        ([], "broken.trace"),
+    ],
+)
+def test_a_broken_trace_stops_the_evaluation(
+    lines: list[str],
+    word: str,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.trace").write_text("".join(f"{line}\n" for line in lines))
+    assert main(["--trace", "./broken.trace", "--schemes", "cubic"]) == 2
+    error = capfd.readouterr().err
+    assert word in error or word.replace("packet size", "size of a full IP packet") in error
+    assert not (tmp_path / "results").exists()
+
+
+def test_help_has_examples_and_every_option() -> None:
+    text = parser().format_help()
+    options = "trace mahimahi schemes runs runtime flows interval seed out jobs logs no-figures backend json"
+    for word in (*(f"--{option}" for option in options.split()), "examples:", "exit status"):
+        assert word in text
+    assert max(len(line) for line in text.splitlines()) <= 110
+
+
+def test_help_is_quick_and_loads_no_matplotlib() -> None:
+    code = (
+        "import sys; from ccgym.cli.evaluate import main\n"
+        "try: main(['--help'])\nexcept SystemExit as end: assert end.code == 0\n"
+        "assert not {'matplotlib', 'torch', 'jinja2'} & set(sys.modules), 'too much was imported'"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+# --- Flags ---------------------------------------------------------------------------------------------------------
+
+STUDENT = PathFacts(
+    name="50mbps_10ms",
+    capacity_mbps=33.4,
+    one_way_ms=10.0,
+    base_rtt_ms=20.0,
+    random_loss=0.0,
+    drain_ms=None,
+    largest_gap_ms=1500.0,
+    trace="50mbps_10ms.trace",
+    declared_mbps=50.0,
+    options="--trace 50mbps_10ms.trace",
+)
+
+
+def results(
+    throughput: float, delay: float, *, scheme: str = "vegas", capacity: float = 33.4, runs: int = 5, name: str = "path"
+) -> ResultSet:
+    numbers = PantheonMetrics(throughput, throughput, delay, 0.01, 60.0, 10, 9)
+    record = RunRecord(
+        "path", 1, 60.0, "00", (), LinkRecord(capacity, throughput / capacity, 0, 0, 0.0, 0.0),
+        RunMetrics(numbers, {1: numbers}, capacity),
+    )  # fmt: skip
+    cells = tuple(CellResult(scheme, run, record, None, 0.0, 0.1) for run in range(1, runs + 1))
+    return ResultSet(
+        parameters={"runs": runs, "schemes": [scheme], "path_name": name},
+        provenance={},
+        styles=(SchemeStyle(scheme, scheme.title(), "black", "o"),),
+        cells=cells,
+    )
+
+
+def codes(found: ResultSet, facts: PathFacts) -> set[str]:
+    return {flag.code for flag in flags(found, facts)}
+
+
+def test_the_student_report_would_have_been_flagged() -> None:
+    # Seed 002: Vegas on "50 Mbit/s, 10 ms" had 0.55 Mbit/s and 1,545 ms.
+    found = codes(results(0.55, 1544.94, runs=1), STUDENT)
+    assert found == {"starved", "delay-not-its-own", "delay-is-the-gap", "capacity-off-declared", "single-run"}
+
+
+def test_a_healthy_result_has_no_flags() -> None:
+    facts = replace(STUDENT, largest_gap_ms=1.0, capacity_mbps=50.0, drain_ms=15.0)
+    assert codes(results(48.0, 14.0, capacity=50.0), facts) == set()
+
+
+def test_a_full_deep_queue_is_noted() -> None:
+    facts = replace(STUDENT, largest_gap_ms=1.0, capacity_mbps=50.0, drain_ms=500.0)
+    assert codes(results(48.0, 505.0, scheme="cubic", capacity=50.0), facts) == {"delay-is-the-queue"}
+
+
+def test_every_flag_names_cause_and_command() -> None:
+    for flag in flags(results(0.55, 1544.94, runs=1), STUDENT):
+        assert flag.cause
+        assert flag.command
+        assert flag.subject
+    assert "1500 ms at a time" in next(f.cause for f in flags(results(0.5, 1500.0), STUDENT) if f.code == "starved")
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "declared"),
+    [
+        (NetworkPath.named("77.72mbps"), "--trace 77.72mbps", 77.72),
+        (NetworkPath.named("2.64mbps-poisson"), "--trace 2.64mbps-poisson", None),  # its slow beginning is known
+        (NetworkPath.from_mahimahi("mm-delay 5 mm-link 12mbps.trace 12mbps.trace", name="x"),
+         "--mahimahi 'mm-delay 5 mm-link 12mbps.trace 12mbps.trace'", 12.0),
+    ],
+)  # fmt: skip
+def test_flags_know_how_to_get_the_path_again(path: NetworkPath, options: str, declared: float | None) -> None:
+    facts = path_facts(path, results(10.0, 20.0))
+    assert facts.options == options
+    assert facts.declared_mbps == declared
+
+
+def test_nominal_rates_without_effect_are_flagged() -> None:
+    # Seed 002: 0.62 Mbit/s on 50 Mbit/s, 0.53 Mbit/s on 1 Mbit/s.
+    fast, slow = results(0.62, 1519.0, name="50mbps_10ms"), results(0.53, 9113.0, name="1mbps_200ms")
+    assert [flag.code for flag in profile_flags([fast, slow])] == ["rates-without-effect"]
+    assert profile_flags([results(45.0, 20.0, name="50mbps_10ms"), slow]) == []
+    assert profile_flags([results(0.62, 20.0, name="3mbps"), slow]) == []
+
+
+def test_ignored_runs_are_flagged() -> None:
+    made = results(48.0, 14.0, capacity=50.0)
+    cells = (replace(made.cells[0], invalid="too short"), *made.cells[1:])
+    facts = replace(STUDENT, largest_gap_ms=1.0, capacity_mbps=50.0)
+    assert codes(replace(made, cells=cells), facts) == {"ignored-runs"}
+
+
+def test_ccperf_means_are_plain_numbers() -> None:
+    run = simulate(PATH, ["cubic"], "2s")
+    assert all(isinstance(metric.value, (float, type(None))) for metric in run.ccperf().flows[0].values())
+    assert not any(isinstance(value, np.generic) for value in vars(run.flows[0]).values())

@@ -1,0 +1,476 @@
+"""NetworkPath: mahimahi's command line, the constructor, the catalogue, and what they compile to."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ccgym.config.catalogue import catalogue
+from ccgym.config.elements import Delay, Link, Loss
+from ccgym.config.path import NetworkPath
+from ccgym.config.queues import Droptail
+from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, UnitError
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that are made go nowhere near the user's."""
+    monkeypatch.setenv("CCGYM_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+
+
+PANTHEON_5 = (
+    "mm-delay 51 mm-loss uplink 0.0006 mm-link 77.72mbps.trace 77.72mbps.trace "
+    "--uplink-queue=droptail --uplink-queue-args=packets=94"
+)
+
+
+def trace_link(queue: dict[str, object]) -> dict[str, object]:
+    return {
+        "kind": "link",
+        "schedule": {"kind": "trace", "name": "77.72mbps.trace", "once": False},
+        "queue": queue,
+        "overhead": 4,
+        "device_packets": 0,
+    }
+
+
+DELAY_51 = {"kind": "delay", "delay": 51_000_000, "tick": 1_000_000}
+
+
+def test_pantheons_fifth_emulator_compiles_in_travel_order() -> None:
+    spec = NetworkPath.from_mahimahi(PANTHEON_5).spec()
+    # Reference §1.3: data meets link → loss → delay; acknowledgements meet delay → loss → link.
+    assert spec["uplink"] == [
+        trace_link({"kind": "droptail", "limit": {"packets": 94}}),
+        {"kind": "loss", "probability": 0.0006},
+        DELAY_51,
+    ]
+    assert spec["downlink"] == [DELAY_51, trace_link({"kind": "infinite"})]
+    assert spec["facts"] == {"base_rtt": 102_000_000, "capacity": [[0, 77_721_295]]}
+    json.dumps(spec)
+
+
+def test_facts_of_pantheons_fifth_emulator() -> None:
+    path = NetworkPath.named("77.72mbps")
+    assert path == NetworkPath.named("pantheon-5") == NetworkPath.named("aws-korea-china")
+    assert path.chain == NetworkPath.from_mahimahi(PANTHEON_5).chain
+    assert path.mean_rate_mbps == pytest.approx(12 * 388_600 / 59_999)
+    assert (path.base_rtt_ms, path.owd_ms, path.loss) == (102.0, 51.0, pytest.approx(0.0006))
+    assert path.bdp_packets == pytest.approx(77.7213 * 102 / 12, rel=1e-4)
+    assert isinstance(path.queue, Droptail)
+    assert path.queue.limit.packets == 94
+    # Seed 000, page 3.
+    table = {
+        result.label: (result.throughput_mbps, result.delay_p95_ms, result.loss) for result in path.published_results
+    }
+    assert table == {
+        "TCP BBR": (72.70, 65.94, pytest.approx(0.0343)),
+        "Eagle-v3": (47.55, 55.64, pytest.approx(0.0155)),
+        "Indigo": (74.32, 63.19, pytest.approx(0.0795)),
+        "Synthesized-BBR": (56.63, 63.35, pytest.approx(0.0226)),
+    }
+    assert "seed 000" in path.published_source
+    assert path.check() == []
+    for part in ("77.7213 Mbit/s", "102 ms", "droptail 94p", "0.06%", "51ms", PANTHEON_5, "observatory"):
+        assert part in path.describe()
+
+
+def test_constructor_needs_no_trace() -> None:
+    path = NetworkPath(rate="32mbps", rtt="15ms", queue="40p", loss=0.0)
+    assert path.spec() == {
+        "uplink": [
+            {
+                "kind": "link",
+                "schedule": {"kind": "rate", "rate": 32_000_000},
+                "queue": {"kind": "droptail", "limit": {"packets": 40}},
+                "overhead": 0,
+                "device_packets": 0,
+            },
+            {"kind": "delay", "delay": 7_500_000, "tick": 0},
+        ],
+        "downlink": [{"kind": "delay", "delay": 7_500_000, "tick": 0}],
+        "facts": {"base_rtt": 15_000_000, "capacity": [[0, 32_000_000]]},
+    }
+    assert path.traces() == {}
+    assert (path.mean_rate_mbps, path.base_rtt_ms, path.bdp_packets) == (32.0, 15.0, 40.0)
+
+
+def limit_of(path: NetworkPath) -> dict[str, int]:
+    limit = path.spec()["uplink"][0]["queue"]["limit"]
+    assert isinstance(limit, dict)
+    return limit
+
+
+def test_queue_sizes() -> None:
+    path = {"rate": "16mbps", "rtt": "15ms"}
+    assert limit_of(NetworkPath(**path)) == {"packets": 20}  # by default one bandwidth-delay product
+    assert limit_of(NetworkPath(**path, queue="1.5bdp")) == {"packets": 30}
+    assert limit_of(NetworkPath(**path, queue="0.01bdp")) == {"packets": 1}
+    assert limit_of(NetworkPath(**path, queue="30000B")) == {"bytes": 30_000}
+    assert limit_of(NetworkPath(rate="50mbps", rtt="10ms")) == {"packets": 42}  # 41.67, rounded up
+    both = NetworkPath(**path, queue={"kind": "droptail", "limit": {"packets": 9, "bytes": 9000}})
+    assert limit_of(both) == {"packets": 9, "bytes": 9000}
+    # Where rate or RTT change, the largest product of a moment: here 256 Mbit/s · 15 ms, and 10 Mbit/s · 60 ms.
+    steps = NetworkPath(rate=[("0s", "16mbps"), ("3.75s", "256mbps")], rtt="15ms")
+    assert limit_of(steps) == {"packets": 320}
+    crossed = NetworkPath(rate=[("0s", "40mbps"), ("5s", "10mbps")], rtt=[("0s", "12ms"), ("10s", "60ms")])
+    assert limit_of(crossed) == {"packets": 50}
+    with pytest.raises(ConfigError, match="without delay"):
+        NetworkPath(rate="5mbps", rtt="0ms").compile()
+
+
+def test_queue_disciplines() -> None:
+    def queue(value: object) -> dict[str, object]:
+        spec = NetworkPath(rate="16mbps", rtt="15ms", queue=value).spec()["uplink"][0]["queue"]  # type: ignore[arg-type]
+        assert isinstance(spec, dict)
+        return spec
+
+    assert queue("infinite") == {"kind": "infinite"}
+    assert queue("codel") == {
+        "kind": "codel", "limit": {"packets": 1000}, "target": 5_000_000, "interval": 100_000_000, "ecn": False,
+    }  # fmt: skip
+    assert queue({"kind": "fq_codel", "limit": "2bdp", "ecn": True, "flows": 16}) == {
+        "kind": "fq_codel", "limit": {"packets": 40}, "target": 5_000_000, "interval": 100_000_000, "quantum": 1514,
+        "flows": 16, "ecn": True,
+    }  # fmt: skip
+    assert queue({"kind": "mahimahi_pie", "limit": "9p", "qdelay_ref": "20ms", "max_burst": "150ms"}) == {
+        "kind": "mahimahi_pie", "limit": {"packets": 9}, "qdelay_ref_ms": 20, "max_burst_ms": 150,
+    }  # fmt: skip
+
+
+def test_changes_over_time_and_further_elements() -> None:
+    path = NetworkPath(
+        rate=[("0s", "16mbps"), ("3.75s", "256mbps")],
+        rtt=[("0s", "15ms"), ("5s", "30ms")],
+        loss=[("0s", 0), ("2s", "1%")],
+        jitter="2ms",
+        reverse_rate="5mbps",
+        reverse_queue="9p",
+        elements=[{"kind": "gilbert_elliott", "good_to_bad": "1%", "bad_to_good": "25%"}],
+    )
+    spec = path.spec()
+    assert [element["kind"] for element in spec["uplink"]] == ["link", "loss", "gilbert_elliott", "jitter", "delay"]
+    assert [element["kind"] for element in spec["downlink"]] == ["delay", "link"]
+    assert spec["uplink"][0]["schedule"] == {"kind": "rate", "rate": [[0, 16_000_000], [3_750_000_000, 256_000_000]]}
+    assert spec["uplink"][1]["probability"] == [[0, 0.0], [2_000_000_000, 0.01]]
+    assert spec["uplink"][2]["loss_bad"] == 1.0
+    assert spec["uplink"][3]["distribution"] == {"kind": "uniform", "max": 2_000_000}
+    assert spec["uplink"][4]["delay"] == [[0, 7_500_000], [5_000_000_000, 15_000_000]]
+    assert spec["facts"]["capacity"] == [[0, 16_000_000], [3_750_000_000, 256_000_000]]
+    assert spec["facts"]["base_rtt"] == 15_000_000  # the smallest
+    assert NetworkPath(**path.model_dump()) == path
+    odd = NetworkPath(rate="5mbps", rtt="3ns").spec()
+    assert (odd["uplink"][-1]["delay"], odd["downlink"][0]["delay"]) == (1, 2)
+
+
+def test_slowest_link_rules() -> None:
+    path = NetworkPath.from_mahimahi(
+        "mm-link 60mbps.trace 60mbps.trace -- mm-delay 5 mm-link 12mbps.trace 60mbps.trace"
+    )
+    assert path.mean_rate_mbps == 12.0
+    assert path.spec()["facts"]["capacity"] == [[0, 12_000_000]]
+    assert path.bdp_packets == 10.0
+
+
+def test_ccperf_parity() -> None:
+    path = NetworkPath.ccperf("16Mbps", "15ms", "20p", loss=0.02, qdisc="FifoQueueDisc")
+    link, loss, delay = path.spec()["uplink"]
+    assert (link["overhead"], link["device_packets"], link["queue"]["limit"]) == (2, 1, {"packets": 20})
+    assert (loss["probability"], delay["delay"]) == (0.02, 7_500_000)
+    assert path.spec()["downlink"] == [{"kind": "delay", "delay": 7_500_000, "tick": 0}]
+    assert NetworkPath.named("ccperf").chain == NetworkPath.ccperf("16Mbps", "15ms", "20p").chain
+    codel = NetworkPath.ccperf([("0s", "16mbps"), ("3.75s", "256mbps")], "15ms", "320p", qdisc="CoDelQueueDisc")
+    assert codel.chain == NetworkPath.named("ccperf-step").chain
+    with pytest.raises(ConfigError, match="did you mean 'codel'"):
+        NetworkPath.ccperf("16mbps", "15ms", "20p", qdisc="codl")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mm-delay 51",
+        "mm-delay 0",
+        PANTHEON_5,
+        "mm-loss downlink 0.001 mm-delay 3 mm-delay 4",
+        "mm-onoff uplink 1.5 0.25 mm-intermittent downlink 2 3",
+        "mm-link a.trace b.trace --once",
+        "mm-link a.trace b.trace --uplink-queue=codel --uplink-queue-args=packets=9,target=5,interval=100",
+        "mm-link a b --downlink-queue=pie --downlink-queue-args=bytes=9000,qdelay_ref=20,max_burst=150",
+        "mm-link a b --uplink-queue=drophead --uplink-queue-args=packets=5,bytes=9000 -- mm-delay 3 mm-link c d",
+        "mm-link 'my trace' b",
+    ],
+)
+def test_mahimahi_round_trip(command: str) -> None:
+    path = NetworkPath.from_mahimahi(command)
+    assert path.to_mahimahi() == command
+    assert NetworkPath.from_mahimahi(path.to_mahimahi()) == path
+
+
+def test_mahimahi_liberties() -> None:
+    plain = NetworkPath.from_mahimahi("mm-delay 7 mm-link a b --uplink-queue=droptail --uplink-queue-args=packets=9")
+    for command in (
+        "mm-delay 7 \\\n mm-link --uplink-queue droptail a --uplink-queue-args 'packets=9' b",
+        "mm-delay 7 mm-link a b -u up.log -ddown.log --uplink-queue=droptail --uplink-queue-args=packets=9",
+        'mm-delay 007 mm-link --meter-all -ux a b --uplink-queue=droptail --uplink-queue-args="packets=9"  --',
+        "mm-delay 7 mm-meter --meter-uplink mm-link a b --uplink-queue=droptail --uplink-queue-args=packets=9,",
+    ):
+        assert NetworkPath.from_mahimahi(command) == plain
+    assert NetworkPath.from_mahimahi(["mm-delay", "7"]) == NetworkPath.from_mahimahi("mm-delay 7")
+    # getopt permutes: the outer mm-link takes options that stand behind the inner tool.
+    permuted = NetworkPath.from_mahimahi("mm-link a b mm-delay 3 --once")
+    assert [type(element) for element in permuted.chain] == [Link, Delay]
+    assert permuted.chain[0] == Link.model_validate({**permuted.chain[0].model_dump(), "once": True})
+
+
+@pytest.mark.parametrize(
+    ("command", "part"),
+    [
+        ("", "an empty command"),
+        ("mm-delay 1.5", "whole milliseconds only"),
+        ("mm-delay 51ms", "mm-delay 51"),
+        ("mm-delay -5", "whole milliseconds"),
+        ("mm-delay", "the end of the command"),
+        ("mm-delay 99999999999", "at most"),
+        ("mm-dealy 5", "did you mean 'mm-delay'?"),
+        ("mm-loss uplink 5%", "write 0.05"),
+        ("mm-loss uplink 1.5", "from 0 to 1"),
+        ("mm-loss uplnk 0.1", "did you mean 'uplink'?"),
+        ("mm-loss 0.1", "uplink or downlink"),
+        ("mm-onoff uplink 1s 2", "without unit"),
+        ("mm-onoff uplink 0 2", "above zero"),
+        ("mm-link a", "two traces"),
+        ("mm-link a -- b", "two traces"),
+        ("mm-link mm-delay 5", "two traces"),
+        ("mm-link a b --uplink-queue=drptail", "did you mean 'droptail'?"),
+        ("mm-link a b --uplink-queue=droptail", "without a limit"),
+        ("mm-link a b --uplink-queue=infinite --uplink-queue-args=packets=5", "takes none"),
+        ("mm-link a b --uplink-queue-args=packets=5", "did you mean --uplink-queue=droptail?"),
+        ("mm-link a b --uplink-queue=droptail --uplink-queue-args=packet=5", "did you mean 'packets'?"),
+        ("mm-link a b --uplink-queue=droptail --uplink-queue-args=packets=5,target=3", "ignores it silently"),
+        ("mm-link a b --uplink-queue=droptail --uplink-queue-args=packets=5.5", "cuts decimals"),
+        ("mm-link a b --uplink-queue=droptail --uplink-queue-args=packets=0", "for not given"),
+        ("mm-link a b --uplink-queue=droptail --uplink-queue-args=packets=5,packets=6", "second time"),
+        ("mm-link a b --uplink-queue=codel --uplink-queue-args=packets=5", "without target and interval"),
+        ("mm-link a b --uplink-queue=droptail --uplink-queue=codel", "second time"),
+        ("mm-link a b --uplik-log=x", "did you mean '--uplink-log'?"),
+        ("mm-link a b --once=yes", "without a value"),
+        ("mm-link a b --uplink-queue", "the end of the command"),
+        ("mm-link a b iperf -c x", "the command 'iperf -c x'"),
+        ("mm-link a b -- ./run", "the command './run'"),
+        ("mm-delay 5 bash", "the command 'bash'"),
+        ("mm-link a b mm-link c d --once", "outer mm-link would take"),
+        ("mm-delay 5 'x", "balanced quotation marks"),
+        ("sudo mm-delay 5", "unknown tool 'sudo'"),
+    ],
+)
+def test_mahimahi_mistakes(command: str, part: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        NetworkPath.from_mahimahi(command)
+    assert part in str(caught.value)
+
+
+def test_mistakes_name_the_word_as_typed() -> None:
+    with pytest.raises(ConfigError) as caught:
+        NetworkPath.from_mahimahi("mm-link a b --once -- mm-delay 3 mm-loss uplink 2")
+    assert caught.value.where == "mahimahi command, word 10 (mm-loss)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "part"),
+    [
+        ({"rate": 50, "rtt": "1ms"}, UnitError, "rate: 50 has no unit"),
+        ({"rate": "50mbps", "rtt": 1}, UnitError, "rtt: 1 has no unit"),
+        ({"rate": "50mbps"}, ConfigError, "no rtt"),
+        ({"rtt": "5ms"}, ConfigError, "exactly one of"),
+        ({"rate": "5mbps", "trace": "x", "rtt": "5ms"}, ConfigError, "rate and trace together"),
+        ({"rat": "5mbps"}, ConfigError, "did you mean 'rate'?"),
+        ({"named": "77.72mbps", "rtt": "5ms"}, ConfigError, "named to say everything"),
+        ({"named": "77.72mbp"}, PathNotFoundError, "did you mean '77.72mbps'?"),
+        ({"rate": "5mbps", "rtt": "1ms", "queue": 40}, UnitError, "no unit"),
+        ({"rate": "5mbps", "rtt": "1ms", "queue": "coddel"}, ConfigError, "did you mean 'codel'?"),
+        ({"rate": "5mbps", "rtt": "1ms", "queue": "pie"}, ConfigError, "mahimahi_pie"),
+        ({"rate": "5mbps", "rtt": "1ms", "queue": "droptail"}, ConfigError, "without limit"),
+        ({"rate": "5mbps", "rtt": "1ms", "queue": {"kind": "codel", "limt": "5p"}}, ConfigError, "mean 'limit'?"),
+        ({"rate": "5mbps", "rtt": "1ms", "loss": 5}, UnitError, "write '5%'"),
+        ({"rate": [("1s", "5mbps")], "rtt": "1ms"}, ConfigError, "a first step at 0s"),
+        ({"rate": [("0s", "5mbps"), ("0s", "6mbps")], "rtt": "1ms"}, ConfigError, "strictly increasing"),
+        ({"rate": "5mbps", "rtt": "1ms", "elements": [{"kind": "gilbert"}]}, ConfigError, "'gilbert_elliott'?"),
+        ({"rate": "5mbps", "rtt": "1ms", "elements": "loss"}, ConfigError, "a list of elements"),
+        ({"rate": "5mbps", "rtt": "1ms", "jitter": {"distribution": {"kind": "norml"}}}, ConfigError, "'normal'?"),
+        ({"rate": "5mbps", "rtt": "1ms", "reverse_queue": "5p"}, ConfigError, "without reverse_rate"),
+        ({"chain": [{"kind": "link", "uplink": {"rate": "5mbps", "trace": "x"}}]}, ConfigError, "exactly one"),
+    ],
+)
+def test_constructor_mistakes(arguments: dict[str, object], kind: type[CcgymError], part: str) -> None:
+    with pytest.raises(CcgymError) as caught:
+        NetworkPath(**arguments)  # type: ignore[arg-type]
+    assert type(caught.value) is kind
+    assert part in str(caught.value)
+
+
+def test_from_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = NetworkPath.named("77.72mbps")
+    (tmp_path / "path.yaml").write_text("rate: 32mbps\nrtt: 15ms\nqueue: 40p\n")
+    (tmp_path / "own.trace").write_text("1\n2\n")
+    assert NetworkPath.from_any(path) is path
+    for name in ("77.72mbps", "77.72mbps.trace", "traces/77.72mbps.trace", "pantheon-5"):
+        assert NetworkPath.from_any(name) == path, name
+    assert NetworkPath.from_any(PANTHEON_5).chain == path.chain
+    assert NetworkPath.from_any({"named": "77.72mbps"}) == path
+    assert NetworkPath.from_any("path.yaml") == NetworkPath(rate="32mbps", rtt="15ms", queue="40p")
+    assert NetworkPath.from_any(tmp_path / "path.yaml") == NetworkPath.from_any("path.yaml")
+    bare = NetworkPath.from_any("own.trace")
+    assert [element["kind"] for element in bare.spec()["uplink"]] == ["link"]
+    assert bare.mean_rate_mbps == 12.0
+    assert [finding.code for finding in bare.check()] == ["no-delay"]
+    for wrong in ("nope", "folder/77.72mbps.trace", "", 5, None, "77.72mbps\0"):
+        with pytest.raises(CcgymError):
+            NetworkPath.from_any(wrong)
+
+
+def test_paths_are_values() -> None:
+    one = NetworkPath(rate="5mbps", rtt="9ms", elements=[Loss(probability="1%")], name="mine")
+    assert one == pickle.loads(pickle.dumps(one))
+    assert hash(one) == hash(NetworkPath(rate="5mbps", rtt="9ms", loss="1%", name="mine"))
+    with pytest.raises(ValueError, match="frozen"):
+        one.name = "other"
+
+
+def test_every_named_path_loads_compiles_and_is_clean() -> None:
+    recorded = set(catalogue().recorded.names)
+    installed = Path(catalogue().recorded.directory, "Verizon-LTE-short.up").is_file()
+    for name in NetworkPath.names():
+        if name.removesuffix("-download") in recorded and not installed:
+            with pytest.raises(CcgymError, match="apt-get install mahimahi-traces"):
+                NetworkPath.named(name).compile()
+            continue
+        path = NetworkPath.named(name)
+        compiled = path.compile()
+        assert compiled.facts["base_rtt"] > 0
+        assert compiled.facts["capacity"][0][0] == 0
+        assert path.title
+        assert path.source
+        assert path.check() == [], name
+        assert name in path.describe()
+    assert {f"pantheon-{number}" for number in range(1, 19)} <= {
+        a for e in catalogue().paths.values() for a in e.aliases
+    }
+    assert sum(name.startswith("indigo-") for name in NetworkPath.names()) == 24
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "rtt", "queue"),
+    [
+        # Reference §5: rate of the trace's name, 2 · mm-delay, packets.
+        ("0.57mbps-poisson", 0.557, 56, 14),
+        ("2.64mbps-poisson", 2.435, 176, 130),
+        ("3.04mbps-poisson", 2.817, 260, 426),
+        ("100.42mbps", 100.42, 54, 173),
+        ("77.72mbps", 77.72, 102, 94),
+        ("114.68mbps", 114.68, 90, 450),
+        ("pantheon-7", 12, 20, 1),
+        ("pantheon-12", 108, 100, 1),
+    ],
+)
+def test_emulators_of_the_reference(name: str, rate: float, rtt: float, queue: int) -> None:
+    path = NetworkPath.named(name)
+    assert path.mean_rate_mbps == pytest.approx(rate, rel=1e-3)
+    assert path.base_rtt_ms == rtt
+    assert limit_of(path) == {"packets": queue}
+
+
+def test_to_mahimahi_makes_real_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CCGYM_CACHE_DIR", str(tmp_path))
+    words = NetworkPath.named("77.72mbps").to_mahimahi(materialise=True).split()
+    file = Path(words[words.index("mm-link") + 1])
+    assert file.name == "77.72mbps.trace"
+    assert file.is_relative_to(tmp_path)
+    assert file.read_bytes().count(b"\n") == 388_600
+    assert NetworkPath.from_mahimahi(words).mean_rate_mbps == NetworkPath.named("77.72mbps").mean_rate_mbps
+
+    made = NetworkPath(rate="32mbps", rtt="16ms", queue="1bdp").to_mahimahi().split()
+    assert made[:2] == ["mm-delay", "8"]
+    assert Path(made[3]).name == "32mbps.trace"
+    assert Path(made[4]).name == "1008mbps.trace"
+    assert made[5:] == ["--uplink-queue=droptail", "--uplink-queue-args=packets=43"]
+    stepped = NetworkPath(rate=[("0s", "12mbps"), ("1s", "24mbps")], rtt="16ms", queue="9p").to_mahimahi(duration="2s")
+    assert NetworkPath.from_mahimahi(stepped).mean_rate_mbps == pytest.approx(18, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"rate": "32mbps", "rtt": "15ms"},
+        {"rate": "32mbps", "rtt": [("0s", "10ms"), ("1s", "20ms")]},
+        {"rate": "32mbps", "rtt": "16ms", "queue": "codel"},
+        {"rate": "32mbps", "rtt": "16ms", "loss": [("0s", 0.1), ("1s", 0.2)]},
+        {"rate": "32mbps", "rtt": "16ms", "jitter": "1ms"},
+    ],
+)
+def test_what_mahimahi_cannot_express(arguments: dict[str, object]) -> None:
+    path = NetworkPath(**arguments)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="mahimahi cannot express"):
+        path.to_mahimahi()
+    assert path.mahimahi_parts()["uplink_trace"] == "32mbps"  # for Pantheon's metadata there is always a word
+
+
+def test_pantheons_metadata_words() -> None:
+    assert NetworkPath.named("77.72mbps").mahimahi_parts() == {
+        "uplink_trace": "77.72mbps.trace",
+        "downlink_trace": "77.72mbps.trace",
+        "prepend_mm_cmds": "mm-delay 51 mm-loss uplink 0.0006",
+        "append_mm_cmds": None,
+        "extra_mm_link_args": "--uplink-queue=droptail --uplink-queue-args=packets=94",
+    }
+
+
+def test_check_finds_what_is_wrong_with_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "50mbps_10ms.trace").write_text("1500\n" * 4166)
+    student = NetworkPath.from_mahimahi("mm-delay 5 mm-link 50mbps_10ms.trace 50mbps_10ms.trace")
+    finding = student.check()[0]
+    assert (finding.severity, finding.code, finding.subject) == ("error", "all-lines-equal", "50mbps_10ms.trace")
+
+    small = NetworkPath.from_mahimahi(
+        "mm-delay 5 mm-link 12mbps.trace 12mbps.trace --uplink-queue=droptail --uplink-queue-args=bytes=1500"
+    )
+    assert [(finding.severity, finding.code) for finding in small.check()] == [("error", "queue-too-small")]
+
+    (tmp_path / "12mbps.trace").write_text("1\n1\n")
+    shadowed = NetworkPath.from_mahimahi("mm-delay 5 mm-link 12mbps.trace ./12mbps.trace")
+    assert [finding.code for finding in shadowed.check()] == ["shadowed-file", "rate-mismatch"]
+    (tmp_path / "12mbps.trace").write_text("1\n")
+    assert NetworkPath.from_mahimahi("mm-delay 5 mm-link 12mbps.trace 12mbps.trace").check() == []
+
+
+def test_facts_describe_varying_traces() -> None:
+    cold = NetworkPath.named("2.64mbps-poisson").spec()["facts"]["capacity"]
+    assert [start for start, _ in cold] == [0, 5_000_000_000]
+    assert cold[0][1] == pytest.approx(120_000, rel=0.05)
+    assert cold[1][1] == pytest.approx(2_646_000, rel=0.01)
+    times = np.concatenate([np.arange(0, 5000, 2), np.arange(5000, 10_001, 1)]).astype(np.uint64)
+    from ccgym.tracetools.inspect import capacity_steps
+
+    assert capacity_steps(times) == ((0, 6_000_000), (5_000_000_000, 12_000_000))
+    # Played twice: the change of the first period comes again.
+    assert len(capacity_steps(times, 20 * 10**9)) == 4
+
+
+def test_simulator_takes_what_is_compiled() -> None:
+    core = pytest.importorskip("ccgym._core")
+    for name in ("77.72mbps", "2.64mbps-poisson", "policer-12mbps-rtt20", "ccperf-step", "50mbps-10ms"):
+        compiled = NetworkPath.named(name).compile()
+        document = {
+            "seed": 1,
+            "duration": 500_000_000,
+            **compiled.as_dict(),
+            "flows": [{"scheme": "cubic"}],
+            "record": {"packets": False, "series": 0, "link_events": False},
+        }
+        summary = json.loads(core.simulate(json.dumps(document), compiled.traces).summary())
+        assert summary["flows"][0]["sent_packets"] > 0

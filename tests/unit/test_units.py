@@ -1,0 +1,194 @@
+"""Quantities with units: what they mean, and what is refused with which hint."""
+
+from __future__ import annotations
+
+import pytest
+
+from ccgym.errors import UnitError
+from ccgym.units import (
+    Size,
+    format_probability,
+    format_rate,
+    format_size,
+    format_time,
+    parse_probability,
+    parse_rate,
+    parse_size,
+    parse_time,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "bps"),
+    [
+        ("77.72mbps", 77_720_000),
+        ("32 Mbit/s", 32_000_000),
+        ("1gbps", 10**9),
+        ("1Gbps", 10**9),
+        ("100kbps", 100_000),
+        ("0.57Mbps", 570_000),
+        ("1e3kbps", 10**6),
+        (".5mbps", 500_000),
+        ("9600bps", 9600),
+        ("12 mbit", 12_000_000),
+        (" 5 MBPS ", 5_000_000),
+        ("0.1gbps", 100_000_000),
+    ],
+)
+def test_rates(text: str, bps: int) -> None:
+    assert parse_rate(text) == bps
+
+
+@pytest.mark.parametrize(
+    ("value", "part"),
+    [
+        (50, "no unit"),
+        (50.0, "no unit"),
+        ("50", "no unit"),
+        (None, "no unit"),
+        (True, "no unit"),
+        ("mbps", "no rate"),
+        ("", "no rate"),
+        ("-5mbps", "negative"),
+        ("0mbps", "no rate of a link"),
+        ("1e20gbps", "too large"),
+        ("5mpbs", "did you mean 'mbps'?"),
+        ("5mbits", "did you mean"),
+        ("50MBps", "if you mean bytes, write '400mbps'; if you mean bits, write '50mbps'"),
+        ("1.5MB/s", "'12mbps'"),
+        ("50MiB/s", "in bytes"),
+        ("1,5mbps", "decimal point"),
+        ("1_000mbps", "no separators"),
+        ("nanmbps", "no rate"),
+        ("infmbps", "no rate"),
+        ("５mbps", "no rate"),
+    ],
+)
+def test_no_rates(value: object, part: str) -> None:
+    with pytest.raises(UnitError) as caught:
+        parse_rate(value)  # type: ignore[arg-type]
+    assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("51ms", 51_000_000),
+        ("0.5s", 500_000_000),
+        ("200us", 200_000),
+        ("200µs", 200_000),
+        ("3.75 s", 3_750_000_000),
+        ("1ns", 1),
+        ("2min", 120 * 10**9),
+        ("0", 0),
+        (0, 0),
+        ("0ms", 0),
+        ("51MS", 51_000_000),
+    ],
+)
+def test_times(text: str, ns: int) -> None:
+    assert parse_time(text) == ns
+
+
+@pytest.mark.parametrize(
+    ("value", "part"),
+    [
+        (51, "no unit"),
+        ("51", "no unit"),
+        (True, "no unit"),
+        ("-1ms", "negative"),
+        ("5 seconds", "did you mean 's'?"),
+        ("5m", "did you mean 'min'?"),
+        ("5mss", "did you mean 'ms'?"),
+        ("1e300s", "too large"),
+        ([], "no unit"),
+    ],
+)
+def test_no_times(value: object, part: str) -> None:
+    with pytest.raises(UnitError) as caught:
+        parse_time(value)  # type: ignore[arg-type]
+    assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("94p", Size(packets=94)),
+        ("1 packet", Size(packets=1)),
+        ("30000B", Size(bytes=30_000)),
+        ("64kB", Size(bytes=64_000)),
+        ("64KiB", Size(bytes=65_536)),
+        ("1.5bdp", Size(bdp=1.5)),
+        ("1BDP", Size(bdp=1.0)),
+    ],
+)
+def test_sizes(text: str, size: Size) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    ("value", "part"),
+    [
+        (94, "no unit"),
+        ("94", "no unit"),
+        ("0p", "no room"),
+        ("1.5p", "no whole number"),
+        ("64kb", "capital B"),
+        ("5pkg", "did you mean"),
+        ("-1bdp", "no room"),
+        ("1e9bdp", "too large"),
+    ],
+)
+def test_no_sizes(value: object, part: str) -> None:
+    with pytest.raises(UnitError) as caught:
+        parse_size(value)  # type: ignore[arg-type]
+    assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(("value", "probability"), [("1%", 0.01), (0.01, 0.01), ("0.0006", 0.0006), (1, 1.0), (0, 0.0)])
+def test_probabilities(value: str | float, probability: float) -> None:
+    assert parse_probability(value) == probability
+
+
+@pytest.mark.parametrize(
+    ("value", "part"),
+    [
+        (5, "write '5%'"),
+        ("5", "write '5%'"),
+        (-0.1, "from 0 to 1"),
+        (float("nan"), "from 0 to 1"),
+        ("101%", "from 0 to 1"),
+        ("1 percent", "unknown unit"),
+        (True, "no probability"),
+        (None, "no probability"),
+    ],
+)
+def test_no_probabilities(value: object, part: str) -> None:
+    with pytest.raises(UnitError) as caught:
+        parse_probability(value)  # type: ignore[arg-type]
+    assert part in str(caught.value)
+
+
+def test_formats() -> None:
+    assert format_rate(77_720_000) == "77.72mbps"
+    assert format_rate(10**9) == "1gbps"
+    assert format_rate(1_234_567_890) == "1234.56789mbps"
+    assert format_rate(999) == "999bps"
+    assert format_time(51_000_000) == "51ms"
+    assert format_time(1_500_000_000) == "1.5s"
+    assert format_time(0) == "0s"
+    assert format_time(7_500_000) == "7.5ms"
+    assert format_size(Size(packets=94)) == "94p"
+    assert format_size(Size(bdp=1.5)) == "1.5bdp"
+    assert format_probability(0.0006) == "0.06%"
+
+
+def test_errors_have_four_parts_and_travel() -> None:
+    import pickle
+
+    error = UnitError("'5mpbs'", expected="a rate", hint="did you mean 'mbps'?", where="rate")
+    assert str(error) == "rate: '5mpbs'\n  expected: a rate\n  hint: did you mean 'mbps'?"
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again)) == (UnitError, str(error))
+    assert str(error.at("--set path")) == "--set path: " + str(error)
+    assert isinstance(error, ValueError)
