@@ -1,0 +1,22 @@
+"""Running schemes over paths, and measuring them the way Pantheon and ccperf do.
+
+==================  =====================================================================================
+``simulate``        one run: :func:`~ccgym.evaluation.simulate.simulate`
+``run_record``      what came out of it
+``flow_spec``       what a flow is
+``schemes``         the registry of schemes
+``metrics``         Pantheon's formulas: the only place where they are computed
+``ccperf_metrics``  ccperf's flow, link and network metrics
+``capacity``        what the bottleneck could carry, over time
+``curves``          what a run's figures show, reduced for storage
+``experiment``      several schemes, several runs
+``runner``          running an experiment, resumably
+``store``           its directory
+``results``         its results, per scheme
+``flags``           what looks wrong in them
+``pantheon``        Pantheon's files
+``pantheon_log``    reading Pantheon's and mahimahi's logs
+``mahimahi_log``    the header of mahimahi's logs
+``provenance``      versions, machine, command line
+==================  =====================================================================================
+"""

@@ -1,0 +1,132 @@
+"""What the bottleneck could carry, as a function of time.
+
+Pantheon averages the link's delivery opportunities; ccperf divides by the bandwidth of the moment. Both questions are
+asked here of the same description that the simulator ran: the link element of the path specification
+(``crates/ccgym-link/src/spec.rs``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ccgym.evaluation.metrics import IntArray
+
+FloatArray = npt.NDArray[np.float64]
+
+OPPORTUNITY_BYTES: Final = 1500
+"""IP bytes of a mahimahi delivery opportunity (1504 less the 4-byte TUN prefix that is charged per packet)."""
+
+NS_PER_MS: Final = 1_000_000
+
+
+class LinkCapacity(Protocol):
+    """Capacity of a link from time 0 on, nanoseconds and bits."""
+
+    def bits_until(self, times_ns: IntArray) -> FloatArray:
+        """Bits the link could have carried before each of the given times."""
+        ...
+
+    def average_mbps(self, duration_ns: int) -> float:
+        """Average over a run, by Pantheon's rule where there are opportunities, Mbit/s."""
+        ...
+
+
+def mean_per_bin_mbps(capacity: LinkCapacity, edges_ns: IntArray) -> FloatArray:
+    """Capacity between successive edges, Mbit/s."""
+    bits = np.diff(capacity.bits_until(edges_ns))
+    return np.asarray(bits * 1000 / np.diff(edges_ns), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class TraceCapacity:
+    """Capacity of a link that follows a mahimahi delivery trace."""
+
+    times_ms: npt.NDArray[np.uint64]
+    """The trace: one delivery opportunity per entry, ascending."""
+    once: bool = False
+    """Whether the link stops at the end of the trace instead of repeating it."""
+
+    def _count_before(self, times_ns: IntArray) -> IntArray:
+        """Opportunities at instants strictly before each time."""
+        # An opportunity at millisecond t lies before time x (ns) iff t ≤ ⌈x / 1 ms⌉ − 1.
+        until_ms = -(-times_ns // NS_PER_MS) - 1
+        times = self.times_ms.astype(np.int64)
+        period = int(times[-1])
+        cycles = np.zeros_like(until_ms) if self.once else np.maximum(until_ms, 0) // period
+        rest = until_ms - cycles * period
+        within = np.searchsorted(times, rest, side="right")
+        return np.asarray(cycles * times.size + within, dtype=np.int64)
+
+    def bits_until(self, times_ns: IntArray) -> FloatArray:
+        """See :class:`LinkCapacity`."""
+        return self._count_before(times_ns).astype(np.float64) * (OPPORTUNITY_BYTES * 8)
+
+    def average_mbps(self, duration_ns: int) -> float:
+        """Bits of the opportunities in [0, duration] / (last − first), Mbit/s; 0 with fewer than two instants."""
+        count = int(self._count_before(np.array([duration_ns + 1]))[0])
+        if count == 0:
+            return 0.0
+        first = int(self.times_ms[0])
+        span_ms = self._time_of(count - 1) - first
+        return count * OPPORTUNITY_BYTES * 8 / (1000 * span_ms) if span_ms else 0.0
+
+    def _time_of(self, index: int) -> int:
+        """Millisecond of the opportunity with this index, from 0."""
+        cycle, place = divmod(index, int(self.times_ms.size))
+        return cycle * int(self.times_ms[-1]) + int(self.times_ms[place])
+
+
+@dataclass(frozen=True)
+class RateCapacity:
+    """Capacity of a link of piecewise constant rate."""
+
+    from_ns: IntArray
+    """Where each step begins, nanoseconds; the first is 0."""
+    rate_bps: FloatArray
+    """Rate from there on, bit/s."""
+
+    def bits_until(self, times_ns: IntArray) -> FloatArray:
+        """See :class:`LinkCapacity`."""
+        widths = np.diff(self.from_ns, append=np.iinfo(np.int64).max)
+        before = np.concatenate(([0.0], np.cumsum(self.rate_bps[:-1] * widths[:-1]))) / 1e9
+        step = np.searchsorted(self.from_ns, times_ns, side="right") - 1
+        return np.asarray(before[step] + self.rate_bps[step] * (times_ns - self.from_ns[step]) / 1e9)
+
+    def average_mbps(self, duration_ns: int) -> float:
+        """Time average over [0, duration], Mbit/s."""
+        return float(self.bits_until(np.array([duration_ns]))[0] * 1000 / duration_ns)
+
+
+def slowest_link(elements: Sequence[Mapping[str, Any]], traces: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The link with the lowest mean rate among the elements of one direction; None where there is none.
+
+    Args:
+        elements: the direction's path elements, as in the specification given to the simulator.
+        traces: the native traces by name (``ccgym._core.Trace``).
+    """
+    minute = 60 * 1_000_000_000
+    links = [element for element in elements if element["kind"] == "link"]
+    return min(links, key=lambda link: _capacity_of(link["schedule"], traces).average_mbps(minute), default=None)
+
+
+def link_capacity(elements: Sequence[Mapping[str, Any]], traces: Mapping[str, Any]) -> LinkCapacity | None:
+    """The capacity of the slowest link among the elements of one direction; None where there is no link."""
+    link = slowest_link(elements, traces)
+    return None if link is None else _capacity_of(link["schedule"], traces)
+
+
+def _capacity_of(schedule: Mapping[str, Any], traces: Mapping[str, Any]) -> LinkCapacity:
+    if schedule["kind"] == "trace":
+        times = np.asarray(traces[schedule["name"]].times_ms)
+        return TraceCapacity(times_ms=times, once=bool(schedule.get("once", False)))
+    rate = schedule["rate"]
+    steps = rate if isinstance(rate, list) else [[0, rate]]
+    return RateCapacity(
+        from_ns=np.array([start for start, _ in steps], dtype=np.int64),
+        rate_bps=np.array([value for _, value in steps], dtype=np.float64),
+    )

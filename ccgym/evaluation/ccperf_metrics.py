@@ -1,0 +1,351 @@
+"""ccperf's flow, link and network metrics, from sampled series and counters.
+
+Names are ccperf's (https://ccperf.net/metrics; Vielhaus et al., IEEE COMST 2025): a suffix names the layer (l1 link,
+l2 queue discipline, l4 transport), ``mean`` is over time, ``cov`` is standard deviation / mean, ``agg`` is the sum over
+flows. The formulas are not published in full; these reproduce the tables of experiments #85 and #21 where our own
+ns-3 runs of them did (see ``docs/metrics.md``, which also lists the four names we do not offer, and why).
+
+Every value carries its unit and, where it depends on one, the bin. Two bins are used: the sampling step of the series
+(10 ms unless asked otherwise) for window, round-trip time and power, and about four base round-trip times for
+everything made from throughput per bin, which is what ccperf's published coefficients of variation imply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ccgym.evaluation.capacity import LinkCapacity, mean_per_bin_mbps
+
+FloatArray = npt.NDArray[np.float64]
+
+BIN_BASE_RTTS: Final = 4
+"""Width of a throughput bin in base round-trip times: ccperf's #85 (15 ms) fits bins of 52 to 60 ms."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number with what is needed to read it."""
+
+    value: float | None
+    """The number; None where it cannot be computed (no samples)."""
+    unit: str
+    """Its unit; ``1`` for a plain number."""
+    bin_s: float | None = None
+    """Width of the bins it was computed over, seconds; None where it does not depend on one."""
+    skipped_bins: int = 0
+    """Bins left out because the value is infinite or undefined there (zero throughput or zero capacity)."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Value and unit; bin and skipped bins only where they say something."""
+        data: dict[str, Any] = {"value": self.value, "unit": self.unit}
+        if self.bin_s is not None:
+            data["bin_s"] = self.bin_s
+        if self.skipped_bins:
+            data["skipped_bins"] = self.skipped_bins
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Metric:
+        """The inverse of :meth:`as_dict`."""
+        return cls(**data)
+
+
+MetricTable = dict[str, Metric]
+
+
+@dataclass(frozen=True)
+class CcperfMetrics:
+    """The three tables of a ccperf result page."""
+
+    flows: tuple[MetricTable, ...]
+    """One table per flow, in order."""
+    link: MetricTable
+    """The bottleneck, ``btl_forward`` in ccperf."""
+    network: MetricTable
+    """All flows together, ``net`` in ccperf."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Nested dictionaries, for JSON."""
+        return {
+            "flows": [_table_dict(table) for table in self.flows],
+            "link": _table_dict(self.link),
+            "network": _table_dict(self.network),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CcperfMetrics:
+        """The inverse of :meth:`as_dict`."""
+        return cls(
+            flows=tuple(_table_from(table) for table in data["flows"]),
+            link=_table_from(data["link"]),
+            network=_table_from(data["network"]),
+        )
+
+
+def _table_dict(table: MetricTable) -> dict[str, Any]:
+    return {name: metric.as_dict() for name, metric in table.items()}
+
+
+def _table_from(data: Mapping[str, Any]) -> MetricTable:
+    return {name: Metric.from_dict(metric) for name, metric in data.items()}
+
+
+@dataclass(frozen=True)
+class FlowInput:
+    """What the metrics need to know about a flow."""
+
+    series: Mapping[str, npt.NDArray[Any]]
+    """Its sampled series, as the native core gives them."""
+    counters: Mapping[str, Any]
+    """Its entry in the summary."""
+    start_ns: int
+    """When it started."""
+    stop_ns: int
+    """When it stopped, at the latest the end of the run."""
+    base_rtt_ns: int
+    """Its round-trip time without any queue."""
+    mss: int
+    """Payload bytes of a full packet."""
+    packet_bytes: int
+    """IP bytes of a full packet: payload and header."""
+
+
+@dataclass(frozen=True)
+class RunInput:
+    """What the metrics need to know about a run."""
+
+    t_ns: npt.NDArray[Any]
+    """Sampling times k·step, k = 1…n."""
+    step_ns: int
+    """Sampling step."""
+    duration_ns: int
+    """Length of the run."""
+    flows: Sequence[FlowInput]
+    """All flows."""
+    link_counters: Mapping[str, Any] | None
+    """The ``link`` entry of the summary; None where the path has no link."""
+    capacity: LinkCapacity | None
+    """Capacity of the bottleneck, where there is one."""
+    link_overhead: int
+    """Bytes the bottleneck charges per packet beside its IP length."""
+
+
+@dataclass
+class _Samples:
+    """One flow's samples while it was active, and its throughput in bins."""
+
+    active: npt.NDArray[np.bool_]
+    cwnd: FloatArray
+    in_flight: FloatArray
+    srtt_s: FloatArray
+    step_throughput: FloatArray
+    bin_edges_ns: npt.NDArray[np.int64]
+    bin_throughput: FloatArray = field(repr=False)
+
+
+def ccperf_metrics(run: RunInput) -> CcperfMetrics:
+    """All tables of a run."""
+    samples = [_samples(run, flow) for flow in run.flows]
+    return CcperfMetrics(
+        flows=tuple(_flow_table(run, flow, part) for flow, part in zip(run.flows, samples, strict=True)),
+        link=_link_table(run),
+        network=_network_table(run, samples),
+    )
+
+
+def _bin_steps(run: RunInput) -> int:
+    """Sampling steps per throughput bin."""
+    base_rtt = min((flow.base_rtt_ns for flow in run.flows), default=run.step_ns)
+    return max(1, round(BIN_BASE_RTTS * base_rtt / run.step_ns))
+
+
+def _samples(run: RunInput, flow: FlowInput) -> _Samples:
+    times = run.t_ns.astype(np.int64)
+    active = (times > flow.start_ns) & (times <= flow.stop_ns)
+    received = flow.series["received_unique_bytes"].astype(np.float64)
+    per_step = np.diff(received, prepend=0.0) * 8 * 1000 / run.step_ns
+    steps = _bin_steps(run)
+    # Bins lie on a grid common to all flows, so that fairness compares the same instants.
+    whole = times.size // steps
+    edges = np.arange(whole + 1, dtype=np.int64) * steps * run.step_ns
+    cumulative = np.concatenate(([0.0], received))[: whole * steps + 1 : steps]
+    return _Samples(
+        active=active,
+        cwnd=flow.series["cwnd_bytes"].astype(np.float64)[active] / flow.packet_bytes,
+        in_flight=flow.series["in_flight_bytes"].astype(np.float64)[active] / flow.packet_bytes,
+        srtt_s=flow.series["srtt_ns"].astype(np.float64)[active] / 1e9,
+        step_throughput=per_step[active],
+        bin_edges_ns=edges,
+        bin_throughput=np.diff(cumulative) * 8 * 1000 / (steps * run.step_ns),
+    )
+
+
+def _active_bins(flow: FlowInput, part: _Samples) -> npt.NDArray[np.bool_]:
+    """Bins that lie within the flow's life."""
+    edges = part.bin_edges_ns
+    return np.asarray((edges[:-1] >= flow.start_ns) & (edges[1:] <= flow.stop_ns))
+
+
+def _mean(values: FloatArray) -> float | None:
+    return float(values.mean()) if values.size else None
+
+
+def _cov(values: FloatArray) -> float | None:
+    mean = _mean(values)
+    return float(values.std()) / mean if mean else None
+
+
+def _flow_table(run: RunInput, flow: FlowInput, part: _Samples) -> MetricTable:
+    seconds = (flow.stop_ns - flow.start_ns) / 1e9
+    counters = flow.counters
+    payload_share = flow.mss / flow.packet_bytes
+    step_s = run.step_ns / 1e9
+    bin_s = _bin_steps(run) * step_s
+    bins = part.bin_throughput[_active_bins(flow, part)]
+    flowing = bins[bins > 0]
+    timed = part.srtt_s > 0
+    srtt_ms = _mean(part.srtt_s[timed] * 1e3)
+    recoveries = int(counters["recoveries"])
+    completion = counters["finish_ns"] if counters["finish_ns"] is not None else flow.stop_ns
+
+    def mbps(wire_or_payload_bytes: float) -> Metric:
+        return Metric(wire_or_payload_bytes * 8 / 1e6 / seconds if seconds > 0 else None, "Mbit/s")
+
+    table = {
+        "cov_in_flight_l4": Metric(_cov(part.in_flight), "1", step_s),
+        "cov_throughput_l4": Metric(_cov(bins), "1", bin_s),
+        "flow_completion_time_l4": Metric((completion - flow.start_ns) / 1e9, "s"),
+        "mean_cwnd_l4": Metric(_mean(part.cwnd), "segments", step_s),
+        "mean_delivery_rate_l4": mbps(counters["acked_bytes"] * payload_share),
+        "mean_est_qdelay_l4": Metric(None if srtt_ms is None else srtt_ms - flow.base_rtt_ns / 1e6, "ms", step_s),
+        "mean_in_flight_l4": Metric(_mean(part.in_flight), "segments", step_s),
+        "mean_network_power_l4": Metric(
+            _mean(part.step_throughput[timed] / part.srtt_s[timed]), "Mbit/s per s", step_s
+        ),
+        "mean_recovery_time_l4": Metric(counters["recovery_ns"] / recoveries / 1e6 if recoveries else 0.0, "ms"),
+        "mean_sending_rate_l4": mbps(counters["sent_bytes"] * payload_share),
+        "mean_srtt_l4": Metric(srtt_ms, "ms", step_s),
+        "mean_throughput_l4": mbps(counters["received_unique_bytes"]),
+        "mean_utility_mpdf_l4": Metric(_mean(-1 / flowing), "(Mbit/s)^-1", bin_s, int(bins.size - flowing.size)),
+        "mean_utility_pf_l4": Metric(_mean(np.log(flowing)), "ln(Mbit/s)", bin_s, int(bins.size - flowing.size)),
+        "mean_utilization_bdp_l4": _utilisation_bdp(run, flow, part),
+        "mean_utilization_bw_l4": _utilisation_bw(
+            run, part.bin_edges_ns, part.bin_throughput, _active_bins(flow, part)
+        ),
+        "total_retransmissions_l4": Metric(float(counters["retransmissions"]), "packets"),
+        "total_rtos_l4": Metric(float(counters["rtos"]), "timeouts"),
+    }
+    return dict(sorted(table.items()))
+
+
+def _utilisation_bw(
+    run: RunInput, edges_ns: npt.NDArray[np.int64], throughput: FloatArray, bins: npt.NDArray[np.bool_]
+) -> Metric:
+    """Mean over bins of payload throughput / bandwidth of the moment."""
+    bin_s = _bin_steps(run) * run.step_ns / 1e9
+    if run.capacity is None or edges_ns.size < 2:
+        return Metric(None, "1", bin_s)
+    bandwidth = mean_per_bin_mbps(run.capacity, edges_ns)[bins]
+    usable = bandwidth > 0
+    return Metric(_mean(throughput[bins][usable] / bandwidth[usable]), "1", bin_s, int((~usable).sum()))
+
+
+def _bdp_segments(run: RunInput, flow: FlowInput) -> FloatArray | None:
+    """Bandwidth-delay product at each sampling time, in segments of payload.
+
+    BDP = bw·rtt / (8·packet bytes) · mss / (packet bytes + overhead of the link). The last factor is ccperf's, as
+    its published values imply (1448/1502 there).
+    """
+    if run.capacity is None:
+        return None
+    edges = np.concatenate(([0], run.t_ns.astype(np.int64)))
+    # A trace's opportunities come at whole milliseconds: smoothed over a round trip, the path's own memory.
+    window = max(1, round(flow.base_rtt_ns / run.step_ns))
+    ahead = np.minimum(np.arange(window, edges.size + window - 1), edges.size - 1)
+    behind = np.maximum(ahead - window, 0)
+    bits = run.capacity.bits_until(edges)
+    bandwidth_bps = (bits[ahead] - bits[behind]) * 1e9 / (edges[ahead] - edges[behind])
+    factor = flow.mss / (flow.packet_bytes + run.link_overhead)
+    return np.asarray(bandwidth_bps * flow.base_rtt_ns / 1e9 / (8 * flow.packet_bytes) * factor)
+
+
+def _utilisation_bdp(run: RunInput, flow: FlowInput, part: _Samples) -> Metric:
+    step_s = run.step_ns / 1e9
+    bdp = _bdp_segments(run, flow)
+    if bdp is None:
+        return Metric(None, "1", step_s)
+    bdp = bdp[part.active]
+    usable = bdp > 0
+    return Metric(_mean(part.in_flight[usable] / bdp[usable]), "1", step_s, int((~usable).sum()))
+
+
+def _link_table(run: RunInput) -> MetricTable:
+    counters = run.link_counters
+    if counters is None:
+        return {}
+    seconds = run.duration_ns / 1e9
+    return {
+        "mean_qdisc_delay_l2": Metric(float(counters["mean_sojourn_ms"]), "ms"),
+        "mean_qdisc_length_l2": Metric(float(counters["mean_queue_packets"]), "packets"),
+        "mean_sending_rate_l1": Metric(counters["forwarded_bytes"] * 8 / 1e6 / seconds, "Mbit/s"),
+        "total_qdisc_drops_l2": Metric(float(counters["drops"]), "packets"),
+    }
+
+
+def _network_table(run: RunInput, samples: Sequence[_Samples]) -> MetricTable:
+    step_s = run.step_ns / 1e9
+    bin_s = _bin_steps(run) * step_s
+    count = int(run.t_ns.size)
+    in_flight = np.zeros(count)
+    bdp_share = np.zeros(count)
+    bdp_known = run.capacity is not None
+    for flow, part in zip(run.flows, samples, strict=True):
+        in_flight[part.active] += part.in_flight
+        bdp = _bdp_segments(run, flow)
+        if bdp is not None:
+            usable = bdp[part.active] > 0
+            bdp_share[np.flatnonzero(part.active)[usable]] += part.in_flight[usable] / bdp[part.active][usable]
+    rates = np.array([part.bin_throughput for part in samples])
+    alive = np.array([_active_bins(flow, part) for flow, part in zip(run.flows, samples, strict=True)])
+    if not rates.size:
+        return {}
+    edges = samples[0].bin_edges_ns
+    total = rates.sum(axis=0)
+    anyone = np.asarray(alive.any(axis=0))
+    flowing = alive & (rates > 0)
+    logs = np.where(flowing, np.log(np.where(flowing, rates, 1.0)), 0.0)
+    inverses = np.where(flowing, -1 / np.where(flowing, rates, 1.0), 0.0)
+    silent = int((alive & (rates <= 0)).any(axis=0).sum())
+    used = anyone & (total > 0)
+    skipped = int(anyone.sum() - used.sum())
+    shared = np.where(alive, rates, 0.0)[:, used]
+    width = alive[:, used].sum(axis=0)
+    jain = shared.sum(axis=0) ** 2 / (width * (shared**2).sum(axis=0))
+    share = shared / shared.sum(axis=0)
+    entropy = -(share * np.log(np.where(share > 0, share, 1.0))).sum(axis=0)
+    product = np.where(alive[:, anyone], rates[:, anyone], 1.0).prod(axis=0)
+    crowd = width > 1
+    seconds = run.duration_ns / 1e9
+    payload = sum(int(flow.counters["received_unique_bytes"]) for flow in run.flows)
+    return {
+        "mean_agg_in_flight_l4": Metric(_mean(in_flight), "segments", step_s),
+        "mean_agg_throughput_l4": Metric(payload * 8 / 1e6 / seconds, "Mbit/s"),
+        "mean_agg_utility_mpdf_l4": Metric(_mean(inverses.sum(axis=0)[anyone]), "(Mbit/s)^-1", bin_s, silent),
+        "mean_agg_utility_pf_l4": Metric(_mean(logs.sum(axis=0)[anyone]), "ln(Mbit/s)", bin_s, silent),
+        "mean_agg_utilization_bdp_l4": Metric(_mean(bdp_share) if bdp_known else None, "1", step_s),
+        "mean_agg_utilization_bw_l4": _utilisation_bw(run, edges, total, anyone),
+        "mean_entropy_fairness_throughput_l4": Metric(_mean(entropy), "nat", bin_s, skipped),
+        "mean_jains_fairness_throughput_l4": Metric(_mean(jain), "1", bin_s, skipped),
+        "mean_normalised_entropy_fairness_throughput_l4": Metric(
+            _mean(entropy[crowd] / np.log(width[crowd])), "1", bin_s, skipped
+        ),
+        "mean_product_fairness_throughput_l4": Metric(_mean(product), "(Mbit/s)^K", bin_s),
+        "mean_geometric_fairness_throughput_l4": Metric(
+            _mean(product ** (1 / alive[:, anyone].sum(axis=0))), "Mbit/s", bin_s
+        ),
+    }

@@ -1,0 +1,303 @@
+"""What looks wrong in results, and why: the checks after a run.
+
+They exist because results can be precise and meaningless at once. The student report among the founding documents
+(seed 002) measured a broken trace for sixty seconds six times; four of these rules would have said so. Each flag
+names the likely cause and a command that shows it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from ccgym.config.catalogue import resolve_trace
+from ccgym.config.path import NetworkPath
+from ccgym.errors import ConfigError
+from ccgym.evaluation.capacity import OPPORTUNITY_BYTES, slowest_link
+from ccgym.evaluation.results import ResultSet, SchemeSummary
+from ccgym.tracetools.check import rate_in_name
+
+STARVED_SHARE: Final = 0.20
+"""Greedy flows should carry at least this share of the computed capacity."""
+
+DELAY_FACTOR: Final = 20.0
+"""A delay-based scheme should stay below this multiple of the path's own one-way delay."""
+
+NEAR: Final = 0.05
+"""Two numbers closer than this, relative to the second, are suspected of being one."""
+
+LONG_IN_RTTS: Final = 5.0
+"""Gaps and queues matter when they are longer than this many base round-trip times."""
+
+NOMINAL_FACTOR: Final = 50.0
+"""Paths whose nominal rates differ at least so much …"""
+
+MEASURED_FACTOR: Final = 2.0
+"""… should not give throughputs that differ less than this."""
+
+DELAY_BASED: Final = frozenset({"vegas", "copa", "ledbat", "fast", "swift", "timely"})
+"""Schemes that steer by delay and so should not fill queues."""
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One thing that looks wrong."""
+
+    level: Literal["warning", "note"]
+    """``warning``: the number may mean something else than it says. ``note``: read it with care."""
+    code: str
+    """Stable name of the rule, such as ``starved``."""
+    subject: str
+    """Scheme, path or experiment."""
+    message: str
+    """What was found."""
+    cause: str
+    """What is probably behind it."""
+    command: str
+    """A command that shows it."""
+
+
+@dataclass(frozen=True)
+class PathFacts:
+    """What the rules need to know about the path."""
+
+    name: str
+    """Its name."""
+    capacity_mbps: float | None
+    """Mean computed capacity over the runs, Mbit/s."""
+    one_way_ms: float
+    """Propagation delay of the data direction, ms."""
+    base_rtt_ms: float
+    """Propagation round trip, ms."""
+    random_loss: float
+    """Probability of random loss in the data direction."""
+    drain_ms: float | None
+    """Time to drain a full bottleneck queue, ms; None where it has no limit in packets or bytes."""
+    largest_gap_ms: float | None
+    """Largest time between delivery opportunities, ms; None without a trace."""
+    trace: str | None
+    """Name of the bottleneck's trace."""
+    declared_mbps: float | None
+    """Rate that the trace is said to have, Mbit/s; None where nothing is said, or the difference is known."""
+    options: str
+    """What one gives evaluate.py to get this path."""
+
+
+def path_facts(path: NetworkPath, results: ResultSet) -> PathFacts:
+    """Collect the facts from the path and the runs."""
+    compiled = path.compile()
+    capacities = [cell.record.link.capacity_mbps for cell in results.cells if cell.record.link.capacity_mbps]
+    capacity = float(np.mean(capacities)) if capacities else None
+    link = slowest_link(compiled.uplink, compiled.traces)
+    limit: Mapping[str, Any] = {} if link is None else link["queue"].get("limit") or {}
+    sizes = [limit["packets"] * OPPORTUNITY_BYTES] if limit.get("packets") else []
+    sizes += [limit["bytes"]] if limit.get("bytes") else []
+    schedule = {} if link is None else link["schedule"]
+    trace = schedule.get("name") if schedule.get("kind") == "trace" else None
+    gap = None
+    if trace is not None:
+        times = np.asarray(compiled.traces[trace].times_ms).astype(np.int64)
+        gap = float(np.diff(times, prepend=0).max())
+    return PathFacts(
+        name=path.name or "unnamed path",
+        capacity_mbps=capacity,
+        one_way_ms=path.owd_ms,
+        base_rtt_ms=path.base_rtt_ms,
+        random_loss=path.loss,
+        drain_ms=min(sizes) * 8 / 1e3 / capacity if sizes and capacity else None,
+        largest_gap_ms=gap,
+        trace=trace,
+        declared_mbps=None if trace is None else _declared_mbps(trace),
+        options=_options(path),
+    )
+
+
+def _declared_mbps(trace: str) -> float | None:
+    entry = resolve_trace(trace).entry
+    if entry is not None and "rate-mismatch" in entry.intended:
+        return None
+    declared = entry.nominal_rate if entry is not None and entry.nominal_rate else rate_in_name(trace)
+    return declared / 1e6 if declared else None
+
+
+def _options(path: NetworkPath) -> str:
+    if path.name in path.names():
+        return f"--trace {path.name}"
+    if len(path.chain) == 1 and path.base_rtt_ns == 0 and path.trace_names():
+        return f"--trace {shlex.quote(path.trace_names()[0])}"
+    try:
+        return f"--mahimahi {shlex.quote(path.to_mahimahi())}"
+    except ConfigError:
+        return "--trace PATH.yaml"
+
+
+def flags(results: ResultSet, facts: PathFacts) -> list[Flag]:
+    """All flags of one experiment, warnings first."""
+    found = [*_path_flags(facts), *_experiment_flags(results)]
+    for summary in results.schemes:
+        found += _scheme_flags(summary, facts, results)
+    return sorted(found, key=lambda flag: flag.level != "warning")
+
+
+def _again(results: ResultSet, facts: PathFacts, scheme: str, *options: str) -> str:
+    """The command that repeats a scheme's first run with its packet logs."""
+    texts = {_key(text): text for text in results.parameters["schemes"]}
+    words = ["python evaluate.py", facts.options, f"--schemes {texts.get(scheme, scheme)}", *options]
+    return " ".join(words)
+
+
+def _key(text: str) -> str:
+    from ccgym.evaluation.schemes import parse_scheme
+
+    return parse_scheme(text).key
+
+
+def _path_flags(facts: PathFacts) -> Iterator[Flag]:
+    declared, capacity = facts.declared_mbps, facts.capacity_mbps
+    if declared and capacity and abs(capacity / declared - 1) > NEAR:
+        yield Flag(
+            level="warning",
+            code="capacity-off-declared",
+            subject=facts.name,
+            message=f"the link could carry {capacity:.2f} Mbit/s; it is said to have {declared:g} Mbit/s",
+            cause="the trace does not have the rate it is named for, or only a part of it was played",
+            command=f"ccgym trace show {facts.trace}",
+        )
+
+
+def _experiment_flags(results: ResultSet) -> Iterator[Flag]:
+    if results.parameters["runs"] == 1:
+        yield Flag(
+            level="note",
+            code="single-run",
+            subject="all schemes",
+            message="one run per scheme: the table has no spread",
+            cause="random loss and start-up make runs differ; one run cannot show by how much",
+            command="the same command with --runs 5",
+        )
+
+
+def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) -> Iterator[Flag]:
+    label, key = summary.style.label, summary.style.key
+    name = key.split("_", 1)[0] if key not in DELAY_BASED else key
+    ignored = [cell for cell in summary.runs if cell.invalid is not None]
+    if ignored:
+        yield Flag(
+            level="warning",
+            code="ignored-runs",
+            subject=label,
+            message=f"{len(ignored)} of {len(summary.runs)} runs do not count: {ignored[0].invalid}",
+            cause="the scheme stalled, or hardly sent anything (Pantheon ignores such runs)",
+            command=_again(results, facts, key, "--runs 1", "--logs all"),
+        )
+    throughput, delay, utilisation = summary.throughput_mbps, summary.delay_p95_ms, summary.utilisation
+    if throughput is None or delay is None:
+        return
+    if utilisation is not None and utilisation.mean < STARVED_SHARE:
+        yield Flag(
+            level="warning",
+            code="starved",
+            subject=label,
+            message=f"greedy flows carried {throughput.mean:.2f} Mbit/s, "
+            f"{100 * utilisation.mean:.1f} % of the capacity",
+            cause=_why_starved(summary, facts),
+            command=f"ccgym trace show {facts.trace}"
+            if _gap_matters(facts)
+            else _again(results, facts, key, "--runs 1", "--logs all"),
+        )
+    if name in DELAY_BASED and facts.one_way_ms > 0 and delay.mean > DELAY_FACTOR * facts.one_way_ms:
+        yield Flag(
+            level="warning",
+            code="delay-not-its-own",
+            subject=label,
+            message=f"p95 delay {delay.mean:.0f} ms, over {DELAY_FACTOR:g} times the path's {facts.one_way_ms:g} ms",
+            cause="a delay-based scheme does not build such queues: the link makes the delay"
+            + (f", whose trace pauses for {facts.largest_gap_ms:g} ms" if _gap_matters(facts) else ""),
+            command=f"ccgym trace show {facts.trace}" if facts.trace else _again(results, facts, key, "--runs 1"),
+        )
+    if _gap_matters(facts) and facts.largest_gap_ms and abs(delay.mean / facts.largest_gap_ms - 1) <= NEAR:
+        yield Flag(
+            level="warning",
+            code="delay-is-the-gap",
+            subject=label,
+            message=f"p95 delay {delay.mean:.0f} ms is the trace's largest gap, {facts.largest_gap_ms:g} ms",
+            cause="packets wait for the next burst of deliveries, whatever the scheme does",
+            command=f"ccgym trace show {facts.trace}",
+        )
+    queued = delay.mean - facts.one_way_ms
+    if (
+        facts.drain_ms
+        and facts.drain_ms > LONG_IN_RTTS * facts.base_rtt_ms
+        and abs(queued / facts.drain_ms - 1) <= NEAR
+    ):
+        yield Flag(
+            level="note",
+            code="delay-is-the-queue",
+            subject=label,
+            message=f"p95 delay {delay.mean:.0f} ms is a full queue, which takes {facts.drain_ms:.0f} ms to drain",
+            cause=f"the buffer is {facts.drain_ms / max(facts.base_rtt_ms, 1e-3):.0f} round-trip times deep, and the "
+            "scheme fills it",
+            command="the same path with a queue of one bandwidth-delay product, e.g. queue='1bdp'",
+        )
+
+
+def _gap_matters(facts: PathFacts) -> bool:
+    return facts.largest_gap_ms is not None and facts.largest_gap_ms > max(100.0, LONG_IN_RTTS * facts.base_rtt_ms)
+
+
+def _why_starved(summary: SchemeSummary, facts: PathFacts) -> str:
+    if _gap_matters(facts):
+        return f"the trace delivers nothing for {facts.largest_gap_ms:g} ms at a time, which no scheme can follow"
+    loss = summary.loss.mean if summary.loss else 0.0
+    if facts.random_loss > 0:
+        return (
+            f"the path loses {100 * facts.random_loss:g} % of packets at random; a scheme that takes every loss for "
+            "congestion cannot fill such a link"
+        )
+    if loss > 0.05:
+        return f"{100 * loss:.1f} % of the packets were lost: the buffer is too small for the scheme's bursts"
+    return "the scheme is limited by itself: start-up, window limits or pacing"
+
+
+def profile_flags(results: Sequence[ResultSet]) -> list[Flag]:
+    """Flags over several experiments: paths of very different nominal rates should not give alike results.
+
+    The nominal rate is the one in the path's name; where there is none, the experiment is left out.
+    """
+    found = []
+    for place, one in enumerate(results):
+        for other in results[place + 1 :]:
+            names = one.parameters["path_name"], other.parameters["path_name"]
+            nominal = [rate_in_name(name) for name in names]
+            if not nominal[0] or not nominal[1] or _ratio(nominal[0], nominal[1]) < NOMINAL_FACTOR:
+                continue
+            theirs = {summary.style.key: summary.throughput_mbps for summary in other.schemes}
+            for summary in one.schemes:
+                ours, there = summary.throughput_mbps, theirs.get(summary.style.key)
+                if not ours or not there or not ours.mean or not there.mean:
+                    continue
+                if _ratio(ours.mean, there.mean) <= MEASURED_FACTOR:
+                    found.append(
+                        Flag(
+                            level="warning",
+                            code="rates-without-effect",
+                            subject=summary.style.label,
+                            message=f"{ours.mean:.2f} Mbit/s on {names[0]} and {there.mean:.2f} Mbit/s on {names[1]}",
+                            cause="the nominal rates differ over fifty-fold: at least one link does not have its rate",
+                            command=f"ccgym trace show {names[0]}",
+                        )
+                    )
+    return found
+
+
+def _ratio(one: float, other: float) -> float:
+    return max(one, other) / min(one, other)
+
+
+def flag_dicts(found: Sequence[Flag]) -> tuple[Mapping[str, str], ...]:
+    """Flags as plain data."""
+    return tuple(asdict(flag) for flag in found)

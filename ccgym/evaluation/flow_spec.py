@@ -1,0 +1,199 @@
+"""The description of a flow: which scheme, when, how far away, with how much to send."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
+
+from ccgym.config.quantities import PeriodField, RateField, TimeField
+from ccgym.config.yaml_loader import config_error
+from ccgym.errors import ConfigError, shown
+from ccgym.evaluation.schemes import SchemeChoice, check, parse_scheme
+from ccgym.units import Size, format_size, format_time, parse_size
+
+
+def _bytes(value: Any) -> int:
+    size = parse_size(value)
+    if size.bytes is None:
+        raise ConfigError(f"{shown(value)} is not in bytes", expected="a number of bytes, like '5MB'")
+    return size.bytes
+
+
+BytesField: TypeAlias = Annotated[
+    int, BeforeValidator(_bytes), PlainSerializer(lambda value: format_size(Size(bytes=value)))
+]
+"""Payload bytes, from ``"5MB"``."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class GreedySource(_Model):
+    """Always has data: a bulk transfer without an end."""
+
+    kind: Literal["greedy"] = "greedy"
+
+
+class BytesSource(_Model):
+    """A transfer of so many payload bytes, all there from the start."""
+
+    kind: Literal["bytes"] = "bytes"
+    bytes: BytesField
+    """Payload bytes, with a unit: ``"5MB"``."""
+
+
+class OnOffSource(_Model):
+    """Always has data, then none, in turns; exponentially distributed periods, starts on."""
+
+    kind: Literal["on_off"] = "on_off"
+    mean_on: PeriodField
+    """Mean on period, with a unit."""
+    mean_off: PeriodField
+    """Mean off period, with a unit."""
+
+
+class RateSource(_Model):
+    """An application that produces full segments at a rate: application-limited."""
+
+    kind: Literal["rate"] = "rate"
+    rate: RateField
+    """Payload rate, with a unit: ``"2mbps"``."""
+
+
+Source: TypeAlias = Annotated[GreedySource | BytesSource | OnOffSource | RateSource, Field(discriminator="kind")]
+"""What a flow's application does."""
+
+
+class FlowSpec(_Model):
+    """One flow of a simulation. Times and rates are written with their units."""
+
+    scheme: str
+    """Name of its congestion-control scheme; parameters may follow, as in ``fixed_window:cwnd=100``."""
+    params: Mapping[str, Any] = Field(default_factory=dict)
+    """Parameters of the scheme that differ from its defaults."""
+    start: TimeField = 0
+    """When it starts."""
+    stop: PeriodField | None = None
+    """When it stops sending; at the end of the run if absent."""
+    rtt: TimeField | None = None
+    """Its whole round-trip propagation time; at least the path's own. Absent: the path's."""
+    extra_rtt: TimeField = 0
+    """Round-trip propagation time of its own access link, beside the path's. Give this or ``rtt``."""
+    source: Source = Field(default_factory=GreedySource)
+    """What its application does; the short forms ``"greedy"`` and ``"5MB"`` are understood."""
+    profile: Literal["tcp", "udp", "ns3"] = "tcp"
+    """Transport: ``tcp`` (reliable, as Linux), ``udp`` (datagrams with per-packet receipts) or ``ns3`` (reliable, as
+    ns-3.37, for comparison with ccperf)."""
+    ack_every: int = Field(default=1, ge=1)
+    """Acknowledge every n-th packet; 2: delayed acknowledgements."""
+    ack_delay: TimeField = 40_000_000
+    """… or after this time, whichever comes first."""
+    quick_acks: int = Field(default=0, ge=0)
+    """So many packets at the start are acknowledged at once all the same (Linux: 16)."""
+    mss: int = Field(default=1448, ge=1, le=65483)
+    """Payload bytes of a full packet."""
+    header: int = Field(default=52, ge=0, le=1000)
+    """Header bytes of a packet from the IP header on; TCP with timestamps has 52."""
+    initial_window: int = Field(default=10, ge=1)
+    """Packets sent before the first acknowledgement (RFC 6928: 10)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and isinstance(data.get("source"), str):
+            text = data["source"]
+            source = {"kind": "greedy"} if text == "greedy" else {"kind": "bytes", "bytes": text}
+            data = {**data, "source": source}
+        return data
+
+    @model_validator(mode="after")
+    def _consistent(self) -> FlowSpec:
+        if self.rtt is not None and self.extra_rtt:
+            raise ValueError("rtt and extra_rtt are both given; expected one of them")
+        if self.stop is not None and self.stop <= self.start:
+            raise ValueError(f"stop {format_time(self.stop)} is not after start {format_time(self.start)}")
+        return self
+
+    @property
+    def packet_bytes(self) -> int:
+        """IP bytes of a full packet."""
+        return self.mss + self.header
+
+    @property
+    def choice(self) -> SchemeChoice:
+        """The scheme and its parameters."""
+        return SchemeChoice(self.scheme, dict(self.params))
+
+    def added_rtt(self, base_rtt_ns: int, where: str = "") -> int:
+        """Nanoseconds of round-trip time beside the path's.
+
+        Args:
+            base_rtt_ns: the path's own propagation round trip.
+            where: which flow, for the error.
+        """
+        if self.rtt is None:
+            return self.extra_rtt
+        if self.rtt < base_rtt_ns:
+            raise ConfigError(
+                f"rtt {format_time(self.rtt)} is shorter than the path's {format_time(base_rtt_ns)}",
+                where=where,
+                expected="at least the path's own round-trip time",
+                hint="give the path the shortest round-trip time of all flows",
+            )
+        return self.rtt - base_rtt_ns
+
+    def native(self, base_rtt_ns: int, where: str = "") -> dict[str, Any]:
+        """The flow in the native core's specification (``crates/ccgym-sim/src/spec.rs``)."""
+        return {
+            "scheme": self.scheme,
+            "params": dict(self.params),
+            "start": self.start,
+            "stop": self.stop,
+            "extra_rtt": self.added_rtt(base_rtt_ns, where),
+            "profile": self.profile,
+            "source": dict(self.source),
+            "ack_every": self.ack_every,
+            "ack_delay": self.ack_delay,
+            "quick_acks": self.quick_acks,
+            "mss": self.mss,
+            "header": self.header,
+            "initial_window": self.initial_window,
+        }
+
+
+def flow_spec(flow: object, where: str = "flow") -> FlowSpec:
+    """A checked flow from its short forms: ``"cubic"`` or ``{"scheme": "reno", "start": "5s"}``.
+
+    Args:
+        flow: A :class:`FlowSpec`, a :class:`SchemeChoice`, a scheme's name, or a mapping of the fields.
+        where: What to call it in errors.
+
+    Raises:
+        ConfigError: Something in it is wrong; the message names the field.
+        SchemeNotFoundError: No scheme has that name.
+    """
+    if isinstance(flow, FlowSpec):
+        check(flow.choice, where)
+        return flow
+    if isinstance(flow, str):
+        flow = parse_scheme(flow, where)
+    if isinstance(flow, SchemeChoice):
+        flow = {"scheme": flow.name, "params": dict(flow.params)}
+    elif isinstance(flow, Mapping) and isinstance(flow.get("scheme"), str) and ":" in flow["scheme"]:
+        choice = parse_scheme(flow["scheme"], where)
+        flow = {**flow, "scheme": choice.name, "params": {**choice.params, **flow.get("params", {})}}
+    elif not isinstance(flow, Mapping):
+        raise ConfigError(
+            f"{shown(flow)} is no flow",
+            where=where,
+            expected="a scheme's name, or a mapping like {'scheme': 'reno', 'start': '5s'}",
+        )
+    try:
+        spec = FlowSpec.model_validate(flow)
+    except ValidationError as error:
+        raise config_error(error, FlowSpec).at(where) from None
+    check(spec.choice, where)
+    return spec

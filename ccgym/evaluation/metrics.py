@@ -1,0 +1,248 @@
+"""Pantheon's metrics: throughput, 95th-percentile one-way delay, loss, capacity and utilisation.
+
+This is the one place where they are computed, whatever produced the packets: our simulator, the emulated path, or a
+log that Pantheon itself wrote. The definitions are those of Pantheon's ``src/analysis/tunnel_graph.py``
+(StanfordSNR/pantheon @23e738c):
+
+============================  =========================================================================================
+throughput                    bits that left / (last departure − first departure); 0 when there is one departure instant
+ingress                       the same over entering packets
+95th-percentile delay         ascending one-way delays, element round(0.95·(n−1)), ties to even; never interpolated
+loss                          1 − bytes that left / bytes that entered; what is in flight at the end counts as lost
+total throughput              all bits that left / (latest − first departure of any flow): not the sum over flows
+total delay and loss          over all packets, pooled
+capacity                      bits of the link's delivery opportunities / (last − first opportunity)
+utilisation                   total throughput / capacity; may exceed 1
+validity                      a run whose departures span less than 0.8 of the asked run time is ignored
+============================  =========================================================================================
+
+Sizes are bytes of IP packets at the point where Pantheon's tunnel would see them; Mbit are 10⁶ bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+
+NEVER: Final = np.uint64(2**64 - 1)
+"""The departure time by which the native core says that a packet was lost or still in flight at the end."""
+
+MIN_RUN_FRACTION: Final = 0.8
+"""Pantheon ignores runs whose departures span less than this fraction of the asked run time."""
+
+DELAY_PERCENTILE: Final = 0.95
+"""The delay percentile of Pantheon's tables, as a fraction."""
+
+NS_PER_SECOND: Final = 1_000_000_000
+
+
+def _empty() -> IntArray:
+    return np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class PacketLog:
+    """What entered and what left a path in one direction, and when.
+
+    Entering and leaving packets are two independent lists because Pantheon's merged logs do not say which departure
+    belongs to which arrival. Flows are numbered from 1, as in those logs.
+    """
+
+    arrival_ns: IntArray
+    """When packets entered the path, nanoseconds."""
+    arrival_bytes: IntArray
+    """Their sizes, bytes."""
+    arrival_flow: IntArray
+    """Their flows, from 1."""
+    departure_ns: IntArray
+    """When packets left the path, nanoseconds."""
+    departure_bytes: IntArray
+    """Their sizes, bytes."""
+    departure_flow: IntArray
+    """Their flows, from 1."""
+    delay_ns: IntArray
+    """One-way delay of each departure, nanoseconds: propagation and queueing together."""
+    opportunity_ns: IntArray = field(default_factory=_empty)
+    """Delivery opportunities of the bottleneck, nanoseconds; empty where they are unknown."""
+    opportunity_bytes: IntArray = field(default_factory=_empty)
+    """Bytes of each opportunity."""
+    flow_count: int = 0
+    """How many flows there are; a flow that never sent leaves no packet behind."""
+
+    @classmethod
+    def from_packets(cls, packets: Mapping[str, npt.NDArray[Any]], flow_count: int = 0) -> PacketLog:
+        """From the native core's arrays ``entered_ns``, ``left_ns``, ``size``, ``flow`` (flows from 0)."""
+        entered = np.asarray(packets["entered_ns"], dtype=np.uint64)
+        left = np.asarray(packets["left_ns"], dtype=np.uint64)
+        size = np.asarray(packets["size"]).astype(np.int64)
+        flow = np.asarray(packets["flow"]).astype(np.int64) + 1
+        delivered = left != NEVER
+        departure = left[delivered].astype(np.int64)
+        entry = entered.astype(np.int64)
+        return cls(
+            arrival_ns=entry,
+            arrival_bytes=size,
+            arrival_flow=flow,
+            departure_ns=departure,
+            departure_bytes=size[delivered],
+            departure_flow=flow[delivered],
+            delay_ns=departure - entry[delivered],
+            flow_count=max(flow_count, int(flow.max(initial=0))),
+        )
+
+    @property
+    def flows(self) -> list[int]:
+        """The flow numbers, ascending: 1…flow_count, or those that occur in the packets when the count is unknown."""
+        if self.flow_count:
+            return list(range(1, self.flow_count + 1))
+        seen = np.union1d(self.arrival_flow, self.departure_flow)
+        return [int(flow) for flow in seen]
+
+    @property
+    def origin_ns(self) -> int:
+        """The first event of the log: time zero of Pantheon's figures."""
+        firsts = [int(a.min()) for a in (self.arrival_ns, self.departure_ns, self.opportunity_ns) if a.size]
+        return min(firsts, default=0)
+
+    def of_flow(self, flow: int) -> PacketLog:
+        """The packets of one flow (numbered from 1), without the link's opportunities."""
+        if self.flow_count == 1 and flow == 1:
+            arrived: slice | npt.NDArray[np.bool_] = slice(None)
+            departed: slice | npt.NDArray[np.bool_] = slice(None)
+        else:
+            arrived = self.arrival_flow == flow
+            departed = self.departure_flow == flow
+        return PacketLog(
+            arrival_ns=self.arrival_ns[arrived],
+            arrival_bytes=self.arrival_bytes[arrived],
+            arrival_flow=self.arrival_flow[arrived],
+            departure_ns=self.departure_ns[departed],
+            departure_bytes=self.departure_bytes[departed],
+            departure_flow=self.departure_flow[departed],
+            delay_ns=self.delay_ns[departed],
+        )
+
+
+@dataclass(frozen=True)
+class PantheonMetrics:
+    """Pantheon's numbers for one flow, or for all flows of a run together."""
+
+    throughput_mbps: float
+    """Rate at which packets left the path, Mbit/s."""
+    ingress_mbps: float
+    """Rate at which packets entered the path, Mbit/s."""
+    delay_p95_ms: float | None
+    """95th percentile of the per-packet one-way delay, ms; None when nothing left the path."""
+    loss: float | None
+    """Fraction of the entered bytes that never left; None when nothing entered."""
+    span_s: float
+    """Seconds from the first to the last departure."""
+    packets_in: int
+    """Packets that entered."""
+    packets_out: int
+    """Packets that left."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Field names and values, for JSON."""
+        return dict(self.__dict__)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PantheonMetrics:
+        """The inverse of :meth:`as_dict`."""
+        return cls(**{name: data[name] for name in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
+class RunMetrics:
+    """Pantheon's numbers for one run: all flows together, each flow, and the link."""
+
+    total: PantheonMetrics
+    """All packets pooled."""
+    flows: dict[int, PantheonMetrics]
+    """Per flow, numbered from 1."""
+    capacity_mbps: float | None
+    """Average capacity of the bottleneck over the run, Mbit/s; None where it is unknown."""
+
+    @property
+    def utilisation(self) -> float | None:
+        """Total throughput / capacity, a fraction that may exceed 1; None where the capacity is unknown."""
+        if not self.capacity_mbps:
+            return None
+        return self.total.throughput_mbps / self.capacity_mbps
+
+    def invalid_reason(self, runtime_s: float) -> str | None:
+        """Why Pantheon would ignore this run, or None if it counts.
+
+        Args:
+            runtime_s: the run time that was asked for, seconds.
+        """
+        silent = [flow for flow, metrics in self.flows.items() if metrics.packets_in and not metrics.packets_out]
+        if silent:
+            names = ", ".join(f"flow {flow}" for flow in silent)
+            return f"{names} sent packets but none left the path"
+        if not self.total.packets_out:
+            return "no packet left the path"
+        if self.total.span_s < MIN_RUN_FRACTION * runtime_s:
+            return (
+                f"departures span {self.total.span_s:.1f} s, less than {MIN_RUN_FRACTION:g} of the "
+                f"{runtime_s:g} s that were asked for"
+            )
+        return None
+
+
+def percentile_nearest(values: npt.NDArray[Any], fraction: float = DELAY_PERCENTILE) -> float:
+    """The element at rank ``fraction·(n−1)`` of the ascending values, rounded half to even; a real element.
+
+    This is numpy's percentile with ``method="nearest"``, in linear time. ``values`` must not be empty.
+    """
+    rank = int(np.rint(fraction * (values.size - 1)))
+    return float(np.partition(values, rank)[rank])
+
+
+def rate_mbps(times_ns: IntArray, sizes: IntArray) -> float:
+    """Bits over the time from the first to the last event, Mbit/s; 0 when there are fewer than two instants."""
+    if times_ns.size == 0:
+        return 0.0
+    span = int(times_ns.max()) - int(times_ns.min())
+    if span == 0:
+        return 0.0
+    return float(int(sizes.sum()) * 8 * 1000 / span)
+
+
+def flow_metrics(log: PacketLog) -> PantheonMetrics:
+    """Pantheon's numbers over all packets of ``log``."""
+    bytes_in = int(log.arrival_bytes.sum())
+    bytes_out = int(log.departure_bytes.sum())
+    span = 0
+    if log.departure_ns.size:
+        span = int(log.departure_ns.max()) - int(log.departure_ns.min())
+    return PantheonMetrics(
+        throughput_mbps=rate_mbps(log.departure_ns, log.departure_bytes),
+        ingress_mbps=rate_mbps(log.arrival_ns, log.arrival_bytes),
+        delay_p95_ms=percentile_nearest(log.delay_ns) / 1e6 if log.delay_ns.size else None,
+        loss=1.0 - bytes_out / bytes_in if bytes_in else None,
+        span_s=span / NS_PER_SECOND,
+        packets_in=int(log.arrival_ns.size),
+        packets_out=int(log.departure_ns.size),
+    )
+
+
+def run_metrics(log: PacketLog, capacity_mbps: float | None = None) -> RunMetrics:
+    """Pantheon's numbers for a run.
+
+    Args:
+        log: the packets of the data direction.
+        capacity_mbps: average capacity, Mbit/s, where the log has no delivery opportunities to compute it from.
+    """
+    if log.opportunity_ns.size:
+        capacity_mbps = rate_mbps(log.opportunity_ns, log.opportunity_bytes)
+    total = flow_metrics(log)
+    flows = log.flows
+    per_flow = {flow: total if flows == [flow] else flow_metrics(log.of_flow(flow)) for flow in flows}
+    return RunMetrics(total=total, flows=per_flow, capacity_mbps=capacity_mbps)

@@ -1,0 +1,76 @@
+"""Who made a result: versions, machine, command line, time."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import subprocess
+from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ccgym.evaluation.pantheon import utc_text
+
+PACKAGES = ("pydantic", "gymnasium")
+"""Packages whose versions are recorded beside those of Python, numpy and ccgym."""
+
+
+def provenance(description: str, command: Sequence[str], started_epoch_s: float, wall_s: float) -> dict[str, Any]:
+    """What is recorded with the results of a sweep.
+
+    Args:
+        description: the path in words.
+        command: the command line, word by word.
+        started_epoch_s: when the sweep began, seconds since the epoch.
+        wall_s: how long it took, seconds.
+    """
+    return {
+        "command": shlex.join(command),
+        "path": description,
+        "backend": "sim",
+        "started": f"{utc_text(started_epoch_s)} UTC",
+        "wall_s": round(wall_s, 3),
+        "versions": versions(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "git": git_summary(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computed the results."""
+    from ccgym import _core
+
+    found = {"ccgym": _core.__version__, "python": platform.python_version(), "numpy": np.__version__}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+@cache
+def git_summary() -> str:
+    """``branch: main @ SHA`` of the checkout that runs, and its changed files, as Pantheon's metadata have it.
+
+    An installed package has no checkout; then it says which version of ccgym ran.
+    """
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return f"ccgym {versions()['ccgym']}"
+    try:
+        commit = _git(root, "rev-parse", "HEAD")
+        branch = _git(root, "rev-parse", "--abbrev-ref", "HEAD")
+        changed = _git(root, "status", "--short", "--untracked-files=no")
+    except (OSError, subprocess.SubprocessError):
+        return f"ccgym {versions()['ccgym']}"
+    return f"branch: {branch} @ {commit}" + (f"\n{changed}" if changed else "")
+
+
+def _git(root: Path, *words: str) -> str:
+    done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10, check=True)
+    return done.stdout.rstrip()

@@ -1,0 +1,294 @@
+"""The results of an experiment: every run, summarised per scheme, with a versioned form on disk.
+
+``ccgym_results.json`` holds what Pantheon's files have no place for: seeds, capacity, versions, trajectory hashes,
+failed cells, flags. Its schema is documented in ``docs/evaluation.md``; ``version`` rises with any change of meaning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from ccgym.errors import ResultsError, shown
+from ccgym.evaluation.run_record import RunRecord
+
+RESULTS_FILE: Final = "ccgym_results.json"
+FORMAT: Final = "ccgym-results"
+FORMAT_VERSION: Final = 1
+
+
+@dataclass(frozen=True)
+class SchemeStyle:
+    """How a scheme is named and drawn, the same in every table and figure."""
+
+    key: str
+    """Its name in files, e.g. ``bbr``."""
+    label: str
+    """Its name for people, e.g. ``TCP BBR``."""
+    colour: str
+    """Matplotlib colour."""
+    marker: str
+    """Matplotlib marker."""
+
+
+@dataclass(frozen=True)
+class PublishedPoint:
+    """What a report published for a scheme on this path."""
+
+    label: str
+    """The report's name of the scheme."""
+    runs: int
+    """Number of runs that the means are of."""
+    throughput_mbps: float
+    """Mean average throughput, Mbit/s."""
+    delay_p95_ms: float
+    """Mean 95th percentile of the one-way delay, ms."""
+    loss: float
+    """Mean loss, a fraction."""
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """One run of one scheme."""
+
+    scheme: str
+    """Key of the scheme."""
+    run: int
+    """Number of the run, from 1."""
+    record: RunRecord
+    """What came out."""
+    invalid: str | None
+    """Why the run does not count (Pantheon's rules), or None."""
+    started_epoch_s: float
+    """When it was run, seconds since the epoch."""
+    wall_s: float
+    """How long that took, seconds."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data; :meth:`from_dict` is the inverse."""
+        data = {name: getattr(self, name) for name in ("scheme", "run", "invalid", "started_epoch_s", "wall_s")}
+        return {**data, "record": self.record.as_dict()}
+
+    def without_packets(self) -> CellResult:
+        """The same, with the numbers only: a sweep of thousands of runs fits into memory."""
+        record = replace(self.record, packets=None, series=None, native=None, capacity=None)
+        return replace(self, record=record)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CellResult:
+        """The inverse of :meth:`as_dict`."""
+        fields = {name: data[name] for name in ("scheme", "run", "invalid", "started_epoch_s", "wall_s")}
+        return cls(record=RunRecord.from_dict(data["record"]), **fields)
+
+
+@dataclass(frozen=True)
+class CellFailure:
+    """A run that ended in an error."""
+
+    scheme: str
+    """Key of the scheme."""
+    run: int
+    """Number of the run."""
+    seed: int
+    """Its seed: with it the failure can be repeated alone."""
+    error: str
+    """What went wrong."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and sample standard deviation over runs."""
+
+    mean: float
+    """Arithmetic mean."""
+    std: float | None
+    """Sample standard deviation (n − 1); None for a single run."""
+    count: int
+    """Number of runs."""
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> Spread | None:
+        """Over the values that are there; None if there are none."""
+        known = [value for value in values if value is not None and math.isfinite(value)]
+        if not known:
+            return None
+        return cls(statistics.fmean(known), statistics.stdev(known) if len(known) > 1 else None, len(known))
+
+
+@dataclass(frozen=True)
+class SchemeSummary:
+    """One row of the table: a scheme over its runs that count."""
+
+    style: SchemeStyle
+    """Name and looks."""
+    runs: tuple[CellResult, ...]
+    """All its runs, in order."""
+    published: PublishedPoint | None
+    """What was published for it on this path, if anything."""
+
+    @property
+    def valid_runs(self) -> tuple[CellResult, ...]:
+        """The runs that count."""
+        return tuple(cell for cell in self.runs if cell.invalid is None)
+
+    def _over_runs(self, value: Callable[[RunRecord], float | None]) -> Spread | None:
+        return Spread.of(value(cell.record) for cell in self.valid_runs)
+
+    @property
+    def throughput_mbps(self) -> Spread | None:
+        """Total average throughput, Mbit/s."""
+        return self._over_runs(lambda record: record.total.throughput_mbps)
+
+    @property
+    def delay_p95_ms(self) -> Spread | None:
+        """95th percentile of the one-way delay of all packets, ms."""
+        return self._over_runs(lambda record: record.total.delay_p95_ms)
+
+    @property
+    def loss(self) -> Spread | None:
+        """Loss over all packets, a fraction."""
+        return self._over_runs(lambda record: record.total.loss)
+
+    @property
+    def utilisation(self) -> Spread | None:
+        """Total throughput / capacity."""
+        return self._over_runs(lambda record: record.link.utilisation)
+
+
+@dataclass(frozen=True)
+class ResultSet:
+    """An experiment's parameters and everything that came out of it."""
+
+    parameters: Mapping[str, Any]
+    """The full parameters, as plain data: what was asked for."""
+    provenance: Mapping[str, Any]
+    """Versions, command line, platform, time: who made it."""
+    styles: tuple[SchemeStyle, ...]
+    """The schemes, in the order of the table."""
+    cells: tuple[CellResult, ...]
+    """All finished runs, ordered by scheme and run."""
+    failures: tuple[CellFailure, ...] = ()
+    """Runs that ended in an error."""
+    published: Mapping[str, PublishedPoint] = field(default_factory=dict)
+    """Published numbers on this path, by scheme key."""
+    published_source: str = ""
+    """Where the published numbers come from."""
+    flags: tuple[Mapping[str, str], ...] = ()
+    """What looks wrong, and why (see ``flags.py``)."""
+
+    @property
+    def schemes(self) -> tuple[SchemeSummary, ...]:
+        """One summary per scheme."""
+        return tuple(
+            SchemeSummary(
+                style=style,
+                runs=tuple(cell for cell in self.cells if cell.scheme == style.key),
+                published=self.published.get(style.key),
+            )
+            for style in self.styles
+        )
+
+    @property
+    def wall_s(self) -> float:
+        """Time that the runs took, seconds, summed over all of them, whenever they were run."""
+        return sum(cell.wall_s for cell in self.cells)
+
+    @property
+    def trajectory_hash(self) -> str:
+        """One hash over all runs: equal hashes mean that two sweeps saw the same packets at the same times."""
+        digest = hashlib.sha256()
+        for cell in self.cells:
+            digest.update(f"{cell.scheme} {cell.run} {cell.record.trajectory_hash}\n".encode())
+        return digest.hexdigest()[:16]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data; :meth:`from_dict` is the inverse."""
+        return {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "parameters": dict(self.parameters),
+            "provenance": dict(self.provenance),
+            "trajectory_hash": self.trajectory_hash,
+            "styles": [asdict(style) for style in self.styles],
+            "published": {key: asdict(point) for key, point in self.published.items()},
+            "published_source": self.published_source,
+            "summary": [_summary_dict(summary) for summary in self.schemes],
+            "flags": [dict(flag) for flag in self.flags],
+            "failures": [asdict(failure) for failure in self.failures],
+            "cells": [cell.as_dict() for cell in self.cells],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ResultSet:
+        """The inverse of :meth:`as_dict`."""
+        if data.get("format") != FORMAT or data.get("version") != FORMAT_VERSION:
+            raise ResultsError(
+                f"format {shown(data.get('format'))}, version {shown(data.get('version'))}",
+                expected=f"format {FORMAT!r}, version {FORMAT_VERSION}",
+                hint="evaluate again with this version of ccgym, into a new directory",
+            )
+        return cls(
+            parameters=data["parameters"],
+            provenance=data["provenance"],
+            styles=tuple(SchemeStyle(**style) for style in data["styles"]),
+            cells=tuple(CellResult.from_dict(cell) for cell in data["cells"]),
+            failures=tuple(CellFailure(**failure) for failure in data["failures"]),
+            published={key: PublishedPoint(**point) for key, point in data["published"].items()},
+            published_source=data["published_source"],
+            flags=tuple(data["flags"]),
+        )
+
+    @classmethod
+    def load(cls, directory: Path) -> ResultSet:
+        """Read ``ccgym_results.json`` from a results directory."""
+        file = directory / RESULTS_FILE
+        try:
+            return cls.from_dict(json.loads(file.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            raise ResultsError(
+                "there are no results",
+                where=str(file),
+                expected="the output directory of evaluate.py",
+                hint="an unfinished evaluation has none yet: run the same command again, it resumes",
+            ) from None
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise ResultsError(
+                f"the file is damaged: {error!r}",
+                where=str(file),
+                expected="what evaluate.py wrote",
+                hint="run the same evaluation again: finished runs are kept, the file is written anew",
+            ) from error
+        except ResultsError as error:
+            raise error.at(str(file)) from error
+
+
+def _summary_dict(summary: SchemeSummary) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "scheme": summary.style.key,
+        "label": summary.style.label,
+        "runs": len(summary.runs),
+        "valid_runs": len(summary.valid_runs),
+    }
+    for name in ("throughput_mbps", "delay_p95_ms", "loss", "utilisation"):
+        spread: Spread | None = getattr(summary, name)
+        row[name] = None if spread is None else asdict(spread)
+    return row
+
+
+def atomic_write(path: Path, data: bytes | str) -> None:
+    """Write a file so that it is either the old one or the whole new one, whenever the machine stops."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_bytes(data.encode() if isinstance(data, str) else data)
+    partial.replace(path)
+
+
+def ordered(cells: Iterable[CellResult], styles: Sequence[SchemeStyle]) -> tuple[CellResult, ...]:
+    """Cells in the order of the table: by scheme as given, then by run."""
+    rank = {style.key: place for place, style in enumerate(styles)}
+    return tuple(sorted(cells, key=lambda cell: (rank[cell.scheme], cell.run)))

@@ -1,0 +1,233 @@
+"""What one run was, and what came out of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final
+
+from ccgym.errors import ResultsError, shown
+from ccgym.evaluation.capacity import LinkCapacity
+from ccgym.evaluation.ccperf_metrics import CcperfMetrics
+from ccgym.evaluation.curves import RunCurves
+from ccgym.evaluation.metrics import PacketLog, PantheonMetrics, RunMetrics
+
+if TYPE_CHECKING:
+    from ccgym._core import SimResult
+
+FORMAT: Final = "ccgym-run"
+FORMAT_VERSION: Final = 1
+
+
+@dataclass(frozen=True)
+class FlowRecord:
+    """One flow's results. Mbit are 10⁶ bits; packets are those of the flow's own full size.
+
+    Pantheon's four numbers are None in a run that recorded no packets.
+    """
+
+    scheme: str
+    """Name of its congestion-control scheme."""
+    start_s: float
+    """When it started, seconds."""
+    stop_s: float
+    """When it stopped, seconds."""
+    throughput_mbps: float | None
+    """Pantheon's throughput: bits that left the path / (last − first departure), Mbit/s."""
+    delay_p95_ms: float | None
+    """Pantheon's 95th percentile of the one-way delay, ms; None when nothing left."""
+    loss: float | None
+    """Pantheon's loss, a fraction of the entered bytes; what is in flight at the end counts as lost."""
+    ingress_mbps: float | None
+    """Bits that entered the path / (last − first entry), Mbit/s."""
+    mean_rtt_ms: float | None
+    """Time mean of the smoothed round-trip time, ms; None without series."""
+    min_rtt_ms: float | None
+    """Smallest round-trip time that the sender measured, ms."""
+    mean_cwnd_packets: float | None
+    """Time mean of the congestion window, packets; None without series."""
+    mean_in_flight_packets: float | None
+    """Time mean of the unacknowledged data, packets; None without series."""
+    goodput_mbps: float
+    """Unique payload at the receiver / life of the flow, Mbit/s (ccperf's throughput)."""
+    sent_packets: int
+    """Data packets sent, retransmissions included."""
+    lost_packets: int
+    """Packets that the sender declared lost."""
+    retransmissions: int
+    """Packets sent again."""
+    rtos: int
+    """Retransmission timeouts."""
+    recoveries: int
+    """Episodes of fast recovery."""
+    mean_recovery_ms: float
+    """Mean stay in fast recovery, ms; 0 without one."""
+    completion_s: float | None
+    """Seconds from the start to the last acknowledgement, for a flow of limited bytes that finished."""
+
+
+@dataclass(frozen=True)
+class LinkRecord:
+    """The bottleneck of the data direction."""
+
+    capacity_mbps: float | None
+    """Average capacity over the run, Mbit/s; None where the path has no link."""
+    utilisation: float | None
+    """Total throughput / capacity."""
+    drops: int
+    """Packets its queue dropped."""
+    forwarded_bytes: int
+    """Wire bytes it forwarded."""
+    mean_queue_packets: float
+    """Time mean of the queue's length, packets."""
+    mean_queue_delay_ms: float
+    """Mean sojourn per packet, ms."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run: parameters, results per flow, and, while in memory, its packets and series.
+
+    Only the numbers go through :meth:`to_json`; ``packets``, ``series`` and ``native`` do not, and are None in a
+    record that was read back.
+    """
+
+    path: str
+    """The path, as :meth:`NetworkPath.describe` prints it."""
+    seed: int
+    """The root seed."""
+    duration_s: float
+    """Length of the run, seconds of virtual time."""
+    trajectory_hash: str
+    """Hash of everything that happened; equal hashes mean equal runs."""
+    flows: tuple[FlowRecord, ...]
+    """In the order in which they were given."""
+    link: LinkRecord
+    """The bottleneck of the data direction."""
+    metrics: RunMetrics | None
+    """Pantheon's numbers, all flows together and each; None without packets."""
+    ccperf_tables: CcperfMetrics | None = None
+    """ccperf's numbers; None without series."""
+    counters: Mapping[str, Any] = field(default_factory=dict)
+    """The native core's counters, per flow and per path element."""
+    packets: PacketLog | None = field(default=None, repr=False, compare=False)
+    """The packets of the data direction, if they were recorded."""
+    capacity: LinkCapacity | None = field(default=None, repr=False, compare=False)
+    """What the bottleneck could carry over time, where there is one."""
+    series: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    """Sampled series (``t_ns``, ``flows``, ``link``), if they were recorded."""
+    native: SimResult | None = field(default=None, repr=False, compare=False)
+    """The native result, from which logs are written."""
+
+    @property
+    def total(self) -> PantheonMetrics:
+        """Pantheon's numbers of all flows together."""
+        if self.metrics is None:
+            raise ResultsError(
+                "this run recorded no packets",
+                expected="a run with packets, from which throughput, delay and loss are computed",
+                hint="simulate(..., record=Record(packets=True)), which is the default",
+            )
+        return self.metrics.total
+
+    def ccperf(self) -> CcperfMetrics:
+        """ccperf's flow, link and network metrics."""
+        if self.ccperf_tables is None:
+            raise ResultsError(
+                "this run recorded no series",
+                expected="a run with series, from which ccperf's metrics are computed",
+                hint="simulate(..., record=Record(series='10ms')), which is the default",
+            )
+        return self.ccperf_tables
+
+    def curves(self) -> RunCurves:
+        """Throughput per 500 ms and delay per packet, as Pantheon's figures of a run show them."""
+        if self.packets is None:
+            raise ResultsError(
+                "this record holds no packets",
+                expected="a record straight from a simulation with packets",
+                hint="records that were read from JSON hold numbers only; simulate again with the same seed",
+            )
+        return RunCurves.from_log(self.packets, self.capacity, round(self.duration_s * 1e9))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers as plain data; :meth:`from_dict` is the inverse."""
+        metrics = self.metrics
+        return {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "path": self.path,
+            "seed": self.seed,
+            "duration_s": self.duration_s,
+            "trajectory_hash": self.trajectory_hash,
+            "flows": [asdict(flow) for flow in self.flows],
+            "link": asdict(self.link),
+            "pantheon": None
+            if metrics is None
+            else {
+                "total": metrics.total.as_dict(),
+                "flows": {str(flow): part.as_dict() for flow, part in metrics.flows.items()},
+                "capacity_mbps": metrics.capacity_mbps,
+            },
+            "ccperf": None if self.ccperf_tables is None else self.ccperf_tables.as_dict(),
+            "counters": dict(self.counters),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> RunRecord:
+        """The inverse of :meth:`as_dict`; raises :class:`ResultsError` where something is missing or unknown."""
+        if data.get("format") != FORMAT or data.get("version") != FORMAT_VERSION:
+            raise ResultsError(
+                f"format {shown(data.get('format'))}, version {shown(data.get('version'))}",
+                expected=f"format {FORMAT!r}, version {FORMAT_VERSION}",
+                hint="run it again with this version of ccgym",
+            )
+        try:
+            pantheon, ccperf = data["pantheon"], data["ccperf"]
+            return cls(
+                path=data["path"],
+                seed=data["seed"],
+                duration_s=data["duration_s"],
+                trajectory_hash=data["trajectory_hash"],
+                flows=tuple(_build(FlowRecord, flow) for flow in data["flows"]),
+                link=_build(LinkRecord, data["link"]),
+                metrics=None
+                if pantheon is None
+                else RunMetrics(
+                    total=PantheonMetrics.from_dict(pantheon["total"]),
+                    flows={int(flow): PantheonMetrics.from_dict(part) for flow, part in pantheon["flows"].items()},
+                    capacity_mbps=pantheon["capacity_mbps"],
+                ),
+                ccperf_tables=None if ccperf is None else CcperfMetrics.from_dict(ccperf),
+                counters=data["counters"],
+            )
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ResultsError(
+                f"the record is damaged: {error!r}",
+                expected="what RunRecord.to_json wrote",
+                hint="run it again",
+            ) from error
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The numbers as JSON."""
+        return json.dumps(self.as_dict(), indent=indent)
+
+    @classmethod
+    def from_json(cls, text: str) -> RunRecord:
+        """The inverse of :meth:`to_json`."""
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ResultsError(
+                f"no JSON: {error}", expected="what RunRecord.to_json wrote", hint="run it again"
+            ) from error
+        return cls.from_dict(data)
+
+
+def _build(kind: type[Any], data: Mapping[str, Any]) -> Any:
+    """An instance of a flat dataclass from exactly its fields."""
+    names = {item.name for item in fields(kind)}
+    if set(data) != names:
+        raise KeyError(f"fields of {kind.__name__}: {sorted(set(data) ^ names)}")
+    return kind(**data)

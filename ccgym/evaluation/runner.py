@@ -1,0 +1,290 @@
+"""Running an experiment: many cells at a time, each written as it completes, all of it resumable."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from ccgym.config.path import NetworkPath
+from ccgym.errors import CcgymError
+from ccgym.evaluation import mahimahi_log, pantheon
+from ccgym.evaluation.experiment import Cell, Experiment, LogsPolicy
+from ccgym.evaluation.flags import flag_dicts, flags, path_facts
+from ccgym.evaluation.provenance import git_summary, provenance
+from ccgym.evaluation.results import (
+    RESULTS_FILE,
+    CellFailure,
+    CellResult,
+    PublishedPoint,
+    ResultSet,
+    atomic_write,
+    ordered,
+)
+from ccgym.evaluation.run_record import RunRecord
+from ccgym.evaluation.simulate import Record, simulate
+from ccgym.evaluation.store import Damage, ResultStore
+
+
+class Observer(Protocol):
+    """Who wants to know how a sweep goes; called from the main thread only."""
+
+    def notice(self, text: str) -> None:
+        """Something worth a line: a damaged result that is run again."""
+        ...
+
+    def begin(self, done: int, total: int) -> None:
+        """The sweep begins; ``done`` runs were there already."""
+        ...
+
+    def cell(self, outcome: CellResult | CellFailure, done: int, total: int) -> None:
+        """A run ended, well or not."""
+        ...
+
+
+@dataclass(frozen=True)
+class Silent:
+    """An observer that does nothing."""
+
+    def notice(self, text: str) -> None:
+        """See :class:`Observer`."""
+
+    def begin(self, done: int, total: int) -> None:
+        """See :class:`Observer`."""
+
+    def cell(self, outcome: CellResult | CellFailure, done: int, total: int) -> None:
+        """See :class:`Observer`."""
+
+
+def run_experiment(
+    experiment: Experiment,
+    out: Path,
+    *,
+    jobs: int | None = None,
+    logs: LogsPolicy = "none",
+    observer: Observer | None = None,
+    command: Sequence[str] = (),
+) -> ResultSet:
+    """Run what is not there yet, and write Pantheon's files and ``ccgym_results.json``.
+
+    Runs go to threads: the simulator releases the interpreter's lock. A run that fails does not stop the others; it is
+    in :attr:`ResultSet.failures`. Interrupted, by an exception or by the machine, call it again with the same
+    arguments.
+
+    Args:
+        experiment: What to run.
+        out: The results directory; made if it does not exist.
+        jobs: Runs at a time; all processors by default.
+        logs: Of which runs packet logs are written.
+        observer: Who is told how it goes.
+        command: The command line, for the record.
+    """
+    observer = observer or Silent()
+    started = time.time()
+    with ResultStore(out, experiment) as store:
+        finished, missing = _look(experiment, store, logs, observer)
+        total = len(finished) + len(missing)
+        observer.begin(len(finished), total)
+        failures: list[CellFailure] = []
+        # Threads, not processes: nothing is pickled, a library user needs no `if __name__` guard, and what is not in
+        # the simulator is numpy, which releases the lock where it matters.
+        with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1, thread_name_prefix="cell") as pool:
+            futures: dict[Future[CellResult], Cell] = {
+                pool.submit(_run_cell, experiment, cell, store, wants_logs(logs, cell)): cell for cell in missing
+            }
+            try:
+                for future, cell in _as_completed(futures):
+                    outcome = _outcome(future, cell)
+                    if isinstance(outcome, CellResult):
+                        finished.append(outcome)
+                    else:
+                        failures.append(outcome)
+                    observer.cell(outcome, len(finished) + len(failures), total)
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+        styles = tuple(choice.style for choice in experiment.schemes)
+        results = ResultSet(
+            parameters=experiment.parameters(),
+            provenance=provenance(experiment.path.describe(), command, started, time.time() - started),
+            styles=styles,
+            cells=ordered(finished, styles),
+            failures=tuple(sorted(failures, key=lambda failure: (failure.scheme, failure.run))),
+            # What was published is of one flow; beside several it would invite a wrong comparison.
+            published=published_points(experiment.path) if experiment.flows == 1 else {},
+            published_source=experiment.path.published_source if experiment.flows == 1 else "",
+        )
+        results = _with_flags(results, experiment)
+        write_pantheon_files(results, experiment, out)
+        write_results(results, out)
+    return results
+
+
+def wants_logs(policy: LogsPolicy, cell: Cell) -> bool:
+    """Whether the packet logs of a run are to be written."""
+    return policy == "all" or (policy == "first" and cell.run == 1)
+
+
+def _look(
+    experiment: Experiment, store: ResultStore, logs: LogsPolicy, observer: Observer
+) -> tuple[list[CellResult], list[Cell]]:
+    """What is there already, and what remains to be run."""
+    finished: list[CellResult] = []
+    missing: list[Cell] = []
+    for cell in experiment.cells():
+        found = store.read(cell, with_logs=wants_logs(logs, cell))
+        if isinstance(found, CellResult):
+            finished.append(found)
+            continue
+        if isinstance(found, Damage):
+            observer.notice(f"{found.cell}: {found.reason}; running it again")
+        missing.append(cell)
+    return finished, missing
+
+
+def _as_completed(futures: Mapping[Future[CellResult], Cell]) -> Any:
+    """Futures as they complete. Waiting in short turns lets Ctrl-C through."""
+    pending = set(futures)
+    while pending:
+        done, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
+        for future in done:
+            yield future, futures[future]
+
+
+def _outcome(future: Future[CellResult], cell: Cell) -> CellResult | CellFailure:
+    try:
+        return future.result()
+    except CcgymError as error:
+        text = str(error)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of the native core is no Exception
+        text = f"{type(error).__name__}: {error}"
+    return CellFailure(scheme=cell.choice.key, run=cell.run, seed=cell.seed, error=text)
+
+
+def _run_cell(experiment: Experiment, cell: Cell, store: ResultStore, with_logs: bool) -> CellResult:
+    started = time.time()
+    clock = time.perf_counter()
+    record = simulate(
+        experiment.path,
+        experiment.cell_flows(cell.choice),
+        experiment.runtime_ns,
+        cell.seed,
+        Record(link_events=with_logs),
+    )
+    assert record.metrics is not None
+    logs = _write_logs(experiment, cell, record, store.directory, started) if with_logs else {}
+    result = CellResult(
+        scheme=cell.choice.key,
+        run=cell.run,
+        record=record,
+        invalid=record.metrics.invalid_reason(experiment.runtime_ns / 1e9),
+        started_epoch_s=started,
+        wall_s=time.perf_counter() - clock,
+    )
+    store.write(cell, result, record.curves(), logs)
+    return result.without_packets()
+
+
+def _write_logs(
+    experiment: Experiment, cell: Cell, record: RunRecord, directory: Path, started: float
+) -> dict[str, int]:
+    """Write the packet logs of a run; their sizes by name."""
+    assert record.native is not None
+    native = record.native
+    sizes: dict[str, int] = {}
+
+    def write(name: str, writer: Any) -> None:
+        partial = directory / f".{name}.partial"
+        writer(partial)
+        partial.replace(directory / name)
+        sizes[name] = (directory / name).stat().st_size
+
+    epoch_ms = started * 1e3
+    compiled = experiment.path.compile()
+    command = ["ccgym", experiment.path_name]
+    ways: tuple[tuple[str, Literal["data", "ack"], mahimahi_log.Direction], ...] = (
+        ("datalink", "data", "up"),
+        ("acklink", "ack", "down"),
+    )
+    for link, packets, direction in ways:
+        write(
+            pantheon.tunnel_log_file(cell.choice.key, cell.run, link),
+            lambda file, packets=packets: native.write_tunnel_log(file, packets, epoch_ms),
+        )
+        header = mahimahi_log.mm_log_header(compiled.uplink, compiled.downlink, direction, epoch_ms, command)
+        if header is not None:
+            write(
+                pantheon.mm_log_file(cell.choice.key, cell.run, link),
+                lambda file, direction=direction, header=header: native.write_mm_log(file, direction, header),
+            )
+    return sizes
+
+
+def published_points(path: NetworkPath) -> dict[str, PublishedPoint]:
+    """The published numbers of a path, by scheme key."""
+    return {
+        key: PublishedPoint(
+            label=entry.label,
+            runs=entry.runs,
+            throughput_mbps=entry.throughput_mbps,
+            delay_p95_ms=entry.delay_p95_ms,
+            loss=entry.loss,
+        )
+        for key, entry in path.published.items()
+    }
+
+
+def _with_flags(results: ResultSet, experiment: Experiment) -> ResultSet:
+    facts = path_facts(experiment.path, results)
+    return replace(results, flags=flag_dicts(flags(results, facts)))
+
+
+def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path) -> None:
+    """Write metadata, performance and the statistics of every run, as Pantheon names and formats them."""
+    valid = {(cell.scheme, cell.run): cell.record.metrics for cell in results.cells if cell.invalid is None}
+    atomic_write(
+        out / pantheon.PERF_FILE,
+        pantheon.perf_json(
+            [style.key for style in results.styles],
+            {key: metrics for key, metrics in valid.items() if metrics is not None},
+        ),
+    )
+    parts = experiment.path.mahimahi_parts()
+    atomic_write(
+        out / pantheon.METADATA_FILE,
+        pantheon.metadata_json(
+            schemes=[style.key for style in results.styles],
+            flows=experiment.flows,
+            runtime_s=experiment.runtime_ns / 1e9,
+            interval_s=experiment.interval_ns / 1e9,
+            run_times=experiment.runs,
+            git_summary=git_summary(),
+            uplink_trace=parts["uplink_trace"] or "unconstrained",
+            downlink_trace=parts["downlink_trace"] or "unconstrained",
+            prepend_mm_cmds=parts["prepend_mm_cmds"],
+            append_mm_cmds=parts["append_mm_cmds"],
+            extra_mm_link_args=parts["extra_mm_link_args"],
+        ),
+    )
+    now = time.time()
+    for cell in results.cells:
+        assert cell.record.metrics is not None
+        text = pantheon.stats_text(
+            cell.record.metrics,
+            start_epoch_s=cell.started_epoch_s,
+            end_epoch_s=cell.started_epoch_s + cell.record.duration_s,
+            generated_epoch_s=now,
+        )
+        atomic_write(out / pantheon.stats_file(cell.scheme, cell.run), text)
+
+
+def write_results(results: ResultSet, out: Path) -> None:
+    """Write ``ccgym_results.json``."""
+    atomic_write(out / RESULTS_FILE, json.dumps(results.as_dict(), indent=1, ensure_ascii=False) + "\n")

@@ -1,0 +1,213 @@
+"""A results directory: what is already there, and how new results get in.
+
+Every file is written under another name and then renamed, so that a sweep may be killed at any instant: the next one
+with the same parameters goes on where it stopped. ``ccgym_manifest.json`` says whose directory it is; a run is
+complete when ``cells/<scheme>_run<k>.json`` is there, matches its checksum, and so do the files it lists.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, Final
+
+from ccgym.errors import ResultsError
+from ccgym.evaluation.curves import RunCurves
+from ccgym.evaluation.experiment import Cell, Experiment, differences, parameters_hash
+from ccgym.evaluation.results import CellResult, atomic_write
+
+MANIFEST_FILE: Final = "ccgym_manifest.json"
+CELLS_DIRECTORY: Final = "cells"
+LOCK_FILE: Final = ".ccgym_lock"
+FORMAT: Final = "ccgym-manifest"
+CELL_FORMAT: Final = "ccgym-cell"
+FORMAT_VERSION: Final = 1
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A run whose files are there but cannot be used."""
+
+    cell: str
+    """Name of the run."""
+    reason: str
+    """What is wrong with them."""
+
+
+class ResultStore:
+    """The results directory of one experiment. Use it as a context manager: it holds a lock."""
+
+    def __init__(self, directory: Path, experiment: Experiment) -> None:
+        self.directory = directory
+        self.cells = directory / CELLS_DIRECTORY
+        self._experiment = experiment
+        self._lock: TextIOWrapper | None = None
+
+    def __enter__(self) -> ResultStore:
+        try:
+            self.cells.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.directory / LOCK_FILE).open("w")
+        except OSError as error:
+            raise ResultsError(
+                f"the directory cannot be written: {error.strerror}",
+                where=str(self.directory),
+                expected="a directory that exists or can be made",
+                hint="choose another one with --out",
+            ) from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise ResultsError(
+                "another evaluation is writing to this directory",
+                where=str(self.directory),
+                expected="one evaluation at a time",
+                hint="wait for it, or choose another directory with --out",
+            ) from None
+        try:
+            self._claim()
+            for partial in [*self.directory.glob(".*.partial"), *self.cells.glob(".*.partial")]:
+                partial.unlink(missing_ok=True)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _claim(self) -> None:
+        """Write the manifest, or make sure that the one there is this experiment's."""
+        manifest = self.directory / MANIFEST_FILE
+        parameters = json.loads(json.dumps(self._experiment.parameters()))
+        if not manifest.exists():
+            if any(self.cells.iterdir()):
+                raise self._foreign("there are results, but no manifest that says whose", [])
+            document = {
+                "format": FORMAT,
+                "version": FORMAT_VERSION,
+                "hash": parameters_hash(parameters),
+                "parameters": parameters,
+            }
+            atomic_write(manifest, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+            return
+        try:
+            there = json.loads(manifest.read_text(encoding="utf-8"))
+            known = there["format"] == FORMAT and there["version"] == FORMAT_VERSION
+            old, digest = there["parameters"], there["hash"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise self._foreign(f"{MANIFEST_FILE} cannot be read: {error!r}", []) from error
+        if not known or parameters_hash(old) != digest:
+            raise self._foreign(f"{MANIFEST_FILE} is damaged, or of another version of ccgym", [])
+        if digest != parameters_hash(parameters):
+            raise self._foreign(
+                "the directory holds the results of a different experiment", differences(old, parameters)
+            )
+
+    def _foreign(self, found: str, different: list[str]) -> ResultsError:
+        shown = "; ".join(different[:6]) + ("; …" if len(different) > 6 else "")
+        return ResultsError(
+            f"{found} ({shown})" if shown else found,
+            where=str(self.directory),
+            expected="an empty directory, or one that the same command filled",
+            hint="choose another directory with --out, or delete this one",
+        )
+
+    def _cell_file(self, cell: Cell) -> Path:
+        return self.cells / f"{cell.name}.json"
+
+    def _curves_file(self, cell: Cell) -> Path:
+        return self.cells / f"{cell.name}.npz"
+
+    def write(self, cell: Cell, result: CellResult, curves: RunCurves, logs: Mapping[str, int]) -> None:
+        """Store a finished run; ``logs`` are the sizes of its packet logs by name, already written."""
+        packed = curves.to_bytes()
+        atomic_write(self._curves_file(cell), packed)
+        body = {
+            "seed": cell.seed,
+            "result": result.as_dict(),
+            "curves_sha256": hashlib.sha256(packed).hexdigest(),
+            "logs": dict(logs),
+        }
+        text = json.dumps(body)
+        document = {
+            "format": CELL_FORMAT,
+            "version": FORMAT_VERSION,
+            "sha256": hashlib.sha256(text.encode()).hexdigest(),
+            "body": body,
+        }
+        # The last file to appear: with it the run is complete.
+        atomic_write(self._cell_file(cell), json.dumps(document))
+
+    def read(self, cell: Cell, *, with_logs: bool) -> CellResult | Damage | None:
+        """A finished run; what is wrong with its files; or None where it has not been run.
+
+        Args:
+            cell: which run.
+            with_logs: whether its packet logs are wanted, too; without them it counts as not run.
+        """
+        file = self._cell_file(cell)
+        try:
+            document: dict[str, Any] = json.loads(file.read_bytes())
+            body = document["body"]
+            if document["format"] != CELL_FORMAT or document["version"] != FORMAT_VERSION:
+                return Damage(cell.name, f"{file.name} is of another version of ccgym")
+            if hashlib.sha256(json.dumps(body).encode()).hexdigest() != document["sha256"]:
+                return Damage(cell.name, f"{file.name} does not match its checksum")
+            if body["seed"] != cell.seed:
+                return Damage(cell.name, f"{file.name} was run with another seed")
+            result = CellResult.from_dict(body["result"])
+            logs: dict[str, int] = body["logs"]
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, ResultsError) as error:
+            return Damage(cell.name, f"{file.name} is cut off or damaged ({type(error).__name__})")
+        curves = self._curves_file(cell)
+        try:
+            if hashlib.sha256(curves.read_bytes()).hexdigest() != body["curves_sha256"]:
+                return Damage(cell.name, f"{curves.name} does not match its checksum")
+        except OSError:
+            return Damage(cell.name, f"{curves.name} is missing")
+        if with_logs:
+            if not logs:
+                return None
+            for name, size in logs.items():
+                log = self.directory / name
+                if not log.exists() or log.stat().st_size != size:
+                    return Damage(cell.name, f"{name} is missing or cut off")
+        return result
+
+    def curves(self, cell: str) -> RunCurves:
+        """The curves of a finished run, by the run's name (``cubic_run1``)."""
+        return read_curves(self.directory, cell)
+
+
+def holder(directory: Path) -> str | None:
+    """Hash of the parameters of the experiment that a directory holds; None where it holds none."""
+    try:
+        return str(json.loads((directory / MANIFEST_FILE).read_text(encoding="utf-8"))["hash"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return "unknown"
+
+
+def read_curves(directory: Path, cell: str) -> RunCurves:
+    """The curves of a finished run, by the run's name (``cubic_run1``), from a results directory."""
+    file = directory / CELLS_DIRECTORY / f"{cell}.npz"
+    try:
+        return RunCurves.from_bytes(file.read_bytes())
+    except (OSError, ValueError, KeyError) as error:
+        raise ResultsError(
+            f"the curves of {cell} cannot be read: {error!r}",
+            where=str(file),
+            expected="what evaluate.py wrote",
+            hint="run the same evaluation again: it notices, and runs this one anew",
+        ) from error

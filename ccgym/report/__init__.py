@@ -1,0 +1,16 @@
+"""Figures, tables and reports of an evaluation: one file per figure or table.
+
+=====================  ========================================================================
+``throughput_figure``  throughput over time of one run
+``delay_figure``       per-packet delay of one run
+``summary_figure``     throughput against delay, all runs or means
+``table``              the table, for terminal, Markdown and CSV
+``run_figures``        the figures of all runs, drawn by several processes
+``html_report``        ``pantheon_report.html``
+``pdf_report``         ``pantheon_report.pdf``
+``build``              all of it, in order
+``style``              fonts, colours, saving
+=====================  ========================================================================
+
+This is the only part of ccgym that imports matplotlib.
+"""

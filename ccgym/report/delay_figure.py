@@ -1,0 +1,72 @@
+"""Per-packet one-way delay of one run, over the time at which the packets left the path.
+
+Layout as Pantheon's (``src/analysis/tunnel_graph.py`` @23e738c): a scatter of small points, one colour per flow.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from ccgym.evaluation.curves import RunCurves
+from ccgym.evaluation.metrics import RunMetrics
+from ccgym.report.style import flow_colour, new_figure
+
+DOT_SIZES = ((3_000, 4.0), (25_000, 2.2))
+"""Diameter of a dot, points, up to so many points. More are single pixels."""
+
+
+def _dots(points: int) -> dict[str, Any]:
+    """How to mark so many points: few have to be seen, many must not merge."""
+    for most, size in DOT_SIZES:
+        if points <= most:
+            return {"marker": ".", "markersize": size, "markeredgewidth": 0}
+    return {"marker": ","}
+
+
+def delay_figure(curves: RunCurves, metrics: RunMetrics) -> Figure:
+    """Draw the figure ``<scheme>_datalink_delay_run<k>.png``. Call within ``house_style``."""
+    figure, axes = new_figure(12, 6)
+    latest = 1.0
+    top = 0.0
+    handles = []
+    for index, (flow, (number, numbers)) in enumerate(zip(curves.flows, metrics.flows.items(), strict=True)):
+        colour = flow_colour(index)
+        delay = "no packet left" if numbers.delay_p95_ms is None else f"95th percentile {numbers.delay_p95_ms:.2f} ms"
+        handles.append(
+            Line2D([], [], linestyle="", marker="o", markersize=6, color=colour, label=f"Flow {number} ({delay})")
+        )
+        if flow.delay_time_s.size:
+            latest = max(latest, float(flow.delay_time_s.max()))
+            top = max(top, float(flow.delay_ms.max()))
+    # In turns, a few points of each flow at a time: drawn whole, the last flow would cover the others.
+    points = sum(flow.delay_ms.size for flow in curves.flows)
+    turns = 1 if len(curves.flows) == 1 else 12
+    for turn in range(turns):
+        for index, flow in enumerate(curves.flows):
+            axes.plot(
+                flow.delay_time_s[turn::turns],
+                flow.delay_ms[turn::turns],
+                linestyle="",
+                **_dots(points),
+                color=flow_colour(index),
+                rasterized=True,
+            )
+    axes.set_xlim(0, math.ceil(latest))
+    axes.set_ylim(0, top * 1.05 or 1.0)
+    axes.set_xlabel("Time (s)")
+    axes.set_ylabel("Per-packet one-way delay (ms)")
+    rows = math.ceil(max(1, len(curves.flows)) / 3)
+    figure.subplots_adjust(left=0.07, right=0.975, top=0.965, bottom=min(0.5, 0.125 + 0.038 * rows))
+    axes.legend(
+        handles=handles,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=figure.transFigure,
+        ncol=3,
+        handletextpad=0.2,
+    )
+    return figure

@@ -1,0 +1,231 @@
+"""``pantheon_report.html``: the whole evaluation in one file that needs nothing else, not even a network."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, StrictUndefined
+
+from ccgym.evaluation.pantheon import statistics_text
+from ccgym.evaluation.results import CellResult, ResultSet
+from ccgym.report.run_figures import figure_paths
+from ccgym.report.table import COLUMNS, PUBLISHED_COLUMNS, TITLES, Row, headings, rows
+
+HTML_FILE: Final = "pantheon_report.html"
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run, as the template needs it."""
+
+    number: int
+    seed: int
+    trajectory_hash: str
+    invalid: str | None
+    statistics: str
+    throughput: str
+    delay: str
+
+
+@dataclass(frozen=True)
+class _Scheme:
+    """One scheme, as the template needs it."""
+
+    key: str
+    label: str
+    row: Row
+    runs: list[_Run]
+
+
+def html_report(results: ResultSet, directory: Path) -> str:
+    """The page, with all images inside.
+
+    Args:
+        results: The experiment.
+        directory: Where its figures are; those that are missing are replaced by the words "Figure is missing".
+    """
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    by_label = {row.label: row for row in rows(results)}
+    schemes = [
+        _Scheme(
+            key=summary.style.key,
+            label=summary.style.label,
+            row=by_label[summary.style.label],
+            runs=[_run(cell, directory) for cell in summary.runs],
+        )
+        for summary in results.schemes
+    ]
+    return environment.from_string(_TEMPLATE).render(
+        results=results,
+        parameters=results.parameters,
+        provenance=results.provenance,
+        headings=headings(results),
+        columns=COLUMNS,
+        published_columns=PUBLISHED_COLUMNS,
+        titles=TITLES,
+        rows=rows(results),
+        schemes=schemes,
+        mean_figure=_image(directory / "pantheon_summary_mean.svg"),
+        summary_figure=_image(directory / "pantheon_summary.svg"),
+        style=_STYLE,
+        flows=results.parameters["flows"],
+    )
+
+
+def _run(cell: CellResult, directory: Path) -> _Run:
+    assert cell.record.metrics is not None
+    throughput, delay = figure_paths(directory, cell.scheme, cell.run)
+    return _Run(
+        number=cell.run,
+        seed=cell.record.seed,
+        trajectory_hash=cell.record.trajectory_hash,
+        invalid=cell.invalid,
+        statistics=statistics_text(cell.record.metrics).rstrip(),
+        throughput=_image(throughput),
+        delay=_image(delay),
+    )
+
+
+def _image(path: Path) -> str:
+    """A data address with the image inside; empty where there is none."""
+    kinds: dict[str, str] = {".png": "image/png", ".svg": "image/svg+xml"}
+    if not path.exists():
+        return ""
+    return f"data:{kinds[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode()}"
+
+
+_STYLE: Final = """
+:root { --ink: #222; --muted: #6b6b6b; --line: #e2e2e2; --wash: #f7f5f2; --accent: #1f5fbf; --warn: #a35200; }
+* { box-sizing: border-box; }
+body { font: 16px/1.55 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; color: var(--ink); margin: 0 auto;
+  max-width: 1080px; padding: 2.2rem 1.5rem 5rem; }
+h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .3rem; }
+h2 { font-size: 1.35rem; margin: 2.8rem 0 .8rem; padding-top: .8rem; border-top: 1px solid var(--line); }
+h3 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; }
+.muted { color: var(--muted); }
+p.lead { margin: .2rem 0 1.4rem; color: var(--muted); }
+pre, code { font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; }
+pre { background: var(--wash); border: 1px solid var(--line); border-radius: 6px; padding: .8rem 1rem; overflow-x: auto;
+  margin: .5rem 0 1rem; white-space: pre-wrap; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .92rem; }
+.scroll { overflow-x: auto; }
+th, td { padding: .42rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th { font-weight: 600; vertical-align: bottom; white-space: normal; }
+th:first-child, td:first-child { text-align: left; }
+td.published, th.published { color: var(--muted); background: var(--wash); }
+td a { color: inherit; text-decoration-color: #bbb; }
+img { max-width: 100%; height: auto; display: block; margin: .6rem auto; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.2rem; margin: 0 0 1rem; }
+dt { color: var(--muted); } dd { margin: 0; }
+.flag { border-left: 4px solid var(--line); padding: .35rem 0 .35rem .9rem; margin: .7rem 0; }
+.flag.warning { border-color: #e0922f; } .flag b { font-weight: 600; }
+.warning-text { color: var(--warn); }
+details { border: 1px solid var(--line); border-radius: 6px; margin: .6rem 0; padding: 0 1rem; }
+summary { cursor: pointer; padding: .55rem 0; font-weight: 600; }
+summary span { font-weight: 400; color: var(--muted); font-size: .9rem; margin-left: .6rem; }
+@media print { details { border: 0; } h2 { break-before: page; } }
+"""
+
+_TEMPLATE: Final = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Pantheon report: {{ parameters.path_name }}</title>
+<style>{{ style | safe }}</style>
+</head>
+<body>
+<h1>Pantheon report: {{ parameters.path_name }}</h1>
+<p class="lead">{{ schemes | length }} congestion-control scheme{{ "s" if schemes | length != 1 }},
+{{ parameters.runs }} run{{ "s" if parameters.runs != 1 }} each of {{ "%g" % parameters.runtime_s }} s with
+{{ flows }} flow{{ "s" if flows != 1 }}{% if flows > 1 and parameters.interval_s %},
+{{ "%g" % parameters.interval_s }} s apart{% endif %}. Simulated in virtual time, {{ provenance.started }}.</p>
+
+<pre>{{ provenance.path }}</pre>
+
+{% if mean_figure %}
+<img src="{{ mean_figure }}" alt="Mean throughput against mean 95th-percentile one-way delay, one mark per scheme">
+{% else %}
+<p class="muted">Figure is missing</p>
+{% endif %}
+
+<div class="scroll">
+<table>
+<thead><tr>
+{% for name in headings %}
+<th{% if name.startswith("published ") %} class="published"{% endif %}>{{ name }}</th>
+{% endfor %}
+</tr></thead>
+<tbody>
+{% for row in rows %}
+<tr><td>{{ row.label }}</td><td>{{ row.runs }}</td>
+{% for name in columns %}<td>{{ row.cells[name] }}</td>{% endfor %}
+{% if results.published %}
+{% for name in published_columns %}<td class="published">{{ row.published[name] or "–" }}</td>{% endfor %}
+{% endif %}
+</tr>
+{% endfor %}
+</tbody>
+</table>
+</div>
+<p class="muted">Mean ± one standard deviation over the runs that count. Delay is one-way, per packet, propagation
+included; loss is by bytes, and what is in flight at the end counts as lost.
+{% if results.published_source %}Published: {{ results.published_source }}.{% endif %}</p>
+
+{% if results.flags or results.failures %}
+<h2>Look at this first</h2>
+{% for failure in results.failures %}
+<div class="flag warning"><b>{{ failure.scheme }}, run {{ failure.run }} failed.</b> {{ failure.error }}
+<br><span class="muted">Seed {{ failure.seed }}.</span></div>
+{% endfor %}
+{% for flag in results.flags %}
+<div class="flag {{ flag.level }}"><b>{{ flag.subject }}:</b> {{ flag.message }}.
+<br>Likely cause: {{ flag.cause }}.
+<br><span class="muted">To see it:</span> <code>{{ flag.command }}</code></div>
+{% endfor %}
+{% endif %}
+
+<h2>All runs</h2>
+{% if summary_figure %}
+<img src="{{ summary_figure }}" alt="Throughput against 95th-percentile one-way delay, one mark per run">
+{% else %}
+<p class="muted">Figure is missing</p>
+{% endif %}
+
+{% for scheme in schemes %}
+<h2 id="{{ scheme.key }}">{{ scheme.label }}</h2>
+<p>{{ scheme.row.cells.throughput_mbps }} Mbit/s, 95th-percentile delay {{ scheme.row.cells.delay_p95_ms }} ms,
+loss {{ scheme.row.cells.loss }} %.</p>
+{% for run in scheme.runs %}
+<details{% if loop.first %} open{% endif %}>
+<summary>Run {{ run.number }}<span>seed {{ run.seed }} · trajectory {{ run.trajectory_hash }}</span></summary>
+{% if run.invalid %}<p class="warning-text">This run does not count: {{ run.invalid }}.</p>{% endif %}
+<pre>{{ run.statistics }}</pre>
+{% for image, what in [(run.throughput, "throughput over time"), (run.delay, "per-packet delay over time")] %}
+{% if image %}<img loading="lazy" src="{{ image }}" alt="{{ scheme.label }}, run {{ run.number }}: {{ what }}">
+{% else %}<p class="muted">Figure is missing</p>{% endif %}
+{% endfor %}
+</details>
+{% endfor %}
+{% endfor %}
+
+<h2>How this was made</h2>
+<dl>
+{% if provenance.command %}<dt>Command</dt><dd><code>{{ provenance.command }}</code></dd>{% endif %}
+<dt>Root seed</dt><dd>{{ parameters.seed }}</dd>
+<dt>Trajectory</dt><dd><code>{{ results.trajectory_hash }}</code> <span class="muted">the same seed and version give the
+same hash, and the same packets</span></dd>
+<dt>Versions</dt><dd>
+{% for name, version in provenance.versions.items() %}{{ name }} {{ version }}{{ ", " if not loop.last }}{% endfor %}
+</dd>
+<dt>System</dt><dd>{{ provenance.system }}</dd>
+<dt>Took</dt><dd>{{ "%.1f" % results.wall_s }} s for {{ results.cells | length }} runs</dd>
+</dl>
+<pre>{{ provenance.git }}</pre>
+</body>
+</html>
+"""

@@ -1,0 +1,167 @@
+"""The table of an evaluation: one row per scheme, for the terminal, as Markdown and as CSV.
+
+Numbers are means over the runs that count, ± one sample standard deviation. Pantheon's own table averages numbers that
+were first rounded for its text files; ours averages the exact ones, so a last digit may differ from it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from ccgym.evaluation.results import PublishedPoint, ResultSet, SchemeSummary, Spread
+
+COLUMNS = ("throughput_mbps", "delay_p95_ms", "loss", "utilisation")
+"""The measured columns, in order."""
+
+TITLES = {
+    "throughput_mbps": "throughput (Mbit/s)",
+    "delay_p95_ms": "95th %-ile delay (ms)",
+    "loss": "loss (%)",
+    "utilisation": "utilisation (%)",
+}
+"""Their headings."""
+
+DIGITS = {"throughput_mbps": 2, "delay_p95_ms": 2, "loss": 2, "utilisation": 1}
+"""Digits after the point."""
+
+PERCENT = frozenset({"loss", "utilisation"})
+"""Columns that are fractions inside and per cent on the page."""
+
+PUBLISHED_COLUMNS = ("throughput_mbps", "delay_p95_ms", "loss")
+"""The columns that reports publish."""
+
+NOTHING = "–"
+"""Where there is no number."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row as text."""
+
+    label: str
+    """The scheme."""
+    runs: str
+    """Runs that count, of how many."""
+    cells: dict[str, str]
+    """Mean ± deviation per column."""
+    published: dict[str, str]
+    """Published mean per column; empty texts where there is none."""
+
+
+def _scaled(name: str, value: float) -> float:
+    return 100 * value if name in PERCENT else value
+
+
+def format_spread(name: str, spread: Spread | None) -> str:
+    """``72.70 ± 0.32``; without the deviation for a single run."""
+    if spread is None:
+        return NOTHING
+    digits = DIGITS[name]
+    text = f"{_scaled(name, spread.mean):.{digits}f}"
+    return text if spread.std is None else f"{text} ± {_scaled(name, spread.std):.{digits}f}"
+
+
+def _published(point: PublishedPoint | None) -> dict[str, str]:
+    if point is None:
+        return dict.fromkeys(PUBLISHED_COLUMNS, "")
+    return {name: f"{_scaled(name, getattr(point, name)):.{DIGITS[name]}f}" for name in PUBLISHED_COLUMNS}
+
+
+def _row(summary: SchemeSummary) -> Row:
+    valid, total = len(summary.valid_runs), len(summary.runs)
+    return Row(
+        label=summary.style.label,
+        runs=str(valid) if valid == total else f"{valid} of {total}",
+        cells={name: format_spread(name, getattr(summary, name)) for name in COLUMNS},
+        published=_published(summary.published),
+    )
+
+
+def rows(results: ResultSet) -> list[Row]:
+    """All rows: the evaluated schemes, then those that only the published report has."""
+    evaluated = [_row(summary) for summary in results.schemes]
+    known = {style.key for style in results.styles}
+    only_published = [
+        Row(label=point.label, runs=NOTHING, cells=dict.fromkeys(COLUMNS, NOTHING), published=_published(point))
+        for key, point in results.published.items()
+        if key not in known
+    ]
+    return evaluated + only_published
+
+
+def headings(results: ResultSet) -> list[str]:
+    """The headings of the text forms."""
+    names = ["scheme", "runs", *(TITLES[name] for name in COLUMNS)]
+    if results.published:
+        names += [f"published {TITLES[name]}" for name in PUBLISHED_COLUMNS]
+    return names
+
+
+def _texts(row: Row, with_published: bool) -> list[str]:
+    texts = [row.label, row.runs, *(row.cells[name] for name in COLUMNS)]
+    if with_published:
+        texts += [row.published[name] or NOTHING for name in PUBLISHED_COLUMNS]
+    return texts
+
+
+def folded(heading: str) -> str:
+    """A heading on two or three lines: what was published, the quantity, its unit."""
+    for before, after in (("published ", "published\n"), (" delay (", "\ndelay ("), ("throughput (", "throughput\n(")):
+        heading = heading.replace(before, after)
+    return heading.replace("loss (", "loss\n(").replace("utilisation (", "utilisation\n(")
+
+
+def terminal_table(results: ResultSet) -> Table:
+    """For a rich console: ours, and the published means beside them."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
+    for place, name in enumerate(headings(results)):
+        published = name.startswith("published ")
+        table.add_column(
+            folded(name),
+            justify="left" if place == 0 else "right",
+            style="dim" if published else "",
+            no_wrap=True,
+        )
+    for row in rows(results):
+        table.add_row(*_texts(row, bool(results.published)))
+    return table
+
+
+def markdown_table(results: ResultSet) -> str:
+    """GitHub-flavoured Markdown."""
+    names = headings(results)
+    lines = ["| " + " | ".join(names) + " |", "|---" + "|---:" * (len(names) - 1) + "|"]
+    lines += ["| " + " | ".join(_texts(row, bool(results.published))) + " |" for row in rows(results)]
+    return "\n".join(lines) + "\n"
+
+
+def csv_table(results: ResultSet) -> str:
+    """Exact numbers with units in the column names; loss and utilisation are fractions."""
+    fields = ["scheme", "label", "runs", "valid_runs"]
+    for name in COLUMNS:
+        fields += [f"{name}_mean", f"{name}_std"]
+    fields += [f"published_{name}" for name in PUBLISHED_COLUMNS]
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, fields, lineterminator="\n")
+    writer.writeheader()
+    for summary in results.schemes:
+        record: dict[str, object] = {
+            "scheme": summary.style.key,
+            "label": summary.style.label,
+            "runs": len(summary.runs),
+            "valid_runs": len(summary.valid_runs),
+        }
+        for name in COLUMNS:
+            spread: Spread | None = getattr(summary, name)
+            if spread is not None:
+                record[f"{name}_mean"] = spread.mean
+                record[f"{name}_std"] = "" if spread.std is None else spread.std
+        if summary.published is not None:
+            record.update({f"published_{name}": getattr(summary.published, name) for name in PUBLISHED_COLUMNS})
+        writer.writerow(record)
+    return buffer.getvalue()

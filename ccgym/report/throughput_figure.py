@@ -1,0 +1,71 @@
+"""Throughput over time of one run: what entered the path, what left it, and what it could carry.
+
+Layout and binning are Pantheon's (``src/analysis/tunnel_graph.py`` @23e738c): ingress dashed, egress solid, capacity
+shaded; ingress and capacity stand at the start of their 500 ms bin, egress at its end with a leading 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ccgym.evaluation.curves import FloatArray, RunCurves
+from ccgym.evaluation.metrics import RunMetrics
+from ccgym.report.style import CAPACITY_COLOUR, CAPACITY_EDGE, flow_colour, new_figure
+
+
+def throughput_figure(curves: RunCurves, metrics: RunMetrics) -> Figure:
+    """Draw the figure ``<scheme>_datalink_throughput_run<k>.png``. Call within ``house_style``."""
+    figure, axes = new_figure(12, 6)
+    step = curves.bin_s
+    end = step
+    if curves.capacity_mbps.size:
+        starts = np.arange(curves.capacity_mbps.size + 1) * step
+        capacity = np.append(curves.capacity_mbps, curves.capacity_mbps[-1])
+        axes.fill_between(starts, 0, capacity, facecolor=CAPACITY_COLOUR, edgecolor=CAPACITY_EDGE, linewidth=0.8)
+        axes.set_title(f"Average capacity {metrics.capacity_mbps or 0.0:.2f} Mbit/s (shaded region)")
+        end = max(end, float(starts[-1]))
+    ingress_lines, egress_lines = [], []
+    for index, (flow, (number, numbers)) in enumerate(zip(curves.flows, metrics.flows.items(), strict=True)):
+        colour = flow_colour(index)
+        first = _first_bin(flow.ingress_mbps)
+        ingress_lines += axes.plot(
+            np.arange(first, flow.ingress_mbps.size) * step,
+            flow.ingress_mbps[first:],
+            linestyle="--",
+            linewidth=1.4,
+            color=colour,
+            label=f"Flow {number} ingress (mean {numbers.ingress_mbps:.2f} Mbit/s)",
+        )
+        first = _first_bin(flow.egress_mbps)
+        egress_lines += axes.plot(
+            np.arange(first, flow.egress_mbps.size + 1) * step,
+            np.concatenate(([0.0], flow.egress_mbps[first:])),
+            linewidth=1.8,
+            color=colour,
+            label=f"Flow {number} egress (mean {numbers.throughput_mbps:.2f} Mbit/s)",
+        )
+        end = max(end, flow.ingress_mbps.size * step - step, flow.egress_mbps.size * step)
+    axes.set_xlim(0, math.ceil(end))
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("Time (s)")
+    axes.set_ylabel("Throughput (Mbit/s)")
+    rows = max(1, len(curves.flows))
+    figure.subplots_adjust(left=0.07, right=0.975, top=0.93, bottom=min(0.5, 0.125 + 0.038 * rows))
+    # Columns are filled one after the other: ingress left, egress right, one row per flow.
+    axes.legend(
+        handles=ingress_lines + egress_lines,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=figure.transFigure,
+        ncol=2,
+        handlelength=2.6,
+    )
+    return figure
+
+
+def _first_bin(values: FloatArray) -> int:
+    """Index of the first bin with traffic: a flow that starts later is not drawn before it starts."""
+    return int(np.argmax(values > 0)) if values.size else 0

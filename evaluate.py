@@ -1,0 +1,9 @@
+#!/usr/bin/env python3
+"""Evaluate congestion-control schemes on a path: ``python evaluate.py --trace 77.72mbps``."""
+
+import sys
+
+from ccgym.cli.evaluate import main
+
+if __name__ == "__main__":
+    sys.exit(main())

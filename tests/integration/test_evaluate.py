@@ -1,0 +1,367 @@
+"""Whole evaluations: files, resumption, damage, kills, failing runs, and the same bytes whatever the circumstances."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ccgym.cli.evaluate import main
+from ccgym.config.path import NetworkPath
+from ccgym.errors import ResultsError
+from ccgym.evaluation import runner
+from ccgym.evaluation.experiment import Experiment
+from ccgym.evaluation.metrics import run_metrics
+from ccgym.evaluation.pantheon_log import read_log
+from ccgym.evaluation.results import CellFailure, CellResult, ResultSet
+from ccgym.evaluation.runner import run_experiment
+from ccgym.evaluation.schemes import SchemeChoice
+from ccgym.evaluation.simulate import Record, simulate
+
+TRACED = NetworkPath.from_mahimahi(
+    "mm-delay 10 mm-loss uplink 0.01 mm-link 12mbps.trace 12mbps.trace "
+    "--uplink-queue=droptail --uplink-queue-args=packets=20",
+    name="small",
+)
+
+
+class Watcher:
+    """Remembers what a sweep told."""
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+        self.before = 0
+        self.ran: list[str] = []
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+    def begin(self, done: int, total: int) -> None:
+        self.before = done
+
+    def cell(self, outcome: CellResult | CellFailure, done: int, total: int) -> None:
+        self.ran.append(f"{outcome.scheme}_run{outcome.run}")
+
+
+def experiment(**changes: Any) -> Experiment:
+    fields: dict[str, Any] = {
+        "path": TRACED,
+        "schemes": (SchemeChoice("cubic"), SchemeChoice("bbr")),
+        "runs": 2,
+        "runtime_ns": 2 * 10**9,
+    }
+    return Experiment(**{**fields, **changes})
+
+
+def numbers(results: ResultSet) -> list[Any]:
+    return [(cell.scheme, cell.run, cell.invalid, cell.record.to_json()) for cell in results.cells]
+
+
+def sweep(out: Path, made: Experiment | None = None, **options: Any) -> tuple[ResultSet, Watcher]:
+    watcher = Watcher()
+    return run_experiment(made or experiment(), out, observer=watcher, **options), watcher
+
+
+# --- Files ---------------------------------------------------------------------------------------------------------
+
+
+def test_pantheons_files_are_all_there_and_agree(tmp_path: Path) -> None:
+    results, _ = sweep(tmp_path, logs="first")
+    names = {file.name for file in tmp_path.iterdir() if file.is_file() and not file.name.startswith(".")}
+    assert names == {
+        "pantheon_metadata.json",
+        "pantheon_perf.json",
+        "ccgym_results.json",
+        "ccgym_manifest.json",
+        *(f"{scheme}_stats_run{run}.log" for scheme in ("cubic", "bbr") for run in (1, 2)),
+        *(f"{scheme}_{link}_run1.log" for scheme in ("cubic", "bbr")
+          for link in ("datalink", "acklink", "mm_datalink", "mm_acklink")),
+    }  # fmt: skip
+    metadata = json.loads((tmp_path / "pantheon_metadata.json").read_text())
+    assert set(metadata) == {
+        "mode", "flows", "runtime", "interval", "run_times", "start_run_id", "random_order", "cc_schemes",
+        "git_summary", "uplink_trace", "downlink_trace", "prepend_mm_cmds", "extra_mm_link_args",
+    }  # fmt: skip
+    assert metadata["uplink_trace"] == "12mbps.trace"
+    assert metadata["prepend_mm_cmds"] == "mm-delay 10 mm-loss uplink 0.01"
+    assert metadata["extra_mm_link_args"] == "--uplink-queue=droptail --uplink-queue-args=packets=20"
+    perf = json.loads((tmp_path / "pantheon_perf.json").read_text())
+    for cell in results.cells:
+        entry = perf[cell.scheme][str(cell.run)]
+        assert entry["all"] == {
+            "tput": cell.record.total.throughput_mbps,
+            "delay": cell.record.total.delay_p95_ms,
+            "loss": cell.record.total.loss,
+        }
+        assert list(entry) == ["all", "1"]
+        stats = (tmp_path / f"{cell.scheme}_stats_run{cell.run}.log").read_text()
+        assert f"Average throughput: {cell.record.total.throughput_mbps:.2f} Mbit/s" in stats
+    assert ResultSet.load(tmp_path).as_dict() == results.as_dict()
+
+
+def test_metrics_from_logs_are_metrics_from_arrays(tmp_path: Path) -> None:
+    made = experiment(flows=2, interval_ns=5 * 10**8, runs=1)
+    results, _ = sweep(tmp_path, made, logs="all")
+    for cell in results.cells:
+        from_log = run_metrics(read_log(tmp_path / f"{cell.scheme}_datalink_run1.log"))
+        from_arrays = cell.record.metrics
+        assert from_arrays is not None
+        assert from_log.capacity_mbps == pytest.approx(from_arrays.capacity_mbps, rel=1e-9)
+        assert list(from_log.flows) == list(from_arrays.flows) == [1, 2]
+        for log, array in [
+            (from_log.total, from_arrays.total),
+            *zip(from_log.flows.values(), from_arrays.flows.values(), strict=True),
+        ]:
+            # Logs have microseconds, arrays nanoseconds; everything printed agrees.
+            assert (log.packets_in, log.packets_out, log.loss) == (array.packets_in, array.packets_out, array.loss)
+            assert log.throughput_mbps == pytest.approx(array.throughput_mbps, rel=1e-6)
+            assert log.delay_p95_ms == pytest.approx(array.delay_p95_ms, abs=5.01e-4)
+
+
+TINY_DATALINK = """\
+# init timestamp: 1700000000000.000
+0.000 + 1500 1
+0.000 + 1500 1
+0.000 + 1500 1
+1.000 # 1500
+2.000 # 1500
+3.000 # 1500
+4.000 # 1500
+5.000 # 1500
+6.000 # 1500
+6.000 - 1500 6.000 1
+7.000 # 1500
+8.000 # 1500
+9.000 # 1500
+10.000 # 1500
+11.000 # 1500
+12.000 # 1500
+12.000 + 1500 1
+13.000 # 1500
+14.000 # 1500
+"""
+
+TINY_MM_LOG = """\
+# header
+0 + 1504
+0 + 1504
+0 d 1 1504
+0 + 1504
+0 d 1 1504
+1 # 1504
+1 - 1504 1
+2 # 1504
+3 # 1504
+4 # 1504
+5 # 1504
+6 # 1504
+7 # 1504
+8 # 1504
+9 # 1504
+10 # 1504
+11 # 1504
+12 # 1504
+12 + 1504
+13 # 1504
+13 - 1504 1
+14 # 1504
+"""
+
+
+def test_logs_are_byte_exact(tmp_path: Path) -> None:
+    # A window of 3 packets meets a queue of one: two are dropped. The first leaves at the opportunity after its
+    # arrival and arrives 5 ms later; its acknowledgement takes as long and releases the next packet.
+    path = NetworkPath.from_mahimahi(
+        "mm-delay 5 mm-link 12mbps.trace 12mbps.trace --uplink-queue=droptail --uplink-queue-args=packets=1"
+    )
+    run = simulate(path, ["fixed_window:cwnd=3"], "14ms", record=Record(link_events=True))
+    assert run.native is not None
+    run.native.write_tunnel_log(tmp_path / "data", "data", 1.7e12)
+    run.native.write_mm_log(tmp_path / "mm", "up", "# header")
+    assert (tmp_path / "data").read_text() == TINY_DATALINK
+    assert (tmp_path / "mm").read_text() == TINY_MM_LOG
+
+
+def test_written_mm_logs_have_mahimahis_header(tmp_path: Path) -> None:
+    sweep(tmp_path, experiment(runs=1), logs="all")
+    lines = (tmp_path / "cubic_mm_datalink_run1.log").read_text().splitlines()
+    assert lines[0] == "# mahimahi mm-link (Uplink) [12mbps.trace]"
+    assert lines[2] == "# queue: droptail [packets=20]"
+    assert lines[5] == "# mahimahi config: [delay 10 ms] [loss up=0.01] "
+    assert all(re.fullmatch(r"\d+ (# \d+|\+ \d+|- \d+ \d+|d \d+ \d+)", line) for line in lines[6:])
+
+
+# --- Resumption ----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_there_is_not_run_again(tmp_path: Path) -> None:
+    first, watcher = sweep(tmp_path)
+    assert (watcher.before, len(watcher.ran)) == (0, 4)
+    again, watcher = sweep(tmp_path)
+    assert (watcher.before, watcher.ran) == (4, [])
+    assert numbers(again) == numbers(first)
+
+
+def test_only_what_is_missing_or_damaged_is_run_again(tmp_path: Path) -> None:
+    first, _ = sweep(tmp_path)
+    (tmp_path / "cells" / "bbr_run1.json").unlink()
+    damaged = tmp_path / "cells" / "cubic_run2.json"
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    (tmp_path / "cells" / ".bbr_run2.json.partial").write_text("half a fi")
+    again, watcher = sweep(tmp_path)
+    assert sorted(watcher.ran) == ["bbr_run1", "cubic_run2"]
+    assert len(watcher.notices) == 1
+    assert "cubic_run2.json is cut off or damaged" in watcher.notices[0]
+    assert numbers(again) == numbers(first)
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_logs_that_are_wanted_later_are_written_later(tmp_path: Path) -> None:
+    sweep(tmp_path, logs="none")
+    assert not (tmp_path / "cubic_datalink_run1.log").exists()
+    _, watcher = sweep(tmp_path, logs="first")
+    assert sorted(watcher.ran) == ["bbr_run1", "cubic_run1"]
+    (tmp_path / "cubic_datalink_run1.log").write_text("cut")
+    _, watcher = sweep(tmp_path, logs="first")
+    assert watcher.ran == ["cubic_run1"]
+    assert "cubic_datalink_run1.log is missing or cut off" in watcher.notices[0]
+
+
+def test_results_do_not_depend_on_jobs_order_or_company(tmp_path: Path) -> None:
+    together, _ = sweep(tmp_path / "a", jobs=4)
+    one, _ = sweep(tmp_path / "b", jobs=1)
+    turned, _ = sweep(tmp_path / "c", experiment(schemes=(SchemeChoice("bbr"), SchemeChoice("cubic"))))
+    alone, _ = sweep(tmp_path / "d", experiment(schemes=(SchemeChoice("bbr"),)))
+    assert numbers(together) == numbers(one)
+    assert sorted(numbers(turned)) == sorted(numbers(one))
+    assert numbers(alone) == [entry for entry in numbers(one) if entry[0] == "bbr"]
+    assert together.trajectory_hash == one.trajectory_hash
+
+
+def start(out: Path, *words: str) -> subprocess.Popen[str]:
+    """Start evaluate.py in a process of its own."""
+    script = Path(__file__).resolve().parents[2] / "evaluate.py"
+    return subprocess.Popen(
+        [sys.executable, str(script), "--mahimahi", "mm-delay 5 mm-link 12mbps.trace 12mbps.trace", "--schemes",
+         "cubic,bbr", "--runs", "40", "--runtime", "20", "--no-figures", "--jobs", "1", "--out", str(out), *words],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, "PYTHONPATH": str(script.parent)},
+    )  # fmt: skip
+
+
+def wait_for_cells(out: Path, count: int, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60
+    while len(list((out / "cells").glob("*.json"))) < count:
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    out = tmp_path / "killed"
+    process = start(out)
+    wait_for_cells(out, 5, process)
+    process.kill()
+    process.communicate()
+    kept = {file.name: file.stat().st_mtime_ns for file in (out / "cells").glob("*.json")}
+    assert 5 <= len(kept) < 80, "it was killed in the middle"
+    assert not (out / "ccgym_results.json").exists()
+    resumed = start(out)
+    output, _ = resumed.communicate(timeout=120)
+    assert resumed.returncode == 0
+    assert re.search(rf"{len(kept)} of 80 runs are there already", output), output
+    for name, written in kept.items():
+        assert (out / "cells" / name).stat().st_mtime_ns == written, "finished runs are not run again"
+    undisturbed = start(tmp_path / "whole")
+    undisturbed.communicate(timeout=120)
+    assert undisturbed.returncode == 0
+    killed, whole = ResultSet.load(out), ResultSet.load(tmp_path / "whole")
+    assert numbers(killed) == numbers(whole)
+    assert killed.trajectory_hash == whole.trajectory_hash
+
+
+def test_control_c_keeps_what_is_finished(tmp_path: Path) -> None:
+    process = start(tmp_path / "out")
+    wait_for_cells(tmp_path / "out", 3, process)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on from here" in output
+    assert "Traceback" not in output
+
+
+# --- Failing runs --------------------------------------------------------------------------------------------------
+
+
+def test_a_failing_run_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class NativePanic(BaseException):
+        """What a panic of the native core looks like in Python."""
+
+    def flaky(path: Any, flows: Any, duration: Any, seed: int, record: Any) -> Any:
+        if flows[0].scheme == "bbr":
+            raise NativePanic("assertion failed: inflight <= cwnd")
+        return simulate(path, flows, duration, seed, record)
+
+    monkeypatch.setattr(runner, "simulate", flaky)
+    words = ["--trace", "12mbps", "--schemes", "cubic,bbr", "--runs", "2", "--runtime", "2", "--out", str(tmp_path)]
+    assert main([*words, "--no-figures"]) == 1
+    output = capfd.readouterr().out
+    assert "failed: bbr, run 1, seed" in output
+    assert "assertion failed: inflight <= cwnd" in output
+    assert "TCP Cubic" in output
+    results = ResultSet.load(tmp_path)
+    assert [(cell.scheme, cell.run) for cell in results.cells] == [("cubic", 1), ("cubic", 2)]
+    assert [(failure.scheme, failure.run) for failure in results.failures] == [("bbr", 1), ("bbr", 2)]
+    assert json.loads((tmp_path / "pantheon_perf.json").read_text())["bbr"] == {}
+    # Mended, the same command runs just the failed ones.
+    monkeypatch.setattr(runner, "simulate", simulate)
+    assert main([*words, "--no-figures"]) == 0
+    assert "2 of 4 runs are there already" in capfd.readouterr().out
+
+
+# --- The command ---------------------------------------------------------------------------------------------------
+
+
+def test_the_command_from_end_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--mahimahi", "mm-delay 10 mm-link 12mbps.trace 12mbps.trace", "--schemes", "cubic,fixed_window:cwnd=20"]
+    assert main([*words, "--runs", "1", "--runtime", "2", "--jobs", "1"]) == 0
+    output, error = capfd.readouterr()
+    assert error == ""
+    assert "mm-delay 10 mm-link 12mbps.trace 12mbps.trace" in output
+    assert re.search(r"TCP Cubic +1 ", output)
+    assert "single-run" in output
+    assert re.search(r"trajectory [0-9a-f]{16}", output)
+    (out,) = (tmp_path / "results").iterdir()
+    for name in ("pantheon_report.html", "pantheon_report.pdf", "pantheon_summary_mean.svg", "pantheon_table.md"):
+        assert (out / name).stat().st_size > 0
+        assert str(Path("results", out.name, name)) in output or name == "pantheon_table.csv"
+    assert (out / "fixed_window_cwnd_20_datalink_throughput_run1.png").exists()
+    # Other parameters leave this directory alone.
+    assert main([*words, "--runs", "2", "--runtime", "2", "--no-figures"]) == 0
+    assert len(list((tmp_path / "results").iterdir())) == 2
+    with pytest.raises(ResultsError, match="different experiment"):
+        run_experiment(experiment(), out)
+
+
+def test_json_goes_to_standard_output_and_nothing_else_does(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["--trace", "12mbps", "--schemes", "cubic", "--runs", "2", "--runtime", "2", "--no-figures", "--json"]
+    assert main([*words, "--out", str(tmp_path)]) == 0
+    output, error = capfd.readouterr()
+    data = json.loads(output)
+    assert data["format"] == "ccgym-results"
+    assert data["summary"][0]["scheme"] == "cubic"
+    assert data == json.loads((tmp_path / "ccgym_results.json").read_text())
+    assert "TCP Cubic" in error
