@@ -1,0 +1,203 @@
+"""Rows of ccperf's tables, and of our own ns-3 runs of its commands, recomputed through the public interface.
+
+One preset describes every run: ccperf's dumbbell (:meth:`ccgym.NetworkPath.ccperf`), and flows with ns-3's transport,
+an acknowledgement per packet and a three-way handshake before the first byte. One table gives the schemes. Nothing is
+fitted to a row.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+import ccgym
+from ccgym.evaluation.flow_spec import FlowSpec
+from ccgym.evaluation.run_record import RunRecord
+from ccgym.evaluation.simulate import Record
+
+DATA: Final = Path(__file__).parent / "data"
+
+SCHEMES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "TcpNewReno": ("reno", {"mode": "ns3"}),
+    "TcpCubic": ("cubic", {"mode": "ns3"}),
+    "TcpVegas": ("vegas", {"mode": "ns3"}),
+}
+"""ccperf's names of the schemes that are compared; TcpBbr of ns-3.37 is no usable target (data/README.md)."""
+
+HEADLINE: Final = {"mean_throughput_l4": 0.03, "mean_srtt_l4": 0.05, "mean_cwnd_l4": 0.05}
+"""The metrics that are judged, each with the largest median of its relative errors."""
+OUTLIER: Final = 0.10
+"""Rows beyond this relative error of a headline metric are listed, with a reason, in docs/validation.md."""
+
+HANDSHAKE_EXTRA_US: Final = 30
+"""ns-3's SYN takes the propagation round trip and this: three serialisations of 58 bytes at the bottleneck."""
+DURATION: Final = "15s"
+DRAWS: Final = 40
+"""Seeds of an experiment with random loss; without one, seeds change nothing."""
+
+PUBLISHED: Final = {
+    "deep_buffers#1": dict(bw="16mbps", rtts=(15,), qlen="80p"),
+    "loss_resilience#7": dict(bw="16mbps", rtts=(15,), qlen="20p", loss=0.02),
+    "aqm#13": dict(bw="16mbps", rtts=(15,), qlen="20p"),
+    "shallow_buffers#16": dict(bw="16mbps", rtts=(15,), qlen="10p"),
+    "scalability#21": dict(
+        bw=[("0s", "16mbps"), ("3.75s", "256mbps")], rtts=(15,), qlen="320p", qdisc="CoDelQueueDisc"
+    ),
+    "reno_fairness#85": dict(bw="32mbps", rtts=(15, 15), qlen="40p"),
+}
+"""Parameters of the experiments that are known by a published command line (ccperf_commands.csv in the reference)."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One ccperf run: parameters and schemes."""
+
+    name: str
+    """As in the table, e.g. ``reno_fairness#85``."""
+    algorithms: tuple[str, ...]
+    """ccperf's name of each flow's scheme."""
+
+    @property
+    def label(self) -> str:
+        """Short name for tables."""
+        return f"{self.name} {', '.join(a.removeprefix('Tcp') for a in self.algorithms)}"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """``bw``, ``rtts`` (ms, one per flow), ``qlen``, and where given ``loss`` and ``qdisc``."""
+        if self.name in PUBLISHED:
+            found: dict[str, Any] = dict(PUBLISHED[self.name])
+        else:
+            match = re.search(r"bw=(\d+)Mbps rtts?=([\d;ms]+) qlen=(\d+p)", self.name)
+            assert match is not None, self.name
+            rtts = tuple(int(rtt.removesuffix("ms")) for rtt in match[2].split(";"))
+            found = {"bw": f"{match[1]}mbps", "rtts": rtts, "qlen": match[3]}
+        if len(found["rtts"]) == 1:
+            found["rtts"] = found["rtts"] * len(self.algorithms)
+        return found
+
+    def path(self) -> ccgym.NetworkPath:
+        """The dumbbell, with the shortest round trip of all flows."""
+        given = self.parameters
+        rtts = given.pop("rtts")
+        return ccgym.NetworkPath.ccperf(rtt=f"{min(rtts)}ms", name=self.name, **given)
+
+    def flows(self) -> list[FlowSpec]:
+        """ns-3's flows: all connect at 0, and send when the handshake is over."""
+        return [flow(algorithm, rtt) for algorithm, rtt in zip(self.algorithms, self.parameters["rtts"], strict=True)]
+
+    @property
+    def random(self) -> bool:
+        """Whether it draws random losses, so that one run is one sample of many."""
+        return "loss" in self.parameters
+
+    def runs(self) -> list[RunRecord]:
+        """The run, or for a random experiment :data:`DRAWS` of them."""
+        seeds = range(1, DRAWS + 1) if self.random else (42,)
+        path, flows, keep = self.path(), self.flows(), Record(packets=False)
+        return [ccgym.simulate(path, flows, DURATION, seed, keep) for seed in seeds]
+
+
+def flow(algorithm: str, rtt_ms: int) -> FlowSpec:
+    """The one preset of all flows."""
+    scheme, params = SCHEMES[algorithm]
+    start = f"{rtt_ms * 1000 + HANDSHAKE_EXTRA_US}us"
+    return FlowSpec.model_validate(
+        {"scheme": scheme, "params": params, "profile": "ns3", "rtt": f"{rtt_ms}ms", "start": start, "ack_every": 1}
+    )
+
+
+@dataclass(frozen=True)
+class Row:
+    """One value of a table beside ours."""
+
+    experiment: Experiment
+    scope: str
+    """``flow_1``, ``btl_forward`` or ``net``."""
+    metric: str
+    theirs: float
+    ours: float | None
+    """None: a metric that ccgym does not offer."""
+    source: str
+    """``published`` or ``ns-3``."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells rows of one source apart."""
+        return self.experiment.label, self.scope, self.metric
+
+    @property
+    def error(self) -> float:
+        """Relative error; against a zero, 0 when ours is zero too, else infinite."""
+        assert self.ours is not None
+        if self.theirs == 0:
+            return 0.0 if self.ours == 0 else float("inf")
+        return (self.ours - self.theirs) / self.theirs
+
+
+def values(runs: Sequence[RunRecord]) -> dict[tuple[str, str], float]:
+    """Every metric by scope and name, the mean over the runs."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for run in runs:
+        tables = run.ccperf()
+        scopes = {f"flow_{place + 1}": table for place, table in enumerate(tables.flows)}
+        scopes |= {"btl_forward": tables.link, "net": tables.network}
+        for scope, table in scopes.items():
+            for name, metric in table.items():
+                if metric.value is not None:
+                    found.setdefault((scope, name), []).append(metric.value)
+    return {key: fmean(parts) for key, parts in found.items()}
+
+
+@cache
+def simulated(experiment: Experiment) -> dict[tuple[str, str], float]:
+    """Our values for an experiment; computed once."""
+    return values(experiment.runs())
+
+
+def _table(name: str) -> Iterator[dict[str, str]]:
+    with (DATA / name).open(newline="") as file:
+        yield from csv.DictReader(file)
+
+
+def ns3_experiments(flows: Iterable[int] = (1, 2)) -> list[Experiment]:
+    """The experiments of our ns-3 runs with so many flows, in the order of the table."""
+    wanted = set(flows)
+    found = (Experiment(row["experiment"], tuple(row["algs"].split("|"))) for row in _table(NS3))
+    return [
+        one for one in dict.fromkeys(found) if len(one.algorithms) in wanted and SCHEMES.keys() >= set(one.algorithms)
+    ]
+
+
+def ns3_rows(flows: Iterable[int] = (1, 2)) -> list[Row]:
+    """Every value of our ns-3 runs with so many flows, beside ours."""
+    experiments = {(one.name, one.algorithms): one for one in ns3_experiments(flows)}
+    rows = []
+    for row in _table(NS3):
+        experiment = experiments.get((row["experiment"], tuple(row["algs"].split("|"))))
+        if experiment is not None:
+            ours = simulated(experiment).get((row["scope"], row["metric"]))
+            theirs = float(row["value_ns3_3_37"])
+            rows.append(Row(experiment, row["scope"], row["metric"], theirs, ours, "ns-3"))
+    return rows
+
+
+def published_rows(number: int = 85) -> list[Row]:
+    """Every published value of an experiment, beside ours."""
+    rows = []
+    for row in _table("ccperf_published.csv"):
+        if int(row["experiment_number"]) == number and row["scope"] != "net_mismatched":
+            flows = 2 if number == 85 else 1
+            experiment = Experiment(f"{row['experiment_page']}#{number}", (row["cca"],) * flows)
+            ours = simulated(experiment).get((row["scope"], row["metric"]))
+            rows.append(Row(experiment, row["scope"], row["metric"], float(row["value"]), ours, "published"))
+    return rows
+
+
+NS3: Final = "ccperf_ns3_reproduction.csv"
