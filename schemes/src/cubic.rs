@@ -459,12 +459,7 @@ impl CongestionControl for Cubic {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            ecn: self.ecn,
-            window_only: !self.paced,
-            pacing_required: self.paced,
-            ..Capabilities::default()
-        }
+        Capabilities { ecn: self.ecn, window_only: !self.paced, pacing_required: self.paced, ..Capabilities::default() }
     }
 
     fn init(&mut self, context: InitContext) {

@@ -239,15 +239,16 @@ pub struct Control {
     pub min_send_gap: TimeSpan,
     /// Bytes that may leave back to back when paced; zero means one packet.
     pub send_quantum: u32,
-    /// Packets to release at once regardless of pacing (Verus, Sprout); zero means none.
-    pub burst_packets: u32,
+    /// Packets released so far to leave regardless of window and pacing (Verus, Sprout), as a running total: what it
+    /// grew by since it was last read may leave at once. Zero throughout for schemes without bursts.
+    pub burst_total: u64,
 }
 
 impl Control {
     /// A plain window without pacing.
     #[must_use]
     pub const fn window(cwnd: u64) -> Self {
-        Self { cwnd, pacing_rate: Rate::ZERO, min_send_gap: TimeSpan::ZERO, send_quantum: 0, burst_packets: 0 }
+        Self { cwnd, pacing_rate: Rate::ZERO, min_send_gap: TimeSpan::ZERO, send_quantum: 0, burst_total: 0 }
     }
 }
 

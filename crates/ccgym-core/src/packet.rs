@@ -32,7 +32,7 @@ impl Ecn {
 }
 
 /// One data packet on its way to the receiver.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Packet {
     /// Number of this transmission.
     pub number: PacketNumber,

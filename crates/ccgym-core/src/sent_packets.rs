@@ -47,7 +47,7 @@ impl Circumstances {
 pub struct SentPacket {
     /// When it left.
     pub sent: Timestamp,
-    /// Delivery state at that time.
+    /// Delivery state at that time, if the scheme wants rate samples.
     pub stamp: SendStamp,
     /// Segment of the byte stream.
     pub segment: u64,
@@ -93,16 +93,19 @@ impl SentPackets {
         self.next
     }
     /// Remember a transmission under the next number.
-    #[inline]
     pub fn push(&mut self, packet: SentPacket) -> PacketNumber {
+        *self.next_slot() = packet;
+        self.next - 1
+    }
+    /// Take the next number; its slot holds an old transmission, of which every field must be overwritten.
+    #[inline]
+    pub(crate) fn next_slot(&mut self) -> &mut SentPacket {
         if (self.next - self.first) as usize > self.mask {
             self.grow();
         }
-        let number = self.next;
-        let i = number as usize & self.mask;
-        self.ring[i] = packet;
+        let i = self.next as usize & self.mask;
         self.next += 1;
-        number
+        &mut self.ring[i]
     }
     /// The transmission `number`, if it is remembered.
     #[must_use]

@@ -93,9 +93,9 @@ pub struct Counters {
     /// Links only: sum over forwarded packets of arrival → start of transmission, in nanoseconds. Divided by the
     /// duration it is the time-mean number of waiting packets (Little's law); by `forwarded`, the mean wait.
     /// A link that knows departures at arrival counts them at arrival, also those after the end of the run.
-    pub waited_ns: u128,
+    pub waited_ns: u64,
     /// Links only: as `waited_ns`, arrival → departure, so with transmission.
-    pub sojourn_ns: u128,
+    pub sojourn_ns: u64,
 }
 
 impl Counters {
@@ -112,7 +112,7 @@ impl Counters {
     /// Mean time from arrival to departure of forwarded packets; zero if there were none.
     #[must_use]
     pub fn mean_sojourn(&self) -> TimeSpan {
-        TimeSpan(self.sojourn_ns.checked_div(u128::from(self.forwarded)).unwrap_or(0) as u64)
+        TimeSpan(self.sojourn_ns.checked_div(self.forwarded).unwrap_or(0))
     }
 }
 

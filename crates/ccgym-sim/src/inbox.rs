@@ -1,7 +1,7 @@
 //! Acknowledgements on their way to a sender, in order of arrival: a ring that grows.
 
 use ccgym_core::packet::Packet;
-use ccgym_core::{Ack, Ecn, Timestamp};
+use ccgym_core::{Ack, Timestamp};
 
 use crate::tournament::Key;
 
@@ -21,19 +21,8 @@ impl Default for Inbox {
 }
 
 fn blank(len: usize) -> Box<[(Key, Ack)]> {
-    let nothing = Packet {
-        number: 0,
-        segment: 0,
-        sent: Timestamp::ZERO,
-        least_unsettled: 0,
-        tag: 0,
-        flow: 0,
-        size: 0,
-        ecn: Ecn::NotEct,
-        retransmission: false,
-    };
     let key = (Timestamp::NEVER, 0);
-    vec![(key, Ack::new(0, &nothing, Timestamp::ZERO, 0)); len].into_boxed_slice()
+    vec![(key, Ack::new(0, &Packet::default(), Timestamp::ZERO, 0)); len].into_boxed_slice()
 }
 
 impl Inbox {

@@ -499,7 +499,8 @@ impl Simulator {
         let Self { flows, up, down, data_log, ack_log, series, sequence, now, end, .. } = self;
         let now = *now;
         let flow = &mut flows[index];
-        while let Some(mut packet) = flow.sender.poll_transmit(now) {
+        let mut packet = Packet::default();
+        while flow.sender.poll_transmit_into(now, &mut packet) {
             let record = data_log.as_mut().map_or(UNLOGGED, |log| log.enter(now, packet.size, packet.flow));
             let mut datagram = Datagram { id: 0, flow: packet.flow, size: packet.size, ecn: packet.ecn };
             let Some(at) = up.cross(now, &mut datagram) else { continue };

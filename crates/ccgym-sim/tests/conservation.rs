@@ -258,9 +258,9 @@ proptest! {
 }
 
 #[cfg(debug_assertions)]
-const CASES: u32 = 60;
+const CASES: u32 = 150;
 #[cfg(not(debug_assertions))]
-const CASES: u32 = 120;
+const CASES: u32 = 500;
 
 // ---- progress -------------------------------------------------------------------------------------------------------
 
@@ -301,40 +301,19 @@ fn flows_survive_a_blackout() {
     }
 }
 
-/// On a path that comes and goes a flow moves in every minute. The periods are out of step with backed-off timers:
-/// one of 60 s meets the same phase of a one-second cycle for ever.
+/// On a path that comes and goes, but is there most of the time, a flow moves in every minute. (With 30 % of the time
+/// on, eight backed-off timeouts in a row may fall into gaps, and the ninth comes minutes later: RFC 6298. And a timer
+/// of 60 s meets the same phase of a one-second cycle for ever; these periods are out of step.)
 #[test]
 fn flows_survive_an_intermittent_path() {
     let clear = json!({"kind": "loss", "probability": 0.0});
-    for (on, off) in [(903, 104), (311, 730), (2_000, 3_100)] {
+    for (on, off) in [(903, 104), (730, 311), (3_100, 2_000)] {
         let path = json!({"kind": "intermittent", "on": on * 1_000_000u64, "off": off * 1_000_000u64});
         for scheme in SCHEMES {
             for profile in ["tcp", "udp"] {
                 let p = progress(&path, &clear, scheme, profile, &[0.0, 60.0, 120.0, 180.0]);
                 assert!(p.windows(2).all(|w| w[1] > w[0] + 10), "{scheme}, {profile}, {on}/{off} ms: {p:?}");
             }
-        }
-    }
-}
-
-#[test]
-fn zz_debug() {
-    let spec = spec(json!({
-        "seed": 9, "duration": secs(200.0),
-        "uplink": [{"kind": "intermittent", "on": 311_000_000, "off": 730_000_000}, {"kind": "link", "schedule": {"kind": "rate", "rate": 4_000_000},
-                        "queue": {"kind": "droptail", "limit": {"packets": 30}}}, {"kind": "delay", "delay": 20_000_000}],
-        "downlink": [{"kind": "delay", "delay": 20_000_000}, {"kind": "loss", "probability": 0.0}],
-        "flows": [{"scheme": "reno", "profile": "udp"}],
-    }));
-    let mut sim = common::simulator(&spec);
-    let mut last = String::new();
-    for ms in 0..180_000 {
-        sim.run_until(Timestamp::from_millis(ms));
-        let s = sim.sender(0);
-        let text = format!("sent {} acked {} lost {} rtos {} probes {} in_flight {} window {} cwnd {} rec {}", s.stats().sent_packets, s.stats().acked_packets, s.stats().lost_packets, s.stats().rtos, s.stats().probes, s.in_flight(), s.window(), s.control().cwnd, s.in_recovery());
-        if text != last && (ms > 300) {
-            eprintln!("{ms} {text} next {:?} srtt {:?}", s.next_timeout(), s.rtt().smoothed());
-            last = text;
         }
     }
 }

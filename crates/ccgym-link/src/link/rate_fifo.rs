@@ -92,11 +92,11 @@ impl PathElement for RateFifo {
                 }
             }
             self.waiting.push(starts, wire);
-            self.counters.waited_ns += u128::from(starts.0 - now.0);
+            self.counters.waited_ns += starts.0 - now.0;
         }
         self.counters.forwarded += 1;
         self.counters.forwarded_bytes += u64::from(wire);
-        self.counters.sojourn_ns += u128::from(departs.0 - now.0);
+        self.counters.sojourn_ns += departs.0 - now.0;
         if let Some(recorder) = &mut self.recorder {
             recorder.departs(departs, 0, wire, datagram.flow, now);
         }

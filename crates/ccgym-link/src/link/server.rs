@@ -80,8 +80,8 @@ impl Yard {
     pub fn depart(&mut self, packet: &Queued, started: Timestamp, at: Timestamp, number: u64) {
         self.counters.forwarded += 1;
         self.counters.forwarded_bytes += u64::from(packet.wire);
-        self.counters.waited_ns += u128::from(started.since(packet.arrived).0);
-        self.counters.sojourn_ns += u128::from(at.since(packet.arrived).0);
+        self.counters.waited_ns += started.since(packet.arrived).0;
+        self.counters.sojourn_ns += at.since(packet.arrived).0;
         self.pending.push_back(Release::Forward(packet.datagram, at));
         if let Some(recorder) = &mut self.recorder {
             recorder.departs(at, number, packet.wire, packet.datagram.flow, packet.arrived);

@@ -94,8 +94,8 @@ impl PathElement for TraceFifo {
         self.waiting.push(starts, wire);
         self.counters.forwarded += 1;
         self.counters.forwarded_bytes += u64::from(wire);
-        self.counters.waited_ns += u128::from(starts.0 - now.0);
-        self.counters.sojourn_ns += u128::from(ends.0 - now.0);
+        self.counters.waited_ns += starts.0 - now.0;
+        self.counters.sojourn_ns += ends.0 - now.0;
         if let Some(recorder) = &mut self.recorder {
             recorder.departs(ends, self.opportunities.number() - 1, wire, datagram.flow, now);
         }

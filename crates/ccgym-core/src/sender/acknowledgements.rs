@@ -1,0 +1,330 @@
+//! An acknowledgement arrives: what it settles, the samples it yields, and what the algorithm is told.
+
+use super::{Recovery, Sender};
+use crate::congestion_control::{AckEvent, AckedPacket, SpuriousLossEvent};
+use crate::packet::{Ack, PacketNumber};
+use crate::prr::Prr;
+use crate::rate_sampler::RateSample;
+use crate::sent_packets::State;
+use crate::units::{TimeSpan, Timestamp};
+
+/// What one acknowledgement newly acknowledged.
+#[derive(Default)]
+struct Newly {
+    packets: u64,
+    bytes: u64,
+    /// Of these, how many had been declared lost.
+    spurious: u64,
+    newest: PacketNumber,
+    trigger_acked: bool,
+    trigger_sent: Timestamp,
+}
+
+impl Sender {
+    /// An acknowledgement arrives. Follow with [`Sender::poll_transmit`].
+    #[inline]
+    pub fn on_ack(&mut self, now: Timestamp, ack: &Ack) {
+        // In order, nothing missing, nobody watching single packets: by far the most frequent case.
+        let plain = self.plain
+            && ack.range_count() == 1
+            && ack.trigger == ack.largest
+            && ack.largest >= self.acked_end
+            && ack.largest < self.packets.next()
+            && ack.range(0).first <= self.acked_end
+            && ack.ce_total == self.ce_seen;
+        if plain {
+            self.on_plain_ack(now, ack);
+        } else {
+            self.on_any_ack(now, ack);
+            self.plain = self.recovery == Recovery::Open
+                && !self.detector.has_holes()
+                && !self.capabilities.per_packet_receipts
+                && !self.config.monitor;
+        }
+    }
+
+    /// As [`Sender::on_any_ack`] when the acknowledgement extends an unbroken prefix outside recovery: every packet
+    /// from `acked_end` on is outstanding then.
+    #[inline]
+    fn on_plain_ack(&mut self, now: Timestamp, ack: &Ack) {
+        let prior_in_flight = self.in_flight;
+        let end = ack.largest + 1;
+        let from = self.acked_end;
+        let (mut bytes, mut sent) = (0, now);
+        for number in from..end {
+            let p = self.packets.slot_mut(number);
+            p.state = State::Acked;
+            bytes += u64::from(p.size);
+            sent = p.sent;
+            let segment = p.segment;
+            self.acked_segments.insert(segment);
+        }
+        let packets = end - from;
+        self.in_flight -= bytes;
+        self.acked_end = end;
+        self.sampler.on_delivered(now, bytes);
+        self.detector.on_acked(packets);
+        self.stats.acked_packets += packets;
+        self.stats.acked_bytes += bytes;
+        self.timer_base = now;
+        self.timeouts = 0;
+        self.probes_sent = 0;
+        let sample = now.since(sent);
+        let wait = if self.config.reliable { TimeSpan::ZERO } else { TimeSpan(u64::from(ack.delay_ns)) };
+        self.rtt.update(sample, wait);
+        let rate_sample = if self.capabilities.rate_samples { self.sample_rate(ack.largest) } else { None };
+        let round_start = self.begin_round();
+        self.cca.on_ack(&AckEvent {
+            now,
+            acked_packets: packets,
+            acked_bytes: bytes,
+            packets: &[],
+            lost: &[],
+            lost_bytes: 0,
+            rtt_sample: Some(sample),
+            rtt: &self.rtt,
+            rate_sample,
+            prior_in_flight,
+            in_flight: self.in_flight,
+            delivered: self.sampler.delivered(),
+            largest_acked: ack.largest,
+            next_packet_number: self.packets.next(),
+            round: self.round,
+            round_start,
+            entered_recovery: false,
+            in_recovery: false,
+            exited_recovery: false,
+            cwnd_limited: self.is_cwnd_limited(),
+            ack_delayed: ack.delay_ns > 0,
+            ce_packets: 0,
+        });
+        self.adopt_control();
+        if round_start {
+            self.max_in_flight_in_round = self.in_flight;
+        }
+        if self.packets.first() == from {
+            self.packets.settle_to(end);
+        } else {
+            self.packets.settle(now - TimeSpan(2 * self.rtt.smoothed().0));
+        }
+    }
+
+    /// Rounds are packet-timed, one per flight (RFC 9438 and BBR count them alike). Whether a new one begins.
+    #[inline]
+    fn begin_round(&mut self) -> bool {
+        let start = self.acked_end > self.round_end;
+        if start {
+            self.round += 1;
+            self.round_end = self.packets.next();
+        }
+        start
+    }
+
+    /// The general case: gaps, losses, reordering, recovery, receipts.
+    #[inline(never)]
+    fn on_any_ack(&mut self, now: Timestamp, ack: &Ack) {
+        let prior_in_flight = self.in_flight;
+        let old_end = self.acked_end;
+        let segments_before = self.acked_segments.first_missing();
+        self.acked_records.clear();
+        self.lost_records.clear();
+
+        let mut newly = Newly::default();
+        // Oldest range first, so that packets are visited in the order in which they were sent.
+        for i in (0..ack.range_count()).rev() {
+            let range = ack.range(i);
+            // Reordered packets lie below what was already acknowledged: only then is a range looked at in full.
+            let from = if i == 0 && ack.trigger < old_end { range.first } else { range.first.max(self.acked_end) };
+            let end = (range.last + 1).min(self.packets.next());
+            if from >= end {
+                continue;
+            }
+            if from > self.acked_end {
+                self.open_holes(from);
+            }
+            self.take_acked(from.max(self.packets.first()), end, ack, &mut newly);
+            self.acked_end = self.acked_end.max(end);
+        }
+        if newly.packets == 0 && !self.detector.has_holes() {
+            return;
+        }
+        let mut rtt_sample = None;
+        let mut rate_sample = None;
+        if newly.packets > 0 {
+            self.sampler.on_delivered(now, newly.bytes);
+            self.detector.on_acked(newly.packets);
+            self.stats.acked_packets += newly.packets;
+            self.stats.acked_bytes += newly.bytes;
+            self.timer_base = now;
+            self.timeouts = 0;
+            self.probes_sent = 0;
+            if newly.trigger_acked {
+                let sample = now.since(newly.trigger_sent);
+                // TCP's clock includes the receiver's wait (RFC 6298); datagram receipts carry it (RFC 9002 §5.3).
+                let wait = if self.config.reliable { TimeSpan::ZERO } else { TimeSpan(u64::from(ack.delay_ns)) };
+                self.rtt.update(sample, wait);
+                rtt_sample = Some(sample);
+            }
+            if self.capabilities.rate_samples {
+                rate_sample = self.sample_rate(newly.newest);
+            }
+        }
+
+        let mut entered = false;
+        let mut spurious_episode = false;
+        if newly.spurious > 0 {
+            spurious_episode = self.on_late_arrivals(newly.spurious);
+        }
+        if self.detector.has_holes() {
+            entered = self.declare_losses(now);
+        }
+        let lost_bytes = self.lost_records.iter().map(|l| l.bytes).sum();
+
+        let round_start = self.begin_round();
+        let exited = !entered && self.try_exit_recovery(now, spurious_episode);
+        if self.capabilities.prr && entered {
+            self.prr = Prr::begin(prior_in_flight);
+        }
+
+        let ce_packets = u64::from(ack.ce_total.wrapping_sub(self.ce_seen));
+        self.ce_seen = ack.ce_total;
+
+        if self.config.monitor {
+            let trip = (newly.trigger_sent, ack.received);
+            self.monitor.on_ack(now, newly.packets, newly.bytes, rtt_sample, trip);
+            self.monitor.on_lost(self.lost_records.len() as u64, lost_bytes);
+        }
+
+        if spurious_episode {
+            self.cca.on_spurious_loss(&SpuriousLossEvent { now, in_flight: self.in_flight });
+        }
+        let event = AckEvent {
+            now,
+            acked_packets: newly.packets,
+            acked_bytes: newly.bytes,
+            packets: &self.acked_records,
+            lost: &self.lost_records,
+            lost_bytes,
+            rtt_sample,
+            rtt: &self.rtt,
+            rate_sample,
+            prior_in_flight,
+            in_flight: self.in_flight,
+            delivered: self.sampler.delivered(),
+            largest_acked: self.acked_end.saturating_sub(1),
+            next_packet_number: self.packets.next(),
+            round: self.round,
+            round_start,
+            entered_recovery: entered,
+            in_recovery: self.recovery != Recovery::Open,
+            exited_recovery: exited,
+            cwnd_limited: self.is_cwnd_limited(),
+            ack_delayed: ack.delay_ns > 0,
+            ce_packets,
+        };
+        self.cca.on_ack(&event);
+        self.adopt_control();
+        if round_start {
+            self.max_in_flight_in_round = self.in_flight;
+        }
+
+        if self.capabilities.prr && matches!(self.recovery, Recovery::Fast { .. }) {
+            let advanced = self.acked_segments.first_missing() > segments_before || !self.config.reliable;
+            let safe = advanced && self.lost_records.is_empty();
+            self.prr.on_ack(newly.bytes, self.in_flight, self.control.cwnd, u64::from(self.config.packet_size), safe);
+        }
+        // Lost packets stay for two round trips, so that a late acknowledgement exposes a wrong verdict.
+        self.packets.settle(now - TimeSpan(2 * self.rtt.smoothed().0));
+    }
+
+    /// A message of the scheme's receiver half arrives.
+    pub fn on_feedback(&mut self, now: Timestamp, message: &[u8]) {
+        self.cca.on_feedback(now, message);
+        self.adopt_control();
+    }
+
+    /// Packets from the end of what is acknowledged up to `until` were skipped.
+    #[cold]
+    fn open_holes(&mut self, until: PacketNumber) {
+        for number in self.acked_end.max(self.packets.first())..until {
+            if let Some(p) = self.packets.get(number) {
+                if p.state == State::Outstanding {
+                    self.detector.on_hole(number, p.sent);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn take_acked(&mut self, from: PacketNumber, end: PacketNumber, ack: &Ack, newly: &mut Newly) {
+        for number in from..end {
+            let Some(p) = self.packets.get_mut(number) else { continue };
+            let was = p.state;
+            if was == State::Acked {
+                continue;
+            }
+            p.state = State::Acked;
+            let (size, segment) = (u64::from(p.size), p.segment);
+            newly.packets += 1;
+            newly.bytes += size;
+            newly.newest = newly.newest.max(number);
+            if number == ack.trigger {
+                newly.trigger_acked = true;
+                newly.trigger_sent = p.sent;
+            }
+            if self.capabilities.per_packet_receipts {
+                self.acked_records.push(AckedPacket {
+                    number,
+                    bytes: size,
+                    sent: p.sent,
+                    in_flight_at_send: u64::from(p.in_flight),
+                    tag: p.tag,
+                    received: (number == ack.trigger).then_some(ack.received),
+                    retransmission: p.circumstances.retransmission(),
+                    app_limited: p.circumstances.app_limited(),
+                });
+            }
+            if was == State::Outstanding {
+                self.in_flight -= size;
+                if number < self.acked_end {
+                    self.detector.on_hole_filled(number);
+                }
+            } else {
+                newly.spurious += 1;
+                self.take_late(segment);
+            }
+            self.acked_segments.insert(segment);
+        }
+    }
+
+    /// A packet that was declared lost has arrived.
+    #[cold]
+    fn take_late(&mut self, segment: u64) {
+        self.stats.spurious_losses += 1;
+        self.detector.saw_reordering(self.config.loss.packet_threshold);
+        // If it still waits to be sent again, it need not be.
+        if let Some(i) = self.retransmit.iter().position(|&s| s == segment) {
+            self.retransmit.remove(i);
+        }
+    }
+
+    #[inline]
+    fn sample_rate(&mut self, newest: PacketNumber) -> Option<RateSample> {
+        let p = self.packets.get(newest)?;
+        self.sampler.sample(&p.stamp, p.sent, u64::from(p.in_flight), p.circumstances.app_limited(), self.rtt.min())
+    }
+
+    /// Whether sending was held back by the window in this round or the one before. TCP does not grow on duplicate
+    /// acknowledgements: while a hole is open nothing counts (RFC 5681 §3.2; Linux `tcp_may_raise_cwnd`).
+    #[inline]
+    pub(super) fn is_cwnd_limited(&self) -> bool {
+        if self.config.reliable && self.detector.has_holes() {
+            return false;
+        }
+        self.window_limited_round >= self.round
+            || self
+                .cca
+                .ssthresh()
+                .is_some_and(|t| self.control.cwnd < t && 2 * self.max_in_flight_in_round > self.control.cwnd)
+    }
+}

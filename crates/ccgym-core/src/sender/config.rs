@@ -1,0 +1,93 @@
+//! How a sender behaves: profiles, loss detection, timers.
+
+use crate::loss_detection::LossConfig;
+use crate::units::TimeSpan;
+
+/// When the last resort fires.
+#[derive(Clone, Copy, Debug)]
+pub struct TimerConfig {
+    /// Probes (RFC 8985 §7 tail loss probe, RFC 9002 §6.2) before the retransmission timeout.
+    pub probes: u32,
+    /// Floor of the variation term of the retransmission timeout (Linux: 200 ms; RFC 6298: clock granularity).
+    pub rto_variation_floor: TimeSpan,
+    /// Floor of the retransmission timeout (RFC 6298: 1 s).
+    pub rto_floor: TimeSpan,
+    /// Ceiling of the backed-off timeout.
+    pub rto_ceiling: TimeSpan,
+    /// Longest time that the receiver may hold an acknowledgement back.
+    pub max_ack_delay: TimeSpan,
+}
+
+/// How a sender behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct SenderConfig {
+    /// Index of the flow.
+    pub flow: u32,
+    /// Wire bytes of a full packet.
+    pub packet_size: u32,
+    /// Initial window in packets.
+    pub initial_window: u32,
+    /// Whether lost segments are sent again.
+    pub reliable: bool,
+    /// Loss detection.
+    pub loss: LossConfig,
+    /// Timers.
+    pub timers: TimerConfig,
+    /// Collect [`MonitorInterval`] statistics.
+    pub monitor: bool,
+}
+
+impl SenderConfig {
+    /// TCP as Linux runs it: SACK-like ranges, RACK, PRR, one tail loss probe, minimum timeout about 200 ms,
+    /// initial window 10.
+    #[must_use]
+    pub const fn tcp(flow: u32, packet_size: u32) -> Self {
+        Self {
+            flow,
+            packet_size,
+            initial_window: 10,
+            reliable: true,
+            loss: LossConfig { packet_threshold: 3, rack: true, reordering_window: (1, 4) },
+            timers: TimerConfig {
+                probes: 1,
+                rto_variation_floor: TimeSpan::from_millis(200),
+                rto_floor: TimeSpan::ZERO,
+                rto_ceiling: TimeSpan::from_millis(120_000),
+                max_ack_delay: TimeSpan::from_millis(40),
+            },
+            monitor: false,
+        }
+    }
+
+    /// TCP as ns-3 3.37 runs it: SACK by count alone, PRR, no tail loss probe, timeout of 1 s or more.
+    #[must_use]
+    pub const fn ns3(flow: u32, packet_size: u32) -> Self {
+        let mut config = Self::tcp(flow, packet_size);
+        config.loss = LossConfig { packet_threshold: 3, rack: false, reordering_window: (0, 1) };
+        config.timers.probes = 0;
+        config.timers.rto_variation_floor = TimeSpan::from_millis(1);
+        config.timers.rto_floor = TimeSpan::from_millis(1000);
+        config
+    }
+
+    /// Datagrams with per-packet receipts (RFC 9002 timers and thresholds); nothing is sent again.
+    #[must_use]
+    pub const fn udp(flow: u32, packet_size: u32) -> Self {
+        Self {
+            flow,
+            packet_size,
+            initial_window: 10,
+            reliable: false,
+            loss: LossConfig { packet_threshold: 3, rack: false, reordering_window: (1, 8) },
+            timers: TimerConfig {
+                probes: 2,
+                rto_variation_floor: TimeSpan::from_millis(1),
+                rto_floor: TimeSpan::ZERO,
+                // RFC 9002 names no ceiling; without one a flow sleeps through the return of its path.
+                rto_ceiling: TimeSpan::from_millis(3_000),
+                max_ack_delay: TimeSpan::from_millis(25),
+            },
+            monitor: false,
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The sending half of a flow: the transport machine around a congestion-control algorithm.
+//!
+//! It numbers packets, remembers them, turns acknowledgements into round-trip and delivery-rate samples and losses,
+//! runs recovery (PRR) and the probe and retransmission timers, and asks the CCA what to do. The simulator and the
+//! UDP endpoint drive the same machine:
+//!
+//! 1. [`Sender::on_ack`] or [`Sender::on_timeout`] when something happened;
+//! 2. [`Sender::poll_transmit`] until it answers `None`;
+//! 3. sleep until [`Sender::next_timeout`].
+
+mod acknowledgements;
+mod config;
+mod recovery;
+mod stats;
+mod timers;
+mod transmit;
+
+use std::collections::VecDeque;
+
+use crate::congestion_control::{AckedPacket, Capabilities, CongestionControl, Control, InitContext, LostPacket};
+use crate::interval_set::IntervalSet;
+use crate::loss_detection::LossDetector;
+use crate::monitor::MonitorInterval;
+use crate::pacer::Pacer;
+use crate::packet::PacketNumber;
+use crate::prr::Prr;
+use crate::rate_sampler::RateSampler;
+use crate::rtt::RttEstimator;
+use crate::sent_packets::SentPackets;
+use crate::units::Timestamp;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Recovery {
+    Open,
+    /// Fast recovery until the point is passed (segments if reliable, packet numbers if not).
+    Fast {
+        since: Timestamp,
+        point: u64,
+    },
+    /// After a retransmission timeout, until the point is passed.
+    Loss {
+        point: u64,
+    },
+}
+
+pub use config::{SenderConfig, TimerConfig};
+pub use stats::SenderStats;
+
+/// Sender state machine. See the module text for how to drive it.
+pub struct Sender {
+    config: SenderConfig,
+    capabilities: Capabilities,
+    cca: Box<dyn CongestionControl>,
+    control: Control,
+
+    packets: SentPackets,
+    /// Largest acknowledged number plus one; zero before the first.
+    acked_end: PacketNumber,
+    in_flight: u64,
+    sampler: RateSampler,
+    rtt: RttEstimator,
+    detector: LossDetector,
+    pacer: Pacer,
+
+    recovery: Recovery,
+    prr: Prr,
+    /// Losses of the current episode that have not (yet) proved wrong.
+    episode_losses: u64,
+    /// Segments to send again, oldest first.
+    retransmit: VecDeque<u64>,
+    acked_segments: IntervalSet,
+    next_segment: u64,
+    /// Segments that the application has handed over so far (exclusive end); the last one may be short.
+    segments_available: u64,
+    /// Wire bytes of the last available segment, if short.
+    last_segment_size: u32,
+
+    round: u64,
+    round_end: PacketNumber,
+    /// Round in which sending last stopped at the window.
+    window_limited_round: u64,
+    max_in_flight_in_round: u64,
+
+    last_sent: Timestamp,
+    timer_base: Timestamp,
+    timeouts: u32,
+    probes_sent: u32,
+    probes_wanted: u32,
+    ce_seen: u32,
+    /// Whether the next acknowledgement may take the short way; see [`Sender::on_ack`].
+    plain: bool,
+    /// Bytes in flight above which the probe timer needs no special case; unreachable where every case is special.
+    several_packets: u64,
+    /// Packets of [`Control::burst_total`] that have not left yet.
+    burst_left: u64,
+    /// Whether only pacing holds the next packet back.
+    awaits_release: bool,
+    idle: bool,
+    stopped: bool,
+
+    stats: SenderStats,
+    monitor: MonitorInterval,
+    acked_records: Vec<AckedPacket>,
+    lost_records: Vec<LostPacket>,
+}
+
+impl Clone for Sender {
+    fn clone(&self) -> Self {
+        Self {
+            cca: self.cca.clone_box(),
+            retransmit: self.retransmit.clone(),
+            acked_segments: self.acked_segments.clone(),
+            packets: self.packets.clone(),
+            detector: self.detector.clone(),
+            monitor: self.monitor.clone(),
+            acked_records: Vec::new(),
+            lost_records: Vec::new(),
+            ..*self
+        }
+    }
+}
+
+impl Sender {
+    /// A sender that starts at `context.now`; the application has nothing to send yet ([`Sender::write`]).
+    #[must_use]
+    pub fn new(config: SenderConfig, mut cca: Box<dyn CongestionControl>, context: InitContext) -> Self {
+        let start = context.now;
+        cca.init(context);
+        let control = cca.control();
+        Self {
+            config,
+            capabilities: cca.capabilities(),
+            burst_left: control.burst_total,
+            control,
+            cca,
+            packets: SentPackets::default(),
+            acked_end: 0,
+            in_flight: 0,
+            sampler: RateSampler::default(),
+            rtt: RttEstimator::default(),
+            detector: LossDetector::new(config.loss),
+            pacer: Pacer::default(),
+            recovery: Recovery::Open,
+            prr: Prr::default(),
+            episode_losses: 0,
+            retransmit: VecDeque::new(),
+            acked_segments: IntervalSet::default(),
+            next_segment: 0,
+            segments_available: 0,
+            last_segment_size: config.packet_size,
+            round: 0,
+            round_end: 0,
+            window_limited_round: 0,
+            max_in_flight_in_round: 0,
+            last_sent: start,
+            timer_base: start,
+            timeouts: 0,
+            probes_sent: 0,
+            probes_wanted: 0,
+            ce_seen: 0,
+            plain: false,
+            several_packets: if config.reliable && config.timers.probes > 0 {
+                u64::from(config.packet_size)
+            } else {
+                u64::MAX
+            },
+            awaits_release: false,
+            idle: true,
+            stopped: false,
+            stats: SenderStats::default(),
+            monitor: MonitorInterval::new(start),
+            acked_records: Vec::new(),
+            lost_records: Vec::new(),
+        }
+    }
+
+    /// The application hands over `segments` more full segments.
+    pub fn write(&mut self, segments: u64) {
+        self.segments_available = self.segments_available.saturating_add(segments);
+    }
+
+    /// The application takes back what was never sent: it has nothing to send any more.
+    pub fn withdraw(&mut self) {
+        self.segments_available = self.next_segment;
+    }
+
+    /// The flow ends: nothing is sent any more, not even lost segments again.
+    pub fn stop(&mut self) {
+        self.withdraw();
+        self.retransmit.clear();
+        self.probes_wanted = 0;
+        self.stopped = true;
+    }
+
+    /// The last segment handed over is this short on the wire.
+    pub fn set_last_segment_size(&mut self, size: u32) {
+        self.last_segment_size = size;
+    }
+
+    /// Segments that the application has handed over and that were never sent.
+    #[must_use]
+    pub const fn backlog_segments(&self) -> u64 {
+        self.segments_available - self.next_segment
+    }
+
+    /// Whether everything handed over is acknowledged (unreliable flows: sent and settled).
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.next_segment == self.segments_available
+            && if self.config.reliable {
+                self.acked_segments.first_missing() == self.next_segment
+            } else {
+                self.in_flight == 0
+            }
+    }
+
+    /// Wire bytes in flight.
+    #[must_use]
+    #[inline]
+    pub const fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+    /// The decision in force.
+    #[must_use]
+    #[inline]
+    pub const fn control(&self) -> &Control {
+        &self.control
+    }
+    /// Window in force: the CCA's, or PRR's during fast recovery.
+    #[must_use]
+    #[inline]
+    pub fn window(&self) -> u64 {
+        if self.capabilities.prr && matches!(self.recovery, Recovery::Fast { .. }) {
+            // With nothing in flight no acknowledgement will come to meter by: one packet restarts the clock.
+            let least = if self.in_flight == 0 { u64::from(self.config.packet_size) } else { 0 };
+            self.in_flight + self.prr.allowance().max(least)
+        } else {
+            self.control.cwnd
+        }
+    }
+    /// Round-trip state.
+    #[must_use]
+    pub const fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+    /// Counters.
+    #[must_use]
+    pub const fn stats(&self) -> &SenderStats {
+        &self.stats
+    }
+    /// Delivery-rate state.
+    #[must_use]
+    pub const fn sampler(&self) -> &RateSampler {
+        &self.sampler
+    }
+    /// Whether a recovery episode (fast or after a timeout) is under way.
+    #[must_use]
+    #[inline]
+    pub fn in_recovery(&self) -> bool {
+        self.recovery != Recovery::Open
+    }
+    /// The algorithm.
+    #[must_use]
+    pub fn cca(&self) -> &dyn CongestionControl {
+        &*self.cca
+    }
+    /// Steer the algorithm from outside, then adopt its decision.
+    pub fn with_cca(&mut self, f: impl FnOnce(&mut dyn CongestionControl)) {
+        f(&mut *self.cca);
+        self.adopt_control();
+    }
+    /// Statistics since the last call, ending at `now`; the next interval begins.
+    pub fn take_interval(&mut self, now: Timestamp) -> MonitorInterval {
+        self.monitor.take(now, &self.rtt, self.in_flight, &self.control)
+    }
+
+    /// Read the algorithm's decision. A plain window comes in a register; copying the whole struct right after the
+    /// algorithm stored its window would wait for that store.
+    #[inline]
+    fn adopt_control(&mut self) {
+        if self.capabilities.window_only {
+            self.control.cwnd = self.cca.cwnd();
+        } else {
+            let released = self.control.burst_total;
+            self.control = self.cca.control();
+            if self.control.burst_total != released {
+                self.burst_left += self.control.burst_total.saturating_sub(released);
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Losses and the recovery episodes that they begin.
+
+use super::{Recovery, Sender};
+use crate::congestion_control::{LossReason, LostPacket};
+use crate::packet::PacketNumber;
+use crate::sent_packets::State;
+use crate::units::{TimeSpan, Timestamp};
+
+impl Sender {
+    pub(super) fn loss_rtt(&self) -> TimeSpan {
+        self.rtt.smoothed().max(self.rtt.latest())
+    }
+
+    /// Move holes whose time or count has come to the lost; whether this began a recovery episode.
+    #[cold]
+    pub(super) fn declare_losses(&mut self, now: Timestamp) -> bool {
+        let rtt = self.loss_rtt();
+        let mut entered = false;
+        while let Some((number, by_time)) = self.detector.next_lost(now, rtt, self.in_recovery() || entered) {
+            let reason = if by_time { LossReason::TimeThreshold } else { LossReason::PacketThreshold };
+            let begins = match self.recovery {
+                // A packet sent before the episode that just ended began belongs to that episode.
+                Recovery::Open => true,
+                Recovery::Fast { point, .. } if !self.config.reliable => number >= point,
+                Recovery::Fast { .. } | Recovery::Loss { .. } => false,
+            };
+            if begins {
+                self.begin_recovery(now);
+                entered = true;
+            }
+            self.mark_lost(number, reason);
+        }
+        entered
+    }
+
+    fn begin_recovery(&mut self, now: Timestamp) {
+        if let Recovery::Fast { since, .. } = self.recovery {
+            self.stats.recoveries += 1;
+            self.stats.recovery_time = self.stats.recovery_time + now.since(since);
+        }
+        let point = if self.config.reliable { self.next_segment } else { self.packets.next() };
+        self.recovery = Recovery::Fast { since: now, point };
+        self.episode_losses = 0;
+    }
+
+    pub(super) fn mark_lost(&mut self, number: PacketNumber, reason: LossReason) {
+        let Some(p) = self.packets.get_mut(number) else { return };
+        if p.state != State::Outstanding {
+            return;
+        }
+        p.state = State::Lost;
+        let p = *p;
+        let size = u64::from(p.size);
+        self.in_flight -= size;
+        self.sampler.on_lost(size);
+        self.stats.lost_packets += 1;
+        self.episode_losses += 1;
+        if self.config.reliable && !self.stopped && !self.acked_segments.contains(p.segment) {
+            self.retransmit.push_back(p.segment);
+        }
+        self.lost_records.push(LostPacket {
+            number,
+            bytes: size,
+            sent: p.sent,
+            in_flight_at_send: u64::from(p.in_flight),
+            tag: p.tag,
+            reason,
+        });
+    }
+
+    /// `count` packets declared lost arrived after all; whether that refutes the whole episode.
+    #[cold]
+    pub(super) fn on_late_arrivals(&mut self, count: u64) -> bool {
+        if self.recovery == Recovery::Open || self.episode_losses == 0 {
+            return false;
+        }
+        self.episode_losses = self.episode_losses.saturating_sub(count);
+        self.episode_losses == 0
+    }
+
+    #[inline]
+    pub(super) fn try_exit_recovery(&mut self, now: Timestamp, refuted: bool) -> bool {
+        let point = match self.recovery {
+            Recovery::Open => return false,
+            Recovery::Fast { point, .. } | Recovery::Loss { point } => point,
+        };
+        let reached = if self.config.reliable { self.acked_segments.first_missing() } else { self.acked_end };
+        // Reliable: everything outstanding when it began has arrived. Unreliable: a packet sent since then has.
+        let passed = if self.config.reliable { reached >= point } else { reached > point };
+        if !passed && !refuted {
+            return false;
+        }
+        if let Recovery::Fast { since, .. } = self.recovery {
+            self.stats.recoveries += 1;
+            self.stats.recovery_time = self.stats.recovery_time + now.since(since);
+        }
+        self.recovery = Recovery::Open;
+        self.episode_losses = 0;
+        true
+    }
+}

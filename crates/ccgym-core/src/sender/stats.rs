@@ -1,0 +1,30 @@
+//! What a sender counted.
+
+use crate::units::TimeSpan;
+
+/// Counters of a flow's life, at the sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderStats {
+    /// Packets sent, retransmissions included.
+    pub sent_packets: u64,
+    /// Wire bytes sent.
+    pub sent_bytes: u64,
+    /// Packets acknowledged.
+    pub acked_packets: u64,
+    /// Wire bytes acknowledged.
+    pub acked_bytes: u64,
+    /// Packets declared lost.
+    pub lost_packets: u64,
+    /// Losses that proved wrong.
+    pub spurious_losses: u64,
+    /// Segments sent again.
+    pub retransmissions: u64,
+    /// Retransmission timeouts.
+    pub rtos: u64,
+    /// Probes.
+    pub probes: u64,
+    /// Recovery episodes that have ended, and the time spent in them.
+    pub recoveries: u64,
+    /// Total time in ended recovery episodes.
+    pub recovery_time: TimeSpan,
+}

@@ -1,0 +1,193 @@
+//! The reordering, probe and retransmission timers.
+
+use super::{Recovery, Sender};
+use crate::congestion_control::{AckEvent, LossReason, TimeoutEvent};
+use crate::prr::Prr;
+use crate::units::{TimeSpan, Timestamp};
+
+/// Linux's margin over two round trips before a tail loss probe (two jiffies at 1000 Hz).
+const PROBE_MARGIN: TimeSpan = TimeSpan::from_millis(2);
+
+impl Sender {
+    /// When [`Sender::on_timeout`] wants to be called: loss, probe and retransmission timers, the CCA's own timer,
+    /// and the pacing release if only that holds back a packet.
+    #[must_use]
+    #[inline]
+    pub fn next_timeout(&self) -> Timestamp {
+        if self.plain
+            && self.probes_sent == 0
+            && self.in_flight > self.several_packets
+            && !(self.awaits_release | self.capabilities.timers)
+        {
+            // The frequent case of `last_resort`.
+            let base = self.last_sent.max(self.timer_base);
+            return Timestamp(base.0 + 2 * self.rtt.smoothed().0 + PROBE_MARGIN.0);
+        }
+        let mut next = if self.awaits_acks() { self.last_resort() } else { Timestamp::NEVER };
+        if self.capabilities.timers {
+            next = next.min(self.cca.next_timer());
+        }
+        if self.detector.has_holes() {
+            next = next.min(self.detector.next_timeout(self.loss_rtt()));
+        }
+        if self.awaits_release {
+            next = next.min(self.pacer.release());
+        }
+        next
+    }
+
+    /// The time given by [`Sender::next_timeout`] has come. Follow with [`Sender::poll_transmit`].
+    pub fn on_timeout(&mut self, now: Timestamp) {
+        if self.capabilities.timers && self.cca.next_timer() <= now {
+            self.cca.on_timer(now);
+            self.adopt_control();
+        }
+        if self.detector.has_holes() && self.detector.next_timeout(self.loss_rtt()) <= now {
+            self.on_loss_timer(now);
+        }
+        if self.awaits_acks() && self.last_resort() <= now {
+            if self.probes_sent < self.config.timers.probes && self.recovery == Recovery::Open {
+                self.probes_sent += 1;
+                self.probes_wanted = 1;
+                self.plain = false;
+                self.stats.probes += 1;
+                self.timer_base = now;
+            } else {
+                self.on_retransmission_timeout(now);
+            }
+        }
+    }
+
+    /// The reordering timer revealed losses without an acknowledgement.
+    #[cold]
+    fn on_loss_timer(&mut self, now: Timestamp) {
+        self.plain = false;
+        let prior_in_flight = self.in_flight;
+        self.acked_records.clear();
+        self.lost_records.clear();
+        let entered = self.declare_losses(now);
+        if self.lost_records.is_empty() {
+            return;
+        }
+        if self.capabilities.prr && entered {
+            self.prr = Prr::begin(prior_in_flight);
+        }
+        let lost_bytes = self.lost_records.iter().map(|l| l.bytes).sum();
+        if self.config.monitor {
+            self.monitor.on_lost(self.lost_records.len() as u64, lost_bytes);
+        }
+        let event = AckEvent {
+            now,
+            acked_packets: 0,
+            acked_bytes: 0,
+            packets: &[],
+            lost: &self.lost_records,
+            lost_bytes,
+            rtt_sample: None,
+            rtt: &self.rtt,
+            rate_sample: None,
+            prior_in_flight,
+            in_flight: self.in_flight,
+            delivered: self.sampler.delivered(),
+            largest_acked: self.acked_end.saturating_sub(1),
+            next_packet_number: self.packets.next(),
+            round: self.round,
+            round_start: false,
+            entered_recovery: entered,
+            in_recovery: self.in_recovery(),
+            exited_recovery: false,
+            cwnd_limited: self.is_cwnd_limited(),
+            ack_delayed: false,
+            ce_packets: 0,
+        };
+        self.cca.on_ack(&event);
+        self.adopt_control();
+        if self.capabilities.prr && matches!(self.recovery, Recovery::Fast { .. }) {
+            self.prr.on_ack(0, self.in_flight, self.control.cwnd, u64::from(self.config.packet_size), false);
+        }
+    }
+
+    /// Whether the last-resort timer runs: something is in flight, or lost and not yet sent again.
+    #[inline]
+    fn awaits_acks(&self) -> bool {
+        self.in_flight > 0 || !self.retransmit.is_empty()
+    }
+
+    /// When the probe or retransmission timer fires.
+    #[inline]
+    fn last_resort(&self) -> Timestamp {
+        if self.probes_sent < self.config.timers.probes && self.recovery == Recovery::Open {
+            let base = self.last_sent.max(self.timer_base);
+            if self.config.reliable && self.in_flight > u64::from(self.config.packet_size) {
+                // RFC 8985 §7.2: two round trips after the last transmission.
+                return Timestamp(base.0 + 2 * self.rtt.smoothed().0 + PROBE_MARGIN.0);
+            }
+            return base + self.rare_probe_wait();
+        }
+        self.retransmission_due()
+    }
+
+    /// The wait before a probe when a delayed acknowledgement of the only packet may be what is awaited (RFC 8985
+    /// §7.2), or by RFC 9002 §6.2.
+    #[cold]
+    fn rare_probe_wait(&self) -> TimeSpan {
+        let timers = &self.config.timers;
+        if self.config.reliable {
+            return TimeSpan(2 * self.rtt.smoothed().0 + timers.rto_variation_floor.0);
+        }
+        let variation = (4 * self.rtt.variation().0).max(1_000_000);
+        TimeSpan((self.rtt.smoothed().0 + variation + timers.max_ack_delay.0) << self.probes_sent)
+    }
+
+    #[cold]
+    fn retransmission_due(&self) -> Timestamp {
+        let timers = &self.config.timers;
+        let mut rto = self.rtt.rto(timers.rto_variation_floor, timers.rto_floor);
+        if !self.config.reliable {
+            // RFC 9002 §7.6: persistent congestion after three probe periods.
+            rto = TimeSpan(3 * (rto.0 + timers.max_ack_delay.0));
+        }
+        let backed_off = rto.0.saturating_mul(1 << self.timeouts.min(20)).min(timers.rto_ceiling.0);
+        self.timer_base.saturating_add(TimeSpan(backed_off))
+    }
+
+    #[cold]
+    fn on_retransmission_timeout(&mut self, now: Timestamp) {
+        let prior_in_flight = self.in_flight;
+        self.timeouts += 1;
+        self.probes_sent = 0;
+        self.timer_base = now;
+        self.stats.rtos += 1;
+        self.lost_records.clear();
+        if let Recovery::Fast { since, .. } = self.recovery {
+            self.stats.recoveries += 1;
+            self.stats.recovery_time = self.stats.recovery_time + now.since(since);
+        }
+        if !matches!(self.recovery, Recovery::Loss { .. }) {
+            self.episode_losses = 0;
+        }
+        self.detector.clear();
+        self.plain = false;
+        for number in self.packets.first()..self.packets.next() {
+            self.mark_lost(number, LossReason::Timeout);
+        }
+        // Sent in order of the stream again.
+        self.retransmit.make_contiguous().sort_unstable();
+        self.acked_end = self.packets.next();
+        self.recovery =
+            Recovery::Loss { point: if self.config.reliable { self.next_segment } else { self.packets.next() } };
+        if self.config.monitor {
+            let bytes = self.lost_records.iter().map(|l| l.bytes).sum();
+            self.monitor.on_lost(self.lost_records.len() as u64, bytes);
+        }
+        self.cca.on_timeout(&TimeoutEvent {
+            now,
+            count: self.timeouts,
+            lost: &self.lost_records,
+            prior_in_flight,
+            rtt: &self.rtt,
+            persistent: !self.config.reliable,
+        });
+        self.adopt_control();
+    }
+}

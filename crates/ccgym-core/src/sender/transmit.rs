@@ -1,0 +1,191 @@
+//! What leaves, and when: retransmissions, new data, probes, bursts.
+
+use super::{Recovery, Sender};
+use crate::congestion_control::SentEvent;
+use crate::packet::{Ecn, Packet};
+use crate::sent_packets::{Circumstances, State};
+use crate::units::{Rate, TimeSpan, Timestamp};
+
+impl Sender {
+    /// The next packet to send now, or `None`: window, pacing or application say wait.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Packet> {
+        let mut packet = Packet::default();
+        self.poll_transmit_into(now, &mut packet).then_some(packet)
+    }
+
+    /// As [`Sender::poll_transmit`], writing the packet where the caller wants it. Whether there is one.
+    #[inline(always)]
+    pub fn poll_transmit_into(&mut self, now: Timestamp, packet: &mut Packet) -> bool {
+        self.awaits_release = false;
+        if self.plain && self.next_segment + 1 < self.segments_available && !self.idle && self.burst_left == 0 {
+            // Nothing lost, whole segments to come: the general case below comes to the same.
+            let size = self.config.packet_size;
+            if self.in_flight + u64::from(size) > self.control.cwnd {
+                self.window_limited_round = self.round + 1;
+                self.pacer.end_burst(now, self.control.pacing_rate);
+                return false;
+            }
+            if self.pacer.release() > now {
+                self.awaits_release = true;
+                return false;
+            }
+            let segment = self.next_segment;
+            self.next_segment += 1;
+            self.send(now, segment, size, false, packet);
+            return true;
+        }
+        self.poll_any_transmit(now, packet)
+    }
+
+    /// The general case of [`Sender::poll_transmit_into`].
+    #[inline(never)]
+    fn poll_any_transmit(&mut self, now: Timestamp, packet: &mut Packet) -> bool {
+        if self.probes_wanted > 0 {
+            self.probes_wanted -= 1;
+            if self.send_probe(now, packet) {
+                return true;
+            }
+        }
+        let again = !self.retransmit.is_empty();
+        if !again && self.next_segment >= self.segments_available {
+            self.pacer.end_burst(now, self.control.pacing_rate);
+            self.note_app_limited(now);
+            return false;
+        }
+        let size = self.size_of(if again { self.retransmit[0] } else { self.next_segment });
+        if self.burst_left > 0 {
+            self.burst_left -= 1;
+        } else if self.in_flight + u64::from(size) > self.window() {
+            self.window_limited_round = self.round + 1;
+            self.pacer.end_burst(now, self.control.pacing_rate);
+            return false;
+        } else if self.pacer.release() > now {
+            self.awaits_release = true;
+            return false;
+        }
+        if self.idle {
+            self.leave_idle(now);
+        }
+        let segment = if again { self.pop_retransmission() } else { self.next_segment };
+        self.next_segment += u64::from(!again);
+        self.send(now, segment, size, again, packet);
+        true
+    }
+
+    #[cold]
+    fn pop_retransmission(&mut self) -> u64 {
+        self.retransmit.pop_front().unwrap_or_default()
+    }
+
+    #[inline]
+    fn size_of(&self, segment: u64) -> u32 {
+        if segment + 1 == self.segments_available && self.last_segment_size != self.config.packet_size {
+            self.last_segment_size
+        } else {
+            self.config.packet_size
+        }
+    }
+
+    #[inline(always)]
+    fn send(&mut self, now: Timestamp, segment: u64, size: u32, again: bool, packet: &mut Packet) {
+        let bytes = u64::from(size);
+        let app_limited = self.sampler.is_app_limited();
+        if self.in_flight == 0 {
+            self.timer_base = now;
+        }
+        let number = self.packets.next();
+        let mut tag = 0;
+        if self.capabilities.sent_events {
+            tag = self.cca.on_packet_sent(&SentEvent {
+                now,
+                number,
+                bytes,
+                in_flight_before: self.in_flight,
+                retransmission: again,
+                app_limited: self.retransmit.is_empty() && self.next_segment >= self.segments_available,
+            });
+            self.adopt_control();
+        }
+        let in_flight_before = self.in_flight;
+        self.in_flight += bytes;
+        if self.in_flight > self.max_in_flight_in_round {
+            self.max_in_flight_in_round = self.in_flight;
+        }
+        // Field by field: a struct made elsewhere would be copied in wide pieces, which wait for its narrow stores.
+        let slot = self.packets.next_slot();
+        slot.sent = now;
+        if self.capabilities.rate_samples {
+            slot.stamp = self.sampler.on_send(now, in_flight_before);
+        }
+        slot.segment = segment;
+        slot.tag = tag;
+        slot.in_flight = self.in_flight.min(u64::from(u32::MAX)) as u32;
+        slot.size = size as u16;
+        slot.state = State::Outstanding;
+        slot.circumstances = Circumstances::new(app_limited, again);
+        self.last_sent = now;
+        let control = &self.control;
+        if control.pacing_rate != Rate::ZERO || control.min_send_gap != TimeSpan::ZERO {
+            self.pacer.on_sent(now, bytes, control.pacing_rate, u64::from(control.send_quantum), control.min_send_gap);
+        }
+        if matches!(self.recovery, Recovery::Fast { .. }) {
+            self.prr.on_sent(bytes);
+        }
+        self.stats.sent_packets += 1;
+        self.stats.sent_bytes += bytes;
+        self.stats.retransmissions += u64::from(again);
+        if self.config.monitor {
+            self.monitor.on_sent(bytes);
+        }
+        packet.number = number;
+        packet.segment = segment;
+        packet.sent = now;
+        packet.least_unsettled = self.packets.first();
+        packet.tag = tag;
+        packet.flow = self.config.flow;
+        packet.size = size;
+        packet.ecn = if self.capabilities.ecn { Ecn::Ect0 } else { Ecn::NotEct };
+        packet.retransmission = again;
+    }
+
+    /// A probe ignores window and pacing: new data if there is some (RFC 8985 §7.3), else the newest segment again.
+    #[cold]
+    fn send_probe(&mut self, now: Timestamp, packet: &mut Packet) -> bool {
+        if self.next_segment < self.segments_available {
+            let segment = self.next_segment;
+            let size = self.size_of(segment);
+            self.next_segment += 1;
+            self.send(now, segment, size, false, packet);
+            return true;
+        }
+        if !self.config.reliable || self.stopped {
+            return false;
+        }
+        let newest = (self.packets.first()..self.packets.next())
+            .rev()
+            .find_map(|n| self.packets.get(n).filter(|p| p.state == State::Outstanding).copied());
+        let Some(newest) = newest else { return false };
+        self.send(now, newest.segment, u32::from(newest.size), true, packet);
+        true
+    }
+
+    #[cold]
+    fn leave_idle(&mut self, now: Timestamp) {
+        self.idle = false;
+        if self.stats.sent_packets > 0 {
+            self.cca.on_idle_restart(now);
+            self.adopt_control();
+        }
+    }
+
+    #[cold]
+    fn note_app_limited(&mut self, now: Timestamp) {
+        if self.in_flight < self.window() {
+            self.sampler.mark_app_limited(self.in_flight);
+            self.cca.on_app_limited(now, self.in_flight);
+            self.adopt_control();
+        }
+        self.idle = self.in_flight == 0;
+    }
+}

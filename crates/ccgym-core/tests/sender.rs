@@ -1,0 +1,230 @@
+//! The transport machines together, without a path: what leaves, when, and what the algorithm is told.
+
+use std::sync::{Arc, Mutex};
+
+use ccgym_core::congestion_control::{Capabilities, TimeoutEvent};
+use ccgym_core::{
+    Ack, AckEvent, CongestionControl, Control, InitContext, Packet, Rate, Receiver, ReceiverConfig, Rng, Sender,
+    SenderConfig, TimeSpan, Timestamp,
+};
+
+/// What the algorithm was told, and what it answers.
+#[derive(Default)]
+struct Script {
+    control: Option<Control>,
+    log: Vec<String>,
+}
+
+#[derive(Clone)]
+struct Scripted(Arc<Mutex<Script>>, Capabilities);
+
+impl CongestionControl for Scripted {
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+    fn capabilities(&self) -> Capabilities {
+        self.1
+    }
+    fn init(&mut self, _context: InitContext) {}
+    fn on_ack(&mut self, e: &AckEvent<'_>) {
+        self.0.lock().unwrap().log.push(format!(
+            "ack {} lost {:?} in_flight {} entered {} in {} exited {}",
+            e.acked_packets,
+            e.lost.iter().map(|l| l.number).collect::<Vec<_>>(),
+            e.in_flight / SIZE,
+            e.entered_recovery,
+            e.in_recovery,
+            e.exited_recovery
+        ));
+    }
+    fn on_timeout(&mut self, e: &TimeoutEvent<'_>) {
+        self.0.lock().unwrap().log.push(format!("timeout {} lost {}", e.count, e.lost.len()));
+    }
+    fn on_spurious_loss(&mut self, _e: &ccgym_core::congestion_control::SpuriousLossEvent) {
+        self.0.lock().unwrap().log.push("spurious".into());
+    }
+    fn control(&self) -> Control {
+        self.0.lock().unwrap().control.unwrap_or(Control::window(10 * SIZE))
+    }
+    fn clone_box(&self) -> Box<dyn CongestionControl> {
+        Box::new(self.clone())
+    }
+    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
+        self
+    }
+}
+
+const SIZE: u64 = 1500;
+
+fn pair(config: SenderConfig, capabilities: Capabilities) -> (Sender, Receiver, Arc<Mutex<Script>>) {
+    let script = Arc::new(Mutex::new(Script::default()));
+    let context = InitContext {
+        now: Timestamp::ZERO,
+        mss: SIZE,
+        initial_window: 10 * SIZE,
+        flow: 0,
+        rng: Rng::stream(1, "test", 0),
+        path: None,
+    };
+    let mut sender = Sender::new(config, Box::new(Scripted(script.clone(), capabilities)), context);
+    sender.write(1_000_000);
+    (sender, Receiver::new(ReceiverConfig::default(), None), script)
+}
+
+fn drain(sender: &mut Sender, now: Timestamp) -> Vec<Packet> {
+    std::iter::from_fn(|| sender.poll_transmit(now)).collect()
+}
+
+fn deliver(receiver: &mut Receiver, now: Timestamp, packet: &Packet) -> Ack {
+    receiver.on_data(now, packet).1.expect("each packet is acknowledged")
+}
+
+const fn ms(v: u64) -> Timestamp {
+    Timestamp::from_millis(v)
+}
+
+fn last(script: &Arc<Mutex<Script>>) -> String {
+    script.lock().unwrap().log.last().cloned().unwrap_or_default()
+}
+
+/// A gap is a loss once three later packets arrived (RFC 6675); one episode, ended when the hole is filled.
+#[test]
+fn fast_recovery_from_one_loss() {
+    let (mut sender, mut receiver, script) = pair(SenderConfig::tcp(0, 1500), Capabilities::default());
+    let flight = drain(&mut sender, ms(0));
+    assert_eq!(flight.len(), 10);
+    let mut again = Vec::new();
+    for (i, packet) in flight.iter().enumerate().filter(|(i, _)| *i != 2) {
+        let ack = deliver(&mut receiver, ms(50), packet);
+        sender.on_ack(ms(100) + TimeSpan(i as u64), &ack);
+        again.extend(drain(&mut sender, ms(100) + TimeSpan(i as u64)));
+    }
+    let lost: Vec<_> = again.iter().filter(|p| p.retransmission).collect();
+    assert_eq!(lost.len(), 1);
+    assert_eq!(lost[0].segment, 2);
+    assert!(lost[0].number >= 10, "a retransmission has a number of its own");
+    let entered = script.lock().unwrap().log.iter().filter(|l| l.contains("entered true")).count();
+    assert_eq!(entered, 1);
+    assert!(sender.in_recovery());
+    for packet in &again {
+        let ack = deliver(&mut receiver, ms(150), packet);
+        sender.on_ack(ms(200), &ack);
+    }
+    assert!(!sender.in_recovery());
+    assert_eq!(sender.stats().recoveries, 1);
+    assert_eq!(receiver.segments_in_order(), 10 + again.len() as u64 - 1);
+}
+
+/// Everything lost: a probe after two round trips, then a timeout that presumes all lost (RFC 8985 §7, RFC 6298).
+#[test]
+fn blackout_probes_then_times_out_and_recovers() {
+    let (mut sender, mut receiver, script) = pair(SenderConfig::tcp(0, 1500), Capabilities::default());
+    for packet in drain(&mut sender, ms(0)) {
+        let ack = deliver(&mut receiver, ms(50), &packet);
+        sender.on_ack(ms(100), &ack);
+    }
+    assert_eq!(drain(&mut sender, ms(100)).len(), 10);
+    let probe_at = sender.next_timeout();
+    assert_eq!(probe_at, ms(100 + 2 * 100 + 2));
+    sender.on_timeout(probe_at);
+    assert_eq!(drain(&mut sender, probe_at).len(), 1, "the probe ignores the window");
+    let expiry = sender.next_timeout();
+    sender.on_timeout(expiry);
+    assert_eq!(last(&script), "timeout 1 lost 11");
+    assert_eq!(sender.in_flight(), 0);
+    let second = {
+        let packets = drain(&mut sender, expiry);
+        assert_eq!(packets[0].segment, 10, "the oldest segment goes first");
+        sender.next_timeout()
+    };
+    assert!(second.since(expiry) > expiry.since(probe_at), "the timeout backs off");
+    for packet in drain(&mut sender, second) {
+        let ack = deliver(&mut receiver, second, &packet);
+        sender.on_ack(second, &ack);
+    }
+}
+
+/// Packets that arrive after they were declared lost refute the episode (RFC 9438 §4.9), and raise the threshold.
+#[test]
+fn reordering_is_found_out() {
+    let (mut sender, mut receiver, script) = pair(SenderConfig::udp(0, 1500), Capabilities::default());
+    let flight = drain(&mut sender, ms(0));
+    for i in [0usize, 2, 3, 4] {
+        let ack = deliver(&mut receiver, ms(50), &flight[i]);
+        sender.on_ack(ms(100), &ack);
+    }
+    assert!(last(&script).contains("lost [1]"));
+    let ack = deliver(&mut receiver, ms(51), &flight[1]);
+    sender.on_ack(ms(101), &ack);
+    assert!(script.lock().unwrap().log.contains(&"spurious".to_string()));
+    assert!(!sender.in_recovery());
+    assert_eq!(sender.stats().spurious_losses, 1);
+}
+
+/// A running total of burst packets lets exactly its growth leave, whatever window and pacing say.
+#[test]
+fn bursts_pass_window_and_pacing() {
+    let capabilities = Capabilities { prr: false, ..Capabilities::default() };
+    let (mut sender, mut receiver, script) = pair(SenderConfig::udp(0, 1500), capabilities);
+    let first = drain(&mut sender, ms(0));
+    assert_eq!(first.len(), 10);
+    let shut = Control { cwnd: 0, pacing_rate: Rate(1), burst_total: 3, ..Control::window(0) };
+    script.lock().unwrap().control = Some(shut);
+    let ack = deliver(&mut receiver, ms(50), &first[0]);
+    sender.on_ack(ms(100), &ack);
+    assert_eq!(drain(&mut sender, ms(100)).len(), 3);
+    let ack = deliver(&mut receiver, ms(50), &first[1]);
+    sender.on_ack(ms(101), &ack);
+    assert_eq!(drain(&mut sender, ms(101)).len(), 0, "the total did not grow");
+    script.lock().unwrap().control = Some(Control { burst_total: 5, ..shut });
+    let ack = deliver(&mut receiver, ms(50), &first[2]);
+    sender.on_ack(ms(102), &ack);
+    assert_eq!(drain(&mut sender, ms(102)).len(), 2);
+}
+
+/// The pacing rate holds over a second, with and without a send quantum.
+#[test]
+fn pacing_holds_the_rate() {
+    for quantum in [0, 6000] {
+        let capabilities = Capabilities { prr: false, ..Capabilities::default() };
+        let (mut sender, _, script) = pair(SenderConfig::udp(0, 1500), capabilities);
+        let control = Control { pacing_rate: Rate(12_000_000), send_quantum: quantum, ..Control::window(u64::MAX) };
+        script.lock().unwrap().control = Some(control);
+        sender.with_cca(|_| {});
+        let mut now = Timestamp::ZERO;
+        let mut sent = 0;
+        while now < ms(1000) {
+            sent += drain(&mut sender, now).len();
+            now = sender.next_timeout();
+        }
+        assert!((999..=1004).contains(&sent), "quantum {quantum}: {sent} packets in a second at 1000 packets/s");
+    }
+}
+
+/// A flow whose packets were all lost in recovery still has a packet to send: it never waits for nothing.
+#[test]
+fn recovery_never_waits_with_nothing_in_flight() {
+    let (mut sender, mut receiver, _) = pair(SenderConfig::tcp(0, 1500), Capabilities::default());
+    let mut now = ms(0);
+    let mut arrivals = 0u64;
+    let mut pending: Vec<(Timestamp, Ack)> = Vec::new();
+    // Two of three packets are lost, for two minutes.
+    while now < Timestamp::from_millis(120_000) {
+        for packet in drain(&mut sender, now) {
+            if packet.number % 3 == 0 {
+                arrivals += 1;
+                pending.push((now + TimeSpan::from_millis(40), deliver(&mut receiver, now, &packet)));
+            }
+        }
+        let next = pending.first().map_or(Timestamp::NEVER, |p| p.0).min(sender.next_timeout());
+        assert!(next.is_set(), "nothing in flight, nothing due: {:?}", sender.stats());
+        now = next;
+        if pending.first().is_some_and(|p| p.0 <= now) {
+            let (_, ack) = pending.remove(0);
+            sender.on_ack(now, &ack);
+        } else {
+            sender.on_timeout(now);
+        }
+    }
+    assert!(arrivals > 100, "{arrivals}");
+}
