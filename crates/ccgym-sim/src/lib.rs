@@ -6,8 +6,10 @@
 //! order of time.
 
 pub mod batch;
+mod chain;
 pub mod flow;
 pub mod inbox;
+pub mod outcome;
 pub mod recorder;
 pub mod simulator;
 pub mod slab;
@@ -16,5 +18,6 @@ pub mod spec;
 pub mod tournament;
 
 pub use batch::BatchSimulator;
-pub use simulator::{simulate, FlowOutcome, Outcome, Simulator};
+pub use outcome::{FlowOutcome, Outcome};
+pub use simulator::{simulate, Simulator};
 pub use spec::{FlowSpec, SimError, SimSpec};

@@ -13,11 +13,12 @@ use std::sync::Arc;
 
 use ccgym_core::congestion_control::{CongestionControl, InitContext, PathFacts};
 use ccgym_core::{Ack, Datagram, Ecn, MonitorInterval, Packet, Receiver, Rng, Sender, TimeSpan, Timestamp};
-use ccgym_link::spec::Param;
-use ccgym_link::{build_element, Counters, DeliveryTrace, Element, ElementSpec, Fate, LinkEvent, PathElement, Release};
+use ccgym_link::{DeliveryTrace, Fate, PathElement, Release};
 
+use crate::chain::Chain;
 use crate::flow::{Flow, Received};
 use crate::inbox::Inbox;
+use crate::outcome::{FlowOutcome, Outcome};
 use crate::recorder::{PacketLog, Series, UNLOGGED};
 use crate::slab::Slab;
 use crate::source::Source;
@@ -44,127 +45,6 @@ struct Arrival {
     stage: u32,
     handle: u32,
     up: bool,
-}
-
-/// The elements of one direction.
-#[derive(Clone)]
-struct Chain {
-    elements: Vec<Element>,
-    kinds: Vec<&'static str>,
-    /// Whether a packet must wait for its time before entering stage i (the endpoint included).
-    synchronise: Vec<bool>,
-    /// Whether element i may hold packets.
-    holds: Vec<bool>,
-    /// Whether no stage synchronises or holds: packets cross the whole chain at once.
-    eager: bool,
-    /// What constant delays at the end of an eager chain add up to. They are taken out of `elements`.
-    tail: TimeSpan,
-    /// Packets and bytes that crossed an eager chain: what the delays taken out would have counted.
-    crossed: (u64, u64),
-    /// Next event of a holding element.
-    due: Timestamp,
-    bottleneck: Option<usize>,
-}
-
-impl Chain {
-    fn new(
-        specs: &[ElementSpec],
-        place: &str,
-        seed: u64,
-        first_index: u64,
-        traces: Traces<'_>,
-    ) -> Result<Self, SimError> {
-        let mut elements = Vec::with_capacity(specs.len());
-        for (i, spec) in specs.iter().enumerate() {
-            let element = build_element(spec, seed, first_index + i as u64, traces)
-                .map_err(|source| SimError::Element { place: format!("{place}[{i}]"), source })?;
-            elements.push(element);
-        }
-        let holds: Vec<bool> = elements.iter().map(PathElement::may_hold).collect();
-        let synchronise: Vec<bool> = (0..=elements.len())
-            .map(|i| {
-                let reordered = i > 0 && !elements[i - 1].preserves_order();
-                reordered || holds.get(i).copied().unwrap_or(false)
-            })
-            .collect();
-        let eager = !synchronise.contains(&true) && !holds.contains(&true);
-        let mut tail = TimeSpan::ZERO;
-        while let (true, Some(delay)) = (eager, constant_delay(&specs[..elements.len()])) {
-            elements.pop();
-            tail = tail + delay;
-        }
-        Ok(Self {
-            bottleneck: specs.iter().position(|s| matches!(s, ElementSpec::Link { .. })),
-            kinds: specs.iter().map(kind).collect(),
-            elements,
-            eager,
-            tail,
-            crossed: (0, 0),
-            synchronise,
-            holds,
-            due: Timestamp::NEVER,
-        })
-    }
-
-    /// Through an eager chain; `None` if an element drops the packet.
-    #[inline(always)]
-    fn cross(&mut self, mut at: Timestamp, datagram: &mut Datagram) -> Option<Timestamp> {
-        for element in &mut self.elements {
-            match element.offer(at, datagram) {
-                Fate::Forward(t) => at = t,
-                Fate::Drop | Fate::Hold => return None,
-            }
-        }
-        Some(self.leave(at, datagram.size))
-    }
-
-    /// When a packet that has crossed the elements at `at` has left the chain.
-    #[inline(always)]
-    fn leave(&mut self, at: Timestamp, size: u32) -> Timestamp {
-        self.crossed.0 += 1;
-        self.crossed.1 += u64::from(size);
-        at + self.tail
-    }
-
-    /// Counters of all elements, those taken out included.
-    fn counters(&self) -> Vec<(&'static str, Counters)> {
-        let (packets, bytes) = self.crossed;
-        let taken_out =
-            Counters { arrived: packets, forwarded: packets, forwarded_bytes: bytes, ..Counters::default() };
-        let counters = self.elements.iter().map(PathElement::counters).chain(std::iter::repeat(taken_out));
-        self.kinds.iter().copied().zip(counters).collect()
-    }
-
-    fn refresh_due(&mut self) {
-        self.due = self
-            .elements
-            .iter()
-            .zip(&self.holds)
-            .filter(|(_, &holds)| holds)
-            .map(|(e, _)| e.next_event())
-            .min()
-            .unwrap_or(Timestamp::NEVER);
-    }
-}
-
-const fn kind(spec: &ElementSpec) -> &'static str {
-    match spec {
-        ElementSpec::Link { .. } => "link",
-        ElementSpec::Delay { .. } => "delay",
-        ElementSpec::Loss { .. } => "loss",
-        ElementSpec::GilbertElliott { .. } => "gilbert_elliott",
-        ElementSpec::OnOff { .. } => "on_off",
-        ElementSpec::Intermittent { .. } => "intermittent",
-        ElementSpec::Jitter { .. } => "jitter",
-    }
-}
-
-/// The delay that the last element adds to every packet alike, if it does.
-fn constant_delay(specs: &[ElementSpec]) -> Option<TimeSpan> {
-    match specs.last() {
-        Some(ElementSpec::Delay { delay: Param::Constant(delay), tick: TimeSpan::ZERO }) => Some(*delay),
-        _ => None,
-    }
 }
 
 /// One simulation in progress. Cloning it snapshots everything.
@@ -751,50 +631,6 @@ impl Simulator {
             down_events,
         }
     }
-}
-
-/// What one flow did.
-#[derive(Clone, Debug)]
-pub struct FlowOutcome {
-    /// Scheme.
-    pub name: &'static str,
-    /// When it started.
-    pub start: Timestamp,
-    /// The sender's counters.
-    pub sender: ccgym_core::SenderStats,
-    /// The receiver's counters.
-    pub received: Received,
-    /// Smallest round trip.
-    pub min_rtt: TimeSpan,
-    /// When a finite transfer was acknowledged in full; [`Timestamp::NEVER`] else.
-    pub finished: Timestamp,
-}
-
-/// What a run left behind.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// Clock at the end.
-    pub end: Timestamp,
-    /// Hash over the times and numbers of all acknowledgements: equal trajectories have equal hashes.
-    pub hash: u64,
-    /// Per flow.
-    pub flows: Vec<FlowOutcome>,
-    /// Counters of the uplink's elements by kind.
-    pub uplink: Vec<(&'static str, Counters)>,
-    /// Counters of the downlink's elements by kind.
-    pub downlink: Vec<(&'static str, Counters)>,
-    /// Which uplink element is the bottleneck link.
-    pub bottleneck: Option<usize>,
-    /// Every data packet, if recorded.
-    pub data: Option<PacketLog>,
-    /// Every acknowledgement, if recorded.
-    pub acks: Option<PacketLog>,
-    /// Series, if recorded.
-    pub series: Option<Series>,
-    /// Events of the uplink's bottleneck, if recorded.
-    pub up_events: Vec<LinkEvent>,
-    /// Events of the downlink's first link, if recorded.
-    pub down_events: Vec<LinkEvent>,
 }
 
 /// Run one simulation from its description.

@@ -1,0 +1,129 @@
+//! The elements that packets of one direction cross.
+
+use ccgym_core::{Datagram, TimeSpan, Timestamp};
+use ccgym_link::spec::Param;
+use ccgym_link::{build_element, Counters, Element, ElementSpec, Fate, PathElement};
+
+use crate::simulator::Traces;
+use crate::spec::SimError;
+
+/// The elements of one direction.
+#[derive(Clone)]
+pub(crate) struct Chain {
+    pub(crate) elements: Vec<Element>,
+    pub(crate) kinds: Vec<&'static str>,
+    /// Whether a packet must wait for its time before entering stage i (the endpoint included).
+    pub(crate) synchronise: Vec<bool>,
+    /// Whether element i may hold packets.
+    pub(crate) holds: Vec<bool>,
+    /// Whether no stage synchronises or holds: packets cross the whole chain at once.
+    pub(crate) eager: bool,
+    /// What constant delays at the end of an eager chain add up to. They are taken out of `elements`.
+    pub(crate) tail: TimeSpan,
+    /// Packets and bytes that crossed an eager chain: what the delays taken out would have counted.
+    pub(crate) crossed: (u64, u64),
+    /// Next event of a holding element.
+    pub(crate) due: Timestamp,
+    pub(crate) bottleneck: Option<usize>,
+}
+
+impl Chain {
+    pub(crate) fn new(
+        specs: &[ElementSpec],
+        place: &str,
+        seed: u64,
+        first_index: u64,
+        traces: Traces<'_>,
+    ) -> Result<Self, SimError> {
+        let mut elements = Vec::with_capacity(specs.len());
+        for (i, spec) in specs.iter().enumerate() {
+            let element = build_element(spec, seed, first_index + i as u64, traces)
+                .map_err(|source| SimError::Element { place: format!("{place}[{i}]"), source })?;
+            elements.push(element);
+        }
+        let holds: Vec<bool> = elements.iter().map(PathElement::may_hold).collect();
+        let synchronise: Vec<bool> = (0..=elements.len())
+            .map(|i| {
+                let reordered = i > 0 && !elements[i - 1].preserves_order();
+                reordered || holds.get(i).copied().unwrap_or(false)
+            })
+            .collect();
+        let eager = !synchronise.contains(&true) && !holds.contains(&true);
+        let mut tail = TimeSpan::ZERO;
+        while let (true, Some(delay)) = (eager, constant_delay(&specs[..elements.len()])) {
+            elements.pop();
+            tail = tail + delay;
+        }
+        Ok(Self {
+            bottleneck: specs.iter().position(|s| matches!(s, ElementSpec::Link { .. })),
+            kinds: specs.iter().map(kind).collect(),
+            elements,
+            eager,
+            tail,
+            crossed: (0, 0),
+            synchronise,
+            holds,
+            due: Timestamp::NEVER,
+        })
+    }
+
+    /// Through an eager chain; `None` if an element drops the packet.
+    #[inline(always)]
+    pub(crate) fn cross(&mut self, mut at: Timestamp, datagram: &mut Datagram) -> Option<Timestamp> {
+        for element in &mut self.elements {
+            match element.offer(at, datagram) {
+                Fate::Forward(t) => at = t,
+                Fate::Drop | Fate::Hold => return None,
+            }
+        }
+        Some(self.leave(at, datagram.size))
+    }
+
+    /// When a packet that has crossed the elements at `at` has left the chain.
+    #[inline(always)]
+    pub(crate) fn leave(&mut self, at: Timestamp, size: u32) -> Timestamp {
+        self.crossed.0 += 1;
+        self.crossed.1 += u64::from(size);
+        at + self.tail
+    }
+
+    /// Counters of all elements, those taken out included.
+    pub(crate) fn counters(&self) -> Vec<(&'static str, Counters)> {
+        let (packets, bytes) = self.crossed;
+        let taken_out =
+            Counters { arrived: packets, forwarded: packets, forwarded_bytes: bytes, ..Counters::default() };
+        let counters = self.elements.iter().map(PathElement::counters).chain(std::iter::repeat(taken_out));
+        self.kinds.iter().copied().zip(counters).collect()
+    }
+
+    pub(crate) fn refresh_due(&mut self) {
+        self.due = self
+            .elements
+            .iter()
+            .zip(&self.holds)
+            .filter(|(_, &holds)| holds)
+            .map(|(e, _)| e.next_event())
+            .min()
+            .unwrap_or(Timestamp::NEVER);
+    }
+}
+
+const fn kind(spec: &ElementSpec) -> &'static str {
+    match spec {
+        ElementSpec::Link { .. } => "link",
+        ElementSpec::Delay { .. } => "delay",
+        ElementSpec::Loss { .. } => "loss",
+        ElementSpec::GilbertElliott { .. } => "gilbert_elliott",
+        ElementSpec::OnOff { .. } => "on_off",
+        ElementSpec::Intermittent { .. } => "intermittent",
+        ElementSpec::Jitter { .. } => "jitter",
+    }
+}
+
+/// The delay that the last element adds to every packet alike, if it does.
+fn constant_delay(specs: &[ElementSpec]) -> Option<TimeSpan> {
+    match specs.last() {
+        Some(ElementSpec::Delay { delay: Param::Constant(delay), tick: TimeSpan::ZERO }) => Some(*delay),
+        _ => None,
+    }
+}

@@ -1,0 +1,51 @@
+//! What a run left behind.
+
+use ccgym_core::{SenderStats, TimeSpan, Timestamp};
+use ccgym_link::{Counters, LinkEvent};
+
+use crate::flow::Received;
+use crate::recorder::{PacketLog, Series};
+
+/// What one flow did.
+#[derive(Clone, Debug)]
+pub struct FlowOutcome {
+    /// Scheme.
+    pub name: &'static str,
+    /// When it started.
+    pub start: Timestamp,
+    /// The sender's counters.
+    pub sender: SenderStats,
+    /// The receiver's counters.
+    pub received: Received,
+    /// Smallest round trip.
+    pub min_rtt: TimeSpan,
+    /// When a finite transfer was acknowledged in full; [`Timestamp::NEVER`] else.
+    pub finished: Timestamp,
+}
+
+/// What a run left behind.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Clock at the end.
+    pub end: Timestamp,
+    /// Hash over the times and numbers of all acknowledgements: equal trajectories have equal hashes.
+    pub hash: u64,
+    /// Per flow.
+    pub flows: Vec<FlowOutcome>,
+    /// Counters of the uplink's elements by kind.
+    pub uplink: Vec<(&'static str, Counters)>,
+    /// Counters of the downlink's elements by kind.
+    pub downlink: Vec<(&'static str, Counters)>,
+    /// Which uplink element is the bottleneck link.
+    pub bottleneck: Option<usize>,
+    /// Every data packet, if recorded.
+    pub data: Option<PacketLog>,
+    /// Every acknowledgement, if recorded.
+    pub acks: Option<PacketLog>,
+    /// Series, if recorded.
+    pub series: Option<Series>,
+    /// Events of the uplink's bottleneck, if recorded.
+    pub up_events: Vec<LinkEvent>,
+    /// Events of the downlink's first link, if recorded.
+    pub down_events: Vec<LinkEvent>,
+}
