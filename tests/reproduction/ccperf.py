@@ -22,6 +22,7 @@ from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.simulate import Record
 
 DATA: Final = Path(__file__).parent / "data"
+NS3: Final = "ccperf_ns3_reproduction.csv"
 
 SCHEMES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "TcpNewReno": ("reno", {"mode": "ns3"}),
@@ -35,13 +36,14 @@ HEADLINE: Final = {"mean_throughput_l4": 0.03, "mean_srtt_l4": 0.05, "mean_cwnd_
 OUTLIER: Final = 0.10
 """Rows beyond this relative error of a headline metric are listed, with a reason, in docs/validation.md."""
 
-HANDSHAKE_EXTRA_US: Final = 30
-"""ns-3's SYN takes the propagation round trip and this: three serialisations of 58 bytes at the bottleneck."""
+SYN_BITS: Final = 58 * 8
+"""A SYN on the bottleneck wire. ns-3's handshake takes the propagation round trip and its transmission; where flows
+start at the same instant with the same round trip, their SYNs queue."""
 DURATION: Final = "15s"
 DRAWS: Final = 40
 """Seeds of an experiment with random loss; without one, seeds change nothing."""
 
-PUBLISHED: Final = {
+PUBLISHED: Final[dict[str, dict[str, Any]]] = {
     "deep_buffers#1": dict(bw="16mbps", rtts=(15,), qlen="80p"),
     "loss_resilience#7": dict(bw="16mbps", rtts=(15,), qlen="20p", loss=0.02),
     "aqm#13": dict(bw="16mbps", rtts=(15,), qlen="20p"),
@@ -72,7 +74,7 @@ class Experiment:
     def parameters(self) -> dict[str, Any]:
         """``bw``, ``rtts`` (ms, one per flow), ``qlen``, and where given ``loss`` and ``qdisc``."""
         if self.name in PUBLISHED:
-            found: dict[str, Any] = dict(PUBLISHED[self.name])
+            found = dict(PUBLISHED[self.name])
         else:
             match = re.search(r"bw=(\d+)Mbps rtts?=([\d;ms]+) qlen=(\d+p)", self.name)
             assert match is not None, self.name
@@ -90,7 +92,13 @@ class Experiment:
 
     def flows(self) -> list[FlowSpec]:
         """ns-3's flows: all connect at 0, and send when the handshake is over."""
-        return [flow(algorithm, rtt) for algorithm, rtt in zip(self.algorithms, self.parameters["rtts"], strict=True)]
+        rtts, bw = self.parameters["rtts"], self.parameters["bw"]
+        first_rate = bw if isinstance(bw, str) else bw[0][1]
+        syn_ns = SYN_BITS * 1000 // int(first_rate.removesuffix("mbps"))
+        return [
+            flow(algorithm, rtt, start_ns=rtt * 10**6 + (1 + rtts[:place].count(rtt)) * syn_ns)
+            for place, (algorithm, rtt) in enumerate(zip(self.algorithms, rtts, strict=True))
+        ]
 
     @property
     def random(self) -> bool:
@@ -104,12 +112,18 @@ class Experiment:
         return [ccgym.simulate(path, flows, DURATION, seed, keep) for seed in seeds]
 
 
-def flow(algorithm: str, rtt_ms: int) -> FlowSpec:
+def flow(algorithm: str, rtt_ms: int, start_ns: int) -> FlowSpec:
     """The one preset of all flows."""
     scheme, params = SCHEMES[algorithm]
-    start = f"{rtt_ms * 1000 + HANDSHAKE_EXTRA_US}us"
     return FlowSpec.model_validate(
-        {"scheme": scheme, "params": params, "profile": "ns3", "rtt": f"{rtt_ms}ms", "start": start, "ack_every": 1}
+        {
+            "scheme": scheme,
+            "params": params,
+            "profile": "ns3",
+            "rtt": f"{rtt_ms}ms",
+            "start": f"{start_ns}ns",
+            "ack_every": 1,
+        }
     )
 
 
@@ -195,9 +209,12 @@ def published_rows(number: int = 85) -> list[Row]:
         if int(row["experiment_number"]) == number and row["scope"] != "net_mismatched":
             flows = 2 if number == 85 else 1
             experiment = Experiment(f"{row['experiment_page']}#{number}", (row["cca"],) * flows)
-            ours = simulated(experiment).get((row["scope"], row["metric"]))
+            name = row["metric"].replace("throughput_l7", "throughput_l4")  # a receiver that reads at once
+            ours = simulated(experiment).get((row["scope"], name))
             rows.append(Row(experiment, row["scope"], row["metric"], float(row["value"]), ours, "published"))
     return rows
 
 
-NS3: Final = "ccperf_ns3_reproduction.csv"
+def loss_draws(algorithm: str) -> list[float]:
+    """Throughputs of 30 runs of ns-3 of loss_resilience#7, Mbit/s; they differ in the losses drawn only."""
+    return [float(row["throughput_mbps"]) for row in _table("ccperf_ns3_loss_draws.csv") if row["cca"] == algorithm]
