@@ -470,6 +470,12 @@ impl CongestionControl for Cubic {
         self.last_ack = context.now;
     }
 
+    fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
+        if self.mode == Mode::Ns3 {
+            self.ns3_delay.update(now, rtt_sample);
+        }
+    }
+
     #[inline]
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.observe_delay(event);

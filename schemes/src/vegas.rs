@@ -246,6 +246,12 @@ impl CongestionControl for Vegas {
         self.window = (context.initial_window / context.mss).max(MIN_WINDOW);
     }
 
+    fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
+        if self.ns3 {
+            self.ns3_delay.update(now, rtt_sample);
+        }
+    }
+
     #[inline]
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.observe(event);

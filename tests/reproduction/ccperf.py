@@ -36,9 +36,6 @@ HEADLINE: Final = {"mean_throughput_l4": 0.03, "mean_srtt_l4": 0.05, "mean_cwnd_
 OUTLIER: Final = 0.10
 """Rows beyond this relative error of a headline metric are listed, with a reason, in docs/validation.md."""
 
-SYN_BITS: Final = 58 * 8
-"""A SYN on the bottleneck wire. ns-3's handshake takes the propagation round trip and its transmission; where flows
-start at the same instant with the same round trip, their SYNs queue."""
 DURATION: Final = "15s"
 DRAWS: Final = 40
 """Seeds of an experiment with random loss; without one, seeds change nothing."""
@@ -91,14 +88,9 @@ class Experiment:
         return ccgym.NetworkPath.ccperf(rtt=f"{min(rtts)}ms", name=self.name, **given)
 
     def flows(self) -> list[FlowSpec]:
-        """ns-3's flows: all connect at 0, and send when the handshake is over."""
-        rtts, bw = self.parameters["rtts"], self.parameters["bw"]
-        first_rate = bw if isinstance(bw, str) else bw[0][1]
-        syn_ns = SYN_BITS * 1000 // int(first_rate.removesuffix("mbps"))
-        return [
-            flow(algorithm, rtt, start_ns=rtt * 10**6 + (1 + rtts[:place].count(rtt)) * syn_ns)
-            for place, (algorithm, rtt) in enumerate(zip(self.algorithms, rtts, strict=True))
-        ]
+        """All connect at 0, as ns-3's do."""
+        pairs = zip(self.algorithms, self.parameters["rtts"], strict=True)
+        return [flow(algorithm, rtt) for algorithm, rtt in pairs]
 
     @property
     def random(self) -> bool:
@@ -112,7 +104,7 @@ class Experiment:
         return [ccgym.simulate(path, flows, DURATION, seed, keep) for seed in seeds]
 
 
-def flow(algorithm: str, rtt_ms: int, start_ns: int) -> FlowSpec:
+def flow(algorithm: str, rtt_ms: int) -> FlowSpec:
     """The one preset of all flows."""
     scheme, params = SCHEMES[algorithm]
     return FlowSpec.model_validate(
@@ -121,7 +113,6 @@ def flow(algorithm: str, rtt_ms: int, start_ns: int) -> FlowSpec:
             "params": params,
             "profile": "ns3",
             "rtt": f"{rtt_ms}ms",
-            "start": f"{start_ns}ns",
             "ack_every": 1,
         }
     )

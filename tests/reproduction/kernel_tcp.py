@@ -1,7 +1,7 @@
 """Our runs of the paths on which Linux TCP was recorded in real mahimahi, in the terms of the recordings.
 
-Time 0 is the entry of the SYN there, so our flows start one propagation round trip later. Nothing else is set: the
-schemes' defaults on the paths as the recordings' command lines give them.
+Time 0 is the entry of the SYN in both. Nothing is set: the schemes' defaults on the paths as the recordings' command
+lines give them.
 """
 
 from __future__ import annotations
@@ -26,15 +26,13 @@ PATHS: Final = {
         "mm-delay 51 mm-loss uplink 0.0006 mm-link 77.72mbps.trace 77.72mbps.trace "
         "--uplink-queue=droptail --uplink-queue-args=packets=94",
         "30s",
-        "102ms",
     ),
     "12mbps": (
         "mm-delay 20 mm-link 12mbps.trace 12mbps.trace --uplink-queue=droptail --uplink-queue-args=packets=40",
         "15s",
-        "40ms",
     ),
 }
-"""Command line, length and round trip of each recorded path (`conditions.command` in the recordings)."""
+"""Command line and length of each recorded path (`conditions.command` in the recordings)."""
 DROP: Final = ord("d")
 """Kind of a drop among the link's events."""
 SEEDS: Final = {"bbr": 5, "cubic": 20, "reno": 20}
@@ -78,9 +76,9 @@ def recorded(path: str, scheme: str) -> Outcome:
 @cache
 def simulated(path: str, scheme: str, mode: str = "", ack_every: int = 1, runs: int = 0) -> Outcome:
     """Ours; seeds 1 to ``runs``."""
-    command, duration, rtt = PATHS[path]
+    command, duration = PATHS[path]
     network = ccgym.NetworkPath.from_mahimahi(command)
-    flow: dict[str, Any] = {"scheme": scheme, "start": rtt, "ack_every": ack_every}
+    flow: dict[str, Any] = {"scheme": scheme, "ack_every": ack_every}
     if mode:
         flow["params"] = {"mode": mode}
     record = Record(packets=True, series=0, link_events=True)

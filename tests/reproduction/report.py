@@ -35,13 +35,12 @@ IMAGES: Final = ROOT / "docs" / "img"
 REASONS: Final = (
     (r"loss_resilience#7", "one random draw of ns-3 against a mean of ours; R1"),
     (r"rtt=60ms qlen=1280p Vegas", "ns-3 itself jumps between 77 and 130 Mbit/s here; R2"),
-    (r"synchronous.*Vegas, Vegas", "no handshake sample in the second flow's base round trip; R3"),
-    (r"reno_fairness.*Cubic", "proportional rate reduction of ns-3; R4"),
-    (r"synchronous.*Cubic", "proportional rate reduction of ns-3; R4"),
-    (r"rtt_fairness.*(NewReno|Cubic)", "proportional rate reduction of ns-3; R4"),
+    (r"reno_fairness.*Cubic", "proportional rate reduction of ns-3; R3"),
+    (r"synchronous.*Cubic", "proportional rate reduction of ns-3; R3"),
+    (r"rtt_fairness.*(NewReno|Cubic)", "proportional rate reduction of ns-3; R3"),
     (r"rtt_fairness.*Vegas", "hangs on microseconds in ns-3, too; R2"),
 )
-"""Why rows of an experiment lie beyond 10 %; the page explains R1 to R4."""
+"""Why rows of an experiment lie beyond 10 %; the page explains R1 to R3."""
 
 LABELS: Final = {
     "mean_throughput_l4": "throughput (Mbit/s)",

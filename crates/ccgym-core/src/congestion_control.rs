@@ -269,6 +269,9 @@ pub trait CongestionControl: Send + Sync {
     }
     /// Called once before the first packet.
     fn init(&mut self, context: InitContext);
+    /// The handshake was answered, with this round-trip sample, before the first data. Not called if the profile has no
+    /// handshake, or if it had to be repeated (then nobody knows which one was answered).
+    fn on_handshake(&mut self, _now: Timestamp, _rtt_sample: TimeSpan) {}
     /// A packet left; the returned tag travels in the packet and comes back in acknowledgement and loss records.
     /// Only with [`Capabilities::sent_events`].
     fn on_packet_sent(&mut self, _event: &SentEvent) -> u64 {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use crate::congestion_control::{AckPolicy, ReceivedEvent, ReceiverHalf};
 use crate::interval_set::IntervalSet;
 use crate::packet::{Ack, AckRange, Ecn, Packet, MAX_ACK_RANGES};
+use crate::sender::HANDSHAKE;
 use crate::units::Timestamp;
 
 /// How a receiver behaves.
@@ -116,6 +117,10 @@ impl Receiver {
     /// As [`Receiver::on_data`], writing the acknowledgement where the caller wants it.
     #[inline(always)]
     pub fn on_data_into(&mut self, now: Timestamp, packet: &Packet, ack: &mut Ack) -> Arrival {
+        if packet.number == HANDSHAKE {
+            *ack = Ack::new(HANDSHAKE, packet, now, self.config.ack_size);
+            return Arrival { new: false, acknowledge: true };
+        }
         let in_order = self.record(packet);
         let new = self.segments.insert(packet.segment);
         if packet.ecn == Ecn::Ce {

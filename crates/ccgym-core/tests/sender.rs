@@ -87,10 +87,44 @@ fn last(script: &Arc<Mutex<Script>>) -> String {
     script.lock().unwrap().log.last().cloned().unwrap_or_default()
 }
 
+/// TCP whose handshake is over.
+const fn established() -> SenderConfig {
+    let mut config = SenderConfig::tcp(0, 1500);
+    config.handshake_size = 0;
+    config
+}
+
+/// The handshake costs a round trip, gives the first sample, and is repeated after 1 s, then 2 s (RFC 6298 §2).
+#[test]
+fn handshake_before_data() {
+    let (mut sender, mut receiver, _) = pair(SenderConfig::tcp(0, 1500), Capabilities::default());
+    assert_eq!(drain(&mut sender, ms(0)).len(), 1, "the handshake, lost");
+    assert_eq!(sender.next_timeout(), ms(1000));
+    sender.on_timeout(ms(1000));
+    assert_eq!(drain(&mut sender, ms(1000)).len(), 1);
+    assert_eq!(sender.next_timeout(), ms(3000));
+    sender.on_timeout(ms(3000));
+    let again = drain(&mut sender, ms(3000));
+    let ack = deliver(&mut receiver, ms(3050), &again[0]);
+    sender.on_ack(ms(3100), &ack);
+    assert_eq!(sender.rtt().samples(), 0, "ambiguous");
+    assert_eq!(drain(&mut sender, ms(3100)).len(), 10);
+    assert_eq!(receiver.segments_in_order(), 0);
+
+    let (mut sender, mut receiver, _) = pair(SenderConfig::tcp(0, 1500), Capabilities::default());
+    let first = drain(&mut sender, ms(0));
+    assert_eq!((first.len(), first[0].size), (1, 60));
+    let ack = deliver(&mut receiver, ms(50), &first[0]);
+    sender.on_ack(ms(100), &ack);
+    assert_eq!((sender.rtt().samples(), sender.rtt().min()), (1, TimeSpan::from_millis(100)));
+    let flight = drain(&mut sender, ms(100));
+    assert_eq!((flight.len(), flight[0].number, flight[0].segment), (10, 0, 0));
+}
+
 /// A gap is a loss once three later packets arrived (RFC 6675); one episode, ended when the hole is filled.
 #[test]
 fn fast_recovery_from_one_loss() {
-    let (mut sender, mut receiver, script) = pair(SenderConfig::tcp(0, 1500), Capabilities::default());
+    let (mut sender, mut receiver, script) = pair(established(), Capabilities::default());
     let flight = drain(&mut sender, ms(0));
     assert_eq!(flight.len(), 10);
     let mut again = Vec::new();
@@ -118,7 +152,7 @@ fn fast_recovery_from_one_loss() {
 /// Everything lost: a probe after two round trips, then a timeout that presumes all lost (RFC 8985 §7, RFC 6298).
 #[test]
 fn blackout_probes_then_times_out_and_recovers() {
-    let (mut sender, mut receiver, script) = pair(SenderConfig::tcp(0, 1500), Capabilities::default());
+    let (mut sender, mut receiver, script) = pair(established(), Capabilities::default());
     for packet in drain(&mut sender, ms(0)) {
         let ack = deliver(&mut receiver, ms(50), &packet);
         sender.on_ack(ms(100), &ack);
@@ -204,7 +238,7 @@ fn pacing_holds_the_rate() {
 /// A flow whose packets were all lost in recovery still has a packet to send: it never waits for nothing.
 #[test]
 fn recovery_never_waits_with_nothing_in_flight() {
-    let (mut sender, mut receiver, _) = pair(SenderConfig::tcp(0, 1500), Capabilities::default());
+    let (mut sender, mut receiver, _) = pair(established(), Capabilities::default());
     let mut now = ms(0);
     let mut arrivals = 0u64;
     let mut pending: Vec<(Timestamp, Ack)> = Vec::new();

@@ -88,6 +88,9 @@ pub struct FlowSpec {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransportSpec {
+    /// Whether a handshake comes before the data (`tcp` and `ns3`: yes).
+    #[serde(default)]
+    pub handshake: Option<bool>,
     /// RACK's immediate losses in recovery.
     #[serde(default)]
     pub rack: Option<bool>,
@@ -279,6 +282,11 @@ impl FlowSpec {
         config.monitor = monitor;
         if self.profile != Profile::Udp && self.ack_every == 1 {
             config.timers.max_ack_delay = TimeSpan::ZERO;
+        }
+        match self.transport.handshake {
+            Some(false) => config.handshake_size = 0,
+            Some(true) => config.handshake_size = config.handshake_size.max(60),
+            None => {}
         }
         if let Some(rack) = self.transport.rack {
             config.loss.rack = rack;

@@ -411,6 +411,12 @@ impl CongestionControl for Bbr {
         self.pace_by_rtt(None);
     }
 
+    fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
+        // The kernel starts its filter and its first pacing rate from the handshake's round trip (`bbr_init`).
+        self.rtprop.update(now, Some(rtt_sample), false, TimeSpan::MAX);
+        self.pace_by_rtt(Some(rtt_sample));
+    }
+
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.lost += event.lost_bytes;
         self.delivered = event.delivered;

@@ -1,6 +1,6 @@
 //! An acknowledgement arrives: what it settles, the samples it yields, and what the algorithm is told.
 
-use super::{Recovery, Sender};
+use super::{Recovery, Sender, HANDSHAKE};
 use crate::congestion_control::{AckEvent, AckedPacket, SpuriousLossEvent};
 use crate::packet::{Ack, PacketNumber};
 use crate::prr::Prr;
@@ -123,6 +123,9 @@ impl Sender {
     /// The general case: gaps, losses, reordering, recovery, receipts.
     #[inline(never)]
     fn on_any_ack(&mut self, now: Timestamp, ack: &Ack) {
+        if ack.trigger == HANDSHAKE {
+            return self.on_handshake_ack(now, ack);
+        }
         let prior_in_flight = self.in_flight;
         let old_end = self.acked_end;
         let segments_before = self.acked_segments.first_missing();

@@ -27,6 +27,8 @@ pub struct SenderConfig {
     pub packet_size: u32,
     /// Initial window in packets.
     pub initial_window: u32,
+    /// Wire bytes of the handshake packet; zero: data flows at once.
+    pub handshake_size: u32,
     /// Whether lost segments are sent again.
     pub reliable: bool,
     /// Loss detection.
@@ -46,6 +48,7 @@ impl SenderConfig {
             flow,
             packet_size,
             initial_window: 10,
+            handshake_size: 60,
             reliable: true,
             loss: LossConfig { packet_threshold: 3, rack: true, reordering_window: (1, 4) },
             timers: TimerConfig {
@@ -63,6 +66,7 @@ impl SenderConfig {
     #[must_use]
     pub const fn ns3(flow: u32, packet_size: u32) -> Self {
         let mut config = Self::tcp(flow, packet_size);
+        config.handshake_size = 56;
         config.loss = LossConfig { packet_threshold: 3, rack: false, reordering_window: (0, 1) };
         config.timers.probes = 0;
         config.timers.rto_variation_floor = TimeSpan::from_millis(1);
@@ -77,6 +81,7 @@ impl SenderConfig {
             flow,
             packet_size,
             initial_window: 10,
+            handshake_size: 0,
             reliable: false,
             loss: LossConfig { packet_threshold: 3, rack: false, reordering_window: (1, 8) },
             timers: TimerConfig {

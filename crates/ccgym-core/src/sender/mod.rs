@@ -10,6 +10,7 @@
 
 mod acknowledgements;
 mod config;
+mod handshake;
 mod recovery;
 mod stats;
 mod timers;
@@ -43,7 +44,10 @@ enum Recovery {
     },
 }
 
+use handshake::Connection;
+
 pub use config::{SenderConfig, TimerConfig};
+pub use handshake::HANDSHAKE;
 pub use stats::SenderStats;
 
 /// Sender state machine. See the module text for how to drive it.
@@ -52,6 +56,7 @@ pub struct Sender {
     capabilities: Capabilities,
     cca: Box<dyn CongestionControl>,
     control: Control,
+    connection: Connection,
 
     packets: SentPackets,
     /// Largest acknowledged number plus one; zero before the first.
@@ -132,6 +137,7 @@ impl Sender {
             capabilities: cca.capabilities(),
             burst_left: control.burst_total,
             control,
+            connection: if config.handshake_size > 0 { Connection::New } else { Connection::Established },
             cca,
             packets: SentPackets::default(),
             acked_end: 0,
@@ -187,6 +193,7 @@ impl Sender {
     /// The flow ends: nothing is sent any more, not even lost segments again.
     pub fn stop(&mut self) {
         self.withdraw();
+        self.give_up_handshake();
         self.retransmit.clear();
         self.probes_wanted = 0;
         self.stopped = true;

@@ -23,6 +23,9 @@ impl Sender {
             let base = self.last_sent.max(self.timer_base);
             return Timestamp(base.0 + 2 * self.rtt.smoothed().0 + PROBE_MARGIN.0);
         }
+        if self.is_connecting() {
+            return self.handshake_due();
+        }
         let mut next = if self.awaits_acks() { self.last_resort() } else { Timestamp::NEVER };
         if self.capabilities.timers {
             next = next.min(self.cca.next_timer());
@@ -38,6 +41,9 @@ impl Sender {
 
     /// The time given by [`Sender::next_timeout`] has come. Follow with [`Sender::poll_transmit`].
     pub fn on_timeout(&mut self, now: Timestamp) {
+        if self.is_connecting() {
+            return; // the handshake is repeated by the next poll
+        }
         if self.capabilities.timers && self.cca.next_timer() <= now {
             self.cca.on_timer(now);
             self.adopt_control();

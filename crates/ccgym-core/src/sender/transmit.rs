@@ -41,6 +41,9 @@ impl Sender {
     /// The general case of [`Sender::poll_transmit_into`].
     #[inline(never)]
     fn poll_any_transmit(&mut self, now: Timestamp, packet: &mut Packet) -> bool {
+        if self.is_connecting() {
+            return self.poll_handshake(now, packet);
+        }
         if self.probes_wanted > 0 {
             self.probes_wanted -= 1;
             if self.send_probe(now, packet) {

@@ -286,6 +286,8 @@ impl Wire {
     pub fn new(scheme: &str, params: &Value, rtt: TimeSpan, initial_window: u32) -> Self {
         let cca = ccgym_schemes::testing::scheme(scheme, params);
         let mut config = SenderConfig::tcp(0, MSS as u32);
+        // The driver counts data packets only.
+        config.handshake_size = 0;
         config.initial_window = initial_window;
         let context = InitContext {
             now: Timestamp::ZERO,
