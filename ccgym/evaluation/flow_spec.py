@@ -87,6 +87,9 @@ class FlowSpec(_Model):
     profile: Literal["tcp", "udp", "ns3"] = "tcp"
     """Transport: ``tcp`` (reliable, as Linux), ``udp`` (datagrams with per-packet receipts) or ``ns3`` (reliable, as
     ns-3.37, for comparison with ccperf)."""
+    handshake: bool | None = None
+    """Whether a handshake comes before the data: it costs a round trip and gives the first round-trip sample. Absent:
+    as the profile has it (``tcp`` and ``ns3``: yes, ``udp``: no)."""
     ack_every: int = Field(default=1, ge=1)
     """Acknowledge every n-th packet; 2: delayed acknowledgements."""
     ack_delay: TimeField = 40_000_000
@@ -161,6 +164,7 @@ class FlowSpec(_Model):
             "mss": self.mss,
             "header": self.header,
             "initial_window": self.initial_window,
+            "transport": {"handshake": self.handshake},
         }
 
 

@@ -182,7 +182,8 @@ def test_logs_are_byte_exact(tmp_path: Path) -> None:
     path = NetworkPath.from_mahimahi(
         "mm-delay 5 mm-link 12mbps.trace 12mbps.trace --uplink-queue=droptail --uplink-queue-args=packets=1"
     )
-    run = simulate(path, ["fixed_window:cwnd=3"], "14ms", record=Record(link_events=True))
+    flow = {"scheme": "fixed_window:cwnd=3", "handshake": False}
+    run = simulate(path, [flow], "14ms", record=Record(link_events=True))
     assert run.native is not None
     run.native.write_tunnel_log(tmp_path / "data", "data", 1.7e12)
     run.native.write_mm_log(tmp_path / "mm", "up", "# header")
