@@ -2,8 +2,8 @@
 
 Inside ccgym a rate is an integer in bits per second, a time an integer in nanoseconds, a size an integer in bytes or
 packets, a probability a float. A bare number has no unit and is refused: 50 could be Mbit/s or bytes per second, and
-such a guess has ruined experiments before. Prefixes are decimal for rates (1 Mbit = 10⁶ bit, as in every founding
-report) and for sizes (1 kB = 1000 B); ``KiB`` and ``MiB`` are binary.
+such a guess has ruined experiments before. Prefixes are decimal for rates (1 Mbit = 10⁶ bit, as in
+Pantheon's and ccperf's reports) and for sizes (1 kB = 1000 B); ``KiB`` and ``MiB`` are binary.
 
 Parsing is exact: decimal text goes through :class:`fractions.Fraction`, never through binary floating point, and what
 is not a whole number of the base unit is rounded half to even.

@@ -339,7 +339,7 @@ class NetworkPath(BaseModel):
         """The static dumbbell of ccperf (ns-3), for one flow or for flows of equal RTT.
 
         Packets cost 1502 bytes on the wire; one packet waits in the device below the queue discipline; the RTT is all
-        propagation delay outside the bottleneck; acknowledgements are not constrained (reference ccperf.md §4.3). The
+        propagation delay outside the bottleneck; acknowledgements are not constrained. The
         flows' part of the parity (1448-byte segments, 52 bytes of headers, an acknowledgement per packet, an initial
         window of 10) is the default of flows.
 

@@ -1,7 +1,7 @@
 """What looks wrong in results, and why: the checks after a run.
 
-They exist because results can be precise and meaningless at once. The student report among the founding documents
-(seed 002) measured a broken trace for sixty seconds six times; four of these rules would have said so. Each flag
+They exist because results can be precise and meaningless at once. A student's report once
+measured a broken trace for sixty seconds six times; four of these rules would have said so. Each flag
 names the likely cause and a command that shows it.
 """
 

@@ -1,7 +1,7 @@
 """The detector that looks at every trace before it is used.
 
-A trace is easily wrong and never complains: mahimahi plays whatever integers it finds. The student report among the
-founding documents (seed 002) is an example. Its "50 Mbit/s, 10 ms" trace held 4,166 lines of ``1500``, the packet
+A trace is easily wrong and never complains: mahimahi plays whatever integers it finds. One student
+report is an example. Its "50 Mbit/s, 10 ms" trace held 4,166 lines of ``1500``, the packet
 size, so the link delivered 4,166 packets at once and then nothing for one and a half seconds; the report's figures
 (0.6 Mbit/s, 1.5 s of delay) measured that, and not the schemes. :func:`check_trace` finds such mistakes and names them.
 """

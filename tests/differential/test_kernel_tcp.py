@@ -11,7 +11,7 @@ import pytest
 from tests.reproduction.kernel_tcp import recorded, simulated
 
 BBR_PUBLISHED = {"throughput_mbps": (72.70, 2.0), "p95_owd_ms": (65.94, 2.0), "loss": (0.0343, 0.01)}
-"""Pantheon's result for BBR on 77.72mbps, and how near the founding issue wants it."""
+"""Pantheon's result for BBR on 77.72mbps, and how near ours must come."""
 
 
 @pytest.mark.parametrize(("quantity", "target"), BBR_PUBLISHED.items())

@@ -50,7 +50,7 @@ PUBLISHED: Final[dict[str, dict[str, Any]]] = {
     ),
     "reno_fairness#85": dict(bw="32mbps", rtts=(15, 15), qlen="40p"),
 }
-"""Parameters of the experiments that are known by a published command line (ccperf_commands.csv in the reference)."""
+"""Parameters of the experiments that are known by a published command line (on ccperf's pages)."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """ccperf's experiments, recomputed: against the published tables and against our own runs of ns-3.37.
 
-Where the numbers come from: data/README.md. Tolerances are the founding issue's. What does not match is listed with
-its reason in docs/validation.md, which these tests read.
+Where the numbers come from: data/README.md. The tolerances are this project's targets. What does not match is listed
+with its reason in docs/validation.md, which these tests read.
 """
 
 from __future__ import annotations

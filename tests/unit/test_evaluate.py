@@ -291,7 +291,7 @@ def test_wrong_commands_end_with_one_clear_error(
 @pytest.mark.parametrize(
     ("lines", "word"),
     [
-        (["1500"] * 4166, "packet size"),  # the student report's trace (seed 002)
+        (["1500"] * 4166, "packet size"),  # the student report's trace
         (["5", "4"], "broken.trace:2"),
         (["1", "2 6250"], "broken.trace:2"),
         ([], "broken.trace"),

@@ -1,4 +1,4 @@
-"""Pantheon's formulas: the reference's golden vector, the percentile, capacity, and the odd cases."""
+"""Pantheon's formulas: a golden vector worked out by hand, the percentile, capacity, and the odd cases."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ccgym.evaluation.curves import BIN_NS, DELAY_CELLS, TIME_CELLS, RunCurves
 from ccgym.evaluation.metrics import NEVER, PacketLog, percentile_nearest, rate_mbps, run_metrics
 from ccgym.evaluation.pantheon_log import parse_log
 
-# Reference pantheon-and-mahimahi.md §2.3.
+# Worked out by hand from Pantheon's tunnel_graph.py.
 GOLDEN_LOG = """\
 # init timestamp: 1700000000000.000
 0.000 # 1500

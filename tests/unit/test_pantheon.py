@@ -1,4 +1,4 @@
-"""Pantheon's files, byte for byte where the reference shows bytes."""
+"""Pantheon's files, byte for byte where Pantheon's own programs fix the bytes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TWO_FLOWS = RunMetrics(
     capacity_mbps=12.0,
 )
 
-# Reference pantheon-and-mahimahi.md §3.2, without the clock offsets of remote runs.
+# As Pantheon's plot.py writes it, without the clock offsets of remote runs.
 STATS = """\
 Start at: 2025-01-02 03:04:05
 End at: 2025-01-02 03:04:35

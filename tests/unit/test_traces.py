@@ -43,7 +43,7 @@ def test_catalogue_is_what_it_says(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "lines", "last_ms", "mbps"),
     [
-        # Reference pantheon-and-mahimahi.md §5, measured on the published files.
+        # Measured on the published files (StanfordSNR/pantheon-traces).
         ("0.57mbps-poisson", 2_786, 60_027, 0.557),
         ("2.64mbps-poisson", 12_177, 60_009, 2.435),
         ("3.04mbps-poisson", 14_084, 60_005, 2.817),

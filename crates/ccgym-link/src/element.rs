@@ -116,7 +116,7 @@ impl Counters {
     }
 }
 
-/// One line of a mahimahi link log (reference: mahimahi 0.98 `link_queue.cc`; `d` lines of its master).
+/// One line of a mahimahi link log (mahimahi 0.98 `link_queue.cc`; `d` lines of its master).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LinkEvent {
     /// `T # 1504`: a delivery opportunity of that many bytes.

@@ -1,4 +1,4 @@
-//! mm-link's log file, written and read (reference §1.4).
+//! mm-link's log file, written and read (mahimahi `link_queue.cc`, `linkshell.cc`).
 //!
 //! Reads the logs of release 0.98 (no `d` lines) and of mahimahi's master; writes `d` lines. A drop at dequeue, which
 //! mahimahi does not log at all, is written as a `d` line where it happened.

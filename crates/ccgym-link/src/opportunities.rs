@@ -1,6 +1,6 @@
 //! A cursor over the delivery opportunities of a trace, wrapping as mahimahi does.
 //!
-//! After the last line the base time advances by the last value and reading restarts at line 1 (reference §1.1).
+//! After the last line the base time advances by the last value and reading restarts at line 1 (mahimahi `link_queue.cc`).
 
 use std::sync::Arc;
 

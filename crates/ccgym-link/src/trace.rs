@@ -1,6 +1,6 @@
 //! Mahimahi delivery traces: one delivery opportunity of 1504 bytes per line, in whole milliseconds.
 //!
-//! Source: mahimahi `traces/README` and `link_queue.cc` (reference §1.1). The parser is as strict as mahimahi, so
+//! Source: mahimahi `traces/README` and `link_queue.cc`. The parser is as strict as mahimahi, so
 //! that a trace which loads here also loads there: no comments, no blank lines, no Windows line endings.
 
 use std::fmt;

@@ -1,5 +1,5 @@
 //! What BBR v1 and Copa must do on the base link L1 (12 Mbit/s, 40 ms, packets of 1500 bytes): rows 12–22 of the
-//! table of expectations (`reference/classic-schemes.md` §6). Rows are cited above each test.
+//! table of expectations of published and derived results. Rows are cited above each test.
 //!
 //! One packet takes 1 ms at the bottleneck, so a round trip without a queue is 41 ms and holds 41 packets.
 

@@ -1,5 +1,5 @@
 //! What Reno, Cubic and Vegas must do: rows 1–8, 10, 11 and 40 of the table of expectations
-//! (`reference/classic-schemes.md` §6). Rows and their tolerances are cited above each test.
+//! of published and derived results. Rows and their tolerances are cited above each test.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! A fixed delay (mahimahi's `mm-delay`, reference §1.3).
+//! A fixed delay (mahimahi's `mm-delay`, `delayshell.cc`).
 //!
 //! With a tick, arrival is truncated to whole ticks and the packet is released on the first tick at or after that
 //! plus the delay: mahimahi's clock of 1 ms, whose real delay lies in (MS − 1, MS].

@@ -1,4 +1,4 @@
-//! Exponential on and off periods (mahimahi's `mm-onoff`, reference §1.3): starts on, drops arrivals while off.
+//! Exponential on and off periods (mahimahi's `mm-onoff`, `onoffshell.cc`): starts on, drops arrivals while off.
 //!
 //! Mahimahi counts the periods in whole milliseconds; here they are exact.
 

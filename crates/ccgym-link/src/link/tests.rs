@@ -1,4 +1,4 @@
-//! Links as a whole: the reference's worked examples, and equivalence with a slow, literal model.
+//! Links as a whole: worked examples of mahimahi's rules, and equivalence with a slow, literal model.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

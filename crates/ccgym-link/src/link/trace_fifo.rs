@@ -1,6 +1,6 @@
 //! A delivery trace with an infinite or drop-tail queue: departures are known at arrival.
 //!
-//! Mahimahi's rules (reference §1.1): a packet needs its wire bytes from opportunities later than its arrival's
+//! Mahimahi's rules (`link_queue.cc`): a packet needs its wire bytes from opportunities later than its arrival's
 //! millisecond; bytes that it leaves over serve the next packet if that is already waiting, and are lost otherwise.
 //! Opportunities lie on whole milliseconds, so comparing them with the arrival in nanoseconds is the same as
 //! comparing them with the arrival truncated to milliseconds.

@@ -1,4 +1,4 @@
-//! Accept, then drop the oldest until the limits hold (mahimahi's `drophead`, reference §1.2).
+//! Accept, then drop the oldest until the limits hold (mahimahi's `drophead`).
 //!
 //! Mahimahi stops with an assertion where a byte limit needs more than one head drop; here the drops are made.
 

@@ -1,4 +1,4 @@
-//! Drop arrivals that would break a limit (mahimahi's `droptail`, reference §1.2).
+//! Drop arrivals that would break a limit (mahimahi's `droptail`).
 //!
 //! Links over it answer at arrival; this is the form for held links.
 
