@@ -289,8 +289,10 @@ def _link_table(run: RunInput) -> MetricTable:
     if counters is None:
         return {}
     seconds = run.duration_ns / 1e9
+    # Little's law; the link's own mean sojourn counts the transmission, and a device buffer below the queue, too.
+    wait_ms = counters["mean_queue_packets"] * run.duration_ns / 1e6 / max(counters["forwarded"], 1)
     return {
-        "mean_qdisc_delay_l2": Metric(float(counters["mean_sojourn_ms"]), "ms"),
+        "mean_qdisc_delay_l2": Metric(wait_ms, "ms"),
         "mean_qdisc_length_l2": Metric(float(counters["mean_queue_packets"]), "packets"),
         "mean_sending_rate_l1": Metric(counters["forwarded_bytes"] * 8 / 1e6 / seconds, "Mbit/s"),
         "total_qdisc_drops_l2": Metric(float(counters["drops"]), "packets"),

@@ -58,6 +58,7 @@ def tables(*flows: FlowInput, rate_mbps: float = 32.0) -> CcperfMetrics:
             flows=flows,
             link_counters={
                 "drops": 135,
+                "forwarded": 4_000,
                 "forwarded_bytes": 6_000_000,
                 "mean_queue_packets": 21.5,
                 "mean_sojourn_ms": 8.2,
@@ -157,7 +158,7 @@ def test_link_table() -> None:
     link = tables(flow([12.0])).link
     assert {name: metric.value for name, metric in link.items()} == pytest.approx(
         {
-            "mean_qdisc_delay_l2": 8.2,
+            "mean_qdisc_delay_l2": 21.5 * 6000 / 4000,  # Little's law
             "mean_qdisc_length_l2": 21.5,
             "mean_sending_rate_l1": 8.0,
             "total_qdisc_drops_l2": 135.0,

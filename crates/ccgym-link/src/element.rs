@@ -51,7 +51,8 @@ pub trait PathElement: Send + Sync {
         false
     }
 
-    /// Packets and wire bytes waiting at `now`, for elements that queue.
+    /// Packets and wire bytes waiting at `now`, for elements that queue; a device buffer below the queue discipline is
+    /// not counted, as its limits do not see it.
     fn backlog(&mut self, _now: Timestamp) -> (u64, u64) {
         (0, 0)
     }
@@ -90,7 +91,7 @@ pub struct Counters {
     pub dropped: u64,
     /// Packets marked with congestion-experienced.
     pub marked: u64,
-    /// Links only: sum over forwarded packets of arrival → start of transmission, in nanoseconds. Divided by the
+    /// Links only: sum over forwarded packets of arrival → end of the wait in the queue, in nanoseconds. Divided by the
     /// duration it is the time-mean number of waiting packets (Little's law); by `forwarded`, the mean wait.
     /// A link that knows departures at arrival counts them at arrival, also those after the end of the run.
     pub waited_ns: u64,

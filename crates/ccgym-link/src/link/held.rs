@@ -51,8 +51,7 @@ impl<S: Server> PathElement for HeldLink<S> {
 
     fn backlog(&mut self, now: Timestamp) -> (u64, u64) {
         self.server.advance(now, &mut self.yard);
-        let ((packets, bytes), (below, below_bytes)) = (self.yard.backlog(), self.server.backlog());
-        (packets + below, bytes + below_bytes)
+        self.yard.backlog()
     }
 
     fn counters(&self) -> Counters {

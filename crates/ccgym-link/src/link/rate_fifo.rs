@@ -85,14 +85,17 @@ impl PathElement for RateFifo {
             return self.drop(now, wire, datagram);
         }
         if starts > now {
+            // When it leaves the queue discipline: for transmission, or for the device buffer, which it enters when
+            // the packet `packets` places ahead leaves that.
+            let mut leaves = starts;
             if let Some(device) = &mut self.device {
-                // It enters the device when the packet `packets` places ahead leaves the device for transmission.
-                if let Some(enters) = self.waiting.leaves_from_back(device.packets) {
-                    device.queued.push(enters, wire);
+                leaves = self.waiting.leaves_from_back(device.packets).unwrap_or(now);
+                if leaves > now {
+                    device.queued.push(leaves, wire);
                 }
             }
             self.waiting.push(starts, wire);
-            self.counters.waited_ns += starts.0 - now.0;
+            self.counters.waited_ns += leaves.0 - now.0;
         }
         self.counters.forwarded += 1;
         self.counters.forwarded_bytes += u64::from(wire);
@@ -104,8 +107,12 @@ impl PathElement for RateFifo {
     }
 
     fn backlog(&mut self, now: Timestamp) -> (u64, u64) {
-        self.waiting.pop_until(now);
-        self.waiting.backlog()
+        let waiting = match &mut self.device {
+            None => &mut self.waiting,
+            Some(device) => &mut device.queued,
+        };
+        waiting.pop_until(now);
+        waiting.backlog()
     }
 
     fn counters(&self) -> Counters {

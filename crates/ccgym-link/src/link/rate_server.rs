@@ -14,10 +14,10 @@ use crate::spec::Param;
 #[derive(Clone, Debug)]
 pub struct RateServer {
     clock: RateClock,
-    /// The packet in transmission, its start and its end.
+    /// The packet in transmission, when it left the queue discipline, and the end of its transmission.
     in_service: Option<(Queued, Timestamp, Timestamp)>,
-    /// Packets below the queue discipline, waiting for transmission.
-    device: VecDeque<Queued>,
+    /// Packets below the queue discipline, waiting for transmission, and when they left it.
+    device: VecDeque<(Queued, Timestamp)>,
     device_packets: usize,
 }
 
@@ -37,27 +37,28 @@ impl RateServer {
     /// `behind` says that the transmission before ends just now, so that its fraction of a nanosecond counts.
     fn fill(&mut self, now: Timestamp, behind: bool, yard: &mut Yard) {
         if self.in_service.is_none() {
-            if let Some(packet) = self.device.pop_front().or_else(|| yard.dequeue(now, 0)) {
+            let next = self.device.pop_front().or_else(|| yard.dequeue(now, 0).map(|packet| (packet, now)));
+            if let Some((packet, left_queue)) = next {
                 let wire = packet.wire;
                 let ends = if behind { self.clock.send_next(wire) } else { self.clock.send(now, wire) };
-                self.in_service = Some((packet, now, ends));
+                self.in_service = Some((packet, left_queue, ends));
             }
         }
         while self.device.len() < self.device_packets {
             let Some(packet) = yard.dequeue(now, 0) else { return };
-            self.device.push_back(packet);
+            self.device.push_back((packet, now));
         }
     }
 }
 
 impl Server for RateServer {
     fn advance(&mut self, now: Timestamp, yard: &mut Yard) {
-        while let Some((packet, started, ends)) = self.in_service {
+        while let Some((packet, left_queue, ends)) = self.in_service {
             if ends > now || !ends.is_set() {
                 return;
             }
             self.in_service = None;
-            yard.depart(&packet, started, ends, 0);
+            yard.depart(&packet, left_queue, ends, 0);
             self.fill(ends, true, yard);
         }
     }
@@ -74,10 +75,6 @@ impl Server for RateServer {
 
     fn carries(&self, _wire: u32) -> bool {
         true
-    }
-
-    fn backlog(&self) -> (u64, u64) {
-        (self.device.len() as u64, self.device.iter().map(|p| u64::from(p.wire)).sum())
     }
 
     fn recorder(&self) -> Recorder {

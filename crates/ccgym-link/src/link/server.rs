@@ -22,9 +22,6 @@ pub trait Server: Clone + Send + Sync + 'static {
     /// Whether a unit of this size can ever be delivered.
     fn carries(&self, wire: u32) -> bool;
 
-    /// Packets and wire bytes that have left the queue but whose transmission has not begun.
-    fn backlog(&self) -> (u64, u64);
-
     /// A recorder for the events of this server, which has not started.
     fn recorder(&self) -> Recorder;
 }
@@ -76,11 +73,11 @@ impl Yard {
         }
     }
 
-    /// A packet whose transmission began at `started` leaves at `at`, in opportunity `number` (0 for a rate).
-    pub fn depart(&mut self, packet: &Queued, started: Timestamp, at: Timestamp, number: u64) {
+    /// A packet which left the queue at `left_queue` leaves the link at `at`, in opportunity `number` (0 for a rate).
+    pub fn depart(&mut self, packet: &Queued, left_queue: Timestamp, at: Timestamp, number: u64) {
         self.counters.forwarded += 1;
         self.counters.forwarded_bytes += u64::from(packet.wire);
-        self.counters.waited_ns += started.since(packet.arrived).0;
+        self.counters.waited_ns += left_queue.since(packet.arrived).0;
         self.counters.sojourn_ns += at.since(packet.arrived).0;
         self.pending.push_back(Release::Forward(packet.datagram, at));
         if let Some(recorder) = &mut self.recorder {

@@ -85,10 +85,6 @@ impl Server for TraceServer {
         wire <= OPPORTUNITY_BYTES && self.opportunities.peek().is_set()
     }
 
-    fn backlog(&self) -> (u64, u64) {
-        (0, 0)
-    }
-
     fn recorder(&self) -> Recorder {
         Recorder::for_trace(self.opportunities.clone())
     }
