@@ -8,6 +8,7 @@ that it does not concern.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
@@ -38,13 +39,13 @@ class _Strict(BaseModel):
 class _Element(_Strict):
     kind: str
 
+    @abstractmethod
     def compiled(self, direction: Direction, bdp_packets: Fraction) -> dict[str, Any] | None:
         """The native ``ElementSpec`` for one direction, or ``None`` if packets of that direction pass untouched."""
-        raise NotImplementedError
 
+    @abstractmethod
     def describe(self, direction: Direction) -> str | None:
         """A few words for one direction, or ``None``."""
-        raise NotImplementedError
 
 
 def _words(value: int | float | tuple[tuple[int, Any], ...], write: Any) -> str:
@@ -89,13 +90,13 @@ class _Directed(_Element):
     def describe(self, direction: Direction) -> str | None:
         return self.words() if direction == self.direction else None
 
+    @abstractmethod
     def native(self) -> dict[str, Any]:
         """The native ``ElementSpec``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def words(self) -> str:
         """A few words."""
-        raise NotImplementedError
 
 
 class Loss(_Directed):

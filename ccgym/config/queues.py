@@ -7,6 +7,7 @@ bandwidth-delay products becomes packets of 1500 bytes, rounded up, once the pat
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
@@ -80,13 +81,13 @@ LimitField: TypeAlias = Annotated[Limit, BeforeValidator(_limit), PlainSerialize
 class _Discipline(_Strict):
     kind: str
 
+    @abstractmethod
     def compiled(self, bdp_packets: Fraction) -> dict[str, Any]:
         """The native ``QueueSpec``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def describe(self) -> str:
         """A few words."""
-        raise NotImplementedError
 
 
 class Infinite(_Discipline):
