@@ -37,6 +37,24 @@ enum Item {
     Ack { ack: Ack, record: u32 },
 }
 
+impl Item {
+    /// What a link sees of it.
+    fn datagram(&self, handle: u32) -> Datagram {
+        let (flow, size, ecn) = match self {
+            Self::Data { packet, .. } => (packet.flow, packet.size, packet.ecn),
+            Self::Ack { ack, .. } => (ack.flow, ack.size, Ecn::NotEct),
+        };
+        Datagram { id: u64::from(handle), flow, size, ecn }
+    }
+
+    /// A queue may have marked it.
+    fn set_ecn(&mut self, ecn: Ecn) {
+        if let Self::Data { packet, .. } = self {
+            packet.ecn = ecn;
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Arrival {
     at: Timestamp,
@@ -260,9 +278,7 @@ impl Simulator {
                 match release {
                     Release::Forward(datagram, at) => {
                         let mut item = self.in_transit.take(datagram.id as u32);
-                        if let Item::Data { packet, .. } = &mut item {
-                            packet.ecn = datagram.ecn;
-                        }
+                        item.set_ecn(datagram.ecn);
                         self.carry(at, stage + 1, item);
                     }
                     Release::Drop(datagram, _) => {
@@ -368,7 +384,7 @@ impl Simulator {
         let now = self.now;
         while let Some(packet) = self.flows[index].sender.poll_transmit(now) {
             let record = self.log_data(now, &packet);
-            self.carry_data(now, 0, packet, record);
+            self.carry(now, 0, Item::Data { packet, record });
         }
     }
 
@@ -431,10 +447,40 @@ impl Simulator {
         }
     }
 
-    fn carry(&mut self, at: Timestamp, stage: usize, item: Item) {
-        match item {
-            Item::Data { packet, record } => self.carry_data(at, stage, packet, record),
-            Item::Ack { ack, record } => self.carry_ack(at, stage, ack, record),
+    /// Carry a packet on from `stage` of its direction, where it arrives at `at`.
+    fn carry(&mut self, mut at: Timestamp, mut stage: usize, mut item: Item) {
+        let up = matches!(item, Item::Data { .. });
+        loop {
+            let chain = if up { &mut self.up } else { &mut self.down };
+            if chain.synchronise[stage] && at > self.now {
+                return self.defer(at, stage, item, up);
+            }
+            if stage == chain.elements.len() {
+                at = chain.leave(at, item.datagram(0).size);
+                return match item {
+                    Item::Data { packet, record } => self.deliver_data(at, &packet, record),
+                    Item::Ack { ack, record } => self.deliver_ack(at, &ack, record),
+                };
+            }
+            // What an element may hold must be findable when it comes out.
+            let handle = if chain.holds[stage] { Some(self.in_transit.insert(item)) } else { None };
+            let mut datagram = item.datagram(handle.unwrap_or_default());
+            let fate = chain.elements[stage].offer(at, &mut datagram);
+            if let Some(handle) = handle {
+                if fate == Fate::Hold {
+                    return chain.refresh_due();
+                }
+                self.in_transit.take(handle);
+                chain.refresh_due();
+            }
+            match fate {
+                Fate::Forward(t) => {
+                    at = t;
+                    item.set_ecn(datagram.ecn);
+                    stage += 1;
+                }
+                Fate::Drop | Fate::Hold => return,
+            }
         }
     }
 
@@ -444,44 +490,6 @@ impl Simulator {
         let handle = self.in_transit.insert(item);
         self.sequence += 1;
         self.heap.push(Reverse(Arrival { at, sequence: self.sequence, stage: stage as u32, handle, up }));
-    }
-
-    /// Carry a data packet on from `stage`, where it arrives at `at`.
-    fn carry_data(&mut self, mut at: Timestamp, mut stage: usize, mut packet: Packet, record: u32) {
-        loop {
-            if self.up.synchronise[stage] && at > self.now {
-                return self.defer(at, stage, Item::Data { packet, record }, true);
-            }
-            if stage == self.up.elements.len() {
-                at = self.up.leave(at, packet.size);
-                return self.deliver_data(at, &packet, record);
-            }
-            let holds = self.up.holds[stage];
-            let mut handle = 0;
-            if holds {
-                handle = self.in_transit.insert(Item::Data { packet, record });
-            }
-            let mut datagram =
-                Datagram { id: u64::from(handle), flow: packet.flow, size: packet.size, ecn: packet.ecn };
-            match self.up.elements[stage].offer(at, &mut datagram) {
-                Fate::Forward(t) => {
-                    at = t;
-                    packet.ecn = datagram.ecn;
-                    stage += 1;
-                    if holds {
-                        self.in_transit.take(handle);
-                    }
-                }
-                Fate::Drop => {
-                    if holds {
-                        self.in_transit.take(handle);
-                        self.up.refresh_due();
-                    }
-                    return;
-                }
-                Fate::Hold => return self.up.refresh_due(),
-            }
-        }
     }
 
     /// A data packet leaves the path at `at`, perhaps ahead of the clock.
@@ -527,43 +535,7 @@ impl Simulator {
 
     fn send_ack(&mut self, at: Timestamp, ack: &Ack) {
         let record = self.log_ack(at, ack);
-        self.carry_ack(at, 0, *ack, record);
-    }
-
-    /// Carry an acknowledgement on from `stage` of the way back.
-    fn carry_ack(&mut self, mut at: Timestamp, mut stage: usize, ack: Ack, record: u32) {
-        loop {
-            if self.down.synchronise[stage] && at > self.now {
-                return self.defer(at, stage, Item::Ack { ack, record }, false);
-            }
-            if stage == self.down.elements.len() {
-                at = self.down.leave(at, ack.size);
-                return self.deliver_ack(at, &ack, record);
-            }
-            let holds = self.down.holds[stage];
-            let mut handle = 0;
-            if holds {
-                handle = self.in_transit.insert(Item::Ack { ack, record });
-            }
-            let mut datagram = Datagram { id: u64::from(handle), flow: ack.flow, size: ack.size, ecn: Ecn::NotEct };
-            match self.down.elements[stage].offer(at, &mut datagram) {
-                Fate::Forward(t) => {
-                    at = t;
-                    stage += 1;
-                    if holds {
-                        self.in_transit.take(handle);
-                    }
-                }
-                Fate::Drop => {
-                    if holds {
-                        self.in_transit.take(handle);
-                        self.down.refresh_due();
-                    }
-                    return;
-                }
-                Fate::Hold => return self.down.refresh_due(),
-            }
-        }
+        self.carry(at, 0, Item::Ack { ack: *ack, record });
     }
 
     /// An acknowledgement leaves the path at `at`.
