@@ -3,7 +3,7 @@
 
 use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
 use ccgym_core::{
-    AckEvent, CongestionControl, Control, InitContext, PacketNumber, Rate, TimeSpan, TimeoutEvent, Timestamp,
+    rare, AckEvent, CongestionControl, Control, InitContext, PacketNumber, Rate, TimeSpan, TimeoutEvent, Timestamp,
 };
 
 use crate::ns3_delay::Ns3Delay;
@@ -130,7 +130,32 @@ struct State {
     plateau: f64,
     /// W_est, the Reno-friendly window.
     w_est: f64,
+    inverse: Inverse,
     counted: Counted,
+}
+
+/// 1/window, divided when the window is known and not when it is needed: the next acknowledgement does not wait.
+#[derive(Clone, Copy, Debug, Default)]
+struct Inverse {
+    window: f64,
+    inverse: f64,
+}
+
+impl Inverse {
+    #[inline]
+    fn of_window(window: f64) -> Self {
+        Self { window, inverse: 1.0 / window }
+    }
+    /// 1/`window`: the stored one if it is of this window.
+    #[inline]
+    fn of(self, window: f64) -> f64 {
+        if self.window == window {
+            self.inverse
+        } else {
+            rare();
+            1.0 / window
+        }
+    }
 }
 
 /// Growth by counting acknowledgements: one packet per `every` acknowledged.
@@ -160,6 +185,8 @@ pub struct Cubic {
     mss: u64,
     /// 1/mss.
     per_mss: f64,
+    /// mss, for conversions.
+    bytes_per_packet: f64,
     state: State,
     /// The state before the latest cut.
     before: Option<State>,
@@ -212,6 +239,7 @@ impl Cubic {
             ecn: p.flag("ecn"),
             mss: 1,
             per_mss: 1.0,
+            bytes_per_packet: 1.0,
             state: State {
                 window: 0.0,
                 ssthresh: f64::INFINITY,
@@ -221,6 +249,7 @@ impl Cubic {
                 k: 0.0,
                 plateau: 0.0,
                 w_est: 0.0,
+                inverse: Inverse::default(),
                 counted: Counted::default(),
             },
             before: None,
@@ -286,7 +315,8 @@ impl Cubic {
     #[inline]
     fn grow(&mut self, now: Timestamp, srtt: TimeSpan, acked: f64) {
         let s = &mut self.state;
-        let share = acked / s.window;
+        let window = s.window;
+        let share = acked * s.inverse.of(window);
         let cubic = |t: f64| {
             let d = t - s.k;
             self.c * d * d * d + s.plateau
@@ -295,13 +325,21 @@ impl Cubic {
         if self.friendly {
             s.w_est += share * if s.w_est < s.prior { self.alpha } else { 1.0 };
             if cubic(t) < s.w_est {
-                s.window = s.window.max(s.w_est);
-                return;
+                let friendly = window.max(s.w_est);
+                return self.set_window(friendly);
             }
         }
-        let ahead = cubic(t + float(srtt.0) * SECS_PER_NANO) - s.window;
+        let ahead = cubic(t + float(srtt.0) * SECS_PER_NANO) - window;
         // The target is at most 1.5 windows away, and never below the window.
-        s.window += (ahead * share).max(0.0).min((TARGET_LIMIT - 1.0) * acked);
+        self.set_window(window + (ahead * share).max(0.0).min((TARGET_LIMIT - 1.0) * acked));
+    }
+
+    /// The window in packets, in bytes, and its inverse for the next acknowledgement.
+    #[inline]
+    fn set_window(&mut self, window: f64) {
+        self.state.window = window;
+        self.cwnd = (window * self.bytes_per_packet) as i64 as u64;
+        self.state.inverse = Inverse::of_window(window);
     }
 
     /// Growth in whole packets: the target becomes a count of acknowledgements per packet.
@@ -393,6 +431,7 @@ impl Cubic {
         self.last_ack = event.now;
         let mut acked_bytes = event.acked_bytes;
         if self.state.window < self.state.ssthresh {
+            rare();
             let step = self.slow_start.on_ack(&Input {
                 event,
                 cwnd: self.cwnd,
@@ -424,6 +463,7 @@ impl Cubic {
             }
         }
         if !event.cwnd_limited {
+            rare();
             // RFC 9438 §5.8: time spent application-limited is not time in the epoch.
             if self.state.epoch.is_set() {
                 self.state.epoch += idle;
@@ -444,7 +484,11 @@ impl Cubic {
 
     #[inline]
     fn publish(&mut self, srtt: TimeSpan) {
-        self.cwnd = (self.state.window * float(self.mss)) as i64 as u64;
+        if self.state.inverse.window != self.state.window {
+            // Changed by other ways than growth along the curve.
+            rare();
+            self.set_window(self.state.window);
+        }
         if self.paced {
             let slow = self.state.window < self.state.ssthresh;
             let gain = if slow { pacing::SLOW_START_GAIN } else { pacing::AVOIDANCE_GAIN };
@@ -465,6 +509,7 @@ impl CongestionControl for Cubic {
     fn init(&mut self, context: InitContext) {
         self.mss = context.mss;
         self.per_mss = 1.0 / context.mss as f64;
+        self.bytes_per_packet = context.mss as f64;
         self.state.window = self.packets(context.initial_window);
         self.cwnd = context.initial_window;
         self.last_ack = context.now;
@@ -481,10 +526,12 @@ impl CongestionControl for Cubic {
         self.observe_delay(event);
         let held = event.in_recovery && !self.after_timeout;
         if event.entered_recovery {
+            rare();
             self.reduce(event.prior_in_flight);
             self.marks_settled = event.next_packet_number;
         } else if event.ce_packets > 0 && self.ecn && !held && event.largest_acked >= self.marks_settled {
             // RFC 3168 §6.1.2: once per window of data.
+            rare();
             self.reduce(event.prior_in_flight);
             self.marks_settled = event.next_packet_number;
         } else if !held && event.acked_bytes > 0 {
@@ -528,6 +575,7 @@ impl CongestionControl for Cubic {
         // The window keeps its bytes; remembered windows are in packets of the old size and fade within an epoch.
         self.mss = mss;
         self.per_mss = 1.0 / mss as f64;
+        self.bytes_per_packet = mss as f64;
         self.state.window = self.packets(self.cwnd).max(MIN_WINDOW);
         self.cwnd = (self.state.window * mss as f64) as u64;
     }

@@ -52,10 +52,20 @@ macro_rules! each {
     };
 }
 
+impl Element {
+    fn offer_other(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate {
+        each!(self, e => e.offer(now, datagram))
+    }
+}
+
 impl PathElement for Element {
     #[inline(always)]
     fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate {
-        each!(self, e => e.offer(now, datagram))
+        // Comparisons that are predicted, before the table of jumps.
+        match self {
+            Self::RateFifo(link) => link.offer(now, datagram),
+            other => other.offer_other(now, datagram),
+        }
     }
     #[inline]
     fn next_event(&self) -> Timestamp {

@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use ccgym_core::congestion_control::{CongestionControl, InitContext, PathFacts};
-use ccgym_core::{Ack, Datagram, Ecn, MonitorInterval, Packet, Receiver, Rng, Sender, TimeSpan, Timestamp};
+use ccgym_core::{rare, Ack, Datagram, Ecn, MonitorInterval, Packet, Receiver, Rng, Sender, TimeSpan, Timestamp};
 use ccgym_link::{DeliveryTrace, Fate, PathElement, Release};
 
 use crate::chain::Chain;
@@ -323,6 +323,7 @@ impl Simulator {
                 Some((key, ack)) if key.0 <= now => {
                     self.hash = (self.hash ^ now.0 ^ ack.trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
                     if ack.feedback != 0 {
+                        rare();
                         if let Some(message) = flow.receiver.take_message(ack.feedback) {
                             flow.sender.on_feedback(now, &message);
                         }
@@ -333,7 +334,10 @@ impl Simulator {
                         flow.finished = now;
                     }
                 }
-                _ => self.handle_timers(index),
+                _ => {
+                    rare();
+                    self.handle_timers(index);
+                }
             }
             self.transmit(index);
             let key = self.flows[index].next_event(index as u64);
@@ -409,9 +413,11 @@ impl Simulator {
                 flow.received.count(&packet, arrival.new, flow.header);
             }
             if let Some(log) = data_log {
+                rare();
                 log.leave(record, arrived);
             }
             if let Some(series) = series {
+                rare();
                 series.received(index, arrived, &packet, arrival.new, flow.header);
             }
             if !arrival.acknowledge {
@@ -423,6 +429,7 @@ impl Simulator {
             let Some(at) = down.cross(at, &mut datagram) else { continue };
             let home = at + flow.extra_rtt;
             if let Some(log) = ack_log {
+                rare();
                 log.leave(record, home);
             }
             *sequence += 1;

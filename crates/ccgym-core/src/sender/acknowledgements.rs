@@ -35,6 +35,7 @@ impl Sender {
         if plain {
             self.on_plain_ack(now, ack);
         } else {
+            crate::rare();
             self.on_any_ack(now, ack);
             self.plain = self.recovery == Recovery::Open
                 && !self.detector.has_holes()

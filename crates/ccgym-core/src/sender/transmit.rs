@@ -35,6 +35,7 @@ impl Sender {
             self.send(now, segment, size, false, packet);
             return true;
         }
+        crate::rare();
         self.poll_any_transmit(now, packet)
     }
 

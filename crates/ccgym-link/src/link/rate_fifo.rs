@@ -1,6 +1,7 @@
 //! A rate with an infinite or drop-tail queue: departures are known at arrival.
 
 use ccgym_core::packet::Datagram;
+use ccgym_core::rare;
 use ccgym_core::units::{Rate, Timestamp};
 
 use crate::element::{Counters, Fate, LinkEvent, PathElement};
@@ -62,6 +63,7 @@ impl PathElement for RateFifo {
         let wire = datagram.size + self.overhead;
         self.counters.arrived += 1;
         if let Some(recorder) = &mut self.recorder {
+            rare();
             recorder.arrived(now, wire, datagram.flow);
         }
         let starts = self.clock.free_at();
@@ -73,6 +75,7 @@ impl PathElement for RateFifo {
         let admitted = match &mut self.device {
             None => self.waiting.admits(&self.limits, wire),
             Some(device) => {
+                rare();
                 device.queued.pop_until(now);
                 device.queued.admits(&self.limits, wire)
             }
@@ -89,6 +92,7 @@ impl PathElement for RateFifo {
             // the packet `packets` places ahead leaves that.
             let mut leaves = starts;
             if let Some(device) = &mut self.device {
+                rare();
                 leaves = self.waiting.leaves_from_back(device.packets).unwrap_or(now);
                 if leaves > now {
                     device.queued.push(leaves, wire);
@@ -101,6 +105,7 @@ impl PathElement for RateFifo {
         self.counters.forwarded_bytes += u64::from(wire);
         self.counters.sojourn_ns += departs.0 - now.0;
         if let Some(recorder) = &mut self.recorder {
+            rare();
             recorder.departs(departs, 0, wire, datagram.flow, now);
         }
         Fate::Forward(departs)
