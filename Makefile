@@ -2,11 +2,14 @@
 #
 #   PYTHON=python3.12   the interpreter to make the virtual environment with (default: the newest that is complete)
 #   JOBS=2              processors to use (default: all)
+#   CONFIG=aurora.yaml ARGS='--seed 2'   what `make train` trains, and how
 #   BENCH="cubic link"  only the benchmarks whose names contain one of these words
 
 PYTHON ?=
 JOBS ?=
 BENCH ?=
+CONFIG ?= aurora.yaml
+ARGS ?=
 DEMO_TRACE ?= 77.72mbps
 DEMO_OUT ?= results/demo
 
@@ -14,7 +17,7 @@ SETUP := PYTHON='$(PYTHON)' $(if $(JOBS),CARGO_BUILD_JOBS=$(JOBS)) tools/setup.s
 ENTER := . .venv/ccgym.env &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long bench lint docs format clean distclean
+.PHONY: help setup demo train test test-long bench lint docs format clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -26,6 +29,10 @@ setup: ## make .venv with everything for development, build the native module
 demo: ## evaluate all schemes on the calibrated path 77.72mbps: table, figures and files in results/demo
 	@$(SETUP) --profile demo
 	@$(ENTER) python evaluate.py --trace $(DEMO_TRACE) --out $(DEMO_OUT) $(if $(JOBS),--jobs $(JOBS))
+
+train: ## train an agent, watch it in TensorBoard: CONFIG=aurora.yaml ARGS='--seed 2'
+	@$(SETUP) --profile train
+	@$(ENTER) python train.py --config $(CONFIG) $(ARGS)
 
 test: ## lint, cargo test, pytest without the long tests
 	@$(SETUP) --profile dev

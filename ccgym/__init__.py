@@ -9,7 +9,8 @@ real time (the emulated path). Start here::
     run = ccgym.simulate(path, flows=["cubic"], duration="30s", seed=1)
     run.flows[0].throughput_mbps, run.flows[0].delay_p95_ms, run.flows[0].loss
 
-Names are loaded when first used, so importing ``ccgym`` costs next to nothing and never loads torch.
+Names are loaded when first used, so importing ``ccgym`` costs next to nothing and never loads torch. Gymnasium knows
+the environments (``gymnasium.make("ccgym/Aurora-v0")``) as soon as both have been imported, in whichever order.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Final
 
+from ccgym.envs.registration import register_with_gymnasium
 from ccgym.errors import (
     CcgymError,
     ConfigError,
@@ -81,3 +83,6 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+register_with_gymnasium()

@@ -7,11 +7,17 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "AgentBatch",
     "BatchSimulator",
+    "Policy",
     "SimResult",
     "Trace",
     "__version__",
+    "agent_vocabulary",
+    "check_agent",
     "check_scheme",
+    "describe_agent",
+    "load_onnx_runtime",
     "schemes",
     "simulate",
     "simulate_many",
@@ -88,10 +94,121 @@ class BatchSimulator:
     def step(self, steps_ns: npt.NDArray[np.uint64], out: npt.NDArray[np.float64]) -> list[bool]:
         """Advance simulator i by `steps_ns[i]`, write its statistics to row i of `out`; whether each run has ended."""
 
-def simulate(spec_json: str, traces: dict[str, Trace]) -> SimResult:
+@final
+class Policy:
+    """An exported policy: immutable, parsed once, shared by every flow that uses it."""
+
+    @staticmethod
+    def load(onnx: bytes, card: str) -> Policy:
+        """Load the bytes of an ONNX file and the text of its card. Raises ValueError with what is wrong."""
+
+    @property
+    def name(self) -> str:
+        """Name on the card."""
+
+    @property
+    def state_size(self) -> int:
+        """Cells of the recurrent state; 0 without one."""
+
+    def decide(
+        self, observations: npt.NDArray[np.float32], state: npt.NDArray[np.float32] | None = None
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None]:
+        """Decide for each row (n × D) from states (n × S; None: the initial one): actions (n × A), states after."""
+
+@final
+class AgentBatch:
+    """N simulators with the same number of learning flows each; one row per learner, simulator by simulator."""
+
+    def __new__(
+        cls,
+        agent_json: str,
+        count: int,
+        learners: int = 1,
+        threads: int = 1,
+        policies: dict[str, Policy] = {},
+    ) -> AgentBatch: ...
+    @staticmethod
+    def columns() -> list[str]:
+        """Names, with units, of what `step` writes to `stats`."""
+
+    @staticmethod
+    def truth_columns() -> list[str]:
+        """Names, with units, of what `truth` writes."""
+
+    def terms(self) -> list[str]:
+        """Names of what `step` writes to `terms`."""
+
+    @property
+    def rows(self) -> int:
+        """Learners of all simulators."""
+
+    @property
+    def observation_size(self) -> int:
+        """Cells of an observation, D."""
+
+    @property
+    def action_size(self) -> int:
+        """Cells of an action, A; a discrete one is its index."""
+
+    def __len__(self) -> int: ...
+    def reset(
+        self, index: int, spec_json: str, traces: dict[str, Trace], max_steps: int, obs: npt.NDArray[np.float32]
+    ) -> None:
+        """Begin an episode in simulator `index`: run it to its first decision, write its rows of `obs` (rows × D).
+
+        `max_steps`: decisions after which it ends; 0: no limit. Raises ValueError if it cannot be run.
+        """
+
+    def step(
+        self,
+        actions: npt.NDArray[np.float32],
+        obs: npt.NDArray[np.float32],
+        reward: npt.NDArray[np.float64],
+        terms: npt.NDArray[np.float64],
+        stats: npt.NDArray[np.float64],
+        due: npt.NDArray[np.uint8],
+        ended: npt.NDArray[np.uint8],
+    ) -> None:
+        """Apply the actions of the rows that are due; run each simulator to its next decision or its end.
+
+        Rows that are then due, and every row of a simulator that ended, are written. `ended`: 0 running, 1 its steps
+        are over, 2 its time is. The GIL is released. Raises ValueError for arrays of the wrong size, and after an end
+        without reset.
+        """
+
+    def due(self, out: npt.NDArray[np.uint8]) -> None:
+        """Write 1 for each row that waits for an action, else 0."""
+
+    def truth(self, out: npt.NDArray[np.float64]) -> None:
+        """Write the truth about every row's path: privileged, for experts, critics and reports."""
+
+    def summary(self, index: int) -> str:
+        """What the episode of simulator `index` has come to so far, as JSON: one object per learner."""
+
+    def trajectory_hash(self, index: int) -> str:
+        """Hash over every acknowledgement of simulator `index` so far."""
+
+def load_onnx_runtime(path: str | None = None) -> str:
+    """Load ONNX Runtime from its shared library (None: what ORT_DYLIB_PATH says); returns the one in use.
+
+    A process loads it once. Raises ValueError if it cannot be loaded. Policies need it.
+    """
+
+def check_agent(agent_json: str) -> None:
+    """Raise ValueError unless this is a valid agent (JSON)."""
+
+def describe_agent(agent_json: str) -> str:
+    """What an agent observes, does and optimises, as JSON."""
+
+def agent_vocabulary() -> str:
+    """Every signal, transform, action map and reward term that agents can be made of, as JSON."""
+
+def simulate(spec_json: str, traces: dict[str, Trace], policies: dict[str, Policy] = {}) -> SimResult:
     """Run one simulation, the GIL released. Raises ValueError when the specification cannot be run."""
 
-def simulate_many(specs: list[str], traces: dict[str, Trace], threads: int) -> list[SimResult]:
+def simulate_many(
+    specs: list[str], traces: dict[str, Trace], threads: int, policies: dict[str, Policy] = {}
+) -> list[SimResult]:
     """Run many simulations on `threads` threads (0: one per core); results in order, the same on any number."""
 
 def check_scheme(name: str, params_json: str) -> None:

@@ -1,16 +1,25 @@
-"""Writes the documentation pages that follow from a registry; a test fails when they are stale.
+"""Writes the documentation that follows from a registry; a test fails when it is stale.
 
-Run by ``make docs``; ``--check`` only says whether anything would change.
+``docs/schemes.md`` is written whole. In the other pages only what stands between ``<!-- begin NAME … -->`` and
+``<!-- end NAME -->`` is; the rest is written by hand. Run by ``make docs``; ``--check`` only says whether anything
+would change.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ccgym import _core
+from ccgym.config.agent import vocabulary
+from ccgym.config.distributions import PRESETS as DISTRIBUTIONS
+from ccgym.envs.registration import PRESETS as ENVIRONMENTS
+from ccgym.evaluation.schemes import listing
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -30,9 +39,25 @@ def span(parameter: dict[str, Any]) -> str:
     return f"{low:g} … {high:g}" if low is not None and high is not None else f"≥ {low:g}" if low is not None else ""
 
 
+def training_lines(card: dict[str, Any]) -> list[str]:
+    """How a policy was trained, in sentences; its card has the rest."""
+    training, parity = card["training"], card["parity"]
+    shape, profile = card["policy"], card["profile"]
+    lines = [f"{shape['kind'].upper()} with {shape['observation_size']} inputs; over `{profile}` unless a flow asks for"
+             " another transport."]  # fmt: skip
+    if {"steps", "seed"} <= training.keys():
+        lines.append(f"Trained with seed {training['seed']} for {training['steps']:,} decisions.")
+    if parity:
+        lines.append(
+            f"As exported it differs from the trained network by {parity['max_abs_difference']:.1e} at most, in "
+            f"{parity['decisions']:,} decisions over {parity['episodes']} held-out episodes."
+        )
+    return lines
+
+
 def schemes_page() -> str:
     """The page on schemes, from the registry."""
-    schemes = json.loads(_core.schemes())
+    schemes = listing()
     lines = [
         "# Schemes",
         "",
@@ -48,6 +73,8 @@ def schemes_page() -> str:
     for scheme in schemes:
         lines += ["", f"## {scheme['name']}", "", f"**{scheme['label']}.** {scheme['summary']}", ""]
         lines += [f"After: {scheme['reference']}"]
+        if "card" in scheme:
+            lines += ["", *training_lines(scheme["card"])]
         if scheme["parameters"]:
             lines += ["", "| Parameter | Default | Range | |", "|---|---|---|---|"]
         for p in scheme["parameters"]:
@@ -57,7 +84,120 @@ def schemes_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"docs/schemes.md": schemes_page}
+# --- Tables inside pages that are written by hand ------------------------------------------------------------------
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """A Markdown table."""
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    return lines + [f"| {' | '.join(map(cell, row))} |" for row in rows]
+
+
+def limits(row: dict[str, Any]) -> str:
+    """The natural range of a signal."""
+    low, high = (f"{row[end]:g}" if row[end] is not None else "" for end in ("low", "high"))
+    return f"{low} … {high}" if low and high else f"≥ {low}" if low else ""
+
+
+def code(name: str) -> str:
+    """A name as it is typed."""
+    return f"`{name}`"
+
+
+def source(row: dict[str, Any]) -> str:
+    """Who published it."""
+    text: str = row["source"]
+    return "" if text == "none" else text.removeprefix("none: ")
+
+
+def signals() -> list[str]:
+    """What an agent can see."""
+    rows = vocabulary()["signals"]
+    return table(
+        ["Signal", "Unit", "Range", "Formula"],
+        [(code(r["name"]), "" if r["unit"] == "1" else r["unit"], limits(r), r["formula"]) for r in rows],
+    )
+
+
+def words(section: str, head: str) -> list[str]:
+    """A section of the vocabulary that has names and formulas."""
+    return table([head, "Formula"], [(code(row["name"]), row["formula"]) for row in vocabulary()[section]])
+
+
+def maps() -> list[str]:
+    """What an agent can do."""
+    rows = vocabulary()["maps"]
+    return table(["Map", "What it does", "After"], [(code(r["name"]), r["formula"], source(r)) for r in rows])
+
+
+def parameter(row: dict[str, Any]) -> str:
+    """A parameter of a reward term, in a few words."""
+    fallback = row["default"]
+    shown = "required" if not fallback else "" if fallback == "null" else f"= {json.loads(fallback)}"
+    if row["kind"] == "word":
+        choices = " \\| ".join(row["range"])
+        return f"`{row['name']}` ({choices}; default {json.loads(fallback)}): {row['help']}"
+    return f"`{row['name']}`{f' ({shown})' if shown else ''}: {row['help']}"
+
+
+def terms() -> list[str]:
+    """What an agent can be rewarded for."""
+    lines = ["| Term | Value | Parameters | After |", "|---|---|---|---|"]
+    for row in vocabulary()["terms"]:
+        name = code(row["name"]) + (" (truth)" if row["needs_truth"] else "")
+        given = "; ".join(parameter(one) for one in row["parameters"])
+        lines.append(f"| {name} | {cell(row['formula'])} | {given} | {cell(source(row))} |")
+    return lines
+
+
+def environments() -> list[str]:
+    """The environments' ids."""
+    rows = ENVIRONMENTS.items()
+    return table(["Id", "Defaults"], [(code(name), f"[`{c}.yaml`](../configs/{c}.yaml)") for name, c in rows])
+
+
+def distributions() -> list[str]:
+    """Path distributions with a name."""
+    return table(["Name", "What it is, and where from"], [(code(n), text) for n, (text, _) in DISTRIBUTIONS.items()])
+
+
+def columns(names: Sequence[str]) -> list[str]:
+    """Names of columns, in order."""
+    return [", ".join(map(code, names))]
+
+
+BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
+    "docs/agents.md": {
+        "signals": signals,
+        "functions": partial(words, "functions", "Function"),
+        "transforms": partial(words, "transforms", "Key"),
+        "maps": maps,
+        "terms": terms,
+    },
+    "docs/environments.md": {
+        "environments": environments,
+        "distributions": distributions,
+        "interval": lambda: columns(_core.AgentBatch.columns()),
+        "truth": lambda: columns(_core.AgentBatch.truth_columns()),
+    },
+}
+"""Pages that are written by hand, and what is written into them."""
+
+
+def filled(page: str) -> str:
+    """A page with its blocks as they should be."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for name, block in BLOCKS[page].items():
+        begin, end = f"<!-- begin {name}: written by `make docs` -->\n", f"<!-- end {name} -->"
+        pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+        if len(pattern.findall(text)) != 1:
+            raise SystemExit(f"{page}: expected one block that begins with {begin.strip()} and ends with {end}")
+        whole = "\n".join([begin, *block(), "", end])
+        text = pattern.sub(lambda _, whole=whole: whole, text)
+    return text
+
+
+PAGES = {"docs/schemes.md": schemes_page, **{name: partial(filled, name) for name in BLOCKS}}
 
 
 def stale() -> dict[str, str]:

@@ -31,7 +31,11 @@ from console import ROOT, SetupError, run, say
 from machine import Toolchain, ensure_system, find_toolchain, minimum_rust
 
 #: What each kind of use needs beside the package's own dependencies: extras of pyproject.toml.
-PROFILES: dict[str, tuple[str, ...]] = {"demo": ("report",), "dev": ("report", "dev")}
+PROFILES: dict[str, tuple[str, ...]] = {
+    "demo": ("report",),
+    "train": ("report", "train"),
+    "dev": ("report", "train", "dev"),
+}
 
 #: Everything the native module is made from.
 NATIVE_INPUTS = ("Cargo.toml", "Cargo.lock", "crates", "schemes")

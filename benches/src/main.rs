@@ -4,6 +4,8 @@
 //! `ccgym-bench --once NAME [SCALE]` runs that workload a single time at SCALE (0.05) of its length, without timing:
 //! for callgrind.
 
+mod decision;
+
 use std::time::{Duration, Instant};
 
 use ccgym_core::{Datagram, Ecn, Timestamp};
@@ -159,4 +161,26 @@ fn main() {
             println!("{}", json!({"name": name, "value": best_rate(|| f(1.0)), "unit": unit}));
         }
     }
+    for network in decision::NETWORKS {
+        let name = format!("decision_microseconds/{}", network.name);
+        if args.is_empty() || args.iter().any(|a| name.contains(a.as_str())) {
+            match best_decision(network) {
+                Ok(value) => println!("{}", json!({"name": name, "value": value, "unit": "us"})),
+                Err(error) => {
+                    eprintln!("{name}: {error}");
+                    std::process::exit(2);
+                }
+            }
+        }
+    }
+}
+
+/// Best mean time of a decision in several batches, microseconds.
+fn best_decision(network: &decision::Network) -> Result<f64, ccgym_schemes::learned::PolicyError> {
+    let mut best = f64::INFINITY;
+    for _ in 0..10 {
+        let (decisions, elapsed) = decision::run(network, 5_000)?;
+        best = best.min(elapsed.as_secs_f64() * 1e6 / decisions as f64);
+    }
+    Ok(best)
 }

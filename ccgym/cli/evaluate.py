@@ -55,6 +55,9 @@ examples:
       5 runs of 30 s, beside what was published for it; results in results/77.72mbps
   python evaluate.py --trace 77.72mbps --schemes cubic,bbr,fixed_window:cwnd=690 --runs 10
       three schemes, one of them with a parameter (further parameters: NAME:A=1:B=2)
+  python evaluate.py --trace 77.72mbps --schemes aurora,runs/aurora-1-1,bbr,cubic
+      learned schemes beside classic ones: a pretrained policy, and one that train.py made
+      (after `ccgym export runs/aurora-1-1`)
   python evaluate.py --mahimahi "mm-delay 20 mm-loss uplink 0.01 mm-link 12mbps.trace 12mbps.trace"
       any chain of mahimahi shells, as one would type it
   python evaluate.py --trace my.trace --schemes cubic --flows 3 --interval 5 --logs all
@@ -98,8 +101,9 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument(
         "--schemes",
         metavar="A,B,C",
-        help="schemes, separated by commas, with parameters as in fixed_window:cwnd=100 (default: all, except "
-        "external, fixed_window and fixed_rate)",
+        help="schemes, separated by commas, with parameters as in fixed_window:cwnd=100; also learned ones: the name "
+        "of a pretrained policy, a run directory of train.py, or an exported .onnx file (default: all classic ones, "
+        "except external, fixed_window and fixed_rate)",
     )
     what.add_argument("--runs", type=int, default=5, metavar="N", help="runs per scheme (default: 5)")
     what.add_argument(

@@ -6,14 +6,16 @@ import argparse
 import importlib
 import json
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
-from ccgym.cli import trace
+from ccgym.cli import describe, trace
 from ccgym.cli.common import HelpFormatter, console, run, say, set_up_logging
 from ccgym.errors import PlatformError
 
 _DELEGATED: Final = {
     "evaluate": ("ccgym.cli.evaluate", "run schemes over a path and report as Pantheon does"),
+    "export": ("ccgym.cli.export", "make a scheme of a training run's policy"),
+    "train": ("ccgym.cli.train", "train a policy from a YAML file"),
 }
 """Commands with a parser of their own: module with ``main(argv)``, and help."""
 
@@ -23,6 +25,8 @@ examples:
   ccgym path show 77.72mbps                    what is behind one of them
   ccgym schemes                                the congestion-control schemes
   ccgym evaluate --trace 77.72mbps             Pantheon's table, plots and report
+  ccgym describe configs/aurora.yaml           what an agent sees, does and is rewarded for
+  ccgym train --config aurora.yaml             a policy that learns
   ccgym trace show Verizon-LTE-short.up --plot verizon.png
   ccgym trace make constant --rate 50mbps -o 50mbps.trace
 """
@@ -44,11 +48,12 @@ def build_parser() -> argparse.ArgumentParser:
     paths.add_argument("--json", action="store_true", help="as JSON")
     paths.set_defaults(run=_paths)
     _add_path(commands)
-    schemes = commands.add_parser("schemes", help="list the congestion-control schemes")
+    schemes = commands.add_parser("schemes", help="list the congestion-control schemes, learned ones too")
     schemes.add_argument("name", nargs="?", help="one scheme, with its parameters")
     schemes.add_argument("--json", action="store_true", help="as JSON")
     schemes.set_defaults(run=_schemes)
     trace.add_parser(commands)
+    describe.add_parser(commands)
     version = commands.add_parser("version", help="print versions")
     version.set_defaults(run=_version)
     return parser
@@ -119,10 +124,10 @@ def _path_show(args: argparse.Namespace) -> int:
 
 def _schemes(args: argparse.Namespace) -> int:
     from ccgym.errors import SchemeNotFoundError, did_you_mean, shown
-    from ccgym.evaluation.schemes import registry
+    from ccgym.evaluation.schemes import listing
 
     try:
-        rows = [dict(entry) for entry in registry().values()]
+        rows = listing()
     except ImportError as error:
         raise PlatformError(
             f"the native module ccgym._core is missing ({error})", expected="a built ccgym", hint="run `make setup`"
@@ -137,30 +142,51 @@ def _schemes(args: argparse.Namespace) -> int:
     if args.json:
         say(json.dumps(rows, indent=1, ensure_ascii=False))
         return 0
+    if args.name is not None:
+        _one_scheme(rows[0])
+        return 0
     from rich.table import Table
 
-    if args.name is not None:
-        row = rows[0]
-        say(f"{row['name']}: {row['label']}")
-        say(f"  {row['summary']}")
-        say(f"  reference: {row['reference']}")
-        table = Table("parameter", "default", "range", "unit", "meaning", box=None, pad_edge=False)
-        for parameter in row["parameters"]:
-            table.add_row(
-                parameter["name"],
-                str(parameter["default"]),
-                _range(parameter),
-                str(parameter.get("unit") or ""),
-                parameter["help"],
-            )
-        if row["parameters"]:
-            console().print(table)
-        return 0
     table = Table("name", "label", "what it is", "parameters", box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(row["name"], row["label"], row["summary"], ", ".join(p["name"] for p in row["parameters"]))
+    for place, row in enumerate(rows):
+        # The learned ones come last.
+        ends = "card" not in row and "card" in rows[min(place + 1, len(rows) - 1)]
+        parameters = ", ".join(p["name"] for p in row["parameters"])
+        table.add_row(row["name"], row["label"], row["summary"], parameters, end_section=ends)
     console().print(table)
     return 0
+
+
+def _one_scheme(row: dict[str, Any]) -> None:
+    """A scheme with its parameters; of a learned one also how it was trained."""
+    from rich.table import Table
+
+    say(f"{row['name']}: {row['label']}")
+    say(f"  {row['summary']}")
+    say(f"  reference: {row['reference']}")
+    card = row.get("card")
+    if card is not None:
+        training = card["training"]
+        facts = [f"seed {training['seed']}"] if "seed" in training else []
+        facts += [f"{training['steps']:,} decisions"] if "steps" in training else []
+        facts += [f"{training['wall_s'] / 60:.0f} min"] if "wall_s" in training else []
+        if facts:
+            say(f"  trained: {', '.join(facts)}")
+        if "fraction_of_oracle" in training:
+            say(f"  reward on held-out paths: {100 * training['fraction_of_oracle']:.0f} % of the oracle's")
+        shape = card["policy"]
+        say(f"  network: {shape['kind']}, {shape['observation_size']} features; over {card['profile']}")
+    table = Table("parameter", "default", "range", "unit", "meaning", box=None, pad_edge=False)
+    for parameter in row["parameters"]:
+        table.add_row(
+            parameter["name"],
+            str(parameter["default"]),
+            _range(parameter),
+            str(parameter.get("unit") or ""),
+            parameter["help"],
+        )
+    if row["parameters"]:
+        console().print(table)
 
 
 def _range(parameter: dict[str, object]) -> str:

@@ -1,12 +1,27 @@
-"""Configuration: strict YAML, validated models, and the network path.
+"""Configuration: strict YAML, validated models, the network path, distributions of paths, and agents.
 
-================  ====================================================================
-``yaml_loader``   YAML with line numbers and without YAML's traps
-``quantities``    field types that read units, for pydantic models
-``queues``        queue disciplines as users write them
-``elements``      path elements as users write them
-``mahimahi``      mahimahi's command line, read and written
-``catalogue``     the named traces and paths of ``traces/paths.yaml``
-``path``          :class:`NetworkPath`
-================  ====================================================================
+===========================  ================================================================================
+``yaml_loader``              YAML with line numbers and without YAML's traps
+``quantities``               field types that read units, for pydantic models
+``packet_rates``             rates in packets per second
+``shorthand``                a path given by rate or trace
+``queues``                   queue disciplines as users write them
+``elements``                 path elements as users write them
+``mahimahi``                 mahimahi's command line, read and written
+``catalogue``                the named traces and paths of ``traces/paths.yaml``
+``capacity``                 capacity over time
+``path``                     :class:`NetworkPath`
+``path_check``               mistakes in a path that its traces do not show
+``distributions``            distributions of paths, by name and by kind
+``distribution_base``        what a distribution is
+``distribution_numbers``     random numbers with units
+``distribution_ranges``      the numbers of one bottleneck, and traces
+``distribution_kinds``       paths that are given in full
+``distribution_sample``      a path that was drawn
+``distribution_curriculum``  distributions that change as training goes on
+``agent``                    :class:`~ccgym.config.agent.AgentConfig`: clock, start-up, guard, and all of it
+``agent_observation``        what an agent sees
+``agent_action``             what it does
+``agent_reward``             what it is rewarded for
+===========================  ================================================================================
 """

@@ -79,8 +79,8 @@ class Experiment:
             )
         if not self.schemes:
             raise ConfigError("no scheme", where="schemes", expected="at least one")
-        for choice in distinct(self.schemes, "schemes"):
-            check(choice, "schemes")
+        checked = tuple(check(choice, "schemes") for choice in self.schemes)
+        object.__setattr__(self, "schemes", tuple(distinct(checked, "schemes")))
 
     def cells(self) -> Iterator[Cell]:
         """All runs, in Pantheon's order: run by run, and within a run scheme by scheme."""
@@ -90,7 +90,7 @@ class Experiment:
 
     def cell_seed(self, choice: SchemeChoice, run: int) -> int:
         """Seed of a run: a function of root seed, scheme and run number only, never of order or company."""
-        digest = hashlib.sha256(f"ccgym cell\n{self.seed}\n{choice.text}\n{run}".encode()).digest()
+        digest = hashlib.sha256(f"ccgym cell\n{self.seed}\n{choice.seed_text}\n{run}".encode()).digest()
         return int.from_bytes(digest[:8], "big")
 
     def cell_flows(self, choice: SchemeChoice) -> list[FlowSpec]:
@@ -109,12 +109,15 @@ class Experiment:
         from ccgym import _core
 
         compiled = self.path.compile()
+        # The version of a policy is part of what decides the outcome; its name and path are not.
+        policies = {choice.key: choice.policy.card.digest for choice in self.schemes if choice.policy is not None}
         return {
             "ccgym": _core.__version__,
             "path_name": self.path_name,
             "path": {"uplink": compiled.uplink, "downlink": compiled.downlink},
             "traces": {name: _trace_digest(trace) for name, trace in sorted(compiled.traces.items())},
             "schemes": [choice.text for choice in self.schemes],
+            **({"policies": policies} if policies else {}),
             "runs": self.runs,
             "runtime_s": self.runtime_ns / 1e9,
             "flows": self.flows,

@@ -71,7 +71,8 @@ class FlowSpec(_Model):
     """One flow of a simulation. Times and rates are written with their units."""
 
     scheme: str
-    """Name of its congestion-control scheme; parameters may follow, as in ``fixed_window:cwnd=100``."""
+    """Name of its congestion-control scheme; parameters may follow, as in ``fixed_window:cwnd=100``. Also the name of
+    a pretrained policy, a run directory or an exported ``.onnx`` file."""
     params: Mapping[str, Any] = Field(default_factory=dict)
     """Parameters of the scheme that differ from its defaults."""
     start: TimeField = 0
@@ -86,7 +87,9 @@ class FlowSpec(_Model):
     """What its application does; the short forms ``"greedy"`` and ``"5MB"`` are understood."""
     profile: Literal["tcp", "udp", "ns3"] = "tcp"
     """Transport: ``tcp`` (reliable, as Linux), ``udp`` (datagrams with per-packet receipts) or ``ns3`` (reliable, as
-    ns-3.37, for comparison with ccperf)."""
+    ns-3.37, for comparison with ccperf). A learned policy that is given none gets the one that its card names, as a
+    rule ``udp``: there it was trained, so its observations mean the same; over ``tcp`` the handshake, retransmissions
+    and recovery would be new to it."""
     handshake: bool | None = None
     """Whether a handshake comes before the data: it costs a round trip and gives the first round-trip sample. Absent:
     as the profile has it (``tcp`` and ``ns3``: yes, ``udp``: no)."""
@@ -129,6 +132,22 @@ class FlowSpec(_Model):
     def choice(self) -> SchemeChoice:
         """The scheme and its parameters."""
         return SchemeChoice(self.scheme, dict(self.params))
+
+    def resolved(self, where: str = "") -> FlowSpec:
+        """The same flow with its scheme looked up: of a policy's name, scheme, parameters and transport follow.
+
+        Raises:
+            ConfigError: The scheme does not take these parameters, or the policy cannot be used.
+            SchemeNotFoundError: No scheme has that name.
+        """
+        choice = check(self.choice, where)
+        changes: dict[str, Any] = {}
+        if choice != self.choice:
+            changes |= {"scheme": choice.name, "params": choice.params}
+        policy = choice.policy
+        if policy is not None and "profile" not in self.model_fields_set:
+            changes["profile"] = policy.card.profile
+        return self.model_copy(update=changes) if changes else self
 
     def added_rtt(self, base_rtt_ns: int, where: str = "") -> int:
         """Nanoseconds of round-trip time beside the path's.
@@ -180,8 +199,7 @@ def flow_spec(flow: object, where: str = "flow") -> FlowSpec:
         SchemeNotFoundError: No scheme has that name.
     """
     if isinstance(flow, FlowSpec):
-        check(flow.choice, where)
-        return flow
+        return flow.resolved(where)
     if isinstance(flow, str):
         flow = parse_scheme(flow, where)
     if isinstance(flow, SchemeChoice):
@@ -199,5 +217,4 @@ def flow_spec(flow: object, where: str = "flow") -> FlowSpec:
         spec = FlowSpec.model_validate(flow)
     except ValidationError as error:
         raise config_error(error, FlowSpec).at(where) from None
-    check(spec.choice, where)
-    return spec
+    return spec.resolved(where)

@@ -27,6 +27,7 @@ from ccgym.evaluation.results import (
     ordered,
 )
 from ccgym.evaluation.run_record import RunRecord
+from ccgym.evaluation.schemes import styles
 from ccgym.evaluation.simulate import Record, simulate
 from ccgym.evaluation.store import Damage, ResultStore
 
@@ -108,12 +109,17 @@ def run_experiment(
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
-        styles = tuple(choice.style for choice in experiment.schemes)
+        looks = styles(experiment.schemes)
         results = ResultSet(
             parameters=experiment.parameters(),
-            provenance=provenance(experiment.path.describe(), command, started, time.time() - started),
-            styles=styles,
-            cells=ordered(finished, styles),
+            provenance={
+                **provenance(experiment.path.describe(), command, started, time.time() - started),
+                "policies": {
+                    choice.key: choice.policy.provenance() for choice in experiment.schemes if choice.policy is not None
+                },
+            },
+            styles=looks,
+            cells=ordered(finished, looks),
             failures=tuple(sorted(failures, key=lambda failure: (failure.scheme, failure.run))),
             # What was published is of one flow; beside several it would invite a wrong comparison.
             published=published_points(experiment.path) if experiment.flows == 1 else {},

@@ -1,47 +1,113 @@
-"""The registry of congestion-control schemes, seen from Python: names, looks, parameters."""
+"""The schemes by name, seen from Python: the native registry and the learned policies; looks and parameters.
+
+A policy is a scheme under its own name (``aurora``) or under its path; inside, it is the scheme ``learned`` with the
+policy as a parameter (:mod:`ccgym.evaluation.learned`).
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, shown
+from ccgym.evaluation import learned
+from ccgym.evaluation.learned import LearnedPolicy
 from ccgym.evaluation.results import SchemeStyle
 
-NOT_COMPARED = ("external", "fixed_")
+NOT_COMPARED = ("external", "fixed_", learned.SCHEME)
 """Names, or beginnings of names, of schemes that are tools rather than contestants: left out unless asked for."""
+
+
+POLICY: Final = "policy"
+"""The parameter of the scheme ``learned`` that names its policy."""
+
+MARKERS: Final = ("o", "s", "^", "v", "D", "P", "X", "<", ">", "p", "h", "*")
+"""Markers to choose from where schemes would be drawn alike."""
 
 
 @dataclass(frozen=True)
 class SchemeChoice:
-    """A scheme with parameters, as a user asked for it: ``fixed_window:cwnd=100``."""
+    """A scheme with parameters, as a user asked for it: ``fixed_window:cwnd=100``.
+
+    :func:`check` turns the name of a policy into the scheme ``learned``; until then nothing but its parts is known.
+    """
 
     name: str
-    """Name in the registry."""
+    """Name in the registry, or of a policy."""
     params: Mapping[str, Any] = field(default_factory=dict)
     """Parameters that differ from the defaults."""
+    loaded: LearnedPolicy | None = field(default=None, repr=False, compare=False)
+    """The policy, with the place that it was loaded from; :func:`check` fills it in."""
+
+    @property
+    def policy(self) -> LearnedPolicy | None:
+        """The policy that it runs; None where it is not a learned scheme."""
+        if self.name != learned.SCHEME or POLICY not in self.params:
+            return None
+        return self.loaded or learned.loaded(str(self.params[POLICY]))
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The parameters that one types: the policy is not among them, it is the name."""
+        if self.name != learned.SCHEME:
+            return self.params
+        return {name: value for name, value in self.params.items() if name != POLICY}
+
+    @property
+    def title(self) -> str:
+        """Its name without parameters: that of the registry, or the policy's own."""
+        policy = self.policy
+        return self.name if policy is None else policy.card.name
 
     @property
     def key(self) -> str:
         """Its name in files: the registry name, and the parameters where there are any."""
-        parts = [self.name, *(f"{name}_{_file_text(value)}" for name, value in self.params.items())]
-        return "_".join(parts)
+        policy = self.policy
+        first = self.name if policy is None else policy.file_key
+        return "_".join([first, *(f"{name}_{_file_text(value)}" for name, value in self.settings.items())])
 
     @property
     def text(self) -> str:
         """What one types to get it."""
-        return ":".join([self.name, *(f"{name}={_json_text(value)}" for name, value in self.params.items())])
+        policy = self.policy
+        return _typed(self.name if policy is None else policy.given, self.settings)
+
+    @property
+    def seed_text(self) -> str:
+        """What its runs' random streams depend on: all versions of a policy meet the same losses."""
+        return _typed(self.title, self.settings)
 
     @property
     def style(self) -> SchemeStyle:
         """Its label and looks; parameters are part of the label."""
-        info = registry()[self.name]
-        extra = ", ".join(f"{name} {_json_text(value)}" for name, value in self.params.items())
-        label = f"{info['label']} ({extra})" if extra else str(info["label"])
-        return SchemeStyle(key=self.key, label=label, colour=str(info["color"]), marker=str(info["marker"]))
+        policy = self.policy
+        if policy is None:
+            info = registry()[self.name]
+            label, colour, marker = str(info["label"]), str(info["color"]), str(info["marker"])
+        else:
+            label, colour, marker = policy.label, policy.card.colour, policy.card.marker
+        extra = ", ".join(f"{name} {_json_text(value)}" for name, value in self.settings.items())
+        return SchemeStyle(key=self.key, label=f"{label} ({extra})" if extra else label, colour=colour, marker=marker)
+
+
+def styles(choices: Sequence[SchemeChoice]) -> tuple[SchemeStyle, ...]:
+    """The looks of schemes that are drawn together: no two of them have colour and marker in common."""
+    made: list[SchemeStyle] = []
+    taken: set[tuple[str, str]] = set()
+    for choice in choices:
+        style = choice.style
+        free = (marker for marker in (style.marker, *MARKERS) if (style.colour, marker) not in taken)
+        style = replace(style, marker=next(free, style.marker))
+        taken.add((style.colour, style.marker))
+        made.append(style)
+    return tuple(made)
+
+
+def _typed(name: str, settings: Mapping[str, Any]) -> str:
+    return ":".join([name, *(f"{key}={_json_text(value)}" for key, value in settings.items())])
 
 
 def _json_text(value: Any) -> str:
@@ -70,39 +136,92 @@ def label_of(name: str) -> str:
     return str(registry()[name]["label"]) if name in registry() else name
 
 
+def listing() -> list[dict[str, Any]]:
+    """Every scheme that one can name, as the registry describes them: the classic ones, then pretrained policies.
+
+    A policy has a further field ``card``, and the parameters that can be set beside it.
+    """
+    entries = [dict(entry) for entry in registry().values()]
+    beside = [p for p in registry().get(learned.SCHEME, {}).get("parameters", []) if p["name"] != POLICY]
+    for card in learned.pretrained_cards():
+        entries.append(
+            {
+                "name": card.name,
+                "label": card.label,
+                "reference": card.reference,
+                "summary": card.summary,
+                "color": card.colour,
+                "marker": card.marker,
+                "parameters": beside,
+                "card": card.as_dict(),
+            }
+        )
+    return entries
+
+
 def check(choice: SchemeChoice, where: str = "") -> SchemeChoice:
-    """Return the choice if the scheme exists and takes these parameters.
+    """Return the choice if the scheme exists and takes these parameters; a policy's name becomes ``learned``.
 
     Raises:
-        SchemeNotFoundError: No scheme has that name.
-        ConfigError: It does not take these parameters.
+        SchemeNotFoundError: No scheme and no policy has that name.
+        ConfigError: It does not take these parameters, or the policy cannot be used.
     """
     from ccgym import _core
 
-    known = registry()
-    if choice.name not in known:
-        raise SchemeNotFoundError(
-            f"no scheme is called {shown(choice.name)}",
-            expected=f"one of {', '.join(known)}",
-            hint=did_you_mean(choice.name, known, "`ccgym schemes` lists them with their parameters"),
-            where=where,
-        )
+    choice = _resolved(choice, where)
     try:
-        _core.check_scheme(choice.name, json.dumps(dict(choice.params)))
+        _core.check_scheme(choice.name, json.dumps(dict(choice.settings)))
     except ValueError as error:
-        names = ", ".join(parameter["name"] for parameter in known[choice.name]["parameters"])
+        info = registry()[choice.name]
+        names = ", ".join(p["name"] for p in info["parameters"] if choice.policy is None or p["name"] != POLICY)
+        title = choice.title
         raise ConfigError(
             str(error),
-            expected=f"parameters of {choice.name}: {names}" if names else f"no parameters: {choice.name} has none",
-            hint=f"`ccgym schemes` explains them; write them as {choice.name}:NAME=VALUE" if names else "",
+            expected=f"parameters of {title}: {names}" if names else f"no parameters: {title} has none",
+            hint=f"`ccgym schemes` explains them; write them as {title}:NAME=VALUE" if names else "",
             where=where,
         ) from None
     return choice
 
 
+def _resolved(choice: SchemeChoice, where: str) -> SchemeChoice:
+    """The choice by its name in the registry: a policy's name or path becomes ``learned`` with that policy."""
+    known = registry()
+    if choice.loaded is not None or (choice.name in known and choice.name != learned.SCHEME):
+        return choice
+    text, settings = choice.name, dict(choice.params)
+    if choice.name == learned.SCHEME:
+        given = settings.pop(POLICY, None)
+        if not isinstance(given, str) or not given:
+            raise ConfigError(
+                f"{learned.SCHEME} without a policy" if given is None else f"{POLICY} is {shown(given)}",
+                where=where,
+                expected="the name of a policy, a run directory or a .onnx file",
+                hint=f"name the policy itself, as in {next(iter(learned.pretrained()), 'path/to/policy.onnx')}",
+            )
+        text = given
+    elif POLICY in settings:
+        raise ConfigError(
+            f"{shown(choice.name)} with a parameter {POLICY}",
+            where=where,
+            expected="the policy as the name of the scheme, and no other",
+        )
+    policy = learned.find(text, where)
+    if policy is None:
+        policies = list(learned.pretrained())
+        names = [name for name in known if name != learned.SCHEME] + policies
+        raise SchemeNotFoundError(
+            f"no scheme is called {shown(text)}",
+            expected=f"one of {', '.join(names)}, a run directory or a .onnx file",
+            hint=did_you_mean(text, names, "`ccgym schemes` lists them with their parameters"),
+            where=where,
+        )
+    return SchemeChoice(learned.SCHEME, {POLICY: policy.key, **settings}, policy)
+
+
 def parse_scheme(text: str, where: str = "") -> SchemeChoice:
-    """Read ``cubic``, ``fixed_window:cwnd=100`` or ``bbr:a=1:b=2``, and check it against the registry."""
-    name, *settings = text.strip().split(":")
+    """Read ``cubic``, ``fixed_window:cwnd=100``, ``runs/mine`` or ``aurora:start_rate_mbps=2``, and check it."""
+    name, *settings = _parts(text.strip())
     params: dict[str, Any] = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
@@ -116,6 +235,15 @@ def parse_scheme(text: str, where: str = "") -> SchemeChoice:
             raise ConfigError(f"parameter {shown(key.strip())} is given twice", where=where)
         params[key.strip()] = _value(value.strip())
     return check(SchemeChoice(name.strip(), params), where)
+
+
+def _parts(text: str) -> list[str]:
+    """Name and settings. The name may be a path, in which colons are allowed, as in a run named by the time of day."""
+    parts = text.split(":")
+    if learned.looks_like_a_path(text):
+        first = next((place for place, part in enumerate(parts) if place and "=" in part), len(parts))
+        parts = [":".join(parts[:first]), *parts[first:]]
+    return parts
 
 
 def parse_schemes(text: str, where: str = "") -> list[SchemeChoice]:

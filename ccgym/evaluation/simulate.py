@@ -65,7 +65,7 @@ def simulate(
 
     Args:
         path: The path, e.g. ``NetworkPath.named("77.72mbps")``.
-        flows: One entry per flow: a scheme's name, or a mapping with the fields of :class:`FlowSpec`.
+        flows: One entry per flow: the name of a scheme or policy, or a mapping with the fields of :class:`FlowSpec`.
         duration: Length of the run in virtual time, with a unit (``"30s"``), or whole nanoseconds.
         seed: Root of every random stream: losses, jitter, on/off sources.
         record: What to remember; by default packets and series every 10 ms.
@@ -105,6 +105,7 @@ def simulate(
             )
     base_rtt = int(compiled.facts["base_rtt"])
     native_flows = [spec.native(base_rtt, f"flows[{place}]") for place, spec in enumerate(specs)]
+    policies = {policy.key: policy.native for spec in specs if (policy := spec.choice.policy) is not None}
     document = {
         "seed": seed,
         "duration": duration_ns,
@@ -116,7 +117,7 @@ def simulate(
         "facts": compiled.facts if compiled.facts["capacity"] else None,
     }
     try:
-        result = _core.simulate(json.dumps(document), compiled.traces)
+        result = _core.simulate(json.dumps(document), compiled.traces, policies)
     except ValueError as error:
         raise SimulationError(
             f"the simulator refused the run: {error}", hint="`ccgym path show` says how a path is understood"
@@ -233,7 +234,7 @@ def _flow_record(
         return table[name].value if name in table else None
 
     return FlowRecord(
-        scheme=spec.scheme,
+        scheme=spec.choice.title,
         start_s=spec.start / 1e9,
         stop_s=stop_ns / 1e9,
         throughput_mbps=None if pantheon is None else pantheon.throughput_mbps,

@@ -31,7 +31,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             },
         ],
     },
-    build: |p| {
+    build: |p, _| {
         Ok(Box::new(External {
             start_packets: p.integer("cwnd"),
             mss: 1,

@@ -31,7 +31,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             },
         ],
     },
-    build: |p| {
+    build: |p, _| {
         Ok(Box::new(FixedRate {
             rate: Rate::from_mbps(p.number("rate_mbps")),
             cap_bdp: p.number("cap_bdp"),

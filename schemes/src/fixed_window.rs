@@ -22,7 +22,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             help: "The window.",
         }],
     },
-    build: |p| Ok(Box::new(FixedWindow { packets: p.integer("cwnd"), mss: 0 })),
+    build: |p, _| Ok(Box::new(FixedWindow { packets: p.integer("cwnd"), mss: 0 })),
 };
 
 /// The state of one flow.

@@ -10,6 +10,7 @@ pub mod cubic;
 pub mod external;
 pub mod fixed_rate;
 pub mod fixed_window;
+pub mod learned;
 pub mod oracle;
 pub mod reno;
 pub mod vegas;
@@ -20,4 +21,7 @@ pub mod registry;
 pub mod slow_start;
 pub mod testing;
 
-pub use registry::{create, registry, Parameter, ParameterKind, Parameters, SchemeEntry, SchemeError, SchemeInfo};
+pub use registry::{
+    create, create_with, registry, Parameter, ParameterKind, Parameters, Resources, SchemeEntry, SchemeError,
+    SchemeInfo,
+};

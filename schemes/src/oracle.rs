@@ -37,7 +37,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             },
         ],
     },
-    build: |p| {
+    build: |p, _| {
         Ok(Box::new(Oracle {
             share: p.number("share"),
             margin: TimeSpan::from_secs_f64(p.number("margin_ms") / 1e3),

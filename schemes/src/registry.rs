@@ -1,8 +1,14 @@
 //! The table of schemes: look-up by name, parameters with types and ranges, and errors that say what to do.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ccgym_core::agent::FlowAgent;
 use ccgym_core::CongestionControl;
 use serde_json::{Map, Value};
 use thiserror::Error;
+
+use crate::learned::Policy;
 
 /// Every scheme, in the order of documentation. One line each; `tests/contract.rs` compares it with the folder.
 static TABLE: &[SchemeEntry] = &[
@@ -15,6 +21,7 @@ static TABLE: &[SchemeEntry] = &[
     crate::fixed_rate::ENTRY,
     crate::oracle::ENTRY,
     crate::external::ENTRY,
+    crate::learned::ENTRY,
 ];
 
 /// All schemes, in the order of documentation.
@@ -32,10 +39,28 @@ pub fn find(name: &str) -> Result<&'static SchemeEntry, SchemeError> {
     })
 }
 
+/// What a host has loaded for schemes that are made from more than parameters.
+#[derive(Clone, Default)]
+pub struct Resources {
+    /// Exported policies, by the names that flows give.
+    pub policies: BTreeMap<String, Arc<Policy>>,
+    /// The agent of flows whose decisions come from outside: each gets a copy.
+    pub agent: Option<FlowAgent>,
+}
+
 /// A new instance of the scheme called `name`. Parameters left out take their defaults.
 pub fn create(name: &str, params: &Map<String, Value>) -> Result<Box<dyn CongestionControl>, SchemeError> {
+    create_with(name, params, &Resources::default())
+}
+
+/// As [`create`], with what the host has loaded.
+pub fn create_with(
+    name: &str,
+    params: &Map<String, Value>,
+    resources: &Resources,
+) -> Result<Box<dyn CongestionControl>, SchemeError> {
     let entry = find(name)?;
-    (entry.build)(&Parameters::resolve(&entry.info, params)?)
+    (entry.build)(&Parameters::resolve(&entry.info, params)?, resources)
 }
 
 /// A scheme: what it is, and how to make one.
@@ -44,8 +69,11 @@ pub struct SchemeEntry {
     /// What it is.
     pub info: SchemeInfo,
     /// Makes one from checked parameters. It may still refuse a combination.
-    pub build: fn(&Parameters) -> Result<Box<dyn CongestionControl>, SchemeError>,
+    pub build: BuildScheme,
 }
+
+/// Makes a scheme from checked parameters and what the host has loaded.
+pub type BuildScheme = fn(&Parameters, &Resources) -> Result<Box<dyn CongestionControl>, SchemeError>;
 
 /// What a scheme is, for look-up, documentation and plots.
 #[derive(Clone, Copy, Debug)]

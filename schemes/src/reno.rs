@@ -51,7 +51,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             },
         ],
     },
-    build: |p| Ok(Box::new(Reno::new(p))),
+    build: |p, _| Ok(Box::new(Reno::new(p))),
 };
 
 /// The state of one flow. Windows are whole bytes, so that halving is exact.

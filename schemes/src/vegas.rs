@@ -51,7 +51,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             },
         ],
     },
-    build: |p| Ok(Box::new(Vegas::new(p)?)),
+    build: |p, _| Ok(Box::new(Vegas::new(p)?)),
 };
 
 /// Fewest packets in the window, but for the time after a timeout.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import json
 import re
 import subprocess
@@ -63,15 +64,40 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
     assert missing == []
 
 
+def python_blocks(page: str) -> list[str]:
+    """The examples of a page, in order."""
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+
+
 def test_the_readme_s_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("ccgym._core")
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    exec(compile(example, "README.md", "exec"), {})
+    simulate, learn = python_blocks("README.md")
+    exec(compile(simulate, "README.md", "exec"), {})
     throughput, delay, loss = map(float, capsys.readouterr().out.split())
     assert 0 < throughput <= 32
     assert delay > 7.5
     assert 0 <= loss < 1
+    pytest.importorskip("gymnasium")
+    exec(compile(learn, "README.md", "exec"), {})
+    reward, delivered = map(float, capsys.readouterr().out.split())
+    assert -10 < reward < 1
+    assert 0 < delivered <= 6, "Aurora's links have at most 6 Mbit/s"
+
+
+@pytest.mark.parametrize("page", ["docs/agents.md", "docs/environments.md"])
+def test_the_examples_of_these_pages_run(page: str) -> None:
+    """One after the other, as a reader would type them; those of packages that are not here are left out."""
+    pytest.importorskip("ccgym._core")
+    names: dict[str, object] = {}
+    ran = 0
+    for example in python_blocks(page):
+        needs = set(re.findall(r"\b(stable_baselines3|SB3\w+|parallel_env|gymnasium)\b", example))
+        packages = {"gymnasium": "gymnasium", "parallel_env": "pettingzoo"}
+        if any(importlib.util.find_spec(packages.get(need, "stable_baselines3")) is None for need in needs):
+            continue
+        exec(compile(example, page, "exec"), names)
+        ran += 1
+    assert ran
 
 
 def test_every_page_can_be_reached() -> None:
@@ -137,6 +163,59 @@ def test_the_generated_pages_are_fresh() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+# --- Agents --------------------------------------------------------------------------------------------------------
+
+AGENT = ROOT / "crates" / "ccgym-core" / "src" / "agent"
+
+
+def vocabulary(section: str) -> list[str]:
+    """Names in a section of what an agent can be made of, as compiled."""
+    core = pytest.importorskip("ccgym._core")
+    return [row["name"] for row in json.loads(core.agent_vocabulary())[section]]
+
+
+def test_every_reward_term_has_its_file_its_line_and_its_model() -> None:
+    from ccgym.config.agent_reward import TERMS
+
+    files = {
+        file.stem
+        for file in (AGENT / "reward").glob("*.rs")
+        if "const KIND: TermKind" in file.read_text(encoding="utf-8")
+    }
+    lines = re.findall(r"^    &(\w+)::KIND,$", (AGENT / "reward" / "mod.rs").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(lines) == files, "the table KINDS in reward/mod.rs"
+    assert vocabulary("terms") == lines, "run `make setup`"
+    assert set(TERMS) == files, "AnyTerm in ccgym/config/agent_reward.py"
+
+
+def test_every_action_map_has_its_model() -> None:
+    from ccgym.config.agent_action import MAPS
+
+    assert set(vocabulary("maps")) == set(MAPS)
+
+
+def test_signals_with_usual_bounds_exist() -> None:
+    from ccgym.config.agent_observation import FUNCTIONS, STANDARD
+
+    assert set(STANDARD) <= set(vocabulary("signals"))
+    assert set(vocabulary("functions")) == set(FUNCTIONS)
+
+
+CONFIGS = sorted(file.name for file in (ROOT / "configs").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_configuration_is_documented_and_can_be_described(name: str) -> None:
+    pytest.importorskip("ccgym._core")
+    from ccgym.cli.describe import describe
+
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md"))
+    assert f"configs/{name}" in pages or f"`{name}`" in pages, "mention it in docs/"
+    described = describe(str(ROOT / "configs" / name))
+    assert described["name"] == name.removesuffix(".yaml")
+    assert described["agent"]["observation"]
+
+
 # --- Queues and elements -------------------------------------------------------------------------------------------
 
 
@@ -184,7 +263,7 @@ def imports_of(package: str) -> set[str]:
 
 def test_every_figure_and_table_is_used() -> None:
     """A figure that no report draws is forgotten."""
-    used = imports_of("report") | imports_of("cli")
+    used = imports_of("report") | imports_of("cli") | imports_of("training")
     figures = {f"ccgym.report.{file.stem}" for file in (ROOT / "ccgym" / "report").glob("*_figure.py")}
     assert figures
     assert sorted(figures - used) == []

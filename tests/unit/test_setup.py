@@ -288,6 +288,7 @@ def test_make_alone_lists_every_target(checkout: Path) -> None:
     ("target", "profile", "command"),
     [
         ("demo", "demo", "evaluate.py --trace 77.72mbps"),
+        ("train", "train", "train.py --config aurora.yaml"),
         ("test", "dev", "tools/check.sh test"),
         ("test-long", "dev", "tools/check.sh test-long"),
         ("lint", "dev", "tools/check.sh lint"),

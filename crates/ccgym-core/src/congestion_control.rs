@@ -8,6 +8,8 @@
 //! and packets it acknowledged arrive *together* in one [`AckEvent`]; `lost` is sorted by packet number; a CCA that
 //! distinguishes handles the loss first.
 
+use crate::agent::FlowAgent;
+use crate::monitor::MonitorInterval;
 use crate::packet::PacketNumber;
 use crate::rate_sampler::RateSample;
 use crate::rng::Rng;
@@ -37,6 +39,10 @@ pub struct Capabilities {
     pub knows_path: bool,
     /// Mark packets ECT(0) and report CE.
     pub ecn: bool,
+    /// Collect statistics between decisions and call [`CongestionControl::on_interval`] with them.
+    pub intervals: bool,
+    /// Its decisions come from outside ([`CongestionControl::decide`]).
+    pub decided_outside: bool,
 }
 
 impl Default for Capabilities {
@@ -51,6 +57,8 @@ impl Default for Capabilities {
             pacing_required: false,
             knows_path: false,
             ecn: false,
+            intervals: false,
+            decided_outside: false,
         }
     }
 }
@@ -252,6 +260,22 @@ impl Control {
     }
 }
 
+/// When a decision interval ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IntervalEnd {
+    /// Not before this time; [`Timestamp::NEVER`] while it is not known.
+    pub at: Timestamp,
+    /// Zero: at that time, by a timer. Else: with the first acknowledgement from then on that is at least this one of
+    /// the interval.
+    pub acks: u64,
+}
+
+impl Default for IntervalEnd {
+    fn default() -> Self {
+        Self { at: Timestamp::NEVER, acks: 0 }
+    }
+}
+
 /// What a scheme shows of itself, for series, tests and `describe`: names are the field's, units in the name.
 pub type Observables = Vec<(&'static str, f64)>;
 
@@ -298,6 +322,22 @@ pub trait CongestionControl: Send + Sync {
     fn on_idle_restart(&mut self, _now: Timestamp) {}
     /// The wire size of a full packet changed.
     fn on_mtu_change(&mut self, _mss: u64) {}
+    /// A decision interval ended; the next one begins now. Only with [`Capabilities::intervals`].
+    fn on_interval(&mut self, _interval: &MonitorInterval) {}
+    /// When the running interval ends. Read after each event; only with [`Capabilities::intervals`].
+    fn interval_end(&self) -> IntervalEnd {
+        IntervalEnd::default()
+    }
+    /// Whether the scheme waits for somebody outside to decide. Asked after [`CongestionControl::on_interval`].
+    fn awaits_decision(&self) -> bool {
+        false
+    }
+    /// The agent behind the scheme, for environments; `None` for schemes that are none.
+    fn agent(&self) -> Option<&FlowAgent> {
+        None
+    }
+    /// The decision that [`CongestionControl::awaits_decision`] waits for.
+    fn decide(&mut self, _now: Timestamp, _action: &[f32]) {}
     /// The decision in force.
     fn control(&self) -> Control;
     /// The window of [`CongestionControl::control`] alone.

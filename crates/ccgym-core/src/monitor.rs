@@ -4,7 +4,59 @@ use crate::congestion_control::Control;
 use crate::rtt::RttEstimator;
 use crate::units::{Rate, TimeSpan, Timestamp};
 
-/// What happened at a sender between two decisions. Sizes are wire bytes.
+/// One round-trip sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RttSample {
+    /// When the acknowledgement arrived, on the sender's clock.
+    pub at: Timestamp,
+    /// Round trip.
+    pub rtt: TimeSpan,
+    /// Receiver's clock at arrival minus sender's at departure, nanoseconds.
+    pub one_way: i64,
+}
+
+/// Averages over the acknowledgements of one interval in which each new one weighs an eighth, as Indigo observes them
+/// (`env/sender.py`). All zero unless the host takes rate samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AckEwma {
+    /// Round trip, seconds.
+    pub rtt: f64,
+    /// Round trip beyond the smallest of the flow's life, seconds.
+    pub queue_delay: f64,
+    /// Delivery rate, bits per second.
+    pub delivery_rate: f64,
+    /// Bytes sent since the acknowledged packet left, over its round trip, bits per second.
+    pub send_rate: f64,
+    samples: u64,
+}
+
+impl AckEwma {
+    /// Weight of a new sample.
+    pub const WEIGHT: f64 = 0.125;
+
+    fn add(&mut self, rtt: f64, queue_delay: f64, delivery_rate: f64, send_rate: f64) {
+        let weight = if self.samples == 0 { 1.0 } else { Self::WEIGHT };
+        self.samples += 1;
+        self.rtt += weight * (rtt - self.rtt);
+        self.queue_delay += weight * (queue_delay - self.queue_delay);
+        self.delivery_rate += weight * (delivery_rate - self.delivery_rate);
+        self.send_rate += weight * (send_rate - self.send_rate);
+    }
+}
+
+/// Sums over the samples, made once when the interval closes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Digest {
+    first_half: u64,
+    second_half: u64,
+    min: u64,
+    max: u64,
+    one_way: i64,
+    slope: f64,
+}
+
+/// What happened at a sender between two decisions. Sizes are wire bytes. Filled while it runs; the round-trip
+/// statistics are there once it is closed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MonitorInterval {
     /// Begin.
@@ -23,12 +75,20 @@ pub struct MonitorInterval {
     pub lost_packets: u64,
     /// Bytes declared lost.
     pub lost_bytes: u64,
-    /// Round-trip samples, in order of arrival.
-    pub rtt_samples: Vec<TimeSpan>,
-    /// Sum of the squares of sample times and their products with the RTTs, for the slope.
-    slope: SlopeSums,
+    /// Packets that carried a segment sent before.
+    pub retransmissions: u64,
+    /// Acknowledgements that acknowledged something.
+    pub acks: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Packets reported with congestion-experienced.
+    pub ce_packets: u64,
+    /// Whether the application, not window or pacing, held sending back at some time.
+    pub app_limited: bool,
     /// sRTT at the end.
     pub srtt: TimeSpan,
+    /// Variation of the round trip at the end (RFC 6298).
+    pub rtt_variation: TimeSpan,
     /// Smallest round trip of the flow's life so far; [`TimeSpan::MAX`] before the first sample.
     pub min_rtt: TimeSpan,
     /// Bytes in flight at the end.
@@ -37,18 +97,12 @@ pub struct MonitorInterval {
     pub cwnd: u64,
     /// Pacing rate in force at the end; zero if unpaced.
     pub pacing_rate: Rate,
-    /// Sum of one-way delays (receiver's clock minus sender's) over acknowledgements.
-    one_way_sum: i128,
-    one_way_count: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct SlopeSums {
-    n: f64,
-    t: f64,
-    y: f64,
-    tt: f64,
-    ty: f64,
+    /// Slow-start threshold at the end, where the scheme has one.
+    pub ssthresh: Option<u64>,
+    /// Averages over the acknowledgements.
+    pub ewma: AckEwma,
+    samples: Vec<RttSample>,
+    digest: Digest,
 }
 
 impl MonitorInterval {
@@ -64,15 +118,21 @@ impl MonitorInterval {
             acked_bytes: 0,
             lost_packets: 0,
             lost_bytes: 0,
-            rtt_samples: Vec::new(),
-            slope: SlopeSums::default(),
+            retransmissions: 0,
+            acks: 0,
+            timeouts: 0,
+            ce_packets: 0,
+            app_limited: false,
             srtt: TimeSpan::ZERO,
+            rtt_variation: TimeSpan::ZERO,
             min_rtt: TimeSpan::MAX,
             in_flight: 0,
             cwnd: 0,
             pacing_rate: Rate::ZERO,
-            one_way_sum: 0,
-            one_way_count: 0,
+            ssthresh: None,
+            ewma: AckEwma::default(),
+            samples: Vec::new(),
+            digest: Digest::default(),
         }
     }
 
@@ -101,78 +161,86 @@ impl MonitorInterval {
             self.lost_packets as f64 / settled as f64
         }
     }
+    /// Round-trip samples, in order of arrival.
+    #[must_use]
+    pub fn samples(&self) -> &[RttSample] {
+        &self.samples
+    }
+    /// Number of round-trip samples.
+    #[must_use]
+    pub fn rtt_count(&self) -> usize {
+        self.samples.len()
+    }
     /// Mean of the round-trip samples; `None` without a sample.
     #[must_use]
     pub fn mean_rtt(&self) -> Option<TimeSpan> {
-        mean(&self.rtt_samples)
+        mean(self.digest.first_half + self.digest.second_half, self.samples.len())
+    }
+    /// Mean of the first half of the samples (the smaller half if their number is odd); `None` below two samples.
+    #[must_use]
+    pub fn first_half_rtt(&self) -> Option<TimeSpan> {
+        mean(self.digest.first_half, self.samples.len() / 2)
+    }
+    /// Mean of the second half of the samples; `None` without a sample.
+    #[must_use]
+    pub fn second_half_rtt(&self) -> Option<TimeSpan> {
+        mean(self.digest.second_half, self.samples.len().div_ceil(2))
     }
     /// Smallest sample of this interval.
     #[must_use]
     pub fn interval_min_rtt(&self) -> Option<TimeSpan> {
-        self.rtt_samples.iter().copied().min()
+        (!self.samples.is_empty()).then_some(TimeSpan(self.digest.min))
     }
     /// Largest sample of this interval.
     #[must_use]
     pub fn interval_max_rtt(&self) -> Option<TimeSpan> {
-        self.rtt_samples.iter().copied().max()
+        (!self.samples.is_empty()).then_some(TimeSpan(self.digest.max))
     }
     /// Mean of the second half of the samples minus mean of the first half, in seconds; zero below two samples
     /// (Aurora's latency inflation before division by the interval's length).
     #[must_use]
     pub fn half_split_rtt_change(&self) -> f64 {
-        let (first, second) = self.rtt_samples.split_at(self.rtt_samples.len() / 2);
-        match (mean(first), mean(second)) {
+        match (self.first_half_rtt(), self.second_half_rtt()) {
             (Some(a), Some(b)) => b.as_secs_f64() - a.as_secs_f64(),
             _ => 0.0,
         }
     }
     /// Least-squares slope of the round trip over time, seconds per second; zero below two samples.
     #[must_use]
-    pub fn rtt_slope(&self) -> f64 {
-        let s = &self.slope;
-        let den = s.n * s.tt - s.t * s.t;
-        if s.n < 2.0 || den <= 0.0 {
-            0.0
-        } else {
-            (s.n * s.ty - s.t * s.y) / den
-        }
+    pub const fn rtt_slope(&self) -> f64 {
+        self.digest.slope
     }
     /// Mean one-way delay of acknowledged packets in seconds; only differences mean something unless the clocks are
     /// one (as in the simulator). `None` without an acknowledgement.
     #[must_use]
     pub fn mean_one_way_delay(&self) -> Option<f64> {
-        (self.one_way_count > 0).then(|| self.one_way_sum as f64 / self.one_way_count as f64 / 1e9)
+        (!self.samples.is_empty()).then(|| self.digest.one_way as f64 / self.samples.len() as f64 / 1e9)
     }
 
-    pub(crate) fn on_sent(&mut self, bytes: u64) {
+    #[inline]
+    pub(crate) fn on_sent(&mut self, bytes: u64, again: bool) {
         self.sent_packets += 1;
         self.sent_bytes += bytes;
+        self.retransmissions += u64::from(again);
     }
 
-    /// `trip` is (send time, arrival time) of the packet that the round-trip sample belongs to.
-    pub(crate) fn on_ack(
-        &mut self,
-        now: Timestamp,
-        packets: u64,
-        bytes: u64,
-        rtt: Option<TimeSpan>,
-        trip: (Timestamp, Timestamp),
-    ) {
+    #[inline]
+    pub(crate) fn on_acked(&mut self, packets: u64, bytes: u64) {
+        self.acks += u64::from(packets > 0);
         self.acked_packets += packets;
         self.acked_bytes += bytes;
-        if let Some(rtt) = rtt {
-            self.rtt_samples.push(rtt);
-            let t = now.since(self.start).as_secs_f64();
-            let y = rtt.as_secs_f64();
-            let s = &mut self.slope;
-            s.n += 1.0;
-            s.t += t;
-            s.y += y;
-            s.tt += t * t;
-            s.ty += t * y;
-            self.one_way_sum += i128::from(trip.1 .0) - i128::from(trip.0 .0);
-            self.one_way_count += 1;
-        }
+    }
+
+    /// The acknowledgement at `now` was for a packet that left at `sent` and arrived at `received`.
+    #[inline]
+    pub(crate) fn on_sample(&mut self, now: Timestamp, sent: Timestamp, received: Timestamp) {
+        let one_way = received.0.wrapping_sub(sent.0) as i64;
+        self.samples.push(RttSample { at: now, rtt: now.since(sent), one_way });
+    }
+
+    pub(crate) fn on_rates(&mut self, rtt: TimeSpan, min_rtt: TimeSpan, delivery_rate: Rate, send_rate: Rate) {
+        let queue_delay = TimeSpan(rtt.0.saturating_sub(min_rtt.0));
+        self.ewma.add(rtt.as_secs_f64(), queue_delay.as_secs_f64(), delivery_rate.0 as f64, send_rate.0 as f64);
     }
 
     pub(crate) fn on_lost(&mut self, packets: u64, bytes: u64) {
@@ -180,28 +248,64 @@ impl MonitorInterval {
         self.lost_bytes += bytes;
     }
 
-    /// Close the interval at `now` and hand it out; a fresh one begins. The sample buffer of the old one is copied,
-    /// not moved, so that stepping does not allocate anew for the running one.
-    pub(crate) fn take(&mut self, now: Timestamp, rtt: &RttEstimator, in_flight: u64, control: &Control) -> Self {
+    /// Close the interval at `now` and leave it in `done`; a fresh one begins, in `done`'s old buffer.
+    pub(crate) fn close_into(
+        &mut self,
+        done: &mut Self,
+        now: Timestamp,
+        rtt: &RttEstimator,
+        in_flight: u64,
+        control: &Control,
+        ssthresh: Option<u64>,
+    ) {
         self.end = now;
         self.srtt = rtt.smoothed();
+        self.rtt_variation = rtt.variation();
         self.min_rtt = rtt.min();
         self.in_flight = in_flight;
         self.cwnd = control.cwnd;
         self.pacing_rate = control.pacing_rate;
-        let done = self.clone();
-        let mut samples = std::mem::take(&mut self.rtt_samples);
+        self.ssthresh = ssthresh;
+        self.digest = digest(self.start, &self.samples);
+        std::mem::swap(self, done);
+        let mut samples = std::mem::take(&mut self.samples);
         samples.clear();
-        *self = Self { rtt_samples: samples, ..Self::new(now) };
-        done
+        *self = Self { samples, ..Self::new(now) };
     }
 }
 
-fn mean(samples: &[TimeSpan]) -> Option<TimeSpan> {
+fn mean(sum: u64, count: usize) -> Option<TimeSpan> {
+    (count > 0).then(|| TimeSpan(sum / count as u64))
+}
+
+fn digest(start: Timestamp, samples: &[RttSample]) -> Digest {
     if samples.is_empty() {
-        return None;
+        return Digest::default();
     }
-    Some(TimeSpan(samples.iter().map(|s| s.0).sum::<u64>() / samples.len() as u64))
+    let (first, second) = samples.split_at(samples.len() / 2);
+    let sum = |part: &[RttSample]| part.iter().map(|s| s.rtt.0).sum::<u64>();
+    let mut d =
+        Digest { first_half: sum(first), second_half: sum(second), min: u64::MAX, max: 0, one_way: 0, slope: 0.0 };
+    // Sums around the first sample: the differences of large squares would cancel.
+    let (t0, y0) = (samples[0].at.since(start).0 as f64, samples[0].rtt.0 as f64);
+    let (mut t, mut y, mut tt, mut ty) = (0.0, 0.0, 0.0, 0.0);
+    for s in samples {
+        d.min = d.min.min(s.rtt.0);
+        d.max = d.max.max(s.rtt.0);
+        d.one_way = d.one_way.saturating_add(s.one_way);
+        let dt = s.at.since(start).0 as f64 - t0;
+        let dy = s.rtt.0 as f64 - y0;
+        t += dt;
+        y += dy;
+        tt += dt * dt;
+        ty += dt * dy;
+    }
+    let n = samples.len() as f64;
+    let den = n * tt - t * t;
+    if samples.len() > 1 && den > 0.0 {
+        d.slope = (n * ty - t * y) / den;
+    }
+    d
 }
 
 #[cfg(test)]
@@ -212,20 +316,58 @@ mod tests {
     fn statistics_of_a_rising_delay() {
         let mut m = MonitorInterval::new(Timestamp::from_millis(100));
         for i in 0..10u64 {
-            m.on_sent(1500);
+            m.on_sent(1500, i == 3);
             // RTT rises 1 ms per 10 ms.
             let now = Timestamp::from_millis(100 + 10 * (i + 1));
-            m.on_ack(now, 1, 1500, Some(TimeSpan::from_millis(50 + i)), (Timestamp::ZERO, Timestamp::from_millis(30)));
+            let sent = now - TimeSpan::from_millis(50 + i);
+            m.on_acked(1, 1500);
+            m.on_sample(now, sent, sent + TimeSpan::from_millis(30));
         }
         m.on_lost(2, 3000);
-        let done = m.take(Timestamp::from_millis(200), &RttEstimator::default(), 3000, &Control::window(15_000));
+        let mut done = MonitorInterval::new(Timestamp::ZERO);
+        let end = Timestamp::from_millis(200);
+        m.close_into(&mut done, end, &RttEstimator::default(), 3000, &Control::window(15_000), Some(9000));
         assert!((done.rtt_slope() - 0.1).abs() < 1e-9);
         assert!((done.half_split_rtt_change() - 0.005).abs() < 1e-9);
         assert_eq!(done.delivery_rate(), Rate(1_200_000));
         assert_eq!(done.mean_rtt(), Some(TimeSpan(54_500_000)));
+        assert_eq!(done.interval_min_rtt(), Some(TimeSpan::from_millis(50)));
+        assert_eq!(done.interval_max_rtt(), Some(TimeSpan::from_millis(59)));
         assert!((done.loss_fraction() - 2.0 / 12.0).abs() < 1e-12);
         assert!((done.mean_one_way_delay().unwrap() - 0.030).abs() < 1e-12);
+        assert_eq!((done.acks, done.retransmissions, done.ssthresh), (10, 1, Some(9000)));
         assert_eq!(m.start, Timestamp::from_millis(200));
-        assert_eq!((m.sent_packets, m.rtt_samples.len()), (0, 0));
+        assert_eq!((m.sent_packets, m.rtt_count()), (0, 0));
+    }
+
+    #[test]
+    fn an_interval_without_acknowledgements_has_no_round_trip() {
+        let mut m = MonitorInterval::new(Timestamp::ZERO);
+        let mut done = MonitorInterval::new(Timestamp::ZERO);
+        let end = Timestamp::from_millis(5);
+        m.close_into(&mut done, end, &RttEstimator::default(), 0, &Control::window(1), None);
+        assert_eq!((done.mean_rtt(), done.interval_min_rtt(), done.mean_one_way_delay()), (None, None, None));
+        assert_eq!((done.rtt_slope(), done.half_split_rtt_change(), done.loss_fraction()), (0.0, 0.0, 0.0));
+    }
+
+    #[test]
+    fn a_single_sample_has_a_mean_and_no_change() {
+        let mut m = MonitorInterval::new(Timestamp::ZERO);
+        m.on_sample(Timestamp::from_millis(40), Timestamp::ZERO, Timestamp::from_millis(20));
+        let mut done = MonitorInterval::new(Timestamp::ZERO);
+        let end = Timestamp::from_millis(50);
+        m.close_into(&mut done, end, &RttEstimator::default(), 0, &Control::window(1), None);
+        assert_eq!(done.mean_rtt(), Some(TimeSpan::from_millis(40)));
+        assert_eq!((done.first_half_rtt(), done.half_split_rtt_change(), done.rtt_slope()), (None, 0.0, 0.0));
+    }
+
+    #[test]
+    fn the_average_over_acknowledgements_forgets() {
+        let mut e = AckEwma::default();
+        e.add(0.1, 0.02, 8e6, 9e6);
+        assert_eq!((e.rtt, e.delivery_rate), (0.1, 8e6));
+        e.add(0.2, 0.02, 0.0, 9e6);
+        assert!((e.rtt - 0.1125).abs() < 1e-12);
+        assert!((e.delivery_rate - 7e6).abs() < 1e-6);
     }
 }

@@ -17,11 +17,13 @@ pub struct ReceiverConfig {
     pub ack_size: u32,
     /// Acknowledge each of the first packets at once, as Linux does ("quick ACKs"); how many.
     pub quick_acks: u32,
+    /// Whether segments may come again. Where nothing is sent again every arrival is new, and none is remembered.
+    pub reliable: bool,
 }
 
 impl Default for ReceiverConfig {
     fn default() -> Self {
-        Self { policy: AckPolicy::default(), ack_size: 52, quick_acks: 0 }
+        Self { policy: AckPolicy::default(), ack_size: 52, quick_acks: 0, reliable: true }
     }
 }
 
@@ -101,7 +103,7 @@ impl Receiver {
         }
     }
 
-    /// Segments that arrived in order so far.
+    /// Segments that arrived in order so far (reliable flows).
     #[must_use]
     pub const fn segments_in_order(&self) -> u64 {
         self.segments.first_missing()
@@ -123,7 +125,7 @@ impl Receiver {
             return Arrival { new: false, acknowledge: true };
         }
         let in_order = self.record(packet);
-        let new = self.segments.insert(packet.segment);
+        let new = !self.config.reliable || self.segments.insert(packet.segment);
         if packet.ecn == Ecn::Ce {
             self.ce_total = self.ce_total.wrapping_add(1);
         }
@@ -229,6 +231,15 @@ impl Receiver {
         if self.newest == EMPTY {
             self.newest = AckRange { first: n, last: n };
             return n == least_unsettled;
+        }
+        if n > self.newest.last {
+            // A gap before the newest packet.
+            if self.older.len() >= MAX_RANGES - 1 {
+                self.older.pop_front();
+            }
+            self.older.push_back(self.newest);
+            self.newest = AckRange { first: n, last: n };
+            return false;
         }
         let mut ranges = std::mem::take(&mut self.older);
         ranges.push_back(self.newest);

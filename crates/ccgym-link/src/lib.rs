@@ -19,5 +19,5 @@ pub use build::{build, build_element, Element};
 pub use element::{Counters, Fate, LinkEvent, PathElement, Release};
 pub use error::LinkError;
 pub use opportunities::Opportunities;
-pub use spec::{ElementSpec, QueueSpec, ScheduleSpec};
+pub use spec::{ElementSpec, LimitSpec, Param, QueueSpec, ScheduleSpec};
 pub use trace::{DeliveryTrace, TraceError};

@@ -151,7 +151,7 @@ fn make(spec: &str, traces: &TraceTable, flow: usize) -> Result<Simulator, Strin
     if flow >= spec.flows.len() {
         return Err(format!("flow: found {flow}, expected less than {}", spec.flows.len()));
     }
-    build(&spec, traces)
+    build(&spec, traces, &ccgym_schemes::Resources::default())
 }
 
 fn write_row(sim: &mut Simulator, flow: usize, row: &mut [f64]) {

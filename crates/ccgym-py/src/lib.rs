@@ -2,8 +2,10 @@
 
 use pyo3::prelude::*;
 
+mod agent;
 mod batch;
 mod logs;
+mod policy;
 mod result;
 mod simulate;
 mod trace;
@@ -14,6 +16,12 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<trace::Trace>()?;
     m.add_class::<result::SimResult>()?;
     m.add_class::<batch::BatchSimulator>()?;
+    m.add_class::<agent::AgentBatch>()?;
+    m.add_class::<policy::Policy>()?;
+    m.add_function(wrap_pyfunction!(policy::load_onnx_runtime, m)?)?;
+    m.add_function(wrap_pyfunction!(agent::check_agent, m)?)?;
+    m.add_function(wrap_pyfunction!(agent::describe_agent, m)?)?;
+    m.add_function(wrap_pyfunction!(agent::agent_vocabulary, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::simulate, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::simulate_many, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::check_scheme, m)?)?;

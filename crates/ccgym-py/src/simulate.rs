@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ccgym_link::DeliveryTrace;
+use ccgym_schemes::Resources;
 use ccgym_sim::{FlowSpec, Outcome, SimSpec, Simulator};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 use serde_json::{json, Map, Value};
 
+use crate::policy::Policy;
 use crate::result::SimResult;
 use crate::trace::Trace;
 
@@ -20,8 +22,12 @@ pub(crate) fn trace_table(py: Python<'_>, traces: BTreeMap<String, Py<Trace>>) -
     traces.into_iter().map(|(name, t)| (name, t.bind(py).get().inner.clone())).collect()
 }
 
-fn scheme(flow: &FlowSpec) -> Result<Box<dyn ccgym_core::CongestionControl>, String> {
-    ccgym_schemes::create(&flow.scheme, &flow.params).map_err(|e| e.to_string())
+/// Policies by name, without Python objects.
+pub(crate) type PolicyTable = BTreeMap<String, Py<Policy>>;
+
+pub(crate) fn resources(py: Python<'_>, policies: PolicyTable) -> Resources {
+    let policies = policies.into_iter().map(|(name, p)| (name, p.bind(py).get().inner.clone())).collect();
+    Resources { policies, agent: None }
 }
 
 /// Parse a specification; the error names the place in the JSON.
@@ -30,22 +36,30 @@ pub(crate) fn parse(spec: &str) -> Result<SimSpec, String> {
 }
 
 /// Build a simulator from a parsed specification.
-pub(crate) fn build(spec: &SimSpec, traces: &TraceTable) -> Result<Simulator, String> {
+pub(crate) fn build(spec: &SimSpec, traces: &TraceTable, resources: &Resources) -> Result<Simulator, String> {
+    let scheme =
+        |flow: &FlowSpec| ccgym_schemes::create_with(&flow.scheme, &flow.params, resources).map_err(|e| e.to_string());
     Simulator::new(spec, &|name| traces.get(name).cloned(), &scheme).map_err(|e| e.to_string())
 }
 
-fn run(spec: &str, traces: &TraceTable) -> Result<(Outcome, SimSpec), String> {
+fn run(spec: &str, traces: &TraceTable, resources: &Resources) -> Result<(Outcome, SimSpec), String> {
     let spec = parse(spec)?;
-    let mut simulator = build(&spec, traces)?;
+    let mut simulator = build(&spec, traces, resources)?;
     simulator.run();
     Ok((simulator.outcome(), spec))
 }
 
 /// Run one simulation. Raises ValueError when the specification cannot be run.
 #[pyfunction]
-pub fn simulate(py: Python<'_>, spec_json: &str, traces: BTreeMap<String, Py<Trace>>) -> PyResult<SimResult> {
-    let traces = trace_table(py, traces);
-    py.detach(|| run(spec_json, &traces))
+#[pyo3(signature = (spec_json, traces, policies = PolicyTable::new()))]
+pub fn simulate(
+    py: Python<'_>,
+    spec_json: &str,
+    traces: BTreeMap<String, Py<Trace>>,
+    policies: PolicyTable,
+) -> PyResult<SimResult> {
+    let (traces, resources) = (trace_table(py, traces), resources(py, policies));
+    py.detach(|| run(spec_json, &traces, &resources))
         .map(|(outcome, spec)| SimResult::new(outcome, &spec))
         .map_err(PyValueError::new_err)
 }
@@ -53,16 +67,18 @@ pub fn simulate(py: Python<'_>, spec_json: &str, traces: BTreeMap<String, Py<Tra
 /// Run many simulations on `threads` threads (0: one per core); results in the order of `specs`, the same on any
 /// number of threads.
 #[pyfunction]
+#[pyo3(signature = (specs, traces, threads, policies = PolicyTable::new()))]
 pub fn simulate_many(
     py: Python<'_>,
     specs: Vec<String>,
     traces: BTreeMap<String, Py<Trace>>,
     threads: usize,
+    policies: PolicyTable,
 ) -> PyResult<Vec<SimResult>> {
-    let traces = trace_table(py, traces);
+    let (traces, resources) = (trace_table(py, traces), resources(py, policies));
     let outcomes = py.detach(|| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|e| e.to_string())?;
-        pool.install(|| specs.par_iter().map(|s| run(s, &traces)).collect::<Result<Vec<_>, _>>())
+        pool.install(|| specs.par_iter().map(|s| run(s, &traces, &resources)).collect::<Result<Vec<_>, _>>())
     });
     Ok(outcomes
         .map_err(PyValueError::new_err)?

@@ -75,6 +75,16 @@ impl Flow {
         }
     }
 
+    /// Whether what is due now is that the pacer lets the next packet go, and nothing else.
+    #[inline]
+    pub(crate) fn is_release_due(&self, now: Timestamp) -> bool {
+        self.sender.is_release_due(now)
+            && self.started
+            && self.stop > now
+            && self.source.next_event() > now
+            && !self.receiver_timers
+    }
+
     /// The receiver's next timer on the simulation's clock.
     pub(crate) fn receiver_due(&self) -> Timestamp {
         let due = self.receiver.next_timeout();

@@ -5,6 +5,7 @@
 //! all of one flow's times at the shared elements by a constant does not change what they do, and keeps them in
 //! order of time.
 
+pub mod agent_batch;
 pub mod batch;
 mod chain;
 pub mod flow;
@@ -15,8 +16,11 @@ pub mod simulator;
 pub mod slab;
 pub mod source;
 pub mod spec;
+pub mod tally;
 pub mod tournament;
+mod truth;
 
+pub use agent_batch::AgentBatch;
 pub use batch::BatchSimulator;
 pub use outcome::{FlowOutcome, Outcome};
 pub use simulator::{simulate, Simulator};

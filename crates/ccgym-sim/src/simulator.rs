@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use ccgym_core::agent::PathTruth;
 use ccgym_core::congestion_control::{CongestionControl, InitContext, PathFacts};
 use ccgym_core::{rare, Ack, Datagram, Ecn, MonitorInterval, Packet, Receiver, Rng, Sender, TimeSpan, Timestamp};
 use ccgym_link::{DeliveryTrace, Fate, PathElement, Release};
@@ -24,6 +25,7 @@ use crate::slab::Slab;
 use crate::source::Source;
 use crate::spec::{FlowSpec, SimError, SimSpec};
 use crate::tournament::Tournament;
+use crate::truth::Truth;
 
 /// Looks up delivery traces by name.
 pub type Traces<'a> = &'a dyn Fn(&str) -> Option<Arc<DeliveryTrace>>;
@@ -82,6 +84,9 @@ pub struct Simulator {
     ack_log: Option<PacketLog>,
     series: Option<Series>,
     next_sample: Timestamp,
+    /// A flow whose scheme waits for a decision from outside.
+    waiting: Option<usize>,
+    truth: Truth,
     hash: u64,
 }
 
@@ -165,6 +170,8 @@ impl Simulator {
             ack_log: spec.record.packets.then(PacketLog::default),
             series: sampling.then(|| Series::new(step, flows.len())),
             next_sample: if sampling { Timestamp::ZERO + step } else { Timestamp::NEVER },
+            waiting: None,
+            truth: Truth::of(spec),
             flows,
             hash: 0xcbf2_9ce4_8422_2325,
         })
@@ -188,6 +195,12 @@ impl Simulator {
         self.flows.len()
     }
 
+    /// A hash over every acknowledgement so far: when it came, and what for.
+    #[must_use]
+    pub const fn trajectory_hash(&self) -> u64 {
+        self.hash
+    }
+
     /// The sender of a flow.
     #[must_use]
     pub fn sender(&self, flow: usize) -> &Sender {
@@ -200,8 +213,38 @@ impl Simulator {
         self.flows[flow].sender.take_interval(now)
     }
 
+    /// End the running decision interval of a flow now, due or not: the last one of an episode.
+    pub fn end_interval(&mut self, flow: usize) {
+        let now = self.now;
+        self.flows[flow].sender.end_interval(now);
+    }
+
+    /// The truth about the path as a flow might be told it: over its interval closed last, or now.
+    #[must_use]
+    pub fn truth(&mut self, flow: usize) -> PathTruth {
+        let now = self.now;
+        let backlog = self.up.bottleneck.map_or(0, |b| self.up.elements[b].backlog(now).0);
+        let sender = &self.flows[flow].sender;
+        let interval = sender.last_interval();
+        let running = |f: &&Flow| f.started && !f.sender.is_stopped();
+        let rate = |f: &Flow| {
+            let life = self.now.since(f.start).as_secs_f64();
+            if life > 0.0 {
+                f.sender.stats().acked_bytes as f64 * 8.0 / life
+            } else {
+                0.0
+            }
+        };
+        self.truth.over(interval.start, self.now, self.flows[flow].extra_rtt, backlog, {
+            self.flows.iter().filter(running).map(rate).collect()
+        })
+    }
+
     /// Steer the scheme of a flow from outside, and send what that allows.
     pub fn with_cca(&mut self, flow: usize, f: impl FnOnce(&mut dyn CongestionControl)) {
+        if self.waiting == Some(flow) {
+            self.waiting = None;
+        }
         self.flows[flow].sender.with_cca(f);
         if self.flows[flow].started {
             self.transmit(flow);
@@ -214,10 +257,26 @@ impl Simulator {
         self.run_until(self.end);
     }
 
-    /// Run until `until` (at most the end), events at that very time included.
+    /// Run until `until` (at most the end), events at that very time included. A scheme that waits for a decision
+    /// from outside gets none: its last one holds.
     pub fn run_until(&mut self, until: Timestamp) {
+        while let Some(flow) = self.run_to_decision(until) {
+            self.with_cca(flow, |_| ());
+        }
+    }
+
+    /// As [`Simulator::run_until`], but stop where a scheme waits for a decision, and say which flow's. Give it through
+    /// [`Simulator::with_cca`], at once or never: without it the last decision holds.
+    pub fn run_to_decision(&mut self, until: Timestamp) -> Option<usize> {
+        if let Some(flow) = self.waiting {
+            self.with_cca(flow, |_| ());
+        }
         let until = until.min(self.end);
         loop {
+            if self.waiting.is_some() {
+                rare();
+                return self.waiting;
+            }
             let (slot, key) = self.tournament.first();
             let other = self.other_due();
             if key.0 > until && other > until {
@@ -237,6 +296,7 @@ impl Simulator {
             }
         }
         self.now = until;
+        None
     }
 
     #[inline]
@@ -334,10 +394,16 @@ impl Simulator {
                         flow.finished = now;
                     }
                 }
+                _ if flow.is_release_due(now) => {}
                 _ => {
                     rare();
                     self.handle_timers(index);
                 }
+            }
+            if self.flows[index].sender.awaits_decision() {
+                rare();
+                self.waiting = Some(index);
+                return self.reschedule(index);
             }
             self.transmit(index);
             let key = self.flows[index].next_event(index as u64);

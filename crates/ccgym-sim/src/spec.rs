@@ -310,6 +310,7 @@ impl FlowSpec {
             policy: AckPolicy { every: self.ack_every, max_delay: self.ack_delay },
             ack_size: self.ack_size,
             quick_acks: self.quick_acks,
+            reliable: self.profile != Profile::Udp,
         }
     }
 }

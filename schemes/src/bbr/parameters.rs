@@ -81,7 +81,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             },
         ],
     },
-    build: |p| Ok(Box::new(Bbr::new(BbrParameters::from(p)))),
+    build: |p, _| Ok(Box::new(Bbr::new(BbrParameters::from(p)))),
 };
 
 /// Parameters of BBR v1, checked.

@@ -52,7 +52,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             },
         ],
     },
-    build: |p| {
+    build: |p, _| {
         let competitive = p.word("competitive") == "auto";
         let delta = |own: f64| Some(p.number("delta")).filter(|&d| d > 0.0).unwrap_or(own);
         Ok(match p.word("mode") {

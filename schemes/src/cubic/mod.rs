@@ -84,7 +84,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             },
         ],
     },
-    build: |p| Ok(Box::new(Cubic::new(p))),
+    build: |p, _| Ok(Box::new(Cubic::new(p))),
 };
 
 /// Fewest packets in the window after a loss.

@@ -24,12 +24,12 @@ impl Sender {
     /// An acknowledgement arrives. Follow with [`Sender::poll_transmit`].
     #[inline]
     pub fn on_ack(&mut self, now: Timestamp, ack: &Ack) {
-        // In order, nothing missing, nobody watching single packets: by far the most frequent case.
+        // In order, nothing missing, nobody watching single packets: by far the most frequent case. Older ranges have
+        // nothing new to say while no hole is open.
         let plain = self.plain
-            && ack.range_count() == 1
             && ack.trigger == ack.largest
             && ack.largest >= self.acked_end
-            && ack.largest < self.packets.next()
+            && ack.largest < self.packets.next().min(self.plain_end)
             && ack.range(0).first <= self.acked_end
             && ack.ce_total == self.ce_seen;
         if plain {
@@ -37,14 +37,18 @@ impl Sender {
         } else {
             crate::rare();
             self.on_any_ack(now, ack);
-            self.plain = self.recovery == Recovery::Open
-                && !self.detector.has_holes()
-                && !self.capabilities.per_packet_receipts
-                && !self.config.monitor;
+            // Recovery without PRR or retransmissions changes nothing but its own end.
+            self.plain_end = match self.recovery {
+                Recovery::Open => PacketNumber::MAX,
+                Recovery::Fast { point, .. } if !self.config.reliable && !self.capabilities.prr => point,
+                _ => 0,
+            };
+            self.plain = self.plain_end > 0 && !self.detector.has_holes() && !self.capabilities.per_packet_receipts;
         }
+        self.end_interval_on_ack(now);
     }
 
-    /// As [`Sender::on_any_ack`] when the acknowledgement extends an unbroken prefix outside recovery: every packet
+    /// As [`Sender::on_any_ack`] when the acknowledgement extends an unbroken prefix and ends no recovery: every packet
     /// from `acked_end` on is outstanding then.
     #[inline]
     fn on_plain_ack(&mut self, now: Timestamp, ack: &Ack) {
@@ -58,7 +62,9 @@ impl Sender {
             bytes += u64::from(p.size);
             sent = p.sent;
             let segment = p.segment;
-            self.acked_segments.insert(segment);
+            if self.config.reliable {
+                self.acked_segments.insert(segment);
+            }
         }
         let packets = end - from;
         self.in_flight -= bytes;
@@ -74,6 +80,11 @@ impl Sender {
         let wait = if self.config.reliable { TimeSpan::ZERO } else { TimeSpan(u64::from(ack.delay_ns)) };
         self.rtt.update(sample, wait);
         let rate_sample = if self.capabilities.rate_samples { self.sample_rate(ack.largest) } else { None };
+        if self.watched {
+            self.monitor.on_acked(packets, bytes);
+            self.watch_sample(now, sent, ack.received);
+            self.watch_rates(sample, ack.largest, rate_sample.as_ref());
+        }
         let round_start = self.begin_round();
         self.cca.on_ack(&AckEvent {
             now,
@@ -93,7 +104,7 @@ impl Sender {
             round: self.round,
             round_start,
             entered_recovery: false,
-            in_recovery: false,
+            in_recovery: self.recovery != Recovery::Open,
             exited_recovery: false,
             cwnd_limited: self.is_cwnd_limited(),
             ack_delayed: ack.delay_ns > 0,
@@ -193,10 +204,14 @@ impl Sender {
         let ce_packets = u64::from(ack.ce_total.wrapping_sub(self.ce_seen));
         self.ce_seen = ack.ce_total;
 
-        if self.config.monitor {
-            let trip = (newly.trigger_sent, ack.received);
-            self.monitor.on_ack(now, newly.packets, newly.bytes, rtt_sample, trip);
+        if self.watched {
+            self.monitor.on_acked(newly.packets, newly.bytes);
             self.monitor.on_lost(self.lost_records.len() as u64, lost_bytes);
+            self.monitor.ce_packets += ce_packets;
+            if let Some(sample) = rtt_sample {
+                self.watch_sample(now, newly.trigger_sent, ack.received);
+                self.watch_rates(sample, newly.newest, rate_sample.as_ref());
+            }
         }
 
         if spurious_episode {
@@ -297,7 +312,9 @@ impl Sender {
                 newly.spurious += 1;
                 self.take_late(segment);
             }
-            self.acked_segments.insert(segment);
+            if self.config.reliable {
+                self.acked_segments.insert(segment);
+            }
         }
     }
 

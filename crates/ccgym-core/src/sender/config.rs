@@ -35,7 +35,7 @@ pub struct SenderConfig {
     pub loss: LossConfig,
     /// Timers.
     pub timers: TimerConfig,
-    /// Collect [`MonitorInterval`] statistics.
+    /// Collect [`MonitorInterval`](crate::MonitorInterval) statistics.
     pub monitor: bool,
 }
 

@@ -11,6 +11,7 @@
 mod acknowledgements;
 mod config;
 mod handshake;
+mod intervals;
 mod recovery;
 mod stats;
 mod timers;
@@ -18,7 +19,9 @@ mod transmit;
 
 use std::collections::VecDeque;
 
-use crate::congestion_control::{AckedPacket, Capabilities, CongestionControl, Control, InitContext, LostPacket};
+use crate::congestion_control::{
+    AckedPacket, Capabilities, CongestionControl, Control, InitContext, IntervalEnd, LostPacket,
+};
 use crate::interval_set::IntervalSet;
 use crate::loss_detection::LossDetector;
 use crate::monitor::MonitorInterval;
@@ -94,6 +97,10 @@ pub struct Sender {
     ce_seen: u32,
     /// Whether the next acknowledgement may take the short way; see [`Sender::on_ack`].
     plain: bool,
+    /// … as long as it acknowledges only packets below this number.
+    plain_end: PacketNumber,
+    /// Whether nothing but window and pacing ever meters sending: no handshake, no retransmissions, no PRR.
+    unmetered: bool,
     /// Bytes in flight above which the probe timer needs no special case; unreachable where every case is special.
     several_packets: u64,
     /// Packets of [`Control::burst_total`] that have not left yet.
@@ -104,7 +111,15 @@ pub struct Sender {
     stopped: bool,
 
     stats: SenderStats,
+    /// Whether statistics of intervals are collected.
+    watched: bool,
     monitor: MonitorInterval,
+    /// The interval closed last.
+    closed: MonitorInterval,
+    /// When the running interval closes; never unless the CCA decides by intervals.
+    interval_end: IntervalEnd,
+    /// Whether the CCA has asked somebody outside for a decision and waits.
+    awaits_decision: bool,
     acked_records: Vec<AckedPacket>,
     lost_records: Vec<LostPacket>,
 }
@@ -118,6 +133,7 @@ impl Clone for Sender {
             packets: self.packets.clone(),
             detector: self.detector.clone(),
             monitor: self.monitor.clone(),
+            closed: self.closed.clone(),
             acked_records: Vec::new(),
             lost_records: Vec::new(),
             ..*self
@@ -132,9 +148,11 @@ impl Sender {
         let start = context.now;
         cca.init(context);
         let control = cca.control();
+        let capabilities = cca.capabilities();
+        let interval_end = if capabilities.intervals { cca.interval_end() } else { IntervalEnd::default() };
         Self {
             config,
-            capabilities: cca.capabilities(),
+            capabilities,
             burst_left: control.burst_total,
             control,
             connection: if config.handshake_size > 0 { Connection::New } else { Connection::Established },
@@ -165,6 +183,8 @@ impl Sender {
             probes_wanted: 0,
             ce_seen: 0,
             plain: false,
+            plain_end: 0,
+            unmetered: config.handshake_size == 0 && !config.reliable && !capabilities.prr,
             several_packets: if config.reliable && config.timers.probes > 0 {
                 u64::from(config.packet_size)
             } else {
@@ -174,7 +194,11 @@ impl Sender {
             idle: true,
             stopped: false,
             stats: SenderStats::default(),
+            watched: config.monitor || capabilities.intervals,
             monitor: MonitorInterval::new(start),
+            closed: MonitorInterval::new(start),
+            interval_end,
+            awaits_decision: false,
             acked_records: Vec::new(),
             lost_records: Vec::new(),
         }
@@ -199,6 +223,12 @@ impl Sender {
         self.stopped = true;
     }
 
+    /// Whether the flow has ended by [`Sender::stop`].
+    #[must_use]
+    pub const fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
     /// The last segment handed over is this short on the wire.
     pub fn set_last_segment_size(&mut self, size: u32) {
         self.last_segment_size = size;
@@ -221,6 +251,11 @@ impl Sender {
             }
     }
 
+    /// Wire bytes of a full packet.
+    #[must_use]
+    pub const fn packet_size(&self) -> u32 {
+        self.config.packet_size
+    }
     /// Wire bytes in flight.
     #[must_use]
     #[inline]
@@ -271,16 +306,6 @@ impl Sender {
     pub fn cca(&self) -> &dyn CongestionControl {
         &*self.cca
     }
-    /// Steer the algorithm from outside, then adopt its decision.
-    pub fn with_cca(&mut self, f: impl FnOnce(&mut dyn CongestionControl)) {
-        f(&mut *self.cca);
-        self.adopt_control();
-    }
-    /// Statistics since the last call, ending at `now`; the next interval begins.
-    pub fn take_interval(&mut self, now: Timestamp) -> MonitorInterval {
-        self.monitor.take(now, &self.rtt, self.in_flight, &self.control)
-    }
-
     /// Read the algorithm's decision. A plain window comes in a register; copying the whole struct right after the
     /// algorithm stored its window would wait for that store.
     #[inline]
@@ -292,6 +317,9 @@ impl Sender {
             self.control = self.cca.control();
             if self.control.burst_total != released {
                 self.burst_left += self.control.burst_total.saturating_sub(released);
+            }
+            if self.capabilities.intervals {
+                self.interval_end = self.cca.interval_end();
             }
         }
     }

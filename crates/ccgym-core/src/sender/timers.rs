@@ -10,7 +10,8 @@ const PROBE_MARGIN: TimeSpan = TimeSpan::from_millis(2);
 
 impl Sender {
     /// When [`Sender::on_timeout`] wants to be called: loss, probe and retransmission timers, the CCA's own timer,
-    /// and the pacing release if only that holds back a packet.
+    /// the end of the decision interval, and the pacing release if only
+    /// that holds back a packet.
     #[must_use]
     #[inline]
     pub fn next_timeout(&self) -> Timestamp {
@@ -21,10 +22,18 @@ impl Sender {
         {
             // The frequent case of `last_resort`.
             let base = self.last_sent.max(self.timer_base);
-            return Timestamp(base.0 + 2 * self.rtt.smoothed().0 + PROBE_MARGIN.0);
+            return Timestamp(base.0 + 2 * self.rtt.smoothed().0 + PROBE_MARGIN.0).min(self.interval_timer());
         }
         if self.is_connecting() {
             return self.handshake_due();
+        }
+        // Paced: the next release comes long before the last resort.
+        if self.awaits_release && !self.capabilities.timers && self.pacer.release() < self.quiet_until() {
+            let next = self.pacer.release().min(self.interval_timer());
+            if !self.detector.has_holes() {
+                return next;
+            }
+            return next.min(self.detector.next_timeout(self.loss_rtt()));
         }
         let mut next = if self.awaits_acks() { self.last_resort() } else { Timestamp::NEVER };
         if self.capabilities.timers {
@@ -36,7 +45,26 @@ impl Sender {
         if self.awaits_release {
             next = next.min(self.pacer.release());
         }
-        next
+        next.min(self.interval_timer())
+    }
+
+    /// Neither probe nor retransmission timer fires before this time.
+    #[inline]
+    fn quiet_until(&self) -> Timestamp {
+        self.timer_base + self.rtt.smoothed()
+    }
+
+    /// Whether all that has come by `now` is the pacing release: then [`Sender::on_timeout`] has nothing to do.
+    #[must_use]
+    #[inline]
+    pub fn is_release_due(&self, now: Timestamp) -> bool {
+        self.awaits_release
+            && !self.detector.has_holes()
+            && !self.is_connecting()
+            && !self.capabilities.timers
+            && self.pacer.release() <= now
+            && now < self.quiet_until()
+            && now < self.interval_timer()
     }
 
     /// The time given by [`Sender::next_timeout`] has come. Follow with [`Sender::poll_transmit`].
@@ -62,6 +90,7 @@ impl Sender {
                 self.on_retransmission_timeout(now);
             }
         }
+        self.end_interval_on_time(now);
     }
 
     /// The reordering timer revealed losses without an acknowledgement.
@@ -79,7 +108,7 @@ impl Sender {
             self.prr = Prr::begin(prior_in_flight);
         }
         let lost_bytes = self.lost_records.iter().map(|l| l.bytes).sum();
-        if self.config.monitor {
+        if self.watched {
             self.monitor.on_lost(self.lost_records.len() as u64, lost_bytes);
         }
         let event = AckEvent {
@@ -182,7 +211,8 @@ impl Sender {
         self.acked_end = self.packets.next();
         self.recovery =
             Recovery::Loss { point: if self.config.reliable { self.next_segment } else { self.packets.next() } };
-        if self.config.monitor {
+        if self.watched {
+            self.monitor.timeouts += 1;
             let bytes = self.lost_records.iter().map(|l| l.bytes).sum();
             self.monitor.on_lost(self.lost_records.len() as u64, bytes);
         }

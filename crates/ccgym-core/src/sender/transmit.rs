@@ -18,8 +18,12 @@ impl Sender {
     #[inline(always)]
     pub fn poll_transmit_into(&mut self, now: Timestamp, packet: &mut Packet) -> bool {
         self.awaits_release = false;
-        if self.plain && self.next_segment + 1 < self.segments_available && !self.idle && self.burst_left == 0 {
-            // Nothing lost, whole segments to come: the general case below comes to the same.
+        if (self.plain || (self.unmetered && self.probes_wanted == 0))
+            && self.next_segment + 1 < self.segments_available
+            && !self.idle
+            && self.burst_left == 0
+        {
+            // Nothing to send again, whole segments to come: the general case below comes to the same.
             let size = self.config.packet_size;
             if self.in_flight + u64::from(size) > self.control.cwnd {
                 self.window_limited_round = self.round + 1;
@@ -139,8 +143,8 @@ impl Sender {
         self.stats.sent_packets += 1;
         self.stats.sent_bytes += bytes;
         self.stats.retransmissions += u64::from(again);
-        if self.config.monitor {
-            self.monitor.on_sent(bytes);
+        if self.watched {
+            self.monitor.on_sent(bytes, again);
         }
         packet.number = number;
         packet.segment = segment;
@@ -187,6 +191,7 @@ impl Sender {
     fn note_app_limited(&mut self, now: Timestamp) {
         if self.in_flight < self.window() {
             self.sampler.mark_app_limited(self.in_flight);
+            self.monitor.app_limited = true;
             self.cca.on_app_limited(now, self.in_flight);
             self.adopt_control();
         }

@@ -1,0 +1,1 @@
+"""The learned schemes, one file each, and in ``pretrained/`` the policies that come with ccgym."""

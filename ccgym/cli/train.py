@@ -1,0 +1,235 @@
+"""``train.py``: train a policy from a YAML file, watch it in TensorBoard, resume it, export it.
+
+Only arguments are read here; the work is done by :mod:`ccgym.training`, which is imported when needed, so that
+``--help`` is quick and does without torch.
+
+Exit status: 0, trained to the end; 130, stopped by a signal and ready to be resumed; for the rest see
+:mod:`ccgym.cli.common`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from ccgym.cli.common import STATUS_INTERRUPTED, HelpFormatter, console, run, set_up_logging
+from ccgym.errors import ConfigError, PlatformError, did_you_mean, shown
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ccgym.training.config import TrainConfig
+    from ccgym.training.trainer import Outcome
+
+DESCRIPTION: Final = """\
+Train a policy. One YAML file says everything: the agent (what it sees, does and is rewarded
+for), the paths, the algorithm, how long. While it trains, the policy is measured on held-out
+paths beside the oracle, BBR and Cubic. Killed at any moment, the run goes on with --resume to
+the same result, byte for byte; the same seed gives the same policy.
+"""
+
+EXAMPLES: Final = """\
+examples:
+  python train.py --config aurora.yaml
+      train, in a new directory runs/aurora-1-1; the name finds configs/aurora.yaml
+  tensorboard --logdir runs
+      watch it, and all other runs beside it
+  python train.py --config aurora --seed 3 --steps 1000000
+      another seed, fewer steps
+  python train.py --config aurora --set algorithm.learning_rate=3e-4 --set training.time_limit=5min
+      any setting of the file, by its path
+  python train.py --resume runs/aurora-1-1
+      go on where it was killed or stopped
+  python train.py --resume runs/aurora-1-1 --steps 8000000
+      go on beyond its end
+  python evaluate.py --trace 12mbps --schemes runs/aurora-1-1,bbr,cubic
+      the trained policy as one scheme among others
+
+exit status: 0 fine; 2 the command, the configuration or the machine is wrong; 130 stopped by
+control-C or SIGTERM after the update under way, ready for --resume
+"""
+
+NEEDED: Final = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard")
+"""Packages of the extra ``train``."""
+
+RESUMABLE: Final = ("training.steps", "training.time_limit", "training.keep_checkpoints", "training.checkpoint_every",
+                    "training.simulator_threads")  # fmt: skip
+"""Settings that may be changed when a run is resumed: they do not change the steps that are taken anyway."""
+
+_SHORT: Final = {"seed": "training.seed", "steps": "training.steps", "threads": "training.simulator_threads"}
+"""Settings that have an option of their own."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises our own errors, with a suggestion for mistyped options."""
+
+    def error(self, message: str) -> NoReturn:
+        unknown = re.search(r"unrecognized arguments: (--[\w-]+)", message)
+        options = [option for action in self._actions for option in action.option_strings]
+        hint = did_you_mean(unknown[1], options) if unknown else ""
+        raise ConfigError(message, hint=hint or "python train.py --help explains the options")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of ``train.py``."""
+    made = _Parser(
+        prog="train.py", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=HelpFormatter, allow_abbrev=False
+    )
+    what = made.add_argument_group("what to train (one of the two)")
+    what.add_argument("--config", metavar="FILE|NAME", help="a YAML file, or the name of one in configs/")
+    what.add_argument("--resume", metavar="DIRECTORY", help="go on with the run in this directory")
+    how = made.add_argument_group("settings over those of the file")
+    how.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="overrides",
+        metavar="KEY=VALUE",
+        help="any setting, such as algorithm.gamma=0.95; may be repeated",
+    )
+    how.add_argument("--seed", type=int, metavar="N", help="root of every random stream (training.seed)")
+    how.add_argument("--steps", type=int, metavar="N", help="decisions to train for (training.steps)")
+    how.add_argument(
+        "--threads",
+        type=int,
+        metavar="N",
+        help="threads of the simulators, by default one per processor; results do not depend on it",
+    )
+    how.add_argument("--device", default="auto", metavar="NAME", help="auto, cpu, cuda, cuda:1 … (default: auto)")
+    out = made.add_argument_group("output")
+    out.add_argument(
+        "--run-dir", metavar="DIRECTORY", help="directory of the run (default: runs/<name>-<seed>-<n>, a new one)"
+    )
+    out.add_argument("--no-export", action="store_true", help="do not export the best policy at the end")
+    out.add_argument("-v", "--verbose", action="count", default=0, help="say more; twice for everything")
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``train.py`` and return its exit status; see :mod:`ccgym.cli.common`."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    return run(lambda: _train(parser().parse_args(words), words))
+
+
+def _train(arguments: argparse.Namespace, words: Sequence[str]) -> int:
+    if (arguments.config is None) == (arguments.resume is None):
+        given = "both --config and --resume" if arguments.config is not None else "neither --config nor --resume"
+        raise ConfigError(given, expected="one of them", hint="python train.py --config aurora.yaml")
+    if arguments.resume is not None and arguments.run_dir is not None:
+        raise ConfigError("--resume with --run-dir", expected="--resume DIRECTORY alone: the run stays where it is")
+    _require_packages()
+    set_up_logging(arguments.verbose)
+    from ccgym.training.progress import ProgressDisplay
+    from ccgym.training.run_directory import new_run_directory
+    from ccgym.training.trainer import train
+
+    shown_on = console()
+    config = _config(arguments)
+    resume = arguments.resume is not None
+    if resume:
+        directory = Path(arguments.resume)
+    elif arguments.run_dir is not None:
+        directory = Path(arguments.run_dir)
+    else:
+        directory = new_run_directory(config.name, config.training.seed)
+    _announce(config, directory, shown_on, resume=resume)
+    with ProgressDisplay(shown_on, config.training.steps) as display:
+        outcome = train(
+            config,
+            directory,
+            display,
+            resume=resume,
+            device=arguments.device,
+            command=["python", "train.py", *words],
+        )
+    if outcome.stopped:
+        shown_on.print(f"\nstopped after {outcome.step:,} steps; to go on:", style="yellow")
+        shown_on.print(f"  python train.py --resume {shlex.quote(str(directory))}", soft_wrap=True)
+        return STATUS_INTERRUPTED
+    _conclude(outcome, config, shown_on)
+    if not arguments.no_export:
+        _export(outcome, shown_on)
+    _what_next(outcome, shown_on)
+    return 0
+
+
+def _require_packages() -> None:
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise PlatformError(
+            f"not installed: {', '.join(missing)}",
+            expected="the packages of the extra `train`",
+            hint="pip install 'ccgym[train]', or run `make setup`",
+        )
+
+
+def _config(arguments: argparse.Namespace) -> TrainConfig:
+    from ccgym.training.config import TrainConfig
+    from ccgym.training.run_directory import open_run
+
+    overrides = list(arguments.overrides)
+    for option, key in (
+        ("seed", "training.seed"),
+        ("steps", "training.steps"),
+        ("threads", "training.simulator_threads"),
+    ):
+        value = getattr(arguments, option)
+        if value is not None:
+            overrides.append(f"{key}={value}")
+    if arguments.resume is None:
+        return TrainConfig.load(arguments.config, overrides)
+    for override in overrides:
+        key = override.partition("=")[0].strip()
+        if key not in RESUMABLE:
+            raise ConfigError(
+                f"{shown(key)} with --resume",
+                expected=f"only {', '.join(RESUMABLE)}: a resumed run is the same run",
+                hint=f"start a new one with --config {open_run(Path(arguments.resume)).config} and your settings",
+            )
+    return TrainConfig.load(open_run(Path(arguments.resume)).config, overrides)
+
+
+def _announce(config: TrainConfig, directory: Path, shown_on: Console, *, resume: bool) -> None:
+    algorithm, training = config.algorithm, config.training
+    shown_on.print(
+        f"{'resuming' if resume else 'training'} {config.name}: {algorithm.name}, {training.steps:,} steps in "
+        f"{algorithm.n_envs} environments, seed {training.seed}, into {directory}",
+        soft_wrap=True,
+    )
+
+
+def _conclude(outcome: Outcome, config: TrainConfig, shown_on: Console) -> None:
+    shown_on.print(f"\n{outcome.step:,} steps in {outcome.seconds:.0f} s, seed {config.training.seed}", soft_wrap=True)
+    if outcome.best_reward is not None:
+        share = "" if outcome.best_fraction is None else f", {100 * outcome.best_fraction:.1f} % of the oracle's"
+        shown_on.print(
+            f"best       mean episode reward {outcome.best_reward:.1f}{share}, at step {outcome.best_step:,}",
+            style="bold",
+            soft_wrap=True,
+        )
+    shown_on.print(f"weights    {outcome.weights_sha256}  (same seed, machine and versions: same hash)", soft_wrap=True)
+
+
+def _export(outcome: Outcome, shown_on: Console) -> None:
+    if importlib.util.find_spec("ccgym.training.export") is None:
+        return
+    export = importlib.import_module("ccgym.training.export")
+    exported = export.export_policy(outcome.run_dir)
+    shown_on.print(f"policy     {exported.onnx}  (does what torch does: checked)", soft_wrap=True)
+
+
+def _what_next(outcome: Outcome, shown_on: Console) -> None:
+    directory = shlex.quote(str(outcome.run_dir))
+    for name, text in (
+        ("run", directory),
+        ("curve", f"{directory}/evaluations.csv"),
+        ("watch", f"tensorboard --logdir {directory}"),
+        ("evaluate", f"python evaluate.py --trace 12mbps --schemes {directory},bbr,cubic"),
+    ):
+        shown_on.print(f"{name:<10} {text}", soft_wrap=True)

@@ -1,0 +1,223 @@
+"""Curricula: distributions of paths that change while training goes on.
+
+A trainer asks :meth:`Curriculum.distribution` from time to time, with its progress from 0 to 1, gives the answer to its
+environments, and puts :meth:`Curriculum.state_dict` into its checkpoints. An ordinary distribution is a curriculum that
+never changes (:class:`Constant`); in YAML a curriculum in stages is::
+
+    paths:
+      kind: stages
+      stages:
+        - {until: 0.3, paths: genet_rl1}
+        - {until: 0.6, paths: genet_rl2}
+        - {until: 1.0, paths: genet_rl3}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
+from typing_extensions import Self
+
+from ccgym.config.distribution_base import NumberRow, PathDistribution, prefixed
+from ccgym.config.distributions import KINDS, PathDistributionField
+from ccgym.config.yaml_loader import config_error
+from ccgym.errors import ConfigError, did_you_mean, shown
+
+
+@runtime_checkable
+class Curriculum(Protocol):
+    """What a trainer needs of a curriculum. It may learn from what it is told, or just follow a plan."""
+
+    def distribution(self, progress: float, rng: np.random.Generator | None = None) -> PathDistribution:
+        """The distribution to draw from now on.
+
+        Args:
+            progress: Share of the training steps that are done, from 0 to 1.
+            rng: For curricula that choose at random.
+        """
+        ...
+
+    def level(self) -> float:
+        """A number for the log: the stage, counted from 0, or whatever tells how far the curriculum is."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint must hold, as JSON."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint. Raises :class:`~ccgym.errors.ConfigError` for the state of another curriculum."""
+        ...
+
+
+class Stage(BaseModel):
+    """One stage of a plan."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    until: float = Field(gt=0, le=1)
+    """Share of the training steps after which the next stage begins; 1 in the last one."""
+    paths: PathDistributionField
+    """What is drawn."""
+
+
+class Stages(BaseModel):
+    """A plan of several distributions, one after the other."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["stages"] = "stages"
+    stages: tuple[Stage, ...] = Field(min_length=1, max_length=1000)
+    """The stages, in order."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        for place, (one, other) in enumerate(zip(self.stages, self.stages[1:], strict=False)):
+            if one.until >= other.until:
+                raise ConfigError(
+                    f"{other.until:g} after {one.until:g}", expected="strictly increasing shares",
+                    where=f"stages[{place + 1}].until",
+                )  # fmt: skip
+        if self.stages[-1].until != 1.0:
+            raise ConfigError(
+                f"{self.stages[-1].until:g} in the last stage", expected="1, the end of the training",
+                where=f"stages[{len(self.stages) - 1}].until",
+            )  # fmt: skip
+        return self
+
+    def summary(self) -> str:
+        """One line for people."""
+        return f"a curriculum of {len(self.stages)} stages"
+
+    def rows(self) -> list[NumberRow]:
+        """The numbers that the stages draw."""
+        return [
+            row for place, stage in enumerate(self.stages) for row in prefixed(f"stages[{place}].", stage.paths.rows())
+        ]
+
+    def describe(self) -> dict[str, Any]:
+        """``summary``, ``numbers`` as a distribution has them, and ``stages``: end and summary of each."""
+        stages = [{"until": stage.until, "summary": stage.paths.summary()} for stage in self.stages]
+        return {"summary": self.summary(), "numbers": self.rows(), "stages": stages}
+
+
+@dataclass
+class Constant:
+    """The curriculum of a distribution that never changes."""
+
+    paths: PathDistribution
+    """What is always drawn."""
+
+    def distribution(self, progress: float, rng: np.random.Generator | None = None) -> PathDistribution:
+        """Always the same."""
+        return self.paths
+
+    def level(self) -> float:
+        """Always 0."""
+        return 0.0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Only what kind it is."""
+        return {"kind": "constant"}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Refuse another curriculum's state."""
+        _same_kind(state, "constant")
+
+
+@dataclass
+class Staged:
+    """The curriculum of a plan. It never goes back to an earlier stage."""
+
+    plan: Stages
+    """The stages."""
+    stage: int = field(default=0)
+    """The present one, counted from 0."""
+
+    def distribution(self, progress: float, rng: np.random.Generator | None = None) -> PathDistribution:
+        """The distribution of the stage that ``progress`` lies in."""
+        stages = self.plan.stages
+        while self.stage < len(stages) - 1 and progress >= stages[self.stage].until:
+            self.stage += 1
+        return stages[self.stage].paths
+
+    def level(self) -> float:
+        """The stage."""
+        return float(self.stage)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The stage, and how many there are."""
+        return {"kind": "stages", "stage": self.stage, "stages": len(self.plan.stages)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on in a stage; refuse the state of another plan."""
+        _same_kind(state, "stages")
+        stage = state.get("stage")
+        if state.get("stages") != len(self.plan.stages) or not isinstance(stage, int) or stage < 0:
+            raise ConfigError(
+                f"the state of a curriculum of {shown(state.get('stages'))} stages",
+                expected=f"one of {len(self.plan.stages)}",
+                hint="the configuration has changed since the checkpoint",
+                where="curriculum",
+            )
+        self.stage = min(stage, len(self.plan.stages) - 1)
+
+
+def _same_kind(state: Mapping[str, Any], kind: str) -> None:
+    if state.get("kind") != kind:
+        raise ConfigError(
+            f"the state of a curriculum of kind {shown(state.get('kind'))}",
+            expected=kind,
+            hint="the configuration has changed since the checkpoint",
+            where="curriculum",
+        )
+
+
+def _which(value: Any) -> str:
+    kind = value.get("kind") if isinstance(value, Mapping) else None
+    return "stages" if kind == "stages" or isinstance(value, Stages) else "distribution"
+
+
+def _near_miss(value: Any) -> Any:
+    kind = value.get("kind") if isinstance(value, Mapping) else None
+    if isinstance(kind, str) and kind not in (*KINDS, "stages"):
+        raise ConfigError(
+            f"unknown kind of paths {shown(kind)}",
+            expected="kind: " + ", ".join((*KINDS, "stages")),
+            hint=did_you_mean(kind, (*KINDS, "stages")),
+            where="kind",
+        )
+    return value
+
+
+PathsField: TypeAlias = Annotated[
+    Annotated[PathDistributionField, Tag("distribution")] | Annotated[Stages, Tag("stages")],
+    Discriminator(_which),
+    BeforeValidator(_near_miss),
+]
+"""``paths:`` of an environment: a distribution in any form, or a curriculum in stages."""
+
+
+class _Holder(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    paths: PathsField
+
+
+def read_paths(value: object) -> PathDistribution | Stages:
+    """Understand ``paths:`` however it is given. Raises :class:`ConfigError`."""
+    if isinstance(value, (PathDistribution, Stages)):
+        return value
+    try:
+        return _Holder.model_validate({"paths": value}).paths
+    except ValidationError as error:
+        raise config_error(error, _Holder) from None
+
+
+def curriculum_of(paths: PathDistribution | Stages) -> Curriculum:
+    """A fresh curriculum for ``paths:``."""
+    return Staged(paths) if isinstance(paths, Stages) else Constant(paths)

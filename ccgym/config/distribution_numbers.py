@@ -1,0 +1,380 @@
+"""Random numbers with units, as path distributions draw them.
+
+In YAML a number is a quantity, or a mapping with one law::
+
+    loss: 1%                                                    always the same
+    rate: {uniform: [1.2mbps, 6mbps]}                           evenly between two bounds
+    rate: {uniform: [100, 500], unit: packets/s}                the unit given once for bare numbers
+    rate: {log_uniform: [0.1mbps, 100mbps]}                     evenly in its logarithm
+    rate: {choice: [12mbps, 24mbps, 48mbps], weights: [2, 1, 1]}
+    packets: {exp_uniform: [0, 8], floor: true, plus: 1}        1 + ⌊exp(U(0, 8))⌋
+    start_rate: {uniform: [0.3, 1.5], of: rate}                 a multiple of something drawn before
+
+``floor`` rounds down, then ``plus`` adds, then what lies below ``zero_below`` becomes zero.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate
+from typing import Annotated, Any, Final, TypeAlias
+
+import numpy as np
+from pydantic import BeforeValidator, InstanceOf, PlainSerializer, WithJsonSchema
+
+from ccgym.config.packet_rates import parse_flow_rate
+from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.units import (
+    MAX_NS,
+    MAX_RATE_BPS,
+    NS_PER_MS,
+    format_probability,
+    format_rate,
+    format_time,
+    parse_probability,
+    parse_size,
+    parse_time,
+)
+
+Draw: TypeAlias = "Callable[[np.random.Generator], float]"
+"""A sampler: takes a generator, gives a number in base units."""
+
+LAWS: Final = ("constant", "uniform", "log_uniform", "exp_uniform", "choice")
+"""The laws that a number may follow."""
+MODIFIERS: Final = ("unit", "weights", "of", "floor", "plus", "zero_below")
+"""What else a number's mapping may say."""
+MAX_CHOICES: Final = 10_000
+"""Longer lists of choices are refused."""
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """What a number measures: how it is read, written and shown."""
+
+    name: str
+    """In words: ``rate``."""
+    read: Callable[[Any], float]
+    """From text or number to base units; raises :class:`~ccgym.errors.UnitError`."""
+    write: Callable[[float], Any]
+    """From base units to what :attr:`read` reads."""
+    shown_unit: str
+    """Unit in which people are shown it; empty for a plain number."""
+    shown_scale: float
+    """Base units in one of that unit."""
+    floor: float = 0.0
+    """Smallest value that makes sense, base units."""
+    ceiling: float = math.inf
+    """Largest value that makes sense, base units."""
+    bare_unit: bool = True
+    """Whether bare numbers may be given a unit by ``unit:``."""
+
+
+def _plain(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ConfigError(shown(value), expected="a number")
+    return float(value)
+
+
+def _packets(value: Any) -> float:
+    if isinstance(value, str):
+        size = parse_size(value)
+        if size.packets is None:
+            raise ConfigError(shown(value), expected="a number of packets, like 94 or '94p'")
+        return float(size.packets)
+    return _plain(value)
+
+
+def _rounded(value: float) -> Any:
+    return int(value) if value == int(value) else value
+
+
+def _rate(value: Any) -> float:
+    return float(parse_flow_rate(value))
+
+
+def _write_rate(value: float) -> str:
+    return format_rate(round(value))
+
+
+def _time(value: Any) -> float:
+    return float(parse_time(value))
+
+
+def _write_time(value: float) -> str:
+    return format_time(round(value))
+
+
+RATE: Final = Dimension("rate", _rate, _write_rate, "Mbit/s", 1e6, floor=1.0, ceiling=float(MAX_RATE_BPS))
+"""Bits per second."""
+TIME: Final = Dimension("time", _time, _write_time, "ms", NS_PER_MS, ceiling=float(MAX_NS // 4))
+"""Nanoseconds."""
+PROBABILITY: Final = Dimension("probability", parse_probability, format_probability, "", 1.0, ceiling=1.0)
+"""From 0 to 1."""
+PACKETS: Final = Dimension("number of packets", _packets, _rounded, "packets", 1.0, floor=1.0, ceiling=float(2**32))
+"""Packets."""
+PLAIN: Final = Dimension("number", _plain, _rounded, "", 1.0, ceiling=1e6, bare_unit=False)
+"""A number without unit: a multiple of something."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A random number, or a constant one."""
+
+    dimension: Dimension
+    """What it measures; a plain number where :attr:`of` is given."""
+    law: str
+    """One of :data:`LAWS`."""
+    values: tuple[float, ...]
+    """Base units: the constant; both bounds (of ``exp_uniform`` those of the exponent); or the choices."""
+    weights: tuple[float, ...] = ()
+    """Of the choices; none means equal ones."""
+    of: str = ""
+    """What it is a multiple of; empty for a number by itself."""
+    floor: bool = False
+    """Whether to round down."""
+    plus: float = 0.0
+    """Added after rounding, base units."""
+    zero_below: float = 0.0
+    """Smaller values become zero, base units."""
+    written: Any = field(default=None, compare=False)
+    """As it stood in the configuration."""
+
+    def sampler(self) -> Draw:
+        """A fast function that draws one number; a constant uses no randomness."""
+        low, high = self.values[0], self.values[-1]
+        draw: Draw
+        if self.law == "constant" or (self.law != "exp_uniform" and low == high and len(self.values) == 2):
+            draw = partial(_constant, low)
+        elif self.law == "uniform":
+            draw = partial(_uniform, low, high - low)
+        elif self.law == "log_uniform":
+            draw = partial(_log_uniform, math.log(low), math.log(high / low), low, high)
+        elif self.law == "exp_uniform":
+            draw = partial(_exp_uniform, low, high - low)
+        else:
+            weights = self.weights or (1.0,) * len(self.values)
+            draw = partial(_choice, self.values, cumulative(weights))
+        if self.floor or self.plus or self.zero_below:
+            draw = partial(_modified, draw, self.floor, self.plus, self.zero_below)
+        return draw
+
+    def bounds(self) -> tuple[float, float]:
+        """Smallest and largest value that can be drawn, in base units (multiples where :attr:`of` is given)."""
+        low, high = min(self.values), max(self.values)
+        if self.law == "exp_uniform":
+            low, high = math.exp(low), math.exp(high)
+        low, high = (_modified(partial(_constant, end), self.floor, self.plus, 0.0, None) for end in (low, high))
+        return (0.0 if low < self.zero_below else low), (0.0 if high < self.zero_below else high)
+
+    def describe(self) -> str:
+        """The law in a few words."""
+        ends = [self.show(value) if self.law != "exp_uniform" else f"{value:g}" for value in self.values]
+        if self.law == "constant":
+            text = ends[0]
+        elif self.law == "choice":
+            text = f"one of {', '.join(ends[:8])}{', …' if len(ends) > 8 else ''}"
+            text += " (weighted)" if self.weights else ""
+        else:
+            span = f"U({ends[0]}, {ends[1]})"
+            text = {"uniform": span, "log_uniform": f"log-{span}", "exp_uniform": f"exp({span})"}[self.law]
+        if self.floor:
+            text = f"⌊{text}⌋"
+        if self.plus:
+            text = f"{self.show(self.plus)} + {text}"
+        if self.of:
+            text += f" × {self.of}"
+        if self.zero_below:
+            text += f", 0 below {self.show(self.zero_below)}"
+        return text
+
+    def show(self, value: float) -> str:
+        """Write a value in the unit that people are shown."""
+        return f"{value / self.dimension.shown_scale:.6g}"
+
+
+def cumulative(weights: Iterable[float]) -> tuple[float, ...]:
+    """Running sums of weights, scaled to end at 1."""
+    sums = list(accumulate(weights))
+    return (*(part / sums[-1] for part in sums[:-1]), 1.0)
+
+
+def pick(steps: tuple[float, ...], rng: np.random.Generator) -> int:
+    """Draw a position by its weight; ``steps`` are :func:`cumulative` weights."""
+    return bisect_right(steps, rng.random(), hi=len(steps) - 1)
+
+
+def _constant(value: float, rng: np.random.Generator | None) -> float:
+    return value
+
+
+def _uniform(low: float, span: float, rng: np.random.Generator) -> float:
+    return low + span * rng.random()
+
+
+def _log_uniform(log_low: float, log_span: float, low: float, high: float, rng: np.random.Generator) -> float:
+    return min(max(math.exp(log_low + log_span * rng.random()), low), high)
+
+
+def _exp_uniform(low: float, span: float, rng: np.random.Generator) -> float:
+    return math.exp(low + span * rng.random())
+
+
+def _choice(values: tuple[float, ...], steps: tuple[float, ...], rng: np.random.Generator) -> float:
+    return values[pick(steps, rng)]
+
+
+def _modified(
+    draw: Callable[[Any], float], floor: bool, plus: float, zero_below: float, rng: np.random.Generator | None
+) -> float:
+    value = draw(rng)
+    if floor:
+        value = float(math.floor(value))
+    value += plus
+    return 0.0 if value < zero_below else value
+
+
+def read_number(value: object, dimension: Dimension, of: tuple[str, ...] = ()) -> Number:
+    """Read a number as YAML gives it; see the module's text.
+
+    Args:
+        value: A quantity, a mapping with one law, or a :class:`Number`.
+        dimension: What the number measures.
+        of: What it may be a multiple of.
+
+    Raises:
+        ConfigError: No law or several, unknown keys, bounds out of order or out of range.
+        UnitError: A quantity that cannot be read.
+    """
+    if isinstance(value, Number):
+        return value
+    if not isinstance(value, Mapping):
+        constant = dimension.read(value)
+        _in_range(constant, dimension, value)
+        return Number(dimension, "constant", (constant,), written=value)
+    known = (*LAWS, *MODIFIERS)
+    for key in value:
+        if key not in known:
+            raise ConfigError(
+                f"unknown key {shown(key)}", expected=", ".join(known), hint=did_you_mean(str(key), known),
+                where=str(key),
+            )  # fmt: skip
+    laws = [law for law in LAWS if law in value]
+    if len(laws) != 1:
+        raise ConfigError(
+            " and ".join(laws) + " together" if laws else f"a {dimension.name} without a law",
+            expected="exactly one of " + ", ".join(LAWS),
+            hint="" if laws else f"a constant {dimension.name} is written alone, without braces",
+        )
+    law = laws[0]
+    target = value.get("of", "")
+    if target and target not in of:
+        raise ConfigError(
+            shown(target), expected=" or ".join(of) or "no `of` here", hint=did_you_mean(str(target), of), where="of"
+        )
+    measured = PLAIN if target else dimension
+    unit = value.get("unit")
+    if unit is not None and (not isinstance(unit, str) or not measured.bare_unit):
+        raise ConfigError(
+            shown(unit), expected="a unit such as packets/s" if measured.bare_unit else "no unit", where="unit"
+        )
+
+    def read(part: Any, key: str) -> float:
+        try:
+            if unit is not None and isinstance(part, (int, float)) and not isinstance(part, bool):
+                return measured.read(f"{part!r} {unit}")
+            return measured.read(part)
+        except ConfigError as error:
+            raise error.at(key) from None
+
+    values: tuple[float, ...]
+    if law == "constant":
+        values = (read(value[law], law),)
+    else:
+        raw = value[law]
+        if not isinstance(raw, (list, tuple)) or not 1 <= len(raw) <= MAX_CHOICES:
+            raise ConfigError(shown(raw), expected=_list_wanted(law), where=law)
+        if law != "choice" and len(raw) != 2:
+            raise ConfigError(f"{len(raw)} numbers", expected=_list_wanted(law), where=law)
+        values = tuple(_plain(part) if law == "exp_uniform" else read(part, law) for part in raw)
+        if law != "choice" and values[0] > values[1]:
+            raise ConfigError(f"{raw[0]} before {raw[1]}", expected="the smaller bound first", where=law)
+        if law == "log_uniform" and values[0] <= 0.0:
+            raise ConfigError(shown(raw[0]), expected="a bound above zero, since zero has no logarithm", where=law)
+        if law == "exp_uniform" and max(map(abs, values)) > 50:
+            raise ConfigError(shown(raw), expected="exponents from -50 to 50", where=law)
+    floor = value.get("floor", False)
+    if not isinstance(floor, bool):
+        raise ConfigError(shown(floor), expected="true or false", where="floor")
+    number = Number(
+        measured,
+        law,
+        values,
+        read_weights(value["weights"], len(values)) if "weights" in value else (),
+        str(target),
+        floor,
+        read(value["plus"], "plus") if "plus" in value else 0.0,
+        read(value["zero_below"], "zero_below") if "zero_below" in value else 0.0,
+        dict(value),
+    )
+    if number.weights and law != "choice":
+        raise ConfigError(f"weights with {law}", expected="them with choice alone", where="weights")
+    for end in number.bounds():
+        _in_range(end, measured, value[law], law)
+    return number
+
+
+def _list_wanted(law: str) -> str:
+    return f"1 to {MAX_CHOICES} values" if law == "choice" else "two bounds, like [low, high]"
+
+
+def read_weights(value: object, count: int) -> tuple[float, ...]:
+    """Read the weights of ``count`` choices. Raises :class:`ConfigError`."""
+    if not isinstance(value, (list, tuple)) or len(value) != count:
+        raise ConfigError(shown(value), expected=f"{count} weights, one for each choice", where="weights")
+    weights = tuple(_plain(part) for part in value)
+    if min(weights) < 0 or not 0 < sum(weights) < math.inf:
+        raise ConfigError(shown(value), expected="weights of zero or more, not all zero", where="weights")
+    return weights
+
+
+def _in_range(value: float, dimension: Dimension, written: object, where: str = "") -> None:
+    if not dimension.floor <= value <= dimension.ceiling:
+        raise ConfigError(
+            f"{shown(written)}, which reaches {dimension.write(value)}",
+            expected=f"a {dimension.name} from {dimension.write(dimension.floor)} to "
+            f"{dimension.write(dimension.ceiling) if math.isfinite(dimension.ceiling) else 'any size'}",
+            where=where,
+        )
+
+
+def _write(number: Number) -> Any:
+    return number.dimension.write(number.values[0]) if number.written is None else number.written
+
+
+_SERIALISED = PlainSerializer(_write)
+_SCHEMA = WithJsonSchema({"anyOf": [{"type": ["string", "number"]}, {"type": "object"}]})
+
+RateNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, RATE)), _SERIALISED, _SCHEMA]
+"""A rate: ``"3mbps"``, ``{uniform: [100, 500], unit: packets/s}``."""
+StartRateNumber = Annotated[
+    InstanceOf[Number],
+    BeforeValidator(lambda v: read_number(v, RATE, ("rate", "packets_per_rtt"))),
+    _SERIALISED,
+    _SCHEMA,
+]
+"""A rate, or a multiple of the drawn one, or of a packet per base RTT."""
+TimeNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, TIME)), _SERIALISED, _SCHEMA]
+"""A time."""
+LossNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, PROBABILITY)), _SERIALISED, _SCHEMA]
+"""A probability."""
+PacketsNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, PACKETS)), _SERIALISED, _SCHEMA]
+"""A number of packets, rounded down where it is drawn."""
+PlainNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, PLAIN)), _SERIALISED, _SCHEMA]
+"""A number without unit."""
+
+ZERO_LOSS: Final = Number(PROBABILITY, "constant", (0.0,), written=0.0)
+"""No loss."""

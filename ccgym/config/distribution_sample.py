@@ -1,0 +1,158 @@
+"""One path drawn from a distribution, as the simulator takes it.
+
+A draw happens at every reset of every environment, so what is drawn is compiled directly; :meth:`SampledPath.path`
+gives the :class:`~ccgym.config.path.NetworkPath` that compiles to the same, for everything else that takes a path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from ccgym.config.path import NetworkPath
+from ccgym.units import NS_PER_S, format_rate, format_time
+
+if TYPE_CHECKING:
+    from ccgym import _core
+
+DEFAULT_DURATION_NS: Final = 60 * NS_PER_S
+"""How long a drawn path's changes are drawn for, and its capacity is known for, unless a duration is given."""
+
+UNITS: Final[dict[str, str]] = {
+    "rate_mbps": "Mbit/s",
+    "rate_lowest_mbps": "Mbit/s",
+    "rate_highest_mbps": "Mbit/s",
+    "change_every_s": "s",
+    "one_way_delay_ms": "ms",
+    "queue_packets": "packets",
+    "queue_bdp": "BDP",
+    "loss": "fraction",
+    "jitter_ms": "ms",
+    "start_rate_mbps": "Mbit/s",
+}
+"""The numbers that a drawn path may have, with their units; ``queue_packets`` is absent where nothing limits it."""
+
+
+@dataclass(frozen=True)
+class DrawnLink:
+    """The numbers of a path with one bottleneck, in base units."""
+
+    rate: int | tuple[tuple[int, int], ...] | None
+    """Bits per second, or steps of nanoseconds and bits per second."""
+    trace: str | None
+    """Or a delivery trace."""
+    reverse_trace: str | None
+    """That of the acknowledgements; ``None`` is unconstrained."""
+    delay: int
+    """One-way propagation delay, nanoseconds."""
+    queue: int | None
+    """Packets that may wait; ``None`` is unlimited."""
+    loss: float
+    """Probability of random loss."""
+    loss_first: bool
+    """Whether it strikes before the queue."""
+    jitter: int
+    """Largest extra delay of a data packet, nanoseconds."""
+    overhead: int
+    """Bytes charged per packet beside its IP length."""
+
+    def compiled(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """What data and what acknowledgements cross, as the native core takes it."""
+        rate, delay = self.rate, {"kind": "delay", "delay": self.delay, "tick": 0}
+        if self.trace is None:
+            steps = [list(step) for step in rate] if isinstance(rate, tuple) else rate
+            schedule: dict[str, Any] = {"kind": "rate", "rate": steps}
+        else:
+            schedule = {"kind": "trace", "name": self.trace, "once": False}
+        queue: dict[str, Any] = (
+            {"kind": "infinite"} if self.queue is None else {"kind": "droptail", "limit": {"packets": self.queue}}
+        )
+        uplink: list[dict[str, Any]] = [
+            {"kind": "link", "schedule": schedule, "queue": queue, "overhead": self.overhead, "device_packets": 0}
+        ]
+        if self.loss:
+            uplink.insert(0 if self.loss_first else 1, {"kind": "loss", "probability": self.loss})
+        if self.jitter:
+            spread = {"kind": "uniform", "max": self.jitter}
+            uplink.append({"kind": "jitter", "distribution": spread, "reorder": False})
+        uplink.append(delay)
+        downlink = [delay]
+        if self.reverse_trace is not None:
+            back: dict[str, Any] = {
+                "kind": "link",
+                "schedule": {"kind": "trace", "name": self.reverse_trace, "once": False},
+                "queue": {"kind": "infinite"},
+                "overhead": self.overhead,
+                "device_packets": 0,
+            }
+            downlink.append(back)
+        return uplink, downlink
+
+    def chain(self) -> list[dict[str, Any]]:
+        """The same as the elements of a :class:`NetworkPath`, the outermost first."""
+        uplink: dict[str, Any] = {
+            "queue": "infinite" if self.queue is None else f"{self.queue}p",
+            "overhead": self.overhead,
+        }
+        if self.trace is not None:
+            uplink["trace"] = self.trace
+        elif isinstance(self.rate, tuple):
+            uplink["rate"] = [[format_time(start), format_rate(rate)] for start, rate in self.rate]
+        else:
+            assert self.rate is not None
+            uplink["rate"] = format_rate(self.rate)
+        link: dict[str, Any] = {"kind": "link", "uplink": uplink}
+        if self.reverse_trace is not None:
+            link["downlink"] = {"trace": self.reverse_trace, "overhead": self.overhead}
+        chain: list[dict[str, Any]] = [{"kind": "delay", "delay": format_time(self.delay)}]
+        if self.jitter:
+            chain.append({"kind": "jitter", "distribution": format_time(self.jitter)})
+        chain.append(link)
+        if self.loss:
+            chain.insert(len(chain) if self.loss_first else len(chain) - 1, {"kind": "loss", "probability": self.loss})
+        return chain
+
+
+@dataclass(frozen=True)
+class SampledPath:
+    """A path that was drawn. Its parts may be shared with other draws: treat them as constants."""
+
+    uplink: list[dict[str, Any]]
+    """Elements that data crosses, in that order: the native ``ElementSpec``."""
+    downlink: list[dict[str, Any]]
+    """Elements that acknowledgements cross."""
+    facts: dict[str, Any] | None
+    """``capacity``: steps of nanoseconds and bit/s; ``base_rtt``: nanoseconds. ``None`` for a path without link."""
+    numbers: Mapping[str, float]
+    """What was drawn, by the names of :data:`UNITS`."""
+    name: str = ""
+    """The distribution's, the trace's or the path's name."""
+    traces: Mapping[str, _core.Trace] = field(default_factory=dict, repr=False)
+    """The native traces that the elements name."""
+    origin: DrawnLink | NetworkPath | None = field(default=None, repr=False)
+    """What :meth:`path` makes the path of."""
+
+    @property
+    def start_rate_mbps(self) -> float | None:
+        """The rate with which the flow shall start, Mbit/s; ``None`` leaves that to the agent."""
+        return self.numbers.get("start_rate_mbps")
+
+    def spec(self) -> dict[str, Any]:
+        """Uplink, downlink and facts: what goes into the simulator's JSON."""
+        return {"uplink": self.uplink, "downlink": self.downlink, "facts": self.facts}
+
+    def path(self) -> NetworkPath:
+        """The path for everything else that takes one: evaluation, plots, ``ccgym path show``."""
+        if isinstance(self.origin, NetworkPath):
+            return self.origin
+        assert self.origin is not None
+        return NetworkPath(chain=self.origin.chain(), name=self.name or None)
+
+    def describe(self) -> dict[str, float]:
+        """What was drawn, by the names of :data:`UNITS`."""
+        return dict(self.numbers)
+
+    def __str__(self) -> str:
+        parts = (f"{name} {value:.6g}" for name, value in self.numbers.items())
+        return f"{self.name or 'path'}: {', '.join(parts)}"

@@ -1,0 +1,62 @@
+"""Environments: a learning sender on a simulated path, with the interfaces of the common training libraries.
+
+================  =====================================================================================
+``registration``  the ids ``ccgym/Link-v0``, ``ccgym/Aurora-v0`` … and how Gymnasium comes to know them
+``settings``      what an environment is made of, from a YAML file and keyword arguments
+``flows``         the flows on the path: learners, and others in the background
+``episode``       one episode: a drawn path, its seed, and the simulator's specification
+``batch``         episodes side by side in the native core, and the arrays that they write into
+``spaces``        Gymnasium's spaces of an agent
+``link_env``      :class:`LinkEnv`, one path
+``vector_env``    :class:`VectorLinkEnv`, many at once
+``sb3``           :class:`SB3LinkVecEnv`, the same for stable-baselines3
+``parallel``      :func:`parallel_env`, several learners on one path, for PettingZoo
+``render``        pictures of an episode
+================  =====================================================================================
+
+Names are loaded when first used: ``import ccgym.envs`` loads neither Gymnasium nor torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ccgym.envs.link_env import LinkEnv
+    from ccgym.envs.parallel import ParallelLinkEnv, parallel_env
+    from ccgym.envs.sb3 import SB3LinkVecEnv
+    from ccgym.envs.settings import EnvironmentConfig, Settings
+    from ccgym.envs.vector_env import VectorLinkEnv
+
+__all__ = [
+    "EnvironmentConfig",
+    "LinkEnv",
+    "ParallelLinkEnv",
+    "SB3LinkVecEnv",
+    "Settings",
+    "VectorLinkEnv",
+    "parallel_env",
+]
+
+_LAZY: Final = {
+    "EnvironmentConfig": "ccgym.envs.settings",
+    "LinkEnv": "ccgym.envs.link_env",
+    "ParallelLinkEnv": "ccgym.envs.parallel",
+    "SB3LinkVecEnv": "ccgym.envs.sb3",
+    "Settings": "ccgym.envs.settings",
+    "VectorLinkEnv": "ccgym.envs.vector_env",
+    "parallel_env": "ccgym.envs.parallel",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'ccgym.envs' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

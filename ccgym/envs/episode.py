@@ -1,0 +1,78 @@
+"""One episode: a path, a seed and flows, as the simulator takes them.
+
+Everything that differs between episodes comes from one random generator, in this order: the path, then the seed of the
+simulator's own streams (losses, jitter). So an episode is reproduced by its generator's state, and environments that
+run one path or a thousand draw the same episodes from the same seeds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+
+from ccgym.config.distributions import DEFAULT_DURATION_NS, SampledPath
+from ccgym.envs.flows import BackgroundFlow, LearnerFlow
+from ccgym.units import NS_PER_S
+
+if TYPE_CHECKING:
+    from ccgym import _core
+
+HORIZON: Final = 24 * 3600 * NS_PER_S
+"""Length of an episode without a time limit, in nanoseconds: its steps end it long before."""
+
+
+class Source(Protocol):
+    """Where paths come from: a :class:`~ccgym.config.distributions.PathDistribution`, or one of your own."""
+
+    def sample(self, rng: np.random.Generator, duration_ns: int = DEFAULT_DURATION_NS) -> SampledPath:
+        """Draw a path; nothing but ``rng`` decides which."""
+        ...
+
+
+@dataclass(frozen=True)
+class Episode:
+    """An episode, drawn."""
+
+    spec: str
+    """The simulator's specification (``crates/ccgym-sim/src/spec.rs``), JSON."""
+    traces: dict[str, _core.Trace]
+    """The traces that it names."""
+    path: Mapping[str, Any]
+    """The drawn numbers of the path, by name with unit."""
+    seed: int
+    """Seed of the simulator's random streams."""
+
+
+def draw_episode(
+    source: Source,
+    rng: np.random.Generator,
+    learners: Sequence[LearnerFlow],
+    background: Sequence[BackgroundFlow] = (),
+    duration_ns: int | None = None,
+) -> Episode:
+    """Draw an episode.
+
+    Args:
+        source: Where its path comes from.
+        rng: Decides the path and the seed, and nothing else does.
+        learners: The flows that learn, in order.
+        background: The other flows, after them.
+        duration_ns: Its length in virtual time. ``None``: so long that its steps end it; but where the capacity changes
+            over time, as long as it is known, :data:`~ccgym.config.distributions.DEFAULT_DURATION_NS`.
+    """
+    drawn = source.sample(rng, duration_ns or DEFAULT_DURATION_NS)
+    seed = int(rng.integers(0, 2**63))
+    facts = drawn.facts
+    if duration_ns is None:
+        duration_ns = HORIZON if facts is None or len(facts["capacity"]) < 2 else DEFAULT_DURATION_NS
+    base_rtt = 0 if facts is None else int(facts["base_rtt"])
+    rate = drawn.start_rate_mbps
+    flows = [flow.native(base_rtt, rate, f"learners[{place}]") for place, flow in enumerate(learners)]
+    flows += [flow.native(base_rtt, f"flows[{place}]") for place, flow in enumerate(background)]
+    spec = {"seed": seed, "duration": duration_ns, **drawn.spec(), "flows": flows, "record": {}}
+    path = drawn.describe()
+    return Episode(json.dumps(spec), dict(drawn.traces), {"name": drawn.name, **path} if drawn.name else path, seed)

@@ -1,0 +1,216 @@
+"""Several senders that learn on one path, as a PettingZoo parallel environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.utils import seeding
+
+from ccgym.envs.batch import TIME_DONE, Batch
+from ccgym.envs.flows import LearnerFlow
+from ccgym.envs.render import RENDER_FPS, RENDER_MODES, check_render_mode
+from ccgym.envs.settings import Settings, read_learner, settings_from
+from ccgym.envs.spaces import ActionReader, action_space, observation_space
+from ccgym.errors import ConfigError, PlatformError, shown
+
+try:
+    from pettingzoo import ParallelEnv
+except ImportError:
+    raise PlatformError(
+        "PettingZoo is not installed",
+        where="ccgym.envs.parallel_env",
+        expected="the extra `train`",
+        hint="pip install 'ccgym[train]'",
+    ) from None
+
+Observation = npt.NDArray[np.float32]
+
+
+class ParallelLinkEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc, unused-ignore]
+    """Several flows that share one bottleneck, each steered by an agent ``flow_0``, ``flow_1`` …
+
+    Every flow has a clock of its own, so that decisions rarely fall together. A step lasts until at least one agent is
+    due: ``info["due"]`` says who is. The others see their latest observation again with reward 0, and what they answer
+    is ignored. All agents are truncated together, at the time limit or when one of them has taken its
+    ``episode_steps``; at the time limit everyone's last interval counts, at the limit of steps only that of those who
+    are due.
+
+    The infos of agents that are due are those of :class:`~ccgym.envs.LinkEnv`, with the agent's own ``summary`` at the
+    end.
+
+    Args:
+        agents: How many flows learn, or one mapping with the fields of :class:`LearnerFlow` for each, such as
+            ``[{}, {"start": "5s"}, {"extra_rtt": "40ms"}]``.
+        config: As in :class:`~ccgym.envs.LinkEnv`.
+        **arguments: As in :class:`~ccgym.envs.LinkEnv`; not ``learner``.
+
+    Raises:
+        ConfigError: An argument is wrong.
+        PlatformError: PettingZoo is not installed.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc, unused-ignore]
+        "name": "ccgym_link_v0",
+        "render_modes": list(RENDER_MODES),
+        "render_fps": RENDER_FPS,
+        "is_parallelizable": True,
+    }
+
+    def __init__(
+        self, agents: int | Sequence[Mapping[str, Any] | LearnerFlow] = 2, config: Any = "link", **arguments: Any
+    ) -> None:
+        if "learner" in arguments:
+            raise ConfigError("learner", expected="agents=[{…}, {…}], one mapping per flow that learns")
+        settings, render_mode = settings_from({"config": config, **arguments})
+        self._build(replace(settings, learners=_learners(agents, settings.learners[0])), render_mode)
+
+    def _build(self, settings: Settings, render_mode: str | None) -> None:
+        check_render_mode(render_mode)
+        self.settings = settings
+        self.render_mode = render_mode
+        batch = self._batch = Batch(settings, 1, history=render_mode is not None)
+        self.possible_agents = [f"flow_{place}" for place in range(batch.learners)]
+        self.agents: list[str] = []
+        self.observation_spaces: dict[str, spaces.Space[Any]] = {}
+        self.action_spaces: dict[str, spaces.Space[Any]] = {}
+        for agent in self.possible_agents:
+            self.observation_spaces[agent] = observation_space(batch.face)
+            self.action_spaces[agent] = action_space(batch.face, discrete=batch.discrete)
+        one = action_space(batch.face, discrete=batch.discrete)
+        self._actions = ActionReader(one, batch.actions, strict=settings.strict)
+        self._generator: np.random.Generator | None = None
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """The space of an agent's observations: the same object at every call."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """The space of an agent's actions: the same object at every call."""
+        return self.action_spaces[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+        """Begin an episode; arguments as in :meth:`LinkEnv.reset`."""
+        if seed is not None or self._generator is None:
+            self._generator, _ = seeding.np_random(seed)
+        self._batch.begin(0, self._generator, options)
+        self.agents = list(self.possible_agents)
+        return self._observations(), {
+            agent: {"due": bool(self._batch.due[row]), **self._privileged(row)} for row, agent in enumerate(self.agents)
+        }
+
+    def step(
+        self, actions: Mapping[str, Any]
+    ) -> tuple[dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """Take the decisions of the agents that are due, and let time pass until somebody is due again.
+
+        Args:
+            actions: An action for each agent that is due; those of others are ignored.
+
+        Raises:
+            ConfigError: No action for an agent that is due, or one that does not fit its action space.
+        """
+        batch = self._batch
+        for row in np.flatnonzero(batch.due).tolist():
+            agent = self.possible_agents[row]
+            if agent not in actions:
+                raise ConfigError(
+                    f"actions for {', '.join(actions) or 'nobody'}",
+                    where="actions",
+                    expected=f"one for {agent}, which is due",
+                )
+            self._actions.read_row(row, actions[agent])
+        ended = batch.step()
+        fresh = batch.due.astype(np.bool_) | (batch.ended[0] == TIME_DONE)
+        agents = self.agents
+        infos: dict[str, dict[str, Any]] = {}
+        for row, agent in enumerate(agents):
+            infos[agent] = {"due": bool(batch.due[row]) and not ended, **self._privileged(row)}
+            if fresh[row]:
+                infos[agent].update(batch.step_info(row))
+            if ended:
+                infos[agent].update(batch.end_info(0, row))
+        rewards = dict(zip(agents, batch.reward.tolist(), strict=True))
+        observations = self._observations()
+        if ended:
+            self.agents = []
+        return observations, rewards, dict.fromkeys(agents, False), dict.fromkeys(agents, ended), infos
+
+    def _observations(self) -> dict[str, Observation]:
+        return {agent: self._batch.obs[row].copy() for row, agent in enumerate(self.possible_agents)}
+
+    def _privileged(self, row: int) -> dict[str, Any]:
+        if not self.settings.privileged:
+            return {}
+        self._batch.refresh_truth()
+        return {"privileged": self._batch.truth_info(row)}
+
+    def state(self) -> npt.NDArray[np.float64]:
+        """The truth about the path, one row per agent: for centralised critics. Columns are :attr:`state_columns`."""
+        return np.array(self._batch.refresh_truth())
+
+    @property
+    def state_columns(self) -> list[str]:
+        """Names, with units, of the columns of :meth:`state`."""
+        return list(self._batch.truths)
+
+    def render(self) -> Any:
+        """Text of all agents for ``ansi``, their images below each other for ``rgb_array``."""
+        if self.render_mode is None:
+            raise ConfigError("render() without render_mode", expected="render_mode='rgb_array' or 'ansi' at the start")
+        pictures = [history.render(self.render_mode) for history in self._batch.histories]
+        if self.render_mode == "rgb_array":
+            return np.concatenate(pictures, axis=0)
+        named = zip(self.possible_agents, pictures, strict=True)
+        return "\n".join(f"{agent}\n{picture}" for agent, picture in named)
+
+    def close(self) -> None:
+        """Nothing needs closing."""
+
+    @property
+    def trajectory_hash(self) -> str:
+        """Hash of all that happened in the episode so far."""
+        return self._batch.trajectory_hash(0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Settings and random stream; a copy begins its own episode with :meth:`reset`."""
+        return {
+            "settings": self.settings,
+            "render_mode": self.render_mode,
+            "spaces": (self.observation_spaces, self.action_spaces),
+            "_generator": self._generator,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._build(state["settings"], state["render_mode"])
+        self.observation_spaces, self.action_spaces = state["spaces"]
+        self._generator = state["_generator"]
+
+
+def parallel_env(
+    agents: int | Sequence[Mapping[str, Any] | LearnerFlow] = 2, config: Any = "link", **arguments: Any
+) -> ParallelLinkEnv:
+    """Make a :class:`ParallelLinkEnv`; the name is PettingZoo's convention."""
+    return ParallelLinkEnv(agents, config, **arguments)
+
+
+def _learners(agents: object, default: LearnerFlow) -> tuple[LearnerFlow, ...]:
+    if isinstance(agents, int) and not isinstance(agents, bool) and agents >= 1:
+        return (default,) * agents
+    if isinstance(agents, Sequence) and not isinstance(agents, str) and agents:
+        flows = []
+        for place, flow in enumerate(agents):
+            try:
+                flows.append(read_learner(flow))
+            except ConfigError as error:
+                raise error.at(f"agents[{place}]") from None
+        return tuple(flows)
+    raise ConfigError(
+        shown(agents), where="agents", expected="a number of flows, or a list of mappings like [{}, {'start': '5s'}]"
+    )

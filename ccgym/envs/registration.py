@@ -1,0 +1,86 @@
+"""The environments' ids, and how Gymnasium comes to know them.
+
+``import ccgym`` is enough, before or after ``import gymnasium``: Gymnasium 1.x does not read entry points of installed
+packages, and ``import ccgym`` does not load Gymnasium (a quarter of a second). So either it is there already and the
+ids are entered at once, or they are entered the moment somebody imports it. Where nobody imports ccgym, as in the
+fresh process of a spawned worker, write ``gymnasium.make("ccgym:ccgym/Aurora-v0")``.
+
+A preset is one line in :data:`PRESETS`: an id and a configuration file of ``configs/``, whose ``agent`` and
+``environment`` sections are the environment's defaults.
+
+Nothing here imports anything outside the standard library before Gymnasium is there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader, MetaPathFinder
+else:
+    Loader = MetaPathFinder = object  # the import system asks for methods, and importlib.abc takes 10 ms
+
+PRESETS: Final = {
+    "ccgym/Link-v0": "link",
+    "ccgym/Aurora-v0": "aurora",
+}
+"""Environment ids, and the configurations that hold their defaults."""
+
+_ENVIRONMENT: Final = "ccgym.envs.link_env:LinkEnv"
+_VECTOR: Final = "ccgym.envs.vector_env:VectorLinkEnv"
+_GYMNASIUM: Final = "gymnasium.envs"
+
+
+def register_environments() -> None:
+    """Enter the ids of :data:`PRESETS` in Gymnasium's registry; those that are there stay as they are."""
+    from gymnasium.envs.registration import register, registry
+
+    for name, config in PRESETS.items():
+        if name not in registry:
+            # The limit of an episode is the environment's own: it knows both steps and seconds.
+            register(id=name, entry_point=_ENVIRONMENT, vector_entry_point=_VECTOR, kwargs={"config": config})
+
+
+def register_with_gymnasium() -> None:
+    """Enter the ids now if Gymnasium has been imported, else as soon as it is."""
+    if _GYMNASIUM in sys.modules:
+        register_environments()
+    elif not any(isinstance(finder, _Watch) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Watch())
+
+
+class _Watch(MetaPathFinder):
+    """Sees one import coming, that of Gymnasium's environments, and leaves."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != _GYMNASIUM:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _ThenRegister(spec.loader)
+        return spec
+
+
+class _ThenRegister(Loader):
+    """Loads a module as its own loader does, and enters the ids afterwards."""
+
+    def __init__(self, own: Loader) -> None:
+        self._own = own
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._own.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self._own
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._own
+        self._own.exec_module(module)
+        register_environments()

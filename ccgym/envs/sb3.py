@@ -1,0 +1,307 @@
+"""Many senders as a stable-baselines3 ``VecEnv``: the native batch without a Python object per environment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.utils import seeding
+
+from ccgym.envs.batch import Batch, EpisodeState
+from ccgym.envs.render import check_render_mode
+from ccgym.envs.settings import Settings, settings_from
+from ccgym.envs.spaces import ActionReader, action_space, observation_space
+from ccgym.errors import ConfigError, PlatformError, shown
+
+try:
+    from stable_baselines3.common.monitor import Monitor
+    from stable_baselines3.common.vec_env import VecEnv
+except ImportError:
+    raise PlatformError(
+        "stable-baselines3 is not installed",
+        where="ccgym.envs.SB3LinkVecEnv",
+        expected="the extra `train`",
+        hint="pip install 'ccgym[train]'",
+    ) from None
+
+Indices = int | Iterable[int] | None
+
+
+class SB3LinkVecEnv(VecEnv):
+    """``num_envs`` environments for stable-baselines3, stepped in one native call.
+
+    Environment ``i`` after ``seed(s)`` has the same episodes as a :class:`~ccgym.envs.LinkEnv` with
+    ``reset(seed=s + i)``, bit for bit. The info of a step is an empty dictionary, except at the end of an episode:
+
+    - ``terminal_observation`` and ``TimeLimit.truncated`` (always true), from which SB3 bootstraps;
+    - ``episode``: ``r``, ``l`` and ``t`` as SB3's ``Monitor`` has them, so that no monitor is needed around it;
+    - ``reward_term_sums``: the sum of each of the reward's terms over the episode;
+    - ``summary``, ``path``, ``simulator_seed``, ``trajectory_hash`` as in :class:`~ccgym.envs.LinkEnv`.
+
+    With ``privileged`` every info has the truth about the path of its observation as ``privileged``, and that of the
+    terminal observation as ``terminal_privileged``.
+
+    ``set_attr("paths", …)`` and ``env_method("set_progress", …)`` change where paths come from, from the next episodes
+    on, for all environments alike.
+
+    Args:
+        num_envs: How many.
+        threads: Threads of the native core; 0: one per processor. The results do not depend on it.
+        step_infos: Whether the info of every step has ``interval``, ``reward_terms`` and ``time_s``.
+        journal: Whether :meth:`capture` works; costs the memory of the actions of the episodes under way.
+        **arguments: As in :class:`~ccgym.envs.LinkEnv`.
+
+    Raises:
+        ConfigError: An argument is wrong.
+        PlatformError: stable-baselines3 is not installed.
+
+    Example::
+
+        PPO("MlpPolicy", SB3LinkVecEnv(64, "aurora")).learn(1_000_000)
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        config: Any = "link",
+        *,
+        threads: int = 1,
+        step_infos: bool = False,
+        journal: bool = False,
+        **arguments: Any,
+    ) -> None:
+        settings, render_mode = settings_from({"config": config, **arguments})
+        self._build(settings, num_envs, threads, step_infos, journal, render_mode)
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        num_envs: int,
+        *,
+        threads: int = 1,
+        step_infos: bool = False,
+        journal: bool = False,
+        render_mode: str | None = None,
+    ) -> SB3LinkVecEnv:
+        """The environments of settings that are there already."""
+        env = cls.__new__(cls)
+        env._build(settings, num_envs, threads, step_infos, journal, render_mode)
+        return env
+
+    def _build(
+        self,
+        settings: Settings,
+        num_envs: int,
+        threads: int,
+        step_infos: bool,
+        journal: bool,
+        render_mode: str | None,
+    ) -> None:
+        if num_envs < 1:
+            raise ConfigError(shown(num_envs), where="num_envs", expected="1 or more")
+        check_render_mode(render_mode)
+        self._made_with = (num_envs, threads, step_infos, journal, render_mode)
+        self.settings = settings
+        self.render_mode = render_mode
+        self.spec = None
+        self._step_infos = step_infos
+        batch = self._batch = Batch(settings, num_envs, threads, history=render_mode is not None, journal=journal)
+        observations = observation_space(batch.face)
+        actions = action_space(batch.face, discrete=batch.discrete)
+        self._actions = ActionReader(actions, batch.actions, strict=settings.strict)
+        self._generators: list[np.random.Generator] = [seeding.np_random()[0] for _ in range(num_envs)]
+        self._pending: Any = None
+        self._since = time.time()
+        self.keep_terminal_truth = False
+        """Whether the info of an episode's end has ``terminal_truth``, as :meth:`truth` gives it, of one row."""
+        super().__init__(num_envs, observations, actions)
+
+    # --- Running ------------------------------------------------------------------------------------------------------
+
+    def reset(self) -> npt.NDArray[np.float32]:
+        """Begin an episode in every environment; with seeds from ``seed()`` and options from ``set_options()`` if
+        they were called since the last time.
+        """
+        for index in range(self.num_envs):
+            seed = self._seeds[index]
+            if seed is not None:
+                self._generators[index] = seeding.np_random(seed)[0]
+            self._batch.begin(index, self._generators[index], self._options[index])
+        self._reset_seeds()
+        self._reset_options()
+        self.reset_infos = [self._privileged(index) for index in range(self.num_envs)]
+        return np.array(self._batch.obs)
+
+    def step_async(self, actions: npt.NDArray[Any]) -> None:
+        """Take the actions; they are carried out by :meth:`step_wait`."""
+        self._pending = actions
+
+    def step_wait(
+        self,
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.bool_], list[dict[str, Any]]]:
+        """Carry the actions out.
+
+        Returns:
+            Observations, rewards, which episodes ended (their observation is the next one's first), and infos.
+        """
+        batch = self._batch
+        self._actions.read(self._pending)
+        some_ended = batch.step()
+        rewards = batch.reward.astype(np.float32)
+        dones = batch.ended.astype(np.bool_)
+        infos: list[dict[str, Any]]
+        if self._step_infos:
+            infos = [batch.step_info(index) for index in range(self.num_envs)]
+        else:
+            infos = [{} for _ in range(self.num_envs)]
+        if some_ended:
+            if self.settings.privileged or self.keep_terminal_truth:
+                batch.refresh_truth()
+            for index in np.flatnonzero(dones).tolist():
+                infos[index].update(self._end_info(index))
+                if self.keep_terminal_truth:
+                    infos[index]["terminal_truth"] = self._truth([index])
+                batch.begin(index, self._generators[index])
+        if self.settings.privileged:
+            batch.refresh_truth()
+            for index, info in enumerate(infos):
+                info["privileged"] = batch.truth_info(index)
+        return batch.obs.copy(), rewards, dones, infos
+
+    def truth(self) -> dict[str, npt.NDArray[np.float64]]:
+        """The truth about every environment's path and what its flow is doing now, by name with unit: privileged."""
+        self._batch.refresh_truth()
+        return self._truth(slice(None))
+
+    def _truth(self, rows: Any) -> dict[str, npt.NDArray[np.float64]]:
+        return dict(zip(self._batch.truths, self._batch.truth[rows].T.copy(), strict=True))
+
+    def _end_info(self, index: int) -> dict[str, Any]:
+        batch = self._batch
+        truth = {"terminal_privileged": batch.truth_info(index)} if self.settings.privileged else {}
+        return {
+            **truth,
+            **batch.end_info(index),
+            "terminal_observation": batch.obs[index].copy(),
+            "TimeLimit.truncated": True,
+            "episode": {
+                "r": float(batch.returns[index]),
+                "l": int(batch.lengths[index]),
+                "t": round(time.time() - self._since, 6),
+            },
+            "reward_term_sums": dict(zip(batch.terms, batch.term_sums[index].tolist(), strict=True)),
+        }
+
+    def _privileged(self, index: int) -> dict[str, Any]:
+        if not self.settings.privileged:
+            return {}
+        self._batch.refresh_truth()
+        return {"privileged": self._batch.truth_info(index)}
+
+    def close(self) -> None:
+        """Nothing needs closing."""
+
+    # --- One environment's attributes and methods ---------------------------------------------------------------------
+
+    @property
+    def paths(self) -> object:
+        """Where paths come from. Assign anything that the argument ``paths`` takes; used from the next episode on."""
+        return self.settings.source
+
+    @paths.setter
+    def paths(self, value: object) -> None:
+        self.settings = self._batch.settings = self.settings.with_paths(value)
+
+    def set_progress(self, progress: float) -> None:
+        """Move a curriculum on; ``progress``: share of the training that is done, 0 to 1."""
+        self.settings = self._batch.settings = self.settings.at(progress)
+
+    def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
+        """An attribute, once per environment; ``np_random`` and ``trajectory_hash`` are each environment's own."""
+        chosen = list(self._get_indices(indices))
+        if attr_name == "np_random":
+            return [self._generators[index] for index in chosen]
+        if attr_name == "trajectory_hash":
+            return [self._batch.trajectory_hash(index) for index in chosen]
+        value = getattr(self, attr_name)
+        return [value] * len(chosen)
+
+    def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
+        """Set an attribute, of all environments alike.
+
+        Raises:
+            ConfigError: For some environments only.
+        """
+        chosen = list(self._get_indices(indices))
+        if len(set(chosen)) != self.num_envs:
+            raise ConfigError(
+                f"{attr_name} for environments {shown(chosen)} only",
+                expected="all of them",
+                hint="make two SB3LinkVecEnv where environments shall differ",
+            )
+        setattr(self, attr_name, value)
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Call ``set_progress`` (for all environments) or ``render`` (for each).
+
+        Raises:
+            AttributeError: Another method.
+        """
+        chosen = list(self._get_indices(indices))
+        if method_name == "set_progress":
+            self.set_progress(*method_args, **method_kwargs)
+            return [None] * len(chosen)
+        if method_name == "render":
+            return [self._picture(index) for index in chosen]
+        raise AttributeError(f"environments have no method {method_name!r}; they have set_progress and render")
+
+    def env_is_wrapped(self, wrapper_class: type, indices: Indices = None) -> list[bool]:
+        """Whether it does what the wrapper would: true of ``Monitor``, whose ``episode`` is in the infos."""
+        return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]
+
+    def get_images(self) -> Sequence[npt.NDArray[np.uint8] | None]:
+        """A picture of each environment's episode so far."""
+        return [self._picture(index) for index in range(self.num_envs)]
+
+    def _picture(self, index: int) -> Any:
+        if self.render_mode is None:
+            raise ConfigError("render() without render_mode", expected="render_mode='rgb_array' or 'ansi' at the start")
+        return self._batch.histories[index].render(self.render_mode)
+
+    # --- Copies -------------------------------------------------------------------------------------------------------
+
+    def capture(self) -> dict[str, Any]:
+        """All that the next step depends on, as plain data and arrays; needs ``journal=True``.
+
+        Returns:
+            ``generators``: states of the random streams; ``episodes``: fields of :class:`EpisodeState`.
+        """
+        return {
+            "generators": [generator.bit_generator.state for generator in self._generators],
+            "episodes": [vars(state) for state in self._batch.capture()],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> npt.NDArray[np.float32]:
+        """Go on from what :meth:`capture` gave; returns the observations that were due then.
+
+        Paths of episodes to come are not part of it: set ``paths`` or ``set_progress`` as they were.
+        """
+        self._batch.restore([EpisodeState(**episode) for episode in state["episodes"]])
+        for generator, known in zip(self._generators, state["generators"], strict=True):
+            generator.bit_generator.state = known
+        return np.array(self._batch.obs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Settings and random streams; a copy begins its own episodes with :meth:`reset`."""
+        rest = {"_generators": self._generators, "_seeds": self._seeds, "_options": self._options}
+        return {"settings": self.settings, "made_with": self._made_with, "rest": rest}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._build(state["settings"], *state["made_with"])
+        self.__dict__.update(state["rest"])

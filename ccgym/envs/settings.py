@@ -1,0 +1,353 @@
+"""What an environment is made of: a configuration file's defaults, and keyword arguments over them.
+
+::
+
+    environment:
+      paths: {kind: ranges, rate: {uniform: [100, 500], unit: packets/s}, …}    # or  path: 12mbps …
+      episode: {steps: 400}                                                    # and/or  duration: 30s
+      flows: [cubic, {scheme: bbr, start: 5s}]                                 # in the background
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from ccgym.config.agent import AgentConfig
+from ccgym.config.distribution_curriculum import Curriculum, PathsField, curriculum_of, read_paths
+from ccgym.config.distributions import Fixed
+from ccgym.config.path import NetworkPath, PathField, PathLike
+from ccgym.config.quantities import PeriodField
+from ccgym.config.yaml_loader import config_error, load_model
+from ccgym.envs.episode import Source
+from ccgym.envs.flows import BackgroundFlow, LearnerFlow, background_flows
+from ccgym.errors import CcgymError, ConfigError, did_you_mean, shown
+from ccgym.units import parse_time
+
+BACKENDS: Final = ("sim",)
+"""Where environments run."""
+REAL_BACKENDS: Final = ("emulated", "mahimahi")
+"""Names that are reserved for real paths."""
+
+DISCRETE_MAPS: Final = ("discrete", "gain_on_estimate", "passive")
+"""Action maps that choose among listed operations; a passive one has one, which does nothing."""
+
+DEFAULT_STEPS: Final = 400
+"""Decisions per episode unless something else is said."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EpisodeLimits(_Strict):
+    """When an episode ends, whichever comes first. Both truncate: a flow never terminates by itself."""
+
+    steps: int | None = Field(default=None, ge=1)
+    """Decisions."""
+    duration: PeriodField | None = None
+    """Virtual time."""
+
+    @model_validator(mode="after")
+    def _limited(self) -> EpisodeLimits:
+        if self.steps is None and self.duration is None:
+            raise ConfigError("an episode without end", expected="steps, duration or both")
+        return self
+
+
+class EnvironmentConfig(_Strict):
+    """The section ``environment`` of a configuration file."""
+
+    path: PathField | None = None
+    """One path: whatever :meth:`NetworkPath.from_any` understands."""
+    paths: PathsField | None = None
+    """Or a distribution of paths, or a curriculum of them; see :mod:`ccgym.config.distributions`."""
+    episode: EpisodeLimits = EpisodeLimits(steps=DEFAULT_STEPS)
+    """Its limits."""
+    flows: Annotated[tuple[BackgroundFlow, ...], BeforeValidator(background_flows)] = ()
+    """Flows in the background: names of schemes, or mappings like ``{scheme: bbr, start: 5s}``."""
+    learner: LearnerFlow = LearnerFlow()
+    """The flow that learns."""
+    backend: str = "sim"
+    """Where it runs."""
+    privileged: bool = False
+    """Whether ``info`` tells the truth about the path, for experts and critics."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> EnvironmentConfig:
+        if (self.path is None) == (self.paths is None):
+            raise ConfigError(
+                "path and paths together" if self.path is not None else "neither path nor paths",
+                expected="exactly one of path and paths",
+            )
+        check_backend(self.backend)
+        return self
+
+    def curriculum(self) -> Curriculum:
+        """What decides where paths come from; a fresh one at each call."""
+        if self.path is not None:
+            return curriculum_of(Fixed(path=self.path))
+        assert self.paths is not None
+        return curriculum_of(self.paths)
+
+
+class _File(BaseModel):
+    """The sections of a configuration file that concern environments."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    agent: AgentConfig
+    environment: EnvironmentConfig
+
+
+def check_backend(backend: object) -> None:
+    """Raise :class:`ConfigError` unless environments run there."""
+    if backend not in BACKENDS:
+        raise ConfigError(
+            shown(backend),
+            where="backend",
+            expected=f"one of {', '.join(map(repr, BACKENDS))}",
+            hint="there are no environments on real paths; train in the simulator"
+            if backend in REAL_BACKENDS
+            else did_you_mean(str(backend), BACKENDS),
+        )
+
+
+ARGUMENTS: Final = (
+    "config", "path", "paths", "agent", "backend", "episode_steps", "duration", "flows", "learner", "privileged",
+    "strict", "render_mode",
+)  # fmt: skip
+"""Keyword arguments of the environments."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that decides what an environment's episodes are."""
+
+    agent: AgentConfig
+    """The sender that learns."""
+    source: Source
+    """Where paths come from."""
+    steps: int | None
+    """Most decisions per episode."""
+    duration_ns: int | None
+    """Most virtual time per episode."""
+    learners: tuple[LearnerFlow, ...]
+    """The flows that learn."""
+    background: tuple[BackgroundFlow, ...]
+    """The other flows."""
+    privileged: bool
+    """Whether ``info`` tells the truth about the path."""
+    strict: bool
+    """Whether actions that are not finite are an error."""
+    curriculum: Curriculum | None = None
+    """What chooses ``source`` as training goes on; ``None`` leaves it alone."""
+
+    @property
+    def discrete(self) -> bool:
+        """Whether an action is the index of an operation."""
+        return self.agent.native()["action"]["map"]["kind"] in DISCRETE_MAPS
+
+    @property
+    def agent_json(self) -> str:
+        """The agent as the native core takes it."""
+        return json.dumps(self.agent.native())
+
+    def with_paths(self, paths: object) -> Settings:
+        """The same with paths from somewhere else; anything that :func:`read_source` understands."""
+        curriculum, source = read_source(paths)
+        return replace(self, source=source, curriculum=curriculum)
+
+    def at(self, progress: float) -> Settings:
+        """The same with the paths of a later stage; ``progress``: share of the training that is done, 0 to 1."""
+        if self.curriculum is None:
+            return self
+        return replace(self, source=self.curriculum.distribution(progress))
+
+    @classmethod
+    def of(cls, config: EnvironmentConfig, agent: AgentConfig, *, strict: bool = True) -> Settings:
+        """The settings that a configuration's two sections mean."""
+        curriculum = config.curriculum()
+        return cls(
+            agent=agent,
+            source=curriculum.distribution(0.0),
+            curriculum=curriculum,
+            steps=config.episode.steps,
+            duration_ns=config.episode.duration,
+            learners=(config.learner,),
+            background=config.flows,
+            privileged=config.privileged,
+            strict=strict,
+        )
+
+    @classmethod
+    def read(
+        cls,
+        *,
+        config: str | os.PathLike[str] = "link",
+        path: PathLike | None = None,
+        paths: object = None,
+        agent: object = None,
+        backend: str | None = None,
+        episode_steps: int | None = None,
+        duration: str | int | None = None,
+        flows: Sequence[object] | None = None,
+        learner: Mapping[str, Any] | LearnerFlow | None = None,
+        privileged: bool | None = None,
+        strict: bool = True,
+        unknown: Mapping[str, Any] | None = None,
+    ) -> Settings:
+        """The settings that keyword arguments mean; see :class:`ccgym.envs.LinkEnv` for what they are.
+
+        Raises:
+            ConfigError: One of them is wrong.
+        """
+        if unknown:
+            name = next(iter(unknown))
+            raise ConfigError(
+                f"unknown argument {shown(name)}", expected=", ".join(ARGUMENTS), hint=did_you_mean(name, ARGUMENTS)
+            )
+        if path is not None and paths is not None:
+            raise ConfigError("path and paths together", expected="one of them", where="paths")
+        check_backend("sim" if backend is None else backend)
+        defaults = load_model(find_config(config), _File)
+        settings = cls.of(defaults.environment, defaults.agent, strict=strict)
+        if episode_steps is not None or duration is not None:
+            # Whoever gives a limit means that one, and not the configuration's beside it.
+            settings = replace(settings, steps=_steps(episode_steps), duration_ns=_duration(duration))
+        if agent is not None:
+            settings = replace(settings, agent=read_agent(agent))
+        if path is not None:
+            settings = settings.with_paths(read_path(path))
+        elif paths is not None:
+            settings = settings.with_paths(paths)
+        if flows is not None:
+            settings = replace(settings, background=background_flows(flows))
+        if learner is not None:
+            settings = replace(settings, learners=(read_learner(learner),))
+        if privileged is not None:
+            settings = replace(settings, privileged=bool(privileged))
+        return settings
+
+
+def settings_from(arguments: Mapping[str, Any]) -> tuple[Settings, str | None]:
+    """The settings, and the render mode, that an environment's keyword arguments mean."""
+    known = {name: value for name, value in arguments.items() if name in ARGUMENTS and name != "render_mode"}
+    unknown = {name: value for name, value in arguments.items() if name not in ARGUMENTS}
+    return Settings.read(**known, unknown=unknown), arguments.get("render_mode")
+
+
+def find_config(config: str | os.PathLike[str]) -> Path:
+    """The file of a configuration: a YAML file, or the name of one that ccgym brings along.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    text = os.fspath(config)
+    if text.endswith((".yaml", ".yml")):
+        return Path(text)
+    package = Path(__file__).resolve().parent.parent
+    folder = next(place for place in (package / "_data" / "configs", package.parent / "configs") if place.is_dir())
+    file = folder / f"{text}.yaml"
+    if not file.is_file():
+        known = sorted(one.stem for one in folder.glob("*.yaml"))
+        raise ConfigError(
+            f"no configuration is called {shown(text)}",
+            where="config",
+            expected=f"a YAML file, or one of {', '.join(known)}",
+            hint=did_you_mean(text, known),
+        )
+    return file
+
+
+def read_agent(agent: object) -> AgentConfig:
+    """An agent: an :class:`AgentConfig`, a mapping of its fields, or a YAML file, or a configuration's name.
+
+    Raises:
+        ConfigError: It is none of these, or wrong.
+    """
+    if isinstance(agent, AgentConfig):
+        return agent
+    if isinstance(agent, Mapping):
+        try:
+            return AgentConfig.model_validate(dict(agent))
+        except ValidationError as error:
+            raise config_error(error, AgentConfig).at("agent") from None
+        except CcgymError as error:
+            raise error.at("agent") from None
+    if isinstance(agent, (str, os.PathLike)):
+        return load_model(find_config(agent), _AgentFile).agent
+    raise ConfigError(f"{shown(agent)} is no agent", where="agent", expected="a YAML file, a mapping or an AgentConfig")
+
+
+class _AgentFile(BaseModel):
+    """A file with an agent in it: its section ``agent``."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    agent: AgentConfig
+
+
+def read_path(path: object, where: str = "path") -> Fixed:
+    """One path, however it is given, as a distribution."""
+    try:
+        return Fixed(path=NetworkPath.from_any(path))
+    except CcgymError as error:
+        raise error.at(where) from None
+
+
+def read_source(paths: object) -> tuple[Curriculum | None, Source]:
+    """Where paths come from: a distribution's name, a path, a mapping, a distribution, a curriculum, or an object of
+    your own with their method ``sample`` or ``distribution``.
+
+    Raises:
+        ConfigError: It is none of these.
+    """
+    if isinstance(paths, Curriculum):
+        return paths, paths.distribution(0.0)
+    if callable(getattr(paths, "sample", None)):
+        source: Source = paths  # type: ignore[assignment]
+        return None, source
+    if isinstance(paths, (list, tuple)):
+        paths = {"kind": "named", "names": list(paths)}
+    try:
+        curriculum = curriculum_of(read_paths(paths))
+    except CcgymError as error:
+        raise error.at("paths" if not error.where.startswith("paths") else "") from None
+    return curriculum, curriculum.distribution(0.0)
+
+
+def read_learner(learner: object) -> LearnerFlow:
+    """A flow that learns: a :class:`LearnerFlow` or a mapping of its fields."""
+    if isinstance(learner, LearnerFlow):
+        return learner
+    if not isinstance(learner, Mapping):
+        raise ConfigError(f"{shown(learner)} is no flow", where="learner", expected="a mapping like {'start': '1s'}")
+    try:
+        return LearnerFlow.model_validate(dict(learner))
+    except ValidationError as error:
+        raise config_error(error, LearnerFlow).at("learner") from None
+
+
+def _steps(value: object) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ConfigError(shown(value), where="episode_steps", expected="a whole number of decisions, 1 or more")
+    return value
+
+
+def _duration(value: str | int | None) -> int | None:
+    """Nanoseconds of a duration, which is text with a unit or nanoseconds already."""
+    if value is None:
+        return None
+    nanoseconds = parse_time(value) if isinstance(value, str) else value
+    if type(nanoseconds) is not int or nanoseconds <= 0:
+        raise ConfigError(shown(value), where="duration", expected="a positive time with its unit, like '30s'")
+    return nanoseconds

@@ -1,0 +1,111 @@
+"""Gymnasium's spaces of an agent, and the check of what comes back through them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from ccgym.errors import ConfigError, shown
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+AgentFace: TypeAlias = Mapping[str, Any]
+"""What ``_core.describe_agent`` says of an agent: rows ``observation``, ``action`` and ``reward``."""
+
+
+def observation_space(face: AgentFace) -> spaces.Box:
+    """The box of an agent's observations; its bounds are those of the features and finite."""
+    rows = face["observation"]
+    low = np.array([row["low"] for row in rows], dtype=np.float32)
+    high = np.array([row["high"] for row in rows], dtype=np.float32)
+    return spaces.Box(low, high, dtype=np.float32)
+
+
+def action_space(face: AgentFace, *, discrete: bool) -> spaces.Box | spaces.Discrete[np.int64]:
+    """The space of an agent's actions: ``Discrete`` where its map lists operations, else a box."""
+    rows = face["action"]
+    if discrete:
+        return spaces.Discrete(max(1, len(rows)))
+    low = np.array([row["low"] for row in rows], dtype=np.float32)
+    high = np.array([row["high"] for row in rows], dtype=np.float32)
+    return spaces.Box(low, high, dtype=np.float32)
+
+
+class ActionReader:
+    """Writes actions into the native core's array, or says what is wrong with them.
+
+    A number that is not finite never reaches the flow: the native agent holds its last decision and counts the event,
+    which is right for a deployed policy. In training it is a mistake that should be seen at once, so a ``strict``
+    reader refuses it. Actions outside the box's bounds are not a mistake; the agent's action map says what they do.
+    """
+
+    def __init__(self, space: spaces.Box | spaces.Discrete[np.int64], target: Floats, *, strict: bool) -> None:
+        self._target = target
+        self._strict = strict
+        self._options = int(space.n) if isinstance(space, spaces.Discrete) else 0
+        self._shape = (len(target),) if self._options else target.shape
+
+    def read(self, actions: Any) -> None:
+        """Take the actions of all rows, an array with one row (for discrete actions one number) per environment.
+
+        Raises:
+            ConfigError: The shape is wrong; or, if strict, a number is not finite or no operation's index.
+        """
+        try:
+            given = np.asarray(actions, dtype=np.float32)
+        except (TypeError, ValueError):
+            raise ConfigError(shown(actions), where="action", expected="numbers") from None
+        if given.shape != self._shape:
+            raise ConfigError(
+                f"an array of shape {given.shape}",
+                where="action",
+                expected=f"shape {self._shape}",
+                hint="`env.action_space` has it; see `ccgym describe` for what each number does",
+            )
+        target = self._target
+        if self._options:
+            self._check_indices(given)
+            target[:, 0] = given
+        else:
+            target[:] = given
+            if self._strict and not np.isfinite(target).all():
+                raise self._not_finite(actions)
+
+    def read_row(self, row: int, action: Any) -> None:
+        """Take the action of one row."""
+        try:
+            given = np.asarray(action, dtype=np.float32)
+        except (TypeError, ValueError):
+            raise ConfigError(shown(action), where="action", expected="numbers") from None
+        if given.shape != self._shape[1:]:
+            raise ConfigError(
+                f"{shown(action)}, of shape {given.shape}",
+                where="action",
+                expected=f"shape {self._shape[1:]}" if len(self._shape) > 1 else "one whole number",
+                hint="`env.action_space` has it; see `ccgym describe` for what each number does",
+            )
+        target = self._target[row]
+        if self._options:
+            self._check_indices(given)
+        target[:] = given
+        if self._strict and not self._options and not np.isfinite(target).all():
+            raise self._not_finite(action)
+
+    def _check_indices(self, given: Floats) -> None:
+        valid = (given >= 0) & (given < self._options) & (given == np.floor(given))
+        if not valid.all() and (self._strict or np.isfinite(given).all()):
+            raise ConfigError(
+                shown(given.tolist()), where="action", expected=f"whole numbers from 0 to {self._options - 1}"
+            )
+
+    def _not_finite(self, action: Any) -> ConfigError:
+        given = np.asarray(action, dtype=np.float64)
+        return ConfigError(
+            f"{shown(given[~np.isfinite(given)].tolist())} among the actions",
+            where="action",
+            expected="finite numbers",
+            hint="the policy has diverged; with strict=False the flow holds its last decision instead",
+        )

@@ -1,0 +1,291 @@
+"""Many senders, each on its own path, as one Gymnasium vector environment that steps in the native core."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from ccgym.config.path import PathLike
+from ccgym.envs.batch import Batch
+from ccgym.envs.flows import LearnerFlow
+from ccgym.envs.render import RENDER_FPS, RENDER_MODES, check_render_mode
+from ccgym.envs.settings import Settings
+from ccgym.envs.spaces import ActionReader, action_space, observation_space
+from ccgym.errors import ConfigError, shown
+
+Observations = npt.NDArray[np.float32]
+Seeds = int | Sequence[int | None] | None
+
+
+class VectorLinkEnv(VectorEnv[Observations, Any, npt.NDArray[Any]]):
+    """:class:`~ccgym.envs.LinkEnv` times ``num_envs``, in one call per step, without Python's lock.
+
+    Environment ``i`` of ``reset(seed=s)`` has the same episodes as a ``LinkEnv`` with ``reset(seed=s + i)``, bit for
+    bit. An episode that ends begins anew in the same step (``AutoresetMode.SAME_STEP``): its last observation is
+    ``infos["final_obs"][i]`` and what it ended with ``infos["final_info"]``; the returned observation is the first of
+    the next episode. ``infos`` holds arrays, each with a mask of the same name with an underscore in front, as in
+    Gymnasium's own vector environments.
+
+    Args:
+        num_envs: How many.
+        threads: Threads of the native core; 0: one per processor. The results do not depend on it.
+        copy: Whether :meth:`reset` and :meth:`step` return fresh arrays. If not, they return the environment's own,
+            which the next call overwrites.
+        max_episode_steps: The same as ``episode_steps``; what :func:`gymnasium.make_vec` calls it.
+        **others: As in :class:`~ccgym.envs.LinkEnv`.
+
+    Example::
+
+        envs = gymnasium.make_vec("ccgym/Aurora-v0", num_envs=64)
+        observations, infos = envs.reset(seed=1)
+        observations, rewards, terminations, truncations, infos = envs.step(envs.action_space.sample())
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+        "render_modes": list(RENDER_MODES),
+        "render_fps": RENDER_FPS,
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+    }
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        config: str | os.PathLike[str] = "link",
+        *,
+        threads: int = 1,
+        copy: bool = True,
+        path: PathLike | None = None,
+        paths: object = None,
+        agent: object = None,
+        backend: str | None = None,
+        episode_steps: int | None = None,
+        duration: str | int | None = None,
+        flows: Sequence[object] | None = None,
+        learner: Mapping[str, Any] | LearnerFlow | None = None,
+        privileged: bool | None = None,
+        strict: bool = True,
+        render_mode: str | None = None,
+        max_episode_steps: int | None = None,
+        **unknown: Any,
+    ) -> None:
+        settings = Settings.read(
+            config=config,
+            path=path,
+            paths=paths,
+            agent=agent,
+            backend=backend,
+            episode_steps=max_episode_steps if episode_steps is None else episode_steps,
+            duration=duration,
+            flows=flows,
+            learner=learner,
+            privileged=privileged,
+            strict=strict,
+            unknown=unknown,
+        )
+        self._build(settings, num_envs, threads, copy, render_mode)
+
+    @classmethod
+    def of(
+        cls, settings: Settings, num_envs: int, *, threads: int = 1, copy: bool = True, render_mode: str | None = None
+    ) -> VectorLinkEnv:
+        """The environments of settings that are there already."""
+        env = cls.__new__(cls)
+        env._build(settings, num_envs, threads, copy, render_mode)
+        return env
+
+    def _build(self, settings: Settings, num_envs: int, threads: int, copy: bool, render_mode: str | None) -> None:
+        if num_envs < 1:
+            raise ConfigError(shown(num_envs), where="num_envs", expected="1 or more")
+        check_render_mode(render_mode)
+        self.num_envs = num_envs
+        self.render_mode = render_mode
+        self.settings = settings
+        self.copy = copy
+        self._threads = threads
+        batch = self._batch = Batch(settings, num_envs, threads, history=render_mode is not None)
+        self.single_observation_space = observation_space(batch.face)
+        self.single_action_space = action_space(batch.face, discrete=batch.discrete)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._actions = ActionReader(self.single_action_space, batch.actions, strict=settings.strict)
+        self._generators: list[np.random.Generator | None] = [None] * num_envs
+        self._seeds: list[int] = [-1] * num_envs
+        self._terminations = np.zeros(num_envs, dtype=np.bool_)
+        self._everyone = np.ones(num_envs, dtype=np.bool_)
+        self._everyone.flags.writeable = False
+
+    # --- Random streams -----------------------------------------------------------------------------------------------
+
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+        """One generator per environment."""
+        return tuple(self._generator(index) for index in range(self.num_envs))
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The seeds that they began with; -1 where that is not known."""
+        return tuple(self._seeds)
+
+    def _generator(self, index: int) -> np.random.Generator:
+        generator = self._generators[index]
+        if generator is None:
+            generator, self._seeds[index] = seeding.np_random()
+            self._generators[index] = generator
+        return generator
+
+    # --- Running ------------------------------------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: Seeds = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observations, dict[str, Any]]:
+        """Begin episodes.
+
+        Args:
+            seed: Environment ``i`` gets ``seed + i``, or ``seed[i]`` of a list; ``None`` lets its stream go on.
+            options: ``{"path": …}`` uses that path everywhere instead of drawing; ``{"reset_mask": …}``, an array of
+                booleans, leaves the others as they are.
+        """
+        seeds: Sequence[int | None]
+        if seed is None or isinstance(seed, (int, np.integer)):
+            seeds = [None if seed is None else int(seed) + index for index in range(self.num_envs)]
+        else:
+            seeds = list(seed)
+        if len(seeds) != self.num_envs:
+            raise ConfigError(f"{len(seeds)} seeds", where="seed", expected=f"{self.num_envs}, one per environment")
+        mask = self._mask(options)
+        for index in np.flatnonzero(mask).tolist():
+            if seeds[index] is not None:
+                self._generators[index], self._seeds[index] = seeding.np_random(seeds[index])
+            self._batch.begin(index, self._generator(index), options)
+        infos: dict[str, Any] = {}
+        if self.settings.privileged:
+            self._batch.refresh_truth()
+            for index in np.flatnonzero(mask).tolist():
+                infos = self._add_info(infos, {"privileged": self._batch.truth_info(index)}, index)
+        return self._observations(), infos
+
+    def _mask(self, options: Mapping[str, Any] | None) -> npt.NDArray[np.bool_]:
+        if options is None or options.get("reset_mask") is None:
+            return self._everyone
+        mask = np.asarray(options["reset_mask"])
+        if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
+            raise ConfigError(
+                shown(mask),
+                where="options['reset_mask']",
+                expected=f"{self.num_envs} booleans, at least one of them true",
+            )
+        return mask
+
+    def step(
+        self, actions: Any
+    ) -> tuple[Observations, npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
+        """Take a decision in each environment, and let time pass there until the next one.
+
+        Returns:
+            Observations, rewards, terminations (none), truncations, and infos.
+
+        Raises:
+            ConfigError: The actions do not fit the action space, or there was no :meth:`reset`.
+        """
+        batch = self._batch
+        self._actions.read(actions)
+        some_ended = batch.step()
+        if self.settings.privileged:
+            batch.refresh_truth()
+        rewards = batch.reward.copy() if self.copy else batch.reward
+        truncations = batch.ended.astype(np.bool_)
+        if some_ended:
+            infos = {} if truncations.all() else self._infos(~truncations)
+            for index in np.flatnonzero(truncations).tolist():
+                self._end(index, infos)
+        else:
+            infos = self._infos(self._everyone)
+        return self._observations(), rewards, self._terminations.copy(), truncations, infos
+
+    def _observations(self) -> Observations:
+        return self._batch.obs.copy() if self.copy else self._batch.obs
+
+    def _infos(self, mask: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        """What the steps say, as arrays; rows outside the mask are to be ignored."""
+        batch = self._batch
+        stats, terms = batch.stats, batch.reward_terms
+        if self.copy:
+            stats, terms = stats.copy(), terms.copy()
+        interval, reward_terms = _named(batch.columns, stats, mask), _named(batch.terms, terms, mask)
+        infos = {
+            "interval": interval,
+            "_interval": mask,
+            "reward_terms": reward_terms,
+            "_reward_terms": mask,
+            "time_s": stats[:, batch.time_column],
+            "_time_s": mask,
+        }
+        if self.settings.privileged:
+            known = mask.copy()  # those that begin anew are added later
+            infos["privileged"] = _named(batch.truths, batch.truth.copy(), known)
+            infos["_privileged"] = known
+        return infos
+
+    def _end(self, index: int, infos: dict[str, Any]) -> None:
+        """Say what an episode ended with, and begin the next one."""
+        batch = self._batch
+        info = batch.step_info(index)
+        if self.settings.privileged:
+            info["privileged"] = batch.truth_info(index)
+        info.update(batch.end_info(index))
+        # Gymnasium's own way of putting what one environment says among the others'.
+        self._add_info(infos, {"final_obs": batch.obs[index].copy(), "final_info": info}, index)
+        batch.begin(index, self._generator(index))
+        if self.settings.privileged:
+            batch.refresh_truth()
+            self._add_info(infos, {"privileged": batch.truth_info(index)}, index)
+
+    def render(self) -> tuple[Any, ...] | None:
+        """One picture per environment; see :meth:`LinkEnv.render`."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("render() shows nothing in an environment that was made without render_mode")
+            return None
+        return tuple(history.render(self.render_mode) for history in self._batch.histories)
+
+    @property
+    def paths(self) -> object:
+        """Where paths come from. Assign anything that the argument ``paths`` takes; used from the next episode on."""
+        return self.settings.source
+
+    @paths.setter
+    def paths(self, value: object) -> None:
+        self.settings = self._batch.settings = self.settings.with_paths(value)
+
+    def set_progress(self, progress: float) -> None:
+        """Move a curriculum on; ``progress``: share of the training that is done, 0 to 1."""
+        self.settings = self._batch.settings = self.settings.at(progress)
+
+    # --- Copies -------------------------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Settings and random streams; a copy begins its own episodes with :meth:`reset`."""
+        return {
+            "build": (self.settings, self.num_envs, self._threads, self.copy, self.render_mode),
+            "rest": {"spec": self.spec, "_generators": self._generators, "_seeds": self._seeds},
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._build(*state["build"])
+        self.__dict__.update(state["rest"])
+
+
+def _named(names: Sequence[str], columns: npt.NDArray[np.float64], mask: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """Columns by name, each with the mask of the rows that it says something of."""
+    named: dict[str, Any] = {}
+    for place, name in enumerate(names):
+        named[name] = columns[:, place]
+        named[f"_{name}"] = mask
+    return named

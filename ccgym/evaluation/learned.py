@@ -1,0 +1,318 @@
+"""Exported policies: finding them, loading them, and naming them among the schemes.
+
+A policy is given by the name of a pretrained one (``aurora``), by the directory of a training run, which holds what
+``ccgym export`` made of it, or by a ``.onnx`` file with its card beside it. Whatever the way, it becomes the scheme
+``learned`` with parameter ``policy``, whose value is *name@version*: the version is the beginning of a hash over the
+network and its flow agent, so that two policies of one name are never taken for each other. Neither torch nor onnx is
+needed: the native core evaluates the network, by ONNX Runtime's shared library.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ccgym.errors import ConfigError, SimulationError
+from ccgym.evaluation.policy_card import PolicyCard
+
+SCHEME: Final = "learned"
+"""The scheme that runs policies."""
+
+EXPORT_DIRECTORY: Final = "export"
+"""Where a run directory keeps what was exported from it."""
+
+VERSION_DIGITS: Final = 8
+"""Hex digits of a version."""
+
+
+@dataclass(frozen=True)
+class LearnedPolicy:
+    """A policy, loaded."""
+
+    card: PolicyCard
+    """What it is."""
+    file: Path
+    """Its ``.onnx`` file."""
+    given: str
+    """What one types to get it: a name or a path."""
+    source: str
+    """What tells it from others of its name, such as its run's directory; empty for a pretrained one."""
+    native: Any = field(repr=False, compare=False)
+    """The native core's policy."""
+
+    @property
+    def version(self) -> str:
+        """Beginning of the hash of all that decides how it behaves."""
+        return self.card.digest[:VERSION_DIGITS]
+
+    @property
+    def key(self) -> str:
+        """Its name in specifications of simulations: ``aurora@1f0c22d9``."""
+        return f"{self.card.name}@{self.version}"
+
+    @property
+    def file_key(self) -> str:
+        """Its name in files: that of a pretrained policy is its own, others carry their version."""
+        return f"{self.card.name}_{self.version}" if self.source else self.card.name
+
+    @property
+    def label(self) -> str:
+        """Its name in tables and legends."""
+        return f"{self.card.label} ({self.source})" if self.source else self.card.label
+
+    def provenance(self) -> dict[str, Any]:
+        """What results record about it."""
+        return {
+            "policy": self.key,
+            "sha256": self.card.digest,
+            "onnx_sha256": self.card.onnx_sha256,
+            "file": str(self.file),
+            "profile": self.card.profile,
+            "versions": dict(self.card.versions),
+        }
+
+
+_LOADED: Final[dict[str, LearnedPolicy]] = {}
+"""Policies of this process by key. The key holds a hash of the content, so that an entry is never out of date; only
+the place it came from may be one of several."""
+
+
+def pretrained() -> Mapping[str, Path]:
+    """The ``.onnx`` files of the policies that come with ccgym, by name."""
+    package = Path(__file__).resolve().parents[1]
+    for directory in (package / "_data" / "pretrained", package.parent / "agents" / "pretrained"):
+        if directory.is_dir():
+            return {file.stem: file for file in sorted(directory.glob("*.onnx"))}
+    return {}
+
+
+def pretrained_cards() -> list[PolicyCard]:
+    """The cards of the policies that come with ccgym, by name."""
+    return [read_card(file) for file in pretrained().values()]
+
+
+def looks_like_a_path(text: str) -> bool:
+    """Whether a text can only be meant as a file or directory."""
+    return os.sep in text or text.endswith(".onnx") or text in (".", "..") or text.startswith("~")
+
+
+def find(text: str, where: str = "") -> LearnedPolicy | None:
+    """The policy that a text names, loaded; None where it is neither a pretrained one's name nor a path.
+
+    Args:
+        text: A name, *name@version*, a run directory, or a ``.onnx`` file.
+        where: The option or argument, for errors.
+
+    Raises:
+        ConfigError: There is something, but it is no policy that can be used; the message says why.
+    """
+    if text in _LOADED:
+        return _LOADED[text]
+    name, at, version = text.partition("@")
+    if name in (known := pretrained()) and not looks_like_a_path(text):
+        policy = load(known[name], given=name, where=where)
+        if at and version != policy.version:
+            raise ConfigError(
+                f"version {version} of {name} is not there",
+                where=where,
+                expected=f"{policy.key}, the one that comes with this ccgym",
+                hint="name the file or run directory of the other version",
+            )
+        return policy
+    path = Path(text).expanduser()
+    if not looks_like_a_path(text) and not path.is_dir():
+        return None
+    if path.is_dir():
+        return _from_directory(path, text, where)
+    return load(path, given=text, source=_place_of(path), where=where)
+
+
+def loaded(key: str) -> LearnedPolicy:
+    """The policy with this key: one that this process has loaded, or a pretrained one of this version.
+
+    Raises:
+        ConfigError: It is neither.
+    """
+    policy = find(key)
+    if policy is None:
+        raise ConfigError(
+            f"the policy {key} is not loaded",
+            expected="a pretrained policy, or one loaded before",
+            hint="give the run directory or .onnx file as the scheme's name",
+        )
+    return policy
+
+
+def load(file: Path, *, given: str = "", source: str = "", where: str = "") -> LearnedPolicy:
+    """Load a ``.onnx`` file with the card beside it.
+
+    Args:
+        file: The ``.onnx`` file.
+        given: What one types to get it; by default its path.
+        source: What tells it from others of its name.
+        where: The option or argument, for errors.
+
+    Raises:
+        ConfigError: A file is missing, they do not belong together, or the native core does not understand them.
+    """
+    try:
+        network = file.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"the policy cannot be read: {error.strerror}",
+            where=_join(where, str(file)),
+            expected="an exported policy: NAME.onnx with NAME.json beside it",
+            hint="`ccgym export RUN_DIR` makes one of a training run",
+        ) from None
+    card = read_card(file, where)
+    found = hashlib.sha256(network).hexdigest()
+    if found != card.onnx_sha256:
+        raise ConfigError(
+            f"the file has SHA-256 {found[:16]}…, its card is of {card.onnx_sha256[:16]}…",
+            where=_join(where, str(file)),
+            expected="network and card of one export",
+            hint="copy both files, or export again: `ccgym export RUN_DIR`",
+        )
+    key = f"{card.name}@{card.digest[:VERSION_DIGITS]}"
+    known = _LOADED.get(key)
+    if known is not None and (known.file, known.card, known.given) == (file, card, given or str(file)):
+        return known
+    if file.resolve() in {known.resolve() for known in pretrained().values()}:
+        source = ""
+    elif source == card.name:
+        source = key.partition("@")[2]  # its own name would tell it from nothing
+    policy = LearnedPolicy(
+        card=card, file=file, given=given or str(file), source=source, native=_native(network, card, file, where)
+    )
+    _LOADED[key] = policy
+    return policy
+
+
+def from_parts(network: bytes, card: PolicyCard, file: Path) -> LearnedPolicy:
+    """A policy that is not on disk yet, as an export has it before it is checked.
+
+    Args:
+        network: Content of the ``.onnx`` file.
+        card: Its card.
+        file: Where it would be.
+
+    Raises:
+        ConfigError: The native core does not understand it.
+    """
+    return LearnedPolicy(
+        card=card, file=file, given=str(file), source=card.digest[:VERSION_DIGITS],
+        native=_native(network, card, file, ""),
+    )  # fmt: skip
+
+
+def trajectory_hash(spec: str, traces: Mapping[str, Any], policies: Sequence[LearnedPolicy]) -> str:
+    """Run a simulation whose flows name policies by key, and return the hash of all that happened.
+
+    Args:
+        spec: The simulator's specification (``crates/ccgym-sim/src/spec.rs``), JSON.
+        traces: The traces that it names.
+        policies: The policies that it names.
+
+    Raises:
+        SimulationError: The simulator refused the run.
+    """
+    from ccgym import _core
+
+    try:
+        result = _core.simulate(spec, dict(traces), {policy.key: policy.native for policy in policies})
+    except ValueError as error:
+        raise SimulationError(f"the simulator refused the run: {error}") from error
+    return str(json.loads(result.summary())["trajectory_hash"])
+
+
+def _native(network: bytes, card: PolicyCard, file: Path, where: str) -> Any:
+    """The native core's form of a policy."""
+    from ccgym import _core
+    from ccgym.evaluation.onnx_runtime import provide_library
+
+    provide_library()
+    try:
+        return _core.Policy.load(network, card.to_json())
+    except ValueError as error:
+        raise ConfigError(
+            f"the policy cannot be used: {error}",
+            where=_join(where, str(file)),
+            expected="a policy that this version of ccgym understands",
+            hint="export it with this version: `ccgym export RUN_DIR`",
+        ) from None
+
+
+def read_card(file: Path, where: str = "") -> PolicyCard:
+    """The card beside a ``.onnx`` file.
+
+    Raises:
+        ConfigError: It is missing, or is none.
+    """
+    beside = file.with_suffix(".json")
+    try:
+        text = beside.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{file.name} has no card",
+            where=_join(where, str(beside)),
+            expected="the card NAME.json beside NAME.onnx; it says what the network's numbers mean",
+            hint="copy both files of the export, or export again: `ccgym export RUN_DIR`",
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the card cannot be read: {error}", where=_join(where, str(beside))) from None
+    return PolicyCard.from_json(text, _join(where, str(beside)))
+
+
+def _from_directory(directory: Path, text: str, where: str) -> LearnedPolicy:
+    """The exported policy of a run directory, or of the export directory itself."""
+    files = sorted((directory / EXPORT_DIRECTORY).glob("*.onnx")) or sorted(directory.glob("*.onnx"))
+    if not files:
+        raise ConfigError(
+            "no policy was exported from this run",
+            where=_join(where, str(directory)),
+            expected=f"{EXPORT_DIRECTORY}/NAME.onnx with its card",
+            hint=f"run `ccgym export {text}` first",
+        )
+    if len(files) > 1:
+        raise ConfigError(
+            f"several exported policies: {', '.join(file.name for file in files)}",
+            where=_join(where, str(directory)),
+            expected="one",
+            hint=f"name the file, as in {files[0]}",
+        )
+    policy = load(files[0], given=text, source=_place_of(files[0]), where=where)
+    _refuse_stale(directory, policy, text, where)
+    return policy
+
+
+def _refuse_stale(directory: Path, policy: LearnedPolicy, text: str, where: str) -> None:
+    """Raise if the run has a newer checkpoint than the one that was exported."""
+    exported = policy.card.training.get("checkpoint")
+    if not isinstance(exported, Mapping) or not isinstance(exported.get("file"), str):
+        return
+    checkpoint = directory / str(exported["file"])
+    if not checkpoint.is_file() or hashlib.sha256(checkpoint.read_bytes()).hexdigest() == exported.get("sha256"):
+        return
+    raise ConfigError(
+        f"{policy.file.name} was exported from an older {checkpoint.name}",
+        where=_join(where, str(directory)),
+        expected="the export of the checkpoint that is there now",
+        hint=f"run `ccgym export {text}` again; to evaluate the older one, name its file: {policy.file}",
+    )
+
+
+def _place_of(file: Path) -> str:
+    """What to call the place of a ``.onnx`` file: its run's directory, or the file itself."""
+    folder = file.resolve().parent
+    if folder.name == EXPORT_DIRECTORY:
+        return folder.parent.name or file.stem
+    return file.stem
+
+
+def _join(where: str, place: str) -> str:
+    return f"{where}: {place}" if where else place

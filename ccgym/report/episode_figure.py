@@ -1,0 +1,77 @@
+"""Figure of one episode of a learning flow: rate beside the link's, delay, queue and action over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from ccgym.report.style import CAPACITY_COLOUR, CAPACITY_EDGE, DPI, MUTED, flow_colour
+
+Floats = npt.NDArray[np.float64]
+
+WIDTH_IN = 8.0
+"""Width of the figure in inches."""
+PANEL_IN = 1.5
+"""Height of each of its four panels."""
+
+_HEADROOM = 1.3
+"""Room above the curves, for the legend."""
+
+
+@dataclass(frozen=True)
+class EpisodeSeries:
+    """An episode, one entry per decision."""
+
+    time_s: Floats
+    """End of each interval, seconds since the start."""
+    sent_mbps: Floats
+    """Sending rate."""
+    delivered_mbps: Floats
+    """Delivery rate."""
+    link_mbps: Floats
+    """The link's rate."""
+    rtt_ms: Floats
+    """Mean round-trip time of each interval; NaN without a sample."""
+    base_rtt_ms: Floats
+    """Round-trip time of the empty path."""
+    queue_packets: Floats
+    """Packets that wait at the bottleneck."""
+    actions: Floats
+    """Shape (decisions, actions): what the policy chose."""
+    action_names: Sequence[str] = field(default=("action",))
+    """One per action."""
+
+
+def episode_figure(series: EpisodeSeries, title: str = "") -> Figure:
+    """Draw an episode. Call within :func:`ccgym.report.style.house_style`."""
+    figure = Figure(figsize=(WIDTH_IN, 4 * PANEL_IN + 0.6), dpi=DPI, layout="constrained")
+    FigureCanvasAgg(figure)
+    rate, delay, queue, action = figure.subplots(4, 1, sharex=True)
+    time = series.time_s
+    rate.fill_between(time, series.link_mbps, step="post", color=CAPACITY_COLOUR, edgecolor=CAPACITY_EDGE, label="link")
+    rate.plot(time, series.sent_mbps, color=flow_colour(2), linewidth=0.9, label="sent")
+    rate.plot(time, series.delivered_mbps, color=flow_colour(0), linewidth=1.3, label="delivered")
+    rate.set_ylabel("Mbit/s")
+    delay.plot(time, series.rtt_ms, color=flow_colour(0), linewidth=1.2, label="round trip")
+    delay.plot(time, series.base_rtt_ms, color=MUTED, linewidth=1.0, linestyle="--", label="empty path")
+    delay.set_ylabel("ms")
+    queue.fill_between(time, series.queue_packets, step="post", color=flow_colour(3), alpha=0.4, label="queue")
+    queue.set_ylabel("packets")
+    for index, name in enumerate(series.action_names):
+        action.step(time, series.actions[:, index], where="post", color=flow_colour(index), linewidth=1.0, label=name)
+    action.set_ylabel("action")
+    action.set_xlabel("time, s")
+    for axes in (rate, delay, queue):
+        axes.set_ylim(0, _HEADROOM * axes.dataLim.y1 or 1.0)
+    for axes in (rate, delay, queue, action):
+        axes.margins(x=0)
+        axes.legend(loc="upper right", ncols=3, fontsize=8)
+        axes.title.set_visible(False)
+    if title:
+        figure.suptitle(title, fontsize=11)
+    return figure

@@ -1,0 +1,60 @@
+"""Training: from a YAML file to a policy, resumable at any moment and reproducible from a seed.
+
+====================  ======================================================================================
+``config``            the YAML file: agent, environment, algorithm, run, evaluation
+``trainer``           the loop: rollout, update, evaluation, checkpoint
+``environments``      the environments that a configuration means
+``rollouts``          those to learn in, which can be captured and brought back
+``model``             SB3's PPO or RecurrentPPO from a configuration; seeds, threads, device
+``normaliser``        running statistics of features and rewards
+``evaluation``        a policy or a baseline on the held-out paths
+``callbacks/``        what happens between updates, one file each
+``checkpoint``        all that a run goes on from, whole or not at all
+``run_directory``     everything about a run on disk, and its lock
+``saved_model``       the best and the final model
+``tables``            CSV that is cut back when a run is resumed
+``outputs``           where SB3's logger writes
+``progress``          what a person sees
+``signals``           stopping from outside
+``streams``           seeds by name, and the state of all generators
+``files``             writing that survives a full disk and a kill
+``export``            the policy as ONNX with its card
+====================  ======================================================================================
+
+Names are loaded when first used: ``import ccgym.training`` does not load torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ccgym.training.config import TrainConfig
+    from ccgym.training.export import export_policy
+    from ccgym.training.saved_model import TrainedModel, load_model
+    from ccgym.training.trainer import Outcome, Trainer, train
+
+__all__ = ["Outcome", "TrainConfig", "TrainedModel", "Trainer", "export_policy", "load_model", "train"]
+
+_LAZY: Final = {
+    "Outcome": "ccgym.training.trainer",
+    "TrainConfig": "ccgym.training.config",
+    "TrainedModel": "ccgym.training.saved_model",
+    "Trainer": "ccgym.training.trainer",
+    "export_policy": "ccgym.training.export",
+    "load_model": "ccgym.training.saved_model",
+    "train": "ccgym.training.trainer",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'ccgym.training' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,30 @@
+"""What a callback is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ccgym.training.trainer import Trainer
+
+
+class Callback:
+    """Does something between updates. What it records with ``trainer.model.logger`` goes to CSV and TensorBoard."""
+
+    def on_start(self, trainer: Trainer) -> None:
+        """Before the first update, or the first one after a resume."""
+
+    def on_update(self, trainer: Trainer, *, last: bool) -> None:
+        """After an update, before its row is written.
+
+        Args:
+            trainer: Where everything is.
+            last: Whether training has reached its end.
+        """
+
+    def state(self) -> dict[str, Any]:
+        """What has to go into a checkpoint: numbers, text, tensors, and containers of them."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what :meth:`state` gave."""

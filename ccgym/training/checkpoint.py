@@ -1,0 +1,153 @@
+"""Checkpoints: a directory per step that appears whole or not at all, with the checksum of every file.
+
+``step_<N>/`` holds ``rl_model.zip`` (policy and optimiser in SB3's form), ``state.pt`` (everything else that the next
+update depends on) and ``checkpoint.json``, the checksums. Neither file is unpickled when it is read back: a run
+directory that somebody sends is data, not a program.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import pickle
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from ccgym.errors import ResultsError
+from ccgym.training.files import write_directory, write_file
+
+MANIFEST: Final = "checkpoint.json"
+MODEL: Final = "rl_model.zip"
+STATE: Final = "state.pt"
+LATEST: Final = "latest"
+FORMAT: Final = "ccgym-checkpoint"
+FORMAT_VERSION: Final = 1
+
+_NAME: Final = re.compile(r"step_(\d{1,18})")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a run goes on from."""
+
+    step: int
+    """Decisions taken before it."""
+    model: bytes
+    """Policy and optimiser, as SB3's ``save`` writes them."""
+    state: dict[str, Any]
+    """Counters, normaliser, generators, environments: numbers, text, tensors, and containers of them."""
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A checkpoint that cannot be used."""
+
+    directory: Path
+    """Where it is."""
+    reason: str
+    """What is wrong with it."""
+
+    def __str__(self) -> str:
+        return f"{self.directory} is damaged ({self.reason})"
+
+
+def write_checkpoint(root: Path, checkpoint: Checkpoint, keep: int) -> Path:
+    """Write a checkpoint, then remove the oldest ones.
+
+    Args:
+        root: Directory of the checkpoints.
+        checkpoint: What to write.
+        keep: How many to leave, at least 1.
+
+    Returns:
+        Its directory.
+
+    Raises:
+        PlatformError: The disk is full or cannot be written. Earlier checkpoints are untouched.
+    """
+    buffer = io.BytesIO()
+    torch.save(checkpoint.state, buffer)
+    files = {MODEL: checkpoint.model, STATE: buffer.getvalue()}
+    manifest = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "step": checkpoint.step,
+        "sha256": {name: _digest(data) for name, data in files.items()},
+    }
+    directory = root / f"step_{checkpoint.step}"
+    write_directory(directory, {**files, MANIFEST: json.dumps(manifest, indent=1).encode()})
+    write_file(root / LATEST, f"{directory.name}\n")
+    for _, old in _directories(root)[keep:]:
+        shutil.rmtree(old, ignore_errors=True)
+    return directory
+
+
+def read_checkpoint(directory: Path) -> Checkpoint:
+    """Read one checkpoint.
+
+    Raises:
+        ResultsError: It is damaged, or of another version of ccgym.
+    """
+    try:
+        manifest = json.loads((directory / MANIFEST).read_bytes())
+        if manifest["format"] != FORMAT or manifest["version"] != FORMAT_VERSION:
+            raise _damaged(directory, "written by another version of ccgym")
+        files: Mapping[str, str] = manifest["sha256"]
+        content = {name: (directory / name).read_bytes() for name in (MODEL, STATE)}
+        for name, data in content.items():
+            if _digest(data) != files[name]:
+                raise _damaged(directory, f"{name} does not match its checksum")
+        state = torch.load(io.BytesIO(content[STATE]), map_location="cpu", weights_only=True)
+        return Checkpoint(int(manifest["step"]), content[MODEL], state)
+    except FileNotFoundError as error:
+        raise _damaged(directory, f"{Path(error.filename).name} is missing") from None
+    except OSError as error:
+        raise _damaged(directory, (error.strerror or str(error)).lower()) from None
+    except pickle.UnpicklingError:
+        raise _damaged(directory, f"{STATE} holds more than data") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise _damaged(directory, f"{MANIFEST} is cut off or damaged") from None
+
+
+def latest_checkpoint(root: Path) -> tuple[Checkpoint | None, list[Damage]]:
+    """The newest checkpoint that can be used, and those newer ones that cannot."""
+    damages: list[Damage] = []
+    for _, directory in _directories(root):
+        try:
+            return read_checkpoint(directory), damages
+        except ResultsError as error:
+            damages.append(Damage(directory, error.found))
+    return None, damages
+
+
+def remove_leftovers(root: Path, after: int) -> None:
+    """Remove half-written checkpoints, and those of steps that will be taken again."""
+    for partial in root.glob(".*.partial"):
+        if partial.is_dir() and not partial.is_symlink():
+            shutil.rmtree(partial, ignore_errors=True)
+        else:
+            partial.unlink(missing_ok=True)
+    for step, directory in _directories(root):
+        if step > after:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def _directories(root: Path) -> list[tuple[int, Path]]:
+    """Steps and directories of all checkpoints, newest first."""
+    found = [(int(match[1]), path) for path in root.glob("step_*") if (match := _NAME.fullmatch(path.name))]
+    return sorted(found, reverse=True)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _damaged(directory: Path, reason: str) -> ResultsError:
+    return ResultsError(reason, where=str(directory), expected="a checkpoint as train.py wrote it")

@@ -1,0 +1,322 @@
+"""The whole of a training run as one YAML file: agent, environment, algorithm, run length, evaluation.
+
+Names of hyper-parameters are those of Stable-Baselines3; every one has a default, and ``config.yaml`` in a run
+directory spells all of them out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+
+from ccgym.config.agent import AgentConfig, read_agent
+from ccgym.config.distribution_curriculum import Stages
+from ccgym.config.quantities import PeriodField
+from ccgym.config.yaml_loader import Loaded, apply_override, load_yaml, validate
+from ccgym.envs.settings import EnvironmentConfig
+from ccgym.errors import CcgymError, ConfigError, NotFoundError, did_you_mean, shown
+from ccgym.training.looks import Looks
+
+CONFIG_DIRECTORY: Final = "configs"
+"""Where configurations are looked for by name, below the current directory and beside the package."""
+
+NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}$"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Linear(_Strict):
+    """A value that moves in a straight line from the first step to the last."""
+
+    linear: tuple[float, float]
+    """At the first step and at the last."""
+
+
+Schedule: TypeAlias = float | Linear
+"""A constant, or ``{linear: [from, to]}`` over the whole run."""
+
+
+def _layers(value: object) -> object:
+    return {"pi": value, "vf": value} if isinstance(value, (list, tuple)) else value
+
+
+_Width = Annotated[int, Field(ge=1, le=65536)]
+
+
+class Layers(_Strict):
+    """Widths of the hidden layers; one list means the same for both networks, which share nothing."""
+
+    pi: tuple[_Width, ...] = (64, 64)
+    """Policy."""
+    vf: tuple[_Width, ...] = (64, 64)
+    """Value function."""
+
+
+class Lstm(_Strict):
+    """The recurrent part of ``recurrent_ppo``."""
+
+    hidden_size: int = Field(default=64, ge=1, le=4096)
+    """Units per layer."""
+    layers: int = Field(default=1, ge=1, le=8)
+    """Layers."""
+    critic: Literal["own", "shared", "none"] = "own"
+    """Whether the value function has an LSTM of its own, shares the policy's, or has none."""
+
+
+class Normalise(_Strict):
+    """Running normalisation by mean and variance (SB3's ``VecNormalize``); frozen during evaluation."""
+
+    observation: bool = False
+    """Whether the policy sees normalised features."""
+    reward: bool = False
+    """Whether rewards are divided by the standard deviation of the return."""
+    clip_observation: float = Field(default=10.0, gt=0)
+    """Limit of normalised features, both ways."""
+    clip_reward: float = Field(default=10.0, gt=0)
+    """Limit of normalised rewards, both ways."""
+
+
+class AlgorithmConfig(_Strict):
+    """PPO, with Stable-Baselines3's names."""
+
+    name: Literal["ppo", "recurrent_ppo"] = "ppo"
+    """SB3's PPO, or sb3-contrib's RecurrentPPO."""
+    n_envs: int = Field(default=64, ge=1, le=4096)
+    """Environments side by side."""
+    n_steps: int = Field(default=128, ge=1, le=1_000_000)
+    """Steps of each between two updates."""
+    batch_size: int = Field(default=2048, ge=2)
+    """Samples per gradient step."""
+    n_epochs: int = Field(default=4, ge=1, le=1000)
+    """Passes over the samples per update."""
+    learning_rate: Schedule = 3e-4
+    """Adam's step size."""
+    gamma: float = Field(default=0.99, gt=0, le=1)
+    """Discount per step."""
+    gae_lambda: float = Field(default=0.95, ge=0, le=1)
+    """Bias against variance of the advantage."""
+    clip_range: Schedule = 0.2
+    """Limit of the probability ratio."""
+    clip_range_vf: Schedule | None = None
+    """Limit of the value function's change; none by default. In units of the reward."""
+    normalise_advantage: bool = True
+    """Whether advantages are standardised per batch."""
+    ent_coef: float = Field(default=0.0, ge=0)
+    """Weight of the entropy."""
+    vf_coef: float = Field(default=0.5, ge=0)
+    """Weight of the value loss."""
+    max_grad_norm: float = Field(default=0.5, gt=0)
+    """Limit of the gradient's norm."""
+    target_kl: float | None = Field(default=None, gt=0)
+    """Divergence at which an update stops early."""
+    use_sde: bool = False
+    """State-dependent exploration."""
+    sde_sample_freq: int = Field(default=-1, ge=-1)
+    """Steps between two samples of its noise; -1: once per update."""
+    net_arch: Annotated[Layers, BeforeValidator(_layers)] = Layers()
+    """Hidden layers."""
+    critic: Literal["same", "privileged"] = "same"
+    """What the value function sees: the same as the policy, or the path's truth beside it
+    (:mod:`ccgym.training.privileged_critic`). The policy that is exported is the same either way."""
+    activation: Literal["tanh", "relu", "elu", "silu"] = "tanh"
+    """Between the layers."""
+    ortho_init: bool = True
+    """Orthogonal initial weights."""
+    log_std_init: float = 0.0
+    """Logarithm of the initial standard deviation of a continuous action."""
+    adam_epsilon: float = Field(default=1e-5, gt=0)
+    """Adam's epsilon."""
+    lstm: Lstm = Lstm()
+    """The recurrent part; of no effect with ``ppo``."""
+    normalise: Normalise = Normalise()
+    """Running normalisation."""
+
+    @model_validator(mode="after")
+    def _critic_fits(self) -> AlgorithmConfig:
+        if self.critic == "privileged" and (self.name != "ppo" or self.normalise.observation):
+            raise ConfigError(
+                "critic: privileged with " + (self.name if self.name != "ppo" else "normalise.observation"),
+                expected="name: ppo and features that are not normalised by running statistics",
+                hint="write critic: same",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _batches(self) -> AlgorithmConfig:
+        if self.n_envs * self.n_steps % self.batch_size:
+            samples = self.n_envs * self.n_steps
+            raise ConfigError(
+                f"batch_size {self.batch_size} does not divide the {samples} samples of an update "
+                f"(n_envs {self.n_envs} × n_steps {self.n_steps})",
+                expected="equal batches",
+                hint=f"batch_size {_nearest_divisor(samples, self.batch_size)} would do",
+            )
+        return self
+
+
+def _nearest_divisor(number: int, wanted: int) -> int:
+    divisors = [d for d in range(2, min(number, 10**6) + 1) if number % d == 0] or [number]
+    return min(divisors, key=lambda d: abs(d - wanted))
+
+
+class TrainingConfig(_Strict):
+    """How long, how often, and from which seed."""
+
+    steps: int = Field(default=4_000_000, ge=1)
+    """Decisions, over all environments; rounded up to whole updates."""
+    time_limit: PeriodField | None = None
+    """Wall time after which training ends even if steps are left. Where it strikes depends on the machine."""
+    seed: int = Field(default=1, ge=0, lt=2**32)
+    """Root of every random stream."""
+    eval_every: int = Field(default=400_000, ge=1)
+    """Steps between evaluations on the held-out paths."""
+    checkpoint_every: int = Field(default=400_000, ge=1)
+    """Steps between checkpoints."""
+    keep_checkpoints: int = Field(default=2, ge=1, le=1000)
+    """Checkpoints that are kept; the best model is kept beside them."""
+    simulator_threads: int = Field(default=0, ge=0, le=1024)
+    """Threads that step the simulators; 0: one per processor. Results do not depend on it."""
+    torch_threads: int = Field(default=1, ge=1, le=1024)
+    """Threads of torch. Sums of floats depend on it, so it is part of what a seed reproduces; small networks are
+    fastest with one."""
+
+
+class EvaluationConfig(_Strict):
+    """What the policy is measured on while it learns."""
+
+    episodes: int = Field(default=64, ge=1, le=4096)
+    """Held-out draws of the environment's paths, the same in every evaluation and for every baseline."""
+    seed: int = Field(default=20181129, ge=0, lt=2**32)
+    """Root of the draws: the same for every training seed, so that curves of several seeds compare."""
+    baselines: tuple[str, ...] = ("oracle", "bbr", "cubic")
+    """Schemes measured once on the same draws, with the agent's reward and clock. ``oracle`` knows the link."""
+    figure: bool = True
+    """Whether TensorBoard gets a figure of one episode."""
+
+
+class DeploymentConfig(_Strict):
+    """What the exported policy's agent does differently from the one in training; nothing of what it observes."""
+
+    limits: dict[str, Any] | None = None
+    """Replaces ``agent.action.limits``: a policy of ratios works beyond the rates that it was trained at."""
+    startup: str | dict[str, Any] | None = None
+    """Replaces ``agent.startup``: in training, paths may say where a flow starts."""
+
+    def applied_to(self, agent: AgentConfig) -> AgentConfig:
+        """The agent as it is deployed.
+
+        Raises:
+            ConfigError: It would be no agent.
+        """
+        content: dict[str, Any] = agent.model_dump(mode="json", exclude_unset=True)
+        if self.limits is not None:
+            content["action"] = {**content["action"], "limits": self.limits}
+        if self.startup is not None:
+            content["startup"] = self.startup
+        try:
+            return read_agent(content)
+        except CcgymError as error:
+            raise error.at("deployment") from None
+
+
+class TrainConfig(_Strict):
+    """A training run."""
+
+    name: str = Field(pattern=NAME_PATTERN)
+    """Of the run, and of the policy that is exported."""
+    agent: AgentConfig
+    """What is learned: clock, features, actions, reward."""
+    environment: EnvironmentConfig
+    """Where: paths and episodes."""
+    algorithm: AlgorithmConfig = AlgorithmConfig()
+    """How."""
+    training: TrainingConfig = TrainingConfig()
+    """How long."""
+    evaluation: EvaluationConfig = EvaluationConfig()
+    """Measured on what."""
+    deployment: DeploymentConfig = DeploymentConfig()
+    """What the exported policy does differently."""
+    looks: Looks = Looks()
+    """How the policy is named and drawn beside other schemes once it is exported."""
+
+    _written: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _deployable(self) -> TrainConfig:
+        self.deployment.applied_to(self.agent)
+        return self
+
+    @property
+    def has_curriculum(self) -> bool:
+        """Whether the paths change as training goes on."""
+        return isinstance(self.environment.paths, Stages)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> TrainConfig:
+        """Read a configuration.
+
+        Args:
+            path: A file, or the name of one in ``configs/``: ``aurora``, ``aurora.yaml``, ``configs/aurora.yaml``.
+            overrides: Settings ``key=value`` that replace what the file says.
+
+        Raises:
+            NotFoundError: There is no such file.
+            ConfigError: Where it is wrong: file, line, what was found and expected.
+        """
+        return cls.from_loaded(load_yaml(find_config(path)), overrides)
+
+    @classmethod
+    def from_loaded(cls, loaded: Loaded, overrides: Iterable[str] = ()) -> TrainConfig:
+        """Validate YAML that was read already; see :meth:`load`."""
+        if not isinstance(loaded.data, dict):
+            raise ConfigError(shown(loaded.data), expected="keys and values", where=loaded.source)
+        for override in overrides:
+            apply_override(loaded, override)
+        config = validate(loaded, cls)
+        config._written.update(loaded.data)
+        return config
+
+    def as_yaml(self) -> str:
+        """The configuration with every default of the algorithm and the run spelled out; :meth:`load` reads it."""
+        resolved: dict[str, Any] = {**self._written, "name": self.name}
+        for section in ("algorithm", "training", "evaluation"):
+            resolved[section] = getattr(self, section).model_dump(mode="json")
+        for section in ("agent", "environment"):
+            resolved.setdefault(section, getattr(self, section).model_dump(mode="json", exclude_unset=True))
+        return yaml.dump(resolved, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+class _PlainDumper(yaml.SafeDumper):
+    """Writes repeated values out: our loader refuses aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """No value is worth a name."""
+        return True
+
+
+def find_config(path: str | os.PathLike[str]) -> Path:
+    """Find a configuration by file or by name.
+
+    Raises:
+        NotFoundError: There is none; the nearest name is suggested.
+    """
+    given = Path(path)
+    checkout = Path(__file__).resolve().parents[2]
+    for root in (Path(), Path(CONFIG_DIRECTORY), checkout, checkout / CONFIG_DIRECTORY):
+        for candidate in (root / given, root / f"{given}.yaml"):
+            if candidate.is_file():
+                return candidate
+    known = sorted({file.stem for root in (Path(), checkout) for file in (root / CONFIG_DIRECTORY).glob("*.yaml")})
+    raise NotFoundError(
+        f"no configuration is called {shown(str(path))}",
+        expected=f"a YAML file, or one of {', '.join(known)}" if known else "a YAML file",
+        hint=did_you_mean(given.stem, known),
+        where="--config",
+    )

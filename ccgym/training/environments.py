@@ -1,0 +1,101 @@
+"""Which environments a configuration means: to learn in, to evaluate in, and for the baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ccgym.config.agent import AgentConfig, read_agent
+from ccgym.envs.sb3 import SB3LinkVecEnv
+from ccgym.envs.settings import Settings
+from ccgym.errors import CcgymError
+from ccgym.evaluation.schemes import parse_scheme
+from ccgym.training.config import TrainConfig
+from ccgym.training.privileged_critic import PrivilegedEnv
+from ccgym.training.rollouts import RolloutEnv
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.vec_env import VecEnv
+
+
+class Environments:
+    """Makes the environments of a configuration."""
+
+    def __init__(self, config: TrainConfig) -> None:
+        self._config = config
+        self._threads = config.training.simulator_threads
+
+    def training(self) -> RolloutEnv:
+        """Those to learn in; :class:`~ccgym.training.rollouts.RolloutEnv` can be put into checkpoints."""
+        settings = self._settings()
+        env = SB3LinkVecEnv.of(settings, self._config.algorithm.n_envs, threads=self._threads, journal=True)
+        return RolloutEnv(self._for_critic(env), settings.curriculum if self._config.has_curriculum else None)
+
+    def evaluation(self) -> VecEnv:
+        """One per held-out path; with a curriculum, paths of its end."""
+        return self._held_out(self._settings())
+
+    def baseline(self, scheme: str) -> VecEnv:
+        """The same held-out paths, on which another scheme decides; actions have no effect.
+
+        Raises:
+            ConfigError: There is no such scheme.
+        """
+        settings = self._settings()
+        return self._held_out(replace(settings, agent=passive_agent(settings.agent, scheme)))
+
+    def watched(self) -> VecEnv:
+        """The first of the held-out paths alone, with all there is to know in the info of every step."""
+        settings = replace(self._settings().at(1.0), privileged=True)
+        return SB3LinkVecEnv.of(settings, 1, step_infos=True)
+
+    def action_names(self) -> list[str]:
+        """Names of the numbers that are one action."""
+        face = self._config.agent.describe()
+        return ["operation"] if self._settings().discrete else [str(row["name"]) for row in face["action"]]
+
+    def bare(self) -> VecEnv:
+        """As many as there are to learn in, for their spaces only: nobody runs them."""
+        return self._for_critic(SB3LinkVecEnv.of(self._settings(), self._config.algorithm.n_envs))
+
+    def _for_critic(self, env: SB3LinkVecEnv) -> VecEnv:
+        return PrivilegedEnv(env) if self._config.algorithm.critic == "privileged" else env
+
+    def _settings(self) -> Settings:
+        return Settings.of(self._config.environment, self._config.agent)
+
+    def _held_out(self, settings: Settings) -> VecEnv:
+        return SB3LinkVecEnv.of(settings.at(1.0), self._config.evaluation.episodes, threads=self._threads)
+
+
+def passive_agent(agent: AgentConfig, scheme: str) -> AgentConfig:
+    """An agent with the same clock and reward that lets a scheme decide.
+
+    Args:
+        agent: Whose clock and reward.
+        scheme: Which decides.
+
+    Raises:
+        ConfigError: There is no such scheme, or it cannot run below an agent.
+    """
+    where = f"evaluation.baselines: {scheme}"
+    choice = parse_scheme(scheme, where)
+    content: dict[str, Any] = agent.model_dump(mode="json")
+    observation: Mapping[str, Any] = content["observation"]
+    content |= {
+        "name": f"{agent.name}-{scheme}",
+        "decision_latency": "0s",
+        "observation": {**observation, "previous_action": "none"},
+        "action": {
+            "map": {"kind": "passive"},
+            "target": "both",
+            "inner": {"scheme": choice.name, "params": dict(choice.params)},
+        },
+        "startup": {"kind": "none"},
+        "guard": {"kind": "none"},
+    }
+    try:
+        return read_agent(content)
+    except CcgymError as error:
+        raise error.at(where) from None

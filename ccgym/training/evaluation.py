@@ -1,0 +1,150 @@
+"""Measuring a policy, or a baseline, on the held-out paths: one episode per path, all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ccgym.training.streams import stream_seed
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+    from stable_baselines3.common.vec_env import VecEnv
+
+    from ccgym.training.config import TrainConfig
+
+Floats = npt.NDArray[np.float64]
+
+ORACLE: Final = "oracle"
+"""The baseline that the others are compared with: a scheme that knows the link."""
+
+METRICS: Final = {
+    "throughput_mbps": "throughput_mbps",
+    "rtt_ms_p95": "rtt_p95_ms",
+    "delay_p95_ms": "delay_p95_ms",
+    "loss": "loss",
+    "utilisation": "utilisation",
+}
+"""Tags below ``net/``, and the fields of an episode's summary that they are the means of."""
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """Episodes on the held-out paths, in the paths' order."""
+
+    rewards: Floats
+    """Sum of the rewards of each episode."""
+    lengths: npt.NDArray[np.int64]
+    """Decisions of each episode."""
+    metrics: dict[str, float]
+    """Means over the episodes, by the names of :data:`METRICS`."""
+    terms: dict[str, float]
+    """Mean sum per episode of each of the reward's terms."""
+
+    @property
+    def mean_reward(self) -> float:
+        """Mean over the episodes."""
+        return float(self.rewards.mean())
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """What other schemes reach on the same paths, with the same reward on the same clock."""
+
+    rewards: dict[str, float] = field(default_factory=dict)
+    """Mean episode reward by scheme."""
+    metrics: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Their network metrics."""
+
+    def fraction_of_oracle(self, reward: float) -> float | None:
+        """A mean reward as a share of the oracle's; None where the oracle was not measured or has none above zero."""
+        oracle = self.rewards.get(ORACLE, 0.0)
+        return reward / oracle if oracle > 0 else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"rewards": self.rewards, "metrics": self.metrics}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Baselines:
+        """The inverse of :meth:`as_dict`."""
+        return cls(dict(content["rewards"]), {name: dict(row) for name, row in content["metrics"].items()})
+
+
+EachStep: TypeAlias = "Callable[[Any, Sequence[dict[str, Any]]], None]"
+"""Told the actions of a step and the infos that it gave."""
+
+
+class Actor(Protocol):
+    """Chooses actions for all environments at once."""
+
+    def __call__(self, observations: Any, starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+        """Actions for these observations; ``starts`` says which episodes have just begun."""
+
+
+class DeterministicPolicy:
+    """A model's policy without exploration; a recurrent one keeps its state between calls."""
+
+    def __init__(self, model: OnPolicyAlgorithm) -> None:
+        self._model = model
+        self._state: tuple[npt.NDArray[Any], ...] | None = None
+
+    def __call__(self, observations: Any, starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+        """Actions for these observations."""
+        actions, self._state = self._model.predict(
+            observations, state=self._state, episode_start=starts, deterministic=True
+        )
+        return actions
+
+
+def evaluation_seed(config: TrainConfig) -> int:
+    """The seed that decides the held-out paths; it does not depend on that of the training."""
+    return stream_seed(config.evaluation.seed, "evaluation")
+
+
+def evaluate(env: VecEnv, actor: Actor, seed: int, each_step: EachStep | None = None) -> EvaluationResult:
+    """Run one episode in every environment.
+
+    Args:
+        env: As many environments as there are held-out paths. Rewards are not normalised.
+        actor: Chooses the actions.
+        seed: Decides the paths.
+        each_step: Called with actions and infos after every step, for whoever draws.
+    """
+    count = env.num_envs
+    rewards, lengths = np.zeros(count), np.zeros(count, dtype=np.int64)
+    ends: list[dict[str, Any] | None] = [None] * count
+    env.seed(seed)
+    observations: Any = env.reset()
+    starts = np.ones(count, dtype=np.bool_)
+    while any(end is None for end in ends):
+        actions = actor(observations, starts)
+        observations, step_rewards, starts, infos = env.step(actions)
+        if each_step is not None:
+            each_step(actions, infos)
+        open_ones = np.array([end is None for end in ends])
+        rewards[open_ones] += step_rewards[open_ones]
+        lengths[open_ones] += 1
+        for index in np.flatnonzero(starts & open_ones):
+            ends[index] = infos[index]
+    finished = [end for end in ends if end is not None]
+    return EvaluationResult(rewards, lengths, _network_means(finished), _term_means(finished))
+
+
+def _network_means(ends: list[dict[str, Any]]) -> dict[str, float]:
+    summaries = [end["summary"] for end in ends if "summary" in end]
+    means = {}
+    for tag, name in METRICS.items():
+        known = [float(row[name]) for row in summaries if row.get(name) is not None]
+        if known:
+            means[tag] = float(np.mean(known))
+    return means
+
+
+def _term_means(ends: list[dict[str, Any]]) -> dict[str, float]:
+    sums = [end["reward_term_sums"] for end in ends if "reward_term_sums" in end]
+    return {name: float(np.mean([row[name] for row in sums])) for name in (sums[0] if sums else ())}

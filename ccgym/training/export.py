@@ -1,0 +1,244 @@
+"""From a training run to a scheme: ``NAME.onnx`` and its card ``NAME.json``.
+
+The graph holds everything between the features and the action (:mod:`ccgym.training.onnx_graph`), the card everything
+around it (:mod:`ccgym.evaluation.policy_card`). Before either is written, the export is compared with the policy as
+torch has it (:mod:`ccgym.training.parity`); where they differ nothing is written. Equal runs give equal files.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import yaml
+
+from ccgym.envs.settings import Settings
+from ccgym.errors import ConfigError, shown
+from ccgym.evaluation import learned
+from ccgym.evaluation.policy_card import NAME_PATTERN, PolicyCard
+from ccgym.evaluation.schemes import registry
+from ccgym.training.config import TrainConfig
+from ccgym.training.files import disk_error, write_file
+from ccgym.training.looks import Looks
+from ccgym.training.onnx_graph import build_onnx
+from ccgym.training.parity import EPISODES, Parity, check_parity
+from ccgym.training.run_directory import RunDirectory, environment
+from ccgym.training.saved_model import MODEL, load_model
+from ccgym.training.torch_policy import TorchPolicy
+
+MODELS: Final = ("best", "final")
+"""Models of a run that can be exported."""
+
+CURVE_COLUMNS: Final = ("step", "eval/mean_reward", "eval/fraction_of_oracle")
+"""Columns of ``evaluations.csv`` that make the card's learning curve."""
+
+ELAPSED_COLUMN: Final = "time/time_elapsed"
+"""Column of ``progress.csv`` with the seconds since training began or was resumed."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What an export made."""
+
+    onnx: Path
+    """The network."""
+    card: PolicyCard
+    """Its card, which lies beside it."""
+    parity: Parity
+    """How closely it agrees with the trained policy."""
+
+    @property
+    def card_file(self) -> Path:
+        """The file of the card."""
+        return self.onnx.with_suffix(".json")
+
+
+def export_policy(
+    run_dir: Path,
+    out: Path | None = None,
+    *,
+    which: str = "best",
+    name: str | None = None,
+    episodes: int = EPISODES,
+) -> Exported:
+    """Export a run's policy as ``NAME.onnx`` with its card, if it does what the trained one does.
+
+    Args:
+        run_dir: The run directory.
+        out: The ``.onnx`` file, or a directory to put it into; by default ``RUN_DIR/export``.
+        which: ``best``, the model of the best evaluation, or ``final``.
+        name: What to call it; by default as ``out`` says, else as the configuration does.
+        episodes: Held-out episodes of the comparison.
+
+    Raises:
+        ConfigError: An argument is wrong, or the policy has parts that cannot be exported.
+        ResultsError: The run has no such model, or it is damaged.
+        ParityError: The exported policy would do something else. Nothing was written.
+        PlatformError: The files cannot be written.
+    """
+    if which not in MODELS:
+        raise ConfigError(f"model {shown(which)}", expected=f"one of {', '.join(MODELS)}")
+    if episodes < 1:
+        raise ConfigError(f"{episodes} episodes", where="episodes", expected="one or more")
+    trained = load_model(run_dir, which)
+    file = _target(run_dir, out, name or trained.config.name.lower())
+    policy = TorchPolicy.of(trained)
+    deployed = trained.config.deployment.applied_to(trained.config.agent)
+    agent = deployed.native()
+    _require_bounds(policy, agent)
+    network = build_onnx(policy, file.stem)
+    run = RunDirectory(run_dir)
+    training = _training(run, trained.config, trained.card, which)
+    looks = _looks(trained.config)
+    card = PolicyCard(
+        name=file.stem,
+        label=looks.label or file.stem[:1].upper() + file.stem[1:],
+        colour=looks.colour,
+        marker=looks.marker,
+        summary=looks.summary or _summary(training),
+        reference=looks.reference or "trained by ccgym",
+        agent=agent,
+        policy=policy.shape,
+        onnx_sha256=hashlib.sha256(network).hexdigest(),
+        profile=trained.config.environment.learner.profile,
+        versions=_versions(),
+        training=training,
+    )
+    parity = check_parity(
+        policy,
+        learned.from_parts(network, card, file),
+        Settings.of(trained.config.environment, deployed).at(1.0),
+        trained.config.evaluation.seed,
+        episodes,
+    )
+    parity.require(str(run_dir))
+    card = replace(card, parity=parity.as_dict())
+    _write(file, network, card)
+    return Exported(onnx=file, card=card, parity=parity)
+
+
+def _target(run_dir: Path, out: Path | None, name: str) -> Path:
+    """The ``.onnx`` file to write."""
+    if out is not None and out.suffix == ".onnx":
+        file = out
+    else:
+        file = (run_dir / learned.EXPORT_DIRECTORY if out is None else out) / f"{name}.onnx"
+    if not NAME_PATTERN.fullmatch(file.stem):
+        raise ConfigError(
+            f"a policy called {shown(file.stem)}",
+            expected="small letters, digits, . _ and -",
+            hint="give it another name with --name",
+        )
+    if file.stem in registry():
+        raise ConfigError(
+            f"a policy called {shown(file.stem)}",
+            expected="a name that no scheme has",
+            hint="give it another name with --name",
+        )
+    return file
+
+
+def _require_bounds(policy: TorchPolicy, agent: Mapping[str, Any]) -> None:
+    """Raise unless the network's actions are limited as the flow agent's are."""
+    if policy.bounds is None:
+        return
+    low, high = agent["action"].get("bounds") or (-1.0, 1.0)
+    # Spaces hold float32.
+    if not (np.all(policy.bounds[0] == np.float32(low)) and np.all(policy.bounds[1] == np.float32(high))):
+        found = ", ".join(f"{a:g} … {b:g}" for a, b in zip(*policy.bounds, strict=True))
+        raise ConfigError(
+            f"the policy's actions are in {found}",
+            expected=f"{low:g} … {high:g}, as the agent's configuration says",
+            hint="the configuration was changed after training: train again, or change it back",
+        )
+
+
+def _looks(config: TrainConfig) -> Looks:
+    """The section ``looks`` of a configuration that has one."""
+    found = getattr(config, "looks", None)
+    return found if isinstance(found, Looks) else Looks()
+
+
+def _summary(training: Mapping[str, Any]) -> str:
+    steps = training.get("steps")
+    return f"Learned in {steps:,} decisions." if isinstance(steps, int) else "Learned."
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    found: dict[str, str] = environment()["versions"]
+    return {**found, "onnx": version("onnx")}
+
+
+def _training(run: RunDirectory, config: TrainConfig, model: Mapping[str, Any], which: str) -> dict[str, Any]:
+    """What the card says about how the policy was trained; what the run directory does not tell is left out."""
+    checkpoint = run.path / which / MODEL
+    made: dict[str, Any] = {
+        "config": yaml.safe_load(run.config.read_text(encoding="utf-8")),
+        "seed": config.training.seed,
+        "steps": model.get("step"),
+        "mean_reward": model.get("mean_reward"),
+        "fraction_of_oracle": model.get("fraction_of_oracle"),
+        "wall_s": _wall_s(run.progress),
+        "curve": _curve(run.evaluations),
+        "checkpoint": {
+            "file": f"{which}/{MODEL}",
+            "sha256": hashlib.sha256(checkpoint.read_bytes()).hexdigest(),
+        },
+    }
+    try:
+        maker = json.loads((run.path / "versions.json").read_bytes())
+        made |= {"machine": maker["machine"], "commit": maker["git"], "versions": maker["versions"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # an incomplete copy of a run directory
+    return {name: value for name, value in made.items() if value is not None}
+
+
+def _curve(file: Path) -> list[list[float | None]] | None:
+    """``[step, mean episode reward, share of the oracle's reward]`` of every evaluation."""
+    rows = _rows(file)
+    if not rows:
+        return None
+    return [[_number(row.get(column)) for column in CURVE_COLUMNS] for row in rows]
+
+
+def _wall_s(file: Path) -> float | None:
+    """Seconds of training, over all its resumptions: the clock of ``progress.csv`` begins anew at each."""
+    times = [time for row in _rows(file) if (time := _number(row.get(ELAPSED_COLUMN))) is not None]
+    if not times:
+        return None
+    ends = [time for time, after in zip(times, [*times[1:], -1.0], strict=True) if after < time]
+    return round(sum(ends), 1)
+
+
+def _rows(file: Path) -> list[dict[str, str]]:
+    try:
+        with file.open(encoding="utf-8", newline="") as text:
+            return list(csv.DictReader(text))
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return []
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return int(value) if value.is_integer() else value if np.isfinite(value) else None
+
+
+def _write(file: Path, network: bytes, card: PolicyCard) -> None:
+    """Write both files, each whole or not at all; a pair of two exports is noticed by the hash in the card."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(error, file.parent) from None
+    write_file(file, network)
+    write_file(file.with_suffix(".json"), card.to_json())

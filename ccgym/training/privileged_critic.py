@@ -1,0 +1,179 @@
+"""A critic that sees the path's truth, for a policy that does not.
+
+An agent that observes only ratios, as Aurora does, cannot tell a fast link from a slow one, and its value function
+cannot either: whether an episode pays 0.5 or 4.5 per step is luck to it, and drowns what an action was worth. While a
+policy is trained the simulator knows the path, so the value function may as well (asymmetric actor-critic; Pinto et
+al., RSS 2018). The policy's inputs stay what they are, and only the policy is exported.
+
+Here the truth travels at the end of the observation: :class:`PrivilegedEnv` appends it, and
+:class:`PrivilegedCriticPolicy` shows it to the value function alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn, VecEnvWrapper
+from torch import nn
+from typing_extensions import override
+
+Floats = npt.NDArray[np.float32]
+
+TRUTHS: Final = (
+    "ln(link rate / 1 Mbit/s)",
+    "ln(base RTT / 100 ms)",
+    "ln(1 + backlog's delay / base RTT)",
+    "ln(1 + queue limit / BDP)",
+    "10 × random loss",
+    "ln(flows)",
+    "ln(pacing rate / link rate)",
+    "ln(window / BDP)",
+)
+"""What is appended, in order: numbers of about one, 0 where something is unlimited or unknown."""
+
+_SPAN: Final = 20.0
+"""No appended number lies further from zero."""
+_TINY: Final = 1e-9
+
+
+class PrivilegedEnv(VecEnvWrapper):
+    """Environments whose observations end with the path's truth.
+
+    Args:
+        env: A :class:`ccgym.envs.SB3LinkVecEnv`.
+        packet_bits: Bits of a full packet on the wire.
+    """
+
+    def __init__(self, env: Any, packet_bits: float = 12_000.0) -> None:
+        inside = env.observation_space
+        edge = np.full(len(TRUTHS), _SPAN, dtype=np.float32)
+        whole = spaces.Box(np.concatenate([inside.low, -edge]), np.concatenate([inside.high, edge]), dtype=np.float32)
+        super().__init__(env, observation_space=whole)
+        self._env = env
+        self._env.keep_terminal_truth = True
+        self._packet_bits = packet_bits
+
+    @override
+    def reset(self) -> Floats:
+        """Begin an episode in every environment."""
+        return self._with_truth(self._env.reset())
+
+    @override
+    def step_wait(self) -> VecEnvStepReturn:
+        """Let time pass; an episode that ends begins anew at once."""
+        observations, rewards, dones, infos = self._env.step_wait()
+        for index in np.flatnonzero(dones).tolist():
+            (truth,) = truth_features(infos[index].pop("terminal_truth"), self._packet_bits)
+            infos[index]["terminal_observation"] = np.concatenate([infos[index]["terminal_observation"], truth])
+        return self._with_truth(observations), rewards, dones, infos
+
+    def capture(self) -> dict[str, Any]:
+        """See :class:`ccgym.training.rollouts.Restorable`."""
+        state: dict[str, Any] = self._env.capture()
+        return state
+
+    def restore(self, state: Mapping[str, Any]) -> Floats:
+        """See :class:`ccgym.training.rollouts.Restorable`."""
+        return self._with_truth(self._env.restore(state))
+
+    def set_progress(self, progress: float) -> None:
+        """See :class:`ccgym.training.rollouts.Restorable`."""
+        self._env.set_progress(progress)
+
+    def _with_truth(self, observations: Floats) -> Floats:
+        return np.concatenate([observations, truth_features(self._env.truth(), self._packet_bits)], axis=1)
+
+
+def truth_features(truth: Mapping[str, npt.NDArray[np.float64]], packet_bits: float) -> Floats:
+    """The numbers of :data:`TRUTHS`, one row per environment.
+
+    Args:
+        truth: Columns by name, as :meth:`ccgym.envs.SB3LinkVecEnv.truth` gives them.
+        packet_bits: Bits of a full packet on the wire.
+    """
+    rate, rtt = truth["link_rate_bps"], truth["base_rtt_s"]
+    pipe = np.maximum(rate * rtt / packet_bits, 1.0)
+    backlog = truth["backlog_packets"] / pipe
+    columns = [
+        _ln(rate / 1e6),
+        _ln(rtt / 0.1),
+        np.log1p(backlog),
+        np.where(np.isfinite(truth["queue_limit_packets"]), np.log1p(truth["queue_limit_packets"] / pipe), 0.0),
+        10 * truth["loss"],
+        _ln(truth["flows"]),
+        _ln(truth["pacing_rate_bps"] / np.maximum(rate, _TINY)),
+        np.where(np.isfinite(truth["cwnd_packets"]), _ln(truth["cwnd_packets"] / pipe), 0.0),
+    ]
+    return np.clip(np.stack(columns, axis=1), -_SPAN, _SPAN).astype(np.float32)
+
+
+def _ln(ratio: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The logarithm; 0 of what is 0 or not finite."""
+    known = np.isfinite(ratio) & (ratio > _TINY)
+    return np.log(np.where(known, ratio, 1.0))
+
+
+class _Networks(nn.Module):
+    """Policy and value networks, of which only the second sees the whole observation."""
+
+    def __init__(self, actor_size: int, size: int, arch: Mapping[str, list[int]], activation: type[nn.Module]) -> None:
+        super().__init__()
+        self.actor_size = actor_size
+        self.policy_net, self.latent_dim_pi = _layers(actor_size, arch["pi"], activation)
+        self.value_net, self.latent_dim_vf = _layers(size, arch["vf"], activation)
+
+    @override
+    def forward(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.forward_actor(features), self.forward_critic(features)
+
+    def forward_actor(self, features: torch.Tensor) -> torch.Tensor:
+        """What the policy makes of its part."""
+        return self.policy_net(features[:, : self.actor_size])  # type: ignore[no-any-return]
+
+    def forward_critic(self, features: torch.Tensor) -> torch.Tensor:
+        """What the value function makes of all."""
+        return self.value_net(features)  # type: ignore[no-any-return]
+
+
+def _layers(size: int, widths: list[int], activation: type[nn.Module]) -> tuple[nn.Sequential, int]:
+    layers: list[nn.Module] = []
+    for width in widths:
+        layers += [nn.Linear(size, width), activation()]
+        size = width
+    return nn.Sequential(*layers), size
+
+
+class PrivilegedCriticPolicy(ActorCriticPolicy):
+    """SB3's policy of two separate networks, of which the policy's does not see the last ``len(TRUTHS)`` inputs."""
+
+    @property
+    def actor_size(self) -> int:
+        """Inputs that the policy sees: all there is once it is deployed."""
+        return int(np.prod(self.observation_space.shape or (0,))) - len(TRUTHS)
+
+    @override
+    def _build_mlp_extractor(self) -> None:
+        assert isinstance(self.net_arch, dict)
+        size = self.actor_size + len(TRUTHS)
+        self.mlp_extractor = _Networks(self.actor_size, size, self.net_arch, self.activation_fn)  # type: ignore[assignment]
+        self.mlp_extractor.to(self.device)
+
+    @override
+    def predict(
+        self,
+        observation: Any,
+        state: tuple[npt.NDArray[Any], ...] | None = None,
+        episode_start: npt.NDArray[Any] | None = None,
+        deterministic: bool = False,
+    ) -> tuple[npt.NDArray[Any], tuple[npt.NDArray[Any], ...] | None]:
+        """As SB3's; observations may come without the truth, which has no influence on actions."""
+        if isinstance(observation, np.ndarray) and observation.shape[-1] == self.actor_size:
+            nothing = np.zeros((*observation.shape[:-1], len(TRUTHS)), dtype=observation.dtype)
+            observation = np.concatenate([observation, nothing], axis=-1)
+        return super().predict(observation, state, episode_start, deterministic)

@@ -1,0 +1,113 @@
+"""What a person sees while training runs: a live line on a terminal, a line per evaluation everywhere."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ccgym.training.evaluation import Baselines, EvaluationResult
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@dataclass(frozen=True)
+class Update:
+    """How far training is after an update."""
+
+    step: int
+    """Decisions so far, over all runs of a resumed training."""
+    reward: float | None
+    """Mean reward of recent training episodes, exploration included."""
+    steps_per_second: float
+    """Of this update, environments and learning together."""
+
+
+class ProgressDisplay:
+    """Shows progress on a console. Use it as a context manager."""
+
+    def __init__(self, console: Console, steps: int) -> None:
+        """Prepare the display.
+
+        Args:
+            console: Where to show it; a bar only appears if it is a terminal.
+            steps: How many there are to take.
+        """
+        self.console = console
+        self._steps = steps
+        self._best: float | None = None
+        self._baselines: Baselines | None = None
+        self._began = time.perf_counter()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+            TextColumn("{task.fields[note]}", style="dim"),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("training", total=steps, note="")
+
+    def __enter__(self) -> ProgressDisplay:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def notice(self, text: str) -> None:
+        """Something that should be known, such as a damaged checkpoint."""
+        self.console.print(f"note: {text}", style="yellow", soft_wrap=True)
+
+    def baselines(self, measured: Baselines) -> None:
+        """What the baselines reach."""
+        self._baselines = measured
+        if measured.rewards:
+            parts = [f"{name} {reward:.1f}" for name, reward in measured.rewards.items()]
+            self.console.print(f"held-out paths, mean episode reward: {', '.join(parts)}", soft_wrap=True)
+
+    def update(self, state: Update) -> None:
+        """An update is done."""
+        parts = [f"{_count(state.step)} steps", f"{_count(state.steps_per_second)}/s"]
+        if state.reward is not None:
+            parts.append(f"reward {state.reward:.1f}")
+        if self._best is not None:
+            parts.append(f"best {self._of_oracle(self._best)}")
+        self._bar.update(self._task, completed=min(state.step, self._steps), note="  ".join(parts))
+
+    def evaluation(self, step: int, result: EvaluationResult, *, best: bool) -> None:
+        """An evaluation is done."""
+        reward = result.mean_reward
+        if best:
+            self._best = reward
+        net = result.metrics
+        seen = [
+            f"{_count(step):>6} steps",
+            f"reward {reward:8.1f}",
+            f"{self._of_oracle(reward):>15}",
+            *(f"{net[key]:{form}} {unit}" for key, form, unit in _SHOWN if key in net),
+            f"{time.perf_counter() - self._began:6.0f} s",
+        ]
+        self.console.print("  ".join(seen) + ("  best" if best else ""), soft_wrap=True)
+
+    def _of_oracle(self, reward: float) -> str:
+        fraction = self._baselines.fraction_of_oracle(reward) if self._baselines is not None else None
+        return f"{reward:.1f}" if fraction is None else f"{100 * fraction:.1f} % of oracle"
+
+
+_SHOWN = (
+    ("throughput_mbps", "7.2f", "Mbit/s"),
+    ("delay_p95_ms", "7.1f", "ms p95"),
+)
+
+
+def _count(number: float) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.3g}{letter}"
+    return f"{number:.0f}"

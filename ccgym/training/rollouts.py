@@ -1,0 +1,127 @@
+"""The environments that are learned from: they can be captured in the middle of their episodes, and brought back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn, VecEnvWrapper
+from typing_extensions import override
+
+from ccgym.config.distribution_curriculum import Curriculum
+from ccgym.errors import ResultsError
+
+
+class Restorable(Protocol):
+    """What environments offer beside SB3's interface; :class:`ccgym.envs.SB3LinkVecEnv` does."""
+
+    def capture(self) -> dict[str, Any]:
+        """All that the next step depends on, as plain data and arrays."""
+
+    def restore(self, state: Mapping[str, Any]) -> npt.NDArray[np.float32]:
+        """Go on from there; the observations that were due then."""
+
+    def set_progress(self, progress: float) -> None:
+        """Move a curriculum on."""
+
+
+class RolloutEnv(VecEnvWrapper):
+    """Environments that measure their own time, move along a curriculum, and go into checkpoints."""
+
+    def __init__(self, env: Any, curriculum: Curriculum | None = None) -> None:
+        """Wrap.
+
+        Args:
+            env: A ``VecEnv`` that is :class:`Restorable`.
+            curriculum: The one that it follows, if it does.
+        """
+        super().__init__(env)
+        self.seconds = 0.0
+        """Time spent in the environments since it was last set to zero."""
+        self._env: Restorable = env
+        self._curriculum = curriculum
+        self._progress = 0.0
+        self._observations = np.zeros(0, dtype=np.float32)
+
+    @override
+    def reset(self) -> npt.NDArray[np.float32]:
+        """Begin an episode in every environment."""
+        self._observations = self.venv.reset()  # type: ignore[assignment]
+        return self._observations
+
+    @override
+    def step_wait(self) -> VecEnvStepReturn:
+        """Let time pass; an episode that ends begins anew at once."""
+        began = time.perf_counter()
+        outcome = self.venv.step_wait()
+        self.seconds += time.perf_counter() - began
+        self._observations = outcome[0]  # type: ignore[assignment]
+        return outcome
+
+    # --- Curriculum ---------------------------------------------------------------------------------------------------
+
+    def set_progress(self, progress: float) -> None:
+        """Move the curriculum on; ``progress``: share of the training that is done, 0 to 1."""
+        self._progress = progress
+        self._env.set_progress(progress)
+
+    def curriculum_levels(self) -> dict[str, float]:
+        """Where the curriculum stands, by name; empty without one."""
+        return {} if self._curriculum is None else {"level": self._curriculum.level()}
+
+    # --- Checkpoints --------------------------------------------------------------------------------------------------
+
+    def capture(self) -> dict[str, Any]:
+        """All that :meth:`restore` needs: numbers, text, tensors, and containers of them."""
+        state: dict[str, Any] = plain(self._env.capture())
+        return {
+            "environments": state,
+            "observations": plain(self._observations),
+            "progress": self._progress,
+            "curriculum": None if self._curriculum is None else self._curriculum.state_dict(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Bring every environment to where it was.
+
+        Raises:
+            ResultsError: The environments do something else than they did: another simulator, or other paths.
+        """
+        if self._curriculum is not None and state["curriculum"] is not None:
+            self._curriculum.load_state_dict(state["curriculum"])
+            self.set_progress(state["progress"])
+        self._observations = self._env.restore(with_arrays(state["environments"]))
+        if not np.array_equal(self._observations, state["observations"].numpy()):
+            raise ResultsError(
+                "the environments no longer do what they did when the checkpoint was written",
+                expected="the same simulator, configuration and traces",
+                hint="resume with the version of ccgym in versions.json, or start a new run",
+            )
+
+
+def plain(value: Any) -> Any:
+    """Arrays as tensors and numpy's numbers as Python's, at any depth: what ``torch.load`` reads safely."""
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value.copy())
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {key: plain(inside) for key, inside in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inside) for inside in value]
+    return value
+
+
+def with_arrays(value: Any) -> Any:
+    """The inverse of :func:`plain` for arrays, which may be written to."""
+    if isinstance(value, torch.Tensor):
+        return value.numpy().copy()
+    if isinstance(value, Mapping):
+        return {key: with_arrays(inside) for key, inside in value.items()}
+    if isinstance(value, list):
+        return [with_arrays(inside) for inside in value]
+    return value

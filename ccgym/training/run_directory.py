@@ -1,0 +1,225 @@
+"""A run directory: everything about one training run, so that it can be resumed, evaluated and repeated.
+
+======================  ============================================================================
+``config.yaml``         the configuration with every default spelled out; ``train.py`` takes it back
+``command.txt``         the command line
+``versions.json``       ccgym, torch, SB3, Python, commit, machine
+``seeds.json``          the root seed and the streams that come from it
+``baselines.json``      what the baselines reach on the held-out paths
+``progress.csv``        one row per update
+``evaluations.csv``     one row per evaluation; ``evaluations.npz`` is the same as SB3 writes it
+``events.out.tfevents…``  for TensorBoard
+``checkpoints/``        the last few; ``latest`` holds the newest one's name
+``best/``               the model of the best evaluation: ``best_model.zip``, ``vecnormalize.pkl``, ``best.json``
+``final/``              the model at the end, in the same form
+======================  ============================================================================
+
+Only one process may train in a directory: it holds a lock that the kernel takes back when the process ends, however
+that happens.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import re
+import shlex
+from collections.abc import Sequence
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, Final
+
+from ccgym.errors import ConfigError, ResultsError, shown
+from ccgym.evaluation.provenance import git_summary, versions
+from ccgym.training.files import disk_error, write_file
+
+RUNS: Final = "runs"
+"""Directory of run directories."""
+PACKAGES: Final = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "gymnasium", "pydantic")
+_LOCK: Final = ".ccgym_lock"
+
+
+class RunDirectory:
+    """A run directory. As a context manager it holds the lock."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: TextIOWrapper | None = None
+
+    @property
+    def config(self) -> Path:
+        """The resolved configuration."""
+        return self.path / "config.yaml"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Directory of the checkpoints."""
+        return self.path / "checkpoints"
+
+    @property
+    def best(self) -> Path:
+        """Directory of the best model."""
+        return self.path / "best"
+
+    @property
+    def final(self) -> Path:
+        """Directory of the model at the end."""
+        return self.path / "final"
+
+    @property
+    def baselines(self) -> Path:
+        """What the baselines reach."""
+        return self.path / "baselines.json"
+
+    @property
+    def progress(self) -> Path:
+        """One row per update."""
+        return self.path / "progress.csv"
+
+    @property
+    def evaluations(self) -> Path:
+        """One row per evaluation."""
+        return self.path / "evaluations.csv"
+
+    @property
+    def evaluations_npz(self) -> Path:
+        """All evaluations, episode by episode, as SB3's callback writes them."""
+        return self.path / "evaluations.npz"
+
+    def __enter__(self) -> RunDirectory:
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.path / _LOCK).open("a+", encoding="utf-8")
+        except OSError as error:
+            raise disk_error(error, self.path) from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.seek(0)
+            holder = self._lock.read(32).strip()
+            self._lock.close()
+            self._lock = None
+            raise ResultsError(
+                f"another process is training in this directory{f' (process {holder})' if holder else ''}",
+                where=str(self.path),
+                expected="one trainer at a time",
+                hint="wait for it, end it, or choose another directory with --run-dir",
+            ) from None
+        self._lock.truncate(0)
+        self._lock.write(f"{os.getpid()}\n")
+        self._lock.flush()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def claim(self, config: str, seeds: dict[str, int], command: Sequence[str]) -> None:
+        """Begin a new run here.
+
+        Args:
+            config: The resolved configuration.
+            seeds: Seeds by name.
+            command: The command line, word by word.
+
+        Raises:
+            ResultsError: A run is here already.
+        """
+        if self.config.exists():
+            raise ResultsError(
+                "there is a training run in this directory already",
+                where=str(self.path),
+                expected="a directory without one",
+                hint=f"go on with it by --resume {shlex.quote(str(self.path))}, or choose another --run-dir",
+            )
+        self.note_start(command)
+        write_file(self.path / "seeds.json", _json(seeds))
+        # The last one: with it there is a run.
+        write_file(self.config, config)
+
+    def note_start(self, command: Sequence[str]) -> None:
+        """Record who trains from here on: once for the run, and again whenever it is resumed."""
+        with_command = self.path / "command.txt"
+        before = with_command.read_text(encoding="utf-8") if with_command.exists() else ""
+        write_file(with_command, f"{before}{shlex.join(command)}\n")
+        write_file(self.path / "versions.json", _json(environment()))
+
+    def read_json(self, file: Path) -> dict[str, Any]:
+        """Read one of the JSON files.
+
+        Raises:
+            ResultsError: It is missing or damaged.
+        """
+        try:
+            content = json.loads(file.read_bytes())
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "is no JSON"
+            raise ResultsError(
+                f"cannot be read: {reason}", where=str(file), expected="a file that train.py wrote"
+            ) from None
+        if not isinstance(content, dict):
+            raise ResultsError(shown(content), where=str(file), expected="a file that train.py wrote")
+        return content
+
+
+def new_run_directory(name: str, seed: int) -> Path:
+    """A directory that is not there yet: ``runs/<name>-<seed>-<n>``."""
+    pattern = re.compile(re.escape(f"{name}-{seed}-") + r"(\d{1,9})")
+    root = Path(RUNS)
+    taken = [int(match[1]) for entry in root.glob("*") if (match := pattern.fullmatch(entry.name))]
+    return root / f"{name}-{seed}-{max(taken, default=0) + 1}"
+
+
+def open_run(path: Path) -> RunDirectory:
+    """The directory of a run that was begun before.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    run = RunDirectory(path)
+    if not run.config.is_file():
+        found = "no such directory" if not path.exists() else "no training run: it has no config.yaml"
+        newest = sorted(Path(RUNS).glob("*/config.yaml"), key=lambda file: file.stat().st_mtime)
+        hint = f"the newest one here is {newest[-1].parent}" if newest else "start one with --config"
+        raise ConfigError(found, where=str(path), expected="a run directory of train.py", hint=hint)
+    return run
+
+
+def environment() -> dict[str, Any]:
+    """Versions and machine of this process."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = versions()
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    branch, _, changed = git_summary().partition("\n")
+    return {
+        "versions": found,
+        "git": branch,
+        "git_changed": changed.splitlines(),
+        "machine": {
+            "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+        },
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor()
+
+
+def _json(content: dict[str, Any]) -> str:
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"

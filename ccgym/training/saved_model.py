@@ -1,0 +1,125 @@
+"""A model on disk, to be evaluated or exported: ``best/`` and ``final/`` of a run directory.
+
+``best_model.zip`` is SB3's, ``vecnormalize.pkl`` (where features or rewards are normalised) too; ``model.json`` says
+which step it is, what it reached, and the statistics of the features. Reading a model back unpickles nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from stable_baselines3.common.vec_env import VecNormalize
+
+from ccgym.errors import ResultsError
+from ccgym.training import normaliser as normalisers
+from ccgym.training.config import TrainConfig
+from ccgym.training.files import write_directory
+from ccgym.training.model import build_model, model_bytes, weights_hash
+from ccgym.training.run_directory import RunDirectory, open_run
+from ccgym.training.streams import capture_generators, restore_generators
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+
+MODEL: Final = "best_model.zip"
+NORMALISER: Final = "vecnormalize.pkl"
+CARD: Final = "model.json"
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A model of a run, ready to act."""
+
+    config: TrainConfig
+    """The run's configuration."""
+    model: OnPolicyAlgorithm
+    """SB3's model, on the CPU; ``model.policy`` takes normalised features."""
+    statistics: dict[str, Any] | None
+    """How features are normalised: see :func:`ccgym.training.normaliser.observation_statistics`."""
+    card: dict[str, Any]
+    """Step, reward, share of the oracle's reward, network metrics, hash of the weights."""
+
+
+def write_model(
+    directory: Path, model: OnPolicyAlgorithm, normaliser: VecNormalize | None, facts: dict[str, Any]
+) -> None:
+    """Write a model in place of the one that is there.
+
+    Args:
+        directory: ``best/`` or ``final/``.
+        model: The learner.
+        normaliser: Its normaliser, if it has one.
+        facts: What to say of it in ``model.json``.
+
+    Raises:
+        PlatformError: The disk is full. The old model is untouched.
+    """
+    card = {
+        **facts,
+        "weights_sha256": weights_hash(model),
+        "observation": normalisers.observation_statistics(normaliser),
+    }
+    files = {MODEL: model_bytes(model), CARD: (json.dumps(card, indent=1, allow_nan=False) + "\n").encode()}
+    if normaliser is not None:
+        files[NORMALISER] = normalisers.pickled(normaliser)
+    write_directory(directory, files)
+
+
+def load_model(run_dir: Path, which: str = "best") -> TrainedModel:
+    """Read a model of a run.
+
+    Args:
+        run_dir: The run directory.
+        which: ``best`` or ``final``.
+
+    Raises:
+        ConfigError: There is no such run.
+        ResultsError: There is no such model, or it is damaged.
+    """
+    from ccgym.training.environments import Environments
+
+    run = open_run(run_dir)
+    directory = run.path / which
+    config = TrainConfig.load(run.config)
+    card = read_card(run, which)
+    kept = capture_generators()
+    try:
+        env = Environments(config).bare()
+        model = build_model(config.algorithm, env, config.training.seed, "cpu")
+        model.set_parameters(io.BytesIO((directory / MODEL).read_bytes()), device="cpu")  # type: ignore[arg-type]
+        env.close()
+    except FileNotFoundError:
+        raise _damaged(directory / MODEL, "no such file") from None
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise _damaged(directory / MODEL, f"is damaged: {str(error).splitlines()[0]}") from None
+    finally:
+        restore_generators(kept)
+    if weights_hash(model) != card.get("weights_sha256"):
+        raise _damaged(directory / MODEL, f"does not match its hash in {CARD}")
+    return TrainedModel(config, model, card.get("observation"), card)
+
+
+def read_card(run: RunDirectory, which: str = "best") -> dict[str, Any]:
+    """What ``model.json`` says of a model."""
+    file = run.path / which / CARD
+    if not file.is_file():
+        raise ResultsError(
+            "there is no trained model yet",
+            where=str(file.parent),
+            expected=f"{CARD}, which the first evaluation writes",
+            hint=f"train on with --resume {run.path}",
+        )
+    return run.read_json(file)
+
+
+def _damaged(file: Path, reason: str) -> ResultsError:
+    return ResultsError(
+        reason,
+        where=str(file),
+        expected="a model that train.py wrote",
+        hint="train.py --resume writes it anew at the next best evaluation",
+    )

@@ -1,0 +1,89 @@
+"""CSV tables that grow by rows while training runs, and are cut back to a step when it is resumed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ccgym.errors import ResultsError
+from ccgym.training.files import disk_error, write_file
+
+STEP: Final = "step"
+"""First column of every table."""
+
+
+class Table:
+    """A CSV file whose first column is the step. A column may be new in a later row; earlier rows have it empty."""
+
+    def __init__(self, path: Path, resume_at: int | None = None) -> None:
+        """Begin the table anew, or go on with the one there.
+
+        Args:
+            path: The file.
+            resume_at: Rows of later steps are removed; None begins anew.
+
+        Raises:
+            ResultsError: The table there cannot be read.
+        """
+        self.path = path
+        self.columns: list[str] = [STEP]
+        self.rows: list[dict[str, str]] = []
+        if resume_at is not None and path.exists():
+            self._read(resume_at)
+        self._write_all()
+
+    def add(self, step: int, values: Mapping[str, Any]) -> None:
+        """Add a row. What is neither a number nor text is left out."""
+        row = {STEP: str(step), **{name: _text(value) for name, value in values.items() if _is_plain(value)}}
+        self.rows.append(row)
+        new = [name for name in row if name not in self.columns]
+        if new:
+            self.columns += sorted(new)
+            self._write_all()
+            return
+        try:
+            with self.path.open("a", encoding="utf-8", newline="") as file:
+                csv.DictWriter(file, self.columns, lineterminator="\n").writerow(row)
+        except OSError as error:
+            raise disk_error(error, self.path) from None
+
+    def _read(self, resume_at: int) -> None:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+            # A row that was being written when the process died is cut off; its step is taken again.
+            reader = csv.DictReader(io.StringIO(text[: text.rfind("\n") + 1]))
+            self.columns = list(reader.fieldnames or [STEP])
+            for row in reader:
+                if int(row[STEP]) > resume_at:
+                    break
+                self.rows.append({name: value or "" for name, value in row.items() if name is not None})
+        except (OSError, ValueError, TypeError, KeyError, csv.Error) as error:
+            raise ResultsError(
+                f"cannot be read: {error}",
+                where=str(self.path),
+                expected="a table that train.py wrote",
+                hint="remove the file to go on without what it says",
+            ) from None
+
+    def _write_all(self) -> None:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        write_file(self.path, text.getvalue())
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (str, bool, int, float, np.generic))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (float, np.floating)):
+        return "" if math.isnan(value) else repr(float(value))
+    return str(value)

@@ -1,0 +1,220 @@
+"""A trained policy as torch has it, evaluated in two ways.
+
+*As trained* is SB3's own forward pass in float32, behind the normalisation that training used. *Exactly* is the same
+network with every weight widened to float64, its answer rounded to float32 at the end. Sums of float32 come out
+differently from one library to the next, and a control loop makes much of little; float64 sums differ too, but some
+nine digits below what a float32 can show, so that two programs that evaluate the network exactly take the same
+decisions. The exported graph does (:mod:`ccgym.training.onnx_graph`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from gymnasium import spaces
+from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.torch_layers import FlattenExtractor
+from torch import nn
+
+from ccgym.errors import ConfigError, shown
+from ccgym.evaluation.policy_card import NetworkShape
+from ccgym.training.privileged_critic import PrivilegedCriticPolicy
+from ccgym.training.saved_model import TrainedModel, load_model
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+"""What crosses the border of a network."""
+
+LAYERS: Final = (nn.Linear, nn.Tanh, nn.ReLU, nn.ELU, nn.SiLU, nn.Sigmoid, nn.LeakyReLU, nn.Identity)
+"""Layers that can be exported."""
+
+
+@dataclass(frozen=True)
+class Normaliser:
+    """Normalisation of observations, frozen: ``clip((observation − mean) / deviation)``."""
+
+    mean: npt.NDArray[np.float64]
+    """Mean of each feature."""
+    deviation: npt.NDArray[np.float64]
+    """Standard deviation of each feature; never zero."""
+    clip: float
+    """Limit of the outcome, both ways."""
+
+    @classmethod
+    def of(cls, statistics: Mapping[str, Any]) -> Normaliser:
+        """From what :func:`ccgym.training.normaliser.observation_statistics` gives."""
+        variance = np.array(statistics["variance"], dtype=np.float64)
+        return cls(
+            mean=np.array(statistics["mean"], dtype=np.float64),
+            deviation=np.sqrt(variance + float(statistics["epsilon"])),
+            clip=float(statistics["clip"]),
+        )
+
+    def __call__(self, observations: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Normalise, in float64."""
+        centred = observations.astype(np.float64) - self.mean
+        return np.clip(centred / self.deviation, -self.clip, self.clip)
+
+
+class TorchPolicy:
+    """The deterministic part of a trained policy: features in, action out, a state between if it is recurrent.
+
+    Actions are the mean of the Gaussian, clipped to the box as SB3's ``predict`` clips them; of a discrete policy they
+    are the scores, of which the largest wins. The state is ``[h | c]`` layer by layer, float32 between decisions.
+
+    Args:
+        policy: SB3's policy.
+        normaliser: Normalisation of the features; None where there was none.
+
+    Raises:
+        ConfigError: It has parts that cannot be exported.
+    """
+
+    def __init__(self, policy: ActorCriticPolicy, normaliser: Normaliser | None = None) -> None:
+        _require_exportable(policy)
+        self.normaliser = normaliser
+        self._policy = copy.deepcopy(policy).to("cpu")
+        self._policy.set_training_mode(False)
+        self.lstm: nn.LSTM | None = None
+        if isinstance(self._policy, RecurrentActorCriticPolicy):
+            self.lstm = copy.deepcopy(self._policy.lstm_actor).double()
+        hidden = self._policy.mlp_extractor.policy_net
+        self.layers = [copy.deepcopy(layer).double() for layer in (*hidden, self._policy.action_net)]
+        for layer in self.layers:
+            if not isinstance(layer, LAYERS):
+                raise _cannot_export(f"a layer {type(layer).__name__}", ", ".join(kind.__name__ for kind in LAYERS))
+        space = self._policy.action_space
+        self.bounds: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None = None
+        if isinstance(space, spaces.Box):
+            self.bounds = space.low.astype(np.float64), space.high.astype(np.float64)
+        size = int(np.prod(self._policy.observation_space.shape or (0,)))
+        if isinstance(self._policy, PrivilegedCriticPolicy):
+            size = self._policy.actor_size
+        if normaliser is not None and normaliser.mean.shape != (size,):
+            raise ConfigError(
+                f"statistics of {normaliser.mean.size} features", expected=f"{size}, as the policy has inputs"
+            )
+        self.shape = NetworkShape(
+            kind="mlp" if self.lstm is None else "lstm",
+            observation_size=size,
+            state_size=0 if self.lstm is None else 2 * self.lstm.num_layers * self.lstm.hidden_size,
+            action_size=int(space.n) if isinstance(space, spaces.Discrete) else int(np.prod(space.shape or (0,))),
+        )
+
+    @classmethod
+    def of(cls, trained: TrainedModel) -> TorchPolicy:
+        """The policy of a model that was read from disk, with the statistics of its features."""
+        statistics = trained.statistics
+        return cls(trained.model.policy, None if statistics is None else Normaliser.of(statistics))
+
+    def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
+        """Evaluate exactly: in float64, rounded to float32 at the end.
+
+        Args:
+            observations: Raw features, one row per flow.
+            state: What the last call returned; None at the start of an episode.
+
+        Returns:
+            Actions, or scores of a discrete policy, one row per flow; and the new state, None without memory.
+        """
+        inputs = observations if self.normaliser is None else self.normaliser(observations)
+        values = torch.from_numpy(inputs.astype(np.float64))
+        after: Floats | None = None
+        with torch.no_grad(), _one_thread():
+            if self.lstm is not None:
+                hidden, cell = self._unpack(state, len(observations), torch.float64)
+                sequence, (hidden, cell) = self.lstm(values.unsqueeze(0), (hidden, cell))
+                values = sequence.squeeze(0)
+                after = _pack(hidden, cell)
+            for layer in self.layers:
+                values = layer(values)
+            if self.bounds is not None:
+                values = torch.clamp(values, torch.from_numpy(self.bounds[0]), torch.from_numpy(self.bounds[1]))
+        return values.numpy().astype(np.float32), after
+
+    def decide_as_trained(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
+        """Evaluate as in training: SB3's modules in float32. Arguments and result are those of :meth:`decide`."""
+        inputs = observations if self.normaliser is None else self.normaliser(observations).astype(np.float32)
+        policy = self._policy
+        after: Floats | None = None
+        with torch.no_grad(), _one_thread():
+            features = policy.extract_features(torch.from_numpy(inputs), policy.pi_features_extractor)
+            assert isinstance(features, torch.Tensor)
+            if isinstance(policy, RecurrentActorCriticPolicy):
+                memory = self._unpack(state, len(observations), torch.float32)
+                going_on = torch.zeros(len(observations))
+                features, (hidden, cell) = policy._process_sequence(features, memory, going_on, policy.lstm_actor)
+                after = _pack(hidden, cell)
+            values = policy.action_net(policy.mlp_extractor.forward_actor(features)).numpy()
+        if self.bounds is not None:
+            values = np.clip(values, *self.bounds)
+        return values.astype(np.float32), after
+
+    def _unpack(self, state: Floats | None, count: int, kind: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+        """The state as torch's LSTM has it: h and c, (layers, flows, units) each."""
+        assert self.lstm is not None
+        size = (count, self.lstm.num_layers, 2, self.lstm.hidden_size)
+        whole = torch.zeros(size, dtype=kind) if state is None else torch.from_numpy(state).to(kind).reshape(size)
+        return whole[:, :, 0].transpose(0, 1).contiguous(), whole[:, :, 1].transpose(0, 1).contiguous()
+
+
+def load_policy(run_dir: Path, which: str = "best") -> TorchPolicy:
+    """The policy of a training run. Nothing is unpickled.
+
+    Args:
+        run_dir: The run directory.
+        which: ``best`` or ``final``.
+
+    Raises:
+        ConfigError: There is no such run, or its policy has parts that cannot be exported.
+        ResultsError: There is no such model, or it is damaged.
+    """
+    return TorchPolicy.of(load_model(run_dir, which))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Within this context torch uses one thread: for a single row, waiting for a second one is most of the time."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _require_exportable(policy: ActorCriticPolicy) -> None:
+    if not isinstance(policy, ActorCriticPolicy):
+        raise _cannot_export(f"a policy {type(policy).__name__}", "one of PPO or RecurrentPPO")
+    inputs, outputs = policy.observation_space, policy.action_space
+    if not isinstance(inputs, spaces.Box) or len(inputs.shape) != 1:
+        raise _cannot_export(f"observations {shown(inputs)}", "a vector of features")
+    if not isinstance(policy.features_extractor, FlattenExtractor):
+        raise _cannot_export(f"a {type(policy.features_extractor).__name__} before the layers", "nothing there")
+    if not isinstance(outputs, (spaces.Box, spaces.Discrete)) or (
+        isinstance(outputs, spaces.Box) and len(outputs.shape) != 1
+    ):
+        raise _cannot_export(f"actions {shown(outputs)}", "a vector of numbers, or one of several operations")
+    if policy.squash_output:
+        raise _cannot_export("a squashed action", "one that is clipped (squash_output: false)")
+    lstm = getattr(policy, "lstm_actor", None)
+    if lstm is not None and (lstm.bidirectional or lstm.proj_size or not lstm.bias or lstm.batch_first):
+        raise _cannot_export(f"the LSTM {lstm}", "a plain one: biases, one direction, no projection")
+
+
+def _cannot_export(found: str, expected: str) -> ConfigError:
+    return ConfigError(f"{found} cannot be exported", expected=expected)
+
+
+def _pack(hidden: torch.Tensor, cell: torch.Tensor) -> Floats:
+    """``[h | c]`` layer by layer, one row per flow."""
+    both = torch.stack((hidden, cell), dim=1).permute(2, 0, 1, 3)
+    return both.reshape(both.shape[0], -1).numpy().astype(np.float32)

@@ -1,0 +1,408 @@
+"""Training: rollout, update, evaluation, checkpoint, again; from the beginning or from where a killed run stopped.
+
+A run that was killed at any moment and resumed gives the same weights and the same curve as one that was not. For
+that, a checkpoint holds all that the next update depends on: policy, optimiser, normaliser, counters, every random
+generator, a recurrent policy's state, and the environments. The last are not stored but repeated: each environment's
+random stream as it was before its present episode, and the decisions since. The simulator does not forget what it did
+from the same seed, so restoring takes as long as the longest episode under way.
+
+Only what is measured with a clock differs: columns and tags ``time/`` and ``sys/``.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+import torch
+from stable_baselines3.common.callbacks import BaseCallback
+from typing_extensions import override
+
+from ccgym.errors import ResultsError, SimulationError
+from ccgym.training import normaliser as normalisers
+from ccgym.training.callbacks.base import Callback
+from ccgym.training.callbacks.configuration import ConfigurationCallback
+from ccgym.training.callbacks.curriculum import CurriculumCallback
+from ccgym.training.callbacks.episode_figure import EpisodeFigureCallback
+from ccgym.training.callbacks.evaluation import EvaluationCallback
+from ccgym.training.callbacks.system import SystemCallback
+from ccgym.training.checkpoint import Checkpoint, latest_checkpoint, remove_leftovers, write_checkpoint
+from ccgym.training.config import TrainConfig
+from ccgym.training.environments import Environments
+from ccgym.training.files import disk_error, settle, write_file
+from ccgym.training.model import (
+    build_model,
+    choose_device,
+    model_bytes,
+    recurrent_state,
+    set_recurrent_state,
+    set_up_torch,
+    weights_hash,
+)
+from ccgym.training.outputs import make_logger
+from ccgym.training.rollouts import plain
+from ccgym.training.run_directory import RunDirectory
+from ccgym.training.saved_model import write_model
+from ccgym.training.signals import StopRequest
+from ccgym.training.streams import capture_generators, restore_generators, stream_seed, stream_seeds
+from ccgym.training.tables import Table
+
+if TYPE_CHECKING:
+    from ccgym.training.evaluation import Baselines, EvaluationResult
+    from ccgym.training.progress import Update
+
+_RECENT_EPISODES: Final = 100
+"""Episodes that ``rollout/ep_rew_mean`` is the mean of."""
+
+
+class Display(Protocol):
+    """Somebody who is told how it goes; :class:`ccgym.training.progress.ProgressDisplay` is one."""
+
+    def notice(self, text: str) -> None:
+        """Something that should be known."""
+
+    def baselines(self, measured: Baselines) -> None:
+        """What the baselines reach."""
+
+    def update(self, state: Update) -> None:
+        """An update is done."""
+
+    def evaluation(self, step: int, result: EvaluationResult, *, best: bool) -> None:
+        """An evaluation is done."""
+
+
+@dataclass
+class Spent:
+    """Where the time of an update went."""
+
+    steps: int = 0
+    """Decisions taken."""
+    total_s: float = 0.0
+    """Wall time of rollout and learning."""
+    environment_s: float = 0.0
+    """Of that, inside the environments."""
+    learning_s: float = 0.0
+    """Of that, in gradient steps."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    run_dir: Path
+    """Where everything is."""
+    step: int
+    """Decisions taken."""
+    stopped: bool
+    """Whether a signal ended it early; then it can be resumed."""
+    seconds: float
+    """Wall time of training, over all runs of a resumed training."""
+    weights_sha256: str
+    """Hash of the weights at the end."""
+    best_step: int | None
+    """Step of the best evaluation."""
+    best_reward: float | None
+    """Its mean episode reward."""
+    best_fraction: float | None
+    """The same as a share of the oracle's."""
+
+
+class Trainer:
+    """One run of training in a run directory that is held by its lock."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        run: RunDirectory,
+        display: Display,
+        *,
+        device: str = "auto",
+        environments: Environments | None = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            config: What to train.
+            run: Where.
+            display: Who is told.
+            device: See :func:`ccgym.training.model.choose_device`.
+            environments: Where the environments come from, if not from the configuration.
+        """
+        self.config = config
+        self.run = run
+        self.display = display
+        self.device = choose_device(device, config.algorithm)
+        self.environments = environments or Environments(config)
+        self.resumed = False
+        """Whether this run goes on from a checkpoint."""
+        self.step = 0
+        self.updates = 0
+        self.seconds = 0.0
+        self.spent = Spent()
+        self.completed = False
+        self.evaluation = EvaluationCallback()
+        self.callbacks: dict[str, Callback] = {
+            "configuration": ConfigurationCallback(),
+            "system": SystemCallback(),
+            "curriculum": CurriculumCallback(),
+            "evaluation": self.evaluation,
+            "episode_figure": EpisodeFigureCallback(self.evaluation),
+        }
+
+    def train(self, *, resume: bool) -> Outcome:
+        """Train to the end, to the time limit, or until a signal comes.
+
+        Args:
+            resume: Whether to go on from the newest checkpoint that is whole.
+
+        Raises:
+            ResultsError: There is none.
+            PlatformError: The disk is full; earlier checkpoints are untouched.
+            SimulationError: Learning diverged.
+        """
+        set_up_torch(self.config.training.torch_threads)
+        checkpoint = self._checkpoint_to_resume() if resume else None
+        self.resumed = checkpoint is not None
+        try:
+            self._build(checkpoint)
+            with StopRequest(self.display.notice) as stop:
+                self._loop(stop)
+        except OSError as error:
+            # Tables and event files are written as training goes, by us and by TensorBoard.
+            raise disk_error(error, self.run.path) from None
+        finally:
+            self._close()
+        best = self.evaluation.best
+        return Outcome(
+            run_dir=self.run.path,
+            step=self.step,
+            stopped=not self.completed,
+            seconds=self.seconds,
+            weights_sha256=weights_hash(self.model),
+            best_step=None if best is None else best[0],
+            best_reward=None if best is None else best[1],
+            best_fraction=None if best is None else self.evaluation.baselines.fraction_of_oracle(best[1]),
+        )
+
+    # --- Beginning ----------------------------------------------------------------------------------------------------
+
+    def _checkpoint_to_resume(self) -> Checkpoint | None:
+        checkpoint, damages = latest_checkpoint(self.run.checkpoints)
+        if checkpoint is None:
+            if damages:
+                raise ResultsError(
+                    f"no checkpoint can be used: {'; '.join(map(str, damages))}",
+                    where=str(self.run.checkpoints),
+                    expected="a checkpoint as train.py wrote it",
+                    hint=f"start a new run with --config {self.run.config}",
+                )
+            self.display.notice("killed before the first checkpoint; beginning from step 0")
+            return None
+        for damage in damages:
+            self.display.notice(f"{damage}; going on from step {checkpoint.step} instead")
+        return checkpoint
+
+    def _build(self, checkpoint: Checkpoint | None) -> None:
+        config, resume_at = self.config, None if checkpoint is None else checkpoint.step
+        for directory in (self.run.best, self.run.final):
+            settle(directory)
+        remove_leftovers(self.run.checkpoints, -1 if resume_at is None else resume_at)
+        self.rollouts = self.environments.training()
+        self.env = normalisers.normalised(self.rollouts, config.algorithm)
+        self.model = build_model(config.algorithm, self.env, config.training.seed, self.device)
+        self.normaliser = self.model.get_vec_normalize_env()
+        self.progress_table = Table(self.run.progress, resume_at)
+        logger, self.events = make_logger(self.progress_table, self.run.path, resume_at)
+        self.model.set_logger(logger)
+        # What SB3's learn() sets up; the loop itself is ours, to stop and to go on between any two updates.
+        self.model.ep_info_buffer = deque(maxlen=_RECENT_EPISODES)
+        self.model.ep_success_buffer = deque(maxlen=_RECENT_EPISODES)
+        self.model._total_timesteps = config.training.steps
+        self._silent = _Silent()
+        self._silent.init_callback(self.model)
+        if checkpoint is None:
+            self.env.seed(stream_seed(config.training.seed, "environment"))
+            self.model._last_obs = self.env.reset()  # type: ignore[assignment]
+            self.model._last_episode_starts = np.ones(self.env.num_envs, dtype=bool)
+        else:
+            self._restore(checkpoint)
+        self.model.start_time = time.time_ns()
+        self.model._num_timesteps_at_start = self.step
+
+    def _close(self) -> None:
+        for name in ("events", "env"):
+            if hasattr(self, name):
+                getattr(self, name).close()
+
+    # --- The loop -----------------------------------------------------------------------------------------------------
+
+    def _loop(self, stop: StopRequest) -> None:
+        every = self.config.training.checkpoint_every
+        for callback in self.callbacks.values():
+            callback.on_start(self)
+        saved = self.step
+        if not self.resumed:
+            self.model.logger.dump(self.step)
+            self._save()
+        last = self.is_finished()
+        while not last and not stop.requested():
+            began = time.perf_counter()
+            self._update()
+            self.seconds += self.spent.total_s
+            last = self.is_finished()
+            for callback in self.callbacks.values():
+                callback.on_update(self, last=last)
+            self.model.dump_logs(self.updates)
+            self.seconds += time.perf_counter() - began - self.spent.total_s
+            self._tell()
+            if last or stop.requested() or self.step // every > saved // every:
+                self._save()
+                saved = self.step
+        if last:
+            write_model(self.run.final, self.model, self.normaliser, {"step": self.step})
+        self.completed = last
+
+    def is_finished(self) -> bool:
+        """Whether all steps are taken, or the time is up."""
+        training = self.config.training
+        limit = math.inf if training.time_limit is None else training.time_limit / 1e9
+        return self.step >= training.steps or self.seconds >= limit
+
+    def _update(self) -> None:
+        """Take decisions with the present policy, then learn from them."""
+        model, spent = self.model, Spent()
+        self.rollouts.seconds = 0.0
+        began = time.perf_counter()
+        try:
+            model.collect_rollouts(self.env, self._silent, model.rollout_buffer, model.n_steps)
+            collected = time.perf_counter()
+            model._update_current_progress_remaining(model.num_timesteps, self.config.training.steps)
+            model.train()
+        except ValueError as error:
+            # What torch's distributions say to infinite, absent or zero parameters.
+            if str(error).startswith("Expected parameter"):
+                raise self._diverged() from None
+            raise
+        if not all(bool(torch.isfinite(weights).all()) for weights in model.policy.parameters()):
+            raise self._diverged()
+        done = time.perf_counter()
+        spent.steps = model.num_timesteps - self.step
+        spent.total_s, spent.learning_s = done - began, done - collected
+        spent.environment_s = self.rollouts.seconds
+        self.spent = spent
+        self.step = model.num_timesteps
+        self.updates += 1
+
+    def _diverged(self) -> SimulationError:
+        """Such weights are not worth a checkpoint."""
+        return SimulationError(
+            f"learning has diverged after {self.step:,} steps: the policy's numbers are no numbers any more",
+            where=str(self.run.path),
+            expected="finite weights",
+            hint="lower algorithm.learning_rate or algorithm.max_grad_norm; the last checkpoint is from before",
+        )
+
+    def _tell(self) -> None:
+        from ccgym.training.progress import Update
+
+        episodes = self.model.ep_info_buffer or ()
+        reward = float(np.mean([episode["r"] for episode in episodes])) if episodes else None
+        self.display.update(Update(self.step, reward, self.spent.steps / max(self.spent.total_s, 1e-9)))
+
+    # --- Checkpoints --------------------------------------------------------------------------------------------------
+
+    def _save(self) -> None:
+        self.events.flush()
+        model = self.model
+        state = {
+            "updates": self.updates,
+            "seconds": self.seconds,
+            "gradient_updates": model._n_updates,
+            "progress_remaining": model._current_progress_remaining,
+            "observations": plain(model._last_obs),
+            "starts": plain(model._last_episode_starts),
+            "recurrent": recurrent_state(model),
+            "episodes": [(float(one["r"]), int(one["l"])) for one in model.ep_info_buffer or ()],
+            "normaliser": normalisers.capture(self.normaliser),
+            "environments": self.rollouts.capture(),
+            "callbacks": {name: callback.state() for name, callback in self.callbacks.items()},
+            "generators": capture_generators(),
+        }
+        checkpoint = Checkpoint(self.step, model_bytes(model), state)
+        write_checkpoint(self.run.checkpoints, checkpoint, self.config.training.keep_checkpoints)
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        model, state = self.model, checkpoint.state
+        try:
+            model.set_parameters(io.BytesIO(checkpoint.model), device=self.device)  # type: ignore[arg-type]
+        except (ValueError, RuntimeError, KeyError) as error:
+            raise ResultsError(
+                f"the checkpoint of step {checkpoint.step} does not fit the configuration: "
+                f"{str(error).splitlines()[0]}",
+                where=str(self.run.path),
+                expected="the networks that config.yaml describes",
+                hint="config.yaml has been changed since; start a new run with it",
+            ) from None
+        self.step = model.num_timesteps = checkpoint.step
+        self.updates, self.seconds = state["updates"], state["seconds"]
+        model._n_updates = state["gradient_updates"]
+        model._current_progress_remaining = state["progress_remaining"]
+        assert model.ep_info_buffer is not None
+        model.ep_info_buffer.extend({"r": reward, "l": length} for reward, length in state["episodes"])
+        self.rollouts.restore(state["environments"])
+        normalisers.restore(self.normaliser, state["normaliser"])
+        model._last_obs = state["observations"].numpy().copy()
+        model._last_episode_starts = state["starts"].numpy().copy()
+        set_recurrent_state(model, state["recurrent"])
+        for name, callback in self.callbacks.items():
+            callback.restore(state["callbacks"][name])
+        # Last: nothing after this may draw.
+        restore_generators(state["generators"])
+
+
+class _Silent(BaseCallback):
+    """SB3 wants a callback during rollouts; this one lets them go on."""
+
+    @override
+    def _on_step(self) -> bool:
+        return True
+
+
+def train(
+    config: TrainConfig,
+    run_dir: Path,
+    display: Display,
+    *,
+    resume: bool = False,
+    device: str = "auto",
+    command: Sequence[str] = (),
+) -> Outcome:
+    """Train in a directory, new or resumed.
+
+    Args:
+        config: What to train; for a resumed run, that of the directory.
+        run_dir: The run directory.
+        display: Who is told how it goes.
+        resume: Whether to go on with the run that is there.
+        device: ``auto``, ``cpu``, ``cuda`` …
+        command: The command line, for the record.
+
+    Raises:
+        ConfigError: The device, or something in the configuration, cannot be used.
+        ResultsError: Somebody else trains there, there is a run already, or nothing to resume from.
+        PlatformError: The disk is full or cannot be written; earlier checkpoints are untouched.
+    """
+    with RunDirectory(run_dir) as run:
+        if resume:
+            run.note_start(command)
+            write_file(run.config, config.as_yaml())
+        else:
+            run.claim(config.as_yaml(), {"root": config.training.seed, **stream_seeds(config.training.seed)}, command)
+        return Trainer(config, run, display, device=device).train(resume=resume)

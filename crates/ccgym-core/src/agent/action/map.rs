@@ -1,0 +1,240 @@
+//! Maps from the numbers of an action to a new rate, window or gain.
+
+use super::super::error::AgentError;
+use super::super::expressions::{Expression, Expressions, Values};
+use super::super::spec::{ActionSpec, MapSpec, Target};
+
+/// An action map, ready for use.
+#[derive(Clone)]
+pub(crate) enum Map {
+    Discrete(Vec<Operation>),
+    SignedMultiply(f64),
+    Exponential(f64),
+    GainOnEstimate { gains: Vec<f64>, estimate: usize, text: String },
+    Set { low: f64, high: f64, log: bool },
+    Pair(f64),
+    Passive,
+}
+
+/// One operation of a discrete map.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Operation {
+    pub text: String,
+    pub kind: Kind,
+}
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Kind {
+    /// Multiply.
+    Times(f64),
+    /// Divide. Not the product with the inverse, whose last bit may differ.
+    Over(f64),
+    /// Add packets.
+    Plus(f64),
+}
+
+/// What a map changes.
+#[derive(Clone, Copy)]
+pub(crate) struct Quantity {
+    /// Its value in force.
+    pub value: f64,
+    /// What one packet is worth; zero before it is known.
+    pub packet: f64,
+    /// Which number of the action steers it, if there are two.
+    pub component: usize,
+}
+
+impl Operation {
+    fn parse(place: &str, text: &str) -> Result<Self, AgentError> {
+        let expected = "*x, /x, +n or -n, such as \"*1.25\" or \"+10\"";
+        let malformed = || AgentError::new(place, format!("\"{text}\""), expected);
+        let sign = text.chars().next().ok_or_else(malformed)?;
+        let amount: f64 = text[sign.len_utf8()..].trim().parse().map_err(|_| malformed())?;
+        let kind = match sign {
+            '*' if amount > 0.0 => Kind::Times(amount),
+            '/' if amount > 0.0 => Kind::Over(amount),
+            '+' if amount >= 0.0 => Kind::Plus(amount),
+            '-' if amount >= 0.0 => Kind::Plus(-amount),
+            _ => return Err(malformed()),
+        };
+        AgentError::ensure(amount.is_finite(), place, text, expected)?;
+        Ok(Self { text: text.to_owned(), kind })
+    }
+
+    /// What it makes of the thing called `x`, to which amounts are added in `unit`.
+    pub(crate) fn apply_text(&self, x: &str, unit: &str) -> String {
+        match self.kind {
+            Kind::Times(factor) => format!("{x} · {factor}"),
+            Kind::Over(factor) => format!("{x} / {factor}"),
+            Kind::Plus(packets) if packets < 0.0 => format!("{x} − {} {unit}", -packets),
+            Kind::Plus(packets) => format!("{x} + {packets} {unit}"),
+        }
+    }
+}
+
+impl Map {
+    /// Make the map of `spec`.
+    pub(crate) fn new(spec: &ActionSpec, expressions: &mut Expressions) -> Result<Self, AgentError> {
+        let place = "action.map";
+        let at = |field: &str| format!("{place}.{field}");
+        let positive =
+            |field: &str, x: f64| AgentError::ensure(x.is_finite() && x > 0.0, &at(field), x, "a number above 0");
+        let map = match &spec.map {
+            MapSpec::Discrete { operations } => {
+                AgentError::ensure(!operations.is_empty(), &at("operations"), "none", "at least one operation")?;
+                let parse = |(i, text): (usize, &String)| Operation::parse(&at(&format!("operations[{i}]")), text);
+                Self::Discrete(operations.iter().enumerate().map(parse).collect::<Result<_, _>>()?)
+            }
+            MapSpec::SignedMultiply { delta } => {
+                positive("delta", *delta)?;
+                Self::SignedMultiply(*delta)
+            }
+            MapSpec::Exponential { base } => {
+                AgentError::ensure(base.is_finite() && *base > 1.0, &at("base"), base, "a number above 1")?;
+                Self::Exponential(*base)
+            }
+            MapSpec::GainOnEstimate { gains, estimate } => {
+                AgentError::ensure(!gains.is_empty(), &at("gains"), "none", "at least one gain")?;
+                for (i, gain) in gains.iter().enumerate() {
+                    positive(&format!("gains[{i}]"), *gain)?;
+                }
+                let unit = match spec.target {
+                    Target::Rate => "bit/s",
+                    Target::Cwnd => "packets",
+                    Target::Both => return Err(one_target("gain_on_estimate")),
+                };
+                let estimate = Expression::parse_in(&at("estimate"), estimate, unit)?;
+                let text = estimate.text();
+                Self::GainOnEstimate { gains: gains.clone(), estimate: expressions.insert(estimate), text }
+            }
+            MapSpec::Set { low, high, log } => {
+                positive("low", *low)?;
+                AgentError::ensure(high.is_finite() && high > low, &at("high"), high, "a number above low")?;
+                AgentError::ensure(spec.target != Target::Both, "action.target", "both", ONE_TARGET)?;
+                Self::Set { low: *low, high: *high, log: *log }
+            }
+            MapSpec::Pair { delta } => {
+                positive("delta", *delta)?;
+                AgentError::ensure(spec.target == Target::Both, "action.target", "not both", "both, for a pair")?;
+                Self::Pair(*delta)
+            }
+            MapSpec::Passive {} => Self::Passive,
+        };
+        if let Some(inner) = &spec.inner {
+            let relative = match &map {
+                Self::SignedMultiply(_) | Self::Exponential(_) | Self::Passive => true,
+                Self::Discrete(operations) => operations.iter().all(|o| !matches!(o.kind, Kind::Plus(_))),
+                _ => false,
+            };
+            let expected = "exponential, signed_multiply, passive, or discrete with * and / only: the map gives the \
+                            gain on the scheme below";
+            AgentError::ensure(relative, place, format!("another map on top of {}", inner.scheme), expected)?;
+        }
+        let passive = matches!(map, Self::Passive) && spec.inner.is_none();
+        AgentError::ensure(!passive, "action.inner", "none", "the scheme that decides where the map is passive")?;
+        Ok(map)
+    }
+
+    /// How many operations or gains there are to choose from; `None` if the action is real numbers.
+    pub(crate) fn choices(&self) -> Option<usize> {
+        match self {
+            Self::Discrete(operations) => Some(operations.len()),
+            Self::GainOnEstimate { gains, .. } => Some(gains.len()),
+            Self::Passive => Some(1),
+            _ => None,
+        }
+    }
+
+    /// How many real numbers an action has.
+    pub(crate) fn size(&self) -> usize {
+        1 + usize::from(matches!(self, Self::Pair(_)))
+    }
+
+    /// What `action`, bounded by `bounds`, makes of `quantity`.
+    #[inline]
+    pub(crate) fn apply(&self, action: [f64; 2], bounds: [f64; 2], quantity: Quantity, values: &Values) -> f64 {
+        let (a, x) = (action[0], quantity.value);
+        match self {
+            Self::Discrete(operations) => match operations[a as usize].kind {
+                Kind::Times(factor) => x * factor,
+                Kind::Over(factor) => x / factor,
+                Kind::Plus(packets) => x + packets * quantity.packet,
+            },
+            Self::SignedMultiply(delta) => signed(x, *delta * a),
+            Self::Exponential(base) => x * base.powf(a),
+            Self::GainOnEstimate { gains, estimate, .. } => {
+                let estimate = values.get(*estimate);
+                if estimate > 0.0 {
+                    gains[a as usize] * estimate
+                } else {
+                    x
+                }
+            }
+            Self::Set { low, high, log } => {
+                let part = (a - bounds[0]) / (bounds[1] - bounds[0]);
+                if *log {
+                    low * (high / low).powf(part)
+                } else {
+                    low + (high - low) * part
+                }
+            }
+            Self::Pair(delta) => signed(x, *delta * action[quantity.component]),
+            Self::Passive => x,
+        }
+    }
+}
+
+/// Aurora's move: as much up as down for opposite signs.
+#[inline]
+fn signed(x: f64, change: f64) -> f64 {
+    if change >= 0.0 {
+        x * (1.0 + change)
+    } else {
+        x / (1.0 - change)
+    }
+}
+
+const ONE_TARGET: &str = "rate or cwnd: the map gives one value";
+
+fn one_target(map: &str) -> AgentError {
+    AgentError::new("action.target", format!("both, with {map}"), ONE_TARGET)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations() {
+        for (text, kind) in
+            [("*2", Kind::Times(2.0)), ("/1.05", Kind::Over(1.05)), ("+0", Kind::Plus(0.0)), ("-10", Kind::Plus(-10.0))]
+        {
+            assert_eq!(Operation::parse("p", text).expect(text).kind, kind);
+        }
+        for text in ["", "2", "*0", "/-1", "*x", "+inf", "^2", "÷2"] {
+            assert!(Operation::parse("p", text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn each_map() {
+        let values = Values::new(&Expressions::default());
+        let apply = |map: &Map, a: [f64; 2], value: f64, component: usize| {
+            map.apply(a, [-1.0, 1.0], Quantity { value, packet: 2.0, component }, &values)
+        };
+        let signed = Map::SignedMultiply(0.025);
+        assert_eq!(apply(&signed, [2.0, 0.0], 100.0, 0), 105.0);
+        assert_eq!(apply(&signed, [-2.0, 0.0], 105.0, 0), 100.0);
+        assert_eq!(apply(&Map::Exponential(4.0), [-0.5, 0.0], 100.0, 0), 50.0);
+        assert_eq!(apply(&Map::Set { low: 10.0, high: 30.0, log: false }, [0.0, 0.0], 1.0, 0), 20.0);
+        assert!((apply(&Map::Set { low: 1.0, high: 100.0, log: true }, [0.0, 0.0], 1.0, 0) - 10.0).abs() < 1e-12);
+        assert_eq!(apply(&Map::Pair(0.5), [1.0, -2.0], 10.0, 0), 15.0);
+        assert_eq!(apply(&Map::Pair(0.5), [1.0, -2.0], 10.0, 1), 5.0);
+        let operation = |text| Operation::parse("p", text).expect(text);
+        let discrete = Map::Discrete(vec![operation("/4"), operation("+3")]);
+        assert_eq!(apply(&discrete, [0.0, 0.0], 10.0, 0), 2.5);
+        assert_eq!(apply(&discrete, [1.0, 0.0], 10.0, 0), 16.0);
+        assert_eq!(apply(&Map::Passive, [0.0, 0.0], 10.0, 0), 10.0);
+    }
+}

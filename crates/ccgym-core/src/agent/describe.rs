@@ -1,0 +1,235 @@
+//! An agent in words: what each number of its observation, action and reward is.
+
+use serde_json::{json, Value};
+
+use super::action::{ActionKind, Map};
+use super::expressions::FUNCTIONS;
+use super::observation::Content;
+use super::plan::Plan;
+use super::reward::KINDS;
+use super::signals::SIGNALS;
+use super::spec::{GuardSpec, InnerRole, Pace, PreviousAction, SmoothingSpec, Target};
+
+/// `{"observation": […], "action": […], "reward": […], "clock": …, "startup": …, "guard": …}`; one row per number,
+/// with name, unit, range and formula. A discrete action has one row per choice, with the limits of what it steers.
+pub(crate) fn describe(plan: &Plan) -> Value {
+    json!({
+        "name": plan.spec.name,
+        "observation": observation(plan),
+        "action": action(plan),
+        "reward": plan.reward.terms.iter().map(|term| json!({
+            "name": term.name, "unit": term.unit, "weight": term.weight, "formula": term.formula,
+            "phases": term.phases, "needs_truth": term.needs_truth,
+        })).collect::<Vec<_>>(),
+        "clock": clock(plan),
+        "startup": plan.spec.startup.describe(),
+        "guard": plan.spec.guard.describe(),
+    })
+}
+
+fn clock(plan: &Plan) -> String {
+    let latency = plan.spec.decision_latency;
+    let text = plan.spec.clock.describe();
+    if latency.0 == 0 {
+        text
+    } else {
+        format!("{text}; a decision takes effect {} ms later", latency.as_millis_f64())
+    }
+}
+
+fn observation(plan: &Plan) -> Vec<Value> {
+    let layout = &plan.layout;
+    let one_hot = layout.previous == PreviousAction::OneHot;
+    let choices = choices(plan);
+    let rows = layout.columns.iter().enumerate().map(|(index, column)| {
+        let (name, unit, formula) = match column.content {
+            Content::Feature(i) => {
+                let feature = &layout.features[i];
+                (feature.name.clone(), feature.unit.clone(), feature.formula.clone())
+            }
+            Content::Action(i) if one_hot => {
+                let choice = &choices[i].0;
+                (format!("previous action {choice}"), "1".to_owned(), format!("1 if the action was {choice}, else 0"))
+            }
+            Content::Action(i) => {
+                (format!("previous action [{i}]"), "1".to_owned(), "action in force in the interval".to_owned())
+            }
+        };
+        let name = if column.age == 0 { name } else { format!("{name} [t−{}]", column.age) };
+        let [low, high] = layout.bounds(column);
+        json!({"index": index, "name": name, "unit": unit, "low": low, "high": high, "formula": formula,
+               "age": column.age})
+    });
+    rows.collect()
+}
+
+/// Name and formula of each choice of a discrete action.
+fn choices(plan: &Plan) -> Vec<(String, String)> {
+    let x = steered(plan);
+    match &plan.actions.map {
+        Map::Discrete(operations) => {
+            let unit = match plan.actions.target {
+                Target::Cwnd => "packets",
+                Target::Rate => "packets per min_rtt",
+                Target::Both => "packets (per min_rtt)",
+            };
+            operations.iter().map(|o| (o.text.clone(), format!("{x} ← {}", o.apply_text(&x, unit)))).collect()
+        }
+        Map::GainOnEstimate { gains, text, .. } => {
+            gains.iter().map(|gain| (format!("{gain}×"), format!("{x} ← {gain} · {text}"))).collect()
+        }
+        Map::Passive => vec![("keep".to_owned(), "the scheme below decides".to_owned())],
+        _ => Vec::new(),
+    }
+}
+
+fn steered(plan: &Plan) -> String {
+    match (plan.actions.inner, plan.actions.target) {
+        (Some(_), _) => "gain".to_owned(),
+        (None, Target::Rate) => "rate".to_owned(),
+        (None, Target::Cwnd) => "cwnd".to_owned(),
+        (None, Target::Both) => "rate and cwnd".to_owned(),
+    }
+}
+
+fn action(plan: &Plan) -> Vec<Value> {
+    let actions = &plan.actions;
+    let (unit, [low, high]) = match (actions.inner, actions.target) {
+        (None, Target::Rate) => ("bit/s", actions.limits.rate),
+        _ => ("packets", actions.limits.window),
+    };
+    let suffix = consequences(plan);
+    match actions.kind() {
+        ActionKind::Discrete(_) => choices(plan)
+            .into_iter()
+            .enumerate()
+            .map(|(index, (name, formula))| {
+                let formula = format!("{formula}{suffix}");
+                json!({"index": index, "name": name, "unit": unit, "low": low, "high": high, "formula": formula})
+            })
+            .collect(),
+        ActionKind::Box { size, low: least, high: greatest } => (0..size)
+            .map(|index| {
+                let x = match (size, index) {
+                    (2, 0) => "rate".to_owned(),
+                    (2, _) => "cwnd".to_owned(),
+                    _ => steered(plan),
+                };
+                let within = match (actions.inner, size, index) {
+                    (None, 2, 1) => format!(", within {:?} packets", actions.limits.window),
+                    (None, 2, _) => format!(", within {:?} bit/s", actions.limits.rate),
+                    (Some(_), ..) => String::new(),
+                    _ => format!(", within [{low}, {high}] {unit}"),
+                };
+                let formula = format!("{}{within}{suffix}", continuous(plan, &x));
+                json!({"index": index, "name": format!("change of {x}"), "unit": "1", "low": least, "high": greatest,
+                       "formula": formula})
+            })
+            .collect(),
+    }
+}
+
+fn continuous(plan: &Plan, x: &str) -> String {
+    let before = if plan.actions.inner.is_some() { "" } else { x };
+    let times = |factor: &str| if before.is_empty() { factor.to_owned() } else { format!("{before} · {factor}") };
+    match &plan.actions.map {
+        Map::SignedMultiply(delta) | Map::Pair(delta) => {
+            let (up, down) = (times(&format!("(1 + {delta}·a)")), format!("(1 − {delta}·a)"));
+            let over = if before.is_empty() { "1" } else { before };
+            format!("{x} ← {up} if a ≥ 0, else {over} / {down}")
+        }
+        Map::Exponential(base) => format!("{x} ← {}", times(&format!("{base}^a"))),
+        Map::Set { low, high, log } => {
+            let way = if *log { ", evenly in the logarithm" } else { "" };
+            format!("{x} ← {low} at the lower bound to {high} at the upper{way}")
+        }
+        _ => String::new(),
+    }
+}
+
+/// What else happens to a decision.
+fn consequences(plan: &Plan) -> String {
+    let mut text = String::new();
+    match plan.actions.inner {
+        Some(InnerRole::Gain) if !matches!(plan.actions.map, Map::Passive) => {
+            let [low, high] = plan.actions.limits.window;
+            text.push_str(&format!("; times cwnd and rate of the scheme below, cwnd within [{low}, {high}] packets"));
+        }
+        Some(InnerRole::Cap) => text.push_str("; times the cwnd in force: an upper bound until the next decision"),
+        _ => {}
+    }
+    match &plan.spec.action.smoothing {
+        SmoothingSpec::Constant(weight) if *weight == 0.0 => {}
+        SmoothingSpec::Constant(weight) => text.push_str(&format!("; the old value weighs {weight}")),
+        SmoothingSpec::ByMinRtt(rows) => {
+            let row = |(from, weight): &(u64, f64)| format!("{weight} from {} ms", *from as f64 / 1e6);
+            let rows: Vec<_> = rows.iter().map(row).collect();
+            text.push_str(&format!("; the old value weighs, by min_rtt, {}", rows.join(", ")));
+        }
+    }
+    let packets = plan.actions.limits.packets_per_min_rtt;
+    if packets > 0.0 && plan.actions.inner.is_none() && plan.actions.target != Target::Cwnd {
+        text.push_str(&format!("; rate at least {packets} packets per min_rtt"));
+    }
+    match plan.actions.pace {
+        Pace::None => {}
+        Pace::CwndOverMinRtt => text.push_str("; paced at cwnd / min_rtt"),
+        Pace::CwndOverSrtt => text.push_str("; paced at cwnd / srtt"),
+    }
+    if let Some(cap) = &plan.spec.action.cwnd_cap {
+        text.push_str(&format!("; cwnd at most {} · {} · min_rtt + {} packets", cap.bdp, cap.estimate, cap.packets));
+    }
+    text
+}
+
+/// All signals, functions, action maps and reward terms, for documentation.
+#[must_use]
+pub fn vocabulary() -> Value {
+    let signals = SIGNALS.iter().map(|s| {
+        let bound = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
+        json!({"name": s.name, "unit": s.unit, "low": bound(s.low), "high": bound(s.high), "formula": s.formula,
+               "needs_rate_samples": s.needs_rate_samples()})
+    });
+    let terms = KINDS.iter().map(|kind| {
+        json!({"name": kind.name, "formula": kind.formula, "source": kind.source, "needs_truth": kind.needs_truth,
+               "parameters": kind.parameters.iter().map(|p| p.describe()).collect::<Vec<_>>()})
+    });
+    let row = |(name, formula): &(&str, &str)| json!({"name": name, "formula": formula});
+    json!({
+        "signals": signals.collect::<Vec<_>>(),
+        "functions": FUNCTIONS.iter().map(|f| row(&(f.0, f.2))).collect::<Vec<_>>(),
+        "transforms": TRANSFORMS.iter().map(row).collect::<Vec<_>>(),
+        "maps": MAPS.iter().map(|(name, formula, source)| {
+            json!({"name": name, "formula": formula, "source": source})
+        }).collect::<Vec<_>>(),
+        "terms": terms.collect::<Vec<_>>(),
+        "guards": [{"name": "none", "formula": GuardSpec::None {}.describe()},
+                   {"name": "floor_recovery", "formula": "see the agent's own description"}],
+    })
+}
+
+/// In the order in which they are applied.
+const TRANSFORMS: &[(&str, &str)] = &[
+    ("minus", "x − another expression of the same unit, or a number"),
+    ("over", "x / an expression or number; when_undefined where that is 0"),
+    ("difference", "x − x of n intervals, or of so many smallest round trips, ago (the oldest known at first)"),
+    ("log", "ln(plus + max(0, x)), plus 1e-9 unless given"),
+    ("ewma", "mean + alpha·(x − mean), the first value being the first mean"),
+    ("scale", "scale · x"),
+    ("clip", "x within [low, high]: the bounds of the observation"),
+];
+
+/// Name, formula, source.
+const MAPS: &[(&str, &str, &str)] = &[
+    (
+        "discrete",
+        "x ← x·f, x/f, x + n or x − n by index; n in packets, or packets per smallest round trip for a rate",
+        "Indigo: /2, −10, +0, +10, ×2",
+    ),
+    ("signed_multiply", "x ← x·(1 + delta·a) if a ≥ 0, else x / (1 − delta·a)", "Aurora: delta 0.025; Genet: 1"),
+    ("exponential", "x ← x·base^a; on top of a scheme: its window and rate times base^a", "Orca: 4; Sage: 2"),
+    ("gain_on_estimate", "x ← gain · estimate, unchanged while that is unknown", "BBR's way of using its gains"),
+    ("set", "x ← low at the lower bound of a to high at the upper, evenly or evenly in the logarithm", "none"),
+    ("pair", "signed_multiply of the rate by the first number, of the window by the second", "Park; Aurora's option"),
+    ("passive", "the scheme below decides; for measuring it on the agent's clock and reward", "none"),
+];

@@ -1,0 +1,280 @@
+//! Signals and their statistics over several intervals, each computed once per interval however often it is used.
+
+use super::error::AgentError;
+use super::signals::{find, Signal, View, SIGNALS};
+
+/// Longest window, intervals.
+const LONGEST: u32 = 10_000;
+
+/// What is made of a signal's latest values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Function {
+    Present,
+    Mean,
+    Min,
+    Max,
+    Std,
+    Sum,
+    Previous,
+}
+
+/// Names of the functions, with what they do.
+pub(crate) const FUNCTIONS: &[(&str, Function, &str)] = &[
+    ("mean", Function::Mean, "mean over the latest n intervals, this one included"),
+    ("min", Function::Min, "smallest over the latest n intervals"),
+    ("max", Function::Max, "greatest over the latest n intervals"),
+    ("std", Function::Std, "standard deviation over the latest n intervals, divisor their number"),
+    ("sum", Function::Sum, "sum over the latest n intervals"),
+    ("previous", Function::Previous, "value n intervals ago, or the oldest known"),
+];
+
+/// A signal, or a function of its latest values.
+#[derive(Clone, Copy)]
+pub(crate) struct Expression {
+    pub signal: &'static Signal,
+    pub function: Function,
+    pub n: u32,
+}
+
+impl Expression {
+    /// Read `NAME` or `FUNCTION(NAME, n)`, found at `place`.
+    pub(crate) fn parse(place: &str, text: &str) -> Result<Self, AgentError> {
+        let signal = |name: &str| {
+            let names = SIGNALS.iter().map(|s| s.name);
+            find(name).ok_or_else(|| AgentError::unknown(place, "the name of a signal", name, names))
+        };
+        let Some((name, rest)) = text.split_once('(') else {
+            return Ok(Self { signal: signal(text.trim())?, function: Function::Present, n: 1 });
+        };
+        let name = name.trim();
+        let names = FUNCTIONS.iter().map(|f| f.0);
+        let row = FUNCTIONS.iter().find(|f| f.0 == name);
+        let (_, function, _) = row.ok_or_else(|| AgentError::unknown(place, "a function", name, names))?;
+        let malformed = || AgentError::new(place, format!("\"{text}\""), "FUNCTION(SIGNAL, n), n from 1 to 10000");
+        let (inside, tail) = rest.rsplit_once(')').ok_or_else(malformed)?;
+        let (of, n) = inside.split_once(',').ok_or_else(malformed)?;
+        let n: u32 = n.trim().parse().map_err(|_| malformed())?;
+        if !tail.trim().is_empty() || n == 0 || n > LONGEST {
+            return Err(malformed());
+        }
+        Ok(Self { signal: signal(of.trim())?, function: *function, n })
+    }
+
+    /// As [`Expression::parse`], of a unit.
+    pub(crate) fn parse_in(place: &str, text: &str, unit: &str) -> Result<Self, AgentError> {
+        let expression = Self::parse(place, text)?;
+        let found = expression.signal.unit;
+        AgentError::ensure(
+            found == unit,
+            place,
+            format!("\"{text}\" in {found}"),
+            &format!("an expression in {unit}"),
+        )?;
+        Ok(expression)
+    }
+
+    /// As it is written.
+    pub(crate) fn text(&self) -> String {
+        match FUNCTIONS.iter().find(|f| f.1 == self.function) {
+            Some((name, ..)) => format!("{name}({}, {})", self.signal.name, self.n),
+            None => self.signal.name.to_owned(),
+        }
+    }
+
+    /// What its signal is.
+    pub(crate) fn meaning(&self) -> String {
+        format!("{} = {}", self.signal.name, self.signal.formula)
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        self.signal.name == other.signal.name && self.function == other.function && self.n == other.n
+    }
+}
+
+/// The expressions that an agent uses.
+#[derive(Clone, Default)]
+pub(crate) struct Expressions {
+    all: Vec<Expression>,
+}
+
+impl Expressions {
+    /// The index of the value of the expression at `place`.
+    pub(crate) fn add(&mut self, place: &str, text: &str) -> Result<usize, AgentError> {
+        Ok(self.insert(Expression::parse(place, text)?))
+    }
+
+    /// The index of the value of `expression`.
+    pub(crate) fn insert(&mut self, expression: Expression) -> usize {
+        self.all.iter().position(|e| e.same(&expression)).unwrap_or_else(|| {
+            self.all.push(expression);
+            self.all.len() - 1
+        })
+    }
+
+    /// Whether one of them is of the signal called `name`.
+    pub(crate) fn uses(&self, name: &str) -> bool {
+        self.all.iter().any(|e| e.signal.name == name)
+    }
+
+    /// Whether one of them needs the averages over acknowledgements.
+    pub(crate) fn needs_rate_samples(&self) -> bool {
+        self.all.iter().any(|e| e.signal.needs_rate_samples())
+    }
+}
+
+/// Their values for one flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Values {
+    now: Vec<f64>,
+    /// One per expression; empty for present values.
+    windows: Vec<Window>,
+}
+
+impl Values {
+    pub(crate) fn new(expressions: &Expressions) -> Self {
+        let windows = expressions.all.iter().map(Window::new).collect();
+        Self { now: vec![0.0; expressions.all.len()], windows }
+    }
+
+    /// Compute those that show the reward, or all others. Values that are not finite count as 0.
+    pub(crate) fn update(&mut self, expressions: &Expressions, view: &View<'_>, of_reward: bool) {
+        for ((expression, value), window) in expressions.all.iter().zip(&mut self.now).zip(&mut self.windows) {
+            if expression.signal.of_reward != of_reward {
+                continue;
+            }
+            let present = (expression.signal.compute)(view);
+            let present = if present.is_finite() { present } else { 0.0 };
+            *value = match expression.function {
+                Function::Present => present,
+                function => window.push(function, present),
+            };
+        }
+    }
+
+    /// The one of index `i`.
+    #[inline]
+    pub(crate) fn get(&self, i: usize) -> f64 {
+        self.now[i]
+    }
+}
+
+/// The latest values of a signal.
+#[derive(Clone, Debug)]
+struct Window {
+    ring: Vec<f64>,
+    /// Values held so far.
+    len: usize,
+    /// Where the next one goes.
+    next: usize,
+    /// Running sum, or extreme.
+    state: f64,
+}
+
+impl Window {
+    fn new(expression: &Expression) -> Self {
+        let size = match expression.function {
+            Function::Present => 0,
+            Function::Previous => expression.n as usize + 1,
+            _ => expression.n as usize,
+        };
+        Self { ring: vec![0.0; size], len: 0, next: 0, state: 0.0 }
+    }
+
+    fn push(&mut self, function: Function, value: f64) -> f64 {
+        let full = self.len == self.ring.len();
+        let gone = std::mem::replace(&mut self.ring[self.next], value);
+        self.next = (self.next + 1) % self.ring.len();
+        self.len += usize::from(!full);
+        let held = &self.ring[..self.len];
+        let oldest = if self.len == self.ring.len() { self.next } else { 0 };
+        match function {
+            Function::Present => value,
+            Function::Previous => self.ring[oldest],
+            Function::Min => {
+                let rescan = self.len == 1 || (full && gone <= self.state);
+                self.state = if rescan { held.iter().copied().fold(f64::MAX, f64::min) } else { self.state.min(value) };
+                self.state
+            }
+            Function::Max => {
+                let rescan = self.len == 1 || (full && gone >= self.state);
+                self.state = if rescan { held.iter().copied().fold(f64::MIN, f64::max) } else { self.state.max(value) };
+                self.state
+            }
+            Function::Sum | Function::Mean => {
+                // Summed anew once per turn, lest rounding errors pile up.
+                self.state =
+                    if self.next == 0 { held.iter().sum() } else { self.state + value - if full { gone } else { 0.0 } };
+                if function == Function::Sum {
+                    self.state
+                } else {
+                    self.state / self.len as f64
+                }
+            }
+            Function::Std => {
+                let n = self.len as f64;
+                let mean = held.iter().sum::<f64>() / n;
+                (held.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n).sqrt()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_and_writes_expressions() {
+        for text in ["mean_rtt", "max(delivery_rate, 10)", "previous(cwnd, 3)"] {
+            assert_eq!(Expression::parse("p", text).expect(text).text(), text);
+        }
+        for (text, words) in [
+            ("mean_rt", "did you mean \"mean_rtt\"?"),
+            ("maxx(delivery_rate, 10)", "did you mean \"max\"?"),
+            ("max(delivery_rate)", "FUNCTION(SIGNAL, n)"),
+            ("max(delivery_rate, 0)", "n from 1"),
+            ("max(delivery_rate, 3) * 2", "FUNCTION(SIGNAL, n)"),
+        ] {
+            let error = Expression::parse("f[0]", text).err().expect(text).to_string();
+            assert!(error.starts_with("f[0]") && error.contains(words), "{error}");
+        }
+        assert!(Expression::parse_in("p", "mean_rtt", "bit/s").is_err());
+    }
+
+    #[test]
+    fn equal_expressions_are_computed_once() {
+        let mut all = Expressions::default();
+        assert_eq!(all.add("p", "max(cwnd, 2)").expect("good"), 0);
+        assert_eq!(all.add("p", "max(cwnd, 3)").expect("good"), 1);
+        assert_eq!(all.add("p", "max( cwnd,2 )").expect("good"), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn windows_agree_with_a_scan(values in prop::collection::vec(-10i32..10, 1..60), n in 1u32..8) {
+            for (_, function, _) in FUNCTIONS {
+                let signal = &SIGNALS[0];
+                let mut window = Window::new(&Expression { signal, function: *function, n });
+                for end in 1..=values.len() {
+                    let got = window.push(*function, f64::from(values[end - 1]));
+                    let latest: Vec<f64> =
+                        values[end.saturating_sub(n as usize)..end].iter().map(|v| f64::from(*v)).collect();
+                    let sum: f64 = latest.iter().sum();
+                    let mean = sum / latest.len() as f64;
+                    let want = match function {
+                        Function::Mean => mean,
+                        Function::Sum => sum,
+                        Function::Min => latest.iter().copied().fold(f64::MAX, f64::min),
+                        Function::Max => latest.iter().copied().fold(f64::MIN, f64::max),
+                        Function::Std => {
+                            (latest.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / latest.len() as f64).sqrt()
+                        }
+                        _ => f64::from(values[(end - 1).saturating_sub(n as usize)]),
+                    };
+                    prop_assert!((got - want).abs() < 1e-9, "{function:?} {got} {want}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What a flow remembers beyond the interval at hand. Seconds, bit/s and packets; zero where nothing is known yet.
+
+use super::spec::Phase;
+use crate::monitor::MonitorInterval;
+use crate::units::TimeSpan;
+
+/// The memory of one flow.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memory {
+    /// Wire bytes of a full packet.
+    pub mss: f64,
+    /// Length of the latest interval.
+    pub seconds: f64,
+    /// Bytes sent, acknowledged and lost over its length.
+    pub send_rate: f64,
+    pub delivery_rate: f64,
+    pub lost_rate: f64,
+    /// Bytes acknowledged beyond one packet over its length: PCC counts the time from one arrival to the next.
+    pub receive_rate: f64,
+    /// Mean round trip of the latest interval that had a sample.
+    pub mean_rtt: f64,
+    /// Its smallest and its greatest.
+    pub interval_min_rtt: f64,
+    pub interval_max_rtt: f64,
+    /// Smallest round trip of the flow's life.
+    pub min_rtt: f64,
+    /// Smallest interval mean, of recorded intervals.
+    pub min_mean_rtt: f64,
+    /// Greatest interval mean.
+    pub max_mean_rtt: f64,
+    /// Greatest rates of any interval.
+    pub max_delivery_rate: f64,
+    pub max_send_rate: f64,
+    /// Mean one-way delay of the latest interval that had a sample.
+    pub one_way_delay: f64,
+    /// Rate and window that were decided.
+    pub rate: f64,
+    pub window: f64,
+    /// Window of the scheme below, packets, and its rate.
+    pub inner_window: f64,
+    pub inner_rate: f64,
+    /// Where the flow stands.
+    pub phase: Phase,
+    /// The latest decision; `None` before the first.
+    pub action: Option<[f64; 2]>,
+    /// Reward of the latest interval, if a feature shows it.
+    pub reward: f64,
+}
+
+impl Memory {
+    pub(crate) fn new(mss: u64) -> Self {
+        Self { mss: mss as f64, ..Self::default() }
+    }
+
+    /// Bandwidth-delay product in packets by the flow's own measures.
+    #[inline]
+    pub(crate) fn bdp(&self) -> f64 {
+        self.in_packets(self.max_delivery_rate)
+    }
+
+    /// Packets that `rate` moves in the smallest round trip.
+    #[inline]
+    pub(crate) fn in_packets(&self, rate: f64) -> f64 {
+        rate * self.min_rtt / (8.0 * self.mss)
+    }
+
+    /// The rate of one packet per smallest round trip; zero before any round trip.
+    #[inline]
+    pub(crate) fn packet_per_min_rtt(&self) -> f64 {
+        if self.min_rtt > 0.0 {
+            8.0 * self.mss / self.min_rtt
+        } else {
+            0.0
+        }
+    }
+
+    /// Take in an interval. One that is not `recorded` leaves the smallest interval mean as it is, as the warm-up of
+    /// PCC-RL does.
+    pub(crate) fn digest(&mut self, m: &MonitorInterval, recorded: bool) {
+        self.seconds = m.duration().as_secs_f64();
+        let per_second = if self.seconds > 0.0 { 8.0 / self.seconds } else { 0.0 };
+        self.send_rate = m.sent_bytes as f64 * per_second;
+        self.delivery_rate = m.acked_bytes as f64 * per_second;
+        self.lost_rate = m.lost_bytes as f64 * per_second;
+        self.receive_rate = (m.acked_bytes as f64 - self.mss).max(0.0) * per_second;
+        self.max_send_rate = self.max_send_rate.max(self.send_rate);
+        self.max_delivery_rate = self.max_delivery_rate.max(self.delivery_rate);
+        if m.min_rtt != TimeSpan::MAX {
+            self.min_rtt = m.min_rtt.as_secs_f64();
+        }
+        let (Some(mean), Some(min), Some(max)) = (m.mean_rtt(), m.interval_min_rtt(), m.interval_max_rtt()) else {
+            return;
+        };
+        self.mean_rtt = mean.as_secs_f64();
+        self.interval_min_rtt = min.as_secs_f64();
+        self.interval_max_rtt = max.as_secs_f64();
+        self.max_mean_rtt = self.max_mean_rtt.max(self.mean_rtt);
+        if recorded {
+            let known = self.min_mean_rtt > 0.0;
+            self.min_mean_rtt = if known { self.min_mean_rtt.min(self.mean_rtt) } else { self.mean_rtt };
+        }
+        if let Some(delay) = m.mean_one_way_delay() {
+            self.one_way_delay = delay;
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Parameters of reward terms: declared in a table, read with defaults, refused with a place and a suggestion.
+
+use std::collections::BTreeMap;
+
+use serde_json::{json, Value};
+
+use super::super::error::AgentError;
+use super::super::expressions::{Expression, Expressions};
+
+/// What a parameter may be.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    /// A number within bounds.
+    Number { low: f64, high: f64 },
+    /// One of several words.
+    Word(&'static [&'static str]),
+    /// An expression in this unit; in any if it is empty.
+    Expression(&'static str),
+}
+
+/// One parameter.
+#[derive(Clone, Copy)]
+pub(crate) struct Parameter {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// As JSON text; "null": may be left out. Empty: must be given.
+    pub default: &'static str,
+    pub help: &'static str,
+}
+
+impl Parameter {
+    /// For documentation.
+    pub(crate) fn describe(&self) -> Value {
+        let (kind, range) = match self.kind {
+            Kind::Number { low, high } => ("number", json!([low, high])),
+            Kind::Word(words) => ("word", json!(words)),
+            Kind::Expression(unit) => ("expression", json!(unit)),
+        };
+        json!({"name": self.name, "kind": kind, "range": range, "default": self.default, "help": self.help})
+    }
+}
+
+/// The parameters of one term, checked. Expressions are indices of values.
+pub(crate) struct Parameters {
+    resolved: BTreeMap<&'static str, Resolved>,
+}
+
+enum Resolved {
+    Number(f64),
+    Word(&'static str),
+    Value { index: usize, expression: Expression },
+}
+
+impl Parameters {
+    /// Check `given`, which stands at `place`, against `table`.
+    pub(crate) fn resolve(
+        table: &'static [Parameter],
+        given: &BTreeMap<String, Value>,
+        place: &str,
+        expressions: &mut Expressions,
+    ) -> Result<Self, AgentError> {
+        if let Some(name) = given.keys().find(|name| table.iter().all(|p| p.name != *name)) {
+            let names = table.iter().map(|p| p.name).chain(["weight", "name", "phase"]);
+            return Err(AgentError::unknown(place, "a parameter of this term", name, names));
+        }
+        let mut resolved = BTreeMap::new();
+        for parameter in table {
+            let at = format!("{place}.{}", parameter.name);
+            let default = || serde_json::from_str(parameter.default).unwrap_or(Value::Null);
+            let value = given.get(parameter.name).cloned().unwrap_or_else(default);
+            if value.is_null() {
+                AgentError::ensure(parameter.default == "null", &at, "nothing", parameter.help)?;
+                continue;
+            }
+            resolved.insert(parameter.name, parameter.kind.read(&at, &value, expressions)?);
+        }
+        Ok(Self { resolved })
+    }
+
+    /// A number that has a default.
+    pub(crate) fn number(&self, name: &str) -> f64 {
+        self.optional(name).unwrap_or_default()
+    }
+
+    /// A number that may be left out.
+    pub(crate) fn optional(&self, name: &str) -> Option<f64> {
+        match self.resolved.get(name) {
+            Some(Resolved::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// A word.
+    pub(crate) fn word(&self, name: &str) -> &'static str {
+        match self.resolved.get(name) {
+            Some(Resolved::Word(word)) => word,
+            _ => "",
+        }
+    }
+
+    /// An expression that has a default: index of its value, and itself.
+    pub(crate) fn value(&self, name: &str) -> usize {
+        self.optional_value(name).map_or(0, |(index, _)| index)
+    }
+
+    /// An expression that may be left out.
+    pub(crate) fn optional_value(&self, name: &str) -> Option<(usize, Expression)> {
+        match self.resolved.get(name) {
+            Some(Resolved::Value { index, expression }) => Some((*index, *expression)),
+            _ => None,
+        }
+    }
+
+    /// How the expression `name` is written.
+    pub(crate) fn text(&self, name: &str) -> String {
+        self.optional_value(name).map(|(_, expression)| expression.text()).unwrap_or_default()
+    }
+}
+
+impl Kind {
+    fn read(self, place: &str, value: &Value, expressions: &mut Expressions) -> Result<Resolved, AgentError> {
+        match (self, value) {
+            (Self::Number { low, high }, Value::Number(_)) => {
+                let number = value.as_f64().unwrap_or(f64::NAN);
+                let expected = format!("a number from {low} to {high}");
+                AgentError::ensure(number >= low && number <= high, place, value, &expected)?;
+                Ok(Resolved::Number(number))
+            }
+            (Self::Number { .. }, _) => Err(AgentError::new(place, value.to_string(), "a number")),
+            (Self::Word(words), Value::String(word)) => match words.iter().find(|known| *known == word) {
+                Some(word) => Ok(Resolved::Word(word)),
+                None => Err(AgentError::unknown(place, "one of the words known here", word, words.iter().copied())),
+            },
+            (Self::Word(words), _) => Err(AgentError::new(place, value.to_string(), words.join(", "))),
+            (Self::Expression(unit), Value::String(text)) => {
+                let expression = if unit.is_empty() {
+                    Expression::parse(place, text)?
+                } else {
+                    Expression::parse_in(place, text, unit)?
+                };
+                Ok(Resolved::Value { index: expressions.insert(expression), expression })
+            }
+            (Self::Expression(_), _) => Err(AgentError::new(place, value.to_string(), "the name of a signal")),
+        }
+    }
+}

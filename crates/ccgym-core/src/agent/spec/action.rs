@@ -1,0 +1,191 @@
+//! What an agent does, as data.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What the agent does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActionSpec {
+    /// How numbers become a rate or a window.
+    pub map: MapSpec,
+    /// What is steered.
+    pub target: Target,
+    /// Bounds of what is steered.
+    #[serde(default)]
+    pub limits: LimitsSpec,
+    /// Bounds of the numbers, for maps that take real numbers.
+    #[serde(default = "unit_interval")]
+    pub bounds: [f64; 2],
+    /// Weight of the old value in the new one.
+    #[serde(default)]
+    pub smoothing: SmoothingSpec,
+    /// How a steered window is paced.
+    #[serde(default)]
+    pub pace: Pace,
+    /// Upper bound of the window.
+    #[serde(default)]
+    pub cwnd_cap: Option<CapSpec>,
+    /// A scheme that runs below and whose decision is adjusted.
+    #[serde(default)]
+    pub inner: Option<InnerSpec>,
+}
+
+/// How numbers become a rate or a window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum MapSpec {
+    /// One of several operations on the value in force: `*x`, `/x`, `+n`, `-n`. Amounts are packets for a window, and
+    /// packets per smallest round trip for a rate.
+    Discrete {
+        /// The operations.
+        operations: Vec<String>,
+    },
+    /// Times 1 + delta·a, or over 1 − delta·a where a is negative (Aurora).
+    SignedMultiply {
+        /// Relative change per unit.
+        delta: f64,
+    },
+    /// Times base to the a-th power (Orca, Sage).
+    Exponential {
+        /// Base.
+        base: f64,
+    },
+    /// One of several gains times an estimate; nothing changes while the estimate is unknown.
+    GainOnEstimate {
+        /// The gains.
+        gains: Vec<f64>,
+        /// The estimate: bit/s for a rate, packets for a window.
+        estimate: String,
+    },
+    /// A value between two ends, whatever it was before; the bounds of the action map to the ends.
+    Set {
+        /// At the lower bound: bit/s or packets.
+        low: f64,
+        /// At the upper bound.
+        high: f64,
+        /// Even steps of the logarithm.
+        #[serde(default)]
+        log: bool,
+    },
+    /// Two numbers: the first steers the rate, the second the window, each as `signed_multiply`.
+    Pair {
+        /// Relative change per unit.
+        delta: f64,
+    },
+    /// None: the scheme below decides.
+    Passive {},
+}
+
+/// What is steered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// The pacing rate; the window is open unless capped.
+    Rate,
+    /// The window.
+    Cwnd,
+    /// Both.
+    Both,
+}
+
+/// Bounds of what is steered.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitsSpec {
+    /// Of the rate, bit/s.
+    #[serde(default = "rate_limits")]
+    pub rate: [f64; 2],
+    /// Of the window, packets.
+    #[serde(default = "window_limits")]
+    pub window: [f64; 2],
+    /// The rate is also at least so many packets per smallest round trip.
+    #[serde(default)]
+    pub packets_per_min_rtt: f64,
+}
+
+impl Default for LimitsSpec {
+    fn default() -> Self {
+        Self { rate: rate_limits(), window: window_limits(), packets_per_min_rtt: 0.0 }
+    }
+}
+
+/// Weight of the old value in the new one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum SmoothingSpec {
+    /// Always the same, 0 to below 1.
+    Constant(f64),
+    /// By smallest round trip: (from this many nanoseconds on, weight), the first from 0 (Muses' trees).
+    ByMinRtt(Vec<(u64, f64)>),
+}
+
+impl Default for SmoothingSpec {
+    fn default() -> Self {
+        Self::Constant(0.0)
+    }
+}
+
+/// How a steered window is paced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pace {
+    /// Not: acknowledgements clock it.
+    #[default]
+    None,
+    /// A window per smallest round trip.
+    CwndOverMinRtt,
+    /// A window per smoothed round trip.
+    CwndOverSrtt,
+}
+
+/// An upper bound of the window: multiples of the bandwidth-delay product, and packets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CapSpec {
+    /// Multiple of estimate × smallest round trip.
+    pub bdp: f64,
+    /// Packets beside.
+    pub packets: f64,
+    /// The bandwidth, bit/s.
+    #[serde(default = "max_delivery_rate")]
+    pub estimate: String,
+}
+
+/// A scheme that runs below.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InnerSpec {
+    /// Its name in the registry.
+    pub scheme: String,
+    /// Its parameters.
+    #[serde(default)]
+    pub params: serde_json::Map<String, Value>,
+    /// What the agent does with its decision.
+    #[serde(default)]
+    pub role: InnerRole,
+}
+
+/// What the agent does with the decision of the scheme below.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InnerRole {
+    /// Window and rate are multiplied by a gain until the next decision (Orca).
+    #[default]
+    Gain,
+    /// The window is bounded, until the next decision, by a gain times the window in force when it was made (DeepCC).
+    Cap,
+}
+
+const fn unit_interval() -> [f64; 2] {
+    [-1.0, 1.0]
+}
+const fn rate_limits() -> [f64; 2] {
+    [1e4, 1e12]
+}
+const fn window_limits() -> [f64; 2] {
+    [2.0, 1e6]
+}
+fn max_delivery_rate() -> String {
+    "max_delivery_rate".to_owned()
+}

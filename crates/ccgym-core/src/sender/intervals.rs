@@ -1,0 +1,91 @@
+//! Decision intervals: statistics collected between two decisions, and the algorithm called when one ends.
+
+use super::Sender;
+use crate::congestion_control::CongestionControl;
+use crate::monitor::MonitorInterval;
+use crate::rate_sampler::RateSample;
+use crate::units::{Rate, TimeSpan, Timestamp};
+
+impl Sender {
+    /// Steer the algorithm from outside, then adopt its decision: if it waited for one, it waits no longer.
+    pub fn with_cca(&mut self, f: impl FnOnce(&mut dyn CongestionControl)) {
+        f(&mut *self.cca);
+        self.adopt_control();
+        self.awaits_decision = false;
+    }
+
+    /// Whether the algorithm waits for a decision from outside ([`Sender::with_cca`]). The driver asks after
+    /// [`Sender::on_ack`] and [`Sender::on_timeout`], and lets nothing happen before the answer: the moment of the
+    /// decision is then the same as if the algorithm had decided by itself.
+    #[must_use]
+    #[inline]
+    pub const fn awaits_decision(&self) -> bool {
+        self.awaits_decision
+    }
+
+    /// The interval closed last.
+    #[must_use]
+    pub const fn last_interval(&self) -> &MonitorInterval {
+        &self.closed
+    }
+
+    /// Statistics since the last call, ending at `now`; the next interval begins.
+    pub fn take_interval(&mut self, now: Timestamp) -> MonitorInterval {
+        self.close(now);
+        self.closed.clone()
+    }
+
+    fn close(&mut self, now: Timestamp) {
+        let Self { monitor, closed, rtt, in_flight, control, cca, .. } = self;
+        monitor.close_into(closed, now, rtt, *in_flight, control, cca.ssthresh());
+    }
+
+    /// Close the interval at `now`, whether it is due or not, and call the algorithm.
+    pub fn end_interval(&mut self, now: Timestamp) {
+        self.close(now);
+        self.cca.on_interval(&self.closed);
+        self.adopt_control();
+        self.awaits_decision = self.cca.awaits_decision();
+    }
+
+    /// Close the interval if this acknowledgement does.
+    #[inline]
+    pub(super) fn end_interval_on_ack(&mut self, now: Timestamp) {
+        let end = self.interval_end;
+        if end.acks > 0 && end.at <= now && self.monitor.acks >= end.acks {
+            crate::rare();
+            self.end_interval(now);
+        }
+    }
+
+    /// Close the interval if the time has come.
+    pub(super) fn end_interval_on_time(&mut self, now: Timestamp) {
+        if self.interval_timer() <= now {
+            self.end_interval(now);
+        }
+    }
+
+    /// When the timer of the running interval fires.
+    #[inline]
+    pub(super) fn interval_timer(&self) -> Timestamp {
+        if self.interval_end.acks > 0 {
+            Timestamp::NEVER
+        } else {
+            self.interval_end.at
+        }
+    }
+
+    /// Count an acknowledgement of the packet sent at `sent`, whose receipt says `received`.
+    #[inline]
+    pub(super) fn watch_sample(&mut self, now: Timestamp, sent: Timestamp, received: Timestamp) {
+        self.monitor.on_sample(now, sent, received);
+    }
+
+    /// Count the rates that an acknowledgement of packet `newest` showed.
+    pub(super) fn watch_rates(&mut self, rtt: TimeSpan, newest: u64, sample: Option<&RateSample>) {
+        let Some(sample) = sample else { return };
+        let since = (self.packets.next() - newest) * u64::from(self.config.packet_size);
+        let send_rate = Rate::from_bytes_over(since, rtt);
+        self.monitor.on_rates(rtt, self.rtt.min(), sample.rate(), send_rate);
+    }
+}

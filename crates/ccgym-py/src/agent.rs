@@ -1,0 +1,221 @@
+//! `AgentBatch`: learning flows decided for from Python, stepping into caller-owned arrays.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ccgym_core::agent::{AgentSpec, FlowAgent};
+use ccgym_schemes::Resources;
+use ccgym_sim::agent_batch::{Arrays, COLUMNS, TRUTH_COLUMNS};
+use numpy::{Element, PyReadonlyArray, PyReadonlyArray2, PyReadwriteArray, PyReadwriteArray1, PyReadwriteArray2};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::simulate::{build, parse, resources, trace_table, PolicyTable};
+use crate::trace::Trace;
+
+fn agent(json: &str) -> PyResult<AgentSpec> {
+    let spec: AgentSpec = serde_json::from_str(json).map_err(|e| PyValueError::new_err(format!("agent: {e}")))?;
+    spec.validate().map_err(|e| PyValueError::new_err(e.to_string()))?;
+    Ok(spec)
+}
+
+/// Raise ValueError unless this is a valid agent (JSON).
+#[pyfunction]
+pub fn check_agent(agent_json: &str) -> PyResult<()> {
+    agent(agent_json).map(|_| ())
+}
+
+/// What an agent observes, does and optimises, as JSON.
+#[pyfunction]
+pub fn describe_agent(agent_json: &str) -> PyResult<String> {
+    Ok(agent(agent_json)?.describe().to_string())
+}
+
+/// Every signal, transform, action map and reward term that agents can be made of, as JSON.
+#[pyfunction]
+pub fn agent_vocabulary() -> String {
+    ccgym_core::agent::vocabulary().to_string()
+}
+
+/// N simulators with the same number of learning flows each.
+#[pyclass(module = "ccgym._core")]
+pub struct AgentBatch {
+    batch: ccgym_sim::AgentBatch,
+    spec: Arc<AgentSpec>,
+    resources: Resources,
+}
+
+fn value_error(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+#[pymethods]
+impl AgentBatch {
+    /// Room for `count` simulators with `learners` learning flows each; `threads` 0 means one per core.
+    #[new]
+    #[pyo3(signature = (agent_json, count, learners = 1, threads = 1, policies = PolicyTable::new()))]
+    fn new(
+        py: Python<'_>,
+        agent_json: &str,
+        count: usize,
+        learners: usize,
+        threads: usize,
+        policies: PolicyTable,
+    ) -> PyResult<Self> {
+        if learners == 0 {
+            return Err(PyValueError::new_err("learners: found 0, expected at least 1"));
+        }
+        let spec = Arc::new(agent(agent_json)?);
+        let batch = ccgym_sim::AgentBatch::new(&spec, count, learners, threads)
+            .map_err(|e| PyRuntimeError::new_err(format!("cannot start {threads} threads: {e}")))?;
+        let resources = Resources { agent: Some(FlowAgent::new(spec.clone(), 1)), ..resources(py, policies) };
+        Ok(Self { batch, spec, resources })
+    }
+
+    /// Names, with units, of what `step` writes to `stats`.
+    #[staticmethod]
+    fn columns() -> Vec<&'static str> {
+        COLUMNS.to_vec()
+    }
+
+    /// Names, with units, of what `truth` writes.
+    #[staticmethod]
+    fn truth_columns() -> Vec<&'static str> {
+        TRUTH_COLUMNS.to_vec()
+    }
+
+    /// Names of what `step` writes to `terms`.
+    fn terms(&self) -> Vec<String> {
+        self.spec.term_names()
+    }
+
+    /// Learners of all simulators.
+    #[getter]
+    fn rows(&self) -> usize {
+        self.batch.rows()
+    }
+
+    /// Cells of an observation.
+    #[getter]
+    fn observation_size(&self) -> usize {
+        self.batch.observation_size()
+    }
+
+    /// Cells of an action; a discrete one is its index.
+    #[getter]
+    fn action_size(&self) -> usize {
+        self.batch.action_size()
+    }
+
+    fn __len__(&self) -> usize {
+        self.batch.len()
+    }
+
+    /// Begin an episode in simulator `index`: run it to its first decision and write its rows of `obs`. `max_steps`:
+    /// decisions after which it ends; 0: no limit. Raises ValueError if it cannot be run.
+    #[pyo3(signature = (index, spec_json, traces, max_steps, obs))]
+    fn reset(
+        &mut self,
+        py: Python<'_>,
+        index: usize,
+        spec_json: &str,
+        traces: BTreeMap<String, Py<Trace>>,
+        max_steps: u64,
+        mut obs: PyReadwriteArray2<'_, f32>,
+    ) -> PyResult<()> {
+        if index >= self.batch.len() {
+            return Err(PyValueError::new_err(format!(
+                "index: found {index}, expected less than {}",
+                self.batch.len()
+            )));
+        }
+        let obs = contiguous_mut(&mut obs)?;
+        let cells = self.batch.rows() / self.batch.len() * self.batch.observation_size();
+        let rows = obs.get_mut(index * cells..(index + 1) * cells).ok_or_else(|| {
+            PyValueError::new_err(format!("obs: found too few cells, expected {}", self.batch.len() * cells))
+        })?;
+        let traces = trace_table(py, traces);
+        let simulator =
+            build(&parse(spec_json).map_err(value_error)?, &traces, &self.resources).map_err(value_error)?;
+        self.batch.reset(index, simulator, max_steps, rows).map_err(value_error)
+    }
+
+    /// Apply the actions of the rows that are due and run each simulator to its next decision or its end. Rows that are
+    /// then due, and every row of a simulator that ended, are written. `ended`: 0 running, 1 its steps are over, 2 its
+    /// time is. The GIL is released. Raises ValueError for arrays of the wrong size, and after an end without reset.
+    #[expect(clippy::too_many_arguments, reason = "one array each")]
+    fn step(
+        &mut self,
+        py: Python<'_>,
+        actions: PyReadonlyArray2<'_, f32>,
+        mut obs: PyReadwriteArray2<'_, f32>,
+        mut reward: PyReadwriteArray1<'_, f64>,
+        mut terms: PyReadwriteArray2<'_, f64>,
+        mut stats: PyReadwriteArray2<'_, f64>,
+        mut due: PyReadwriteArray1<'_, u8>,
+        mut ended: PyReadwriteArray1<'_, u8>,
+    ) -> PyResult<()> {
+        let arrays = Arrays {
+            actions: contiguous(&actions)?,
+            observations: contiguous_mut(&mut obs)?,
+            rewards: contiguous_mut(&mut reward)?,
+            terms: contiguous_mut(&mut terms)?,
+            stats: contiguous_mut(&mut stats)?,
+            due: contiguous_mut(&mut due)?,
+            ended: contiguous_mut(&mut ended)?,
+        };
+        let batch = &mut self.batch;
+        py.detach(|| batch.step(arrays)).map_err(value_error)
+    }
+
+    /// Write 1 for each row that waits for an action, else 0.
+    fn due(&self, mut out: PyReadwriteArray1<'_, u8>) -> PyResult<()> {
+        let out = contiguous_mut(&mut out)?;
+        if out.len() != self.batch.rows() {
+            return Err(PyValueError::new_err(format!(
+                "out: found {} cells, expected {}",
+                out.len(),
+                self.batch.rows()
+            )));
+        }
+        out.iter_mut().zip(self.batch.due()).for_each(|(cell, due)| *cell = u8::from(due));
+        Ok(())
+    }
+
+    /// Write the truth about every row's path: privileged, for experts, critics and reports.
+    fn truth(&mut self, mut out: PyReadwriteArray2<'_, f64>) -> PyResult<()> {
+        self.batch.truth(contiguous_mut(&mut out)?).map_err(value_error)
+    }
+
+    /// What the episode of simulator `index` has come to so far, as JSON: one object per learner.
+    fn summary(&self, index: usize) -> PyResult<String> {
+        self.check(index)?;
+        serde_json::to_string(&self.batch.summary(index)).map_err(value_error)
+    }
+
+    /// Hash over every acknowledgement of simulator `index` so far.
+    fn trajectory_hash(&self, index: usize) -> PyResult<String> {
+        self.check(index)?;
+        Ok(self.batch.simulator(index).map_or_else(String::new, |s| format!("{:016x}", s.trajectory_hash())))
+    }
+}
+
+impl AgentBatch {
+    fn check(&self, index: usize) -> PyResult<()> {
+        if index < self.batch.len() {
+            Ok(())
+        } else {
+            Err(PyValueError::new_err(format!("index: found {index}, expected less than {}", self.batch.len())))
+        }
+    }
+}
+
+fn contiguous<'a, T: Element, D: numpy::ndarray::Dimension>(array: &'a PyReadonlyArray<'_, T, D>) -> PyResult<&'a [T]> {
+    array.as_slice().map_err(value_error)
+}
+
+fn contiguous_mut<'a, T: Element, D: numpy::ndarray::Dimension>(
+    array: &'a mut PyReadwriteArray<'_, T, D>,
+) -> PyResult<&'a mut [T]> {
+    array.as_slice_mut().map_err(value_error)
+}

@@ -1,0 +1,438 @@
+//! Many simulators whose learning flows are decided for from outside, stepped together.
+
+use ccgym_core::agent::{AgentSpec, PathTruth};
+use ccgym_core::{MonitorInterval, Sender, TimeSpan};
+use rayon::prelude::*;
+
+use crate::simulator::Simulator;
+use crate::tally::{Summary, Tally};
+
+/// Statistics of the interval that a step ends with, in the order in which [`AgentBatch::step`] writes them.
+pub const COLUMNS: [&str; 24] = [
+    "time_s",
+    "duration_s",
+    "sent_packets",
+    "sent_bytes",
+    "acked_packets",
+    "acked_bytes",
+    "lost_packets",
+    "retransmissions",
+    "timeouts",
+    "mean_rtt_s",
+    "interval_min_rtt_s",
+    "interval_max_rtt_s",
+    "srtt_s",
+    "min_rtt_s",
+    "mean_one_way_delay_s",
+    "rtt_slope",
+    "half_split_rtt_change_s",
+    "send_rate_bps",
+    "delivery_rate_bps",
+    "loss_fraction",
+    "in_flight_bytes",
+    "cwnd_bytes",
+    "pacing_rate_bps",
+    "refused_actions",
+];
+
+/// What [`AgentBatch::truth`] writes, in order.
+pub const TRUTH_COLUMNS: [&str; 9] = [
+    "link_rate_bps",
+    "base_rtt_s",
+    "backlog_packets",
+    "queue_limit_packets",
+    "loss",
+    "flows",
+    "fair_share_bps",
+    "pacing_rate_bps",
+    "cwnd_packets",
+];
+
+/// Why a simulator stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ended {
+    /// It did not.
+    Running = 0,
+    /// A learner made its last step.
+    Steps = 1,
+    /// Its time is over.
+    Time = 2,
+}
+
+/// Where a batch reads actions and writes results: row-major arrays with one row per learner, simulator by simulator.
+pub struct Arrays<'a> {
+    /// What to do, for the rows that are due.
+    pub actions: &'a [f32],
+    /// Observations.
+    pub observations: &'a mut [f32],
+    /// Rewards of the steps that ended.
+    pub rewards: &'a mut [f64],
+    /// Their terms.
+    pub terms: &'a mut [f64],
+    /// Statistics of their intervals.
+    pub stats: &'a mut [f64],
+    /// Which rows are due.
+    pub due: &'a mut [u8],
+    /// Which simulators have ended, one per simulator.
+    pub ended: &'a mut [u8],
+}
+
+/// N simulators with the same number of learning flows each.
+pub struct AgentBatch {
+    lanes: Vec<Lane>,
+    learners: usize,
+    widths: Widths,
+    pool: Option<rayon::ThreadPool>,
+}
+
+/// Cells per row.
+#[derive(Clone, Copy)]
+struct Widths {
+    observation: usize,
+    action: usize,
+    terms: usize,
+}
+
+struct Lane {
+    simulator: Option<Simulator>,
+    /// Flows that learn.
+    flows: Vec<usize>,
+    due: Vec<bool>,
+    max_steps: u64,
+    ended: Ended,
+    tallies: Vec<Tally>,
+}
+
+/// One lane's part of [`Arrays`].
+struct Part<'a> {
+    actions: &'a [f32],
+    observations: &'a mut [f32],
+    rewards: &'a mut [f64],
+    terms: &'a mut [f64],
+    stats: &'a mut [f64],
+    due: &'a mut [u8],
+    ended: &'a mut [u8],
+}
+
+/// A batch that cannot do what it is asked for.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum BatchError {
+    /// A simulator has the wrong number of learners.
+    #[error("flows: found {found} learning flows (scheme \"learned\" without policy), expected {expected}")]
+    Learners {
+        /// In the specification.
+        found: usize,
+        /// As the batch was made for.
+        expected: usize,
+    },
+    /// An episode without a decision.
+    #[error("duration: the episode ends after {0} s, before the first decision; expected a longer one")]
+    TooShort(f64),
+    /// A step in a simulator that has ended or was never reset.
+    #[error("simulator {0}: found a step after its end, expected a reset first")]
+    NotReset(usize),
+    /// An array of the wrong size.
+    #[error("{name}: found {found} cells, expected {expected}")]
+    Size {
+        /// Array.
+        name: &'static str,
+        /// Its cells.
+        found: usize,
+        /// What they should be.
+        expected: usize,
+    },
+}
+
+impl AgentBatch {
+    /// Room for `count` simulators with `learners` learning flows each, all with the agent `spec`, on `threads`
+    /// threads (0: one per core; 1: the calling thread).
+    ///
+    /// # Errors
+    /// The threads cannot be started.
+    pub fn new(
+        spec: &AgentSpec,
+        count: usize,
+        learners: usize,
+        threads: usize,
+    ) -> Result<Self, rayon::ThreadPoolBuildError> {
+        let pool =
+            if threads == 1 { None } else { Some(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?) };
+        let widths = Widths {
+            observation: spec.observation_size(),
+            action: spec.action_kind().size(),
+            terms: spec.term_names().len(),
+        };
+        let lane = || Lane {
+            simulator: None,
+            flows: Vec::new(),
+            due: vec![false; learners],
+            max_steps: 0,
+            ended: Ended::Time,
+            tallies: vec![Tally::default(); learners],
+        };
+        Ok(Self { lanes: (0..count).map(|_| lane()).collect(), learners, widths, pool })
+    }
+
+    /// Simulators.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lanes.len()
+    }
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lanes.is_empty()
+    }
+    /// Learners of all simulators.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.lanes.len() * self.learners
+    }
+    /// Cells of an observation.
+    #[must_use]
+    pub const fn observation_size(&self) -> usize {
+        self.widths.observation
+    }
+    /// Cells of an action.
+    #[must_use]
+    pub const fn action_size(&self) -> usize {
+        self.widths.action
+    }
+
+    /// Begin a new episode in simulator `index` and run it to its first decision. `max_steps`: decisions of a learner
+    /// after which the episode ends; 0 for no limit. `observations` are the rows of this simulator.
+    ///
+    /// # Errors
+    /// The wrong number of learners, or an episode that ends before a decision.
+    pub fn reset(
+        &mut self,
+        index: usize,
+        mut simulator: Simulator,
+        max_steps: u64,
+        observations: &mut [f32],
+    ) -> Result<(), BatchError> {
+        check("observations", observations.len(), self.learners * self.widths.observation)?;
+        let learns = |flow: &usize| simulator.sender(*flow).cca().capabilities().decided_outside;
+        let flows: Vec<usize> = (0..simulator.flow_count()).filter(learns).collect();
+        if flows.len() != self.learners {
+            return Err(BatchError::Learners { found: flows.len(), expected: self.learners });
+        }
+        let lane = &mut self.lanes[index];
+        lane.simulator = None;
+        lane.due.fill(false);
+        lane.tallies.fill(Tally::default());
+        match simulator.run_to_decision(simulator.end()) {
+            Some(flow) => lane.due[learner_of(&flows, flow)] = true,
+            None => return Err(BatchError::TooShort(simulator.end().as_secs_f64())),
+        }
+        for (row, &flow) in observations.chunks_exact_mut(self.widths.observation).zip(&flows) {
+            observe(&simulator, flow, row);
+        }
+        lane.simulator = Some(simulator);
+        lane.flows = flows;
+        lane.max_steps = max_steps;
+        lane.ended = Ended::Running;
+        Ok(())
+    }
+
+    /// Which rows wait for an action.
+    pub fn due(&self) -> impl Iterator<Item = bool> + '_ {
+        self.lanes.iter().flat_map(|lane| lane.due.iter().copied())
+    }
+
+    /// Apply the actions of the rows that are due, and run each simulator until one of its learners is due again, or
+    /// it has ended. Rows that are due afterwards, and all rows of a simulator that ended, are written; other rows keep
+    /// what they held.
+    ///
+    /// # Errors
+    /// An array of the wrong size, or a simulator that was not reset after its end.
+    pub fn step(&mut self, arrays: Arrays<'_>) -> Result<(), BatchError> {
+        let (rows, w, m) = (self.rows(), self.widths, self.learners);
+        check("actions", arrays.actions.len(), rows * w.action)?;
+        check("obs", arrays.observations.len(), rows * w.observation)?;
+        check("reward", arrays.rewards.len(), rows)?;
+        check("terms", arrays.terms.len(), rows * w.terms)?;
+        check("stats", arrays.stats.len(), rows * COLUMNS.len())?;
+        check("due", arrays.due.len(), rows)?;
+        check("ended", arrays.ended.len(), self.lanes.len())?;
+        if let Some(index) = self.lanes.iter().position(|lane| lane.ended != Ended::Running) {
+            return Err(BatchError::NotReset(index));
+        }
+        if rows == 0 {
+            return Ok(());
+        }
+        let parts = arrays
+            .actions
+            .chunks_exact(m * w.action)
+            .zip(arrays.observations.chunks_exact_mut(m * w.observation))
+            .zip(arrays.rewards.chunks_exact_mut(m))
+            .zip(arrays.terms.chunks_exact_mut(m * w.terms))
+            .zip(arrays.stats.chunks_exact_mut(m * COLUMNS.len()))
+            .zip(arrays.due.chunks_exact_mut(m))
+            .zip(arrays.ended.chunks_exact_mut(1))
+            .map(|((((((actions, observations), rewards), terms), stats), due), ended)| Part {
+                actions,
+                observations,
+                rewards,
+                terms,
+                stats,
+                due,
+                ended,
+            });
+        let work = self.lanes.iter_mut().zip(parts);
+        match &self.pool {
+            None => work.for_each(|(lane, part)| lane.step(w, part)),
+            Some(pool) => {
+                let work: Vec<_> = work.collect();
+                pool.install(|| work.into_par_iter().for_each(|(lane, part)| lane.step(w, part)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Write the truth about the path of every row, over its interval closed last.
+    ///
+    /// # Errors
+    /// An array of the wrong size.
+    pub fn truth(&mut self, out: &mut [f64]) -> Result<(), BatchError> {
+        check("truth", out.len(), self.rows() * TRUTH_COLUMNS.len())?;
+        let width = self.learners * TRUTH_COLUMNS.len();
+        for (rows, lane) in out.chunks_exact_mut(width).zip(&mut self.lanes) {
+            rows.fill(0.0);
+            let Some(simulator) = &mut lane.simulator else { continue };
+            for (cells, &flow) in rows.chunks_exact_mut(TRUTH_COLUMNS.len()).zip(&lane.flows) {
+                let truth = simulator.truth(flow);
+                write_truth(&truth, simulator.sender(flow), cells);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the episode of simulator `index` has come to so far, one summary per learner.
+    #[must_use]
+    pub fn summary(&self, index: usize) -> Vec<Summary> {
+        self.lanes[index].tallies.iter().map(Tally::summary).collect()
+    }
+
+    /// The simulator `index`, if it was ever reset.
+    #[must_use]
+    pub fn simulator(&self, index: usize) -> Option<&Simulator> {
+        self.lanes[index].simulator.as_ref()
+    }
+}
+
+impl Lane {
+    fn step(&mut self, w: Widths, part: Part<'_>) {
+        let Some(simulator) = &mut self.simulator else { return };
+        let now = simulator.now();
+        for (learner, due) in self.due.iter_mut().enumerate() {
+            if std::mem::take(due) {
+                let action = &part.actions[learner * w.action..][..w.action];
+                simulator.with_cca(self.flows[learner], |cca| cca.decide(now, action));
+            }
+        }
+        let next = simulator.run_to_decision(simulator.end());
+        part.due.fill(0);
+        match next {
+            Some(flow) => {
+                let learner = learner_of(&self.flows, flow);
+                self.due[learner] = true;
+                if self.max_steps > 0 && self.tallies[learner].steps + 1 >= self.max_steps {
+                    self.ended = Ended::Steps;
+                }
+            }
+            None => {
+                for &flow in &self.flows {
+                    simulator.end_interval(flow);
+                }
+                self.ended = Ended::Time;
+            }
+        }
+        for (learner, &flow) in self.flows.iter().enumerate() {
+            if !self.due[learner] && self.ended != Ended::Time {
+                continue;
+            }
+            let truth = simulator.truth(flow);
+            let simulator = &*simulator;
+            let interval = simulator.sender(flow).last_interval();
+            let Some(agent) = simulator.sender(flow).cca().agent() else { continue };
+            observe(simulator, flow, &mut part.observations[learner * w.observation..][..w.observation]);
+            let terms = &mut part.terms[learner * w.terms..][..w.terms];
+            part.rewards[learner] = agent.reward(interval, &truth, terms);
+            let stats = &mut part.stats[learner * COLUMNS.len()..][..COLUMNS.len()];
+            write_stats(simulator, interval, agent.rejected_actions(), stats);
+            part.due[learner] = u8::from(self.due[learner]);
+            self.tallies[learner].add(interval, &truth);
+        }
+        part.ended[0] = self.ended as u8;
+    }
+}
+
+fn learner_of(flows: &[usize], flow: usize) -> usize {
+    flows.iter().position(|f| *f == flow).unwrap_or_default()
+}
+
+fn check(name: &'static str, found: usize, expected: usize) -> Result<(), BatchError> {
+    if found == expected {
+        Ok(())
+    } else {
+        Err(BatchError::Size { name, found, expected })
+    }
+}
+
+fn observe(simulator: &Simulator, flow: usize, row: &mut [f32]) {
+    if let Some(agent) = simulator.sender(flow).cca().agent() {
+        row.copy_from_slice(agent.observation());
+    }
+}
+
+/// The last two cells are no secret: what the flow is doing right now.
+fn write_truth(truth: &PathTruth, sender: &Sender, cells: &mut [f64]) {
+    let control = sender.control();
+    let packet = f64::from(sender.packet_size());
+    let cwnd = if control.cwnd == u64::MAX { f64::INFINITY } else { control.cwnd as f64 / packet };
+    cells.copy_from_slice(&[
+        truth.link_rate,
+        truth.base_rtt,
+        truth.backlog,
+        truth.queue_limit,
+        truth.loss,
+        f64::from(truth.flows),
+        truth.fair_share,
+        control.pacing_rate.0 as f64,
+        cwnd,
+    ]);
+}
+
+fn write_stats(simulator: &Simulator, m: &MonitorInterval, refused: u64, cells: &mut [f64]) {
+    let secs = |t: Option<TimeSpan>| t.map_or(0.0, TimeSpan::as_secs_f64);
+    let min_rtt = (m.min_rtt != TimeSpan::MAX).then_some(m.min_rtt);
+    let cwnd = if m.cwnd == u64::MAX { f64::INFINITY } else { m.cwnd as f64 };
+    cells.copy_from_slice(&[
+        simulator.now().as_secs_f64(),
+        m.duration().as_secs_f64(),
+        m.sent_packets as f64,
+        m.sent_bytes as f64,
+        m.acked_packets as f64,
+        m.acked_bytes as f64,
+        m.lost_packets as f64,
+        m.retransmissions as f64,
+        m.timeouts as f64,
+        secs(m.mean_rtt()),
+        secs(m.interval_min_rtt()),
+        secs(m.interval_max_rtt()),
+        m.srtt.as_secs_f64(),
+        secs(min_rtt),
+        m.mean_one_way_delay().unwrap_or(0.0),
+        m.rtt_slope(),
+        m.half_split_rtt_change(),
+        m.send_rate().0 as f64,
+        m.delivery_rate().0 as f64,
+        m.loss_fraction(),
+        m.in_flight as f64,
+        cwnd,
+        m.pacing_rate.0 as f64,
+        refused as f64,
+    ]);
+}

@@ -1,0 +1,154 @@
+//! What nobody on the path can know: its capacity, its queue, who else is there. For experts, critics, rewards that
+//! are defined by it, and reports; never for a deployed policy.
+
+use ccgym_core::agent::PathTruth;
+use ccgym_core::units::{Rate, TimeSpan, Timestamp};
+use ccgym_link::{ElementSpec, LimitSpec, Param, QueueSpec};
+
+use crate::spec::SimSpec;
+
+/// The parts of the truth that the specification tells.
+#[derive(Clone, Debug)]
+pub(crate) struct Truth {
+    capacity: Vec<(Timestamp, Rate)>,
+    base_rtt: TimeSpan,
+    queue_limit: f64,
+    loss: Vec<Param<f64>>,
+}
+
+impl Truth {
+    pub(crate) fn of(spec: &SimSpec) -> Self {
+        let packet = spec.flows.first().map_or(1500, |f| f.mss + f.header);
+        let mut queue_limit = f64::INFINITY;
+        let mut loss = Vec::new();
+        for element in &spec.uplink {
+            match element {
+                ElementSpec::Link { queue, overhead, .. } => {
+                    queue_limit = queue_limit.min(limit_packets(queue, packet + overhead));
+                }
+                ElementSpec::Loss { probability } => loss.push(probability.clone()),
+                ElementSpec::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
+                    let bad = good_to_bad / (good_to_bad + bad_to_good).max(f64::MIN_POSITIVE);
+                    loss.push(Param::Constant(loss_good * (1.0 - bad) + loss_bad * bad));
+                }
+                _ => {}
+            }
+        }
+        let facts = spec.facts.as_ref();
+        Self {
+            capacity: facts.map(|f| f.capacity.clone()).unwrap_or_default(),
+            base_rtt: facts.map_or(TimeSpan::ZERO, |f| f.base_rtt),
+            queue_limit,
+            loss,
+        }
+    }
+
+    /// The truth over `from..to` for a flow whose own access link adds `extra_rtt`; `rates` are those of the flows
+    /// that run.
+    pub(crate) fn over(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+        extra_rtt: TimeSpan,
+        backlog: u64,
+        rates: Vec<f64>,
+    ) -> PathTruth {
+        let link_rate = self.mean_capacity(from, to);
+        let flows = rates.len().max(1);
+        PathTruth {
+            link_rate,
+            base_rtt: (self.base_rtt + extra_rtt).as_secs_f64(),
+            backlog: backlog as f64,
+            queue_limit: self.queue_limit,
+            loss: 1.0 - self.loss.iter().map(|p| 1.0 - at(p, to)).product::<f64>(),
+            flows: flows as u32,
+            fair_share: link_rate / flows as f64,
+            rates,
+        }
+    }
+
+    /// Mean capacity over `from..to`, bits per second; the capacity at `to` if the two are one.
+    fn mean_capacity(&self, from: Timestamp, to: Timestamp) -> f64 {
+        let [first, ..] = self.capacity.as_slice() else { return 0.0 };
+        if self.capacity.len() == 1 {
+            return first.1 .0 as f64;
+        }
+        let in_force = |t: Timestamp| self.capacity.partition_point(|(at, _)| *at <= t).max(1) - 1;
+        if from >= to {
+            return self.capacity[in_force(to)].1 .0 as f64;
+        }
+        let mut bits = 0.0;
+        for i in in_force(from)..=in_force(to) {
+            let begin = self.capacity[i].0.max(from);
+            let end = self.capacity.get(i + 1).map_or(to, |next| next.0.min(to));
+            bits += self.capacity[i].1 .0 as f64 * end.since(begin).as_secs_f64();
+        }
+        bits / to.since(from).as_secs_f64()
+    }
+}
+
+fn at(steps: &Param<f64>, t: Timestamp) -> f64 {
+    match steps {
+        Param::Constant(p) => *p,
+        Param::Steps(steps) => steps[steps.partition_point(|(from, _)| *from <= t).max(1) - 1].1,
+    }
+}
+
+/// The smaller of a queue's limits in packets of `packet` bytes.
+fn limit_packets(queue: &QueueSpec, packet: u32) -> f64 {
+    let limit: LimitSpec = match queue {
+        QueueSpec::Infinite => LimitSpec::default(),
+        QueueSpec::Droptail { limit }
+        | QueueSpec::Drophead { limit }
+        | QueueSpec::MahimahiCodel { limit, .. }
+        | QueueSpec::MahimahiPie { limit, .. }
+        | QueueSpec::Codel { limit, .. }
+        | QueueSpec::FqCodel { limit, .. } => *limit,
+    };
+    let packets = limit.packets.map_or(f64::INFINITY, |p| p as f64);
+    let bytes = limit.bytes.map_or(f64::INFINITY, |b| b as f64 / f64::from(packet));
+    packets.min(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn truth() -> Truth {
+        let spec: SimSpec = serde_json::from_value(json!({
+            "duration": 10_000_000_000u64,
+            "uplink": [
+                {"kind": "link", "schedule": {"kind": "rate", "rate": 8_000_000},
+                 "queue": {"kind": "droptail", "limit": {"packets": 40, "bytes": 30_000}}},
+                {"kind": "loss", "probability": 0.1},
+                {"kind": "gilbert_elliott", "good_to_bad": 0.1, "bad_to_good": 0.3, "loss_good": 0.0, "loss_bad": 0.4},
+            ],
+            "downlink": [],
+            "flows": [{"scheme": "reno"}],
+            "facts": {"capacity": [[0, 8_000_000], [1_000_000_000u64, 16_000_000]], "base_rtt": 40_000_000},
+        }))
+        .unwrap();
+        Truth::of(&spec)
+    }
+
+    #[test]
+    fn capacity_is_the_mean_over_the_interval() {
+        let truth = truth();
+        let at = |from, to| truth.mean_capacity(Timestamp::from_millis(from), Timestamp::from_millis(to));
+        assert_eq!((at(0, 0), at(1000, 1000)), (8e6, 16e6));
+        assert_eq!(at(100, 600), 8e6);
+        assert!((at(500, 1500) - 12e6).abs() < 1e-6);
+        assert!((at(0, 4000) - 14e6).abs() < 1e-6);
+    }
+
+    #[test]
+    fn limits_and_losses_combine() {
+        let t =
+            truth().over(Timestamp::ZERO, Timestamp::from_millis(500), TimeSpan::from_millis(10), 7, vec![1e6, 3e6]);
+        assert_eq!((t.queue_limit, t.backlog, t.flows), (20.0, 7.0, 2));
+        assert!((t.loss - (1.0 - 0.9 * 0.9)).abs() < 1e-12);
+        assert!((t.base_rtt - 0.05).abs() < 1e-12);
+        assert_eq!(t.fair_share, 4e6);
+    }
+}

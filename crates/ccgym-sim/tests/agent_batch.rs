@@ -1,0 +1,218 @@
+//! Learning flows: where the simulator stops for a decision, and what a batch of them hands out.
+
+use std::sync::Arc;
+
+use ccgym_core::agent::{AgentSpec, FlowAgent};
+use ccgym_schemes::{create_with, Resources};
+use ccgym_sim::agent_batch::{AgentBatch, Arrays, BatchError, Ended, COLUMNS, TRUTH_COLUMNS};
+use ccgym_sim::{FlowSpec, SimSpec, Simulator};
+use serde_json::{json, Value};
+
+fn agent() -> AgentSpec {
+    let spec: AgentSpec = serde_json::from_value(json!({
+        "name": "aurora-like",
+        "clock": {"kind": "rtt", "multiple": 0.5, "of": "mean", "warm_up_rtts": 3.0, "first_rtts": 1.5},
+        "observation": {"history": 3, "features": [
+            {"signal": "rtt_inflation", "clip": [-1.0, 10.0]},
+            {"signal": "latency_ratio", "clip": [1.0, 1e4], "empty": 1.0},
+            {"signal": "send_ratio", "clip": [0.0, 1000.0], "empty": 1.0},
+        ]},
+        "action": {"map": {"kind": "signed_multiply", "delta": 0.025}, "target": "rate", "bounds": [-100.0, 100.0]},
+        "reward": {"scale": 0.001, "terms": [
+            {"term": "throughput", "weight": 10.0, "unit": "packets/s"}, {"term": "latency", "weight": -1000.0},
+            {"term": "loss", "weight": -2000.0},
+        ]},
+        "startup": {"kind": "rate", "rate": 2_400_000},
+    }))
+    .expect("valid JSON");
+    spec.validate().expect("a valid agent");
+    spec
+}
+
+fn spec(flows: Value, seconds: u64, seed: u64) -> SimSpec {
+    serde_json::from_value(json!({
+        "seed": seed,
+        "duration": seconds * 1_000_000_000,
+        "uplink": [
+            {"kind": "link", "schedule": {"kind": "rate", "rate": 3_600_000},
+             "queue": {"kind": "droptail", "limit": {"packets": 100}}},
+            {"kind": "loss", "probability": 0.02},
+            {"kind": "delay", "delay": 30_000_000},
+        ],
+        "downlink": [{"kind": "delay", "delay": 30_000_000}],
+        "flows": flows,
+        "facts": {"capacity": [[0, 3_600_000]], "base_rtt": 60_000_000},
+    }))
+    .expect("valid JSON")
+}
+
+fn simulator(agent: &AgentSpec, spec: &SimSpec) -> Simulator {
+    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()), 1)), ..Resources::default() };
+    let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
+    Simulator::new(spec, &|_| None, &scheme).expect("a valid specification")
+}
+
+/// The arrays of a batch, owned.
+struct Store {
+    actions: Vec<f32>,
+    observations: Vec<f32>,
+    rewards: Vec<f64>,
+    terms: Vec<f64>,
+    stats: Vec<f64>,
+    due: Vec<u8>,
+    ended: Vec<u8>,
+}
+
+impl Store {
+    fn of(batch: &AgentBatch, terms: usize) -> Self {
+        let rows = batch.rows();
+        Self {
+            actions: vec![0.0; rows * batch.action_size()],
+            observations: vec![0.0; rows * batch.observation_size()],
+            rewards: vec![0.0; rows],
+            terms: vec![0.0; rows * terms],
+            stats: vec![0.0; rows * COLUMNS.len()],
+            due: vec![0; rows],
+            ended: vec![0; batch.len()],
+        }
+    }
+
+    fn step(&mut self, batch: &mut AgentBatch) -> Result<(), BatchError> {
+        batch.step(Arrays {
+            actions: &self.actions,
+            observations: &mut self.observations,
+            rewards: &mut self.rewards,
+            terms: &mut self.terms,
+            stats: &mut self.stats,
+            due: &mut self.due,
+            ended: &mut self.ended,
+        })
+    }
+}
+
+#[test]
+fn stopping_for_decisions_changes_nothing() {
+    let udp = |scheme: &str, params: Value| json!([{"scheme": scheme, "params": params, "profile": "udp"}]);
+    let mut plain = simulator(&agent(), &spec(udp("fixed_rate", json!({"rate_mbps": 2.4})), 20, 5));
+    plain.run();
+    let mut held = simulator(&agent(), &spec(udp("learned", json!({})), 20, 5));
+    let mut decisions = 0;
+    while let Some(flow) = held.run_to_decision(held.end()) {
+        let now = held.now();
+        held.with_cca(flow, |cca| cca.decide(now, &[0.0]));
+        decisions += 1;
+    }
+    let mut ignored = simulator(&agent(), &spec(udp("learned", json!({})), 20, 5));
+    ignored.run();
+    assert!(decisions > 300, "{decisions}");
+    assert_eq!(held.trajectory_hash(), plain.trajectory_hash());
+    assert_eq!(ignored.trajectory_hash(), plain.trajectory_hash());
+}
+
+#[test]
+fn a_batch_hands_out_what_happened() {
+    let agent = agent();
+    let mut batch = AgentBatch::new(&agent, 2, 1, 1).unwrap();
+    let mut store = Store::of(&batch, 3);
+    for i in 0..2 {
+        let flows = json!([{"scheme": "learned", "profile": "udp", "params": {"start_rate_mbps": 1.8}}]);
+        let row = &mut store.observations[i * 9..(i + 1) * 9];
+        batch.reset(i, simulator(&agent, &spec(flows, 1000, i as u64)), 50, row).unwrap();
+    }
+    // Nothing was recorded yet: every slot of the history is empty.
+    assert_eq!(store.observations[..9], [0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0]);
+    let column = |name: &str| COLUMNS.iter().position(|c| *c == name).unwrap();
+    for step in 1..=50 {
+        store.step(&mut batch).unwrap();
+        let last = step == 50;
+        assert_eq!(store.ended, [if last { Ended::Steps as u8 } else { 0 }; 2]);
+        assert_eq!(store.due, [1, 1]);
+        for row in 0..2 {
+            let stats = &store.stats[row * COLUMNS.len()..];
+            let (rate, rtt) = (stats[column("delivery_rate_bps")], stats[column("mean_rtt_s")]);
+            let loss = stats[column("loss_fraction")];
+            // Half of the link, no queue.
+            assert!((0.0633..0.0702).contains(&rtt), "{rtt}");
+            let terms = &store.terms[row * 3..(row + 1) * 3];
+            let expected = [0.01 * rate / 12_000.0, -rtt, -2.0 * loss];
+            for (found, expected) in terms.iter().zip(expected) {
+                assert!((found - expected).abs() < 1e-6 * expected.abs().max(1.0), "{terms:?} {expected}");
+            }
+            assert!((terms.iter().sum::<f64>() - store.rewards[row]).abs() < 1e-12);
+        }
+    }
+    assert_eq!(store.step(&mut batch), Err(BatchError::NotReset(0)));
+    let mut truth = vec![0.0; 2 * TRUTH_COLUMNS.len()];
+    batch.truth(&mut truth).unwrap();
+    assert_eq!(truth[..2], [3_600_000.0, 0.06]);
+    assert_eq!((truth[3], truth[5], truth[6]), (100.0, 1.0, 3_600_000.0));
+    let [summary] = batch.summary(0)[..] else { panic!("one learner") };
+    assert_eq!(summary.steps, 50);
+    assert!((summary.utilisation.unwrap() - 0.49).abs() < 0.02, "{summary:?}");
+    assert!((summary.delay_p95_ms.unwrap() - 33.3).abs() < 0.5, "{summary:?}");
+}
+
+#[test]
+fn threads_do_not_matter() {
+    let agent = agent();
+    let run = |threads| {
+        let mut batch = AgentBatch::new(&agent, 7, 1, threads).unwrap();
+        let mut store = Store::of(&batch, 3);
+        for i in 0..7 {
+            let flows = json!([{"scheme": "learned", "profile": "udp"}, {"scheme": "cubic", "profile": "udp"}]);
+            let row = &mut store.observations[i * 9..(i + 1) * 9];
+            batch.reset(i, simulator(&agent, &spec(flows, 20, i as u64)), 0, row).unwrap();
+        }
+        let mut total = 0.0;
+        for step in 0..40 {
+            store.actions.iter_mut().enumerate().for_each(|(i, a)| *a = ((i * 7 + step * 3) % 5) as f32 - 2.0);
+            store.step(&mut batch).unwrap();
+            total += store.rewards.iter().sum::<f64>();
+        }
+        let hashes: Vec<u64> = (0..7).map(|i| batch.simulator(i).unwrap().trajectory_hash()).collect();
+        (total.to_bits(), hashes)
+    };
+    assert_eq!(run(1), run(3));
+}
+
+#[test]
+fn several_learners_take_turns() {
+    let agent = agent();
+    let flow = |rtt: u64| json!({"scheme": "learned", "profile": "udp", "extra_rtt": rtt});
+    let flows = json!([flow(0), {"scheme": "reno"}, flow(150_000_000)]);
+    let mut batch = AgentBatch::new(&agent, 1, 2, 1).unwrap();
+    let mut store = Store::of(&batch, 3);
+    batch.reset(0, simulator(&agent, &spec(flows, 12, 3)), 0, &mut store.observations).unwrap();
+    let mut turns = [0, 0];
+    let mut time = 0.0;
+    while store.ended[0] == Ended::Running as u8 {
+        store.step(&mut batch).unwrap();
+        let now = store.stats.chunks(COLUMNS.len()).map(|s| s[0]).fold(0.0, f64::max);
+        assert!(now >= time);
+        time = now;
+        if store.ended[0] == Ended::Running as u8 {
+            assert_eq!(store.due.iter().sum::<u8>(), 1);
+            turns[usize::from(store.due[1])] += 1;
+        }
+    }
+    assert_eq!((store.ended[0], time), (Ended::Time as u8, 12.0));
+    // The round trip of the second is longer, so it decides less often.
+    assert!(turns[0] > turns[1] && turns[1] > 20, "{turns:?}");
+}
+
+#[test]
+fn what_cannot_be_run_is_refused() {
+    let agent = agent();
+    let mut batch = AgentBatch::new(&agent, 1, 1, 1).unwrap();
+    let mut row = [0.0; 9];
+    let none = simulator(&agent, &spec(json!([{"scheme": "cubic"}]), 10, 1));
+    assert_eq!(batch.reset(0, none, 0, &mut row), Err(BatchError::Learners { found: 0, expected: 1 }));
+    let mut short = spec(json!([{"scheme": "learned", "profile": "udp"}]), 1, 1);
+    short.duration = ccgym_core::TimeSpan::from_millis(50);
+    let short = simulator(&agent, &short);
+    assert_eq!(batch.reset(0, short, 0, &mut row), Err(BatchError::TooShort(0.05)));
+    let mut store = Store::of(&batch, 3);
+    assert_eq!(store.step(&mut batch), Err(BatchError::NotReset(0)));
+    store.actions.push(0.0);
+    assert_eq!(store.step(&mut batch), Err(BatchError::Size { name: "actions", found: 2, expected: 1 }));
+}

@@ -1,0 +1,147 @@
+//! The card beside an exported network: which agent computes its numbers and what becomes of its answer.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use ccgym_core::agent::{ActionKind, AgentSpec};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::error::{PolicyError, EXPORT_AGAIN};
+
+/// Version of the card that this build reads.
+pub const FORMAT: u64 = 1;
+
+/// What is known about an exported policy. Fields that this version does not know are left aside.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Card {
+    /// Name, as in a flow's `policy` parameter.
+    pub name: String,
+    /// Name in tables and legends.
+    pub label: String,
+    /// Matplotlib colour.
+    pub colour: String,
+    /// Matplotlib marker.
+    pub marker: String,
+    /// One sentence.
+    pub summary: String,
+    /// The paper, or what else it follows.
+    pub reference: String,
+    /// The flow agent: clock, observation, action, reward, start-up, guard.
+    #[serde(deserialize_with = "shared")]
+    pub agent: Arc<AgentSpec>,
+    /// Sizes of the network.
+    pub policy: NetworkShape,
+    /// SHA-256 of the ONNX file, in hexadecimal.
+    pub onnx_sha256: String,
+    /// How closely it agrees with the network as trained.
+    #[serde(default)]
+    pub parity: Value,
+    /// Versions of what exported it.
+    #[serde(default)]
+    pub versions: Value,
+    /// How it was trained.
+    #[serde(default)]
+    pub training: Value,
+}
+
+/// The sizes of the network's inputs and outputs.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+pub struct NetworkShape {
+    /// Whether it has a memory.
+    pub kind: NetworkKind,
+    /// Numbers in.
+    pub observation_size: usize,
+    /// Numbers of state; 0 without memory.
+    pub state_size: usize,
+    /// Numbers out: components of the action, or one score per operation of a discrete action.
+    pub action_size: usize,
+}
+
+/// Kind of network.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum NetworkKind {
+    /// Answers from the observation alone.
+    Mlp,
+    /// Carries a state from decision to decision.
+    Lstm,
+}
+
+impl Card {
+    /// Read the text of a card and check it against itself; the network is not looked at.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        let value: Value = serde_json::from_str(text)
+            .map_err(|e| PolicyError::new("card", format!("no JSON ({e})"), "a JSON object", EXPORT_AGAIN))?;
+        let format = &value["format"];
+        if format.as_u64() != Some(FORMAT) {
+            let newer = format.as_u64().is_some_and(|f| f > FORMAT);
+            let advice = if newer { "a newer version of ccgym wrote it: install that version" } else { EXPORT_AGAIN };
+            return Err(PolicyError::new("card.format", format.to_string(), FORMAT.to_string(), advice));
+        }
+        let card: Self = serde_json::from_value(value)
+            .map_err(|e| PolicyError::new("card", e.to_string(), "the fields of format 1", EXPORT_AGAIN))?;
+        card.check()?;
+        Ok(card)
+    }
+
+    /// Whether the answer of the network is one score per operation rather than the action itself.
+    #[must_use]
+    pub fn is_discrete(&self) -> bool {
+        matches!(self.agent.action_kind(), ActionKind::Discrete(_))
+    }
+
+    fn check(&self) -> Result<(), PolicyError> {
+        self.agent.validate().map_err(|e| {
+            PolicyError::new(format!("card.agent.{}", e.place), e.found.clone(), e.expected.clone(), EXPORT_AGAIN)
+        })?;
+        let actions = match self.agent.action_kind() {
+            ActionKind::Discrete(n) | ActionKind::Box { size: n, .. } => n,
+        };
+        self.agree("observation_size", self.policy.observation_size, self.agent.observation_size())?;
+        self.agree("action_size", self.policy.action_size, actions)?;
+        let memory = self.policy.kind == NetworkKind::Lstm;
+        if memory != (self.policy.state_size > 0) {
+            let (found, expected) = (self.policy.state_size.to_string(), if memory { "more than 0" } else { "0" });
+            return Err(PolicyError::new("card.policy.state_size", found, expected, EXPORT_AGAIN));
+        }
+        Ok(())
+    }
+
+    fn agree(&self, size: &str, found: usize, expected: usize) -> Result<(), PolicyError> {
+        if found == expected {
+            return Ok(());
+        }
+        let expected = format!("{expected}, as the agent \"{}\" has it", self.agent.name);
+        Err(PolicyError::new(format!("card.policy.{size}"), found.to_string(), expected, EXPORT_AGAIN))
+    }
+
+    /// Whether `onnx` is the file that the card speaks of.
+    pub(super) fn check_digest(&self, onnx: &[u8]) -> Result<(), PolicyError> {
+        let found = sha256(onnx);
+        if found.eq_ignore_ascii_case(&self.onnx_sha256) {
+            return Ok(());
+        }
+        let advice = "the two files do not belong together, or one is damaged: fetch or export both again";
+        Err(PolicyError::new(
+            "SHA-256 of the ONNX file",
+            found,
+            format!("{}, as on the card", self.onnx_sha256),
+            advice,
+        ))
+    }
+}
+
+fn shared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<AgentSpec>, D::Error> {
+    AgentSpec::deserialize(deserializer).map(Arc::new)
+}
+
+/// SHA-256 in hexadecimal.
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,31 @@
+//! What is wrong with an exported policy, or with the library that computes it.
+
+use thiserror::Error;
+
+/// A policy that cannot be used, or could not decide.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{place}: found {found}, expected {expected}; {advice}")]
+pub struct PolicyError {
+    /// Which part: `card`, `card.policy`, `graph`, `observation`, `ONNX Runtime`, …
+    pub place: String,
+    /// What is there.
+    pub found: String,
+    /// What may be there.
+    pub expected: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+impl PolicyError {
+    pub(super) fn new(
+        place: impl Into<String>,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self { place: place.into(), found: found.into(), expected: expected.into(), advice: advice.into() }
+    }
+}
+
+/// Advice for files that do not belong together or are damaged.
+pub(super) const EXPORT_AGAIN: &str = "export the policy again, or fetch both of its files again";

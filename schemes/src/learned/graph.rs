@@ -1,0 +1,239 @@
+//! Looks through an ONNX file before the runtime gets it.
+//!
+//! The runtime would run more than a policy may hold: a graph that reads further files, computes in float32 (whose
+//! last digits depend on the machine), or holds weights that are no numbers. Here such a file is refused with words
+//! of our own, and bytes that are no ONNX never reach the C++ parser.
+//!
+//! Field numbers are those of `onnx.proto3` (<https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3>).
+
+use super::error::{PolicyError, EXPORT_AGAIN};
+use super::wire::{packed, Field, Fields, Malformed};
+
+/// Versions of ONNX's operations that the runtime is asked to run: from the first with `Split` by sizes to the
+/// newest of ONNX Runtime 1.22, the oldest that is loaded.
+pub(super) const OPSETS: std::ops::RangeInclusive<u64> = 13..=22;
+/// Newest version of the file format of the same ONNX Runtime.
+pub(super) const NEWEST_IR: u64 = 10;
+
+/// What a policy may be made of. Each does float64, and none can make much of little input.
+pub(super) const OPERATIONS: &[&str] = &[
+    "Abs", "Add", "Cast", "Clip", "Concat", "Div", "Exp", "Gemm", "Identity", "Log", "MatMul", "Max", "Min", "Mul",
+    "Neg", "Relu", "Sigmoid", "Slice", "Split", "Sqrt", "Sub", "Tanh",
+];
+
+const FLOAT: u64 = 1;
+const INT64: u64 = 7;
+const DOUBLE: u64 = 11;
+
+/// Check the bytes of an ONNX file. What is right about them beyond that, the runtime finds out.
+pub(super) fn check(onnx: &[u8]) -> Result<(), PolicyError> {
+    let mut graph = None;
+    let mut opset = None;
+    for field in fields("file", onnx) {
+        match field? {
+            (1, Field::Varint(ir)) if ir > NEWEST_IR => {
+                let advice = "export with an older ir_version";
+                return Err(PolicyError::new(
+                    "file format",
+                    format!("version {ir}"),
+                    format!("{NEWEST_IR} at most"),
+                    advice,
+                ));
+            }
+            (7, Field::Bytes(bytes)) => graph = Some(bytes),
+            (8, Field::Bytes(bytes)) => {
+                let (domain, version) = operator_set(bytes)?;
+                if domain.is_empty() || domain == b"ai.onnx" {
+                    opset = Some(version);
+                }
+            }
+            (20 | 25, _) => {
+                return Err(refused("file", "training information or functions", "one graph and nothing else"))
+            }
+            _ => {}
+        }
+    }
+    match opset {
+        Some(version) if OPSETS.contains(&version) => {}
+        found => {
+            let found = found.map_or("none".into(), |v| v.to_string());
+            let expected = format!("{} to {}", OPSETS.start(), OPSETS.end());
+            return Err(PolicyError::new("opset", found, expected, "export for one of these opsets"));
+        }
+    }
+    check_graph(graph.ok_or_else(|| refused("file", "no graph", "an ONNX model"))?)
+}
+
+fn operator_set(message: &[u8]) -> Result<(&[u8], u64), PolicyError> {
+    let (mut domain, mut version) = (&message[..0], 0);
+    for field in fields("opset_import", message) {
+        match field? {
+            (1, Field::Bytes(bytes)) => domain = bytes,
+            (2, Field::Varint(value)) => version = value,
+            _ => {}
+        }
+    }
+    Ok((domain, version))
+}
+
+fn check_graph(message: &[u8]) -> Result<(), PolicyError> {
+    let mut inputs = Vec::new();
+    let mut outputs = Vec::new();
+    let mut nodes = Vec::new();
+    for field in fields("graph", message) {
+        match field? {
+            (1, Field::Bytes(bytes)) => nodes.push(Node::read(bytes)?),
+            (5, Field::Bytes(bytes)) => check_tensor(bytes)?,
+            (11, Field::Bytes(bytes)) => inputs.push(first_text(bytes)?),
+            (12, Field::Bytes(bytes)) => outputs.push(first_text(bytes)?),
+            (15, _) => return Err(refused("graph", "a sparse initializer", "dense ones")),
+            _ => {}
+        }
+    }
+    // Constants are float64 or integers, so all is float64 if the inputs become it first and only outputs leave it.
+    for node in &nodes {
+        let reads = node.inputs.iter().any(|name| inputs.contains(name));
+        let ok = match node.cast_to {
+            Some(DOUBLE) => true,
+            Some(FLOAT) => !reads && node.outputs.iter().all(|name| outputs.contains(name)),
+            Some(_) => false,
+            None => !reads,
+        };
+        if !ok {
+            let found = format!("\"{}\" ({}) on float32", node.name, node.operation);
+            let expected =
+                "Cast to float64 right after the inputs, to float32 right before the outputs, float64 between";
+            return Err(PolicyError::new("graph", found, expected, EXPORT_AGAIN));
+        }
+    }
+    Ok(())
+}
+
+/// What matters of a node.
+struct Node<'a> {
+    name: String,
+    operation: String,
+    inputs: Vec<&'a [u8]>,
+    outputs: Vec<&'a [u8]>,
+    /// For Cast: the type after it.
+    cast_to: Option<u64>,
+}
+
+impl<'a> Node<'a> {
+    fn read(message: &'a [u8]) -> Result<Self, PolicyError> {
+        let mut node =
+            Self { name: String::new(), operation: String::new(), inputs: vec![], outputs: vec![], cast_to: None };
+        let mut domain: &[u8] = b"";
+        let mut to = 0;
+        for field in fields("node", message) {
+            match field? {
+                (1, Field::Bytes(name)) => node.inputs.push(name),
+                (2, Field::Bytes(name)) => node.outputs.push(name),
+                (3, Field::Bytes(name)) => node.name = String::from_utf8_lossy(name).into_owned(),
+                (4, Field::Bytes(name)) => node.operation = String::from_utf8_lossy(name).into_owned(),
+                (5, Field::Bytes(bytes)) => to = attribute(bytes)?.unwrap_or(to),
+                (7, Field::Bytes(name)) => domain = name,
+                _ => {}
+            }
+        }
+        let standard = domain.is_empty() || domain == b"ai.onnx";
+        if !standard || !OPERATIONS.contains(&node.operation.as_str()) {
+            let from = if standard { String::new() } else { format!(" of {}", String::from_utf8_lossy(domain)) };
+            return Err(PolicyError::new(
+                "graph",
+                format!("operation {:?}{from}", node.operation),
+                format!("only {}", OPERATIONS.join(", ")),
+                "express it through these (a discrete policy's output are the scores, without ArgMax)",
+            ));
+        }
+        node.cast_to = (node.operation == "Cast").then_some(to);
+        Ok(node)
+    }
+}
+
+/// The value of an attribute that is called `to`.
+fn attribute(message: &[u8]) -> Result<Option<u64>, PolicyError> {
+    let (mut name, mut number) = (&message[..0], None);
+    for field in fields("attribute", message) {
+        match field? {
+            (1, Field::Bytes(bytes)) => name = bytes,
+            (3, Field::Varint(value)) => number = Some(value),
+            (5 | 6 | 10 | 11 | 22 | 23, _) => {
+                return Err(refused("graph", "a tensor or a graph as an attribute", "constants as initializers"))
+            }
+            _ => {}
+        }
+    }
+    Ok(number.filter(|_| name == b"to"))
+}
+
+/// The name of a graph's input or output.
+fn first_text(message: &[u8]) -> Result<&[u8], PolicyError> {
+    for field in fields("value_info", message) {
+        if let (1, Field::Bytes(name)) = field? {
+            return Ok(name);
+        }
+    }
+    Ok(&message[..0])
+}
+
+fn check_tensor(message: &[u8]) -> Result<(), PolicyError> {
+    let (mut name, mut kind, mut data) = (String::new(), 0, None);
+    let mut dims = Vec::new();
+    // Numbers outside `raw_data` come packed or one by one, so they are counted.
+    let mut listed = 0usize;
+    let mut finite = true;
+    for field in fields("initializer", message) {
+        match field? {
+            (1, Field::Varint(dim)) => dims.push(dim),
+            (1, Field::Bytes(bytes)) => dims.extend(packed(bytes).map_err(|m| malformed("initializer", m))?),
+            (2, Field::Varint(value)) => kind = value,
+            (8, Field::Bytes(bytes)) => name = String::from_utf8_lossy(bytes).into_owned(),
+            (9, Field::Bytes(bytes)) => data = Some(bytes),
+            (7, Field::Varint(_)) => listed += 1,
+            (7, Field::Bytes(bytes)) => listed += packed(bytes).map_err(|m| malformed("initializer", m))?.len(),
+            (10, Field::Bytes(bytes) | Field::Fixed(bytes)) => {
+                listed += bytes.len() / 8;
+                finite &= bytes.len() % 8 == 0 && all_finite(bytes);
+            }
+            (13, _) | (14, Field::Varint(1..)) => {
+                let expected = "all numbers inside the ONNX file";
+                return Err(refused(&format!("initializer {name:?}"), "numbers in another file", expected));
+            }
+            _ => {}
+        }
+    }
+    let place = format!("initializer {name:?}");
+    if kind != DOUBLE && kind != INT64 {
+        return Err(refused(&place, &format!("data type {kind}"), "11 (float64), or 7 (int64) for sizes"));
+    }
+    let count = dims.iter().try_fold(1u64, |n, dim| n.checked_mul(*dim));
+    let found = data.map_or(listed as u64, |bytes| (bytes.len() / 8) as u64);
+    if count != Some(found) || data.is_some_and(|bytes| bytes.len() % 8 != 0 || listed > 0) {
+        return Err(refused(&place, &format!("{found} numbers"), &format!("as many as {dims:?} has")));
+    }
+    if !finite || (kind == DOUBLE && !data.is_none_or(all_finite)) {
+        let advice = "training has diverged, or the file is damaged: export an earlier checkpoint";
+        return Err(PolicyError::new(place, "NaN or infinity", "numbers", advice));
+    }
+    Ok(())
+}
+
+fn all_finite(bytes: &[u8]) -> bool {
+    bytes.chunks_exact(8).all(|cell| f64::from_le_bytes(cell.try_into().unwrap_or([0xff; 8])).is_finite())
+}
+
+fn fields<'a>(
+    place: &'static str,
+    message: &'a [u8],
+) -> impl Iterator<Item = Result<(u64, Field<'a>), PolicyError>> + 'a {
+    Fields::of(message).map(move |field| field.map_err(|m| malformed(place, m)))
+}
+
+fn malformed(place: &str, malformed: Malformed) -> PolicyError {
+    refused(&format!("ONNX {place}"), &format!("bytes that are no ONNX: {}", malformed.0), "a whole ONNX model")
+}
+
+fn refused(place: &str, found: &str, expected: &str) -> PolicyError {
+    PolicyError::new(place, found, expected, EXPORT_AGAIN)
+}

@@ -1,0 +1,15 @@
+//! Learned policies: exported networks with their cards, and the scheme that a flow runs them by.
+
+mod card;
+mod error;
+mod graph;
+mod policy;
+mod runtime;
+mod scheme;
+mod wire;
+
+pub use card::{sha256, Card, NetworkKind, NetworkShape};
+pub use error::PolicyError;
+pub use policy::{Policy, Session};
+pub use runtime::{load_library, LIBRARY_VARIABLE};
+pub use scheme::{Learned, ENTRY};

@@ -1,0 +1,153 @@
+//! An exported policy, and one flow's use of it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ccgym_core::agent::AgentSpec;
+
+use super::card::Card;
+use super::error::PolicyError;
+use super::graph;
+use super::runtime::Engine;
+
+/// An exported policy: network and card. Never changes; flows and threads share it.
+pub struct Policy {
+    card: Card,
+    discrete: bool,
+    onnx: Vec<u8>,
+    /// Engines that nobody uses just now. There come to be as many as threads ever decided at once.
+    idle: Mutex<Vec<Engine>>,
+}
+
+impl std::fmt::Debug for Policy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Policy")
+            .field("name", &self.card.name)
+            .field("policy", &self.card.policy)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Policy {
+    /// A policy from the bytes of its ONNX file and the text of its card. Refuses what does not fit together: another
+    /// file than the card's, other sizes, anything but float64 inside, weights that are no numbers.
+    pub fn load(onnx: &[u8], card: &str) -> Result<Arc<Self>, PolicyError> {
+        let card = Card::parse(card)?;
+        card.check_digest(onnx)?;
+        Self::build(onnx, card)
+    }
+
+    fn build(onnx: &[u8], card: Card) -> Result<Arc<Self>, PolicyError> {
+        graph::check(onnx)?;
+        let engine = Engine::new(onnx, card.policy)?;
+        let discrete = card.is_discrete();
+        let policy = Arc::new(Self { card, discrete, onnx: onnx.to_vec(), idle: Mutex::new(vec![engine]) });
+        // Sizes inside the graph that do not fit show only now.
+        policy.session().decide(&vec![0.0; policy.card.policy.observation_size], &mut Vec::new())?;
+        Ok(policy)
+    }
+
+    /// Name on the card.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.card.name
+    }
+
+    /// The card.
+    #[must_use]
+    pub fn card(&self) -> &Card {
+        &self.card
+    }
+
+    /// The agent whose observations it answers.
+    #[must_use]
+    pub fn agent(&self) -> &Arc<AgentSpec> {
+        &self.card.agent
+    }
+
+    /// A new flow's use of it.
+    #[must_use]
+    pub fn session(self: &Arc<Self>) -> Session {
+        let state = vec![0.0; self.card.policy.state_size];
+        Session { policy: self.clone(), after: state.clone(), state }
+    }
+
+    fn run(&self, o: &[f32], state: &[f32], action: &mut Vec<f32>, after: &mut Vec<f32>) -> Result<(), PolicyError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut engine = match idle {
+            Some(engine) => engine,
+            None => Engine::new(&self.onnx, self.card.policy)?,
+        };
+        let result = engine.run(o, state, action, after);
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(engine);
+        result
+    }
+}
+
+/// One flow's use of a policy: the recurrent state, float32 as it crosses the graph's border.
+#[derive(Clone, Debug)]
+pub struct Session {
+    policy: Arc<Policy>,
+    state: Vec<f32>,
+    /// Room for the state after a decision.
+    after: Vec<f32>,
+}
+
+impl Session {
+    /// The policy.
+    #[must_use]
+    pub fn policy(&self) -> &Arc<Policy> {
+        &self.policy
+    }
+
+    /// The recurrent state, layer by layer; empty without memory.
+    #[must_use]
+    pub fn state(&self) -> &[f32] {
+        &self.state
+    }
+
+    /// Replace the recurrent state.
+    pub fn set_state(&mut self, state: &[f32]) -> Result<(), PolicyError> {
+        let size = self.state.len();
+        if state.len() != size || !state.iter().all(|x| x.is_finite()) {
+            let found = format!("{} numbers", state.len());
+            return Err(PolicyError::new("state", found, format!("{size} finite ones"), "give what state() gave"));
+        }
+        self.state.copy_from_slice(state);
+        Ok(())
+    }
+
+    /// Forget everything: the state of a new flow.
+    pub fn reset(&mut self) {
+        self.state.fill(0.0);
+    }
+
+    /// Decide. `action` becomes the components of the action, or the index of a discrete one (the first of equal
+    /// scores). After an error the state is what it was.
+    pub fn decide(&mut self, observation: &[f32], action: &mut Vec<f32>) -> Result<(), PolicyError> {
+        let size = self.policy.card.policy.observation_size;
+        if observation.len() != size {
+            let (found, expected) = (format!("{} numbers", observation.len()), size.to_string());
+            return Err(PolicyError::new("observation", found, expected, "use the agent of the policy's card"));
+        }
+        self.policy.run(observation, &self.state, action, &mut self.after)?;
+        if !action.iter().chain(&self.after).all(|x| x.is_finite()) {
+            let found = if observation.iter().all(|x| x.is_finite()) { "NaN or infinity" } else { "its own NaN" };
+            let advice = "look at the observation's range, and at the weights";
+            return Err(PolicyError::new("answer", found, "finite numbers", advice));
+        }
+        std::mem::swap(&mut self.state, &mut self.after);
+        if self.policy.discrete {
+            let best = first_maximum(action);
+            action.clear();
+            action.push(best as f32);
+        }
+        Ok(())
+    }
+}
+
+fn first_maximum(scores: &[f32]) -> usize {
+    scores.iter().enumerate().fold(0, |best, (i, score)| if *score > scores[best] { i } else { best })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+"""The environments keep the contracts of the libraries that use them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ccgym._core")
+
+import gymnasium
+from gymnasium.utils.env_checker import check_env
+from gymnasium.utils.performance import benchmark_step
+
+import ccgym
+from ccgym.envs.registration import PRESETS
+
+PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "40p"}
+
+
+def quiet(check: Callable[[], object], *known: str) -> None:
+    """Run a check; only warnings with one of these texts are allowed."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check()
+    unexpected = [str(one.message) for one in caught if not any(text in str(one.message) for text in known)]
+    assert unexpected == []
+
+
+# Aurora publishes a box of ±1e12 for its action. Both checkers recommend a normalised one, and rightly so; but a preset
+# that is called Aurora has the published one.
+PUBLISHED_BOX = {"ccgym/Aurora-v0": ("symmetric and normalized",)}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_gymnasium_s_checker(name: str) -> None:
+    quiet(lambda: check_env(gymnasium.make(name).unwrapped), *PUBLISHED_BOX.get(name, ()))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_stable_baselines_checker(name: str) -> None:
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    quiet(lambda: checker.check_env(gymnasium.make(name).unwrapped, warn=True), *PUBLISHED_BOX.get(name, ()))
+
+
+def test_stable_baselines_checks_discrete_actions_too() -> None:
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    agent = {
+        "clock": "10ms",
+        "observation": {"features": ["loss_fraction"]},
+        "action": {"map": ["/2", "+0", "*2"], "target": "cwnd"},
+        "reward": {"linear": {"throughput": 1.0}},
+        "startup": "10p",
+    }
+    env = gymnasium.make("ccgym/Link-v0", path=PATH, agent=agent).unwrapped
+    quiet(lambda: check_env(env))
+    quiet(lambda: checker.check_env(env))
+
+
+def test_pettingzoo_s_parallel_test(capsys: pytest.CaptureFixture[str]) -> None:
+    tests = pytest.importorskip("pettingzoo.test")
+    from ccgym.envs import parallel_env
+
+    env = parallel_env([{}, {"start": "1s"}, {"extra_rtt": "20ms"}], path=PATH, duration="3s")
+    quiet(lambda: tests.parallel_api_test(env, num_cycles=500))
+    tests.parallel_seed_test(lambda: parallel_env(2, "aurora", duration="3s"))
+
+
+def test_asynchronous_workers() -> None:
+    envs = gymnasium.make_vec(
+        "ccgym/Aurora-v0", num_envs=2, vectorization_mode="async", path=ccgym.NetworkPath.from_any(PATH)
+    )
+    try:
+        native = gymnasium.make_vec("ccgym/Aurora-v0", num_envs=2, path=PATH)
+        assert (envs.reset(seed=1)[0] == native.reset(seed=1)[0]).all()
+        for action in np.random.default_rng(1).normal(size=(5, 2, 1)).astype(np.float32):
+            one, other = envs.step(action), native.step(action)
+            assert (one[0] == other[0]).all()
+            assert (one[1] == other[1]).all()
+        envs.call("set_progress", 0.5)
+    finally:
+        envs.close()
+
+
+def test_the_wrappers_that_people_use() -> None:
+    from gymnasium.wrappers import RecordEpisodeStatistics, TransformReward
+    from gymnasium.wrappers.vector import DictInfoToList
+    from gymnasium.wrappers.vector import RecordEpisodeStatistics as VectorStatistics
+
+    env = RecordEpisodeStatistics(TransformReward(gymnasium.make("ccgym/Link-v0", episode_steps=3), lambda r: 2 * r))
+    env.reset(seed=1)
+    for _ in range(3):
+        *_, info = env.step(env.action_space.sample())
+    assert info["episode"]["l"] == 3
+    envs = DictInfoToList(VectorStatistics(gymnasium.make_vec("ccgym/Link-v0", num_envs=2, episode_steps=3)))
+    envs.reset(seed=1)
+    for _ in range(3):
+        *_, infos = envs.step(envs.action_space.sample())
+    assert infos[1]["final_info"]["summary"]["steps"] == 3
+    assert infos[1]["final_obs"].shape == envs.single_observation_space.shape
+    limited = gymnasium.make("ccgym/Link-v0", max_episode_steps=2)
+    limited.reset(seed=1)
+    limited.step(limited.action_space.sample())
+    assert limited.step(limited.action_space.sample())[3]
+
+
+def test_a_specification_makes_the_same_again() -> None:
+    env = gymnasium.make("ccgym/Aurora-v0", path="77.72mbps", duration="5s")
+    assert env.spec is not None
+    again = gymnasium.make(env.spec)
+    assert (env.reset(seed=1)[0] == again.reset(seed=1)[0]).all()
+    envs = gymnasium.make_vec("ccgym/Aurora-v0", num_envs=2, max_episode_steps=3)
+    envs.reset(seed=1)
+    assert [bool(envs.step(np.zeros((2, 1), np.float32))[3].all()) for _ in range(3)] == [False, False, True]
+
+
+def test_the_design_s_lines_run() -> None:
+    path = ccgym.NetworkPath.named("77.72mbps")
+    env = gymnasium.make("ccgym/Aurora-v0", path=path, backend="sim")
+    env.reset(seed=1)
+    assert benchmark_step(env, target_duration=1) > 1000
+    envs: Any = gymnasium.make_vec("ccgym/Aurora-v0", num_envs=64)
+    assert envs.reset(seed=1)[0].shape == (64, 30)

@@ -1,0 +1,277 @@
+"""``train.py`` from end to end in the simulator: results, kills, signals, TensorBoard, errors."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+pytest.importorskip("torch")
+pytest.importorskip("sb3_contrib")
+pytest.importorskip("tensorboard")
+pytest.importorskip("ccgym._core")
+
+from ccgym.cli.train import main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SMALL = """\
+extends: {root}/configs/aurora.yaml
+name: small
+environment: {{episode: {{steps: 40}}}}
+algorithm: {{n_envs: 8, n_steps: 24, batch_size: 64, net_arch: [8], normalise: {{observation: true, reward: true}}}}
+training: {{steps: 1500, eval_every: 400, checkpoint_every: 300}}
+evaluation: {{episodes: 4, baselines: [oracle, cubic]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("config") / "small.yaml"
+    file.write_text(SMALL.format(root=ROOT))
+    return file
+
+
+@pytest.fixture(scope="module")
+def whole(config: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a run that nobody disturbed."""
+    place = tmp_path_factory.mktemp("whole") / "run"
+    assert main(["--config", str(config), "--run-dir", str(place), "--no-export"]) == 0
+    return place
+
+
+def tables(place: Path) -> dict[str, list[dict[str, str]]]:
+    """Both tables, without what a clock says."""
+    found = {}
+    for name in ("progress.csv", "evaluations.csv"):
+        with (place / name).open() as file:
+            found[name] = [
+                {key: value for key, value in row.items() if not key.startswith(("time/", "sys/"))}
+                for row in csv.DictReader(file)
+            ]
+    return found
+
+
+def card(place: Path, which: str = "final") -> dict[str, object]:
+    content: dict[str, object] = json.loads((place / which / "model.json").read_text())
+    return content
+
+
+def start(*words: str) -> subprocess.Popen[str]:
+    """Run train.py as a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, str(ROOT / "train.py"), *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=ROOT,
+    )
+
+
+def wait_for(file: Path, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while not file.exists():
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+# --- What a run leaves ------------------------------------------------------------------------------------------------
+
+
+def test_a_run_leaves_everything(whole: Path) -> None:
+    assert {
+        "config.yaml",
+        "command.txt",
+        "versions.json",
+        "seeds.json",
+        "baselines.json",
+        "progress.csv",
+        "evaluations.csv",
+        "evaluations.npz",
+        "checkpoints",
+        "best",
+        "final",
+    } <= {file.name for file in whole.iterdir()}
+    evaluations = tables(whole)["evaluations.csv"]
+    assert [int(row["step"]) for row in evaluations] == [0, 576, 960, 1344, 1536]
+    terms = [float(row[name]) for row in evaluations[-1:] for name in row if name.startswith("reward/")]
+    assert sum(terms) == pytest.approx(float(evaluations[-1]["eval/mean_reward"]))
+    baselines = json.loads((whole / "baselines.json").read_text())
+    assert baselines["rewards"]["oracle"] > baselines["rewards"]["cubic"]
+    assert 0.5 < baselines["metrics"]["oracle"]["utilisation"] <= 1.001
+
+
+def test_tensorboard_sees_it(whole: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    seen = EventAccumulator(str(whole), size_guidance={"images": 0}).Reload()
+    tags = seen.Tags()
+    assert {
+        "rollout/ep_rew_mean",
+        "rollout/ep_len_mean",
+        "train/approx_kl",
+        "train/value_loss",
+        "eval/mean_reward",
+        "eval/fraction_of_oracle",
+        "eval/baseline_oracle",
+        "net/throughput_mbps",
+        "net/rtt_ms_p95",
+        "net/delay_p95_ms",
+        "net/loss",
+        "net/utilisation",
+        "reward/throughput",
+        "reward/latency",
+        "reward/loss",
+        "sys/decision_ms",
+        "sys/steps_per_second",
+        "sys/rss_mib",
+        "time/fps",
+    } <= set(tags["scalars"])
+    assert [event.step for event in seen.Images("episode/held_out_path_1")] == [0, 576, 960, 1344, 1536]
+    assert {"config/text_summary", "versions/text_summary"} <= set(tags["tensors"])
+
+
+def test_the_resolved_configuration_gives_the_same_run(whole: Path, tmp_path: Path) -> None:
+    place = tmp_path / "again"
+    assert main(["--config", str(whole / "config.yaml"), "--run-dir", str(place), "--no-export", "--threads", "2"]) == 0
+    assert card(place) == card(whole)
+    assert tables(place) == tables(whole)
+
+
+def test_the_best_model_can_be_loaded_and_does_what_was_measured(whole: Path) -> None:
+    import numpy as np
+
+    from ccgym.training import load_model
+    from ccgym.training.environments import Environments
+    from ccgym.training.evaluation import evaluate, evaluation_seed
+
+    trained = load_model(whole)
+    assert trained.statistics is not None
+    mean, variance = np.array(trained.statistics["mean"]), np.array(trained.statistics["variance"])
+
+    def act(observations: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        scaled = (observations - mean) / np.sqrt(variance + trained.statistics["epsilon"])
+        clipped = np.clip(scaled, -trained.statistics["clip"], trained.statistics["clip"]).astype(np.float32)
+        return trained.model.predict(clipped, deterministic=True)[0]
+
+    env = Environments(trained.config).evaluation()
+    assert evaluate(env, act, evaluation_seed(trained.config)).mean_reward == card(whole, "best")["mean_reward"]
+
+
+# --- Kills and signals ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.3])
+def test_sigkill_and_resume_is_the_same_run(config: Path, whole: Path, tmp_path: Path, after_s: float) -> None:
+    place = tmp_path / "run"
+    process = start("--config", str(config), "--run-dir", str(place), "--no-export")
+    wait_for(place / "checkpoints" / "step_384", process)
+    time.sleep(after_s)
+    process.kill()
+    process.communicate()
+    assert main(["--resume", str(place), "--no-export"]) == 0
+    assert card(place) == card(whole)
+    assert card(place, "best") == card(whole, "best")
+    assert tables(place) == tables(whole)
+
+
+def test_sigterm_writes_a_checkpoint_and_says_how_to_go_on(config: Path, whole: Path, tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    process = start("--config", str(config), "--run-dir", str(place), "--no-export")
+    wait_for(place / "checkpoints" / "step_384", process)
+    os.kill(process.pid, signal.SIGTERM)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 130, output
+    assert f"python train.py --resume {place}" in output
+    assert main(["--resume", str(place), "--no-export"]) == 0
+    assert card(place) == card(whole)
+    assert tables(place) == tables(whole)
+
+
+# --- Kinds of training ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("recurrent", {"algorithm": {"name": "recurrent_ppo", "lstm": {"hidden_size": 8}}}),
+        (
+            "curriculum",
+            {"environment": {"paths": {"kind": "stages", "stages": [
+                {"until": 0.5, "paths": "genet_rl1"}, {"until": 1.0, "paths": "aurora"},
+            ]}}},
+        ),
+    ],
+)  # fmt: skip
+def test_killed_in_the_middle_of_other_kinds(config: Path, tmp_path: Path, name: str, changes: dict[str, Any]) -> None:
+    content = yaml.safe_load(config.read_text())
+    for section, values in changes.items():
+        content[section] |= values
+    content["evaluation"] |= {"figure": False, "baselines": ["oracle"]}
+    if name == "curriculum":  # the base file's paths would be merged with these
+        base = yaml.safe_load(Path(content.pop("extends")).read_text())
+        content = {**base, **content}
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump(content))
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert main(["--config", str(file), "--run-dir", str(whole), "--no-export"]) == 0
+    shutil.copytree(whole, killed)
+    for directory in (killed / "checkpoints").glob("step_*"):
+        if directory.name == "step_1536":
+            shutil.rmtree(directory)
+    assert main(["--resume", str(killed), "--no-export"]) == 0
+    assert card(killed) == card(whole)
+    assert tables(killed) == tables(whole)
+    if name == "curriculum":
+        levels = [float(row["curriculum/level"]) for row in tables(killed)["progress.csv"] if row["curriculum/level"]]
+        assert levels == sorted(levels)
+        assert set(levels) == {0.0, 1.0}
+
+
+# --- The command line -------------------------------------------------------------------------------------------------
+
+
+def test_help_explains_itself_without_torch() -> None:
+    code = "import sys, ccgym.cli.train as t; print(t.parser().format_help()); assert 'torch' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    for word in ("--config", "--resume", "--set", "examples:", "tensorboard --logdir", "exit status"):
+        assert word in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], "neither --config nor --resume"),
+        (["--config", "aurora", "--resume", "x"], "both --config and --resume"),
+        (["--config", "aurorra"], "did you mean 'aurora'?"),
+        (["--config", "aurora", "--set", "algorithm.gama=1"], "did you mean 'gamma'?"),
+        (["--config", "aurora", "--set", "algorithm.batch_size=1000"], "does not divide"),
+        (["--config", "aurora", "--device", "cudda"], "--device"),
+        (["--config", "aurora", "--sed", "1"], "did you mean '--seed'?"),
+        (["--resume", "runs/there-is-none"], "no such directory"),
+    ],
+)
+def test_mistakes_are_explained(
+    words: list[str], expected: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    run_dir = [] if "--resume" in words else ["--run-dir", str(tmp_path / "run")]
+    assert main([*words, *run_dir]) == 2
+    assert expected in capsys.readouterr().err
+
+
+def test_a_resumed_run_is_the_same_run(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--resume", str(whole), "--seed", "2"]) == 2
+    assert "a resumed run is the same run" in capsys.readouterr().err
+    assert main(["--config", str(whole / "config.yaml"), "--run-dir", str(whole)]) == 2
+    assert "a training run in this directory already" in capsys.readouterr().err

@@ -1,0 +1,447 @@
+"""Distributions of paths: what they draw, that it equals the path it stands for, and how mistakes are reported."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict
+
+from ccgym.config.distribution_curriculum import Curriculum, PathsField, Stages, curriculum_of, read_paths
+from ccgym.config.distribution_kinds import INDIGO_CALIBRATED, INDIGO_SYNTHETIC
+from ccgym.config.distribution_numbers import PACKETS, PLAIN, PROBABILITY, RATE, TIME, Number, read_number
+from ccgym.config.distributions import (
+    PRESETS,
+    UNITS,
+    Fixed,
+    IndigoLinks,
+    Mixture,
+    Named,
+    PathDistribution,
+    Ranges,
+    Traces,
+    read_distribution,
+)
+from ccgym.config.path import NetworkPath
+from ccgym.config.yaml_loader import load_model
+from ccgym.errors import ConfigError, UnitError
+
+SECOND = 10**9
+SEEDS = st.integers(0, 2**32)
+
+
+class File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    paths: PathsField
+
+
+def generator(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def draws(number: Number, count: int = 400, seed: int = 1) -> list[float]:
+    rng, draw = generator(seed), number.sampler()
+    return [draw(rng) for _ in range(count)]
+
+
+# --- Numbers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "dimension", "low", "high"),
+    [
+        ("3mbps", RATE, 3e6, 3e6),
+        ("40 packets/s", RATE, 480_000, 480_000),
+        ({"uniform": [100, 500], "unit": "packets/s"}, RATE, 1.2e6, 6e6),
+        ({"uniform": ["1.2mbps", "6mbps"]}, RATE, 1.2e6, 6e6),
+        ({"log_uniform": ["0.1mbps", "100mbps"]}, RATE, 1e5, 1e8),
+        ({"choice": ["12mbps", "24mbps"], "weights": [3, 1]}, RATE, 12e6, 24e6),
+        ({"constant": "12mbps"}, RATE, 12e6, 12e6),
+        ({"uniform": ["50ms", "0.5s"]}, TIME, 5e7, 5e8),
+        ({"uniform": [50, 500], "unit": "ms"}, TIME, 5e7, 5e8),
+        ({"exp_uniform": [0, 8], "floor": True, "plus": 1}, PACKETS, 2, 2981),
+        ({"uniform": ["10p", "200p"], "floor": True}, PACKETS, 10, 200),
+        ({"uniform": [0, 0.05]}, PROBABILITY, 0, 0.05),
+        ({"uniform": ["1%", "5%"]}, PROBABILITY, 0.01, 0.05),
+        ({"log_uniform": [1e-5, 0.05], "zero_below": 1e-4}, PROBABILITY, 0, 0.05),
+        ({"uniform": [0.2, 3]}, PLAIN, 0.2, 3),
+    ],
+)
+def test_numbers_stay_within_their_bounds(written: Any, dimension: Any, low: float, high: float) -> None:
+    number = read_number(written, dimension)
+    assert number.bounds() == (pytest.approx(low), pytest.approx(high, rel=1e-3))
+    values = draws(number)
+    assert min(values) >= number.bounds()[0]
+    assert max(values) <= number.bounds()[1]
+    assert draws(number, seed=7) == draws(number, seed=7)
+    assert number.describe()
+
+
+def test_laws_have_their_shapes() -> None:
+    log = draws(read_number({"log_uniform": ["1mbps", "100mbps"]}, RATE), 4000)
+    assert np.median(log) == pytest.approx(1e7, rel=0.15)
+    picked = draws(read_number({"choice": ["1mbps", "2mbps"], "weights": [3, 1]}, RATE), 4000)
+    assert picked.count(1e6) == pytest.approx(3000, rel=0.05)
+    queue = draws(read_number({"exp_uniform": [0, 8], "floor": True, "plus": 1}, PACKETS), 4000)
+    assert all(value == int(value) for value in queue)
+    assert np.median(queue) == pytest.approx(1 + math.exp(4), rel=0.15)
+    loss = draws(read_number({"log_uniform": [1e-5, 0.05], "zero_below": 1e-4}, PROBABILITY), 4000)
+    assert all(value == 0 or value >= 1e-4 for value in loss)
+    assert loss.count(0.0) / 4000 == pytest.approx(math.log(10) / math.log(5000), rel=0.1)
+
+
+def test_a_constant_uses_no_randomness() -> None:
+    rng = generator(1)
+    before = rng.bit_generator.state
+    assert read_number("3mbps", RATE).sampler()(rng) == 3e6
+    assert read_number({"uniform": ["3mbps", "3mbps"]}, RATE).sampler()(rng) == 3e6
+    assert rng.bit_generator.state == before
+
+
+@pytest.mark.parametrize(
+    ("written", "dimension", "part"),
+    [
+        (3, RATE, "has no unit"),
+        ({"uniform": [1, 5]}, RATE, "has no unit"),
+        ({"uniform": ["1mbps"]}, RATE, "two bounds"),
+        ({"uniform": ["5mbps", "1mbps"]}, RATE, "the smaller bound first"),
+        ({"unifrom": ["1mbps", "5mbps"]}, RATE, "did you mean 'uniform'?"),
+        ({"uniform": ["1mbps", "2mbps"], "choice": ["3mbps"]}, RATE, "together"),
+        ({"unit": "mbps"}, RATE, "without a law"),
+        ({"uniform": [0.5, 2], "of": "rate"}, RATE, "no `of` here"),
+        ({"uniform": [1, 2], "unit": "furlongs"}, RATE, "unknown rate unit"),
+        ({"log_uniform": [0, 0.05]}, PROBABILITY, "zero has no logarithm"),
+        ({"uniform": [0, 1.5]}, PROBABILITY, "no probability"),
+        ({"uniform": [0, 5]}, PACKETS, "from 1"),
+        ({"choice": [1, 2], "weights": [1]}, PLAIN, "2 weights"),
+        ({"choice": [1, 2], "weights": [0, 0]}, PLAIN, "not all zero"),
+        ({"uniform": [1, 2], "weights": [1, 1]}, PLAIN, "choice alone"),
+        ({"choice": []}, PLAIN, "1 to"),
+        ({"exp_uniform": [0, 900]}, PACKETS, "-50 to 50"),
+        ({"uniform": [1, 2], "floor": 1}, PLAIN, "true or false"),
+        ({"uniform": [1, float("nan")]}, PLAIN, "a number"),
+        (float("inf"), PLAIN, "a number"),
+        ("94p", PROBABILITY, "unknown unit"),
+        ({"uniform": [1, 2], "unit": "ms"}, PLAIN, "no unit"),
+    ],
+)
+def test_wrong_numbers_are_explained(written: Any, dimension: Any, part: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_number(written, dimension)
+    assert part in str(caught.value)
+
+
+# --- Ranges -------------------------------------------------------------------------------------------------------
+
+RATES = st.sampled_from(["3mbps", {"uniform": ["1mbps", "50mbps"]}, {"log_uniform": ["0.1mbps", "100mbps"]}])
+CHANGING = st.builds(
+    lambda every: {"highest": {"log_uniform": ["1mbps", "9mbps"]}, "lowest": "0.5mbps", "every": every},
+    st.sampled_from(["0s", "0.05s", "1s", {"uniform": ["0s", "15s"]}]),
+)
+DELAYS = st.sampled_from([{"one_way_delay": {"uniform": ["2ms", "200ms"]}}, {"rtt": "40ms"}, {"rtt": "13ns"}])
+QUEUES = st.sampled_from(
+    ["94p", "1.5bdp", "infinite", {"packets": {"exp_uniform": [0, 8], "floor": True, "plus": 1}},
+     {"bdp": {"uniform": [0.2, 3]}, "at_least": 2, "round": "down"}, {"packets": {"uniform": [1.5, 9.7]}}]
+)  # fmt: skip
+LOSSES = st.sampled_from([0, "1%", {"uniform": [0, 0.05]}, {"log_uniform": [1e-5, 0.05], "zero_below": 1e-4}])
+STARTS = st.sampled_from(
+    [None, "2mbps", {"uniform": [0.3, 1.5], "of": "rate"}, {"constant": 10, "of": "packets_per_rtt"}]
+)
+RANGES = st.builds(
+    lambda rate, delay, queue, loss, at, jitter, start: Ranges.model_validate(
+        {"rate": rate, **delay, "queue": queue, "loss": loss, "loss_at": at, "jitter": jitter, "start_rate": start}
+    ),
+    RATES | CHANGING, DELAYS, QUEUES, LOSSES, st.sampled_from(["before_queue", "after_queue"]),
+    st.sampled_from([None, "2ms", {"uniform": ["0ms", "5ms"]}]), STARTS,
+)  # fmt: skip
+
+
+@given(RANGES, SEEDS, st.integers(1, 60))
+def test_a_draw_compiles_to_what_its_path_compiles_to(ranges: Ranges, seed: int, seconds: int) -> None:
+    drawn = ranges.sample(generator(seed), seconds * SECOND)
+    assert drawn.path().compile(seconds * SECOND).as_dict() == drawn.spec()
+    assert ranges.sample(generator(seed), seconds * SECOND) == drawn
+    assert set(drawn.numbers) <= set(UNITS)
+    assert json.loads(json.dumps(drawn.spec())) == drawn.spec()
+
+
+def test_a_draw_equals_the_path_of_the_same_numbers_written_by_hand() -> None:
+    ranges = Ranges.model_validate(
+        {"rate": {"uniform": ["1mbps", "9mbps"]}, "rtt": {"uniform": ["10ms", "90ms"]},
+         "queue": {"bdp": {"uniform": [0.2, 3]}}, "loss": {"uniform": [0, 0.05]}, "jitter": "2ms"}
+    )  # fmt: skip
+    for seed in range(50):
+        drawn = ranges.sample(generator(seed))
+        numbers = drawn.numbers
+        path = NetworkPath(
+            rate=f"{round(numbers['rate_mbps'] * 1e6)}bps",
+            rtt=f"{2 * round(numbers['one_way_delay_ms'] * 1e6)}ns",
+            queue=f"{numbers['queue_bdp']!r}bdp",
+            loss=numbers["loss"],
+            jitter="2ms",
+        )
+        # The queue comes from the drawn number of products, and is rounded as the path rounds it.
+        assert path.compile().as_dict() == drawn.spec()
+
+
+@given(SEEDS)
+def test_aurora_draws_what_its_authors_draw(seed: int) -> None:
+    drawn = read_distribution("aurora").sample(generator(seed))
+    numbers = drawn.numbers
+    assert 1.2 <= numbers["rate_mbps"] <= 6
+    assert 50 <= numbers["one_way_delay_ms"] <= 500
+    assert 2 <= numbers["queue_packets"] <= 2981
+    assert 0 <= numbers["loss"] <= 0.05
+    assert drawn.start_rate_mbps is not None
+    assert 0.3 <= drawn.start_rate_mbps / numbers["rate_mbps"] <= 1.5000001
+    assert drawn.uplink[0]["kind"] == "loss"
+    assert drawn.facts is not None
+    assert drawn.facts["base_rtt"] == pytest.approx(2e6 * numbers["one_way_delay_ms"])
+
+
+@pytest.mark.parametrize("name", ["genet_rl1", "genet_rl2", "genet_rl3"])
+@given(seed=SEEDS)
+def test_genet_draws_what_its_authors_draw(name: str, seed: int) -> None:
+    distribution = read_distribution(name)
+    drawn = distribution.sample(generator(seed), 30 * SECOND)
+    assert drawn.facts is not None
+    steps, numbers = drawn.facts["capacity"], drawn.numbers
+    rates = [rate / 1e6 for _, rate in steps]
+    assert numbers["rate_lowest_mbps"] - 1e-6 <= min(rates)
+    assert max(rates) <= numbers["rate_highest_mbps"] + 1e-6
+    assert all(start % (SECOND // 10) == 0 for start, _ in steps)
+    assert all(start < 30 * SECOND for start, _ in steps)
+    ends = [*(start for start, _ in steps[1:]), 30 * SECOND]
+    mean = sum(rate * (end - start) for (start, _), end, rate in zip(steps, ends, rates)) / (30 * SECOND)
+    assert numbers["rate_mbps"] == pytest.approx(mean, rel=1e-6)
+    bdp = max(rates) * 1e6 * 2e-3 * numbers["one_way_delay_ms"] / 12_000
+    assert numbers["queue_packets"] == max(2, int(numbers["queue_bdp"] * bdp + 1e-9))
+    assert drawn.start_rate_mbps == pytest.approx(10 * 12_000 / (2e-3 * numbers["one_way_delay_ms"]) / 1e6)
+
+
+def test_a_lower_bound_that_the_upper_one_undercuts_ends_there() -> None:
+    rate = {"highest": {"log_uniform": ["1mbps", "9mbps"]}, "lowest": {"uniform": ["0.9mbps", "8mbps"]}, "every": "1s"}
+    ranges = Ranges.model_validate({"rate": rate, "rtt": "40ms"})
+    for seed in range(100):
+        numbers = ranges.sample(generator(seed)).numbers
+        assert 0.9 <= numbers["rate_lowest_mbps"] <= numbers["rate_highest_mbps"]
+
+
+def test_draws_are_cheap_enough_for_the_reset_path() -> None:
+    distribution, rng = read_distribution("aurora"), generator(1)
+    best = math.inf
+    for _ in range(5):
+        start = time.perf_counter()
+        for _ in range(500):
+            distribution.sample(rng)
+        best = min(best, (time.perf_counter() - start) / 500)
+    assert best < 150e-6
+
+
+# --- The other kinds ----------------------------------------------------------------------------------------------
+
+OTHERS: list[Any] = [
+    "77.72mbps",
+    "mm-delay 20 mm-link 12mbps.trace 12mbps.trace",
+    {"kind": "fixed", "path": {"rate": "12mbps", "rtt": "40ms", "queue": "codel"}},
+    {"kind": "named", "names": ["pantheon-1", "77.72mbps"], "weights": [1, 3]},
+    {"kind": "traces", "uplink": ["12mbps", "60mbps"], "rtt": {"uniform": ["10ms", "90ms"]}, "loss": "1%"},
+    {
+        "kind": "traces",
+        "uplink": ["12mbps", "60mbps"],
+        "downlink": ["1mbps", "5mbps"],
+        "weights": [1, 2],
+        "one_way_delay": "20ms",
+        "queue": {"bdp": {"uniform": [0.5, 2]}},
+        "start_rate": {"constant": 0.5, "of": "rate"},
+        "jitter": "1ms",
+    },
+    {"kind": "indigo_links", "which": "synthetic"},
+    {"kind": "mixture", "parts": [{"weight": 0.3, "paths": "genet_rl1"}, {"weight": 0.7, "paths": "12mbps"}]},
+]
+
+
+@pytest.mark.parametrize("written", [*PRESETS, *OTHERS], ids=str)
+def test_every_kind_compiles_as_its_path_does_describes_itself_and_survives_copies(written: Any) -> None:
+    distribution = read_distribution(written)
+    for seed in range(5):
+        drawn = distribution.sample(generator(seed), 10 * SECOND)
+        compiled = drawn.path().compile(10 * SECOND)
+        assert compiled.as_dict() == drawn.spec()
+        assert set(compiled.traces) == set(drawn.traces)
+    described = distribution.describe()
+    assert described["summary"]
+    assert all(row["low"] is None or row["low"] <= row["high"] for row in described["numbers"])
+    json.dumps(described)
+    again = [
+        pickle.loads(pickle.dumps(distribution)),
+        copy.copy(distribution),
+        copy.deepcopy(distribution),
+        read_distribution(distribution.model_dump(mode="json")),
+        read_distribution(distribution),
+    ]
+    for other in again:
+        assert other == distribution
+        assert other.sample(generator(3), 10 * SECOND).spec() == distribution.sample(generator(3), 10 * SECOND).spec()
+
+
+def test_a_changed_copy_forgets_what_the_original_had_compiled() -> None:
+    one = read_distribution("77.72mbps")
+    one.sample(generator(1))
+    other = one.model_copy(update={"path": NetworkPath.named("pantheon-1")})
+    assert other.sample(generator(1)).numbers != one.sample(generator(1)).numbers
+
+
+def test_indigo_has_its_thirty_links() -> None:
+    links = IndigoLinks()
+    assert len(links.names) == 30
+    assert len(IndigoLinks(which="calibrated").names) == 6
+    seen = {links.sample(generator(seed), SECOND).name for seed in range(400)}
+    assert len(seen) == 30
+    path = NetworkPath.named(INDIGO_SYNTHETIC[0])
+    assert (path.owd_ms, path.loss) == (10, 0)
+    assert path.mean_rate_mbps == pytest.approx(5, rel=1e-3)
+    assert NetworkPath.named(INDIGO_CALIBRATED[0]).owd_ms == 28
+
+
+def test_mixtures_and_lists_follow_their_weights() -> None:
+    parts = [{"weight": 3, "paths": "pantheon-1"}, {"weight": 1, "paths": "77.72mbps"}]
+    mixture = Mixture.model_validate({"parts": parts})
+    named = Named(names=("pantheon-1", "77.72mbps"), weights=(3, 1))
+    for distribution in (mixture, named):
+        rng = generator(1)
+        names = [distribution.sample(rng, SECOND).name for _ in range(800)]
+        assert names.count("77.72mbps") == pytest.approx(200, rel=0.2)
+
+
+def test_held_out_paths_do_not_depend_on_how_many_there_are_nor_on_training() -> None:
+    distribution = read_distribution("aurora")
+    few, many = distribution.held_out(5, 3), distribution.held_out(5, 10)
+    assert [one.spec() for one in few] == [one.spec() for one in many[:3]]
+    assert distribution.held_out(6, 3)[0].spec() != few[0].spec()
+    trained = {json.dumps(distribution.sample(generator(5)).spec()) for _ in range(1)}
+    assert trained.isdisjoint(json.dumps(one.spec()) for one in many)
+    assert len({json.dumps(one.spec()) for one in many}) == 10
+
+
+def test_a_path_without_link_has_no_facts() -> None:
+    drawn = Fixed(path=NetworkPath.from_mahimahi("mm-delay 10")).sample(generator(1))
+    assert drawn.facts is None
+    assert drawn.numbers["one_way_delay_ms"] == 10
+
+
+# --- Curricula ----------------------------------------------------------------------------------------------------
+
+STAGES: dict[str, Any] = {
+    "kind": "stages",
+    "stages": [{"until": 0.3, "paths": "genet_rl1"}, {"until": 1, "paths": {"kind": "indigo_links"}}],
+}
+
+
+def test_stages_follow_the_progress_and_resume() -> None:
+    plan = read_paths(STAGES)
+    assert isinstance(plan, Stages)
+    curriculum = curriculum_of(plan)
+    assert isinstance(curriculum, Curriculum)
+    assert isinstance(curriculum.distribution(0.0), Ranges)
+    assert isinstance(curriculum.distribution(0.3), IndigoLinks)
+    assert isinstance(curriculum.distribution(0.0), IndigoLinks), "it never goes back"
+    assert curriculum.level() == 1
+    fresh = curriculum_of(plan)
+    fresh.load_state_dict(json.loads(json.dumps(curriculum.state_dict())))
+    assert fresh.state_dict() == curriculum.state_dict()
+    assert [stage["until"] for stage in plan.describe()["stages"]] == [0.3, 1]
+    assert read_paths(plan.model_dump(mode="json")) == plan
+
+
+def test_a_distribution_is_a_curriculum_that_never_changes() -> None:
+    distribution = read_paths("aurora")
+    assert isinstance(distribution, PathDistribution)
+    curriculum = curriculum_of(distribution)
+    assert curriculum.distribution(0.9) is distribution
+    curriculum.load_state_dict(curriculum.state_dict())
+    assert curriculum.level() == 0
+    with pytest.raises(ConfigError, match="has changed since the checkpoint"):
+        curriculum.load_state_dict({"kind": "stages", "stage": 0, "stages": 2})
+    plan = read_paths(STAGES)
+    with pytest.raises(ConfigError, match="curriculum of 3 stages"):
+        curriculum_of(plan).load_state_dict({"kind": "stages", "stage": 0, "stages": 3})
+
+
+# --- Mistakes, with their lines -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "part"),
+    [
+        ("paths: auroa\n", 1, "did you mean 'aurora'?"),
+        ("paths: 77.72mbp\n", 1, "did you mean '77.72mbps'?"),
+        ("paths:\n  kind: rangs\n", 2, "did you mean 'ranges'?"),
+        ("paths:\n  rate: 3mbps\n  rtt: 3ms\n", 1, "`kind: fixed`"),
+        ("paths: 5\n", 1, "5"),
+        ("paths:\n  kind: ranges\n  rtt: 3ms\n", 1, "'rate' is missing"),
+        ("paths:\n  kind: ranges\n  rate: 3mbps\n", 1, "neither one_way_delay nor rtt"),
+        ("paths:\n  kind: ranges\n  rate: 3mbps\n  rtt: 5ms\n  one_way_delay: 3ms\n", 1, "both"),
+        ("paths:\n  kind: ranges\n  rate: 3mbps\n  rtt: 5\n", 4, "has no unit"),
+        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate:\n    uniform: [1, 5]\n", 5, "has no unit"),
+        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate:\n    unifrm: [1mbps, 5mbps]\n", 5, "did you mean 'uniform'?"),
+        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: {highest: 3mbps, every: 1s}\n", 4, "'lowest' is missing"),
+        (
+            "paths:\n  kind: ranges\n  rtt: 5ms\n  rate:\n    every: 1s\n    highest: 3mbps\n    lowest: 4mbps\n",
+            7,
+            "no upper bound can undercut",
+        ),
+        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  queue: 94\n", 5, "has no unit"),
+        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  queue: 30kB\n", 5, "`kind: fixed`"),
+        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  queue: {packets: 5, bdp: 1}\n", 5, "packets and bdp"),
+        ("paths:\n  kind: ranges\n  rtt: 0ms\n  rate: 3mbps\n  queue: 1bdp\n", 5, "without delay"),
+        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  loss: 2\n", 5, "'2%'"),
+        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  losss: 2\n", 5, "did you mean 'loss'?"),
+        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  start_rate: {constant: 1, of: rat}\n", 5, "'rate'"),
+        ("paths:\n  kind: traces\n  rtt: 5ms\n  uplink: [12mbps, 12mbs]\n", 4, "did you mean '12mbps'?"),
+        ("paths:\n  kind: traces\n  rtt: 5ms\n  uplink: [12mbps]\n  downlink: [12mbps, 5mbps]\n", 5, "2 traces"),
+        ("paths:\n  kind: named\n  names:\n    - 77.72mbps\n    - patheon-1\n", 5, "did you mean 'pantheon-1'?"),
+        ("paths:\n  kind: named\n  names: [pantheon-1]\n  weights: [1, 2]\n", 4, "1 weights"),
+        ("paths:\n  kind: indigo_links\n  which: al\n", 3, "did you mean 'all'?"),
+        ("paths:\n  kind: mixture\n  parts:\n    - weight: 0\n      paths: aurora\n", 4, "greater than 0"),
+        ("paths:\n  kind: mixture\n  parts:\n    - paths: arora\n", 4, "did you mean 'aurora'?"),
+        ("paths:\n  kind: stages\n  stages:\n    - {until: 0.5, paths: aurora}\n", 4, "the end of the training"),
+        (
+            "paths:\n  kind: stages\n  stages:\n    - {until: 0.5, paths: aurora}\n    - {until: 0.5, paths: indigo}\n",
+            5,
+            "strictly increasing",
+        ),
+    ],
+)
+def test_mistakes_say_their_line(tmp_path: Path, text: str, line: int, part: str) -> None:
+    file = tmp_path / "f.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_model(file, File)
+    assert part in str(caught.value)
+    assert caught.value.where.startswith(f"{file}:{line}")
+
+
+def test_a_rate_that_changes_too_often_is_refused() -> None:
+    rate = {"highest": "3mbps", "lowest": "1mbps", "every": "1us", "grid": "1us"}
+    ranges = Ranges.model_validate({"rate": rate, "rtt": "40ms"})
+    with pytest.raises(ConfigError, match="changes of the rate"):
+        ranges.sample(generator(1), 60 * SECOND)
+
+
+def test_units_of_rates_are_never_guessed() -> None:
+    with pytest.raises(UnitError, match="packets/s"):
+        read_number("40", RATE)
+    with pytest.raises(UnitError):
+        read_number("0 packets/s", RATE)
+    assert isinstance(Traces.model_validate({"uplink": ["12mbps"], "rtt": "10ms"}).rows(), list)

@@ -1,0 +1,196 @@
+"""The face for stable-baselines3."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ccgym._core")
+pytest.importorskip("stable_baselines3")
+
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import VecMonitor
+
+from ccgym.envs import LinkEnv, SB3LinkVecEnv
+from ccgym.errors import ConfigError
+
+PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "40p"}
+
+
+def draws(steps: int, count: int, seed: int = 1) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).normal(size=(steps, count, 1)).astype(np.float32)
+
+
+def test_it_equals_single_environments() -> None:
+    envs = SB3LinkVecEnv(3, "aurora", episode_steps=10)
+    singles = [LinkEnv("aurora", episode_steps=10) for _ in range(3)]
+    envs.seed(4)
+    observations = envs.reset()
+    for index, single in enumerate(singles):
+        assert (single.reset(seed=4 + index)[0] == observations[index]).all()
+    sums = np.zeros(3)
+    for action in draws(25, 3):
+        observations, rewards, dones, infos = envs.step(action)
+        assert rewards.dtype == np.float32
+        for index, single in enumerate(singles):
+            observation, reward, _, truncated, info = single.step(action[index])
+            sums[index] += reward
+            assert (dones[index], rewards[index]) == (truncated, np.float32(reward))
+            if not truncated:
+                assert infos[index] == {}
+            else:
+                end = infos[index]
+                assert (end["terminal_observation"] == observation).all()
+                assert end["TimeLimit.truncated"] is True
+                assert end["episode"]["r"] == pytest.approx(sums[index])
+                assert end["episode"]["l"] == 10
+                assert end["episode"]["t"] >= 0
+                assert sum(end["reward_term_sums"].values()) == pytest.approx(sums[index])
+                assert end["summary"] == info["summary"]
+                assert end["trajectory_hash"] == info["trajectory_hash"]
+                sums[index] = 0.0
+                observation, _ = single.reset()
+            assert (observation == observations[index]).all()
+
+
+def test_infos_of_every_step_when_asked_for() -> None:
+    envs = SB3LinkVecEnv(2, path=PATH, step_infos=True, privileged=True, episode_steps=2)
+    envs.reset()
+    assert envs.reset_infos[0]["privileged"]["link_rate_bps"] == 12e6
+    infos = envs.step(draws(1, 2)[0])[3]
+    assert infos[1].keys() == {"interval", "reward_terms", "time_s", "privileged"}
+    infos = envs.step(draws(1, 2)[0])[3]
+    assert infos[1].keys() >= {"interval", "summary", "privileged", "terminal_privileged"}
+
+
+def test_attributes_and_methods() -> None:
+    envs = SB3LinkVecEnv(2, path=PATH, episode_steps=1)
+    envs.reset()
+    assert envs.get_attr("render_mode") == [None, None]
+    assert envs.get_attr("num_envs", 0) == [2]
+    assert len(envs.get_attr("np_random")) == 2
+    assert len(set(envs.get_attr("trajectory_hash"))) == 1
+    assert not envs.has_attr("no_such_thing")
+    assert envs.env_is_wrapped(Monitor) == [True, True]
+    assert envs.env_is_wrapped(VecMonitor) == [False, False]
+    envs.set_attr("paths", {"kind": "fixed", "path": {**PATH, "rate": "3mbps"}})
+    envs.reset()
+    assert envs.step(draws(1, 2)[0])[3][1]["path"]["rate_mbps"] == 3.0
+    with pytest.raises(ConfigError, match="all of them"):
+        envs.set_attr("paths", "aurora", 0)
+    assert envs.env_method("set_progress", 0.5) == [None, None]
+    with pytest.raises(AttributeError, match="no method 'fly'"):
+        envs.env_method("fly")
+
+
+def test_a_curriculum_is_moved_on() -> None:
+    def one(rate: str) -> dict[str, Any]:
+        return {"kind": "fixed", "path": {**PATH, "rate": rate}}
+
+    stages = [{"until": 0.5, "paths": one("1mbps")}, {"until": 1.0, "paths": one("2mbps")}]
+    envs = SB3LinkVecEnv(1, paths={"kind": "stages", "stages": stages}, episode_steps=1)
+    envs.reset()
+    assert envs.step(draws(1, 1)[0])[3][0]["path"]["rate_mbps"] == 1.0
+    envs.env_method("set_progress", 0.6)
+    envs.step(draws(1, 1)[0])
+    assert envs.step(draws(1, 1)[0])[3][0]["path"]["rate_mbps"] == 2.0
+
+
+def test_options_and_seeds_are_for_one_reset() -> None:
+    envs = SB3LinkVecEnv(2, "aurora", episode_steps=1)
+    envs.seed(1)
+    first = envs.reset()
+    envs.set_options({"path": PATH})
+    envs.reset()
+    ends = envs.step(draws(1, 2)[0])[3]
+    assert [end["path"]["rate_mbps"] for end in ends] == [12.0, 12.0]
+    assert envs.step(draws(1, 2)[0])[3][0]["path"]["rate_mbps"] < 12.0
+    envs.seed(1)
+    assert (envs.reset() == first).all()
+
+
+def test_a_pickled_one_continues_the_streams() -> None:
+    envs = SB3LinkVecEnv(2, "aurora")
+    envs.seed(3)
+    envs.reset()
+    again = pickle.loads(pickle.dumps(envs))
+    assert (again.reset() == envs.reset()).all()
+    assert again.observation_space == envs.observation_space
+
+
+@pytest.mark.parametrize("steps", [0, 1, 37])
+def test_what_was_captured_goes_on_bit_for_bit(steps: int) -> None:
+    def ran() -> SB3LinkVecEnv:
+        envs = SB3LinkVecEnv(3, "aurora", episode_steps=20, journal=True)
+        envs.seed(3)
+        envs.reset()
+        # One of them begins anew on its own, so that the episodes differ in length.
+        for place, action in enumerate(draws(steps, 3)):
+            envs.step(action)
+            if place == 5:
+                envs._batch.begin(1, envs._generators[1])
+        return envs
+
+    envs = ran()
+    state = pickle.loads(pickle.dumps(envs.capture()))
+    again = SB3LinkVecEnv(3, "aurora", episode_steps=20, journal=True)
+    assert (again.restore(state) == envs._batch.obs).all()
+    assert again.get_attr("trajectory_hash") == envs.get_attr("trajectory_hash")
+    ends = 0
+    for action in draws(45, 3, seed=2):
+        one, other = envs.step(action), again.step(action)
+        assert all((a == b).all() for a, b in zip(one[:3], other[:3], strict=True))
+        for end, same in zip(one[3], other[3], strict=True):
+            if end:
+                ends += 1
+                assert end["episode"]["r"] == same["episode"]["r"]
+                assert end["episode"]["l"] == same["episode"]["l"]
+                assert end["reward_term_sums"] == same["reward_term_sums"]
+                assert end["trajectory_hash"] == same["trajectory_hash"]
+    assert ends >= 6
+
+
+def test_a_trace_is_found_again() -> None:
+    envs = SB3LinkVecEnv(1, path="77.72mbps", duration="2s", journal=True)
+    envs.reset()
+    envs.step(draws(1, 1)[0])
+    again = SB3LinkVecEnv(1, path=PATH, duration="2s", journal=True)
+    again.restore(pickle.loads(pickle.dumps(envs.capture())))
+    assert again.get_attr("trajectory_hash") == envs.get_attr("trajectory_hash")
+    assert again.capture()["episodes"][0]["path"] == envs.capture()["episodes"][0]["path"]
+
+
+def test_capture_needs_a_journal_and_a_beginning() -> None:
+    with pytest.raises(ConfigError, match="journal"):
+        SB3LinkVecEnv(1, path=PATH).capture()
+    with pytest.raises(ConfigError, match="before reset"):
+        SB3LinkVecEnv(1, path=PATH, journal=True).capture()
+    envs = SB3LinkVecEnv(2, path=PATH, journal=True)
+    envs.reset()
+    with pytest.raises(ConfigError, match="2 episodes"):
+        SB3LinkVecEnv(1, path=PATH, journal=True).restore(envs.capture())
+
+
+def test_pictures() -> None:
+    pytest.importorskip("matplotlib")
+    envs = SB3LinkVecEnv(2, path=PATH, render_mode="rgb_array")
+    envs.reset()
+    envs.step(draws(1, 2)[0])
+    image = envs.render()
+    assert image is not None
+    assert image.shape == (1440, 800, 3)
+    with pytest.raises(ConfigError, match="render_mode"):
+        SB3LinkVecEnv(1, path=PATH).env_method("render")
+
+
+def test_ppo_learns_something() -> None:
+    from stable_baselines3 import PPO
+
+    envs = SB3LinkVecEnv(4, path=PATH, episode_steps=50)
+    model = PPO("MlpPolicy", envs, n_steps=64, batch_size=64, n_epochs=1, seed=1, device="cpu")
+    model.learn(512)
+    assert model.ep_info_buffer
+    assert all(np.isfinite(one["r"]) for one in model.ep_info_buffer)

@@ -1,0 +1,229 @@
+"""What environments are made of: arguments, files, flows, errors."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ccgym._core")
+
+import ccgym
+from ccgym.config.distributions import DEFAULT_DURATION_NS
+from ccgym.envs.episode import HORIZON, draw_episode
+from ccgym.envs.flows import BackgroundFlow, LearnerFlow, background_flows
+from ccgym.envs.settings import ARGUMENTS, EnvironmentConfig, Settings, find_config
+from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError
+
+PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "40p"}
+
+
+def read(**arguments: Any) -> Settings:
+    return Settings.read(**arguments)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+# --- Arguments -----------------------------------------------------------------------------------------------------
+
+
+def test_defaults_come_from_the_configuration() -> None:
+    link, aurora = read(), read(config="aurora")
+    assert (link.agent.name, aurora.agent.name) == ("link", "aurora")
+    assert link.steps == aurora.steps == 400
+    assert link.duration_ns is None
+
+
+def test_a_limit_replaces_the_configuration_s() -> None:
+    timed = read(duration="30s")
+    assert (timed.steps, timed.duration_ns) == (None, 30_000_000_000)
+    both = read(duration="30s", episode_steps=10)
+    assert (both.steps, both.duration_ns) == (10, 30_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragments"),
+    [
+        ({"backend": "emulated"}, ["backend: 'emulated'", "'sim'", "simulator"]),
+        ({"backend": "mahimahi"}, ["backend: 'mahimahi'", "'sim'"]),
+        ({"backend": "simm"}, ["backend: 'simm'", "did you mean 'sim'"]),
+        ({"path": PATH, "paths": "aurora"}, ["path and paths together"]),
+        ({"path": "no-such-path"}, ["path", "no-such-path"]),
+        ({"paths": "auroro"}, ["paths", "did you mean 'aurora'"]),
+        ({"paths": {"kind": "rangs"}}, ["rangs", "did you mean 'ranges'"]),
+        ({"agent": 5}, ["agent", "5 is no agent"]),
+        ({"agent": {"clock": "10ms"}}, ["agent", "missing"]),
+        ({"agent": "auroraa"}, ["auroraa", "did you mean 'aurora'"]),
+        ({"config": "lnk"}, ["lnk", "did you mean 'link'"]),
+        ({"config": "nowhere.yaml"}, ["nowhere.yaml", "cannot be read"]),
+        ({"episode_steps": 0}, ["episode_steps", "1 or more"]),
+        ({"episode_steps": 2.5}, ["episode_steps", "2.5"]),
+        ({"duration": "-1s"}, ["-1s"]),
+        ({"duration": 0}, ["duration"]),
+        ({"flows": "cubic"}, ["flows", "flows=['cubic']"]),
+        ({"flows": [5]}, ["flows[0]", "5 is no flow"]),
+        ({"flows": ["cubic", "cubbic"]}, ["flows[1]", "did you mean 'cubic'"]),
+        ({"flows": ["learned"]}, ["flows[0]", "learned"]),
+        ({"flows": [{"scheme": "cubic", "strat": "5s"}]}, ["flows[0]", "did you mean 'start'"]),
+        ({"flows": ["fixed_window:cwnd"]}, ["flows[0]", "NAME:PARAMETER=VALUE"]),
+        ({"flows": [{"scheme": "cubic", "start": "5s", "stop": "4s"}]}, ["flows[0]", "not after start"]),
+        ({"flows": [{"scheme": "cubic", "size": "10p"}]}, ["flows[0]", "bytes"]),
+        ({"learner": {"profil": "udp"}}, ["learner", "did you mean 'profile'"]),
+        ({"learner": "udp"}, ["learner", "mapping"]),
+        ({"unknown": {"pathz": 1}}, ["'pathz'", "did you mean 'path'"]),
+    ],
+)
+def test_mistakes_are_named(arguments: dict[str, Any], fragments: list[str]) -> None:
+    with pytest.raises(CcgymError) as caught:
+        read(**arguments)
+    for fragment in fragments:
+        assert fragment in str(caught.value)
+
+
+def test_paths_are_understood_in_every_form() -> None:
+    path = ccgym.NetworkPath.from_any(PATH)
+    for given in ("aurora", "77.72mbps", path, ["77.72mbps", "114.68mbps"], {"kind": "fixed", "path": PATH}):
+        drawn = read(paths=given).source.sample(rng())
+        assert drawn.numbers["rate_mbps"] > 0
+    assert read(path=PATH).source == read(paths=path).source
+
+
+def test_a_source_of_your_own() -> None:
+    class Mine:
+        def sample(self, rng: np.random.Generator, duration_ns: int = 0) -> Any:
+            return read(path=PATH).source.sample(rng, duration_ns)
+
+    settings = read(paths=Mine())
+    assert '"rate": 12000000' in draw_episode(settings.source, rng(), settings.learners).spec
+
+
+def test_a_curriculum_goes_through_its_stages() -> None:
+    def one(rate: str) -> dict[str, Any]:
+        return {"kind": "fixed", "path": {**PATH, "rate": rate}}
+
+    stages = [{"until": 0.5, "paths": one("1mbps")}, {"until": 1.0, "paths": one("2mbps")}]
+    settings = read(paths={"kind": "stages", "stages": stages})
+    rates = [settings.at(at).source.sample(rng()).numbers["rate_mbps"] for at in (0.0, 0.4, 0.6, 1.0)]
+    assert rates == [1.0, 1.0, 2.0, 2.0]
+    assert read(path=PATH).at(0.7).source == read(path=PATH).source
+
+
+def test_settings_can_be_pickled() -> None:
+    settings = read(config="aurora", flows=["cubic"])
+    again = pickle.loads(pickle.dumps(settings))
+    assert again.agent == settings.agent
+    assert again.background == settings.background
+    assert draw_episode(again.source, rng(), again.learners).spec == (
+        draw_episode(settings.source, rng(), settings.learners).spec
+    )
+
+
+# --- Files ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_of_your_own(tmp_path: Path) -> None:
+    text = find_config("link").read_text(encoding="utf-8").split("environment:")[0]
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        f"{text}environment:\n  paths: aurora\n  episode: {{steps: 5, duration: 20s}}\n"
+        "  flows: [cubic, {scheme: bbr, start: 5s}]\n  learner: {start: 1s}\n  privileged: true\n",
+        encoding="utf-8",
+    )
+    settings = read(config=file)
+    assert (settings.steps, settings.duration_ns, settings.privileged) == (5, 20_000_000_000, True)
+    assert [flow.scheme for flow in settings.background] == ["cubic", "bbr"]
+    assert settings.learners[0].start == 1_000_000_000
+    file.write_text(f"{text}environment:\n  pathz: aurora\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"mine\.yaml:\d+: environment"):
+        read(config=file)
+
+
+def test_a_section_needs_paths_and_an_end() -> None:
+    for section, message in (
+        ({}, "neither path nor paths"),
+        ({"path": PATH, "paths": "aurora"}, "path and paths together"),
+        ({"path": PATH, "episode": {}}, "without end"),
+        ({"path": PATH, "backend": "emulated"}, "'emulated'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            EnvironmentConfig.model_validate(section)
+
+
+def test_a_section_is_written_back() -> None:
+    section = {"paths": "aurora", "flows": ["fixed_window:cwnd=20"], "episode": {"duration": "30s"}}
+    config = EnvironmentConfig.model_validate(section)
+    written = config.model_dump(mode="json", exclude_unset=True)
+    assert EnvironmentConfig.model_validate(written) == config
+
+
+def test_the_arguments_are_those_of_read() -> None:
+    import inspect
+
+    taken = set(inspect.signature(Settings.read).parameters) - {"unknown"}
+    assert taken | {"render_mode"} == set(ARGUMENTS)
+
+
+# --- Flows and episodes --------------------------------------------------------------------------------------------
+
+
+def test_background_flows_are_read() -> None:
+    flows = background_flows(["fixed_window:cwnd=20", {"scheme": "reno", "start": "5s", "size": "5MB"}])
+    native = [flow.native(40_000_000) for flow in flows]
+    assert native[0]["params"] == {"cwnd": 20}
+    assert native[1]["start"] == 5_000_000_000
+    assert native[1]["source"] == {"kind": "bytes", "bytes": 5_000_000}
+    assert background_flows(None) == ()
+    assert background_flows(flows) == flows
+
+
+def test_a_flow_s_own_round_trip() -> None:
+    flow = BackgroundFlow.model_validate({"scheme": "cubic", "rtt": "60ms"})
+    assert flow.native(40_000_000)["extra_rtt"] == 20_000_000
+    with pytest.raises(ConfigError, match="shorter than the path's"):
+        flow.native(80_000_000)
+    with pytest.raises(ValueError, match="both given"):
+        LearnerFlow.model_validate({"rtt": "60ms", "extra_rtt": "1ms"})
+
+
+def test_the_drawn_start_rate_goes_first() -> None:
+    flow = LearnerFlow.model_validate({"start_rate": "2mbps", "start_window": 5})
+    assert flow.native(0)["params"] == {"start_rate_mbps": 2.0, "start_cwnd": 5}
+    assert flow.native(0, 3.5)["params"]["start_rate_mbps"] == 3.5
+
+
+def test_unknown_schemes_are_refused() -> None:
+    with pytest.raises(SchemeNotFoundError, match=r"flows\[0\].*cubbic"):
+        background_flows(["cubbic"])
+
+
+def test_an_episode_depends_on_the_generator_alone() -> None:
+    settings = read(config="aurora", flows=["cubic"])
+
+    def draw(seed: int) -> Any:
+        generator = np.random.default_rng(seed)
+        return draw_episode(settings.source, generator, settings.learners, settings.background)
+
+    one, same, other = draw(1), draw(1), draw(2)
+    assert one.spec == same.spec
+    assert (one.path, one.seed) == (same.path, same.seed)
+    assert one.seed != other.seed
+    assert one.path != other.path
+
+
+def test_an_episode_without_time_limit_ends_where_the_capacity_is_known() -> None:
+    import json
+
+    def duration(**arguments: Any) -> int:
+        settings = read(**arguments)
+        drawn = draw_episode(settings.source, rng(), settings.learners, (), settings.duration_ns)
+        length: int = json.loads(drawn.spec)["duration"]
+        return length
+
+    assert duration(path=PATH) == HORIZON
+    assert duration(path={**PATH, "rate": [["0s", "1mbps"], ["5s", "2mbps"]]}) == DEFAULT_DURATION_NS
+    assert duration(path=PATH, duration="7s") == 7_000_000_000

@@ -1,0 +1,537 @@
+"""The training loop on a toy task: the same seed, kills, signals, full disks, TensorBoard's axis, callbacks."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import os
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccgym.errors import PlatformError, ResultsError, SimulationError
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("sb3_contrib")
+pytest.importorskip("tensorboard")
+
+from gymnasium import spaces  # noqa: E402
+from stable_baselines3.common.vec_env import VecEnv  # noqa: E402
+
+from ccgym.training import callbacks, trainer  # noqa: E402, F401
+from ccgym.training.config import (  # noqa: E402
+    AlgorithmConfig,
+    EvaluationConfig,
+    Layers,
+    Linear,
+    Lstm,
+    Normalise,
+    TrainConfig,
+    TrainingConfig,
+)
+from ccgym.training.evaluation import Baselines, EvaluationResult  # noqa: E402
+from ccgym.training.looks import Looks  # noqa: E402
+from ccgym.training.progress import Update  # noqa: E402
+from ccgym.training.rollouts import RolloutEnv  # noqa: E402
+from ccgym.training.run_directory import RunDirectory  # noqa: E402
+from ccgym.training.trainer import Outcome, Trainer  # noqa: E402
+
+# --- A toy task ------------------------------------------------------------------------------------------------------
+
+
+class Track(VecEnv):
+    """Follow a number that is seen: the reward is largest where the action is half of it. Episodes vary in length."""
+
+    render_mode = None
+
+    def __init__(self, count: int, on_step: Callable[[], None] = lambda: None, follow: float | None = None) -> None:
+        box = spaces.Box(-1.0, 1.0, (1,), np.float32)
+        super().__init__(count, spaces.Box(-10.0, 10.0, (2,), np.float32), box)
+        self.generators = [np.random.default_rng(i) for i in range(count)]
+        self.obs = np.zeros((count, 2), np.float32)
+        self.left, self.length = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self.sums = np.zeros(count)
+        self.progress = 0.0
+        self._on_step, self._follow = on_step, follow
+
+    def _begin(self, index: int) -> None:
+        generator = self.generators[index]
+        self.left[index] = generator.integers(5, 20)
+        self.length[index], self.sums[index] = 0, 0.0
+        self.obs[index] = generator.uniform(-1, 1, 2)
+
+    def reset(self) -> np.ndarray:
+        for index, seed in enumerate(self._seeds):
+            if seed is not None:
+                self.generators[index] = np.random.default_rng(seed)
+            self._begin(index)
+        self._reset_seeds()
+        return self.obs.copy()
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self.actions = actions
+
+    def step_wait(self) -> Any:
+        self._on_step()
+        actions = self.actions[:, 0] if self._follow is None else self._follow * self.obs[:, 0]
+        rewards = (1 - np.abs(actions - 0.5 * self.obs[:, 0])).astype(np.float32)
+        self.sums += rewards
+        self.length += 1
+        self.left -= 1
+        dones, infos = self.left == 0, [{} for _ in range(self.num_envs)]
+        for index in range(self.num_envs):
+            self.obs[index] = self.generators[index].uniform(-1, 1, 2)
+            if dones[index]:
+                infos[index] = {
+                    "terminal_observation": self.obs[index].copy(),
+                    "TimeLimit.truncated": True,
+                    "episode": {"r": float(self.sums[index]), "l": int(self.length[index]), "t": 0.0},
+                    "summary": {"throughput_mbps": 3.0, "delay_p95_ms": None, "loss": 0.25, "duration_s": 1.0},
+                    "reward_term_sums": {"closeness": float(self.sums[index])},
+                }
+                self._begin(index)
+        return self.obs.copy(), rewards, dones, infos
+
+    def capture(self) -> dict[str, Any]:
+        arrays = {name: getattr(self, name).copy() for name in ("obs", "left", "length", "sums")}
+        return {"arrays": arrays, "generators": [one.bit_generator.state for one in self.generators]}
+
+    def restore(self, state: Mapping[str, Any]) -> np.ndarray:
+        for name, value in state["arrays"].items():
+            setattr(self, name, value)
+        for generator, known in zip(self.generators, state["generators"]):
+            generator.bit_generator.state = known
+        return self.obs.copy()
+
+    def set_progress(self, progress: float) -> None:
+        self.progress = progress
+
+    def close(self) -> None: ...
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        return [getattr(self, attr_name)] * self.num_envs
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None: ...
+    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+        return []
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        return [False] * self.num_envs
+
+
+class ToyEnvironments:
+    """What :class:`ccgym.training.environments.Environments` is for real configurations."""
+
+    def __init__(self, config: TrainConfig, on_step: Callable[[], None] = lambda: None, curriculum: Any = None) -> None:
+        self._config, self._on_step, self._curriculum = config, on_step, curriculum
+
+    def training(self) -> RolloutEnv:
+        return RolloutEnv(Track(self._config.algorithm.n_envs, self._on_step), self._curriculum)
+
+    def evaluation(self) -> VecEnv:
+        return Track(self._config.evaluation.episodes)
+
+    def baseline(self, scheme: str) -> VecEnv:
+        return Track(self._config.evaluation.episodes, follow={"oracle": 0.5, "lazy": 0.0}[scheme])
+
+
+class Quiet:
+    """A display that remembers."""
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+        self.evaluations: list[tuple[int, float, bool]] = []
+        self.updates: list[Update] = []
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+    def baselines(self, measured: Baselines) -> None:
+        self.measured = measured
+
+    def update(self, state: Update) -> None:
+        self.updates.append(state)
+
+    def evaluation(self, step: int, result: EvaluationResult, *, best: bool) -> None:
+        self.evaluations.append((step, result.mean_reward, best))
+
+
+def toy_config(algorithm: str = "ppo", **training: Any) -> TrainConfig:
+    """Eight updates of 64 steps."""
+    parts = SimpleNamespace(model_dump=lambda **_: {"kind": "toy"})
+    config = TrainConfig.model_construct(
+        name="toy",
+        agent=parts,
+        environment=parts,
+        algorithm=AlgorithmConfig(
+            name=algorithm,
+            n_envs=4,
+            n_steps=16,
+            batch_size=32,
+            n_epochs=2,
+            learning_rate=Linear(linear=(0.02, 0.005)),
+            clip_range=0.3,
+            net_arch=Layers(pi=(8,), vf=(8,)),
+            lstm=Lstm(hidden_size=6),
+            normalise=Normalise(observation=True, reward=True),
+        ),
+        training=TrainingConfig(
+            **({"steps": 512, "eval_every": 128, "checkpoint_every": 128, "keep_checkpoints": 2} | training)
+        ),
+        evaluation=EvaluationConfig(episodes=3, baselines=("oracle", "lazy"), figure=False),
+        looks=Looks(),
+    )
+    object.__setattr__(config, "__pydantic_private__", {"_written": {"agent": {}, "environment": {}}})
+    return config
+
+
+def run(
+    place: Path,
+    config: TrainConfig,
+    *,
+    resume: bool = False,
+    on_step: Callable[[], None] = lambda: None,
+    display: Quiet | None = None,
+) -> Outcome:
+    """Train in a directory."""
+    with RunDirectory(place) as directory:
+        if not resume:
+            directory.claim(config.as_yaml(), {}, [])
+        environments: Any = ToyEnvironments(config, on_step)
+        made = Trainer(config, directory, display or Quiet(), device="cpu", environments=environments)
+        return made.train(resume=resume)
+
+
+def measured_without_clock(place: Path) -> dict[str, list[dict[str, str]]]:
+    """All rows of both tables, but what a clock says."""
+    tables = {}
+    for name in ("progress.csv", "evaluations.csv"):
+        with (place / name).open() as file:
+            rows = [
+                {key: value for key, value in row.items() if not key.startswith(("time/fps", "time/time", "sys/"))}
+                for row in csv.DictReader(file)
+            ]
+        tables[name] = rows
+    return tables
+
+
+def npz(place: Path) -> dict[str, bytes]:
+    with np.load(place / "evaluations.npz") as content:
+        return {name: content[name].tobytes() for name in content.files}
+
+
+@pytest.fixture(scope="module", params=["ppo", "recurrent_ppo"])
+def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome, str]:
+    """A run that nobody disturbed."""
+    place = tmp_path_factory.mktemp("whole")
+    return place, run(place, toy_config(request.param)), request.param
+
+
+def assert_same(place: Path, outcome: Outcome, whole: tuple[Path, Outcome, str]) -> None:
+    assert outcome.weights_sha256 == whole[1].weights_sha256
+    assert measured_without_clock(place) == measured_without_clock(whole[0])
+    assert npz(place) == npz(whole[0])
+    assert (outcome.best_step, outcome.best_reward) == (whole[1].best_step, whole[1].best_reward)
+    for model in ("best", "final"):
+        here, there = (path / model / "model.json" for path in (place, whole[0]))
+        assert here.read_bytes() == there.read_bytes()
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def kill_at(step: int) -> Callable[[], None]:
+    """Die in the middle of a rollout."""
+    taken = 0
+
+    def on_step() -> None:
+        nonlocal taken
+        taken += 1
+        if taken == step:
+            raise Killed
+
+    return on_step
+
+
+# --- The same seed, the same result ----------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_run(tmp_path: Path, whole: tuple[Path, Outcome, str]) -> None:
+    torch.rand(3)  # what came before does not matter
+    np.random.rand(3)  # noqa: NPY002
+    assert_same(tmp_path, run(tmp_path, toy_config(whole[2])), whole)
+
+
+def test_another_seed_gives_another(tmp_path: Path, whole: tuple[Path, Outcome, str]) -> None:
+    assert run(tmp_path, toy_config(whole[2], seed=2)).weights_sha256 != whole[1].weights_sha256
+
+
+def test_evaluating_more_often_changes_nothing(tmp_path: Path, whole: tuple[Path, Outcome, str]) -> None:
+    outcome = run(tmp_path, toy_config(whole[2], eval_every=64, checkpoint_every=512))
+    assert outcome.weights_sha256 == whole[1].weights_sha256
+
+
+def test_it_learns(whole: tuple[Path, Outcome, str]) -> None:
+    rows = measured_without_clock(whole[0])["evaluations.csv"]
+    assert [int(row["step"]) for row in rows] == [0, 128, 256, 384, 512]
+    assert float(rows[-1]["eval/fraction_of_oracle"]) > float(rows[0]["eval/fraction_of_oracle"])
+    assert whole[1].best_fraction is not None
+    assert 0.6 < whole[1].best_fraction <= 1
+
+
+# --- Kills and signals -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", [1, 40, 127])
+def test_killed_and_resumed_is_the_same_run(tmp_path: Path, whole: tuple[Path, Outcome, str], step: int) -> None:
+    config = toy_config(whole[2])
+    with pytest.raises(Killed):
+        run(tmp_path, config, on_step=kill_at(step))
+    with (tmp_path / "progress.csv").open("a") as file:
+        file.write("99,half a ro")
+    assert_same(tmp_path, run(tmp_path, config, resume=True), whole)
+
+
+def test_killed_again_and_again(tmp_path: Path, whole: tuple[Path, Outcome, str]) -> None:
+    config = toy_config(whole[2])
+    resume = False
+    for step in (40, 45, 50):
+        with pytest.raises(Killed):
+            run(tmp_path, config, resume=resume, on_step=kill_at(step))
+        resume = True
+    assert_same(tmp_path, run(tmp_path, config, resume=True), whole)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_after_the_update(tmp_path: Path, whole: tuple[Path, Outcome, str], number: int) -> None:
+    taken = 0
+
+    def on_step() -> None:
+        nonlocal taken
+        taken += 1
+        if taken == 40:  # in the third update, where no checkpoint is due
+            os.kill(os.getpid(), number)
+
+    config, display, before = toy_config(whole[2]), Quiet(), signal.getsignal(number)
+    outcome = run(tmp_path, config, on_step=on_step, display=display)
+    assert outcome.stopped
+    assert outcome.step == 192
+    assert any("stopping after this update" in notice for notice in display.notices)
+    assert signal.getsignal(number) == before
+    outcome = run(tmp_path, config, resume=True)
+    assert not outcome.stopped
+    assert_same(tmp_path, outcome, whole)
+
+
+def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
+    def on_step() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, toy_config(), on_step=on_step)
+
+
+def test_killed_before_the_first_checkpoint(tmp_path: Path, whole: tuple[Path, Outcome, str]) -> None:
+    config, display = toy_config(whole[2]), Quiet()
+    with RunDirectory(tmp_path) as directory:
+        directory.claim(config.as_yaml(), {}, [])
+    assert_same(tmp_path, run(tmp_path, config, resume=True, display=display), whole)
+    assert any("before the first checkpoint" in notice for notice in display.notices)
+
+
+def test_a_finished_run_can_go_on(tmp_path: Path) -> None:
+    run(tmp_path, toy_config(steps=256))
+    outcome = run(tmp_path, toy_config(steps=320), resume=True)
+    assert outcome.step == 320
+    assert run(tmp_path, toy_config(steps=320), resume=True).weights_sha256 == outcome.weights_sha256
+
+
+def test_the_time_limit_ends_a_run_properly(tmp_path: Path) -> None:
+    outcome = run(tmp_path, toy_config(steps=10**9, time_limit="0.01s"))
+    assert not outcome.stopped
+    assert outcome.step < 10_000
+    rows = measured_without_clock(tmp_path)["evaluations.csv"]
+    assert int(rows[-1]["step"]) == outcome.step
+    assert (tmp_path / "final" / "best_model.zip").exists()
+
+
+# --- Damage ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_damaged_checkpoint_is_named_and_the_previous_one_used(
+    tmp_path: Path, whole: tuple[Path, Outcome, str]
+) -> None:
+    config, display = toy_config(whole[2]), Quiet()
+    with pytest.raises(Killed):
+        run(tmp_path, config, on_step=kill_at(100))
+    newest = tmp_path / "checkpoints" / "step_384" / "state.pt"
+    newest.write_bytes(newest.read_bytes()[:-10])
+    assert_same(tmp_path, run(tmp_path, config, resume=True, display=display), whole)
+    assert any("step_384 is damaged" in notice and "step 256" in notice for notice in display.notices)
+
+
+def test_all_checkpoints_damaged(tmp_path: Path) -> None:
+    run(tmp_path, toy_config(steps=128))
+    for file in tmp_path.glob("checkpoints/step_*/rl_model.zip"):
+        file.write_bytes(b"")
+    with pytest.raises(ResultsError, match="no checkpoint can be used"):
+        run(tmp_path, toy_config(), resume=True)
+
+
+def test_a_full_disk_ends_the_run_and_nothing_is_lost(
+    tmp_path: Path, whole: tuple[Path, Outcome, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = toy_config(whole[2])
+    real, writes = os.write, 0
+
+    def write(descriptor: int, data: Any) -> int:
+        nonlocal writes
+        writes += 1
+        if writes > 30:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(descriptor, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", write)
+        with pytest.raises(PlatformError, match="no space left on device"):
+            run(tmp_path, config)
+    assert_same(tmp_path, run(tmp_path, config, resume=True), whole)
+
+
+def test_another_network_does_not_fit(tmp_path: Path) -> None:
+    run(tmp_path, toy_config(steps=128))
+    config = toy_config()
+    algorithm = config.algorithm.model_copy(update={"net_arch": Layers(pi=(9,), vf=(9,))})
+    with pytest.raises(ResultsError, match="does not fit the configuration"):
+        run(tmp_path, config.model_copy(update={"algorithm": algorithm}), resume=True)
+
+
+def test_divergence_is_named(tmp_path: Path) -> None:
+    config = toy_config()
+    algorithm = config.algorithm.model_copy(update={"learning_rate": 1e30, "max_grad_norm": 1e30})
+    with pytest.raises(SimulationError, match="learning has diverged"):
+        run(tmp_path, config.model_copy(update={"algorithm": algorithm}))
+
+
+# --- TensorBoard -----------------------------------------------------------------------------------------------------
+
+
+def events(place: Path) -> Any:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    return EventAccumulator(str(place), size_guidance={"scalars": 0, "images": 0}).Reload()
+
+
+def test_the_axis_goes_on_when_a_run_is_resumed(tmp_path: Path, whole: tuple[Path, Outcome, str]) -> None:
+    config = toy_config(whole[2])
+    for resume, on_step in ((False, kill_at(60)), (True, kill_at(50)), (True, lambda: None)):
+        try:
+            run(tmp_path, config, resume=resume, on_step=on_step)
+        except Killed:
+            for file in tmp_path.glob("events.out.tfevents*"):
+                with file.open("ab") as tail:  # a record that was being written
+                    tail.write(b"\x18\x00\x00\x00")
+    here, there = events(tmp_path), events(whole[0])
+    assert here.Tags()["scalars"] == there.Tags()["scalars"]
+    for tag in here.Tags()["scalars"]:
+        steps = [event.step for event in here.Scalars(tag)]
+        assert steps == [event.step for event in there.Scalars(tag)], tag
+        if not tag.startswith(("time/", "sys/")):
+            assert [e.value for e in here.Scalars(tag)] == [e.value for e in there.Scalars(tag)], tag
+
+
+def test_the_tags(whole: tuple[Path, Outcome, str]) -> None:
+    seen = events(whole[0])
+    assert {
+        "rollout/ep_rew_mean",
+        "train/approx_kl",
+        "time/fps",
+        "eval/mean_reward",
+        "eval/fraction_of_oracle",
+        "eval/baseline_oracle",
+        "net/throughput_mbps",
+        "net/loss",
+        "reward/closeness",
+        "sys/decision_ms",
+        "sys/steps_per_second",
+        "sys/share_environment",
+        "sys/share_learning",
+        "sys/cpu_percent",
+    } <= set(seen.Tags()["scalars"])
+    assert [event.step for event in seen.Scalars("eval/mean_reward")] == [0, 128, 256, 384, 512]
+    assert {"config/text_summary", "versions/text_summary"} <= set(seen.Tags()["tensors"])
+
+
+# --- Evaluation, curriculum ------------------------------------------------------------------------------------------
+
+
+def test_the_best_model_is_kept(whole: tuple[Path, Outcome, str]) -> None:
+    place, outcome, _ = whole
+    rows = measured_without_clock(place)["evaluations.csv"]
+    best = max(rows, key=lambda row: float(row["eval/mean_reward"]))
+    assert outcome.best_step == int(best["step"])
+    assert outcome.best_reward == float(best["eval/mean_reward"])
+    assert sorted(file.name for file in (place / "best").iterdir()) == [
+        "best_model.zip",
+        "model.json",
+        "vecnormalize.pkl",
+    ]
+    assert len(list((place / "checkpoints").glob("step_*"))) == 2
+
+
+class Levels:
+    """A curriculum whose level is the progress."""
+
+    at = 0.0
+
+    def level(self) -> float:
+        return self.at
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"at": self.at}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.at = state["at"]
+
+
+def test_a_curriculum_moves_and_is_resumed(tmp_path: Path) -> None:
+    class Moving(Track):
+        def set_progress(self, progress: float) -> None:
+            super().set_progress(progress)
+            curriculum.at = progress
+
+    class Environments(ToyEnvironments):
+        def training(self) -> RolloutEnv:
+            return RolloutEnv(Moving(4, self._on_step), curriculum)
+
+    curriculum: Any = Levels()
+    config = toy_config()
+    for resume, on_step in ((False, kill_at(40)), (True, lambda: None)):
+        with RunDirectory(tmp_path) as directory:
+            environments: Any = Environments(config, on_step)
+            made = Trainer(config, directory, Quiet(), device="cpu", environments=environments)
+            if resume:
+                curriculum.at = 0.0
+                made.train(resume=True)
+            else:
+                directory.claim(config.as_yaml(), {}, [])
+                with pytest.raises(Killed):
+                    made.train(resume=False)
+    rows = measured_without_clock(tmp_path)["progress.csv"]
+    levels = [float(row["curriculum/level"]) for row in rows if row["curriculum/level"]]
+    assert levels == [step / 512 for step in range(64, 513, 64)]
+
+
+def test_environments_that_changed_are_noticed(tmp_path: Path) -> None:
+    env = RolloutEnv(Track(2))
+    env.seed(1)
+    env.reset()
+    state = env.capture()
+    state["environments"]["arrays"]["obs"][0, 0] += 1
+    with pytest.raises(ResultsError, match="no longer do what they did"):
+        env.restore(state)
