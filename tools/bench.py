@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -27,6 +28,11 @@ HOT_PATHS = (
     "link_packets_per_second/trace",
 )
 IMPORTS = {"import_seconds": "import ccgym", "import_seconds/simulate": "from ccgym import NetworkPath, simulate"}
+#: Benchmarks written in Python, and what their results are called.
+PROGRAMS = {
+    "benches/environments.py": "env_steps_per_second/single env_steps_per_second/vector",
+    "benches/training.py": "train_steps_per_second",
+}
 BINARY = ROOT / "target" / "release" / "ccgym-bench"
 LOG = ROOT / ".cache" / "bench.log"
 
@@ -51,6 +57,13 @@ def import_seconds(statement: str, repetitions: int = 7) -> float:
     return min(times)
 
 
+def with_onnx_runtime() -> dict[str, str]:
+    """The environment, with the library that policies are evaluated by."""
+    from ccgym.evaluation.onnx_runtime import LIBRARY_VARIABLE, provide_library
+
+    return {**os.environ, LIBRARY_VARIABLE: str(provide_library())}
+
+
 def instructions(name: str) -> float:
     """Instructions per packet of one workload, run once under callgrind."""
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", str(BINARY), "--once", name]
@@ -72,7 +85,10 @@ def main(words: Sequence[str]) -> int:
     try:
         build = ["cargo", "build", "--release", "--locked", "--package", "ccgym-bench"]
         run(build, "compiling the benchmarks", log=LOG)
-        status = subprocess.run([str(BINARY), *words]).returncode
+        status = subprocess.run([str(BINARY), *words], env=with_onnx_runtime()).returncode
+        for program, names in PROGRAMS.items():
+            if not words or any(word in name for word in words for name in names.split()):
+                status |= subprocess.run([sys.executable, str(ROOT / program), *words]).returncode
         for name, statement in IMPORTS.items():
             if wanted(name):
                 emit(name, import_seconds(statement), "s")

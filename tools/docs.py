@@ -166,7 +166,36 @@ def columns(names: Sequence[str]) -> list[str]:
     return [", ".join(map(code, names))]
 
 
+def aurora_results() -> list[str]:
+    """What `ccgym record aurora` found: a row per seed, the baselines below."""
+    recorded: dict[str, Any] = json.loads((ROOT / "agents/pretrained/aurora-seeds.json").read_text(encoding="utf-8"))
+    held_out, fresh = recorded["held_out"], recorded["confirmation"]
+    goal = f"{100 * recorded['share']:.0f} %"
+    rows: list[Sequence[object]] = []
+    for one in recorded["seeds"]:
+        name = f"seed {one['seed']}" + (", the pretrained one" if one["seed"] == recorded["exported"]["seed"] else "")
+        reached = one["reached_step"]
+        when = ("never", "") if reached is None else (f"{one['reached_wall_s']:.0f} s", f"{reached:,}")
+        shares = percent(one["best_fraction"]), percent(one["confirmed_fraction"])
+        rows.append((name, *when, f"{one['wall_s']:.0f} s", *shares))
+    for scheme, label in (("bbr", "BBR"), ("cubic", "Cubic")):
+        shares = percent(held_out["fraction_of_oracle"][scheme]), percent(fresh["fraction_of_oracle"][scheme])
+        rows.append((label, "", "", "", *shares))
+    last = f"best of its evaluations ({held_out['episodes']} held-out draws)"
+    head = ["", f"{goal} after", "decisions by then", "whole training", last, f"on {fresh['episodes']} fresh draws"]
+    machines = (one["machine"] for one in recorded["trained_on"])
+    where = sorted({f"{machine['processor']}, {machine['cores']} cores" for machine in machines})
+    lines = ["Percentages are shares of the oracle's mean reward on the same draws.", "", *table(head, rows)]
+    return [*lines, "", f"`{recorded['command']}`, on {'; '.join(where)}."]
+
+
+def percent(fraction: float) -> str:
+    """A share."""
+    return f"{100 * fraction:.1f} %".replace("-", "−")
+
+
 BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
+    "docs/aurora.md": {"aurora-results": aurora_results},
     "docs/agents.md": {
         "signals": signals,
         "functions": partial(words, "functions", "Function"),

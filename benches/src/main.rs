@@ -5,6 +5,7 @@
 //! for callgrind.
 
 mod decision;
+mod environment;
 
 use std::time::{Duration, Instant};
 
@@ -134,6 +135,7 @@ fn workloads() -> Vec<(String, &'static str, Workload)> {
             Box::new(move |scale| link(kind, (5_000_000.0 * scale) as u64)),
         );
     }
+    list.push(("env_steps_per_second/native".into(), "steps/s", Box::new(environment::run)));
     list
 }
 

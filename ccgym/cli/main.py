@@ -15,6 +15,7 @@ from ccgym.errors import PlatformError
 _DELEGATED: Final = {
     "evaluate": ("ccgym.cli.evaluate", "run schemes over a path and report as Pantheon does"),
     "export": ("ccgym.cli.export", "make a scheme of a training run's policy"),
+    "record": ("ccgym.cli.record", "train several seeds, confirm each, export the median one"),
     "train": ("ccgym.cli.train", "train a policy from a YAML file"),
 }
 """Commands with a parser of their own: module with ``main(argv)``, and help."""

@@ -19,6 +19,7 @@
 ``streams``           seeds by name, and the state of all generators
 ``files``             writing that survives a full disk and a kill
 ``export``            the policy as ONNX with its card
+``recording``         several seeds, confirmed on fresh draws; the median one exported
 ====================  ======================================================================================
 
 Names are loaded when first used: ``import ccgym.training`` does not load torch.

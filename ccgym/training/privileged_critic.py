@@ -62,7 +62,8 @@ class PrivilegedEnv(VecEnvWrapper):
     @override
     def reset(self) -> Floats:
         """Begin an episode in every environment."""
-        return self._with_truth(self._env.reset())
+        observations: Floats = self._env.reset()
+        return self._with_truth(observations)
 
     @override
     def step_wait(self) -> VecEnvStepReturn:
@@ -80,14 +81,17 @@ class PrivilegedEnv(VecEnvWrapper):
 
     def restore(self, state: Mapping[str, Any]) -> Floats:
         """See :class:`ccgym.training.rollouts.Restorable`."""
-        return self._with_truth(self._env.restore(state))
+        observations: Floats = self._env.restore(state)
+        return self._with_truth(observations)
 
     def set_progress(self, progress: float) -> None:
         """See :class:`ccgym.training.rollouts.Restorable`."""
         self._env.set_progress(progress)
 
     def _with_truth(self, observations: Floats) -> Floats:
-        return np.concatenate([observations, truth_features(self._env.truth(), self._packet_bits)], axis=1)
+        truth = truth_features(self._env.truth(), self._packet_bits)
+        whole: Floats = np.concatenate([observations, truth], axis=1)
+        return whole
 
 
 def truth_features(truth: Mapping[str, npt.NDArray[np.float64]], packet_bits: float) -> Floats:

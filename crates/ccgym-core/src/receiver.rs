@@ -277,20 +277,27 @@ impl Receiver {
 
     #[cold]
     fn report_gaps(&self, ack: &mut Ack) {
-        let mut reported = None;
-        if self.newest.first > ack.trigger {
-            // The range of the packet that caused this comes first, so that reordering is never hidden.
-            let i = self.older.partition_point(|r| r.last < ack.trigger);
-            ack.push_range(self.older[i]);
-            reported = Some(i);
+        if self.newest.first <= ack.trigger {
+            ack.push_range(self.newest);
+            for range in self.older.iter().rev().take(MAX_ACK_RANGES - 1) {
+                ack.push_range(*range);
+            }
+            return;
         }
+        self.report_straggler(ack);
+    }
+
+    /// As [`Receiver::report_gaps`] when the packet that arrived lies below the newest range.
+    #[cold]
+    fn report_straggler(&self, ack: &mut Ack) {
+        // The range of the packet that caused this comes first, so that reordering is never hidden.
+        let its = self.older.partition_point(|r| r.last < ack.trigger);
+        ack.push_range(self.older[its]);
         ack.push_range(self.newest);
-        for i in (0..self.older.len()).rev() {
+        for i in (0..self.older.len()).rev().filter(|i| *i != its) {
+            ack.push_range(self.older[i]); // what finds no room is left out
             if ack.range_count() == MAX_ACK_RANGES {
                 break;
-            }
-            if Some(i) != reported {
-                ack.push_range(self.older[i]);
             }
         }
     }

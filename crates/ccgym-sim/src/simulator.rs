@@ -11,21 +11,23 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use ccgym_core::agent::PathTruth;
 use ccgym_core::congestion_control::{CongestionControl, InitContext, PathFacts};
-use ccgym_core::{rare, Ack, Datagram, Ecn, MonitorInterval, Packet, Receiver, Rng, Sender, TimeSpan, Timestamp};
+use ccgym_core::{rare, Ack, Datagram, Ecn, Packet, Receiver, Rng, Sender, TimeSpan, Timestamp};
 use ccgym_link::{DeliveryTrace, Fate, PathElement, Release};
 
 use crate::chain::Chain;
 use crate::flow::{Flow, Received};
 use crate::inbox::Inbox;
-use crate::outcome::{FlowOutcome, Outcome};
+use crate::outcome::Outcome;
 use crate::recorder::{PacketLog, Series, UNLOGGED};
 use crate::slab::Slab;
 use crate::source::Source;
 use crate::spec::{FlowSpec, SimError, SimSpec};
 use crate::tournament::Tournament;
 use crate::truth::Truth;
+
+mod record;
+mod steering;
 
 /// Looks up delivery traces by name.
 pub type Traces<'a> = &'a dyn Fn(&str) -> Option<Arc<DeliveryTrace>>;
@@ -207,51 +209,6 @@ impl Simulator {
         &self.flows[flow].sender
     }
 
-    /// Statistics of a flow since the last call; needs `record.monitor`.
-    pub fn take_interval(&mut self, flow: usize) -> MonitorInterval {
-        let now = self.now;
-        self.flows[flow].sender.take_interval(now)
-    }
-
-    /// End the running decision interval of a flow now, due or not: the last one of an episode.
-    pub fn end_interval(&mut self, flow: usize) {
-        let now = self.now;
-        self.flows[flow].sender.end_interval(now);
-    }
-
-    /// The truth about the path as a flow might be told it: over its interval closed last, or now.
-    #[must_use]
-    pub fn truth(&mut self, flow: usize) -> PathTruth {
-        let now = self.now;
-        let backlog = self.up.bottleneck.map_or(0, |b| self.up.elements[b].backlog(now).0);
-        let sender = &self.flows[flow].sender;
-        let interval = sender.last_interval();
-        let running = |f: &&Flow| f.started && !f.sender.is_stopped();
-        let rate = |f: &Flow| {
-            let life = self.now.since(f.start).as_secs_f64();
-            if life > 0.0 {
-                f.sender.stats().acked_bytes as f64 * 8.0 / life
-            } else {
-                0.0
-            }
-        };
-        self.truth.over(interval.start, self.now, self.flows[flow].extra_rtt, backlog, {
-            self.flows.iter().filter(running).map(rate).collect()
-        })
-    }
-
-    /// Steer the scheme of a flow from outside, and send what that allows.
-    pub fn with_cca(&mut self, flow: usize, f: impl FnOnce(&mut dyn CongestionControl)) {
-        if self.waiting == Some(flow) {
-            self.waiting = None;
-        }
-        self.flows[flow].sender.with_cca(f);
-        if self.flows[flow].started {
-            self.transmit(flow);
-        }
-        self.reschedule(flow);
-    }
-
     /// Run to the end.
     pub fn run(&mut self) {
         self.run_until(self.end);
@@ -353,25 +310,6 @@ impl Simulator {
         } else {
             self.down.refresh_due();
         }
-    }
-
-    fn sample(&mut self, now: Timestamp) {
-        let Some(series) = &mut self.series else { return };
-        series.t.push(now.0);
-        for (i, flow) in self.flows.iter().enumerate() {
-            series.sample_flow(i, &flow.sender);
-        }
-        let (packets, bytes, drops) = match self.up.bottleneck {
-            Some(b) => {
-                let (p, y) = self.up.elements[b].backlog(now);
-                (p, y, self.up.elements[b].counters().dropped)
-            }
-            None => (0, 0, 0),
-        };
-        series.link.queue_packets.push(packets);
-        series.link.queue_bytes.push(bytes);
-        series.link.drops.push(drops);
-        self.next_sample = now + series.step;
     }
 
     /// Handle the event of flow `index` that is due now, and those that follow up to `limit`.
@@ -631,50 +569,6 @@ impl Simulator {
             log.leave(record, home);
         }
         flow.inbox.push((home, self.sequence), ack);
-    }
-
-    /// What the run left behind. The simulator may go on afterwards.
-    #[must_use]
-    pub fn outcome(&mut self) -> Outcome {
-        let now = self.now;
-        let mut data = self.data_log.clone();
-        let mut acks = self.ack_log.clone();
-        for log in [&mut data, &mut acks].into_iter().flatten() {
-            log.cut(now);
-        }
-        let mut series = self.series.clone();
-        if let Some(s) = &mut series {
-            s.finish();
-        }
-        let events = |chain: &mut Chain| match chain.bottleneck {
-            Some(b) => chain.elements[b].take_events(now),
-            None => Vec::new(),
-        };
-        let (up_events, down_events) = (events(&mut self.up), events(&mut self.down));
-        Outcome {
-            end: now,
-            hash: self.hash,
-            flows: self
-                .flows
-                .iter()
-                .map(|f| FlowOutcome {
-                    name: f.sender.cca().name(),
-                    start: f.start,
-                    sender: *f.sender.stats(),
-                    received: f.received,
-                    min_rtt: f.sender.rtt().min(),
-                    finished: f.finished,
-                })
-                .collect(),
-            uplink: self.up.counters(),
-            downlink: self.down.counters(),
-            bottleneck: self.up.bottleneck,
-            data,
-            acks,
-            series,
-            up_events,
-            down_events,
-        }
     }
 }
 

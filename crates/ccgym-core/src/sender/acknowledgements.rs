@@ -146,7 +146,13 @@ impl Sender {
 
         let mut newly = Newly::default();
         // Oldest range first, so that packets are visited in the order in which they were sent.
-        for i in (0..ack.range_count()).rev() {
+        // Those below what was acknowledged before have nothing new, unless the trigger is a straggler among them.
+        let in_order = ack.trigger == ack.largest;
+        let ranges = match ack.range_count() {
+            n if n > 1 && in_order && ack.range(1).last < self.acked_end => 1,
+            n => n,
+        };
+        for i in (0..ranges).rev() {
             let range = ack.range(i);
             // Reordered packets lie below what was already acknowledged: only then is a range looked at in full.
             let from = if i == 0 && ack.trigger < old_end { range.first } else { range.first.max(self.acked_end) };

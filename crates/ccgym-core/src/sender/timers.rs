@@ -59,12 +59,12 @@ impl Sender {
     #[inline]
     pub fn is_release_due(&self, now: Timestamp) -> bool {
         self.awaits_release
-            && !self.detector.has_holes()
             && !self.is_connecting()
             && !self.capabilities.timers
             && self.pacer.release() <= now
             && now < self.quiet_until()
             && now < self.interval_timer()
+            && (!self.detector.has_holes() || now < self.detector.next_timeout(self.loss_rtt()))
     }
 
     /// The time given by [`Sender::next_timeout`] has come. Follow with [`Sender::poll_transmit`].

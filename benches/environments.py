@@ -1,0 +1,111 @@
+"""Decisions per second of the environments on Aurora's own paths: one JSON line per result.
+
+Each is the best of several runs on one thread, resets included. How many packets a decision stands for depends on who
+decides: at random the links are overdriven, and every fourth packet is lost; the pretrained policy keeps them just
+full. Its actions are recorded first, so that only the environment is timed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+import ccgym
+from ccgym.envs.vector_env import VectorLinkEnv
+
+Actions = Sequence[npt.NDArray[np.float32]]
+
+COUNT = 64
+STEPS = 800
+RUNS = 5
+
+
+def main(words: Sequence[str]) -> int:
+    """Entry point; words choose the benchmarks whose names contain one of them."""
+
+    def emit(name: str, measure: Callable[[], dict[str, float]]) -> None:
+        if not words or any(word in name for word in words):
+            print(json.dumps({"name": name, "unit": "steps/s", **measure()}), flush=True)
+
+    rng = np.random.default_rng(1)
+    one = [rng.standard_normal(1, dtype=np.float32) for _ in range(10 * STEPS)]
+    many = [rng.standard_normal((COUNT, 1), dtype=np.float32) for _ in range(STEPS)]
+    emit("env_steps_per_second/single/random", lambda: best(lambda: single(one)))
+    emit(f"env_steps_per_second/vector_{COUNT}/random", lambda: best(lambda: vector(many)))
+    emit(f"env_steps_per_second/vector_{COUNT}/pretrained", lambda: best(lambda: vector(by_the_policy())))
+    return 0
+
+
+def best(run: Callable[[], dict[str, float]]) -> dict[str, float]:
+    """The fastest of several runs: noise only ever slows a run down."""
+    return max((run() for _ in range(RUNS)), key=lambda result: result["value"])
+
+
+def single(actions: Actions) -> dict[str, float]:
+    """One environment after another, as ``gymnasium.make`` gives it."""
+    env = gymnasium.make("ccgym/Aurora-v0")
+    env.reset(seed=1)
+    began = time.perf_counter()
+    for action in actions:
+        *_, truncated, _ = env.step(action)
+        if truncated:
+            env.reset()
+    return {"value": len(actions) / (time.perf_counter() - began)}
+
+
+def make() -> VectorLinkEnv:
+    """The environments, always with the same paths."""
+    env = VectorLinkEnv(COUNT, "aurora", threads=1, copy=False)
+    env.reset(seed=1)
+    return env
+
+
+def vector(actions: Actions) -> dict[str, float]:
+    """All environments at once."""
+    env = make()
+    began = time.perf_counter()
+    for action in actions:
+        env.step(action)
+    value = COUNT * len(actions) / (time.perf_counter() - began)
+    # Once more for the packets, which are not worth slowing the first time down for.
+    env = make()
+    packets = [
+        info["interval"]["sent_packets"].mean()
+        for info in (env.step(action)[4] for action in actions)
+        if "interval" in info
+    ]  # where all episodes end at once there is only what they ended with
+    return {"value": value, "packets_per_step": round(float(np.mean(packets)), 1)}
+
+
+_recorded: list[npt.NDArray[np.float32]] = []
+
+
+def by_the_policy() -> Actions:
+    """What the pretrained policy decides in these environments."""
+    if not _recorded:
+        from ccgym.evaluation.learned import find
+
+        policy = find("aurora")
+        if policy is None:
+            raise SystemExit("agents/pretrained has no policy aurora")
+        env = make()
+        observations, _ = env.reset(seed=1)
+        for _ in range(STEPS):
+            actions, _ = policy.native.decide(np.array(observations))
+            _recorded.append(actions)
+            observations, *_ = env.step(actions)
+    return _recorded
+
+
+if __name__ == "__main__":
+    assert ccgym.__version__
+    raise SystemExit(main(sys.argv[1:]))

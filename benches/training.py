@@ -1,0 +1,37 @@
+"""Decisions per second of a whole training: rollouts, learning and all that stands between. One JSON line."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from ccgym.cli import train
+from ccgym.training.run_directory import RunDirectory
+
+STEPS = 128_000
+
+
+def main() -> int:
+    """Entry point."""
+    settings = ["training.eval_every=1000000000", "evaluation.episodes=1", "evaluation.baselines=[]"]
+    with tempfile.TemporaryDirectory() as place:
+        run = Path(place) / "run"
+        arguments = ["--config", "aurora", "--steps", str(STEPS), "--run-dir", str(run), "--no-export"]
+        with contextlib.redirect_stdout(sys.stderr):
+            status = train.main([*arguments, *(word for setting in settings for word in ("--set", setting))])
+        if status:
+            return status
+        rows = csv.DictReader(RunDirectory(run).progress.read_text(encoding="utf-8").splitlines())
+        rates = [float(row["sys/steps_per_second"]) for row in rows if row.get("sys/steps_per_second")]
+    print(json.dumps({"name": "train_steps_per_second/aurora", "unit": "steps/s", "value": max(rates)}), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

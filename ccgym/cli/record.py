@@ -1,0 +1,165 @@
+"""``ccgym record``: train several seeds, confirm each on fresh draws, export the median one.
+
+Exit status: 0, the record is written; 130, stopped by a signal, and the same command goes on; for the rest see
+:mod:`ccgym.cli.common`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ccgym.cli.common import STATUS_INTERRUPTED, HelpFormatter, console, run, say
+from ccgym.errors import ConfigError, PlatformError, shown
+
+if TYPE_CHECKING:
+    from ccgym.training.recording import Recording
+
+_DESCRIPTION: Final = """\
+Record a learned scheme. Every seed is trained into RUNS/NAME-SEED (a finished run is taken as it
+is, one begun is resumed); the best model of each is measured on fresh draws of the paths, beside
+the oracle and the baselines; and the seed of median reward there is exported.
+"""
+
+_EXAMPLES: Final = """\
+examples:
+  ccgym record aurora --seeds 1,2,3,4,5
+      five seeds into runs/aurora-1 …; agents/pretrained/aurora.onnx, .json, -curves.csv, -seeds.json
+  ccgym record aurora --seeds 1,2,3 --out mine --figure mine/curve.png
+      the record elsewhere, with a figure of the learning curves
+  ccgym record aurora --seeds 1,2 --set training.steps=100000 --runs runs/short --out mine
+      with settings changed
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of ``ccgym record``."""
+    made = argparse.ArgumentParser(
+        prog="ccgym record", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter
+    )
+    made.add_argument("config", metavar="CONFIG", help="a YAML file, or the name of one in configs/")
+    made.add_argument("--seeds", required=True, metavar="1,2,3", help="the seeds to train")
+    made.add_argument(
+        "--runs", type=Path, default=Path("runs"), metavar="DIR", help="where the run directories are (default: runs)"
+    )
+    made.add_argument(
+        "--out",
+        type=Path,
+        default=Path("agents/pretrained"),
+        metavar="DIR",
+        help="where the record goes (default: agents/pretrained)",
+    )
+    made.add_argument("--figure", type=Path, metavar="FILE", help="a figure of the learning curves: .png, .svg, .pdf")
+    made.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="overrides",
+        metavar="KEY=VALUE",
+        help="any setting, as with train.py; may be repeated",
+    )
+    made.add_argument("--device", default="auto", metavar="NAME", help="to train on (default: auto)")
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``ccgym record`` and return its exit status."""
+    arguments = parser().parse_args(list(sys.argv[1:] if argv is None else argv))
+    return run(lambda: _record(arguments))
+
+
+def _record(arguments: argparse.Namespace) -> int:
+    seeds = _seeds(arguments.seeds)
+    try:
+        from ccgym.training.progress import ProgressDisplay
+        from ccgym.training.recording import record
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] == "ccgym":
+            raise
+        raise PlatformError(
+            f"the package {error.name} is missing",
+            expected="the packages of the extra `train`",
+            hint="pip install 'ccgym[train]', or run `make setup`",
+        ) from None
+    from ccgym.training.config import TrainConfig
+
+    config = TrainConfig.load(arguments.config, arguments.overrides)
+    made = record(
+        config,
+        seeds,
+        arguments.runs,
+        arguments.out,
+        say=say,
+        display=lambda one: ProgressDisplay(console(), one.training.steps),
+        command=_command(arguments, seeds),
+        device=arguments.device,
+    )
+    if made is None:
+        console().print("stopped; the same command goes on", style="yellow")
+        return STATUS_INTERRUPTED
+    say(f"policy    {made.exported.onnx}")
+    say(f"seeds     {made.seeds_file}")
+    say(f"curves    {made.curves_file}")
+    if arguments.figure is not None:
+        _draw(made, config.looks.label or made.name, config.looks.colour, arguments.figure)
+        say(f"figure    {arguments.figure}")
+    return 0
+
+
+def _seeds(text: str) -> list[int]:
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise ConfigError(shown(text), where="--seeds", expected="whole numbers, as in 1,2,3") from None
+
+
+def _command(arguments: argparse.Namespace, seeds: Sequence[int]) -> list[str]:
+    """What repeats the record: without the places, which have no influence on it."""
+    words = ["ccgym", "record", Path(arguments.config).name.removesuffix(".yaml")]
+    words += ["--seeds", ",".join(map(str, sorted(seeds)))]
+    for override in arguments.overrides:
+        words += ["--set", override]
+    return words
+
+
+def _draw(made: Recording, label: str, colour: str, file: Path) -> None:
+    """Write the figure of the learning curves."""
+    import numpy as np
+
+    from ccgym.evaluation.schemes import parse_scheme, styles
+    from ccgym.report.curve_figure import Curve, curve_figure
+    from ccgym.report.style import house_style, save, save_compact
+
+    curves = [
+        Curve(
+            one.seed,
+            np.array([point.step for point in one.curve], dtype=np.float64),
+            np.array([point.fraction_of_oracle for point in one.curve]),
+            np.array([point.wall_s for point in one.curve]),
+        )
+        for one in made.seeds
+    ]
+    schemes = styles([parse_scheme(name, "evaluation.baselines") for name in made.held_out])
+    looks = dict(zip(made.held_out, schemes, strict=True))
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with house_style():
+            figure = curve_figure(
+                curves,
+                made.held_out,
+                looks,
+                title=f"{label}: reward on held-out paths while it learns",
+                colour=colour,
+            )
+            (save_compact if file.suffix == ".png" else save)(figure, file)
+    except (OSError, ValueError) as error:
+        raise PlatformError(
+            f"the figure cannot be written: {error}",
+            where=str(file),
+            expected="a .png, .svg or .pdf file in a place that can be written",
+            hint=f"ccgym record {shlex.quote(made.name)} again: finished runs are not trained anew",
+        ) from None

@@ -1,0 +1,162 @@
+"""Figure of learning curves: share of the oracle's reward over training, one thin line per seed, and their median."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ccgym.evaluation.results import SchemeStyle
+from ccgym.report.style import INK, MUTED, new_figure
+
+Floats = npt.NDArray[np.float64]
+
+WIDTH_IN: Final = 8.0
+"""Width of the figure in inches."""
+HEIGHT_IN: Final = 4.6
+"""Its height."""
+TOP: Final = 105.0
+"""Upper end of the vertical axis, percent; more where a curve gets higher."""
+BOTTOM: Final = 0.0
+"""Lower end. What lies below is named in the legend with its number."""
+
+_TIMES_S: Final = (5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400)
+"""Distances of the marks on the upper axis, seconds."""
+_MARKS: Final = 7
+"""Most marks there."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The evaluations of one seed."""
+
+    seed: int
+    """Which."""
+    steps: Floats
+    """Decisions so far, ascending."""
+    fractions: Floats
+    """Share of the oracle's reward at each."""
+    wall_s: Floats
+    """Seconds since training began, at each."""
+
+
+def curve_figure(
+    curves: Sequence[Curve],
+    baselines: Mapping[str, float],
+    styles: Mapping[str, SchemeStyle],
+    *,
+    title: str = "",
+    colour: str = "darkorange",
+    share: float = 0.8,
+) -> Figure:
+    """Draw the learning curves of several seeds. Call within :func:`ccgym.report.style.house_style`.
+
+    Args:
+        curves: One per seed. The median is taken at the steps that all of them have.
+        baselines: Share of the oracle's reward by scheme.
+        styles: Looks of these schemes.
+        title: Above the figure.
+        colour: Of the curves.
+        share: A share of the oracle's reward that is marked.
+    """
+    figure, axes = new_figure(WIDTH_IN, HEIGHT_IN)
+    for index, curve in enumerate(curves):
+        label = f"each of {len(curves)} seeds" if index == 0 else None
+        axes.plot(_million(curve.steps), 100 * curve.fractions, color=colour, linewidth=0.8, alpha=0.75, label=label)
+    steps, middle, wall = medians(curves)
+    if len(curves) > 1:
+        inside = np.stack([curve.fractions[np.isin(curve.steps, steps)] for curve in curves])
+        low, high = 100 * inside.min(axis=0), 100 * inside.max(axis=0)
+        axes.fill_between(_million(steps), low, high, color=colour, alpha=0.2, linewidth=0, label="least to greatest")
+        axes.plot(_million(steps), 100 * middle, color=colour, linewidth=2.6, label="median")
+    _limits(axes, curves)
+    _baselines(axes, baselines, styles)
+    _mark_share(axes, share, curves)
+    axes.set_xlabel("million decisions")
+    axes.set_ylabel("% of the oracle's reward")
+    _time_axis(axes, steps, wall)
+    axes.legend(loc="lower right", ncols=2, fontsize=10)
+    if title:
+        figure.suptitle(title, fontsize=12, color=INK)
+    figure.set_layout_engine("constrained")
+    return figure
+
+
+def medians(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats]:
+    """Steps that all curves have, and the medians there of the share of the oracle's reward and of the time."""
+    steps = curves[0].steps
+    for curve in curves[1:]:
+        steps = np.intersect1d(steps, curve.steps)
+    places = [np.isin(curve.steps, steps) for curve in curves]
+    fractions = np.median([curve.fractions[place] for curve, place in zip(curves, places, strict=True)], axis=0)
+    wall = np.median([curve.wall_s[place] for curve, place in zip(curves, places, strict=True)], axis=0)
+    return steps, fractions, wall
+
+
+def _million(steps: Floats) -> Floats:
+    return steps / 1e6
+
+
+def _limits(axes: Axes, curves: Sequence[Curve]) -> None:
+    highest = 100 * max(float(curve.fractions.max()) for curve in curves)
+    axes.set_xlim(0, max(float(curve.steps[-1]) for curve in curves) / 1e6)
+    axes.set_ylim(BOTTOM, max(TOP, 1.03 * highest))
+
+
+def _baselines(axes: Axes, baselines: Mapping[str, float], styles: Mapping[str, SchemeStyle]) -> None:
+    """A horizontal line each; one that lies below the axis is in the legend only, with its number."""
+    axes.axhline(100, color=MUTED, linewidth=1.0, label="oracle")
+    for name, fraction in baselines.items():
+        label, colour = f"{styles[name].label} ({100 * fraction:.0f} %)".replace("-", "−"), styles[name].colour
+        low, high = axes.get_ylim()
+        if low <= 100 * fraction <= high:
+            axes.axhline(100 * fraction, color=colour, linewidth=1.6, linestyle="--", label=label)
+        else:
+            axes.plot([], [], color=colour, linewidth=1.6, linestyle="--", label=f"{label}, below the axis")
+
+
+def _mark_share(axes: Axes, share: float, curves: Sequence[Curve]) -> None:
+    """The share as a line, and when the seeds first had it."""
+    axes.axhline(100 * share, color=INK, linewidth=1.0, linestyle=":")
+    axes.annotate(
+        f"{100 * share:.0f} %{_when(share, curves)}",
+        (1, 100 * share),
+        (-4, -4),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        fontsize=10,
+        color=INK,
+    )
+
+
+def _when(share: float, curves: Sequence[Curve]) -> str:
+    crossings = [np.flatnonzero(curve.fractions >= share) for curve in curves]
+    times = [curve.wall_s[found[0]] for curve, found in zip(curves, crossings, strict=True) if found.size]
+    if not times:
+        return ""
+    who = f"all {len(curves)} seeds" if len(times) == len(curves) else f"{len(times)} of {len(curves)} seeds"
+    first, last = f"{min(times):.0f}", f"{max(times):.0f}"
+    return f": {who} after {first if first == last else f'{first} to {last}'} s"
+
+
+def _time_axis(axes: Axes, steps: Floats, wall: Floats) -> None:
+    """Seconds above: where the median of the seeds was then."""
+    if wall.size < 2 or wall[-1] <= 0:
+        return
+    apart = next((time for time in _TIMES_S if wall[-1] / time <= _MARKS), math.ceil(wall[-1] / _MARKS))
+    times = np.arange(0, wall[-1] + 1e-9, apart)
+    above = axes.twiny()
+    above.set_xlim(axes.get_xlim())
+    above.grid(visible=False)
+    above.spines["top"].set_visible(True)
+    above.set_xticks(_million(np.interp(times, wall, steps)), [f"{time:.0f}" for time in times])
+    above.set_xlabel("seconds of training, evaluations included (median)", fontsize=10, color=MUTED)
+    above.tick_params(labelsize=10, colors=MUTED)

@@ -1,0 +1,467 @@
+"""Recording a learned scheme: several seeds trained, confirmed on draws that nothing was chosen by, one exported.
+
+A single seed may be lucky, and the best of twenty evaluations is partly the luckiest. So a record has all seeds, and
+measures the best model of each on fresh draws of the environment's paths, beside the oracle and the baselines on the
+same draws. It exports the seed with the *median* of these rewards, not the one with the largest.
+
+=====================  =============================================================================================
+``NAME.onnx, .json``   the exported policy and its card
+``NAME-curves.csv``    every evaluation of every seed
+``NAME-seeds.json``    what each seed reached and when, on which machine, and the command that repeats it
+=====================  =============================================================================================
+
+The runs are ordinary run directories. Those that are finished are taken as they are, those begun are resumed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import yaml
+
+from ccgym.errors import ConfigError, ResultsError, shown
+from ccgym.training.config import TrainConfig, TrainingConfig
+from ccgym.training.environments import Environments
+from ccgym.training.evaluation import ORACLE, Baselines, EvaluationResult, evaluate
+from ccgym.training.export import ELAPSED_COLUMN, Exported, export_policy
+from ccgym.training.files import write_file
+from ccgym.training.model import set_up_torch
+from ccgym.training.run_directory import RunDirectory
+from ccgym.training.saved_model import CARD, load_model, read_card
+from ccgym.training.streams import capture_generators, restore_generators, stream_seed
+from ccgym.training.torch_policy import TorchPolicy
+from ccgym.training.trainer import Display, train
+
+CONFIRMATION_EPISODES: Final = 256
+"""Fresh draws that the best models are confirmed on."""
+
+SHARE: Final = 0.8
+"""Share of the oracle's reward whose first crossing is recorded."""
+
+CURVE_COLUMNS: Final = ("seed", "step", "mean_reward", "fraction_of_oracle", "wall_s")
+"""Columns of ``NAME-curves.csv``."""
+
+MAY_DIFFER: Final = ("seed", "time_limit", "checkpoint_every", "keep_checkpoints", "simulator_threads")
+"""Settings of ``training`` that do not change what a seed learns, or are the seed."""
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """One evaluation on the held-out draws."""
+
+    step: int
+    """Decisions so far, over all environments."""
+    mean_reward: float
+    """Mean episode reward."""
+    fraction_of_oracle: float
+    """The same over the oracle's."""
+    wall_s: float
+    """Seconds since training began, evaluations and checkpoints included; 0 at step 0."""
+
+
+@dataclass(frozen=True)
+class SeedRecord:
+    """What became of one seed."""
+
+    seed: int
+    """``training.seed``."""
+    run_dir: Path
+    """Its run directory."""
+    curve: tuple[CurvePoint, ...]
+    """Every evaluation, by step."""
+    best_step: int
+    """Step of the best evaluation; the model of that step is confirmed and exported."""
+    best_fraction: float
+    """Share of the oracle's reward that it reached on the held-out draws, by which it was chosen."""
+    confirmed_reward: float
+    """Its mean episode reward on the fresh draws."""
+    confirmed_fraction: float
+    """The same over the oracle's there."""
+    weights_sha256: str
+    """Hash of its weights."""
+
+    @property
+    def steps(self) -> int:
+        """Decisions at the end."""
+        return self.curve[-1].step
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds of the whole training."""
+        return self.curve[-1].wall_s
+
+    @property
+    def reached(self) -> CurvePoint | None:
+        """The first evaluation with :data:`SHARE` of the oracle's reward."""
+        return next((point for point in self.curve if point.fraction_of_oracle >= SHARE), None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        reached = self.reached
+        return {
+            "seed": self.seed,
+            "steps": self.steps,
+            "wall_s": self.wall_s,
+            "best_step": self.best_step,
+            "best_fraction": self.best_fraction,
+            "reached_step": None if reached is None else reached.step,
+            "reached_wall_s": None if reached is None else reached.wall_s,
+            "confirmed_reward": self.confirmed_reward,
+            "confirmed_fraction": self.confirmed_fraction,
+            "weights_sha256": self.weights_sha256,
+        }
+
+
+@dataclass(frozen=True)
+class Recording:
+    """All seeds of a configuration."""
+
+    name: str
+    """The configuration's, and the policy's."""
+    seeds: tuple[SeedRecord, ...]
+    """By seed."""
+    held_out: dict[str, float]
+    """The baselines' shares of the oracle's reward on the draws of the curves."""
+    confirmed: dict[str, float]
+    """The same on the fresh draws."""
+    chosen: SeedRecord
+    """The one of median confirmed reward; of an even number, the lower of the two in the middle."""
+    exported: Exported
+    """Its policy."""
+    curves_file: Path
+    """``NAME-curves.csv``."""
+    seeds_file: Path
+    """``NAME-seeds.json``."""
+
+
+def record(
+    config: TrainConfig,
+    seeds: Sequence[int],
+    runs: Path,
+    out: Path,
+    *,
+    say: Callable[[str], None],
+    display: Callable[[TrainConfig], AbstractContextManager[Display]],
+    command: Sequence[str] = (),
+    device: str = "auto",
+    episodes: int = CONFIRMATION_EPISODES,
+) -> Recording | None:
+    """Train every seed, confirm each, export the median one.
+
+    Args:
+        config: What to train; its ``training.seed`` is of no effect.
+        seeds: Different ones, in any order.
+        runs: Where the run directories ``NAME-SEED`` are, or will be.
+        out: Where the record goes.
+        say: Told in lines how it goes.
+        display: Who is told how a training goes.
+        command: The command that repeats the record, word by word.
+        device: To train on.
+        episodes: Fresh draws of the confirmation.
+
+    Returns:
+        The record; None if a signal stopped a training, which the same call goes on with.
+
+    Raises:
+        ConfigError: An argument is wrong, or the configuration lacks the oracle.
+        ResultsError: A run there was trained with another configuration, or is damaged.
+        PlatformError: Something cannot be written.
+    """
+    ordered = _checked(config, seeds, episodes)
+    each = {seed: runs / f"{config.name}-{seed}" for seed in ordered}
+    for seed, place in each.items():
+        if not _train_one(_with_seed(config, seed), place, say, display, command, device):
+            return None
+    say(f"confirming on {episodes} fresh draws")
+    kept = capture_generators()
+    try:
+        set_up_torch(config.training.torch_threads)
+        fresh, confirmed = _confirm(config, each, episodes)
+    finally:
+        restore_generators(kept)
+    records = tuple(_seed_record(seed, each[seed], confirmed[seed], fresh) for seed in ordered)
+    for one in records:
+        say(_line(one))
+    chosen = median_seed(records)
+    say(f"exporting seed {chosen.seed}, the median")
+    exported = export_policy(chosen.run_dir, out)
+    name = exported.card.name
+    made = Recording(
+        name=name,
+        seeds=records,
+        held_out=_shares(Baselines.from_dict(_card_of(chosen.run_dir)["baselines"])),
+        confirmed=_shares(fresh),
+        chosen=chosen,
+        exported=exported,
+        curves_file=out / f"{name}-curves.csv",
+        seeds_file=out / f"{name}-seeds.json",
+    )
+    summary = {
+        "name": name,
+        "command": shlex.join(command),
+        "share": SHARE,
+        "held_out": {"episodes": config.evaluation.episodes, "fraction_of_oracle": made.held_out},
+        "confirmation": {
+            "episodes": episodes,
+            "seed": confirmation_seed(config),
+            "mean_reward": fresh.rewards,
+            "fraction_of_oracle": made.confirmed,
+        },
+        "exported": {"seed": chosen.seed, "onnx_sha256": exported.card.onnx_sha256},
+        "seeds": [one.as_dict() for one in records],
+        "trained_on": _trained_on(each),
+    }
+    write_file(made.curves_file, curves_text(records))
+    write_file(made.seeds_file, json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    return made
+
+
+def confirmation_seed(config: TrainConfig) -> int:
+    """The seed of the fresh draws: another stream than that of the held-out ones."""
+    return stream_seed(config.evaluation.seed, "confirmation")
+
+
+def median_seed(records: Sequence[SeedRecord]) -> SeedRecord:
+    """The record of median confirmed reward; of an even number, the lower of the two in the middle."""
+    ranked = sorted(records, key=lambda one: (one.confirmed_reward, one.seed))
+    return ranked[(len(ranked) - 1) // 2]
+
+
+def curves_text(records: Sequence[SeedRecord]) -> str:
+    """The text of ``NAME-curves.csv``: one row per evaluation, by seed and step."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(CURVE_COLUMNS)
+    for one in records:
+        for point in one.curve:
+            writer.writerow(
+                [one.seed, point.step, f"{point.mean_reward:.3f}", f"{point.fraction_of_oracle:.5f}", point.wall_s]
+            )
+    return text.getvalue()
+
+
+# --- Training --------------------------------------------------------------------------------------------------------
+
+
+def _checked(config: TrainConfig, seeds: Sequence[int], episodes: int) -> list[int]:
+    if not seeds or len(set(seeds)) != len(seeds):
+        raise ConfigError(f"seeds {shown(list(seeds))}", expected="one or more, each once", where="--seeds")
+    if ORACLE not in config.evaluation.baselines:
+        raise ConfigError(
+            f"baselines {', '.join(config.evaluation.baselines) or 'none'}",
+            where="evaluation.baselines",
+            expected=f"{ORACLE} among them: rewards are recorded as shares of its",
+        )
+    if episodes < 1:
+        raise ConfigError(f"{episodes} episodes", where="episodes", expected="one or more")
+    return sorted(seeds)
+
+
+def _with_seed(config: TrainConfig, seed: int) -> TrainConfig:
+    training = TrainingConfig.model_validate({**config.training.model_dump(), "seed": seed})
+    return config.model_copy(update={"training": training})
+
+
+def _train_one(
+    config: TrainConfig,
+    place: Path,
+    say: Callable[[str], None],
+    display: Callable[[TrainConfig], AbstractContextManager[Display]],
+    command: Sequence[str],
+    device: str,
+) -> bool:
+    """Bring one run to its end; returns whether it is there."""
+    run = RunDirectory(place)
+    begun = run.config.is_file()
+    if begun:
+        _require_same(TrainConfig.load(run.config), config, place)
+        if (run.final / CARD).is_file() and read_card(run, "final").get("step", 0) >= config.training.steps:
+            say(f"seed {config.training.seed}: trained already")
+            return True
+    say(f"seed {config.training.seed}: {'going on' if begun else 'training'}, {config.training.steps:,} steps")
+    with display(config) as shown_on:
+        outcome = train(config, place, shown_on, resume=begun, device=device, command=command)
+    return not outcome.stopped
+
+
+def _require_same(found: TrainConfig, wanted: TrainConfig, place: Path) -> None:
+    """Raise unless two configurations mean the same training, but for the seed and what has no influence."""
+    if found.training.seed != wanted.training.seed:
+        raise _other(place, f"seed {found.training.seed}", f"seed {wanted.training.seed}")
+    ours, theirs = _essence(wanted), _essence(found)
+    for section in {**ours, **theirs}:
+        if ours.get(section) != theirs.get(section):
+            raise _other(place, f"another `{section}`", f"that of {wanted.name}")
+
+
+def _essence(config: TrainConfig) -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load(config.as_yaml())
+    content["training"] = {name: value for name, value in content["training"].items() if name not in MAY_DIFFER}
+    return content
+
+
+def _other(place: Path, found: str, expected: str) -> ResultsError:
+    return ResultsError(
+        f"the run there was trained with {found}",
+        where=str(place),
+        expected=expected,
+        hint="record into another directory with --runs, or remove the run",
+    )
+
+
+# --- Confirming ------------------------------------------------------------------------------------------------------
+
+
+def _confirm(
+    config: TrainConfig, each: Mapping[int, Path], episodes: int
+) -> tuple[Baselines, dict[int, EvaluationResult]]:
+    """Baselines and the best model of each seed, on the same fresh draws."""
+    evaluation = config.evaluation.model_copy(update={"episodes": episodes})
+    environments = Environments(config.model_copy(update={"evaluation": evaluation}))
+    draws = confirmation_seed(config)
+    rewards, metrics = {}, {}
+    for scheme in config.evaluation.baselines:
+        env = environments.baseline(scheme)
+        idle = np.zeros((env.num_envs, *(env.action_space.shape or ())), dtype=env.action_space.dtype)
+        result = evaluate(env, lambda observations, starts, idle=idle: idle, draws)
+        env.close()
+        rewards[scheme], metrics[scheme] = result.mean_reward, result.metrics
+    found = {}
+    for seed, place in each.items():
+        env = environments.evaluation()
+        found[seed] = evaluate(env, _AsExported(TorchPolicy.of(load_model(place, "best"))), draws)
+        env.close()
+    return Baselines(rewards, metrics), found
+
+
+class _AsExported:
+    """Decides as the exported policy will: evaluated exactly, normalisation included."""
+
+    def __init__(self, policy: TorchPolicy) -> None:
+        self._policy = policy
+        self._state: npt.NDArray[np.float32] | None = None
+
+    def __call__(self, observations: Any, starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+        """Actions for these observations. Every environment runs one episode: none begins with an old state."""
+        answers, self._state = self._policy.decide(observations, self._state)
+        return answers if self._policy.bounds is not None else answers.argmax(axis=1)
+
+
+def _shares(measured: Baselines) -> dict[str, float]:
+    """Shares of the oracle's reward, of all schemes but itself."""
+    return {name: _share(measured, reward) for name, reward in measured.rewards.items() if name != ORACLE}
+
+
+def _share(measured: Baselines, reward: float) -> float:
+    fraction = measured.fraction_of_oracle(reward)
+    if fraction is None:
+        raise ResultsError(
+            f"the oracle's mean reward is {measured.rewards.get(ORACLE, float('nan')):.4g}",
+            expected="one above zero, of which others have a share",
+            hint="add a term to the reward that it earns by",
+        )
+    return fraction
+
+
+# --- Reading runs ----------------------------------------------------------------------------------------------------
+
+
+def _seed_record(seed: int, place: Path, confirmed: EvaluationResult, fresh: Baselines) -> SeedRecord:
+    card = _card_of(place)
+    reward = confirmed.mean_reward
+    return SeedRecord(
+        seed=seed,
+        run_dir=place,
+        curve=read_curve(RunDirectory(place)),
+        best_step=int(card["step"]),
+        best_fraction=_share(Baselines.from_dict(card["baselines"]), float(card["mean_reward"])),
+        confirmed_reward=reward,
+        confirmed_fraction=_share(fresh, reward),
+        weights_sha256=str(card["weights_sha256"]),
+    )
+
+
+def _card_of(place: Path) -> dict[str, Any]:
+    return read_card(RunDirectory(place), "best")
+
+
+def read_curve(run: RunDirectory) -> tuple[CurvePoint, ...]:
+    """The evaluations of a run, with the time at which each was done.
+
+    Raises:
+        ResultsError: The run's tables cannot be read.
+    """
+    clock = _clock(_rows(run.progress))
+    try:
+        return tuple(
+            CurvePoint(
+                step=int(row["step"]),
+                mean_reward=float(row["eval/mean_reward"]),
+                fraction_of_oracle=float(row["eval/fraction_of_oracle"]),
+                wall_s=clock.get(int(row["step"]), 0.0),
+            )
+            for row in _rows(run.evaluations)
+        )
+    except (KeyError, ValueError) as error:
+        raise _unreadable(run.evaluations, str(error)) from None
+
+
+def _clock(rows: Sequence[Mapping[str, str]]) -> dict[int, float]:
+    """Seconds of training at each step. The column begins anew whenever a run is resumed; here time goes on."""
+    before = latest = 0.0
+    found = {}
+    for row in rows:
+        if not row.get(ELAPSED_COLUMN):
+            continue
+        elapsed = float(row[ELAPSED_COLUMN])
+        if elapsed < latest:
+            before += latest
+        latest = elapsed
+        found[int(row["step"])] = round(before + elapsed, 1)
+    return found
+
+
+def _rows(file: Path) -> list[dict[str, str]]:
+    try:
+        with file.open(encoding="utf-8", newline="") as text:
+            return list(csv.DictReader(text))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise _unreadable(file, str(error)) from None
+
+
+def _unreadable(file: Path, reason: str) -> ResultsError:
+    return ResultsError(f"cannot be read: {reason}", where=str(file), expected="a table that train.py wrote")
+
+
+def _trained_on(each: Mapping[int, Path]) -> list[dict[str, Any]]:
+    """Machine, versions and commit, with the seeds that were trained there."""
+    found: list[dict[str, Any]] = []
+    for seed, place in each.items():
+        maker = RunDirectory(place).read_json(place / "versions.json")
+        facts = {name: maker.get(name) for name in ("machine", "versions", "git")}
+        same = next((one for one in found if all(one[name] == value for name, value in facts.items())), None)
+        if same is None:
+            found.append({"seeds": [seed], **facts})
+        else:
+            same["seeds"].append(seed)
+    return found
+
+
+def _line(one: SeedRecord) -> str:
+    """A seed in a line."""
+    reached = one.reached
+    when = "never" if reached is None else f"after {reached.wall_s:.0f} s ({reached.step:,} steps)"
+    return (
+        f"seed {one.seed}: {100 * one.confirmed_fraction:.1f} % of the oracle's reward on fresh draws, "
+        f"{100 * one.best_fraction:.1f} % on held-out ones; {100 * SHARE:.0f} % {when}; {one.wall_s:.0f} s in all"
+    )

@@ -1,0 +1,74 @@
+//! What a simulation records on its way, and leaves behind.
+
+use ccgym_core::Timestamp;
+use ccgym_link::PathElement;
+
+use super::Simulator;
+use crate::chain::Chain;
+use crate::outcome::{FlowOutcome, Outcome};
+
+impl Simulator {
+    /// Add a sample to the series.
+    pub(super) fn sample(&mut self, now: Timestamp) {
+        let Some(series) = &mut self.series else { return };
+        series.t.push(now.0);
+        for (i, flow) in self.flows.iter().enumerate() {
+            series.sample_flow(i, &flow.sender);
+        }
+        let (packets, bytes, drops) = match self.up.bottleneck {
+            Some(b) => {
+                let (p, y) = self.up.elements[b].backlog(now);
+                (p, y, self.up.elements[b].counters().dropped)
+            }
+            None => (0, 0, 0),
+        };
+        series.link.queue_packets.push(packets);
+        series.link.queue_bytes.push(bytes);
+        series.link.drops.push(drops);
+        self.next_sample = now + series.step;
+    }
+
+    /// What the run left behind. The simulator may go on afterwards.
+    #[must_use]
+    pub fn outcome(&mut self) -> Outcome {
+        let now = self.now;
+        let mut data = self.data_log.clone();
+        let mut acks = self.ack_log.clone();
+        for log in [&mut data, &mut acks].into_iter().flatten() {
+            log.cut(now);
+        }
+        let mut series = self.series.clone();
+        if let Some(s) = &mut series {
+            s.finish();
+        }
+        let events = |chain: &mut Chain| match chain.bottleneck {
+            Some(b) => chain.elements[b].take_events(now),
+            None => Vec::new(),
+        };
+        let (up_events, down_events) = (events(&mut self.up), events(&mut self.down));
+        Outcome {
+            end: now,
+            hash: self.hash,
+            flows: self
+                .flows
+                .iter()
+                .map(|f| FlowOutcome {
+                    name: f.sender.cca().name(),
+                    start: f.start,
+                    sender: *f.sender.stats(),
+                    received: f.received,
+                    min_rtt: f.sender.rtt().min(),
+                    finished: f.finished,
+                })
+                .collect(),
+            uplink: self.up.counters(),
+            downlink: self.down.counters(),
+            bottleneck: self.up.bottleneck,
+            data,
+            acks,
+            series,
+            up_events,
+            down_events,
+        }
+    }
+}
