@@ -102,8 +102,8 @@ def parser() -> argparse.ArgumentParser:
         "--schemes",
         metavar="A,B,C",
         help="schemes, separated by commas, with parameters as in fixed_window:cwnd=100; also learned ones: the name "
-        "of a pretrained policy, a run directory of train.py, or an exported .onnx file (default: all classic ones, "
-        "except external, fixed_window and fixed_rate)",
+        "of a pretrained policy, a run directory of train.py, or an exported .onnx file (default: all that "
+        "`ccgym schemes` lists, pretrained policies included, except external, fixed_window and fixed_rate)",
     )
     what.add_argument("--runs", type=int, default=5, metavar="N", help="runs per scheme (default: 5)")
     what.add_argument(

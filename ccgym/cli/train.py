@@ -48,7 +48,7 @@ examples:
       go on where it was killed or stopped
   python train.py --resume runs/aurora-1-1 --steps 8000000
       go on beyond its end
-  python evaluate.py --trace 12mbps --schemes runs/aurora-1-1,bbr,cubic
+  python evaluate.py --trace 77.72mbps --schemes runs/aurora-1-1,bbr,cubic
       the trained policy as one scheme among others
 
 exit status: 0 fine; 2 the command, the configuration or the machine is wrong; 130 stopped by
@@ -230,6 +230,6 @@ def _what_next(outcome: Outcome, shown_on: Console) -> None:
         ("run", directory),
         ("curve", f"{directory}/evaluations.csv"),
         ("watch", f"tensorboard --logdir {directory}"),
-        ("evaluate", f"python evaluate.py --trace 12mbps --schemes {directory},bbr,cubic"),
+        ("evaluate", f"python evaluate.py --trace 77.72mbps --schemes {directory},bbr,cubic"),
     ):
         shown_on.print(f"{name:<10} {text}", soft_wrap=True)

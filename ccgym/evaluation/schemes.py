@@ -127,8 +127,9 @@ def registry() -> Mapping[str, Mapping[str, Any]]:
 
 
 def contestants() -> list[SchemeChoice]:
-    """Every scheme that is compared by default, with its default parameters."""
-    return [SchemeChoice(name) for name in registry() if not name.startswith(NOT_COMPARED)]
+    """Every scheme that is compared by default: the classic ones with their default parameters, pretrained policies."""
+    classic = [SchemeChoice(name) for name in registry() if not name.startswith(NOT_COMPARED)]
+    return classic + [parse_scheme(name) for name in learned.pretrained()]
 
 
 def label_of(name: str) -> str:

@@ -1,26 +1,31 @@
 """Training: from a YAML file to a policy, resumable at any moment and reproducible from a seed.
 
-====================  ======================================================================================
-``config``            the YAML file: agent, environment, algorithm, run, evaluation
-``trainer``           the loop: rollout, update, evaluation, checkpoint
-``environments``      the environments that a configuration means
-``rollouts``          those to learn in, which can be captured and brought back
-``model``             SB3's PPO or RecurrentPPO from a configuration; seeds, threads, device
-``normaliser``        running statistics of features and rewards
-``evaluation``        a policy or a baseline on the held-out paths
-``callbacks/``        what happens between updates, one file each
-``checkpoint``        all that a run goes on from, whole or not at all
-``run_directory``     everything about a run on disk, and its lock
-``saved_model``       the best and the final model
-``tables``            CSV that is cut back when a run is resumed
-``outputs``           where SB3's logger writes
-``progress``          what a person sees
-``signals``           stopping from outside
-``streams``           seeds by name, and the state of all generators
-``files``             writing that survives a full disk and a kill
-``export``            the policy as ONNX with its card
-``recording``         several seeds, confirmed on fresh draws; the median one exported
-====================  ======================================================================================
+=====================  =====================================================================================
+``config``             the YAML file: agent, environment, algorithm, run, evaluation
+``trainer``            the loop: rollout, update, evaluation, checkpoint
+``environments``       the environments that a configuration means
+``rollouts``           those to learn in, which can be captured and brought back
+``model``              SB3's PPO or RecurrentPPO from a configuration; seeds, threads, device
+``normaliser``         running statistics of features and rewards
+``privileged_critic``  a value function that sees the path's truth
+``evaluation``         a policy or a baseline on the held-out paths
+``callbacks/``         what happens between updates, one file each
+``checkpoint``         all that a run goes on from, whole or not at all
+``run_directory``      everything about a run on disk, and its lock
+``saved_model``        the best and the final model
+``tables``             CSV that is cut back when a run is resumed
+``outputs``            where SB3's logger writes
+``progress``           what a person sees
+``signals``            stopping from outside
+``streams``            seeds by name, and the state of all generators
+``files``              writing that survives a full disk and a kill
+``export``             the policy as ONNX with its card
+``torch_policy``       the trained policy, as trained and in float64
+``onnx_graph``         its network as an ONNX graph
+``parity``             whether the export does what the trained policy does
+``looks``              how it is named and drawn beside other schemes
+``recording``          several seeds, confirmed on fresh draws; the median one exported
+=====================  =====================================================================================
 
 Names are loaded when first used: ``import ccgym.training`` does not load torch.
 """

@@ -29,7 +29,8 @@ SMALL = """\
 extends: {root}/configs/aurora.yaml
 name: small
 environment: {{episode: {{steps: 40}}}}
-algorithm: {{n_envs: 8, n_steps: 24, batch_size: 64, net_arch: [8], normalise: {{observation: true, reward: true}}}}
+algorithm: {{n_envs: 8, n_steps: 24, batch_size: 64, net_arch: [8], critic: same,
+  normalise: {{observation: true, reward: true}}}}
 training: {{steps: 1500, eval_every: 400, checkpoint_every: 300}}
 evaluation: {{episodes: 4, baselines: [oracle, cubic]}}
 """
@@ -206,6 +207,7 @@ def test_sigterm_writes_a_checkpoint_and_says_how_to_go_on(config: Path, whole: 
     ("name", "changes"),
     [
         ("recurrent", {"algorithm": {"name": "recurrent_ppo", "lstm": {"hidden_size": 8}}}),
+        ("privileged", {"algorithm": {"critic": "privileged", "normalise": {"observation": False}}}),
         (
             "curriculum",
             {"environment": {"paths": {"kind": "stages", "stages": [

@@ -22,6 +22,7 @@ from ccgym.evaluation.flow_spec import FlowSpec, flow_spec
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
 from ccgym.evaluation.results import CellResult, ResultSet, SchemeStyle
 from ccgym.evaluation.run_record import LinkRecord, RunRecord
+from ccgym.evaluation.learned import pretrained
 from ccgym.evaluation.schemes import SchemeChoice, contestants, parse_scheme, parse_schemes, registry
 from ccgym.evaluation.simulate import Job, Record, simulate, simulate_many
 
@@ -45,10 +46,10 @@ def test_values_keep_their_type() -> None:
 
 
 def test_default_schemes_leave_out_tools() -> None:
-    names = [choice.name for choice in contestants()]
-    assert {"cubic", "reno", "bbr"} <= set(names)
-    assert not {"external", "fixed_window", "fixed_rate"} & set(names)
-    assert set(names) <= set(registry())
+    names = [choice.title for choice in contestants()]
+    assert {"cubic", "reno", "bbr", "aurora"} <= set(names)
+    assert not {"external", "fixed_window", "fixed_rate", "learned"} & set(names)
+    assert set(names) <= {*registry(), *pretrained()}
 
 
 @pytest.mark.parametrize(

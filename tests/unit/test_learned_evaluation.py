@@ -375,8 +375,9 @@ def test_classic_experiments_are_what_they_were() -> None:
     assert "policies" not in experiment("cubic").parameters()
 
 
-def test_it_is_not_compared_unless_asked_for() -> None:
-    assert "learned" not in [choice.name for choice in contestants()]
+def test_without_a_policy_it_is_not_compared() -> None:
+    assert all(choice.policy is not None for choice in contestants() if choice.name == "learned")
+    assert "aurora" in [choice.title for choice in contestants()]
 
 
 # --- Command lines -------------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ def test_an_unknown_name_is_explained() -> None:
     [
         ("algorithm.lerning_rate=1", "did you mean 'learning_rate'"),
         ("algorithm.name=dqn", "ppo, recurrent_ppo"),
-        ("algorithm.batch_size=5000", "batch_size 4096 would do"),
+        ("algorithm.batch_size=5000", "batch_size 6400 would do"),
         ("training.steps=0", "training.steps"),
         ("training.time_limit=10", "time_limit"),
         ("training.seed=-1", "training.seed"),

@@ -51,10 +51,12 @@ impl Sender {
     /// Close the interval if this acknowledgement does.
     #[inline]
     pub(super) fn end_interval_on_ack(&mut self, now: Timestamp) {
-        let end = self.interval_end;
-        if end.acks > 0 && end.at <= now && self.monitor.acks >= end.acks {
+        if self.capabilities.intervals {
             crate::rare();
-            self.end_interval(now);
+            let end = self.interval_end;
+            if end.acks > 0 && end.at <= now && self.monitor.acks >= end.acks {
+                self.end_interval(now);
+            }
         }
     }
 
@@ -67,12 +69,14 @@ impl Sender {
 
     /// When the timer of the running interval fires.
     #[inline]
-    pub(super) fn interval_timer(&self) -> Timestamp {
-        if self.interval_end.acks > 0 {
-            Timestamp::NEVER
-        } else {
-            self.interval_end.at
-        }
+    pub(super) const fn interval_timer(&self) -> Timestamp {
+        self.interval_timer
+    }
+
+    /// Ask the algorithm when the running interval ends.
+    pub(super) fn adopt_interval_end(&mut self) {
+        self.interval_end = self.cca.interval_end();
+        self.interval_timer = if self.interval_end.acks > 0 { Timestamp::NEVER } else { self.interval_end.at };
     }
 
     /// Count an acknowledgement of the packet sent at `sent`, whose receipt says `received`.

@@ -118,6 +118,8 @@ pub struct Sender {
     closed: MonitorInterval,
     /// When the running interval closes; never unless the CCA decides by intervals.
     interval_end: IntervalEnd,
+    /// The same, if that is by a timer.
+    interval_timer: Timestamp,
     /// Whether the CCA has asked somebody outside for a decision and waits.
     awaits_decision: bool,
     acked_records: Vec<AckedPacket>,
@@ -149,8 +151,7 @@ impl Sender {
         cca.init(context);
         let control = cca.control();
         let capabilities = cca.capabilities();
-        let interval_end = if capabilities.intervals { cca.interval_end() } else { IntervalEnd::default() };
-        Self {
+        let mut sender = Self {
             config,
             capabilities,
             burst_left: control.burst_total,
@@ -197,11 +198,16 @@ impl Sender {
             watched: config.monitor || capabilities.intervals,
             monitor: MonitorInterval::new(start),
             closed: MonitorInterval::new(start),
-            interval_end,
+            interval_end: IntervalEnd::default(),
+            interval_timer: Timestamp::NEVER,
             awaits_decision: false,
             acked_records: Vec::new(),
             lost_records: Vec::new(),
+        };
+        if capabilities.intervals {
+            sender.adopt_interval_end();
         }
+        sender
     }
 
     /// The application hands over `segments` more full segments.
@@ -319,7 +325,7 @@ impl Sender {
                 self.burst_left += self.control.burst_total.saturating_sub(released);
             }
             if self.capabilities.intervals {
-                self.interval_end = self.cca.interval_end();
+                self.adopt_interval_end();
             }
         }
     }
