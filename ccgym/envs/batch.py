@@ -162,7 +162,7 @@ class Batch:
         self._running = not self.ended.any()
         if self.learners > 1:
             # What rows that were not written hold is of an earlier step, and counts for nothing.
-            idle = (self.due == 0) & (np.repeat(self.ended, self.learners) != TIME_DONE)
+            idle = (self.due == 0) & (np.repeat(self.ended, self.learners) == RUNNING)
             self.reward[idle] = 0.0
             self.reward_terms[idle] = 0.0
             self.lengths += ~idle
@@ -287,6 +287,6 @@ class Batch:
     def _note(self) -> None:
         self.refresh_truth()
         for row, history in enumerate(self.histories):
-            if self.learners == 1 or self.due[row] or self.ended[row // self.learners] == TIME_DONE:
+            if self.learners == 1 or self.due[row] or self.ended[row // self.learners] != RUNNING:
                 interval = dict(zip(self.columns, self.stats[row].tolist(), strict=True))
                 history.add(interval, self.truth_info(row), self.actions[row], float(self.reward[row]))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.utils import seeding
 
-from ccgym.envs.batch import TIME_DONE, Batch
+from ccgym.envs.batch import RUNNING, Batch
 from ccgym.envs.flows import LearnerFlow
 from ccgym.envs.render import RENDER_FPS, RENDER_MODES, check_render_mode
 from ccgym.envs.settings import Settings, read_learner, settings_from
@@ -127,7 +127,7 @@ class ParallelLinkEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc,
                 )
             self._actions.read_row(row, actions[agent])
         ended = batch.step()
-        fresh = batch.due.astype(np.bool_) | (batch.ended[0] == TIME_DONE)
+        fresh = batch.due.astype(np.bool_) | (batch.ended[0] != RUNNING)
         agents = self.agents
         infos: dict[str, dict[str, Any]] = {}
         for row, agent in enumerate(agents):

@@ -3,7 +3,7 @@
 //! It paces at its fair share of the capacity in force. Arrivals then keep pace with the link, and the queue holds
 //! what the link's grain needs and no more: a link that releases packets on whole milliseconds (mahimahi) lets the
 //! first few opportunities pass unused, and exactly those packets stand in its queue from then on. The window is a
-//! bound only, for the time after a step down.
+//! bound only, for the time after a step down. Where packets are lost before they reach the link it sends as many more.
 
 use ccgym_core::congestion_control::{Capabilities, Observables, PathFacts};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
@@ -79,7 +79,9 @@ impl Oracle {
         while path.capacity.get(self.next_step).is_some_and(|(from, _)| *from <= now) {
             self.next_step += 1;
         }
-        let capacity = path.capacity[self.next_step.saturating_sub(1)].1;
+        // A path that loses everything has no rate that would fill it.
+        let arriving = (1.0 - path.loss_before).max(0.01);
+        let capacity = path.capacity[self.next_step.saturating_sub(1)].1.scaled(1.0 / arriving);
         let share = if self.share > 0.0 { self.share } else { 1.0 / f64::from(path.flows.max(1)) };
         self.rate = capacity.scaled(share).max(Rate::from_bytes_over(self.mss, OUTAGE_SPACING));
         let window = capacity.scaled(share).bytes_in(self.min_rtt + self.margin);
@@ -165,6 +167,14 @@ mod tests {
         assert_eq!(host.scheme.control().pacing_rate, Rate(12_000_000));
         // 40 packets of product, 2 of margin (2 ms at 1 ms each), 4 beside.
         assert_eq!(host.scheme.control().cwnd, 46 * MSS);
+    }
+
+    #[test]
+    fn makes_up_for_what_never_reaches_the_link() {
+        let plain = on(path()).scheme.control().pacing_rate.0 as f64;
+        let lossy = on(PathFacts { loss_before: 0.2, ..path() }).scheme.control().pacing_rate.0 as f64;
+        assert!((lossy / plain - 1.25).abs() < 1e-6);
+        assert!(on(PathFacts { loss_before: 1.0, ..path() }).scheme.control().pacing_rate.0 > 0);
     }
 
     #[test]

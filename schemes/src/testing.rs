@@ -26,6 +26,7 @@ pub fn path() -> PathFacts {
         capacity: vec![(Timestamp::ZERO, Rate::from_mbps(12.0))],
         base_rtt: TimeSpan::from_millis(40),
         flows: 1,
+        loss_before: 0.0,
     }
 }
 

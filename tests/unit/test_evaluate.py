@@ -19,10 +19,10 @@ from ccgym.errors import CcgymError, ConfigError, ResultsError, SchemeNotFoundEr
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.flags import PathFacts, flags, path_facts, profile_flags
 from ccgym.evaluation.flow_spec import FlowSpec, flow_spec
+from ccgym.evaluation.learned import pretrained
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
 from ccgym.evaluation.results import CellResult, ResultSet, SchemeStyle
 from ccgym.evaluation.run_record import LinkRecord, RunRecord
-from ccgym.evaluation.learned import pretrained
 from ccgym.evaluation.schemes import SchemeChoice, contestants, parse_scheme, parse_schemes, registry
 from ccgym.evaluation.simulate import Job, Record, simulate, simulate_many
 

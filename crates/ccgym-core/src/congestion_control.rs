@@ -72,6 +72,8 @@ pub struct PathFacts {
     pub base_rtt: TimeSpan,
     /// Number of flows that share the bottleneck when all run.
     pub flows: u32,
+    /// Probability that a packet is lost at random before it reaches the bottleneck, and takes none of its capacity.
+    pub loss_before: f64,
 }
 
 /// Given once, before the first packet.

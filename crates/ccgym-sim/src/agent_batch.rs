@@ -342,16 +342,14 @@ impl Lane {
                     self.ended = Ended::Steps;
                 }
             }
-            None => {
-                for &flow in &self.flows {
-                    simulator.end_interval(flow);
-                }
-                self.ended = Ended::Time;
-            }
+            None => self.ended = Ended::Time,
         }
         for (learner, &flow) in self.flows.iter().enumerate() {
-            if !self.due[learner] && self.ended != Ended::Time {
-                continue;
+            if !self.due[learner] {
+                if self.ended == Ended::Running {
+                    continue;
+                }
+                simulator.end_interval(flow);
             }
             let truth = simulator.truth(flow);
             let simulator = &*simulator;

@@ -24,7 +24,7 @@ use crate::slab::Slab;
 use crate::source::Source;
 use crate::spec::{FlowSpec, SimError, SimSpec};
 use crate::tournament::Tournament;
-use crate::truth::Truth;
+use crate::truth::{loss_before_link, Truth};
 
 mod record;
 mod steering;
@@ -122,6 +122,7 @@ impl Simulator {
                 capacity: facts.capacity.clone(),
                 base_rtt: facts.base_rtt + f.extra_rtt,
                 flows: spec.flows.len() as u32,
+                loss_before: loss_before_link(&spec.uplink),
             });
             let context = InitContext {
                 now: f.start,

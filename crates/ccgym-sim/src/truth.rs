@@ -87,6 +87,17 @@ impl Truth {
     }
 }
 
+/// The independent, constant loss that data meets before the first link. What comes in bursts, or changes, cannot be
+/// made up for by sending more, and does not count.
+pub(crate) fn loss_before_link(uplink: &[ElementSpec]) -> f64 {
+    let before = uplink.iter().take_while(|element| !matches!(element, ElementSpec::Link { .. }));
+    let kept = before.map(|element| match element {
+        ElementSpec::Loss { probability: Param::Constant(p) } => 1.0 - p,
+        _ => 1.0,
+    });
+    1.0 - kept.product::<f64>()
+}
+
 fn at(steps: &Param<f64>, t: Timestamp) -> f64 {
     match steps {
         Param::Constant(p) => *p,
@@ -140,6 +151,19 @@ mod tests {
         assert_eq!(at(100, 600), 8e6);
         assert!((at(500, 1500) - 12e6).abs() < 1e-6);
         assert!((at(0, 4000) - 14e6).abs() < 1e-6);
+    }
+
+    #[test]
+    fn only_steady_loss_before_the_link_counts() {
+        let of = |uplink: serde_json::Value| {
+            let elements: Vec<ElementSpec> = serde_json::from_value(uplink).unwrap();
+            loss_before_link(&elements)
+        };
+        let link = json!({"kind": "link", "schedule": {"kind": "rate", "rate": 1}, "queue": {"kind": "infinite"}});
+        let loss = |p: f64| json!({"kind": "loss", "probability": p});
+        assert!((of(json!([loss(0.1), loss(0.5), link])) - 0.55).abs() < 1e-12);
+        assert_eq!(of(json!([link, loss(0.1)])), 0.0);
+        assert_eq!(of(json!([{"kind": "loss", "probability": [[0, 0.5]]}, link])), 0.0);
     }
 
     #[test]
