@@ -12,6 +12,8 @@
 ``capacity``                 capacity over time
 ``path``                     :class:`NetworkPath`
 ``path_check``               mistakes in a path that its traces do not show
+``path_mahimahi``            a path in mahimahi's words
+``path_text``                a path in a few lines for people
 ``distributions``            distributions of paths, by name and by kind
 ``distribution_base``        what a distribution is
 ``distribution_numbers``     random numbers with units

@@ -12,21 +12,18 @@ environments and the reports. It is immutable, compares and pickles by content, 
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, reduce
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
 
-import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from ccgym.config.capacity import Piecewise, capacity, combine, exact, mean_rate, trace_mean
-from ccgym.config.catalogue import cache_directory, catalogue, path_entry, path_names, resolve_trace
+from ccgym.config.catalogue import catalogue, path_entry, path_names, resolve_trace
 from ccgym.config.elements import (
     DIRECTIONS,
     MAHIMAHI_OVERHEAD,
@@ -38,23 +35,20 @@ from ccgym.config.elements import (
     LinkDirection,
     Loss,
 )
-from ccgym.config.mahimahi import format_mahimahi, looks_like_mahimahi, parse_mahimahi
+from ccgym.config.mahimahi import looks_like_mahimahi, parse_mahimahi
 from ccgym.config.path_check import missing_delay, shadowed_file, too_small_queues
+from ccgym.config.path_mahimahi import as_mahimahi, pantheon_parts
+from ccgym.config.path_text import describe_path
 from ccgym.config.queues import AnyQueue, Codel, Droptail, Limit
 from ccgym.config.shorthand import KEYS as SHORTHAND_KEYS
 from ccgym.config.shorthand import chain_of
 from ccgym.config.yaml_loader import config_error, load_yaml, validate
 from ccgym.errors import ConfigError, PathNotFoundError, did_you_mean, shown
-from ccgym.tracetools import generate
 from ccgym.tracetools.check import Finding, check_trace
-from ccgym.tracetools.text import write_trace
 from ccgym.units import (
     NS_PER_MS,
     NS_PER_S,
     PACKET_BITS,
-    PACKET_BYTES,
-    format_rate,
-    format_time,
     parse_size,
     parse_time,
 )
@@ -69,9 +63,6 @@ QueueLike: TypeAlias = "str | Mapping[str, Any] | AnyQueue"
 """``"94p"``, ``"30000B"``, ``"1.5bdp"``, ``"infinite"``, ``"codel"``, or ``{"kind": "codel", "limit": "1000p"}``."""
 PathLike: TypeAlias = "NetworkPath | str | os.PathLike[str] | Mapping[str, Any]"
 """Whatever :meth:`NetworkPath.from_any` understands."""
-
-UNCONSTRAINED_LINES: Final = 84
-"""Lines of ``1`` in the trace that stands for an unconstrained link where mahimahi needs one: 1008 Mbit/s."""
 
 MAX_ELEMENTS: Final = 100
 """Longer chains are refused."""
@@ -397,7 +388,7 @@ class NetworkPath(BaseModel):
     @property
     def base_rtt_ns(self) -> int:
         """Round-trip propagation delay in nanoseconds; where it changes, the smallest."""
-        return int(min(value for _, value in self._rtt_steps()))
+        return int(min(value for _, value in self.rtt_steps()))
 
     @property
     def base_rtt_ms(self) -> float:
@@ -412,7 +403,7 @@ class NetworkPath(BaseModel):
     @property
     def bdp_packets(self) -> float:
         """Bandwidth-delay product in packets of 1500 bytes; where rate or RTT change, the largest; 0 without a link."""
-        return float(self._bdp())
+        return float(self.bdp())
 
     @property
     def loss(self) -> float:
@@ -431,15 +422,17 @@ class NetworkPath(BaseModel):
                 steps = combine(steps, exact(element.delay), lambda a, b: a + b)
         return steps
 
-    def _rtt_steps(self) -> Piecewise:
+    def rtt_steps(self) -> Piecewise:
+        """Round-trip propagation delay over time: (from when, how long), nanoseconds."""
         return combine(self._delay_steps("uplink"), self._delay_steps("downlink"), lambda a, b: a + b)
 
-    def _bdp(self) -> Fraction:
+    def bdp(self) -> Fraction:
+        """Bandwidth-delay product in packets, exactly; the largest where rate or delay change, 0 without a link."""
         if not self.links:
             return Fraction(0)
         rates = (exact(link.rate or 0) if link.trace is None else trace_mean(link.trace) for link in self.links)
         rate = reduce(lambda one, other: combine(one, other, min), rates)
-        products = combine(rate, self._rtt_steps(), lambda a, b: a * b)
+        products = combine(rate, self.rtt_steps(), lambda a, b: a * b)
         return max(value for _, value in products) / (PACKET_BITS * NS_PER_S)
 
     # --- Ways out -------------------------------------------------------------------------------------------------
@@ -463,7 +456,7 @@ class NetworkPath(BaseModel):
             if isinstance(element, Link)
             for link in (element.uplink, element.downlink)
         )
-        bdp = self._bdp() if needs_bdp else Fraction(0)
+        bdp = self.bdp() if needs_bdp else Fraction(0)
         ways: dict[Direction, list[dict[str, Any]]] = {}
         for direction in DIRECTIONS:
             crossed = reversed(self.chain) if direction == "uplink" else self.chain
@@ -503,15 +496,7 @@ class NetworkPath(BaseModel):
             ConfigError: Something that mahimahi cannot express: fractions of a millisecond, changes over time, jitter,
                 burst loss, queue disciplines that it does not have.
         """
-        length = parse_time(duration)
-        resolved = tuple(_resolved(element, self._bdp) for element in self.chain)
-
-        def trace_of(link: LinkDirection | None) -> str:
-            if link is not None and link.trace is not None:
-                return str(resolve_trace(link.trace).materialise()) if materialise else link.trace
-            return str(_rate_trace(None if link is None else link.rate, length))
-
-        return format_mahimahi(resolved, trace_of)
+        return as_mahimahi(self.chain, self.bdp, materialise=materialise, duration_ns=parse_time(duration))
 
     def mahimahi_parts(self) -> dict[str, str | None]:
         """The path in the words of Pantheon's metadata: base names of the traces, and the commands around ``mm-link``.
@@ -521,36 +506,7 @@ class NetworkPath(BaseModel):
         Returns:
             ``uplink_trace``, ``downlink_trace``, ``prepend_mm_cmds``, ``append_mm_cmds``, ``extra_mm_link_args``.
         """
-        place = next((i for i, element in enumerate(self.chain) if isinstance(element, Link)), len(self.chain))
-
-        def trace_of(link: LinkDirection | None) -> str:
-            if link is None:
-                return "unconstrained"
-            if link.trace is not None:
-                return os.path.basename(link.trace)
-            return format_rate(link.rate) if isinstance(link.rate, int) else f"{len(link.rate or ())}-rates"
-
-        def written(elements: Sequence[AnyElement]) -> str | None:
-            words = []
-            for element in elements:
-                try:
-                    words.append(format_mahimahi([_resolved(element, self._bdp)], trace_of))
-                except ConfigError:
-                    both = dict.fromkeys(filter(None, (element.describe(direction) for direction in DIRECTIONS)))
-                    words.append(f"[{'; '.join(both)}]")
-            return " ".join(words) or None
-
-        link = self.chain[place] if place < len(self.chain) else Link()
-        assert isinstance(link, Link)
-        command = written([link]) or ""
-        extra = command.split(" ", 3)[3] if command.startswith("mm-link ") and command.count(" ") > 2 else None
-        return {
-            "uplink_trace": trace_of(link.uplink),
-            "downlink_trace": trace_of(link.downlink),
-            "prepend_mm_cmds": written(self.chain[:place]),
-            "append_mm_cmds": written(self.chain[place + 1 :]),
-            "extra_mm_link_args": command if command.startswith("[") else extra,
-        }
+        return pantheon_parts(self.chain, self.bdp)
 
     def check(self) -> list[Finding]:
         """Look for mistakes in the path and its traces; see :func:`ccgym.tracetools.check.check_trace`.
@@ -572,29 +528,7 @@ class NetworkPath(BaseModel):
 
     def describe(self) -> str:
         """Describe the path for people, in a few lines."""
-        head = self.name or "unnamed path"
-        lines = [f"{head}: {self.title}" if self.title else head]
-        for label, direction in (("data", "uplink"), ("acks", "downlink")):
-            crossed = list(reversed(self.chain)) if direction == "uplink" else list(self.chain)
-            words = [element.describe("uplink" if direction == "uplink" else "downlink") for element in crossed]
-            lines.append(f"  {label:<9} {' → '.join(filter(None, words)) or 'unconstrained'}")
-        if self.links:
-            product = self._bdp()
-            lines.append(f"  capacity  {self.mean_rate_mbps:.6g} Mbit/s{_changes(self.links)}")
-            lines.append(
-                f"  base RTT  {_milliseconds(self._rtt_steps())}; bandwidth-delay product "
-                f"{float(product):.4g} packets of {PACKET_BYTES} bytes{_in_products(self.queue, product)}"
-            )
-        else:
-            lines.append(f"  base RTT  {_milliseconds(self._rtt_steps())}")
-        try:
-            if all(link.trace is not None for link in self.links) and self.trace_names():
-                lines.append(f"  mahimahi  {self.to_mahimahi()}")
-        except ConfigError:
-            pass
-        if self.source:
-            lines.append(f"  source    {self.source}")
-        return "\n".join(lines)
+        return describe_path(self)
 
     def __str__(self) -> str:
         return self.describe()
@@ -650,56 +584,6 @@ def _bare_trace(cls: type[NetworkPath], reference: str) -> NetworkPath:
         name=name,
         title="a trace alone: no delay, infinite queues; give a mahimahi command line for a whole path",
     )
-
-
-def _resolved(element: AnyElement, bdp: Callable[[], Fraction]) -> AnyElement:
-    """Replace limits in bandwidth-delay products by packets."""
-    if not isinstance(element, Link):
-        return element
-    changed: dict[str, LinkDirection] = {}
-    for direction in DIRECTIONS:
-        link = element.toward(direction)
-        limit = getattr(link.queue, "limit", None) if link is not None else None
-        if link is not None and limit is not None and limit.bdp is not None:
-            sizes = limit.compiled(bdp())
-            whole = Limit(packets=sizes.get("packets"), bytes=sizes.get("bytes"))
-            queue = link.queue.model_copy(update={"limit": whole})
-            changed[direction] = link.model_copy(update={"queue": queue})
-    return element.model_copy(update=changed) if changed else element
-
-
-def _rate_trace(rate: int | tuple[tuple[int, int], ...] | None, duration_ns: int) -> Path:
-    """A real trace file of a rate, in the cache; ``None`` is unconstrained."""
-    if rate is None:
-        times, name = np.ones(UNCONSTRAINED_LINES, dtype=np.uint64), f"{12 * UNCONSTRAINED_LINES}mbps"
-    elif isinstance(rate, tuple):
-        times = generate.stepped(rate, max(duration_ns, rate[-1][0] + NS_PER_S))
-        name = f"{len(rate)}-steps-{hashlib.sha256(repr(rate).encode()).hexdigest()[:12]}"
-    else:
-        times, name = generate.constant(rate, duration_ns), format_rate(rate)
-    target = cache_directory() / "traces" / f"made-{format_time(duration_ns)}" / f"{name}.trace"
-    if not target.is_file():
-        write_trace(target, times)
-    return target
-
-
-def _changes(links: Sequence[LinkDirection]) -> str:
-    steps = max(len(capacity(link)) for link in links)
-    return f" on average ({steps} steps)" if steps > 1 else ""
-
-
-def _milliseconds(steps: Piecewise) -> str:
-    low, high = min(value for _, value in steps), max(value for _, value in steps)
-    if low == high:
-        return f"{float(low) / NS_PER_MS:g} ms"
-    return f"{float(low) / NS_PER_MS:g} to {float(high) / NS_PER_MS:g} ms"
-
-
-def _in_products(queue: AnyQueue | None, product: Fraction) -> str:
-    limit = getattr(queue, "limit", None)
-    if limit is None or limit.packets is None or product <= 0:
-        return ""
-    return f"; queue {limit.packets / float(product):.3g} of it"
 
 
 __all__ = [
