@@ -26,7 +26,7 @@ examples:
 
 _FIRST: Final = ("name", "unit", "low", "high", "formula")
 """Columns of the vocabulary that come first."""
-_SECTIONS: Final = ("algorithm", "training", "evaluation")
+_SECTIONS: Final = ("algorithm", "training", "evaluation", "deployment")
 """Sections that are shown as they are written."""
 
 
