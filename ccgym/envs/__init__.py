@@ -7,6 +7,7 @@
 ``episode``       one episode: a drawn path, its seed, and the simulator's specification
 ``batch``         episodes side by side in the native core, and the arrays that they write into
 ``spaces``        Gymnasium's spaces of an agent
+``paths``         what all of them offer to change their paths
 ``link_env``      :class:`LinkEnv`, one path
 ``vector_env``    :class:`VectorLinkEnv`, many at once
 ``sb3``           :class:`SB3LinkVecEnv`, the same for stable-baselines3

@@ -14,6 +14,7 @@ from gymnasium import spaces
 from ccgym.config.path import PathLike
 from ccgym.envs.batch import Batch
 from ccgym.envs.flows import LearnerFlow
+from ccgym.envs.paths import PathsOfEpisodes
 from ccgym.envs.render import RENDER_FPS, RENDER_MODES, check_render_mode
 from ccgym.envs.settings import Settings
 from ccgym.envs.spaces import ActionReader, action_space, observation_space
@@ -21,7 +22,7 @@ from ccgym.envs.spaces import ActionReader, action_space, observation_space
 Observation = npt.NDArray[np.float32]
 
 
-class LinkEnv(gymnasium.Env[Observation, Any]):
+class LinkEnv(PathsOfEpisodes, gymnasium.Env[Observation, Any]):
     """A flow on a simulated path; each step is one decision of its sender.
 
     A step lasts as the agent's clock has it, from one decision to the next, in virtual time. An episode never
@@ -167,19 +168,6 @@ class LinkEnv(gymnasium.Env[Observation, Any]):
             return {}
         self._batch.refresh_truth()
         return {"privileged": self._batch.truth_info(0)}
-
-    @property
-    def paths(self) -> object:
-        """Where paths come from. Assign anything that the argument ``paths`` takes; used from the next episode on."""
-        return self.settings.source
-
-    @paths.setter
-    def paths(self, value: object) -> None:
-        self.settings = self._batch.settings = self.settings.with_paths(value)
-
-    def set_progress(self, progress: float) -> None:
-        """Move a curriculum on; ``progress``: share of the training that is done, 0 to 1."""
-        self.settings = self._batch.settings = self.settings.at(progress)
 
     @property
     def trajectory_hash(self) -> str:

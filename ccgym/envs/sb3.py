@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gymnasium.utils import seeding
 
 from ccgym.envs.batch import Batch, EpisodeState
+from ccgym.envs.paths import PathsOfEpisodes
 from ccgym.envs.render import check_render_mode
 from ccgym.envs.settings import Settings, settings_from
 from ccgym.envs.spaces import ActionReader, action_space, observation_space
@@ -30,7 +31,7 @@ except ImportError:
 Indices = int | Iterable[int] | None
 
 
-class SB3LinkVecEnv(VecEnv):
+class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
     """``num_envs`` environments for stable-baselines3, stepped in one native call.
 
     Environment ``i`` after ``seed(s)`` has the same episodes as a :class:`~ccgym.envs.LinkEnv` with
@@ -206,19 +207,6 @@ class SB3LinkVecEnv(VecEnv):
         """Nothing needs closing."""
 
     # --- One environment's attributes and methods ---------------------------------------------------------------------
-
-    @property
-    def paths(self) -> object:
-        """Where paths come from. Assign anything that the argument ``paths`` takes; used from the next episode on."""
-        return self.settings.source
-
-    @paths.setter
-    def paths(self, value: object) -> None:
-        self.settings = self._batch.settings = self.settings.with_paths(value)
-
-    def set_progress(self, progress: float) -> None:
-        """Move a curriculum on; ``progress``: share of the training that is done, 0 to 1."""
-        self.settings = self._batch.settings = self.settings.at(progress)
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
         """An attribute, once per environment; ``np_random`` and ``trajectory_hash`` are each environment's own."""

@@ -16,6 +16,7 @@ from gymnasium.vector.utils import batch_space
 from ccgym.config.path import PathLike
 from ccgym.envs.batch import Batch
 from ccgym.envs.flows import LearnerFlow
+from ccgym.envs.paths import PathsOfEpisodes
 from ccgym.envs.render import RENDER_FPS, RENDER_MODES, check_render_mode
 from ccgym.envs.settings import Settings
 from ccgym.envs.spaces import ActionReader, action_space, observation_space
@@ -25,7 +26,7 @@ Observations = npt.NDArray[np.float32]
 Seeds = int | Sequence[int | None] | None
 
 
-class VectorLinkEnv(VectorEnv[Observations, Any, npt.NDArray[Any]]):
+class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[Any]]):
     """:class:`~ccgym.envs.LinkEnv` times ``num_envs``, in one call per step, without Python's lock.
 
     Environment ``i`` of ``reset(seed=s)`` has the same episodes as a ``LinkEnv`` with ``reset(seed=s + i)``, bit for
@@ -254,19 +255,6 @@ class VectorLinkEnv(VectorEnv[Observations, Any, npt.NDArray[Any]]):
             gymnasium.logger.warn("render() shows nothing in an environment that was made without render_mode")
             return None
         return tuple(history.render(self.render_mode) for history in self._batch.histories)
-
-    @property
-    def paths(self) -> object:
-        """Where paths come from. Assign anything that the argument ``paths`` takes; used from the next episode on."""
-        return self.settings.source
-
-    @paths.setter
-    def paths(self, value: object) -> None:
-        self.settings = self._batch.settings = self.settings.with_paths(value)
-
-    def set_progress(self, progress: float) -> None:
-        """Move a curriculum on; ``progress``: share of the training that is done, 0 to 1."""
-        self.settings = self._batch.settings = self.settings.at(progress)
 
     # --- Copies -------------------------------------------------------------------------------------------------------
 
