@@ -16,7 +16,7 @@ pub enum State {
     Lost,
 }
 
-/// Circumstances of a transmission, packed so that [`SentPacket`] fills one cache line.
+/// Circumstances of a transmission, packed so that two [`SentPacket`] fill one cache line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Circumstances(u8);
 
@@ -41,14 +41,12 @@ impl Circumstances {
     }
 }
 
-/// One transmission: one cache line.
+/// One transmission: half a cache line. Its delivery state is kept apart, since most schemes want no rate samples.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(align(64))]
+#[repr(align(32))]
 pub struct SentPacket {
     /// When it left.
     pub sent: Timestamp,
-    /// Delivery state at that time, if the scheme wants rate samples.
-    pub stamp: SendStamp,
     /// Segment of the byte stream.
     pub segment: u64,
     /// The scheme's tag.
@@ -67,6 +65,8 @@ pub struct SentPacket {
 #[derive(Clone, Debug)]
 pub struct SentPackets {
     ring: Vec<SentPacket>,
+    /// Delivery state at each one's departure, by the same indices; empty unless it is wanted.
+    stamps: Vec<SendStamp>,
     mask: usize,
     first: PacketNumber,
     next: PacketNumber,
@@ -74,12 +74,33 @@ pub struct SentPackets {
 
 impl Default for SentPackets {
     fn default() -> Self {
-        const START: usize = 64;
-        Self { ring: vec![SentPacket::default(); START], mask: START - 1, first: 0, next: 0 }
+        Self::new(false)
     }
 }
 
 impl SentPackets {
+    /// None so far; `stamped`: with room for the delivery state at each departure.
+    #[must_use]
+    pub fn new(stamped: bool) -> Self {
+        const START: usize = 64;
+        Self {
+            ring: vec![SentPacket::default(); START],
+            stamps: vec![SendStamp::default(); if stamped { START } else { 0 }],
+            mask: START - 1,
+            first: 0,
+            next: 0,
+        }
+    }
+    /// Note the delivery state at the departure of the latest transmission.
+    #[inline]
+    pub(crate) fn set_stamp(&mut self, stamp: SendStamp) {
+        self.stamps[(self.next - 1) as usize & self.mask] = stamp;
+    }
+    /// The delivery state at the departure of `number`, which must be remembered.
+    #[inline]
+    pub(crate) fn stamp(&self, number: PacketNumber) -> &SendStamp {
+        &self.stamps[number as usize & self.mask]
+    }
     /// Smallest number that is remembered.
     #[must_use]
     #[inline]
@@ -151,6 +172,13 @@ impl SentPackets {
         for n in self.first..self.next {
             ring[n as usize & (len - 1)] = self.ring[n as usize & self.mask];
         }
+        if !self.stamps.is_empty() {
+            let mut stamps = vec![SendStamp::default(); len];
+            for n in self.first..self.next {
+                stamps[n as usize & (len - 1)] = self.stamps[n as usize & self.mask];
+            }
+            self.stamps = stamps;
+        }
         self.ring = ring;
         self.mask = len - 1;
     }
@@ -161,8 +189,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_cache_line() {
-        assert_eq!(std::mem::size_of::<SentPacket>(), 64);
+    fn half_a_cache_line() {
+        assert_eq!(std::mem::size_of::<SentPacket>(), 32);
+    }
+
+    #[test]
+    fn stamps_survive_growth() {
+        let mut s = SentPackets::new(true);
+        for i in 0..200u64 {
+            s.push(SentPacket::default());
+            s.set_stamp(SendStamp { delivered: i * 7, ..SendStamp::default() });
+        }
+        assert!((0..200).all(|i| s.stamp(i).delivered == i * 7));
     }
 
     #[test]

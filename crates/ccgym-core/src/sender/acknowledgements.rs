@@ -338,7 +338,8 @@ impl Sender {
     #[inline]
     fn sample_rate(&mut self, newest: PacketNumber) -> Option<RateSample> {
         let p = self.packets.get(newest)?;
-        self.sampler.sample(&p.stamp, p.sent, u64::from(p.in_flight), p.circumstances.app_limited(), self.rtt.min())
+        let stamp = self.packets.stamp(newest);
+        self.sampler.sample(stamp, p.sent, u64::from(p.in_flight), p.circumstances.app_limited(), self.rtt.min())
     }
 
     /// Whether sending was held back by the window in this round or the one before. TCP does not grow on duplicate

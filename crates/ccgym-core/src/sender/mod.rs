@@ -158,7 +158,7 @@ impl Sender {
             control,
             connection: if config.handshake_size > 0 { Connection::New } else { Connection::Established },
             cca,
-            packets: SentPackets::default(),
+            packets: SentPackets::new(capabilities.rate_samples),
             acked_end: 0,
             in_flight: 0,
             sampler: RateSampler::default(),

@@ -123,15 +123,15 @@ impl Sender {
         // Field by field: a struct made elsewhere would be copied in wide pieces, which wait for its narrow stores.
         let slot = self.packets.next_slot();
         slot.sent = now;
-        if self.capabilities.rate_samples {
-            slot.stamp = self.sampler.on_send(now, in_flight_before);
-        }
         slot.segment = segment;
         slot.tag = tag;
         slot.in_flight = self.in_flight.min(u64::from(u32::MAX)) as u32;
         slot.size = size as u16;
         slot.state = State::Outstanding;
         slot.circumstances = Circumstances::new(app_limited, again);
+        if self.capabilities.rate_samples {
+            self.packets.set_stamp(self.sampler.on_send(now, in_flight_before));
+        }
         self.last_sent = now;
         let control = &self.control;
         if control.pacing_rate != Rate::ZERO || control.min_send_gap != TimeSpan::ZERO {
