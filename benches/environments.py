@@ -19,7 +19,6 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-import ccgym
 from ccgym.envs.vector_env import VectorLinkEnv
 
 Actions = Sequence[npt.NDArray[np.float32]]
@@ -52,7 +51,7 @@ def best(run: Callable[[], dict[str, float]]) -> dict[str, float]:
 
 def single(actions: Actions) -> dict[str, float]:
     """One environment after another, as ``gymnasium.make`` gives it."""
-    env = gymnasium.make("ccgym/Aurora-v0")
+    env = gymnasium.make("ccgym:ccgym/Aurora-v0")
     env.reset(seed=1)
     began = time.perf_counter()
     for action in actions:
@@ -107,5 +106,4 @@ def by_the_policy() -> Actions:
 
 
 if __name__ == "__main__":
-    assert ccgym.__version__
     raise SystemExit(main(sys.argv[1:]))

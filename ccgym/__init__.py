@@ -15,7 +15,6 @@ the environments (``gymnasium.make("ccgym/Aurora-v0")``) as soon as both have be
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Final
 
 from ccgym.envs.registration import register_with_gymnasium
@@ -30,6 +29,7 @@ from ccgym.errors import (
     TraceFormatError,
     UnitError,
 )
+from ccgym.lazy import lazy
 
 if TYPE_CHECKING:
     from ccgym.config.path import NetworkPath
@@ -65,24 +65,24 @@ _LAZY: Final = {
 __version__: str
 
 
-def __getattr__(name: str) -> object:
-    if name == "__version__":
-        from importlib.metadata import PackageNotFoundError, version
+_load, _names = lazy(__name__, _LAZY)
 
-        try:
-            value: object = version("ccgym")
-        except PackageNotFoundError:  # run from a checkout that was never installed
-            value = "0+unknown"
-    elif name in _LAZY:
-        value = getattr(importlib.import_module(_LAZY[name]), name)
-    else:
-        raise AttributeError(f"module 'ccgym' has no attribute {name!r}")
+
+def __getattr__(name: str) -> object:
+    if name != "__version__":
+        return _load(name)
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        value = version("ccgym")
+    except PackageNotFoundError:  # run from a checkout that was never installed
+        value = "0+unknown"
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*_names(), "__version__"})
 
 
 register_with_gymnasium()

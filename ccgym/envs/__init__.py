@@ -20,8 +20,9 @@ Names are loaded when first used: ``import ccgym.envs`` loads neither Gymnasium 
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Final
+
+from ccgym.lazy import lazy
 
 if TYPE_CHECKING:
     from ccgym.envs.link_env import LinkEnv
@@ -50,14 +51,4 @@ _LAZY: Final = {
     "parallel_env": "ccgym.envs.parallel",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'ccgym.envs' has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(__name__, _LAZY)

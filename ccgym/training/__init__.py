@@ -32,8 +32,9 @@ Names are loaded when first used: ``import ccgym.training`` does not load torch.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Final
+
+from ccgym.lazy import lazy
 
 if TYPE_CHECKING:
     from ccgym.training.config import TrainConfig
@@ -53,14 +54,4 @@ _LAZY: Final = {
     "train": "ccgym.training.trainer",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'ccgym.training' has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(__name__, _LAZY)

@@ -1,7 +1,7 @@
 //! Many simulators whose learning flows are decided for from outside, stepped together.
 
 use ccgym_core::agent::{AgentSpec, PathTruth};
-use ccgym_core::{MonitorInterval, Sender, TimeSpan};
+use ccgym_core::{MonitorInterval, Sender, TimeSpan, Timestamp};
 use rayon::prelude::*;
 
 use crate::simulator::Simulator;
@@ -102,6 +102,23 @@ struct Lane {
     max_steps: u64,
     ended: Ended,
     tallies: Vec<Tally>,
+    /// Per learner: where the interval closed last began, and that which runs now.
+    marks: Vec<[Mark; 2]>,
+}
+
+/// A moment, and what had been acknowledged to each flow by then.
+#[derive(Clone, Debug, Default)]
+struct Mark {
+    at: Timestamp,
+    acked_bytes: Vec<u64>,
+}
+
+impl Mark {
+    fn set(&mut self, simulator: &Simulator) {
+        self.at = simulator.now();
+        self.acked_bytes.clear();
+        self.acked_bytes.extend(simulator.acked_bytes());
+    }
 }
 
 /// One lane's part of [`Arrays`].
@@ -170,6 +187,7 @@ impl AgentBatch {
             max_steps: 0,
             ended: Ended::Time,
             tallies: vec![Tally::default(); learners],
+            marks: vec![Default::default(); learners],
         };
         Ok(Self { lanes: (0..count).map(|_| lane()).collect(), learners, widths, pool })
     }
@@ -228,6 +246,9 @@ impl AgentBatch {
         }
         for (row, &flow) in observations.chunks_exact_mut(self.widths.observation).zip(&flows) {
             observe(&simulator, flow, row);
+        }
+        for mark in lane.marks.iter_mut().flatten() {
+            mark.set(&simulator);
         }
         lane.simulator = Some(simulator);
         lane.flows = flows;
@@ -301,8 +322,9 @@ impl AgentBatch {
         for (rows, lane) in out.chunks_exact_mut(width).zip(&mut self.lanes) {
             rows.fill(0.0);
             let Some(simulator) = &mut lane.simulator else { continue };
-            for (cells, &flow) in rows.chunks_exact_mut(TRUTH_COLUMNS.len()).zip(&lane.flows) {
-                let truth = simulator.truth(flow);
+            let learners = lane.flows.iter().zip(&lane.marks);
+            for (cells, (&flow, [last, _])) in rows.chunks_exact_mut(TRUTH_COLUMNS.len()).zip(learners) {
+                let truth = simulator.truth(flow, last.at, &last.acked_bytes);
                 write_truth(&truth, simulator.sender(flow), cells);
             }
         }
@@ -351,7 +373,10 @@ impl Lane {
                 }
                 simulator.end_interval(flow);
             }
-            let truth = simulator.truth(flow);
+            let [last, running] = &mut self.marks[learner];
+            std::mem::swap(last, running);
+            running.set(simulator);
+            let truth = simulator.truth(flow, last.at, &last.acked_bytes);
             let simulator = &*simulator;
             let interval = simulator.sender(flow).last_interval();
             let Some(agent) = simulator.sender(flow).cca().agent() else { continue };

@@ -1,11 +1,10 @@
 //! Schemes steered from outside, and what those who steer are told.
 
 use ccgym_core::agent::PathTruth;
-use ccgym_core::{CongestionControl, MonitorInterval};
+use ccgym_core::{CongestionControl, MonitorInterval, Timestamp};
 use ccgym_link::PathElement;
 
 use super::Simulator;
-use crate::flow::Flow;
 
 impl Simulator {
     /// Statistics of a flow since the last call; needs `record.monitor`.
@@ -20,25 +19,29 @@ impl Simulator {
         self.flows[flow].sender.end_interval(now);
     }
 
-    /// The truth about the path as a flow might be told it: over its interval closed last, or now.
+    /// Wire bytes acknowledged to each flow so far.
+    pub fn acked_bytes(&self) -> impl Iterator<Item = u64> + '_ {
+        self.flows.iter().map(|f| f.sender.stats().acked_bytes)
+    }
+
+    /// The truth about the path as a flow might be told it, over its interval closed last. The rates are those of the
+    /// flows that run now, since `since`, when [`Simulator::acked_bytes`] gave `before`.
     #[must_use]
-    pub fn truth(&mut self, flow: usize) -> PathTruth {
+    pub fn truth(&mut self, flow: usize, since: Timestamp, before: &[u64]) -> PathTruth {
         let now = self.now;
         let backlog = self.up.bottleneck.map_or(0, |b| self.up.elements[b].backlog(now).0);
-        let sender = &self.flows[flow].sender;
-        let interval = sender.last_interval();
-        let running = |f: &&Flow| f.started && !f.sender.is_stopped();
-        let rate = |f: &Flow| {
-            let life = self.now.since(f.start).as_secs_f64();
-            if life > 0.0 {
-                f.sender.stats().acked_bytes as f64 * 8.0 / life
+        let from = self.flows[flow].sender.last_interval().start;
+        let seconds = now.since(since).as_secs_f64();
+        let running = self.flows.iter().zip(before).filter(|(f, _)| f.started && !f.sender.is_stopped());
+        let rates = running.map(|(f, before)| {
+            let bits = (f.sender.stats().acked_bytes - before) as f64 * 8.0;
+            if seconds > 0.0 {
+                bits / seconds
             } else {
                 0.0
             }
-        };
-        self.truth.over(interval.start, self.now, self.flows[flow].extra_rtt, backlog, {
-            self.flows.iter().filter(running).map(rate).collect()
-        })
+        });
+        self.truth.over(from, now, self.flows[flow].extra_rtt, backlog, rates.collect())
     }
 
     /// Steer the scheme of a flow from outside, and send what that allows.
