@@ -2,6 +2,7 @@
 
 use ccgym_core::packet::Datagram;
 use ccgym_core::units::{TimeSpan, Timestamp};
+use serde::{Deserialize, Serialize};
 
 /// What became of a packet offered to an element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,7 +80,7 @@ impl Clone for Box<dyn PathElement> {
 }
 
 /// What an element counted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Counters {
     /// Packets offered.
     pub arrived: u64,
@@ -118,7 +119,7 @@ impl Counters {
 }
 
 /// One line of a mahimahi link log (mahimahi 0.98 `link_queue.cc`; `d` lines of its master).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum LinkEvent {
     /// `T # 1504`: a delivery opportunity of that many bytes.
     Opportunity(Timestamp, u32),

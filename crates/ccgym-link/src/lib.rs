@@ -4,6 +4,7 @@
 //! (delivery trace or rate) and a queue discipline; where the departure is known at arrival they answer at once.
 
 pub mod build;
+pub mod chain;
 pub mod element;
 pub mod elements;
 pub mod error;
@@ -11,13 +12,16 @@ pub mod link;
 pub mod log;
 pub mod opportunities;
 pub mod param;
+pub mod pipeline;
 pub mod queue;
 pub mod spec;
 pub mod trace;
 
 pub use build::{build, build_element, Element};
+pub use chain::Chain;
 pub use element::{Counters, Fate, LinkEvent, PathElement, Release};
 pub use error::LinkError;
 pub use opportunities::Opportunities;
+pub use pipeline::{Exit, Pipeline};
 pub use spec::{ElementSpec, LimitSpec, Param, QueueSpec, ScheduleSpec};
 pub use trace::{DeliveryTrace, TraceError};

@@ -4,7 +4,8 @@ use pyo3::prelude::*;
 
 mod agent;
 mod batch;
-mod logs;
+#[cfg(target_os = "linux")]
+mod net;
 mod policy;
 mod result;
 mod simulate;
@@ -26,5 +27,10 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(simulate::simulate_many, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::check_scheme, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::schemes, m)?)?;
+    #[cfg(target_os = "linux")]
+    {
+        m.add_function(wrap_pyfunction!(net::net_main, m)?)?;
+        m.add_function(wrap_pyfunction!(net::load_run, m)?)?;
+    }
     Ok(())
 }

@@ -1,18 +1,18 @@
 //! `SimResult`: what a run left behind, as numpy arrays and JSON.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 use ccgym_core::TimeSpan;
 use ccgym_link::{Counters, LinkEvent};
 use ccgym_sim::recorder::PacketLog;
-use ccgym_sim::{Outcome, SimSpec};
+use ccgym_sim::{logs, Outcome, SimSpec};
 use numpy::IntoPyArray;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde_json::{json, Value};
-
-use crate::logs;
 
 /// Outcome of one simulation.
 #[pyclass(frozen, module = "ccgym._core")]
@@ -23,7 +23,12 @@ pub struct SimResult {
 
 impl SimResult {
     pub(crate) fn new(outcome: Outcome, spec: &SimSpec) -> Self {
-        Self { outcome, stops: spec.flows.iter().map(|f| f.stop.map(|s| s.0)).collect() }
+        Self::of(outcome, spec.flows.iter().map(|f| f.stop.map(|s| s.0)).collect())
+    }
+
+    /// The result of an outcome whose flows stop at these times, nanoseconds.
+    pub(crate) const fn of(outcome: Outcome, stops: Vec<Option<u64>>) -> Self {
+        Self { outcome, stops }
     }
 
     fn log(&self, direction: &str) -> PyResult<&PacketLog> {
@@ -46,7 +51,13 @@ impl SimResult {
     }
 }
 
-fn counters(list: &[(&'static str, Counters)], duration: TimeSpan) -> Vec<Value> {
+fn write_file(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    write(&mut out)?;
+    out.flush()
+}
+
+fn counters(list: &[(String, Counters)], duration: TimeSpan) -> Vec<Value> {
     list.iter()
         .map(|(kind, c)| {
             json!({
@@ -198,14 +209,14 @@ impl SimResult {
     fn write_tunnel_log(&self, py: Python<'_>, path: PathBuf, direction: &str, start_epoch_ms: f64) -> PyResult<()> {
         let log = self.log(direction)?;
         let events = if direction == "data" { &self.outcome.up_events } else { &self.outcome.down_events };
-        py.detach(|| logs::write_tunnel_log(&path, log, events, start_epoch_ms))
+        py.detach(|| write_file(&path, |out| logs::write_tunnel_log(out, log, events, start_epoch_ms)))
             .map_err(|e| PyOSError::new_err(format!("{}: {e}", path.display())))
     }
 
     /// Write mahimahi's log of the first link of a direction below `header`.
     fn write_mm_log(&self, py: Python<'_>, path: PathBuf, direction: &str, header: &str) -> PyResult<()> {
         let events = self.events(direction)?;
-        py.detach(|| logs::write_mm_log(&path, events, header))
+        py.detach(|| write_file(&path, |out| logs::write_mm_log(out, events, header)))
             .map_err(|e| PyOSError::new_err(format!("{}: {e}", path.display())))
     }
 }

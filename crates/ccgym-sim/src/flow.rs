@@ -1,13 +1,14 @@
 //! One flow: its two endpoints, its application, and the acknowledgements on their way home.
 
 use ccgym_core::{Packet, Receiver, Sender, TimeSpan, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::inbox::Inbox;
 use crate::source::Source;
 use crate::tournament::{Key, IDLE};
 
 /// What the receiver of a flow counted within the run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Received {
     /// Packets, copies included.
     pub packets: u64,

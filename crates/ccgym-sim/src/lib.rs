@@ -7,9 +7,10 @@
 
 pub mod agent_batch;
 pub mod batch;
-mod chain;
+pub mod columns;
 pub mod flow;
 pub mod inbox;
+pub mod logs;
 pub mod outcome;
 pub mod recorder;
 pub mod simulator;
@@ -18,7 +19,7 @@ pub mod source;
 pub mod spec;
 pub mod tally;
 pub mod tournament;
-mod truth;
+pub mod truth;
 
 pub use agent_batch::AgentBatch;
 pub use batch::BatchSimulator;

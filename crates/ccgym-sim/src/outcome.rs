@@ -2,15 +2,16 @@
 
 use ccgym_core::{SenderStats, TimeSpan, Timestamp};
 use ccgym_link::{Counters, LinkEvent};
+use serde::{Deserialize, Serialize};
 
 use crate::flow::Received;
 use crate::recorder::{PacketLog, Series};
 
 /// What one flow did.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FlowOutcome {
     /// Scheme.
-    pub name: &'static str,
+    pub name: String,
     /// When it started.
     pub start: Timestamp,
     /// The sender's counters.
@@ -24,7 +25,7 @@ pub struct FlowOutcome {
 }
 
 /// What a run left behind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// Clock at the end.
     pub end: Timestamp,
@@ -33,9 +34,9 @@ pub struct Outcome {
     /// Per flow.
     pub flows: Vec<FlowOutcome>,
     /// Counters of the uplink's elements by kind.
-    pub uplink: Vec<(&'static str, Counters)>,
+    pub uplink: Vec<(String, Counters)>,
     /// Counters of the downlink's elements by kind.
-    pub downlink: Vec<(&'static str, Counters)>,
+    pub downlink: Vec<(String, Counters)>,
     /// Which uplink element is the bottleneck link.
     pub bottleneck: Option<usize>,
     /// Every data packet, if recorded.

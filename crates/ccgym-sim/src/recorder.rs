@@ -1,9 +1,10 @@
 //! What a run leaves behind: packet logs and series. Costs nothing when off.
 
 use ccgym_core::{Packet, Sender, TimeSpan, Timestamp};
+use serde::{Deserialize, Serialize};
 
 /// Every packet of one direction, as columns in order of entry.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PacketLog {
     /// When it entered the path.
     pub entered: Vec<u64>,
@@ -49,7 +50,7 @@ impl PacketLog {
 }
 
 /// Samples of one flow. Sizes are wire bytes unless stated; counters are cumulative since the flow's start.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FlowSeries {
     /// Window in force (PRR's during fast recovery).
     pub cwnd_bytes: Vec<u64>,
@@ -74,7 +75,7 @@ pub struct FlowSeries {
 }
 
 /// Samples of the bottleneck link.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LinkSeries {
     /// Packets waiting.
     pub queue_packets: Vec<u64>,
@@ -85,7 +86,7 @@ pub struct LinkSeries {
 }
 
 /// Series of a run, sampled every `step`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Series {
     /// Spacing; zero when off.
     pub step: TimeSpan,
@@ -104,6 +105,12 @@ impl Series {
     #[must_use]
     pub fn new(step: TimeSpan, flows: usize) -> Self {
         Self { step, flows: vec![FlowSeries::default(); flows], bins: vec![Vec::new(); flows], ..Self::default() }
+    }
+
+    /// Series whose samples were taken elsewhere; every column is as long as `t`.
+    #[must_use]
+    pub fn assembled(step: TimeSpan, t: Vec<u64>, flows: Vec<FlowSeries>, link: LinkSeries) -> Self {
+        Self { step, t, flows, link, bins: Vec::new() }
     }
 
     /// A packet reached the receiver of `flow` at `at`, perhaps ahead of the simulation's clock.

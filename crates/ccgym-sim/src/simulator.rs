@@ -11,11 +11,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use ccgym_core::congestion_control::{CongestionControl, InitContext, PathFacts};
-use ccgym_core::{rare, Ack, Datagram, Ecn, Packet, Receiver, Rng, Sender, TimeSpan, Timestamp};
-use ccgym_link::{DeliveryTrace, Fate, PathElement, Release};
+use ccgym_core::congestion_control::CongestionControl;
+use ccgym_core::{rare, Ack, Datagram, Ecn, Packet, Receiver, Sender, TimeSpan, Timestamp};
+use ccgym_link::{Chain, DeliveryTrace, Fate, PathElement, Release};
 
-use crate::chain::Chain;
 use crate::flow::{Flow, Received};
 use crate::inbox::Inbox;
 use crate::outcome::Outcome;
@@ -24,7 +23,7 @@ use crate::slab::Slab;
 use crate::source::Source;
 use crate::spec::{FlowSpec, SimError, SimSpec};
 use crate::tournament::Tournament;
-use crate::truth::{loss_before_link, Truth};
+use crate::truth::Truth;
 
 mod record;
 mod steering;
@@ -100,8 +99,7 @@ impl Simulator {
     pub fn new(spec: &SimSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Self, SimError> {
         spec.validate()?;
         let end = Timestamp::ZERO + spec.duration;
-        let mut up = Chain::new(&spec.uplink, "uplink", spec.seed, 0, traces)?;
-        let mut down = Chain::new(&spec.downlink, "downlink", spec.seed, 1 << 32, traces)?;
+        let (mut up, mut down) = spec.chains(traces)?;
         // Delayed acknowledgements of several flows leave in order of their timers, not of the data's departure.
         let delayed = spec.flows.iter().any(|f| f.ack_every > 1);
         if delayed && spec.flows.len() > 1 && !down.elements.is_empty() {
@@ -117,21 +115,7 @@ impl Simulator {
         for (i, f) in spec.flows.iter().enumerate() {
             let cca = schemes(f).map_err(|message| SimError::Scheme { flow: i, message })?;
             let config = f.sender_config(i as u32, spec.record.monitor);
-            let size = u64::from(config.packet_size);
-            let path = spec.facts.as_ref().filter(|_| cca.capabilities().knows_path).map(|facts| PathFacts {
-                capacity: facts.capacity.clone(),
-                base_rtt: facts.base_rtt + f.extra_rtt,
-                flows: spec.flows.len() as u32,
-                loss_before: loss_before_link(&spec.uplink),
-            });
-            let context = InitContext {
-                now: f.start,
-                mss: size,
-                initial_window: size * u64::from(f.initial_window),
-                flow: i as u32,
-                rng: Rng::stream(spec.seed, "scheme", i as u64),
-                path,
-            };
+            let context = spec.init_context(i, &*cca);
             let half = cca.receiver_half();
             let receiver_timers = f.ack_every > 1 || half.is_some();
             flows.push(Flow {

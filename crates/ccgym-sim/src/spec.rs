@@ -2,13 +2,16 @@
 //!
 //! Times are nanoseconds, rates bits per second, sizes bytes unless a name says packets.
 
-use ccgym_core::congestion_control::AckPolicy;
+use ccgym_core::congestion_control::{AckPolicy, CongestionControl, InitContext, PathFacts};
 use ccgym_core::sender::SenderConfig;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
-use ccgym_core::ReceiverConfig;
-use ccgym_link::ElementSpec;
+use ccgym_core::{ReceiverConfig, Rng};
+use ccgym_link::{Chain, ElementSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::simulator::Traces;
+use crate::truth::loss_before_link;
 
 /// One simulation: a path, the flows on it, and what to record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -220,6 +223,39 @@ pub enum SimError {
 }
 
 impl SimSpec {
+    /// What the scheme of flow `index` is told at its start.
+    #[must_use]
+    pub fn init_context(&self, index: usize, cca: &dyn CongestionControl) -> InitContext {
+        let flow = &self.flows[index];
+        let size = u64::from(flow.mss + flow.header);
+        let path = self.facts.as_ref().filter(|_| cca.capabilities().knows_path).map(|facts| PathFacts {
+            capacity: facts.capacity.clone(),
+            base_rtt: facts.base_rtt + flow.extra_rtt,
+            flows: self.flows.len() as u32,
+            loss_before: loss_before_link(&self.uplink),
+        });
+        InitContext {
+            now: flow.start,
+            mss: size,
+            initial_window: size * u64::from(flow.initial_window),
+            flow: index as u32,
+            rng: Rng::stream(self.seed, "scheme", index as u64),
+            path,
+        }
+    }
+
+    /// Build the elements of both directions: up, then down.
+    ///
+    /// # Errors
+    /// Which element cannot be built, and why.
+    pub fn chains(&self, traces: Traces<'_>) -> Result<(Chain, Chain), SimError> {
+        let build = |specs, place: &str, first_index| {
+            Chain::new(specs, self.seed, first_index, traces)
+                .map_err(|(i, source)| SimError::Element { place: format!("{place}[{i}]"), source })
+        };
+        Ok((build(&self.uplink, "uplink", 0)?, build(&self.downlink, "downlink", 1 << 32)?))
+    }
+
     /// Check every value that the types leave open.
     pub fn validate(&self) -> Result<(), SimError> {
         let invalid = |place: String, found: String, expected| Err(SimError::Invalid { place, found, expected });

@@ -9,7 +9,7 @@ use crate::spec::SimSpec;
 
 /// The parts of the truth that the specification tells.
 #[derive(Clone, Debug)]
-pub(crate) struct Truth {
+pub struct Truth {
     capacity: Vec<(Timestamp, Rate)>,
     base_rtt: TimeSpan,
     queue_limit: f64,
@@ -17,7 +17,9 @@ pub(crate) struct Truth {
 }
 
 impl Truth {
-    pub(crate) fn of(spec: &SimSpec) -> Self {
+    /// What the specification tells.
+    #[must_use]
+    pub fn of(spec: &SimSpec) -> Self {
         let packet = spec.flows.first().map_or(1500, |f| f.mss + f.header);
         let mut queue_limit = f64::INFINITY;
         let mut loss = Vec::new();
@@ -45,7 +47,8 @@ impl Truth {
 
     /// The truth over `from..to` for a flow whose own access link adds `extra_rtt`; `rates` are those of the flows
     /// that run.
-    pub(crate) fn over(
+    #[must_use]
+    pub fn over(
         &self,
         from: Timestamp,
         to: Timestamp,
@@ -89,7 +92,8 @@ impl Truth {
 
 /// The independent, constant loss that data meets before the first link. What comes in bursts, or changes, cannot be
 /// made up for by sending more, and does not count.
-pub(crate) fn loss_before_link(uplink: &[ElementSpec]) -> f64 {
+#[must_use]
+pub fn loss_before_link(uplink: &[ElementSpec]) -> f64 {
     let before = uplink.iter().take_while(|element| !matches!(element, ElementSpec::Link { .. }));
     let kept = before.map(|element| match element {
         ElementSpec::Loss { probability: Param::Constant(p) } => 1.0 - p,

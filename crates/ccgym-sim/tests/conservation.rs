@@ -141,7 +141,7 @@ fn propagation(elements: &[Value]) -> u64 {
 // ---- invariants -----------------------------------------------------------------------------------------------------
 
 /// Along a drained chain each element passes on what it does not drop.
-fn check_chain(name: &str, chain: &[(&'static str, ccgym_link::Counters)], offered: u64, arrived: u64) -> u64 {
+fn check_chain(name: &str, chain: &[(String, ccgym_link::Counters)], offered: u64, arrived: u64) -> u64 {
     let mut flowing = offered;
     for (kind, c) in chain {
         assert_eq!(c.arrived, flowing, "{name}: arrivals at the {kind}");

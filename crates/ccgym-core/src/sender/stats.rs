@@ -1,9 +1,11 @@
 //! What a sender counted.
 
+use serde::{Deserialize, Serialize};
+
 use crate::units::TimeSpan;
 
 /// Counters of a flow's life, at the sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SenderStats {
     /// Packets sent, retransmissions included.
     pub sent_packets: u64,

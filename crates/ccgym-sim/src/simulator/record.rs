@@ -1,10 +1,9 @@
 //! What a simulation records on its way, and leaves behind.
 
 use ccgym_core::Timestamp;
-use ccgym_link::PathElement;
+use ccgym_link::{Chain, PathElement};
 
 use super::Simulator;
-use crate::chain::Chain;
 use crate::outcome::{FlowOutcome, Outcome};
 
 impl Simulator {
@@ -53,7 +52,7 @@ impl Simulator {
                 .flows
                 .iter()
                 .map(|f| FlowOutcome {
-                    name: f.sender.cca().name(),
+                    name: f.sender.cca().name().to_owned(),
                     start: f.start,
                     sender: *f.sender.stats(),
                     received: f.received,

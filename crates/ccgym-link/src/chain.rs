@@ -1,45 +1,50 @@
-//! The elements that packets of one direction cross.
+//! The elements that packets of one direction cross, and what a driver must know to carry packets through them.
 
-use ccgym_core::{Datagram, TimeSpan, Timestamp};
-use ccgym_link::spec::Param;
-use ccgym_link::{build_element, Counters, Element, ElementSpec, Fate, PathElement};
+use ccgym_core::packet::Datagram;
+use ccgym_core::units::{TimeSpan, Timestamp};
 
-use crate::simulator::Traces;
-use crate::spec::SimError;
+use crate::build::{build_element, Element, Traces};
+use crate::element::{Counters, Fate, PathElement};
+use crate::error::LinkError;
+use crate::spec::{ElementSpec, Param};
 
 /// The elements of one direction.
 #[derive(Clone)]
-pub(crate) struct Chain {
-    pub(crate) elements: Vec<Element>,
-    pub(crate) kinds: Vec<&'static str>,
+pub struct Chain {
+    /// In the order in which packets cross them, without the constant delays in `tail`.
+    pub elements: Vec<Element>,
+    /// What each is, those taken out included.
+    pub kinds: Vec<&'static str>,
     /// Whether a packet must wait for its time before entering stage i (the endpoint included).
-    pub(crate) synchronise: Vec<bool>,
+    pub synchronise: Vec<bool>,
     /// Whether element i may hold packets.
-    pub(crate) holds: Vec<bool>,
+    pub holds: Vec<bool>,
     /// Whether no stage synchronises or holds: packets cross the whole chain at once.
-    pub(crate) eager: bool,
+    pub eager: bool,
     /// What constant delays at the end of an eager chain add up to. They are taken out of `elements`.
-    pub(crate) tail: TimeSpan,
+    pub tail: TimeSpan,
     /// Packets and bytes that crossed an eager chain: what the delays taken out would have counted.
-    pub(crate) crossed: (u64, u64),
+    pub crossed: (u64, u64),
     /// Next event of a holding element.
-    pub(crate) due: Timestamp,
-    pub(crate) bottleneck: Option<usize>,
+    pub due: Timestamp,
+    /// The first link.
+    pub bottleneck: Option<usize>,
 }
 
 impl Chain {
-    pub(crate) fn new(
+    /// Build the elements of one direction; their random streams are numbered from `first_index` on.
+    ///
+    /// # Errors
+    /// Which element cannot be built, and why.
+    pub fn new(
         specs: &[ElementSpec],
-        place: &str,
         seed: u64,
         first_index: u64,
         traces: Traces<'_>,
-    ) -> Result<Self, SimError> {
+    ) -> Result<Self, (usize, LinkError)> {
         let mut elements = Vec::with_capacity(specs.len());
         for (i, spec) in specs.iter().enumerate() {
-            let element = build_element(spec, seed, first_index + i as u64, traces)
-                .map_err(|source| SimError::Element { place: format!("{place}[{i}]"), source })?;
-            elements.push(element);
+            elements.push(build_element(spec, seed, first_index + i as u64, traces).map_err(|error| (i, error))?);
         }
         let holds: Vec<bool> = elements.iter().map(PathElement::may_hold).collect();
         let synchronise: Vec<bool> = (0..=elements.len())
@@ -69,7 +74,7 @@ impl Chain {
 
     /// Through an eager chain; `None` if an element drops the packet.
     #[inline(always)]
-    pub(crate) fn cross(&mut self, mut at: Timestamp, datagram: &mut Datagram) -> Option<Timestamp> {
+    pub fn cross(&mut self, mut at: Timestamp, datagram: &mut Datagram) -> Option<Timestamp> {
         for element in &mut self.elements {
             match element.offer(at, datagram) {
                 Fate::Forward(t) => at = t,
@@ -81,22 +86,24 @@ impl Chain {
 
     /// When a packet that has crossed the elements at `at` has left the chain.
     #[inline(always)]
-    pub(crate) fn leave(&mut self, at: Timestamp, size: u32) -> Timestamp {
+    pub fn leave(&mut self, at: Timestamp, size: u32) -> Timestamp {
         self.crossed.0 += 1;
         self.crossed.1 += u64::from(size);
         at + self.tail
     }
 
     /// Counters of all elements, those taken out included.
-    pub(crate) fn counters(&self) -> Vec<(&'static str, Counters)> {
+    #[must_use]
+    pub fn counters(&self) -> Vec<(String, Counters)> {
         let (packets, bytes) = self.crossed;
         let taken_out =
             Counters { arrived: packets, forwarded: packets, forwarded_bytes: bytes, ..Counters::default() };
         let counters = self.elements.iter().map(PathElement::counters).chain(std::iter::repeat(taken_out));
-        self.kinds.iter().copied().zip(counters).collect()
+        self.kinds.iter().map(|kind| (*kind).to_owned()).zip(counters).collect()
     }
 
-    pub(crate) fn refresh_due(&mut self) {
+    /// Look again when a holding element has something to do.
+    pub fn refresh_due(&mut self) {
         self.due = self
             .elements
             .iter()

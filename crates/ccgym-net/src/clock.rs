@@ -1,0 +1,105 @@
+//! The clock of a run.
+//!
+//! Everything in real time is counted in nanoseconds of `CLOCK_MONOTONIC` since the run's start, the same clock in
+//! every process of a machine; packets, schemes and elements see it as [`Timestamp`], as in the simulator.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ccgym_core::{TimeSpan, Timestamp};
+use nix::sys::time::TimeSpec;
+use nix::time::{clock_gettime, ClockId};
+use serde::{Deserialize, Serialize};
+
+/// Nanoseconds of `CLOCK_MONOTONIC`.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    // The clock exists on every Linux; it cannot fail.
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
+}
+
+/// The clock of a run. Copies, also in other processes of the machine, agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clock {
+    /// `CLOCK_MONOTONIC` at time zero.
+    origin_ns: u64,
+    /// Nanoseconds since the Unix epoch at time zero.
+    epoch_ns: u64,
+}
+
+impl Clock {
+    /// A clock that reads zero now.
+    #[must_use]
+    pub fn start() -> Self {
+        Self::starting_in(Duration::ZERO)
+    }
+
+    /// A clock that reaches zero after `wait`; it reads zero until then.
+    #[must_use]
+    pub fn starting_in(wait: Duration) -> Self {
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { origin_ns: monotonic_ns() + wait.as_nanos() as u64, epoch_ns: (epoch + wait).as_nanos() as u64 }
+    }
+
+    /// Time since the start; zero before it.
+    #[must_use]
+    #[inline]
+    pub fn now(&self) -> Timestamp {
+        Timestamp(monotonic_ns().saturating_sub(self.origin_ns))
+    }
+
+    /// Whether time zero has come.
+    #[must_use]
+    pub fn has_started(&self) -> bool {
+        monotonic_ns() >= self.origin_ns
+    }
+
+    /// `CLOCK_MONOTONIC` in nanoseconds at a time of this clock.
+    #[must_use]
+    pub const fn monotonic(&self, at: Timestamp) -> u64 {
+        self.origin_ns.saturating_add(at.0)
+    }
+
+    /// Milliseconds since the Unix epoch at a time of this clock.
+    #[must_use]
+    pub fn epoch_ms(&self, at: Timestamp) -> f64 {
+        (self.epoch_ns as f64 + at.0 as f64) / 1e6
+    }
+
+    /// How long from now until `at`; zero if that has passed, `None` for [`Timestamp::NEVER`].
+    #[must_use]
+    pub fn until(&self, at: Timestamp) -> Option<TimeSpan> {
+        at.is_set().then(|| TimeSpan(self.monotonic(at).saturating_sub(monotonic_ns())))
+    }
+
+    /// The same as the timeout of `ppoll`.
+    #[must_use]
+    pub fn timeout(&self, at: Timestamp) -> Option<TimeSpec> {
+        self.until(at).map(|span| TimeSpec::from_duration(Duration::from_nanos(span.0)))
+    }
+
+    /// Sleep until `at`.
+    pub fn sleep_until(&self, at: Timestamp) {
+        if let Some(span) = self.until(at) {
+            std::thread::sleep(Duration::from_nanos(span.0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_starts_when_it_says() {
+        let clock = Clock::starting_in(Duration::from_millis(20));
+        assert_eq!((clock.now(), clock.has_started()), (Timestamp::ZERO, false));
+        clock.sleep_until(Timestamp::from_millis(5));
+        assert!(clock.has_started());
+        let now = clock.now();
+        assert!(now >= Timestamp::from_millis(5) && now < Timestamp::from_millis(1000), "{now:?}");
+        assert_eq!(clock.until(now), Some(TimeSpan::ZERO));
+        assert_eq!(clock.until(Timestamp::NEVER), None);
+        let copy: Clock = serde_json::from_str(&serde_json::to_string(&clock).unwrap()).unwrap();
+        assert_eq!(copy, clock);
+    }
+}

@@ -1,0 +1,75 @@
+//! What goes wrong with a real path, and in which step.
+
+use std::fmt::Display;
+use std::io;
+
+/// One explained failure: the step that failed or stalled, what was found, what was expected, what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
+pub struct NetError {
+    /// The step, as in `opening /dev/net/tun` or `handshake of flow 2 with 10.77.0.1:5002`.
+    pub step: String,
+    /// What happened.
+    pub found: String,
+    /// What should have; empty if that is clear.
+    pub expected: String,
+    /// What to do; empty if that follows.
+    pub hint: String,
+}
+
+/// Result of everything in this crate that can fail.
+pub type Result<T, E = NetError> = std::result::Result<T, E>;
+
+impl Display for NetError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.step, self.found)?;
+        if !self.expected.is_empty() {
+            write!(f, "\n  expected: {}", self.expected)?;
+        }
+        if !self.hint.is_empty() {
+            write!(f, "\n  hint: {}", self.hint)?;
+        }
+        Ok(())
+    }
+}
+
+impl NetError {
+    /// A failure of `step`.
+    pub fn new(step: impl Into<String>, found: impl Display) -> Self {
+        Self { step: step.into(), found: found.to_string(), expected: String::new(), hint: String::new() }
+    }
+
+    /// What should have been.
+    #[must_use]
+    pub fn expected(mut self, text: impl Into<String>) -> Self {
+        self.expected = text.into();
+        self
+    }
+
+    /// What to do.
+    #[must_use]
+    pub fn hint(mut self, text: impl Into<String>) -> Self {
+        self.hint = text.into();
+        self
+    }
+}
+
+/// Name the step in which a system call failed.
+pub trait Step<T> {
+    /// The same result, with the step in its error.
+    ///
+    /// # Errors
+    /// As before.
+    fn step(self, step: impl FnOnce() -> String) -> Result<T>;
+}
+
+impl<T> Step<T> for io::Result<T> {
+    fn step(self, step: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|error| NetError::new(step(), error))
+    }
+}
+
+impl<T> Step<T> for nix::Result<T> {
+    fn step(self, step: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|errno| NetError::new(step(), errno.desc()))
+    }
+}

@@ -1,0 +1,29 @@
+//! The driver in real time: the same path, transport and schemes as in the simulator, over real packets.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`clock`] | the run's clock: monotonic nanoseconds since its start |
+//! | [`system`] | namespaces, devices, addresses, children: what the kernel is asked for |
+//! | [`shell`] | the emulated path: packets read at one end, released at the other when the path says so |
+//! | [`udp`] | sender and receiver over sockets |
+//! | [`tcp`] | the kernel's own TCP as a flow |
+//! | [`steer`] | decisions from outside, over a Unix socket |
+//! | [`mahimahi`] | the same run inside mahimahi's shells |
+//! | [`run`] | a whole run: path and flows, to an `Outcome` like the simulator's |
+//! | [`doctor`] | what this machine can do |
+#![cfg(target_os = "linux")]
+
+pub mod cli;
+pub mod clock;
+pub mod doctor;
+pub mod error;
+pub mod mahimahi;
+pub mod run;
+pub mod shell;
+pub mod steer;
+pub mod system;
+pub mod tcp;
+pub mod udp;
+
+pub use clock::Clock;
+pub use error::{NetError, Result};

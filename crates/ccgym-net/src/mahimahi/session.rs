@@ -1,0 +1,455 @@
+//! A path made by mahimahi's programs, while it stands.
+//!
+//! The program inside all shells holds one end of a socket as its standard input. Through it it says that it runs, and
+//! when our end closes it ends; with it end the shells, the innermost first. As root all of it lives in an environment
+//! of its own ([`crate::system::isolation`]), so that several run beside each other and nothing remains. An ordinary
+//! user's shells stand on the machine itself, as mahimahi's users know them.
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ccgym_core::Timestamp;
+use ccgym_link::trace::DeliveryTrace;
+use nix::ifaddrs::getifaddrs;
+use nix::sched::{setns, CloneFlags};
+use nix::sys::memfd::{memfd_create, MFdFlags};
+use nix::sys::socket::{setsockopt, sockopt};
+use nix::unistd::{geteuid, pipe2, Pid};
+
+use super::diagnosis::understand;
+use super::links::LinkLog;
+use super::remedy::stand_in_for_iptables;
+use super::report::{await_report, Silence};
+use super::words::{assemble, parse, Shell};
+use crate::clock::Clock;
+use crate::error::{NetError, Result, Step};
+use crate::system::capability::present;
+use crate::system::isolation::{mount_private, private_place, Isolated, Launch, Surroundings, User};
+use crate::system::{Capability, Namespace};
+
+/// The device of mahimahi's innermost shell.
+const INGRESS: &str = "ingress";
+/// How long the shells may take to end after the program inside did.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// A shell whose trace or queue is wrong comes up and dies within this time.
+const PROBATION: Duration = Duration::from_millis(30);
+/// What the dead wrote is read within this time.
+const PIPE_TIME: Duration = Duration::from_millis(20);
+/// What is kept of standard error.
+const KEPT_TEXT: usize = 16 << 10;
+/// The user that owns nothing.
+const NOBODY: User = User { uid: 65534, gid: 65534 };
+
+/// What runs inside all shells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Inner {
+    /// Nothing but what keeps the shells open: whoever wants to send enters the namespace inside (as root).
+    Idle,
+    /// A program, which calls [`super::report_inside`].
+    Words(Vec<String>),
+}
+
+/// What to start.
+#[derive(Clone, Debug)]
+pub struct SessionSpec {
+    /// The words of the shells, without a program inside.
+    pub command: Vec<String>,
+    /// What runs inside.
+    pub inner: Inner,
+    /// Keep the logs of every mm-link.
+    pub logs: bool,
+    /// How long all shells together may take to start.
+    pub patience: Duration,
+}
+
+impl SessionSpec {
+    /// The shells with nothing inside, no logs, and twenty seconds to start.
+    #[must_use]
+    pub const fn new(command: Vec<String>) -> Self {
+        Self { command, inner: Inner::Idle, logs: false, patience: Duration::from_secs(20) }
+    }
+}
+
+/// A path that stands.
+#[derive(Debug)]
+pub struct Session {
+    isolated: Isolated,
+    control: Option<UnixStream>,
+    said: Arc<Mutex<Vec<u8>>>,
+    logs: Vec<LogFiles>,
+    outside: Option<Arc<Namespace>>,
+    inside: Option<Arc<Namespace>>,
+    base: Ipv4Addr,
+    outside_device: String,
+    inner: Pid,
+}
+
+/// The files that a mm-link writes, known to it by their descriptors.
+#[derive(Debug, Default)]
+struct LogFiles {
+    up: Option<Arc<OwnedFd>>,
+    down: Option<Arc<OwnedFd>>,
+}
+
+/// What one mm-link logged; a direction is absent if the command names a file for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ShellLogs {
+    /// Towards the receivers.
+    pub up: Option<LinkLog>,
+    /// Towards the senders.
+    pub down: Option<LinkLog>,
+}
+
+impl Session {
+    /// Start the shells, and wait until the program inside them runs.
+    ///
+    /// # Errors
+    /// What keeps them from it, with mahimahi's own words and the remedy where it is known.
+    pub fn start(spec: &SessionSpec) -> Result<Self> {
+        let mut shells = parse(&spec.command)?;
+        let logs = if spec.logs { add_logs(&mut shells)? } else { Vec::new() };
+        let rooted = geteuid().is_root() && present() == Some(Capability::Root);
+        let inner = match &spec.inner {
+            Inner::Idle => {
+                ["/bin/sh", "-c", "echo \"inside $MAHIMAHI_BASE\" >&0; exec cat >/dev/null"].map(str::to_owned).to_vec()
+            }
+            Inner::Words(words) => words.clone(),
+        };
+        let (outside, surroundings, words) = if rooted {
+            let (outside, surroundings, words) = own_surroundings(shells, &inner)?;
+            (Some(outside), surroundings, words)
+        } else {
+            (None, here()?, assemble(&shells, &inner))
+        };
+        let step = || "starting mahimahi".to_owned();
+        let (control, theirs) = UnixStream::pair().step(step)?;
+        setsockopt(&control, sockopt::PassCred, &true).step(step)?;
+        let (text, stderr) = pipe2(nix::fcntl::OFlag::O_CLOEXEC).step(step)?;
+        let said = listen(text)?;
+        let kept = logs.iter().flat_map(|files: &LogFiles| [&files.up, &files.down]).flatten().cloned().collect();
+        // Around ours, another mahimahi may stand: its addresses are not those of this path.
+        let forgotten = vec!["MAHIMAHI_BASE".to_owned(), "MAHIMAHI_SHELL_PREFIX".to_owned()];
+        let launch = Launch { words, forgotten, stdin: theirs.into(), stderr, kept };
+        let deadline = Instant::now() + spec.patience;
+        let isolated = Isolated::start(launch, surroundings).map_err(|error| {
+            if error.step.starts_with("executing") {
+                error.hint("install mahimahi (Debian, Ubuntu: the package mahimahi)")
+            } else {
+                error
+            }
+        })?;
+        let (inner, base) = match await_report(&control, deadline) {
+            Ok(report) => report,
+            Err(silence) => return Err(end_in_silence(isolated, control, silence, &said, spec.patience)),
+        };
+        let inside = if rooted { Some(enter_inside(inner)?) } else { None };
+        let outside_device = match &outside {
+            Some(outside) => outside.run(|| device_of(base))??,
+            None => device_of(base)?,
+        };
+        let session =
+            Self { isolated, control: Some(control), said, logs, outside, inside, base, outside_device, inner };
+        // The processes that carry packets begin at the same time as the program inside, and may yet fail.
+        session.check_after(PROBATION)?;
+        Ok(session)
+    }
+
+    /// Where the receivers are to be: the namespace outside the outermost shell. `None` unless root: then it is the one
+    /// that we are in, which an ordinary user cannot even enter again.
+    #[must_use]
+    pub const fn outside(&self) -> Option<&Arc<Namespace>> {
+        self.outside.as_ref()
+    }
+
+    /// Do something outside, such as binding a socket.
+    ///
+    /// # Errors
+    /// As [`Namespace::run`].
+    pub fn run_outside<R: Send>(&self, f: impl FnOnce() -> R + Send) -> Result<R> {
+        match &self.outside {
+            Some(outside) => outside.run(f),
+            None => Ok(f()),
+        }
+    }
+
+    /// Where the senders are to be. `None` unless root: then only the program inside is there.
+    #[must_use]
+    pub const fn inside(&self) -> Option<&Arc<Namespace>> {
+        self.inside.as_ref()
+    }
+
+    /// The address of the outside (`MAHIMAHI_BASE`).
+    #[must_use]
+    pub const fn base(&self) -> Ipv4Addr {
+        self.base
+    }
+
+    /// The outermost device, which has that address.
+    #[must_use]
+    pub fn outside_device(&self) -> &str {
+        &self.outside_device
+    }
+
+    /// The device at the senders.
+    #[must_use]
+    pub const fn inside_device(&self) -> &'static str {
+        INGRESS
+    }
+
+    /// The program inside, as this process knows it.
+    #[must_use]
+    pub const fn inner_pid(&self) -> Pid {
+        self.inner
+    }
+
+    /// The process under which all others are (as root; else the outermost shell).
+    #[must_use]
+    pub const fn first_pid(&self) -> Pid {
+        self.isolated.pid()
+    }
+
+    /// The socket to the program inside, after its report.
+    ///
+    /// # Errors
+    /// None while the session stands.
+    pub fn control(&self) -> Result<&UnixStream> {
+        self.control.as_ref().ok_or_else(|| NetError::new("talking to the program inside mahimahi", "it has ended"))
+    }
+
+    /// What mahimahi and the program inside wrote to standard error, the end of it.
+    #[must_use]
+    pub fn said(&self) -> String {
+        text(&self.said)
+    }
+
+    /// Whether all shells still stand.
+    ///
+    /// # Errors
+    /// If they do not: what mahimahi said.
+    pub fn check(&self) -> Result<()> {
+        self.check_after(Duration::ZERO)
+    }
+
+    fn check_after(&self, patience: Duration) -> Result<()> {
+        match self.isolated.wait(patience) {
+            None => Ok(()),
+            Some(status) => {
+                thread::sleep(PIPE_TIME);
+                Err(explain("the path of mahimahi's shells", &format!("it ended with {status}"), &self.said()))
+            }
+        }
+    }
+
+    /// End everything, and read the logs of every mm-link of the command, in its order, up to `end`.
+    ///
+    /// # Errors
+    /// If a log is not one. Whether the shells end by themselves does not matter: they are ended.
+    pub fn stop(mut self, clock: &Clock, end: Timestamp) -> Result<Vec<ShellLogs>> {
+        // The program inside sees the end of its input.
+        drop(self.control.take());
+        wind_up(&mut self.isolated, FAREWELL);
+        let read = |fd: &Option<Arc<OwnedFd>>| -> Result<Option<LinkLog>> {
+            fd.as_ref().map(|fd| LinkLog::read(&contents(fd)?, clock, end)).transpose()
+        };
+        self.logs.iter().map(|files| Ok(ShellLogs { up: read(&files.up)?, down: read(&files.down)? })).collect()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        drop(self.control.take());
+        wind_up(&mut self.isolated, Duration::ZERO);
+    }
+}
+
+/// End the shells, after the program inside was told to. As an ordinary user they need time to take back what they
+/// changed on the machine; in an environment of its own nothing remains in any case.
+fn wind_up(isolated: &mut Isolated, patience: Duration) -> Option<ExitStatus> {
+    let status = isolated.wait(if isolated.is_own() { patience } else { FAREWELL });
+    isolated.kill();
+    status
+}
+
+/// Files in memory for the logs of every mm-link.
+fn add_logs(shells: &mut [Shell]) -> Result<Vec<LogFiles>> {
+    let mut all = Vec::new();
+    for shell in shells.iter_mut().filter(|shell| shell.is_link()) {
+        let mut add = |names: [&str; 2]| -> Result<Option<Arc<OwnedFd>>> {
+            if shell.has_option(names) {
+                return Ok(None);
+            }
+            let fd = memfd_create(c"mm-link.log", MFdFlags::MFD_CLOEXEC).step(|| "making a file in memory".into())?;
+            // The number stays the same through all shells.
+            shell.options.push(format!("{}=/proc/self/fd/{}", names[0], fd.as_raw_fd()));
+            Ok(Some(Arc::new(fd)))
+        };
+        let up = add(["--uplink-log", "-u"])?;
+        all.push(LogFiles { up, down: add(["--downlink-log", "-d"])? });
+    }
+    Ok(all)
+}
+
+/// As root: namespaces of our own, in which everything is as mahimahi wants it.
+fn own_surroundings(mut shells: Vec<Shell>, inner: &[String]) -> Result<(Arc<Namespace>, Surroundings, Vec<String>)> {
+    let outside = Namespace::new()?.shared();
+    outside
+        .run(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1"))?
+        .step(|| "letting the new namespace forward packets".into())?;
+    let here = std::env::current_dir().unwrap_or_default();
+    let needed: Vec<PathBuf> = inner.iter().map(PathBuf::from).chain([here]).collect();
+    let place = private_place(&needed)?;
+    // The user may not be able to read the traces where they lie.
+    let mut copies = Vec::new();
+    for shell in shells.iter_mut().filter(|shell| shell.is_link()) {
+        for argument in &mut shell.arguments {
+            let contents = fs::read(&*argument).step(|| format!("reading trace {argument}"))?;
+            DeliveryTrace::parse(&contents, argument)
+                .map_err(|error| NetError::new(format!("reading trace {argument}"), error))?;
+            let name = Path::new(argument).file_name().unwrap_or_default();
+            let copy = place.join("traces").join(copies.len().to_string()).join(name);
+            *argument = copy.display().to_string();
+            copies.push((copy, contents));
+        }
+    }
+    let words = assemble(&shells, inner);
+    let prepare = move || {
+        mount_private(place)?;
+        stand_in_for_iptables(place)?;
+        for (copy, contents) in copies {
+            let step = || format!("copying a trace to {}", copy.display());
+            copy.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&copy, contents)).step(step)?;
+            fs::set_permissions(&copy, fs::Permissions::from_mode(0o644)).step(step)?;
+        }
+        Ok(())
+    };
+    let network = Arc::clone(&outside);
+    Ok((outside, Surroundings::Own { network, user: ordinary_user(), prepare: Box::new(prepare) }, words))
+}
+
+/// Who mahimahi runs as when we are root: who called `sudo`, or nobody.
+fn ordinary_user() -> User {
+    let number = |name: &str| std::env::var(name).ok()?.parse().ok().filter(|&id| id != 0);
+    match (number("SUDO_UID"), number("SUDO_GID")) {
+        (Some(uid), Some(gid)) => User { uid, gid },
+        _ => NOBODY,
+    }
+}
+
+/// As an ordinary user: the machine as it is.
+fn here() -> Result<Surroundings> {
+    let path = "/proc/sys/net/ipv4/ip_forward";
+    if fs::read_to_string(path).is_ok_and(|text| text.trim() != "1") {
+        let diagnosis = understand("net.ipv4.ip_forward");
+        return Err(NetError::new("starting mahimahi", format!("{path} is 0"))
+            .expected("1")
+            .hint(diagnosis.map_or_else(String::new, |known| known.remedy)));
+    }
+    Ok(Surroundings::Here)
+}
+
+/// Keep the end of what is written into a pipe.
+fn listen(pipe: OwnedFd) -> Result<Arc<Mutex<Vec<u8>>>> {
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&said);
+    let read = move || {
+        let mut pipe = File::from(pipe);
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = pipe.read(&mut buffer) {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.extend_from_slice(&buffer[..length]);
+            let surplus = kept.len().saturating_sub(KEPT_TEXT);
+            kept.drain(..surplus);
+        }
+    };
+    thread::Builder::new().name("ccgym-stderr".into()).spawn(read).step(|| "starting a thread".into())?;
+    Ok(said)
+}
+
+fn text(said: &Mutex<Vec<u8>>) -> String {
+    String::from_utf8_lossy(&said.lock().unwrap_or_else(PoisonError::into_inner)).trim().to_owned()
+}
+
+/// Why no report came, after ending what there is.
+fn end_in_silence(
+    mut isolated: Isolated,
+    control: UnixStream,
+    silence: Silence,
+    said: &Mutex<Vec<u8>>,
+    patience: Duration,
+) -> NetError {
+    drop(control);
+    let status = wind_up(&mut isolated, Duration::from_millis(500));
+    thread::sleep(PIPE_TIME);
+    let found = match (silence, status) {
+        (Silence::Late, _) => format!("it did not come up within {} s", patience.as_secs_f64()),
+        (Silence::Nonsense(line), _) => format!("the program inside reported {line:?}"),
+        (Silence::Failed(errno), _) => errno.desc().to_owned(),
+        (Silence::Ended, Some(status)) => format!("it ended with {status}"),
+        (Silence::Ended, None) => "it closed its input".to_owned(),
+    };
+    explain("starting mahimahi", &found, &text(said))
+}
+
+/// What mahimahi said, and what it means.
+fn explain(step: &str, found: &str, said: &str) -> NetError {
+    let found = if said.is_empty() { found.to_owned() } else { format!("{found}, and said:\n{said}") };
+    let error = NetError::new(step, found);
+    match understand(said) {
+        Some(known) => error.expected(format!("otherwise than that {}", known.problem)).hint(known.remedy),
+        None => error
+            .expected("shells that carry packets to a program inside")
+            .hint("`ccgym doctor` checks what mahimahi needs"),
+    }
+}
+
+/// The network namespace of a process.
+fn enter_inside(inner: Pid) -> Result<Arc<Namespace>> {
+    let path = format!("/proc/{inner}/ns/net");
+    let file = File::open(&path).step(|| format!("opening {path}"))?;
+    let entered = thread::scope(|scope| {
+        let enter = || {
+            setns(file.as_fd(), CloneFlags::CLONE_NEWNET).step(|| format!("entering {path}"))?;
+            for (setting, value) in SETTINGS {
+                // The kernel's defaults work too.
+                let _ = fs::write(format!("/proc/sys/net/ipv4/{setting}"), value);
+            }
+            Namespace::current()
+        };
+        scope.spawn(enter).join().unwrap_or_else(|_| Err(NetError::new("entering a namespace", "the thread panicked")))
+    });
+    entered.map(Namespace::shared)
+}
+
+/// As in the namespaces that we make: windows may grow with the path, and flows learn nothing from each other.
+const SETTINGS: [(&str, &str); 3] =
+    [("tcp_rmem", "4096 131072 67108864"), ("tcp_wmem", "4096 65536 67108864"), ("tcp_no_metrics_save", "1")];
+
+/// The device of this thread's namespace that has an address.
+fn device_of(address: Ipv4Addr) -> Result<String> {
+    let step = || format!("finding the device with address {address}");
+    let mut all = getifaddrs().step(step)?;
+    let found = all.find(|found| {
+        found.address.as_ref().and_then(|a| a.as_sockaddr_in().map(nix::sys::socket::SockaddrIn::ip)) == Some(address)
+    });
+    found.map(|found| found.interface_name).ok_or_else(|| {
+        NetError::new(step(), "no device has it")
+            .hint("is the outermost shell mahimahi's? Only it may set MAHIMAHI_BASE")
+    })
+}
+
+fn contents(fd: &OwnedFd) -> Result<Vec<u8>> {
+    let step = || "reading a log in memory".to_owned();
+    let mut file = File::from(fd.try_clone().step(step)?);
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut bytes)).step(step)?;
+    Ok(bytes)
+}

@@ -1,0 +1,116 @@
+//! From what senders, receivers and the path counted to one [`Outcome`].
+
+use ccgym_core::{TimeSpan, Timestamp};
+use ccgym_link::{Counters, LinkEvent};
+use ccgym_sim::recorder::{FlowSeries, LinkSeries, PacketLog, Series};
+use ccgym_sim::{FlowOutcome, Outcome, SimSpec};
+
+use super::flows::FlowReport;
+use crate::udp::ReceiverResult;
+
+/// What the path saw.
+#[derive(Default)]
+pub struct PathOutcome {
+    /// Counters of the uplink's elements.
+    pub uplink: Vec<(String, Counters)>,
+    /// Counters of the downlink's elements.
+    pub downlink: Vec<(String, Counters)>,
+    /// Which uplink element is the bottleneck.
+    pub bottleneck: Option<usize>,
+    /// Data packets.
+    pub data: Option<PacketLog>,
+    /// Acknowledgements.
+    pub acks: Option<PacketLog>,
+    /// Samples of the bottleneck; columns may be shorter than the run.
+    pub queue: LinkSeries,
+    /// Events of the uplink's bottleneck.
+    pub up_events: Vec<LinkEvent>,
+    /// Events of the downlink's link.
+    pub down_events: Vec<LinkEvent>,
+}
+
+/// One outcome of all parts. Flows and receivers are in order of their index.
+#[must_use]
+pub fn outcome(spec: &SimSpec, path: PathOutcome, flows: &[FlowReport], receivers: &[ReceiverResult]) -> Outcome {
+    let end = Timestamp::ZERO + spec.duration;
+    let mut path = path;
+    for log in [&mut path.data, &mut path.acks].into_iter().flatten() {
+        log.cut(end);
+    }
+    let series = (spec.record.series > TimeSpan::ZERO).then(|| series(spec, &path.queue, flows, receivers));
+    Outcome {
+        end,
+        hash: flows.iter().fold(0xcbf2_9ce4_8422_2325, |hash, f| (hash ^ f.hash).wrapping_mul(0x0000_0100_0000_01b3)),
+        flows: flows
+            .iter()
+            .zip(&spec.flows)
+            .zip(receivers)
+            .map(|((report, flow), receiver)| FlowOutcome {
+                name: report.name.clone(),
+                start: flow.start,
+                sender: report.stats,
+                received: receiver.received,
+                min_rtt: report.min_rtt,
+                finished: report.finished,
+            })
+            .collect(),
+        uplink: path.uplink,
+        downlink: path.downlink,
+        bottleneck: path.bottleneck,
+        data: path.data,
+        acks: path.acks,
+        series,
+        up_events: path.up_events,
+        down_events: path.down_events,
+    }
+}
+
+fn series(spec: &SimSpec, queue: &LinkSeries, flows: &[FlowReport], receivers: &[ReceiverResult]) -> Series {
+    let step = spec.record.series;
+    let count = (spec.duration.0 / step.0) as usize;
+    let t = (1..=count as u64).map(|k| k * step.0).collect();
+    let flows = flows.iter().zip(receivers).map(|(flow, receiver)| columns(flow, receiver, count)).collect();
+    let link = LinkSeries {
+        queue_packets: stretched(&queue.queue_packets, 0, count),
+        queue_bytes: stretched(&queue.queue_bytes, 0, count),
+        drops: stretched(&queue.drops, 0, count),
+    };
+    Series::assembled(step, t, flows, link)
+}
+
+fn columns(flow: &FlowReport, receiver: &ReceiverResult, count: usize) -> FlowSeries {
+    let (s, first) = (&flow.series, flow.first_sample);
+    FlowSeries {
+        cwnd_bytes: stretched(&s.cwnd_bytes, first, count),
+        in_flight_bytes: stretched(&s.in_flight_bytes, first, count),
+        srtt_ns: stretched(&s.srtt_ns, first, count),
+        pacing_bps: stretched(&s.pacing_bps, first, count),
+        sent_bytes: stretched(&s.sent_bytes, first, count),
+        sent_packets: stretched(&s.sent_packets, first, count),
+        acked_bytes: stretched(&s.acked_bytes, first, count),
+        lost_packets: stretched(&s.lost_packets, first, count),
+        received_bytes: stretched(&receiver.received_bytes, 0, count),
+        received_unique_bytes: stretched(&receiver.received_unique_bytes, 0, count),
+    }
+}
+
+/// A column of `count` cells: zeros before sample number `first`, the last value after the last sample.
+fn stretched(column: &[u64], first: usize, count: usize) -> Vec<u64> {
+    let mut cells = vec![0; first.min(count)];
+    cells.extend(column.iter().take(count - cells.len()));
+    cells.resize(count, column.last().copied().unwrap_or(0));
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_begin_and_end_with_their_flow() {
+        assert_eq!(stretched(&[5, 6], 2, 6), [0, 0, 5, 6, 6, 6]);
+        assert_eq!(stretched(&[5, 6, 7], 0, 2), [5, 6]);
+        assert_eq!(stretched(&[], 3, 2), [0, 0]);
+        assert_eq!(stretched(&[9], 4, 3), [0, 0, 0]);
+    }
+}

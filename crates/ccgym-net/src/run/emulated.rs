@@ -1,0 +1,136 @@
+//! A run over our own path.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ccgym_core::Timestamp;
+
+use super::assemble::{outcome, PathOutcome};
+use super::flows::{FlowReport, Flows, Place};
+use super::plan::{Plan, Prepared};
+use super::receivers::Receivers;
+use super::result::{PathReport, RunResult};
+use crate::clock::Clock;
+use crate::error::{NetError, Result};
+use crate::shell::{emulator_limited, Ferry, FerryReport, FerrySpec};
+use crate::system::{become_capable, Ends, Placement};
+use crate::udp::ReceiverResult;
+
+/// How long before time zero everything is set up; longer where a machine proves too slow for that.
+const LEADS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(1000), Duration::from_millis(4000)];
+
+/// How long a handshake may take: it crosses no queue and no delay.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// Carry out a plan.
+///
+/// # Errors
+/// As [`super::execute`].
+pub fn execute(plan: Plan) -> Result<RunResult> {
+    become_capable()?;
+    let prepared = Arc::new(Prepared::load(plan)?);
+    for lead in LEADS {
+        if let Some(result) = attempt(&prepared, lead)? {
+            return Ok(result);
+        }
+    }
+    let found = format!("not done {} s before the start", LEADS[LEADS.len() - 1].as_secs());
+    Err(NetError::new("setting up the flows", found).hint("this machine is too busy for a run in real time"))
+}
+
+/// Set up within `lead` and run; `None` if setting up took longer.
+fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>> {
+    let spec = &prepared.plan.spec;
+    let end = Timestamp::ZERO + spec.duration;
+    let traces = |name: &str| prepared.traces.get(name).cloned();
+    let (up, down) = spec.chains(&traces).map_err(|error| NetError::new("building the path", error))?;
+    let ends = Ends::open(Placement::Isolated)?;
+    let clock = Clock::starting_in(lead);
+    let ferry = Ferry::start(
+        &ends,
+        FerrySpec {
+            up,
+            down,
+            clock,
+            flows: spec.flows.len() as u32,
+            packets: spec.record.packets,
+            link_events: spec.record.link_events,
+            step: spec.record.series,
+        },
+    )?;
+    let receivers = Receivers::start(prepared, &ends.outside.namespace, ends.outside.address, clock)?;
+    let place = Place {
+        namespace: Some(ends.inside.namespace.clone()),
+        receivers: ends.outside.address,
+        deadline: HANDSHAKE,
+        backlog: Some(ferry.backlog()),
+    };
+    let flows = Flows::start(prepared, &place, clock)?;
+    if clock.has_started() {
+        flows.halt();
+        return Ok(None);
+    }
+    let senders = flows.finish();
+    let at = end_of_run(prepared, clock, end);
+    let report = ferry.stop(at)?;
+    let received = receivers.finish();
+    let senders = senders.into_iter().collect::<Result<Vec<FlowReport>>>()?;
+    let received = received.into_iter().collect::<Result<Vec<ReceiverResult>>>()?;
+    Ok(Some(finish(prepared, clock, report, &senders, &received)))
+}
+
+/// Wait for the end. Where somebody outside decides, the run is over as soon as the flows are.
+#[must_use]
+pub fn end_of_run(prepared: &Prepared, clock: Clock, end: Timestamp) -> Timestamp {
+    let at = if prepared.plan.control.is_some() { clock.now().min(end) } else { end };
+    clock.sleep_until(at);
+    at
+}
+
+fn finish(
+    prepared: &Prepared,
+    clock: Clock,
+    ferry: FerryReport,
+    senders: &[FlowReport],
+    received: &[ReceiverResult],
+) -> RunResult {
+    let spec = &prepared.plan.spec;
+    let report = PathReport {
+        backend: "emulated".into(),
+        uplink_release: Some((&ferry.up.release).into()),
+        downlink_release: Some((&ferry.down.release).into()),
+        device_drops: ferry.up.device_drops + ferry.down.device_drops,
+        limited: emulator_limited(&ferry),
+        unavailable: unavailable(senders),
+        notes: Vec::new(),
+        started_epoch_ms: clock.epoch_ms(Timestamp::ZERO),
+        rejected_datagrams: rejected(senders, received),
+    };
+    let path = PathOutcome {
+        uplink: ferry.up.counters,
+        downlink: ferry.down.counters,
+        bottleneck: ferry.up.bottleneck,
+        data: ferry.up.log,
+        acks: ferry.down.log,
+        queue: ferry.up.queue,
+        up_events: ferry.up.events,
+        down_events: ferry.down.events,
+    };
+    RunResult {
+        outcome: outcome(spec, path, senders, received),
+        report,
+        stops: spec.flows.iter().map(|flow| flow.stop.map(|at| at.0)).collect(),
+    }
+}
+
+/// Flows that could not run here, and why.
+#[must_use]
+pub fn unavailable(senders: &[FlowReport]) -> Vec<(usize, String)> {
+    senders.iter().enumerate().filter_map(|(i, sender)| Some((i, sender.unavailable.clone()?))).collect()
+}
+
+/// Datagrams that endpoints refused.
+#[must_use]
+pub fn rejected(senders: &[FlowReport], received: &[ReceiverResult]) -> u64 {
+    senders.iter().map(|s| s.rejected).sum::<u64>() + received.iter().map(|r| r.rejected).sum::<u64>()
+}

@@ -1,0 +1,289 @@
+//! The sending half of every flow: one thread each, inside the path.
+//!
+//! They meet their receivers before the run's time zero, so that a handshake of ours never shows in the run; a kernel's
+//! TCP connects when its flow starts, as it does anywhere.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{sync_channel, Receiver as Channel, RecvTimeoutError, SyncSender};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use ccgym_core::congestion_control::CongestionControl;
+use ccgym_core::{SenderStats, TimeSpan, Timestamp};
+use ccgym_sim::recorder::FlowSeries;
+use serde::{Deserialize, Serialize};
+
+use super::plan::Prepared;
+use super::port;
+use crate::clock::Clock;
+use crate::error::{NetError, Result, Step};
+use crate::steer::{PathKnowledge, Seat, SocketSteering, Steering};
+use crate::system::Namespace;
+use crate::tcp::{self, TcpSenderTask};
+use crate::udp::{Connection, Hello, SenderResult, SenderTask};
+
+/// What a sender leaves behind.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FlowReport {
+    /// Scheme.
+    pub name: String,
+    /// Its counters.
+    pub stats: SenderStats,
+    /// Smallest round trip.
+    pub min_rtt: TimeSpan,
+    /// When a finite transfer was acknowledged in full.
+    pub finished: Timestamp,
+    /// Samples from number `first_sample` on.
+    pub series: FlowSeries,
+    /// Number of the first sample that is there.
+    pub first_sample: usize,
+    /// Hash over its acknowledgements.
+    pub hash: u64,
+    /// Datagrams that it refused.
+    pub rejected: u64,
+    /// What the kernel's algorithm tells beside the common columns.
+    pub extra: BTreeMap<String, Vec<f64>>,
+    /// Why this flow could not run here at all.
+    pub unavailable: Option<String>,
+}
+
+impl FlowReport {
+    fn of(result: SenderResult, extra: BTreeMap<String, Vec<f64>>) -> Self {
+        Self {
+            name: result.name,
+            stats: result.stats,
+            min_rtt: result.min_rtt,
+            finished: result.finished,
+            series: result.series,
+            first_sample: result.first_sample,
+            hash: result.hash,
+            rejected: result.rejected,
+            extra,
+            unavailable: None,
+        }
+    }
+
+    fn unavailable(name: &str, reason: String) -> Self {
+        Self {
+            name: name.to_owned(),
+            stats: SenderStats::default(),
+            min_rtt: TimeSpan::MAX,
+            finished: Timestamp::NEVER,
+            series: FlowSeries::default(),
+            first_sample: 0,
+            hash: 0,
+            rejected: 0,
+            extra: BTreeMap::new(),
+            unavailable: Some(reason),
+        }
+    }
+}
+
+/// Where senders are.
+#[derive(Clone)]
+pub struct Place {
+    /// The namespace to send from; the one that we are in if absent.
+    pub namespace: Option<Arc<Namespace>>,
+    /// Where the receivers are.
+    pub receivers: Ipv4Addr,
+    /// How long a handshake may take.
+    pub deadline: Duration,
+    /// Packets in the bottleneck, where somebody in this process counts them.
+    pub backlog: Option<Arc<AtomicU64>>,
+}
+
+/// Senders, ready or at work.
+pub struct Flows {
+    threads: Vec<JoinHandle<Result<FlowReport>>>,
+    halt: Arc<AtomicBool>,
+}
+
+/// Everything that the thread of a flow needs.
+struct Work {
+    prepared: Arc<Prepared>,
+    index: usize,
+    place: Place,
+    knowledge: PathKnowledge,
+    clock: Clock,
+    halt: Arc<AtomicBool>,
+    ready: SyncSender<()>,
+}
+
+impl Flows {
+    /// Start a thread per flow and wait until each has met its receiver. They begin to send at the times that the plan
+    /// says, counted by `clock`.
+    ///
+    /// # Errors
+    /// A handshake that stalled, a scheme that cannot be made.
+    pub fn start(prepared: &Arc<Prepared>, place: &Place, clock: Clock) -> Result<Self> {
+        let halt = Arc::new(AtomicBool::new(false));
+        let mut flows = Self { threads: Vec::new(), halt: halt.clone() };
+        let mut waiting: Vec<Channel<()>> = Vec::new();
+        let knowledge = PathKnowledge::of(&prepared.plan.spec, place.backlog.clone());
+        for index in 0..prepared.flows().len() {
+            let cca = match prepared.kernel_algorithm(index) {
+                None => Some(prepared.scheme(index)?),
+                Some(_) => None,
+            };
+            let (ready, is_ready) = sync_channel(1);
+            let (prepared, place, halt) = (prepared.clone(), place.clone(), halt.clone());
+            let work = Work { prepared, index, place, knowledge: knowledge.clone(), clock, halt, ready };
+            let name = format!("sender {index}");
+            let thread = thread::Builder::new().name(name.clone()).spawn(move || work.run(cca));
+            flows.threads.push(thread.step(|| format!("starting {name}"))?);
+            waiting.push(is_ready);
+        }
+        // Each handshake has its own deadline; this is only for what should never be.
+        let patience = place.deadline + Duration::from_secs(5);
+        for (index, is_ready) in waiting.into_iter().enumerate() {
+            match is_ready.recv_timeout(patience) {
+                Ok(()) => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    flows.halt.store(true, Ordering::Relaxed);
+                    let found = format!("not ready after {} s", patience.as_secs());
+                    return Err(NetError::new(format!("starting flow {index}"), found));
+                }
+                // It ended: with an error, or because it cannot run here.
+                Err(RecvTimeoutError::Disconnected) => {
+                    if let Some(error) = flows.failed(index) {
+                        flows.halt.store(true, Ordering::Relaxed);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(flows)
+    }
+
+    /// The error of a flow whose thread has ended with one.
+    fn failed(&mut self, index: usize) -> Option<NetError> {
+        let ended = std::mem::replace(&mut self.threads[index], thread::spawn(|| Err(NetError::new("flow", "taken"))));
+        match ended.join() {
+            Ok(Ok(report)) => {
+                self.threads[index] = thread::spawn(move || Ok(report));
+                None
+            }
+            Ok(Err(error)) => Some(error),
+            Err(_) => Some(NetError::new(format!("flow {index}"), "its thread panicked")),
+        }
+    }
+
+    /// Make all give up now.
+    pub fn halt(&self) {
+        self.halt.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether every flow has ended by itself.
+    #[must_use]
+    pub fn are_done(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    /// Wait for all.
+    pub fn finish(self) -> Vec<Result<FlowReport>> {
+        let join = |(index, thread): (usize, JoinHandle<_>)| {
+            thread.join().unwrap_or_else(|_| Err(NetError::new(format!("flow {index}"), "its thread panicked")))
+        };
+        self.threads.into_iter().enumerate().map(join).collect()
+    }
+}
+
+impl Work {
+    fn run(self, cca: Option<Box<dyn CongestionControl>>) -> Result<FlowReport> {
+        if let Some(namespace) = &self.place.namespace {
+            namespace.enter()?;
+        }
+        match cca {
+            Some(cca) => self.run_ours(cca),
+            None => self.run_kernel(),
+        }
+    }
+
+    fn stop(&self) -> Timestamp {
+        let end = Timestamp::ZERO + self.prepared.plan.spec.duration;
+        self.prepared.flows()[self.index].stop.unwrap_or(end).min(end)
+    }
+
+    fn peer(&self) -> SocketAddrV4 {
+        SocketAddrV4::new(self.place.receivers, port(self.index))
+    }
+
+    fn run_ours(self, cca: Box<dyn CongestionControl>) -> Result<FlowReport> {
+        let spec = &self.prepared.plan.spec;
+        let flow = &spec.flows[self.index];
+        let steering = self.steering(&*cca)?;
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).step(|| format!("flow {}: a socket", self.index))?;
+        let connection = Connection::open(socket, SocketAddr::V4(self.peer()), &Hello::of(flow)?, self.place.deadline)?;
+        let context = spec.init_context(self.index, &*cca);
+        let _ = self.ready.send(());
+        // The clock reads zero before the run begins, too.
+        self.clock.sleep_until(Timestamp::ZERO);
+        let result = connection.run(SenderTask {
+            flow: self.index as u32,
+            spec: flow.clone(),
+            cca,
+            context,
+            clock: self.clock,
+            start: flow.start,
+            stop: self.stop(),
+            step: spec.record.series,
+            monitor: spec.record.monitor,
+            seed: spec.seed,
+            steering,
+            halt: self.halt,
+        })?;
+        Ok(FlowReport::of(result, BTreeMap::new()))
+    }
+
+    /// Who decides, for a flow that is decided for from outside.
+    fn steering(&self, cca: &dyn CongestionControl) -> Result<Option<Box<dyn Steering>>> {
+        if !cca.capabilities().decided_outside {
+            return Ok(None);
+        }
+        let step = || format!("flow {}", self.index);
+        let (Some(socket), Some(agent)) = (&self.prepared.plan.control, &self.prepared.resources.agent) else {
+            return Err(NetError::new(step(), "a learning flow, and nobody to decide for it")
+                .expected("an agent and a control socket in the plan"));
+        };
+        let steering = SocketSteering::connect(
+            socket,
+            Seat {
+                flow: self.index as u32,
+                agent: agent.spec(),
+                knowledge: self.knowledge.clone(),
+                halt: self.halt.clone(),
+            },
+        )?;
+        Ok(Some(Box::new(steering)))
+    }
+
+    fn run_kernel(self) -> Result<FlowReport> {
+        let spec = &self.prepared.plan.spec;
+        let flow = &spec.flows[self.index];
+        let algorithm = self.prepared.kernel_algorithm(self.index).unwrap_or_default().to_owned();
+        if !tcp::available().contains(&algorithm) {
+            let reason = format!("this kernel has no congestion control {algorithm:?}");
+            return Ok(FlowReport::unavailable(&flow.scheme, reason));
+        }
+        let _ = self.ready.send(());
+        self.clock.sleep_until(Timestamp::ZERO);
+        let result = tcp::run_sender(TcpSenderTask {
+            flow: self.index as u32,
+            algorithm,
+            peer: self.peer(),
+            source: flow.source.clone(),
+            mss: flow.mss,
+            header: flow.header,
+            clock: self.clock,
+            start: flow.start,
+            stop: self.stop(),
+            step: spec.record.series,
+            seed: spec.seed,
+            halt: self.halt,
+        })?;
+        Ok(FlowReport::of(result.sender, result.extra))
+    }
+}

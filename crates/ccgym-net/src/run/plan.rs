@@ -1,0 +1,213 @@
+//! What to run, and where; read from a file and made ready.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ccgym_core::agent::{AgentSpec, FlowAgent};
+use ccgym_core::{CongestionControl, TimeSpan};
+use ccgym_link::DeliveryTrace;
+use ccgym_schemes::learned::{self, Policy};
+use ccgym_schemes::Resources;
+use ccgym_sim::{FlowSpec, SimSpec};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{KERNEL_PREFIX, MAX_FLOWS};
+use crate::error::{NetError, Result, Step};
+
+/// Files of an exported policy.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyFiles {
+    /// The network.
+    pub onnx: PathBuf,
+    /// Its card.
+    pub card: PathBuf,
+}
+
+/// What packets travel through.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Backend {
+    /// Our own path, in this process.
+    #[default]
+    Emulated,
+    /// mahimahi's shells.
+    Mahimahi {
+        /// Words of the shells, the outermost first, without the command inside.
+        command: Vec<String>,
+    },
+}
+
+/// A run, as data (JSON).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// The run as the simulator takes it.
+    pub spec: SimSpec,
+    /// Files of the traces that it names.
+    #[serde(default)]
+    pub traces: BTreeMap<String, PathBuf>,
+    /// Files of the policies that its flows name.
+    #[serde(default)]
+    pub policies: BTreeMap<String, PolicyFiles>,
+    /// The agent of flows that are decided for from outside.
+    #[serde(default)]
+    pub agent: Option<Value>,
+    /// ONNX Runtime's shared library, where policies need it.
+    #[serde(default)]
+    pub onnx_runtime: Option<PathBuf>,
+    /// The Unix socket of who decides for learning flows.
+    #[serde(default)]
+    pub control: Option<PathBuf>,
+    /// What packets travel through.
+    #[serde(default)]
+    pub backend: Backend,
+    /// Where the result goes.
+    #[serde(default)]
+    pub result: Option<PathBuf>,
+}
+
+impl Plan {
+    /// Read a plan from a file.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no plan.
+    pub fn read(path: &Path) -> Result<Self> {
+        let step = || format!("reading the plan {}", path.display());
+        let text = fs::read_to_string(path).step(step)?;
+        let plan: Self = serde_json::from_str(&text).map_err(|error| NetError::new(step(), error))?;
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// Refuse what real paths cannot do.
+    fn check(&self) -> Result<()> {
+        let step = || "checking the plan".to_owned();
+        self.spec.validate().map_err(|error| NetError::new(step(), error))?;
+        if self.spec.flows.len() > MAX_FLOWS {
+            let found = format!("{} flows", self.spec.flows.len());
+            return Err(NetError::new(step(), found).expected(format!("at most {MAX_FLOWS} on a real path")));
+        }
+        for (i, flow) in self.spec.flows.iter().enumerate() {
+            if flow.extra_rtt != TimeSpan::ZERO {
+                return Err(NetError::new(step(), format!("flows[{i}] adds {:?} of round trip", flow.extra_rtt))
+                    .expected("flows that share the whole path: real endpoints add no propagation")
+                    .hint("leave rtt and extra_rtt out, or simulate"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A plan with everything loaded that it names.
+pub struct Prepared {
+    /// The plan.
+    pub plan: Plan,
+    /// Traces by name.
+    pub traces: BTreeMap<String, Arc<DeliveryTrace>>,
+    /// What schemes are made of.
+    pub resources: Resources,
+}
+
+impl Prepared {
+    /// Load traces and policies. Starts threads if a policy needs ONNX Runtime.
+    ///
+    /// # Errors
+    /// A file that cannot be read or used.
+    pub fn load(plan: Plan) -> Result<Self> {
+        let mut traces = BTreeMap::new();
+        for (name, path) in &plan.traces {
+            let step = || format!("reading the trace {}", path.display());
+            let bytes = fs::read(path).step(step)?;
+            let trace = DeliveryTrace::parse(&bytes, name).map_err(|error| NetError::new(step(), error))?;
+            traces.insert(name.clone(), Arc::new(trace));
+        }
+        let resources = Resources { policies: policies(&plan)?, agent: agent(&plan)? };
+        Ok(Self { plan, traces, resources })
+    }
+
+    /// The flows of the run.
+    #[must_use]
+    pub fn flows(&self) -> &[FlowSpec] {
+        &self.plan.spec.flows
+    }
+
+    /// The kernel's algorithm that flow `index` asks for, if it is not one of our schemes.
+    #[must_use]
+    pub fn kernel_algorithm(&self, index: usize) -> Option<&str> {
+        self.flows()[index].scheme.strip_prefix(KERNEL_PREFIX)
+    }
+
+    /// The scheme of flow `index`.
+    ///
+    /// # Errors
+    /// There is none of that name, or not with these parameters.
+    pub fn scheme(&self, index: usize) -> Result<Box<dyn CongestionControl>> {
+        let flow = &self.flows()[index];
+        ccgym_schemes::create_with(&flow.scheme, &flow.params, &self.resources)
+            .map_err(|error| NetError::new(format!("making the scheme of flow {index}"), error))
+    }
+}
+
+fn policies(plan: &Plan) -> Result<BTreeMap<String, Arc<Policy>>> {
+    if plan.policies.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let library = plan.onnx_runtime.as_ref().map(|path| path.to_string_lossy().into_owned());
+    learned::load_library(library.as_deref()).map_err(|error| NetError::new("loading ONNX Runtime", error))?;
+    let mut policies = BTreeMap::new();
+    for (name, files) in &plan.policies {
+        let step = || format!("loading the policy {name}");
+        let onnx = fs::read(&files.onnx).step(|| format!("reading {}", files.onnx.display()))?;
+        let card = fs::read_to_string(&files.card).step(|| format!("reading {}", files.card.display()))?;
+        let policy = Policy::load(&onnx, &card).map_err(|error| NetError::new(step(), error))?;
+        policies.insert(name.clone(), policy);
+    }
+    Ok(policies)
+}
+
+fn agent(plan: &Plan) -> Result<Option<FlowAgent>> {
+    let Some(value) = &plan.agent else { return Ok(None) };
+    let step = || "reading the agent of learning flows".to_owned();
+    let spec = AgentSpec::from_json(&value.to_string()).map_err(|error| NetError::new(step(), error))?;
+    Ok(Some(FlowAgent::new(Arc::new(spec), 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(flow: &str) -> Result<Plan> {
+        let text = format!(
+            r#"{{"spec":{{"duration":1000000000,"uplink":[],"downlink":[],"flows":[{flow}]}},
+                "backend":{{"kind":"emulated"}}}}"#
+        );
+        let plan: Plan = serde_json::from_str(&text).map_err(|e| NetError::new("test", e))?;
+        plan.check()?;
+        Ok(plan)
+    }
+
+    #[test]
+    fn a_plan_refuses_what_a_real_path_cannot_do() {
+        assert!(plan(r#"{"scheme":"cubic"}"#).is_ok());
+        let error = plan(r#"{"scheme":"cubic","extra_rtt":5000000}"#).unwrap_err().to_string();
+        assert!(error.contains("flows[0]") && error.contains("real endpoints"), "{error}");
+        let error = plan(r#"{"scheme":"cubic","mss":0}"#).unwrap_err().to_string();
+        assert!(error.contains("flows[0].mss"), "{error}");
+    }
+
+    #[test]
+    fn what_is_loaded_is_named_when_it_cannot_be() {
+        let mut one = plan(r#"{"scheme":"tcp:bbr"}"#).unwrap();
+        one.traces.insert("12mbps".into(), PathBuf::from("/nowhere/12mbps.trace"));
+        let error = Prepared::load(one.clone()).err().unwrap().to_string();
+        assert!(error.contains("/nowhere/12mbps.trace"), "{error}");
+        one.traces.clear();
+        let prepared = Prepared::load(one).unwrap();
+        assert_eq!(prepared.kernel_algorithm(0), Some("bbr"));
+        assert!(prepared.scheme(0).err().unwrap().to_string().contains("flow 0"));
+    }
+}

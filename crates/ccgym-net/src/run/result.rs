@@ -1,0 +1,96 @@
+//! What a run in real time leaves behind.
+
+use std::fs;
+use std::path::Path;
+
+use ccgym_sim::Outcome;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{NetError, Result, Step};
+use crate::shell::ReleaseErrors;
+
+/// How late packets left the path, nanoseconds after they should have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReleaseSummary {
+    /// Packets.
+    pub count: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// Largest.
+    pub max_ns: u64,
+}
+
+impl From<&ReleaseErrors> for ReleaseSummary {
+    fn from(errors: &ReleaseErrors) -> Self {
+        Self {
+            count: errors.count(),
+            p50_ns: errors.quantile(0.5),
+            p99_ns: errors.quantile(0.99),
+            max_ns: errors.max(),
+        }
+    }
+}
+
+/// What there is to know about the path itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathReport {
+    /// `emulated` or `mahimahi`.
+    pub backend: String,
+    /// How late data left the path; absent where somebody else's program releases it.
+    pub uplink_release: Option<ReleaseSummary>,
+    /// The same for acknowledgements.
+    pub downlink_release: Option<ReleaseSummary>,
+    /// Packets that devices dropped before the path saw them, or captures missed.
+    pub device_drops: u64,
+    /// Why the machine could not hold the schedule; absent if it could.
+    pub limited: Option<String>,
+    /// Flows that could not run here, and why.
+    pub unavailable: Vec<(usize, String)>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+    /// Milliseconds since the Unix epoch at the start of the flows.
+    pub started_epoch_ms: f64,
+    /// Datagrams that endpoints refused: damaged, or of nobody they know.
+    pub rejected_datagrams: u64,
+}
+
+/// Outcome and report.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunResult {
+    /// As the simulator's.
+    pub outcome: Outcome,
+    /// What a real path adds.
+    pub report: PathReport,
+    /// When flows stop, nanoseconds; by flow.
+    pub stops: Vec<Option<u64>>,
+}
+
+impl RunResult {
+    /// Write it to a file that appears whole or not at all.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let step = || format!("writing the result {}", path.display());
+        let bytes = postcard::to_stdvec(self).map_err(|error| NetError::new(step(), error))?;
+        if path.starts_with("/proc/self/fd") {
+            // A file of the parent's that has no name, and so leaves nothing behind.
+            return fs::write(path, bytes).step(step);
+        }
+        let partial = path.with_extension("partial");
+        fs::write(&partial, bytes).step(step)?;
+        fs::rename(&partial, path).step(step)
+    }
+
+    /// Read what [`RunResult::write`] wrote.
+    ///
+    /// # Errors
+    /// It cannot be read, or is something else.
+    pub fn read(path: &Path) -> Result<Self> {
+        let step = || format!("reading the result {}", path.display());
+        postcard::from_bytes(&fs::read(path).step(step)?)
+            .map_err(|error| NetError::new(step(), error).expected("the result of a run of this version"))
+    }
+}

@@ -1,0 +1,322 @@
+//! One direction of the path: the thread that reads packets at one end and releases them at the other.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+
+use ccgym_core::{TimeSpan, Timestamp};
+use ccgym_link::{Exit, PathElement, Pipeline};
+use ccgym_sim::recorder::{LinkSeries, PacketLog, UNLOGGED};
+use nix::errno::Errno;
+use nix::poll::{ppoll, PollFd, PollFlags};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use super::ferry::DirectionReport;
+use super::flow_table::{FlowTable, NO_FLOW};
+use super::offload::{ecn_of, Layout};
+use super::release::ReleaseErrors;
+use super::store::Store;
+use crate::clock::Clock;
+use crate::error::{NetError, Result, Step};
+use crate::system::port::Port;
+use crate::system::thread::act_on_time;
+
+/// Packets read in a row before those that are due have their turn.
+const READ_AT_ONCE: usize = 32;
+/// If more packets than this leave in a millisecond (770 Mbit/s), neighbours leave as one, and not at every single
+/// packet's time: a receiver's network card would hand them over together too, and the machine has to keep up. Below,
+/// each leaves by itself, at its own time.
+const CROWD: usize = 64;
+/// In a crowd, packets are released this often, in nanoseconds.
+const CROWD_INTERVAL: u64 = 50_000;
+
+/// Whether packets leave so fast that they need not leave one by one.
+#[derive(Clone, Copy, Default)]
+struct Crowd {
+    /// Begin of the millisecond, and how many have left in it.
+    since: Timestamp,
+    left: usize,
+    crowded: bool,
+    released: Timestamp,
+}
+
+impl Crowd {
+    /// So many are due now.
+    fn count(&mut self, now: Timestamp, due: usize) {
+        let elapsed = now.since(self.since).0;
+        if elapsed >= 1_000_000 {
+            self.crowded = self.left as u64 * 1_000_000 > CROWD as u64 * elapsed;
+            (self.since, self.left) = (now, 0);
+        }
+        self.left += due;
+        self.crowded |= self.left > CROWD;
+        self.released = now;
+    }
+
+    /// When to release what is due at `due`.
+    fn put_off(&self, due: Timestamp) -> Timestamp {
+        if self.crowded {
+            due.max(self.released.saturating_add(TimeSpan(CROWD_INTERVAL)))
+        } else {
+            due
+        }
+    }
+}
+
+/// When both directions end.
+pub(super) struct End {
+    at: AtomicU64,
+    event: EventFd,
+}
+
+impl End {
+    /// Not yet known.
+    pub(super) fn open() -> Result<Self> {
+        let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
+            .step(|| "making an event descriptor".into())?;
+        Ok(Self { at: AtomicU64::new(Timestamp::NEVER.0), event })
+    }
+
+    /// End at `at`, or now if that has passed.
+    pub(super) fn set(&self, at: Timestamp) {
+        self.at.store(at.0, Relaxed);
+        // The counter cannot overflow: this is called once or twice.
+        let _ = self.event.write(1);
+    }
+
+    fn get(&self) -> Timestamp {
+        Timestamp(self.at.load(Relaxed))
+    }
+}
+
+/// What a packet under way is known by.
+#[derive(Clone, Copy)]
+pub(super) struct Segment {
+    /// The packet as it was read.
+    stored: u32,
+    /// Its line in the log.
+    record: u32,
+    /// Which segment of it.
+    index: u16,
+}
+
+/// One direction, before and while it runs.
+pub(super) struct Direction {
+    pub(super) from: Arc<Port>,
+    pub(super) to: Arc<Port>,
+    pub(super) pipeline: Pipeline<Segment>,
+    pub(super) clock: Clock,
+    pub(super) flows: FlowTable,
+    pub(super) log: Option<PacketLog>,
+    /// Spacing of the samples; zero for none.
+    pub(super) step: TimeSpan,
+    /// Packets in the bottleneck, for everybody.
+    pub(super) backlog: Arc<AtomicU64>,
+    pub(super) end: Arc<End>,
+    pub(super) work: Work,
+}
+
+/// What a running direction keeps.
+#[derive(Default)]
+pub(super) struct Work {
+    store: Store,
+    out: Vec<Exit<Segment>>,
+    queue: LinkSeries,
+    samples: u64,
+    release: ReleaseErrors,
+    crowd: Crowd,
+    lost: u64,
+}
+
+impl Direction {
+    /// Until the end; then what was recorded.
+    pub(super) fn run(mut self) -> Result<DirectionReport> {
+        act_on_time();
+        loop {
+            let now = self.clock.now();
+            let end = self.end.get();
+            if now >= end {
+                return self.finish(end);
+            }
+            self.sample_before(now);
+            self.pipeline.advance(now, &mut self.work.out);
+            self.release()?;
+            let more = self.read()?;
+            self.publish();
+            if !more {
+                self.wait(end)?;
+            }
+        }
+    }
+
+    /// Until a packet comes, one is due, or the end.
+    fn wait(&self, end: Timestamp) -> Result<()> {
+        let due = self.work.crowd.put_off(self.pipeline.next_event()).min(end);
+        let timeout = self.clock.timeout(due);
+        let readable = PollFlags::POLLIN;
+        let mut fds = [PollFd::new(self.from.fd(), readable), PollFd::new(self.end.event.as_fd(), readable)];
+        // Once the end is known, the timeout sees to it.
+        let watched = if end.is_set() { 1 } else { 2 };
+        match ppoll(&mut fds[..watched], timeout, None) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(errno) => Err(NetError::new("waiting for packets", errno.desc())),
+        }
+    }
+
+    /// Read what has arrived; whether there may be more.
+    fn read(&mut self) -> Result<bool> {
+        for _ in 0..READ_AT_ONCE {
+            let received = self.from.receive(self.work.store.scratch()).step(|| "reading from a device".into())?;
+            let Some((length, offload)) = received else { return Ok(false) };
+            let packet = &self.work.store.scratch()[..length];
+            let layout = Layout::of(packet, &offload);
+            if !self.clock.has_started() {
+                let ecn = ecn_of(packet);
+                let part = layout.part(packet, &offload, 0, layout.count(), ecn);
+                // Before the start nothing counts.
+                let _ = send(&self.to, part.headers(), part.payload, &part.offload)?;
+                continue;
+            }
+            let now = self.clock.now();
+            if now > self.end.get() {
+                return Ok(true);
+            }
+            let flow = self.flows.flow(packet, &layout);
+            let ecn = ecn_of(packet);
+            self.sample_before(now);
+            let stored = self.work.store.keep(length, offload, layout);
+            for index in 0..layout.count() {
+                let size = layout.size(index);
+                let record = match &mut self.log {
+                    Some(log) if flow != NO_FLOW => log.enter(now, size, flow),
+                    _ => UNLOGGED,
+                };
+                self.pipeline.enter(now, flow, size, ecn, Segment { stored, record, index });
+            }
+        }
+        Ok(true)
+    }
+
+    /// Let out what is due.
+    fn release(&mut self) -> Result<()> {
+        let out = std::mem::take(&mut self.work.out);
+        self.work.crowd.count(self.clock.now(), out.len());
+        let crowded = self.work.crowd.crowded;
+        let mut rest = &out[..];
+        while let Some(exit) = rest.first() {
+            let count = match *exit {
+                Exit::Dropped { packet, .. } => {
+                    self.work.store.settle(packet.stored, 1);
+                    1
+                }
+                Exit::Left { packet, ecn, .. } => {
+                    let together = |(next, i): (&Exit<Segment>, u16)| {
+                        matches!(*next, Exit::Left { packet: p, ecn: e, .. }
+                        if p.stored == packet.stored && p.index == packet.index + i && e == ecn)
+                    };
+                    let limit = if crowded { rest.len() } else { 1 };
+                    let run = rest[..limit].iter().zip(0u16..).take_while(|pair| together(*pair)).count();
+                    self.send(&rest[..run], packet, run, ecn)?;
+                    run
+                }
+            };
+            rest = &rest[count..];
+        }
+        self.work.out = out;
+        self.work.out.clear();
+        Ok(())
+    }
+
+    /// Write `count` neighbouring segments from `first` on, and note when they left.
+    fn send(&mut self, exits: &[Exit<Segment>], first: Segment, count: usize, ecn: ccgym_core::Ecn) -> Result<()> {
+        let Some(stored) = self.work.store.get(first.stored) else { return Ok(()) };
+        let part = stored.layout.part(stored.bytes(), &stored.offload, first.index, count as u16, ecn);
+        let now = self.clock.now();
+        let sent = send(&self.to, part.headers(), part.payload, &part.offload)?;
+        self.work.store.settle(first.stored, count as u32);
+        if !sent {
+            self.work.lost += count as u64;
+            return Ok(());
+        }
+        for exit in exits {
+            let Exit::Left { at, packet, .. } = *exit else { continue };
+            self.work.release.record(now.since(at).0);
+            if let Some(log) = self.log.as_mut().filter(|_| packet.record != UNLOGGED) {
+                log.leave(packet.record, now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Take the samples that are due before or at `now`. Nothing has entered since, so that late is not wrong.
+    fn sample_before(&mut self, now: Timestamp) {
+        if self.step == TimeSpan::ZERO {
+            return;
+        }
+        loop {
+            let at = Timestamp((self.work.samples + 1).saturating_mul(self.step.0));
+            if at > now {
+                return;
+            }
+            let (packets, bytes) = self.pipeline.backlog(at);
+            let chain = self.pipeline.chain();
+            let drops = chain.bottleneck.map_or(0, |b| chain.elements[b].counters().dropped);
+            self.work.queue.queue_packets.push(packets);
+            self.work.queue.queue_bytes.push(bytes);
+            self.work.queue.drops.push(drops);
+            self.work.samples += 1;
+        }
+    }
+
+    /// Let others know how many packets wait.
+    fn publish(&mut self) {
+        if self.pipeline.chain().bottleneck.is_some() && self.clock.has_started() {
+            let (packets, _) = self.pipeline.backlog(self.clock.now());
+            self.backlog.store(packets, Relaxed);
+        }
+    }
+
+    fn finish(mut self, end: Timestamp) -> Result<DirectionReport> {
+        self.sample_before(end);
+        self.pipeline.advance(end, &mut self.work.out);
+        self.release()?;
+        if let Some(log) = &mut self.log {
+            log.cut(end);
+        }
+        let chain = self.pipeline.chain_mut();
+        let events = chain.bottleneck.map_or_else(Vec::new, |b| chain.elements[b].take_events(end));
+        let mut further_events = Vec::new();
+        for (i, element) in chain.elements.iter_mut().enumerate().filter(|(i, _)| Some(*i) != chain.bottleneck) {
+            further_events.extend(Some((i, element.take_events(end))).filter(|(_, events)| !events.is_empty()));
+        }
+        Ok(DirectionReport {
+            log: self.log,
+            events,
+            further_events,
+            counters: chain.counters(),
+            bottleneck: chain.bottleneck,
+            queue: self.work.queue,
+            release: self.work.release,
+            device_drops: self.work.lost,
+        })
+    }
+}
+
+/// Write a packet; false if it was lost. A packet that the kernel does not want is lost, too.
+fn send(to: &Port, headers: &[u8], payload: &[u8], offload: &crate::system::Offload) -> Result<bool> {
+    match to.send(offload, headers, payload) {
+        Ok(sent) => Ok(sent),
+        Err(error) if is_gone(&error) => {
+            Err(NetError::new("writing to a device", error).hint("the device was removed"))
+        }
+        Err(_) => Ok(false),
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error().map(Errno::from_raw),
+        Some(Errno::EBADFD | Errno::EBADF | Errno::ENXIO | Errno::ENODEV)
+    )
+}

@@ -1,0 +1,82 @@
+//! The environment of what runs at the ends of a path.
+
+use std::ffi::{CString, OsString};
+use std::net::Ipv4Addr;
+use std::os::unix::ffi::OsStringExt;
+
+use nix::unistd::User;
+
+/// Address outside the path: servers are reached there.
+pub const BASE: &str = "MAHIMAHI_BASE";
+/// Labels of the shells around, the outermost first.
+pub const PREFIX: &str = "MAHIMAHI_SHELL_PREFIX";
+/// bash runs this before its first prompt; it then shows where the user is.
+const PROMPT: (&str, &str) = ("PROMPT_COMMAND", "PS1=\"${MAHIMAHI_SHELL_PREFIX}${PS1}\" PROMPT_COMMAND=");
+
+/// Variables as they are in this process.
+pub type Variables = Vec<(OsString, OsString)>;
+
+/// The environment at one end: as ours, with mahimahi's variables.
+///
+/// `label` is that of this path, for the end inside; the other end has none.
+#[must_use]
+pub fn at_end(inherited: Variables, base: Ipv4Addr, label: Option<&str>, user: Option<&User>) -> Vec<CString> {
+    let mut variables = inherited;
+    set(&mut variables, BASE, base.to_string().into());
+    if let Some(label) = label {
+        let mut prefix = variables.iter().find(|(name, _)| name == PREFIX).map_or(OsString::new(), |(_, v)| v.clone());
+        prefix.push(label);
+        set(&mut variables, PREFIX, prefix);
+        set(&mut variables, PROMPT.0, PROMPT.1.into());
+    }
+    if let Some(user) = user {
+        for name in ["USER", "LOGNAME"] {
+            set(&mut variables, name, user.name.clone().into());
+        }
+        set(&mut variables, "HOME", user.dir.clone().into());
+        set(&mut variables, "SHELL", user.shell.clone().into());
+    }
+    let joined = variables.into_iter().map(|(mut name, value)| {
+        name.push("=");
+        name.push(value);
+        name.into_vec()
+    });
+    // The kernel hands over no zero bytes, so nothing is lost here.
+    joined.filter_map(|text| CString::new(text).ok()).collect()
+}
+
+fn set(variables: &mut Variables, name: &str, value: OsString) {
+    variables.retain(|(known, _)| known != name);
+    variables.push((name.into(), value));
+}
+
+/// What runs when no command is given: the user's shell.
+#[must_use]
+pub fn user_shell(user: Option<&User>) -> String {
+    match user {
+        Some(user) => user.shell.to_string_lossy().into_owned(),
+        None => std::env::var("SHELL").ok().filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_inner_end_knows_the_base_and_the_labels() {
+        let inherited = vec![("A".into(), "1".into()), (PREFIX.into(), "[outer] ".into()), (BASE.into(), "x".into())];
+        let base = Ipv4Addr::new(100, 64, 0, 1);
+        let text = |list: Vec<CString>| -> Vec<String> {
+            list.into_iter().map(|entry| entry.into_string().unwrap()).collect()
+        };
+        let inner = text(at_end(inherited.clone(), base, Some("[link] "), None));
+        let outer = text(at_end(inherited, base, None, None));
+        for expected in ["A=1", "MAHIMAHI_BASE=100.64.0.1", "MAHIMAHI_SHELL_PREFIX=[outer] [link] "] {
+            assert!(inner.iter().any(|entry| entry == expected), "{inner:?}");
+        }
+        assert!(inner.iter().any(|entry| entry.starts_with("PROMPT_COMMAND=PS1=")));
+        assert!(outer.contains(&"MAHIMAHI_SHELL_PREFIX=[outer] ".to_owned()), "{outer:?}");
+        assert_eq!(outer.iter().filter(|entry| entry.starts_with("MAHIMAHI_BASE=")).count(), 1);
+    }
+}

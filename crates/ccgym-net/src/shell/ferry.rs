@@ -1,0 +1,164 @@
+//! The path between two ends: one thread per direction.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use ccgym_core::{TimeSpan, Timestamp};
+use ccgym_link::{Chain, Counters, LinkEvent, PathElement, Pipeline};
+use ccgym_sim::recorder::{LinkSeries, PacketLog};
+
+use super::direction::{Direction, End, Work};
+use super::flow_table::FlowTable;
+use super::release::ReleaseErrors;
+use crate::clock::Clock;
+use crate::error::{NetError, Result, Step};
+use crate::system::port::{Drops, Port};
+use crate::system::Ends;
+
+/// What a path consists of, and what is recorded of it.
+pub struct FerrySpec {
+    /// From inside to outside.
+    pub up: Chain,
+    /// From outside to inside.
+    pub down: Chain,
+    /// Time on the path. Before zero packets are passed on at once, unseen by the elements and the logs.
+    pub clock: Clock,
+    /// Number of flows: ports from [`super::FIRST_PORT`] on. 0: all packets are of flow 0, whatever their ports.
+    pub flows: u32,
+    /// Record each packet of a flow.
+    pub packets: bool,
+    /// Record the events of the links of each direction.
+    pub link_events: bool,
+    /// Spacing of the samples of the queues; zero for none.
+    pub step: TimeSpan,
+}
+
+/// What one direction did.
+#[derive(Clone, Debug, Default)]
+pub struct DirectionReport {
+    /// Each packet of a flow: when it arrived and when it really left.
+    pub log: Option<PacketLog>,
+    /// Events of the first link, at the times at which the link meant them to happen.
+    pub events: Vec<LinkEvent>,
+    /// The same of each further link, with the number of its element.
+    pub further_events: Vec<(usize, Vec<LinkEvent>)>,
+    /// Counters of the elements by kind.
+    pub counters: Vec<(String, Counters)>,
+    /// Which element the first link is.
+    pub bottleneck: Option<usize>,
+    /// Samples of the first link; sample k was taken at (k + 1) × step.
+    pub queue: LinkSeries,
+    /// How late packets were released.
+    pub release: ReleaseErrors,
+    /// Packets that the devices lost: those of the path are in the counters.
+    pub device_drops: u64,
+}
+
+/// What both directions did.
+#[derive(Clone, Debug, Default)]
+pub struct FerryReport {
+    /// From inside to outside.
+    pub up: DirectionReport,
+    /// From outside to inside.
+    pub down: DirectionReport,
+}
+
+/// A path in operation. Dropping it ends it.
+pub struct Ferry {
+    inside: Arc<Port>,
+    outside: Arc<Port>,
+    lost_before: [Drops; 2],
+    backlog: Arc<AtomicU64>,
+    end: Arc<End>,
+    threads: Vec<JoinHandle<Result<DirectionReport>>>,
+}
+
+impl Ferry {
+    /// Connect both ends.
+    ///
+    /// # Errors
+    /// If the threads cannot be started, or the devices' counters not be read.
+    pub fn start(ends: &Ends, spec: FerrySpec) -> Result<Self> {
+        let (inside, outside) = (Arc::clone(&ends.inside.port), Arc::clone(&ends.outside.port));
+        let lost_before = [inside.drops()?, outside.drops()?];
+        let backlog = Arc::new(AtomicU64::new(0));
+        let end = Arc::new(End::open()?);
+        let mut ferry = Self { inside, outside, lost_before, backlog, end, threads: Vec::new() };
+        for (uplink, mut chain) in [(true, spec.up), (false, spec.down)] {
+            if spec.link_events {
+                chain.elements.iter_mut().for_each(PathElement::record_events);
+            }
+            let (from, to) = if uplink { (&ferry.inside, &ferry.outside) } else { (&ferry.outside, &ferry.inside) };
+            let direction = Direction {
+                from: Arc::clone(from),
+                to: Arc::clone(to),
+                pipeline: Pipeline::new(chain),
+                clock: spec.clock,
+                flows: FlowTable::new(spec.flows, uplink),
+                log: spec.packets.then(PacketLog::default),
+                step: spec.step,
+                backlog: if uplink { Arc::clone(&ferry.backlog) } else { Arc::default() },
+                end: Arc::clone(&ferry.end),
+                work: Work::default(),
+            };
+            let name = if uplink { "ccgym-up" } else { "ccgym-down" };
+            let thread = thread::Builder::new().name(name.into()).spawn(move || direction.run());
+            ferry.threads.push(thread.step(|| format!("starting thread {name}"))?);
+        }
+        Ok(ferry)
+    }
+
+    /// Packets that wait in the uplink's bottleneck: kept up to date by the path.
+    #[must_use]
+    pub fn backlog(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.backlog)
+    }
+
+    /// Whether both directions still work; one that met an error has ended, and [`Ferry::stop`] says which.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.threads.iter().all(|thread| !thread.is_finished())
+    }
+
+    /// Go on until `at`, if that is still to come, and end there. What happened later is not reported, but counters
+    /// are exact only if this is called before `at`: use [`Ferry::end_at`] to announce it.
+    ///
+    /// # Errors
+    /// What a direction met.
+    pub fn stop(mut self, at: Timestamp) -> Result<FerryReport> {
+        self.end.set(at);
+        let mut reports = Vec::new();
+        for thread in self.threads.drain(..) {
+            let joined = thread.join().map_err(|_| NetError::new("carrying packets", "a path's thread panicked"))?;
+            reports.push(joined?);
+        }
+        let mut reports = reports.into_iter();
+        let (Some(mut up), Some(mut down)) = (reports.next(), reports.next()) else {
+            return Err(NetError::new("stopping the path", "it had stopped already"));
+        };
+        let [inside, outside] = [self.inside.drops()?, self.outside.drops()?];
+        let [inside_before, outside_before] = self.lost_before;
+        let since = |now: u64, before: u64| now.saturating_sub(before);
+        up.device_drops +=
+            since(inside.outgoing, inside_before.outgoing) + since(outside.incoming, outside_before.incoming);
+        down.device_drops +=
+            since(outside.outgoing, outside_before.outgoing) + since(inside.incoming, inside_before.incoming);
+        Ok(FerryReport { up, down })
+    }
+
+    /// End both directions at `at` by themselves; [`Ferry::stop`] then collects the report.
+    pub fn end_at(&self, at: Timestamp) {
+        self.end.set(at);
+    }
+}
+
+impl Drop for Ferry {
+    fn drop(&mut self) {
+        self.end.set(Timestamp::ZERO);
+        for thread in self.threads.drain(..) {
+            // An error has no reader any more.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! How late packets were released, and whether a run was held up by the machine.
+
+use serde::{Deserialize, Serialize};
+
+use super::ferry::FerryReport;
+
+/// Buckets per doubling of the error: values are known within 1/16.
+const STEPS: u32 = 16;
+/// Releases later than this count against the machine.
+const LATE_NS: u64 = 1_000_000;
+/// Share of late releases that a run may have.
+const TOLERATED: f64 = 0.01;
+
+/// Errors of release times: how long after its due time each packet left, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReleaseErrors {
+    counts: Vec<u64>,
+    count: u64,
+    late: u64,
+    max: u64,
+}
+
+impl ReleaseErrors {
+    /// A packet left this many nanoseconds after it was due.
+    pub fn record(&mut self, error_ns: u64) {
+        let bucket = bucket(error_ns);
+        if self.counts.len() <= bucket {
+            self.counts.resize(bucket + 1, 0);
+        }
+        self.counts[bucket] += 1;
+        self.count += 1;
+        self.late += u64::from(error_ns > LATE_NS);
+        self.max = self.max.max(error_ns);
+    }
+
+    /// Releases so far.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Releases that were more than a millisecond late.
+    #[must_use]
+    pub const fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// Largest error in nanoseconds.
+    #[must_use]
+    pub const fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// The error in nanoseconds that a share `p` of the releases does not exceed, at most 1/16 too high; zero if there
+    /// were none.
+    #[must_use]
+    pub fn quantile(&self, p: f64) -> u64 {
+        let rank = (p.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= rank {
+                return upper(bucket).min(self.max);
+            }
+        }
+        0
+    }
+
+    /// Add those of another direction or run.
+    pub fn merge(&mut self, other: &Self) {
+        if self.counts.len() < other.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count += more;
+        }
+        self.count += other.count;
+        self.late += other.late;
+        self.max = self.max.max(other.max);
+    }
+}
+
+/// Values below `STEPS` have a bucket each, then every doubling has `STEPS`.
+const fn bucket(value: u64) -> usize {
+    if value < STEPS as u64 {
+        return value as usize;
+    }
+    let octave = value.ilog2() - STEPS.ilog2();
+    (octave * STEPS) as usize + (value >> octave) as usize
+}
+
+/// The largest value of a bucket.
+const fn upper(bucket: usize) -> u64 {
+    let steps = STEPS as usize;
+    if bucket < 2 * steps {
+        return bucket as u64;
+    }
+    let octave = bucket / steps - 1;
+    let lower = ((bucket - octave * steps) as u64) << octave;
+    lower + ((1 << octave) - 1)
+}
+
+/// Why the machine could not hold the schedule, if it could not: packets lost in devices, or more than 1 % of the
+/// packets of a direction released more than a millisecond late.
+#[must_use]
+pub fn emulator_limited(report: &FerryReport) -> Option<String> {
+    let mut reasons = Vec::new();
+    for (name, direction) in [("uplink", &report.up), ("downlink", &report.down)] {
+        if direction.device_drops > 0 {
+            reasons.push(format!("{name}: {} packets were lost in a device", direction.device_drops));
+        }
+        let share = direction.release.late() as f64 / direction.release.count().max(1) as f64;
+        if share > TOLERATED {
+            reasons.push(format!("{name}: {:.1} % of packets left more than 1 ms late", share * 100.0));
+        }
+    }
+    (!reasons.is_empty()).then(|| reasons.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_within_a_sixteenth() {
+        let powers = (13..60).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1234]);
+        for value in (0..5000).chain(powers) {
+            let upper = upper(bucket(value));
+            assert!(upper >= value && upper - value <= value / 16, "{value}: {upper}");
+        }
+        assert!((1..5000).all(|value| bucket(value - 1) <= bucket(value)));
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_values() {
+        let mut errors = ReleaseErrors::default();
+        assert_eq!((errors.quantile(0.99), errors.max()), (0, 0));
+        for i in 1..=1000u64 {
+            errors.record(i * 1000);
+        }
+        let p99 = errors.quantile(0.99);
+        assert!((990_000..=1_052_000).contains(&p99), "{p99}");
+        assert_eq!((errors.quantile(1.0), errors.count(), errors.late()), (1_000_000, 1000, 0));
+        let mut late = ReleaseErrors::default();
+        late.record(5_000_000);
+        errors.merge(&late);
+        assert_eq!((errors.count(), errors.late(), errors.max()), (1001, 1, 5_000_000));
+    }
+}

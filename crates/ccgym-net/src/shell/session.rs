@@ -1,0 +1,289 @@
+//! `ccgym shell`: a command behind an emulated path.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, IsTerminal, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ccgym_core::units::{TimeSpan, Timestamp};
+use ccgym_link::{Chain, DeliveryTrace, ElementSpec, ScheduleSpec};
+use nix::unistd::{getgid, getpgrp, getuid, tcgetpgrp, User};
+
+use super::command::PathCommand;
+use super::environment::{at_end, user_shell, BASE};
+use super::ferry::{Ferry, FerrySpec};
+use super::options::{Options, HELP};
+use super::records::Records;
+use super::watch::{Signals, Watch};
+use crate::clock::Clock;
+use crate::error::{NetError, Result, Step};
+use crate::system::child::{Children, Household, Identity, Output, Program};
+use crate::system::{become_capable, Capability, Ends, Namespace, Placement};
+
+/// How long a companion may take until it listens.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Run `ccgym shell` with these words, and return the exit status of its command.
+///
+/// # Errors
+/// A wrong command line, a machine that allows no such path, a command that cannot be started, a log that cannot be
+/// written. What the command itself does is no error.
+pub fn main(words: &[String]) -> Result<i32> {
+    let options = Options::parse(words)?;
+    if options.help {
+        io::stdout().lock().write_all(HELP.as_bytes()).step(|| "writing the help".into())?;
+        return Ok(0);
+    }
+    run(&options)
+}
+
+fn run(options: &Options) -> Result<i32> {
+    for note in &options.path.notes {
+        say(&format!("note: {note}\n"));
+    }
+    let seed = match options.seed {
+        Some(seed) => seed,
+        None => random()?,
+    };
+    let traces = load_traces(options)?;
+    let chain = |specs: &[ElementSpec], way: &str, first_index| {
+        let find = |name: &str| traces.get(name).map(Arc::clone);
+        Chain::new(specs, seed, first_index, &find)
+            .map_err(|(i, error)| NetError::new(format!("building {way}[{i}] of the path"), error))
+    };
+    // The streams of random numbers are those of the simulator.
+    let (up, down) = (chain(&options.path.uplink, "uplink", 0)?, chain(&options.path.downlink, "downlink", 1 << 32)?);
+    let records = Records::open(options, seed)?;
+    let outside_log = match &options.outside_log {
+        Some(path) => Some(
+            OpenOptions::new()
+                .create(true)
+                .write(true)
+                .truncate(true)
+                .open(path)
+                .step(|| format!("making the log {}", path.display()))?,
+        ),
+        None => None,
+    };
+
+    let (uid, gid) = (getuid(), getgid());
+    let user = options.user.as_deref().map(find_user).transpose()?;
+    let capability = become_capable()?;
+    let placement = place(options.placement, capability, user.is_some())?;
+    let ends = open_ends(placement)?;
+    let base = ends.outside.address;
+    if let Ok(outer) = std::env::var(BASE) {
+        say(&format!("note: inside another path: {BASE} is now {base}, not {outer}; one command may nest all tools\n"));
+    }
+    let identity = match &user {
+        Some(user) => Identity::User { name: user.name.clone(), uid: user.uid, gid: user.gid },
+        None if getuid() != uid => Identity::Before(uid, gid),
+        None => Identity::Ours,
+    };
+    let inherited = || std::env::vars_os().collect();
+    let words = match &options.path.command[..] {
+        [] => vec![user_shell(user.as_ref())],
+        words => words.to_vec(),
+    };
+    let terminal = io::stdin().is_terminal() && tcgetpgrp(io::stdin()) == Ok(getpgrp());
+    let household = Household {
+        command: Program {
+            words,
+            environment: at_end(inherited(), base, Some(&options.path.label), user.as_ref()),
+            namespace: Arc::clone(&ends.inside.namespace),
+            output: Output::Ours,
+        },
+        companion: options.outside.as_ref().map(|command| Program {
+            words: vec!["/bin/sh".into(), "-c".into(), command.clone()],
+            environment: at_end(inherited(), base, None, user.as_ref()),
+            namespace: Arc::clone(&ends.outside.namespace),
+            output: outside_log.map_or(Output::Stderr, Output::File),
+        }),
+        identity,
+        terminal,
+    };
+
+    let signals = Signals::take()?;
+    let children = Children::prepare(household, &signals.mask)?;
+    let mut watch = Watch::new(children, &signals, terminal);
+    if let Some(status) = watch.until_ready()? {
+        return Ok(status);
+    }
+    if let Some(port) = options.outside_port {
+        if let Some(status) = wait_for_port(&mut watch, &ends.outside.namespace, port)? {
+            return Ok(status);
+        }
+    }
+    let clock = Clock::start();
+    let ferry = Ferry::start(
+        &ends,
+        FerrySpec {
+            up,
+            down,
+            clock,
+            flows: options.flows,
+            packets: records.packets(),
+            link_events: records.link_events(),
+            step: TimeSpan::ZERO,
+        },
+    )?;
+    let outcome = watch.until_ended(&clock, once(&options.path, &traces), &|| ferry.is_running());
+    // If the path broke, that is why the command was ended.
+    let report = ferry.stop(clock.now())?;
+    let status = outcome?;
+    if let Some(line) = records.write(&report, &clock)? {
+        say(&line);
+    }
+    Ok(status)
+}
+
+/// To people; if nobody reads it, nothing is lost.
+fn say(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+fn random() -> Result<u64> {
+    // Short enough to be typed again.
+    getrandom::u64().map(|seed| seed >> 32).map_err(|error| NetError::new("drawing a seed", error))
+}
+
+/// Every trace that the path names.
+fn load_traces(options: &Options) -> Result<BTreeMap<String, Arc<DeliveryTrace>>> {
+    let mut loaded = BTreeMap::new();
+    for spec in options.path.uplink.iter().chain(&options.path.downlink) {
+        let ElementSpec::Link { schedule: ScheduleSpec::Trace { name, .. }, .. } = spec else { continue };
+        if loaded.contains_key(name) {
+            continue;
+        }
+        let file = options.traces.get(name).cloned().unwrap_or_else(|| name.into());
+        let step = || format!("reading the trace {}", file.display());
+        let text = fs::read(&file).step(step).map_err(|error| {
+            error.expected("a mahimahi trace: one whole number of milliseconds per line").hint(format!(
+                "give the path of a file, or --trace {name}=FILE; `ccgym trace list` shows the names of the catalogue"
+            ))
+        })?;
+        let trace = DeliveryTrace::parse(&text, name).map_err(|error| NetError::new(step(), error))?;
+        loaded.insert(name.clone(), Arc::new(trace));
+    }
+    Ok(loaded)
+}
+
+/// When the shell ends by itself: as soon as one `mm-link --once` has played both its traces.
+fn once(path: &PathCommand, traces: &BTreeMap<String, Arc<DeliveryTrace>>) -> Timestamp {
+    let end = |link: &super::command::LinkUse| {
+        let periods = link.directions.iter().filter_map(|way| traces.get(&way.trace)).map(|trace| trace.period());
+        periods.max().map_or(Timestamp::NEVER, |period| Timestamp::ZERO.saturating_add(period))
+    };
+    path.links.iter().filter(|link| link.once).map(end).min().unwrap_or(Timestamp::NEVER)
+}
+
+fn find_user(name: &str) -> Result<User> {
+    let step = || format!("looking for the user {name}");
+    if !nix::unistd::geteuid().is_root() {
+        return Err(NetError::new("ccgym shell --user", "an ordinary user").expected("root"));
+    }
+    User::from_name(name).step(step)?.ok_or_else(|| NetError::new(step(), "there is none").expected("a login name"))
+}
+
+fn place(wanted: Option<Placement>, capability: Capability, user: bool) -> Result<Placement> {
+    match (capability, wanted) {
+        (Capability::UserNamespace, Some(Placement::HostOutside)) => {
+            Err(NetError::new("ccgym shell --host", "no power over this machine's network").expected("root").hint(
+                "without --host both ends are apart from the machine; --outside starts what the command shall reach",
+            ))
+        }
+        (Capability::UserNamespace, _) if user => {
+            Err(NetError::new("ccgym shell --user", "a user namespace").expected("the machine's own root"))
+        }
+        (Capability::UserNamespace, _) => Ok(Placement::Isolated),
+        (Capability::Root, wanted) => Ok(wanted.unwrap_or(Placement::HostOutside)),
+    }
+}
+
+/// Open the ends. Paths that start at the same time on this machine take turns, lest they choose the same addresses.
+fn open_ends(placement: Placement) -> Result<Ends> {
+    let _turn = match placement {
+        Placement::Isolated => None,
+        Placement::HostOutside => take_turn(),
+    };
+    Ends::open(placement)
+}
+
+/// Hold a name that only one socket of the network namespace can have; it goes with the socket.
+fn take_turn() -> Option<UnixListener> {
+    let name = SocketAddr::from_abstract_name(b"ccgym-choosing-addresses").ok()?;
+    let deadline = Instant::now() + Duration::from_secs(5);
+    loop {
+        match UnixListener::bind_addr(&name) {
+            Ok(turn) => return Some(turn),
+            Err(_) if Instant::now() < deadline => thread::sleep(Duration::from_millis(2)),
+            // Somebody hangs; rather risk a clash than wait for ever.
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Wait until somebody listens at the other end; the answer is the status if the session is over before.
+fn wait_for_port(watch: &mut Watch<'_>, outside: &Namespace, port: u16) -> Result<Option<i32>> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if outside.run(|| somebody_listens(port))? {
+            return Ok(None);
+        }
+        if let Some(status) = watch.pause(Duration::from_millis(10))? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= deadline {
+            let found = format!("nobody listens on it after {} s", PATIENCE.as_secs());
+            return Err(NetError::new(format!("waiting for port {port} of the command outside"), found)
+                .hint("see what it says, with --outside-log FILE"));
+        }
+    }
+}
+
+/// Whether a TCP socket listens, or a UDP socket is bound, at a port of this thread's namespace.
+fn somebody_listens(port: u16) -> bool {
+    const TCP_LISTEN: &str = "0A";
+    ["tcp", "tcp6", "udp", "udp6"].iter().any(|kind| {
+        let table = fs::read_to_string(format!("/proc/thread-self/net/{kind}")).unwrap_or_default();
+        table.lines().skip(1).any(|line| {
+            let mut fields = line.split_ascii_whitespace().skip(1);
+            let (local, state) = (fields.next().unwrap_or(""), fields.nth(1).unwrap_or(""));
+            let here = local.rsplit(':').next().is_some_and(|hex| u16::from_str_radix(hex, 16) == Ok(port));
+            here && (kind.starts_with("udp") || state == TCP_LISTEN)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listening_sockets_are_seen() {
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (tcp_port, udp_port) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
+        assert!(somebody_listens(tcp_port) && somebody_listens(udp_port));
+        drop(tcp);
+        assert!(!somebody_listens(tcp_port));
+    }
+
+    #[test]
+    fn a_link_that_ends_ends_the_shell_when_both_its_traces_have() {
+        let trace = |name: &str, ms| (name.to_owned(), Arc::new(DeliveryTrace::from_ms(name, vec![ms]).unwrap()));
+        let traces = BTreeMap::from([trace("a", 100), trace("b", 300), trace("c", 200), trace("d", 250)]);
+        let end = |line: &str| {
+            let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
+            once(&crate::shell::command::parse(&words).unwrap(), &traces)
+        };
+        assert_eq!(end("mm-link a b"), Timestamp::NEVER);
+        assert_eq!(end("mm-link a b --once"), Timestamp::from_millis(300));
+        assert_eq!(end("mm-link a b --once -- mm-link c d --once"), Timestamp::from_millis(250));
+        assert_eq!(end("mm-link a a -- mm-link c d --once"), Timestamp::from_millis(250));
+    }
+}

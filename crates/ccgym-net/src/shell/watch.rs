@@ -1,0 +1,209 @@
+//! Watching over the command: signals that reach us, its stops and its end, the terminal.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use ccgym_core::units::Timestamp;
+use nix::poll::PollTimeout;
+use nix::sys::signal::{killpg, pthread_sigmask, SigSet, SigmaskHow, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::{getpgid, getpgrp, getppid, getsid, tcgetpgrp, tcsetpgrp};
+
+use crate::clock::Clock;
+use crate::error::{NetError, Result, Step};
+use crate::system::child::{readable, Children, Report};
+
+/// Read here instead of ending the process: what is passed on, what the terminal does, and SIGTTOU, so that we may take
+/// the terminal back from the background.
+const TAKEN: [Signal; 6] =
+    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCONT, Signal::SIGTTOU];
+/// A command that survives SIGTERM or SIGHUP is ended after so long.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is checked that the path works.
+const CHECK: Duration = Duration::from_secs(1);
+/// `si_code` of signals that the kernel sends, as for Ctrl-C: the command has got them itself.
+const FROM_KERNEL: i32 = 0x80;
+
+/// The signals of this process, as long as this lives. Threads that start meanwhile do not get them.
+pub(super) struct Signals {
+    fd: SignalFd,
+    /// What was blocked before.
+    pub mask: SigSet,
+}
+
+impl Signals {
+    pub fn take() -> Result<Self> {
+        let step = || "taking over the signals".to_owned();
+        let taken = SigSet::from_iter(TAKEN);
+        let mut mask = SigSet::empty();
+        pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&taken), Some(&mut mask)).step(step)?;
+        let fd = SignalFd::with_flags(&taken, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).step(step)?;
+        Ok(Self { fd, mask })
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // What came too late to be passed on shall not end us before the logs are written.
+        while let Ok(Some(_)) = self.fd.read_signal() {}
+        let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None);
+    }
+}
+
+/// The children, and what reaches us meanwhile.
+pub(super) struct Watch<'a> {
+    children: Children,
+    signals: &'a Signals,
+    terminal: bool,
+    /// When they are ended, since they would not go.
+    deadline: Option<Instant>,
+    /// A signal that ended the session before the command had started.
+    stopped_by: Option<i32>,
+}
+
+/// What happened.
+enum Happened {
+    Report(Report),
+    Nothing,
+}
+
+impl<'a> Watch<'a> {
+    pub fn new(children: Children, signals: &'a Signals, terminal: bool) -> Self {
+        Self { children, signals, terminal, deadline: None, stopped_by: None }
+    }
+
+    /// Until the companion runs; a status if a signal ended the session first.
+    pub fn until_ready(&mut self) -> Result<Option<i32>> {
+        loop {
+            match self.next(None)? {
+                Happened::Report(Report::Ready) => return Ok(None),
+                Happened::Report(Report::Gone) => return Err(lost()),
+                _ => {}
+            }
+            if self.stopped_by.is_some() {
+                return Ok(self.stopped_by);
+            }
+        }
+    }
+
+    /// For a while; a status if a signal ended the session.
+    pub fn pause(&mut self, time: Duration) -> Result<Option<i32>> {
+        match self.next(Some(time))? {
+            Happened::Report(Report::CompanionEnded(status)) => {
+                Err(NetError::new("waiting for the command outside", format!("it ended with status {status}"))
+                    .expected("a program that listens and stays"))
+            }
+            Happened::Report(Report::Gone) => Err(lost()),
+            _ => Ok(self.stopped_by),
+        }
+    }
+
+    /// Start the command and wait for its end, or for `once`, or until the path no longer works. Everything that the
+    /// command started is gone then.
+    pub fn until_ended(mut self, clock: &Clock, once: Timestamp, works: &dyn Fn() -> bool) -> Result<i32> {
+        self.children.begin();
+        let mut over = false;
+        let outcome = loop {
+            let wait = if over { None } else { clock.until(once).map(|span| Duration::from_nanos(span.0)) };
+            match self.next(Some(wait.map_or(CHECK, |wait| wait.min(CHECK)))) {
+                Ok(Happened::Report(Report::Ended(status))) => break Ok(if over { 0 } else { status }),
+                Ok(Happened::Report(Report::Gone)) => break if over { Ok(0) } else { Err(lost()) },
+                Ok(Happened::Report(Report::Stopped)) => self.suspend(),
+                Ok(_) => {}
+                Err(error) => break Err(error),
+            }
+            if !works() {
+                break Err(NetError::new("carrying packets", "the path broke"));
+            }
+            if !over && once.is_set() && clock.now() >= once {
+                over = true;
+                self.children.end();
+            }
+        };
+        let Self { children, terminal, .. } = self;
+        match outcome {
+            Ok(_) => children.wait(),
+            Err(_) => drop(children),
+        }
+        if terminal {
+            let _ = tcsetpgrp(io::stdin(), getpgrp());
+        }
+        outcome
+    }
+
+    /// The next thing that happens, within `time`.
+    fn next(&mut self, time: Option<Duration>) -> Result<Happened> {
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let wait = match (time, left) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        let wait = wait.map_or(PollTimeout::NONE, |wait| {
+            // Rounded up, so that nobody wakes a moment too early and spins.
+            PollTimeout::try_from(wait + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX)
+        });
+        let [report, signal] = readable([self.children.fd(), self.signals.fd.as_fd()], wait);
+        if signal {
+            while let Ok(Some(info)) = self.signals.fd.read_signal() {
+                self.got(info.ssi_signo as i32, info.ssi_code);
+            }
+        }
+        if left == Some(Duration::ZERO) {
+            self.deadline = None;
+            self.children.end();
+        }
+        if !report {
+            return Ok(Happened::Nothing);
+        }
+        match self.children.report()? {
+            Report::Failed(error) => Err(error),
+            report => Ok(Happened::Report(report)),
+        }
+    }
+
+    fn got(&mut self, number: i32, code: i32) {
+        match Signal::try_from(number) {
+            Ok(Signal::SIGCONT) => self.resume(),
+            Ok(signal @ (Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP | Signal::SIGQUIT)) => {
+                self.stopped_by = Some(128 + number);
+                // The terminal tells its whole foreground group, the command included unless that has its own.
+                if code != FROM_KERNEL || self.terminal || signal == Signal::SIGHUP {
+                    self.children.signal(number);
+                }
+                if matches!(signal, Signal::SIGTERM | Signal::SIGHUP) && self.deadline.is_none() {
+                    self.deadline = Some(Instant::now() + PATIENCE);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The command was stopped from the terminal: stop too, so that the shell around us gets the terminal.
+    fn suspend(&self) {
+        let group = getpgrp();
+        if tcgetpgrp(io::stdin()) == Ok(group) {
+            // It wanted the terminal from the background, and meanwhile we were put into the foreground.
+            return self.children.resume();
+        }
+        let _ = tcsetpgrp(io::stdin(), group);
+        let _ = killpg(group, Signal::SIGTSTP);
+        // The kernel stops no group that nobody could continue. Otherwise SIGCONT tells when to go on.
+        let parent = getppid();
+        if getsid(Some(parent)) != getsid(None) || getpgid(Some(parent)) == Ok(group) {
+            self.children.resume();
+        }
+    }
+
+    fn resume(&self) {
+        if self.terminal && tcgetpgrp(io::stdin()) == Ok(getpgrp()) {
+            self.children.resume();
+        } else if self.terminal {
+            self.children.signal(Signal::SIGCONT as i32);
+        }
+    }
+}
+
+fn lost() -> NetError {
+    NetError::new("running the command", "the process that watched over it was killed, and the command with it")
+}

@@ -1,0 +1,155 @@
+//! The messages of `proto/control.proto`, and how they are laid one after the other in a stream.
+
+use ccgym_sim::tally;
+use prost::Message;
+
+use crate::error::{NetError, Result};
+
+#[rustfmt::skip]
+#[allow(clippy::pedantic, clippy::derive_partial_eq_without_eq)]
+#[allow(missing_docs)]
+mod control {
+    include!("control.rs");
+}
+
+pub use control::{from_sender, to_sender, Action, Ended, FromSender, Hello, Interval, Stop, Summary, ToSender};
+
+/// Version of the protocol.
+pub const VERSION: u32 = 1;
+
+/// Bytes of a message at most; longer ones are not ours.
+pub const MAX_MESSAGE: usize = 1 << 20;
+
+/// Append a message with its length in front.
+pub fn frame(message: &impl Message, out: &mut Vec<u8>) {
+    // Growing vectors have room for everything.
+    let _ = message.encode_length_delimited(out);
+}
+
+/// Bytes of a stream, cut into messages.
+#[derive(Debug, Default)]
+pub struct Unframer {
+    bytes: Vec<u8>,
+    /// Where the next message begins.
+    at: usize,
+}
+
+impl Unframer {
+    /// More bytes have come.
+    pub fn extend(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.at);
+        self.at = 0;
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next message, if all of it has come.
+    ///
+    /// # Errors
+    /// The bytes are no message.
+    pub fn next<M: Message + Default>(&mut self) -> Result<Option<M>> {
+        let rest = &self.bytes[self.at..];
+        let Some((length, prefix)) = length(rest)? else { return Ok(None) };
+        let Some(body) = rest.get(prefix..prefix + length) else { return Ok(None) };
+        let message = M::decode(body).map_err(|error| unreadable(error))?;
+        self.at += prefix + length;
+        Ok(Some(message))
+    }
+}
+
+/// Length of the message at the start of `bytes`, and of the prefix that says so; `None` if the prefix is not whole.
+fn length(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
+    let mut length = 0;
+    for (place, &byte) in bytes.iter().take(4).enumerate() {
+        length |= usize::from(byte & 0x7f) << (7 * place);
+        if byte < 0x80 {
+            return if length <= MAX_MESSAGE { Ok(Some((length, place + 1))) } else { Err(too_long(length)) };
+        }
+    }
+    if bytes.len() < 4 {
+        Ok(None)
+    } else {
+        Err(too_long(length))
+    }
+}
+
+fn too_long(length: usize) -> NetError {
+    unreadable(format!("a message of {length} bytes or more")).expected(format!("at most {MAX_MESSAGE}"))
+}
+
+fn unreadable(found: impl std::fmt::Display) -> NetError {
+    NetError::new("reading from the environment", found).hint("is it the same version of ccgym at both ends?")
+}
+
+impl From<tally::Summary> for Summary {
+    fn from(summary: tally::Summary) -> Self {
+        Self {
+            steps: summary.steps,
+            duration_s: summary.duration_s,
+            throughput_mbps: summary.throughput_mbps,
+            delay_mean_ms: summary.delay_mean_ms,
+            delay_p95_ms: summary.delay_p95_ms,
+            rtt_p95_ms: summary.rtt_p95_ms,
+            loss: summary.loss,
+            sent_packets: summary.sent_packets,
+            utilisation: summary.utilisation,
+        }
+    }
+}
+
+impl From<Hello> for FromSender {
+    fn from(hello: Hello) -> Self {
+        Self { body: Some(from_sender::Body::Hello(hello)) }
+    }
+}
+
+impl From<Interval> for FromSender {
+    fn from(interval: Interval) -> Self {
+        Self { body: Some(from_sender::Body::Interval(interval)) }
+    }
+}
+
+impl From<Ended> for FromSender {
+    fn from(ended: Ended) -> Self {
+        Self { body: Some(from_sender::Body::Ended(ended)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn action(sequence: u64) -> ToSender {
+        ToSender { body: Some(to_sender::Body::Action(Action { sequence, time_ns: 7, values: vec![0.5; 40] })) }
+    }
+
+    #[test]
+    fn messages_come_out_as_they_went_in_however_they_are_cut() {
+        let mut stream = Vec::new();
+        for sequence in [0, 300, u64::MAX] {
+            frame(&action(sequence), &mut stream);
+        }
+        for cut in [1, 2, 3, 7, 1000] {
+            let (mut unframer, mut found) = (Unframer::default(), Vec::new());
+            for bytes in stream.chunks(cut) {
+                unframer.extend(bytes);
+                while let Some(message) = unframer.next::<ToSender>().unwrap() {
+                    found.push(message);
+                }
+            }
+            assert_eq!(found, [action(0), action(300), action(u64::MAX)], "pieces of {cut}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        for bytes in [&[0xff, 0xff, 0xff, 0xff, 0x0f][..], &[0xff, 0xff, 0x7f], &[0x03, 0x0a, 0x7f, 0x00]] {
+            let mut unframer = Unframer::default();
+            unframer.extend(bytes);
+            let error = unframer.next::<ToSender>().unwrap_err();
+            assert!(error.to_string().contains("reading from the environment"), "{error}");
+        }
+        let mut unframer = Unframer::default();
+        unframer.extend(&[0x80]);
+        assert_eq!(unframer.next::<ToSender>().unwrap(), None);
+    }
+}

@@ -1,0 +1,49 @@
+//! Decisions from outside, over a Unix socket: an environment steers a flow on a real path.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`socket`] | the flow's end of the socket: intervals out, actions in, nobody waits |
+//! | [`account`] | what an interval came to: observation, reward, statistics, truth, sums of the episode |
+//! | [`messages`] | the messages (`proto/control.proto`) and their framing |
+
+pub mod account;
+pub mod messages;
+pub mod socket;
+
+use std::os::fd::BorrowedFd;
+
+use ccgym_core::{Sender, Timestamp};
+
+use crate::error::Result;
+
+pub use account::PathKnowledge;
+pub use socket::{Seat, SocketSteering};
+
+/// Somebody outside who decides for a learning flow (scheme `learned` without a policy, whose capabilities say
+/// `decided_outside`).
+///
+/// The sender asks after each event whether its scheme awaits a decision. If so it calls
+/// [`Steering::interval_closed`], then `sender.with_cca(|_| ())`, and goes on under its last decision.
+pub trait Steering: Send {
+    /// The file descriptor to poll beside the sender's own socket; `None` if there is nothing to wait for any more.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// An interval closed at `now`, and the agent is to be asked.
+    ///
+    /// # Errors
+    /// The agent cannot be told.
+    fn interval_closed(&mut self, now: Timestamp, sender: &Sender) -> Result<()>;
+
+    /// The file descriptor is readable: write the newest action to `action` if a whole one has come, and say whether.
+    /// The sender applies it at once with `sender.with_cca(|cca| cca.decide(now, &action))`, and transmits.
+    ///
+    /// # Errors
+    /// What came is no action.
+    fn take_action(&mut self, now: Timestamp, action: &mut Vec<f32>) -> Result<bool>;
+
+    /// The flow ended at `now`: its last interval is closed and told.
+    ///
+    /// # Errors
+    /// As for [`Steering::interval_closed`].
+    fn flow_ended(&mut self, now: Timestamp, sender: &mut Sender) -> Result<()>;
+}

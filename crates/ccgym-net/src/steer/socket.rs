@@ -1,0 +1,221 @@
+//! The flow's end of the socket to its environment.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ccgym_core::agent::AgentSpec;
+use ccgym_core::{Sender, Timestamp};
+use ccgym_sim::columns::{COLUMNS, TRUTH_COLUMNS};
+
+use super::account::{Account, PathKnowledge};
+use super::messages::{frame, to_sender, Action, Ended, FromSender, Hello, ToSender, Unframer, VERSION};
+use super::Steering;
+use crate::error::{NetError, Result, Step};
+
+/// How long the end of a flow waits for an environment that does not read.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The place of a learning flow at the table of its environment.
+pub struct Seat<'a> {
+    /// Index of the flow.
+    pub flow: u32,
+    /// Its agent.
+    pub agent: &'a AgentSpec,
+    /// What is known of its path.
+    pub knowledge: PathKnowledge,
+    /// Set when the environment wants no more of the flow, or is gone: whoever runs it gives it up.
+    pub halt: Arc<AtomicBool>,
+}
+
+/// An environment that decides for one flow, behind a Unix stream socket (`proto/control.proto`).
+///
+/// Nothing here waits for the environment while the flow runs. What it does not read in time stays in the socket; when
+/// that is full, the newest interval waits here for room, and those before it are never told.
+pub struct SocketSteering {
+    stream: UnixStream,
+    account: Account,
+    halt: Arc<AtomicBool>,
+    incoming: Unframer,
+    /// What is being written, from `written` on.
+    outgoing: Vec<u8>,
+    written: usize,
+    /// The newest interval, while there is no room for it.
+    waiting: Vec<u8>,
+    /// Whether the environment has said that it is enough, or has gone.
+    over: bool,
+}
+
+impl SocketSteering {
+    /// Connect to the environment that listens at `path`, and say hello.
+    ///
+    /// # Errors
+    /// Nobody listens there.
+    pub fn connect(path: &Path, seat: Seat<'_>) -> Result<Self> {
+        let stream = UnixStream::connect(path).map_err(|error| {
+            NetError::new(format!("connecting flow {} to its environment at {}", seat.flow, path.display()), error)
+                .expected("an environment that listens there")
+        })?;
+        Self::over(stream, seat)
+    }
+
+    /// The same over a stream that is connected.
+    ///
+    /// # Errors
+    /// The stream cannot be used.
+    pub fn over(stream: UnixStream, seat: Seat<'_>) -> Result<Self> {
+        stream.set_nonblocking(true).step(|| "preparing the environment's socket".to_owned())?;
+        let hello = Hello {
+            version: VERSION,
+            flow: seat.flow,
+            agent: seat.agent.name.clone(),
+            observation_size: seat.agent.observation_size() as u32,
+            action_size: seat.agent.action_kind().size() as u32,
+            reward_terms: seat.agent.reward.terms.len() as u32,
+            statistics: COLUMNS.len() as u32,
+            truth: TRUTH_COLUMNS.len() as u32,
+        };
+        let mut steering = Self {
+            stream,
+            account: Account::new(seat.flow as usize, seat.knowledge),
+            halt: seat.halt,
+            incoming: Unframer::default(),
+            outgoing: Vec::new(),
+            written: 0,
+            waiting: Vec::new(),
+            over: false,
+        };
+        frame(&FromSender::from(hello), &mut steering.outgoing);
+        steering.flush()?;
+        Ok(steering)
+    }
+
+    /// The environment is gone, or has had enough.
+    fn end(&mut self) {
+        self.over = true;
+        self.halt.store(true, Ordering::Relaxed);
+    }
+
+    /// Write what there is room for.
+    fn flush(&mut self) -> Result<()> {
+        loop {
+            if self.written == self.outgoing.len() {
+                self.outgoing.clear();
+                self.written = 0;
+                std::mem::swap(&mut self.outgoing, &mut self.waiting);
+                if self.outgoing.is_empty() {
+                    return Ok(());
+                }
+            }
+            match self.stream.write(&self.outgoing[self.written..]) {
+                Ok(bytes) => self.written += bytes,
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => return Ok(()),
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => {
+                        self.end();
+                        return Ok(());
+                    }
+                    _ => return Err(error).step(|| "telling the environment".to_owned()),
+                },
+            }
+        }
+    }
+
+    /// Say the last word: that may wait for the environment, though not for ever.
+    fn farewell(&mut self, ended: Ended) -> Result<()> {
+        self.over = true;
+        let mut bytes = self.outgoing.split_off(self.written);
+        self.written = 0;
+        self.outgoing.clear();
+        bytes.append(&mut self.waiting);
+        frame(&FromSender::from(ended), &mut bytes);
+        let stream = &mut self.stream;
+        let patiently = stream.set_nonblocking(false).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+        match patiently.and_then(|()| stream.write_all(&bytes)) {
+            // Nobody is there to hear it: then nobody misses it.
+            Err(error) if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+                Err(error).step(|| "telling the environment that the flow has ended".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Read all that has come.
+    fn receive(&mut self) -> Result<()> {
+        let mut bytes = [0; 4096];
+        loop {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => {
+                    self.end();
+                    return Ok(());
+                }
+                Ok(count) => self.incoming.extend(&bytes[..count]),
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => return Ok(()),
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::ConnectionReset => {
+                        self.end();
+                        return Ok(());
+                    }
+                    _ => return Err(error).step(|| "reading from the environment".to_owned()),
+                },
+            }
+        }
+    }
+}
+
+impl Steering for SocketSteering {
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        (!self.over).then(|| self.stream.as_fd())
+    }
+
+    fn interval_closed(&mut self, now: Timestamp, sender: &Sender) -> Result<()> {
+        let Some(interval) = self.account.close(now, sender, true) else { return Ok(()) };
+        if self.over {
+            return Ok(());
+        }
+        self.waiting.clear();
+        frame(&FromSender::from(interval), &mut self.waiting);
+        self.flush()
+    }
+
+    fn take_action(&mut self, now: Timestamp, action: &mut Vec<f32>) -> Result<bool> {
+        if self.over {
+            return Ok(false);
+        }
+        self.receive()?;
+        let mut newest: Option<Action> = None;
+        while let Some(message) = self.incoming.next::<ToSender>()? {
+            match message.body {
+                Some(to_sender::Body::Action(one)) => newest = Some(one),
+                Some(to_sender::Body::Stop(_)) => {
+                    self.end();
+                    self.farewell(Ended { interval: None, summary: Some(self.account.summary()) })?;
+                    return Ok(false);
+                }
+                None => {}
+            }
+        }
+        let Some(newest) = newest.filter(|_| !self.over) else { return Ok(false) };
+        self.account.apply(now, newest.sequence, Timestamp(newest.time_ns));
+        *action = newest.values;
+        Ok(true)
+    }
+
+    fn flow_ended(&mut self, now: Timestamp, sender: &mut Sender) -> Result<()> {
+        if self.over {
+            return Ok(());
+        }
+        let mut interval = None;
+        if self.account.has_begun() {
+            sender.end_interval(now);
+            interval = self.account.close(now, sender, false);
+        }
+        self.farewell(Ended { interval, summary: Some(self.account.summary()) })
+    }
+}

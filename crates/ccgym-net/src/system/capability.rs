@@ -1,0 +1,113 @@
+//! Whether this process may make namespaces and devices, and how an ordinary user comes to.
+
+use std::fs;
+use std::io;
+
+use nix::sched::{unshare, CloneFlags};
+use nix::unistd::{getegid, geteuid};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{NetError, Result, Step};
+
+/// In what role this process may make namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Capability {
+    /// It has the capabilities in the machine's own user namespace.
+    Root,
+    /// It has them in a user namespace: over the network namespaces that it makes itself, not over the machine's.
+    UserNamespace,
+}
+
+/// `CAP_NET_ADMIN`, `CAP_NET_RAW` and `CAP_SYS_ADMIN`.
+const NEEDED: u64 = 1 << 12 | 1 << 13 | 1 << 21;
+
+/// Whether this thread has the capabilities already, and in what role.
+#[must_use]
+pub fn present() -> Option<Capability> {
+    let status = fs::read_to_string("/proc/thread-self/status").ok()?;
+    let effective = u64::from_str_radix(field(&status, "CapEff:")?, 16).ok()?;
+    if effective & NEEDED != NEEDED {
+        return None;
+    }
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let initial = map.split_ascii_whitespace().eq(["0", "0", "4294967295"]);
+    Some(if initial { Capability::Root } else { Capability::UserNamespace })
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
+/// Make sure that this process may make namespaces: as it is, or else in a new user namespace, which it enters for good.
+///
+/// # Errors
+/// Where it has to enter a user namespace: if it has more than one thread, or if the machine does not allow it.
+pub fn become_capable() -> Result<Capability> {
+    if let Some(capability) = present() {
+        return Ok(capability);
+    }
+    let (uid, gid) = (geteuid(), getegid());
+    let step = || format!("entering a user namespace as user {uid}");
+    let threads = fs::read_to_string("/proc/self/status").step(step)?;
+    let threads = field(&threads, "Threads:").unwrap_or("?");
+    if threads != "1" {
+        return Err(NetError::new(step(), format!("{threads} threads"))
+            .expected("a process with one thread, as the kernel demands")
+            .hint("enter the user namespace before any thread starts"));
+    }
+    unshare(CloneFlags::CLONE_NEWUSER).step(step).map_err(|error| error.hint(remedy()))?;
+    // Without this an ordinary user may not map a group.
+    match fs::write("/proc/self/setgroups", "deny") {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(NetError::new("writing /proc/self/setgroups", error))
+        }
+        _ => {}
+    }
+    fs::write("/proc/self/uid_map", format!("0 {uid} 1")).step(|| "writing /proc/self/uid_map".into())?;
+    fs::write("/proc/self/gid_map", format!("0 {gid} 1")).step(|| "writing /proc/self/gid_map".into())?;
+    match present() {
+        Some(capability) => Ok(capability),
+        // Some security modules let the namespace be made and then take all capabilities away in it.
+        None => Err(NetError::new(step(), "no capabilities in it").hint(remedy())),
+    }
+}
+
+/// What keeps an ordinary user from making user namespaces here, as far as the kernel's switches tell.
+fn remedy() -> String {
+    let reads = |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
+    for (switch, off) in [
+        ("kernel.unprivileged_userns_clone", "0"),
+        ("kernel.apparmor_restrict_unprivileged_userns", "1"),
+        ("user.max_user_namespaces", "0"),
+    ] {
+        if reads(&format!("/proc/sys/{}", switch.replace('.', "/")), off) {
+            let on = match switch {
+                "user.max_user_namespaces" => "10000",
+                _ if off == "0" => "1",
+                _ => "0",
+            };
+            return format!("this machine forbids user namespaces: run as root, or `sysctl -w {switch}={on}`");
+        }
+    }
+    "run as root, or where user namespaces are allowed (in a container: with CAP_SYS_ADMIN and CAP_NET_ADMIN)".into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_the_capabilities_stays_as_it_is() {
+        match present() {
+            Some(capability) => assert_eq!(become_capable().unwrap(), capability),
+            None => eprintln!("SKIPPED: no capabilities"),
+        }
+    }
+
+    #[test]
+    fn the_status_is_read_by_field() {
+        assert_eq!(field("Name:\tx\nThreads:\t3\n", "Threads:"), Some("3"));
+        assert_eq!(field("Name:\tx\n", "Threads:"), None);
+    }
+}

@@ -1,0 +1,269 @@
+//! The two ends of a path: a namespace inside, one outside, and a device in each that leads to us.
+
+use std::env;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use super::interface::Interfaces;
+use super::namespace::Namespace;
+use super::port::{DeviceKind, Port};
+use super::{packet_socket, tun};
+use crate::error::{NetError, Result};
+
+/// One end of a path.
+#[derive(Debug)]
+pub struct Side {
+    /// Where its packets come out and go in.
+    pub port: Arc<Port>,
+    /// Where its sockets live.
+    pub namespace: Arc<Namespace>,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Its device.
+    pub device: String,
+}
+
+/// Both ends of a path.
+#[derive(Debug)]
+pub struct Ends {
+    /// Where the senders are, or the command of a shell.
+    pub inside: Side,
+    /// Where the receivers are.
+    pub outside: Side,
+}
+
+/// Where the outside is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// A namespace of its own: nothing of the machine is touched.
+    Isolated,
+    /// The namespace in which this thread is, so that servers of the machine can be reached. Needs power over it.
+    HostOutside,
+}
+
+/// Environment variable that forces the kind of device: `tun` or `veth`.
+pub const DEVICE_VARIABLE: &str = "CCGYM_DEVICE";
+/// Environment variable with the address outside the outermost shell, as mahimahi has it.
+pub const BASE_VARIABLE: &str = "MAHIMAHI_BASE";
+
+impl Ends {
+    /// Make both ends. They vanish when dropped and no thread is left inside.
+    ///
+    /// # Errors
+    /// If this process may not make namespaces or devices.
+    pub fn open(placement: Placement) -> Result<Self> {
+        Self::open_with(placement, choose()?)
+    }
+
+    /// As [`Ends::open`], over devices of this kind.
+    ///
+    /// # Errors
+    /// If this process may not make namespaces or such devices.
+    pub fn open_with(placement: Placement, kind: DeviceKind) -> Result<Self> {
+        let inside = Namespace::new()?.shared();
+        let outside = match placement {
+            Placement::Isolated => Namespace::new()?,
+            Placement::HostOutside => Namespace::current()?,
+        }
+        .shared();
+        let (near, far) = match placement {
+            Placement::Isolated => (ADDRESSES[0], ADDRESSES[1]),
+            Placement::HostOutside => outside.run(free_addresses)??,
+        };
+        // A name that mahimahi's users know inside; outside others may be running.
+        let names = match placement {
+            Placement::Isolated => ["ingress", "egress"],
+            Placement::HostOutside => ["ingress", "ccgym%d"],
+        };
+        let (inner, outer) = match kind {
+            DeviceKind::Tun => (tun::make(&inside, names[0])?, tun::make(&outside, names[1])?),
+            DeviceKind::Veth => {
+                let middle = Namespace::new()?.shared();
+                let outer = outside.run(|| free_name(names[1]))??;
+                let inner = packet_socket::make(&inside, &middle, names[0], 1)?;
+                (inner, packet_socket::make(&outside, &middle, &outer, 2)?)
+            }
+        };
+        let side = |(port, device): (Port, String), namespace, address, peer, route| -> Result<Side> {
+            let side = Side { port: Arc::new(port), namespace, address, device };
+            side.namespace.run(|| side.configure(peer, route))??;
+            Ok(side)
+        };
+        Ok(Self { inside: side(inner, inside, far, near, true)?, outside: side(outer, outside, near, far, false)? })
+    }
+}
+
+impl Side {
+    /// In the namespace of this end.
+    fn configure(&self, peer: Ipv4Addr, route: bool) -> Result<()> {
+        packet_socket::without_ipv6(&self.device);
+        let mut interfaces = Interfaces::open()?;
+        interfaces.add_address(&self.device, self.address, peer)?;
+        if route {
+            interfaces.add_default_route(&self.device, peer)?;
+        }
+        Ok(())
+    }
+}
+
+/// Outside and inside of the first path.
+const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 64, 0, 1), Ipv4Addr::new(100, 64, 0, 2)];
+
+/// TUN where that can be had.
+fn choose() -> Result<DeviceKind> {
+    match env::var(DEVICE_VARIABLE).as_deref() {
+        Ok("tun") => Ok(DeviceKind::Tun),
+        Ok("veth") => Ok(DeviceKind::Veth),
+        Ok("") | Err(_) => Ok(if tun::available().is_ok() { DeviceKind::Tun } else { DeviceKind::Veth }),
+        Ok(other) => Err(NetError::new(format!("reading {DEVICE_VARIABLE}"), format!("{other:?}"))
+            .expected("tun or veth, or nothing")),
+    }
+}
+
+/// A pair of addresses (outside, inside) that the namespace of this thread does not know.
+fn free_addresses() -> Result<(Ipv4Addr, Ipv4Addr)> {
+    let mut interfaces = Interfaces::open()?;
+    let mut used: Vec<(Ipv4Addr, u8)> = interfaces.addresses()?.into_iter().map(|a| (a, 32)).collect();
+    used.extend(interfaces.routes()?.into_iter().filter(|&(_, prefix)| prefix > 0));
+    used.extend(env::var(BASE_VARIABLE).ok().and_then(|base| base.parse().ok()).map(|base| (base, 32)));
+    // Mahimahi's range first; where the machine has it (as an overlay network), ranges that few use.
+    for network in [[100, 64, 0], [100, 127, 77], [10, 213, 77], [192, 168, 213], [198, 18, 77]] {
+        let candidates = (1..=254).map(|last| Ipv4Addr::new(network[0], network[1], network[2], last));
+        let mut free = candidates.filter(|a| used.iter().all(|range| !contains(*range, *a)));
+        if let (Some(outside), Some(inside)) = (free.next(), free.next()) {
+            return Ok((outside, inside));
+        }
+    }
+    Err(NetError::new("choosing two addresses for the path", "all that it may have are in use")
+        .hint("remove a route that covers 100.64.0.0/24"))
+}
+
+fn contains((network, prefix): (Ipv4Addr, u8), address: Ipv4Addr) -> bool {
+    let shift = 32 - u32::from(prefix.min(32));
+    let bits = |a: Ipv4Addr| u32::from(a).checked_shr(shift).unwrap_or(0);
+    bits(network) == bits(address)
+}
+
+/// Fill in the `%d` of a device name, as the kernel does for TUN devices.
+fn free_name(pattern: &str) -> Result<String> {
+    let mut interfaces = Interfaces::open()?;
+    let names = (0..4096).map(|number| pattern.replace("%d", &format!("{number}")));
+    let found = names.into_iter().find(|name| interfaces.index(name).is_err());
+    found.ok_or_else(|| NetError::new("choosing a device name", format!("{pattern} is taken for all numbers")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::time::Duration;
+    use std::{fs, thread};
+
+    use super::*;
+    use crate::system::capability::{present, Capability};
+    use crate::system::port::LARGEST_PACKET;
+
+    #[test]
+    fn ranges_contain_their_addresses() {
+        let a = Ipv4Addr::new(100, 64, 0, 7);
+        assert!(contains((Ipv4Addr::new(100, 64, 0, 0), 10), a));
+        assert!(!contains((Ipv4Addr::new(100, 64, 1, 0), 24), a));
+        assert!(contains((a, 32), a));
+        assert!(contains((Ipv4Addr::UNSPECIFIED, 0), a));
+    }
+
+    /// Pass everything on at once, as it is.
+    fn forward(from: &Port, to: &Port, halt: &AtomicBool) {
+        let mut buffer = vec![0; LARGEST_PACKET];
+        while !halt.load(Relaxed) {
+            match from.receive(&mut buffer).unwrap() {
+                Some((length, offload)) => {
+                    let (headers, rest) = buffer[..length].split_at(length.min(52));
+                    to.send(&offload, headers, rest).unwrap();
+                }
+                None => thread::sleep(Duration::from_micros(100)),
+            }
+        }
+    }
+
+    fn carries_udp_and_tcp(placement: Placement, kind: DeviceKind) {
+        match present() {
+            None => return eprintln!("SKIPPED: may not make namespaces"),
+            // An ordinary user has no power over the machine's own namespace.
+            Some(Capability::UserNamespace) if placement == Placement::HostOutside => {
+                return eprintln!("SKIPPED: not root")
+            }
+            Some(_) if kind == DeviceKind::Tun && tun::available().is_err() => return eprintln!("SKIPPED: no TUN"),
+            Some(_) => {}
+        }
+        let ends = Ends::open_with(placement, kind).unwrap();
+        let outside_device = ends.outside.device.clone();
+        assert_eq!(ends.inside.port.kind(), kind);
+        let (udp, tcp) = ends
+            .outside
+            .namespace
+            .run(|| {
+                let udp = UdpSocket::bind((ends.outside.address, 0)).unwrap();
+                udp.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+                (udp, TcpListener::bind((ends.outside.address, 0)).unwrap())
+            })
+            .unwrap();
+        let port = |address: std::net::SocketAddr| SocketAddrV4::new(ends.outside.address, address.port());
+        let (udp_at, tcp_at) = (port(udp.local_addr().unwrap()), port(tcp.local_addr().unwrap()));
+        let content: Vec<u8> = (0..3_000_000u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
+        let halt = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| forward(&ends.inside.port, &ends.outside.port, &halt));
+            scope.spawn(|| forward(&ends.outside.port, &ends.inside.port, &halt));
+            let sender = scope.spawn(|| {
+                ends.inside.namespace.enter().unwrap();
+                let socket = UdpSocket::bind((ends.inside.address, 0)).unwrap();
+                socket.send_to(b"over the path", udp_at).unwrap();
+                let mut stream = TcpStream::connect(tcp_at).unwrap();
+                stream.write_all(&content).unwrap();
+            });
+            let mut datagram = [0; 100];
+            let (length, from) = udp.recv_from(&mut datagram).unwrap();
+            assert_eq!((&datagram[..length], from.ip()), (&b"over the path"[..], ends.inside.address.into()));
+            let (mut stream, _) = tcp.accept().unwrap();
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).unwrap();
+            assert!(received == content, "{} bytes arrived changed", received.len());
+            sender.join().unwrap();
+            halt.store(true, Relaxed);
+        });
+        assert_eq!(ends.inside.port.drops().unwrap(), crate::system::port::Drops::default());
+        drop(ends);
+        // The kernel takes namespaces apart in the background, and veth devices with them.
+        let still_there = || fs::read_to_string("/proc/thread-self/net/dev").unwrap().contains(&outside_device);
+        let gone = || placement == Placement::Isolated || !still_there();
+        assert!(
+            (0..100).any(|_| gone() || {
+                thread::sleep(Duration::from_millis(30));
+                false
+            }),
+            "{outside_device} is left"
+        );
+    }
+
+    #[test]
+    fn packets_cross_between_isolated_ends_over_tun() {
+        carries_udp_and_tcp(Placement::Isolated, DeviceKind::Tun);
+    }
+
+    #[test]
+    fn packets_cross_between_isolated_ends_over_veth() {
+        carries_udp_and_tcp(Placement::Isolated, DeviceKind::Veth);
+    }
+
+    #[test]
+    fn packets_reach_this_namespace_over_tun() {
+        carries_udp_and_tcp(Placement::HostOutside, DeviceKind::Tun);
+    }
+
+    #[test]
+    fn packets_reach_this_namespace_over_veth() {
+        carries_udp_and_tcp(Placement::HostOutside, DeviceKind::Veth);
+    }
+}

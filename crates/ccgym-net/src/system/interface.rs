@@ -1,0 +1,203 @@
+//! Devices of the namespace in which this thread is: names, addresses, routes, counters.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, Stats64,
+};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+
+use super::netlink::{missing, Netlink};
+use crate::error::{Result, Step};
+
+/// Largest IP packet on the path, in bytes.
+pub const MTU: u32 = 1500;
+/// Packets that may wait in a device for us to read them: so many that none is lost while we sleep.
+pub const DEVICE_QUEUE: u32 = 20_000;
+
+/// The devices of one namespace.
+pub struct Interfaces {
+    netlink: Netlink,
+}
+
+/// Hardware address.
+pub type Mac = [u8; 6];
+
+impl Interfaces {
+    /// Of the namespace in which this thread is.
+    ///
+    /// # Errors
+    /// If the kernel gives no socket.
+    pub fn open() -> Result<Self> {
+        Ok(Self { netlink: Netlink::open()? })
+    }
+
+    fn link(&mut self, name: &str) -> Result<LinkMessage> {
+        let step = || format!("looking for device {name}");
+        let mut request = LinkMessage::default();
+        request.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        let answers = self.netlink.get(RouteNetlinkMessage::GetLink(request)).step(step)?;
+        let found = answers.into_iter().find_map(|answer| match answer {
+            RouteNetlinkMessage::NewLink(link) => Some(link),
+            _ => None,
+        });
+        found.ok_or_else(|| missing(step(), "the device"))
+    }
+
+    /// Number of a device.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn index(&mut self, name: &str) -> Result<u32> {
+        Ok(self.link(name)?.header.index)
+    }
+
+    /// Counters of a device.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn counters(&mut self, name: &str) -> Result<Stats64> {
+        let link = self.link(name)?;
+        let found = link.attributes.into_iter().find_map(|attribute| match attribute {
+            LinkAttribute::Stats64(stats) => Some(stats),
+            _ => None,
+        });
+        found.ok_or_else(|| missing(format!("reading the counters of {name}"), "them"))
+    }
+
+    /// Bring a device up as it is.
+    ///
+    /// # Errors
+    /// If there is none of that name, or the kernel refuses.
+    pub fn bring_up(&mut self, name: &str) -> Result<()> {
+        self.set_up(name, LinkFlags::empty(), Vec::new())
+    }
+
+    /// Bring a device up for a path: MTU, queue length, no address resolution.
+    ///
+    /// # Errors
+    /// If there is none of that name, or the kernel refuses.
+    pub fn bring_up_for_path(&mut self, name: &str) -> Result<()> {
+        let settings = vec![LinkAttribute::Mtu(MTU), LinkAttribute::TxQueueLen(DEVICE_QUEUE)];
+        self.set_up(name, LinkFlags::Noarp, settings)
+    }
+
+    fn set_up(&mut self, name: &str, flags: LinkFlags, settings: Vec<LinkAttribute>) -> Result<()> {
+        let mut request = LinkMessage::default();
+        request.header.index = self.index(name)?;
+        request.header.flags = LinkFlags::Up | flags;
+        request.header.change_mask = request.header.flags;
+        request.attributes = settings;
+        self.netlink.change(RouteNetlinkMessage::SetLink(request), false).step(|| format!("bringing up device {name}"))
+    }
+
+    /// Make a veth pair: `near` here, `far` in the namespace of `fd`.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn add_veth(&mut self, near: (&str, Mac), far: (&str, Mac), fd: BorrowedFd<'_>) -> Result<()> {
+        let describe = |(name, mac): (&str, Mac)| {
+            let name = LinkAttribute::IfName(name.to_owned());
+            vec![name, LinkAttribute::Address(mac.to_vec()), LinkAttribute::TxQueueLen(DEVICE_QUEUE)]
+        };
+        let mut peer = LinkMessage::default();
+        peer.attributes = describe(far);
+        peer.attributes.push(LinkAttribute::NetNsFd(fd.as_raw_fd()));
+        let mut request = LinkMessage::default();
+        request.attributes = describe(near);
+        request.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
+        ]));
+        self.netlink
+            .change(RouteNetlinkMessage::NewLink(request), true)
+            .step(|| format!("making the veth pair {} and {}", near.0, far.0))
+            .map_err(|error| error.hint("the kernel needs veth devices (CONFIG_VETH) where TUN is not available"))
+    }
+
+    /// Give a device an address whose only neighbour is `peer`.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn add_address(&mut self, name: &str, address: Ipv4Addr, peer: Ipv4Addr) -> Result<()> {
+        let mut request = AddressMessage::default();
+        request.header.family = AddressFamily::Inet;
+        request.header.prefix_len = 32;
+        request.header.index = self.index(name)?;
+        request.attributes =
+            vec![AddressAttribute::Local(IpAddr::V4(address)), AddressAttribute::Address(IpAddr::V4(peer))];
+        self.netlink
+            .change(RouteNetlinkMessage::NewAddress(request), true)
+            .step(|| format!("giving device {name} the address {address}"))
+    }
+
+    /// Send everything that is not local through a device.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn add_default_route(&mut self, name: &str, gateway: Ipv4Addr) -> Result<()> {
+        let mut request = RouteMessage::default();
+        request.header.address_family = AddressFamily::Inet;
+        request.header.table = RouteHeader::RT_TABLE_MAIN;
+        request.header.protocol = RouteProtocol::Boot;
+        request.header.scope = RouteScope::Universe;
+        request.header.kind = RouteType::Unicast;
+        request.attributes =
+            vec![RouteAttribute::Gateway(RouteAddress::Inet(gateway)), RouteAttribute::Oif(self.index(name)?)];
+        self.netlink
+            .change(RouteNetlinkMessage::NewRoute(request), true)
+            .step(|| format!("setting the default route through {name}"))
+    }
+
+    /// All local IPv4 addresses and the addresses of their neighbours, as far as they are known.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn addresses(&mut self) -> Result<Vec<Ipv4Addr>> {
+        let mut request = AddressMessage::default();
+        request.header.family = AddressFamily::Inet;
+        let answers = self
+            .netlink
+            .list(RouteNetlinkMessage::GetAddress(request))
+            .step(|| "listing the local addresses".into())?;
+        let mut found = Vec::new();
+        for answer in answers {
+            let RouteNetlinkMessage::NewAddress(message) = answer else { continue };
+            for attribute in message.attributes {
+                if let AddressAttribute::Local(IpAddr::V4(a)) | AddressAttribute::Address(IpAddr::V4(a)) = attribute {
+                    found.push(a);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Destinations and gateways of all IPv4 routes: (address, prefix length), the default route's destination left out.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn routes(&mut self) -> Result<Vec<(Ipv4Addr, u8)>> {
+        let mut request = RouteMessage::default();
+        request.header.address_family = AddressFamily::Inet;
+        let answers = self.netlink.list(RouteNetlinkMessage::GetRoute(request)).step(|| "listing the routes".into())?;
+        let mut found = Vec::new();
+        for answer in answers {
+            let RouteNetlinkMessage::NewRoute(message) = answer else { continue };
+            for attribute in message.attributes {
+                match attribute {
+                    RouteAttribute::Destination(RouteAddress::Inet(a)) => {
+                        found.push((a, message.header.destination_prefix_length));
+                    }
+                    RouteAttribute::Gateway(RouteAddress::Inet(a)) => found.push((a, 32)),
+                    _ => {}
+                }
+            }
+        }
+        Ok(found)
+    }
+}

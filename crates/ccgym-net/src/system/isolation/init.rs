@@ -1,0 +1,73 @@
+//! What happens between fork and exec of a program in isolation.
+#![allow(unsafe_code)] // `pre_exec` and `fork` are unsafe: only system calls may follow, and here only such follow.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use super::User;
+
+/// Let the program that `command` starts have a first process above it: `spawn` then gives that one.
+///
+/// The first process waits for all others. It ends when the program ends, with its status (128 + signal, if it died of
+/// one), and when the thread that started it ends. If it is the first process of its PID namespace, nothing in there
+/// survives it. The program itself leads a session of its own, is `user`, and keeps the descriptors `kept`.
+pub(super) fn under_a_first_process(command: &mut Command, user: Option<User>, kept: Vec<RawFd>) {
+    // SAFETY: the closure makes system calls on plain values, and allocates, frees and locks nothing.
+    unsafe {
+        command.pre_exec(move || match libc::fork() {
+            -1 => Err(io::Error::last_os_error()),
+            0 => become_the_program(user, &kept),
+            program => first_process(program),
+        });
+    }
+}
+
+/// The same without a first process.
+pub(super) fn alone(command: &mut Command, kept: Vec<RawFd>) {
+    // SAFETY: as above.
+    unsafe {
+        command.pre_exec(move || become_the_program(None, &kept));
+    }
+}
+
+fn become_the_program(user: Option<User>, kept: &[RawFd]) -> io::Result<()> {
+    let check = |status: libc::c_int| if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
+    // SAFETY: system calls on integers; the list of groups is empty.
+    unsafe {
+        check(libc::setsid())?;
+        for &fd in kept {
+            check(libc::fcntl(fd, libc::F_SETFD, 0))?;
+        }
+        if let Some(User { uid, gid }) = user {
+            check(libc::setgroups(0, std::ptr::null()))?;
+            check(libc::setresgid(gid, gid, gid))?;
+            check(libc::setresuid(uid, uid, uid))?;
+        }
+    }
+    Ok(())
+}
+
+fn first_process(program: libc::pid_t) -> ! {
+    // SAFETY: system calls on integers, on a string of this program and on a local integer. This process has no other
+    // thread, and nothing of it runs after this function.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::prctl(libc::PR_SET_NAME, c"ccgym-init".as_ptr());
+        // Also the pipe that tells the starter that the program was executed: only the program may hold it now.
+        libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0);
+        libc::chdir(c"/".as_ptr());
+        loop {
+            let mut status = 0;
+            let ended = libc::waitpid(-1, &mut status, 0);
+            if ended == program {
+                let signal = libc::WTERMSIG(status);
+                libc::_exit(if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + signal });
+            }
+            if ended < 0 && *libc::__errno_location() != libc::EINTR {
+                libc::_exit(127);
+            }
+        }
+    }
+}

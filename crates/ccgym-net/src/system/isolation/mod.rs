@@ -1,0 +1,308 @@
+//! A program in an environment of its own, of which nothing remains.
+//!
+//! Network namespace, mounts and processes are the program's own. Its processes live in a PID namespace whose first
+//! process dies with the thread here that waits for it, thus also when this process is killed, and takes all others
+//! along; devices and rules go with the network namespace, files with the mounts.
+
+mod init;
+
+use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::mount::{mount, MsFlags};
+use nix::sched::{unshare, CloneFlags};
+use nix::sys::signal::{kill, killpg, Signal};
+use nix::sys::wait::{waitid, Id, WaitPidFlag};
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+
+use super::Namespace;
+use crate::error::{NetError, Result, Step};
+
+/// An ordinary user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    /// User.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+}
+
+/// What to start. Standard output goes nowhere.
+#[derive(Debug)]
+pub struct Launch {
+    /// Program and arguments.
+    pub words: Vec<String>,
+    /// Variables of our environment that it does not get.
+    pub forgotten: Vec<String>,
+    /// Standard input.
+    pub stdin: OwnedFd,
+    /// Standard error.
+    pub stderr: OwnedFd,
+    /// Descriptors that the program finds under the numbers that they have here.
+    pub kept: Vec<Arc<OwnedFd>>,
+}
+
+/// Where to start it.
+pub enum Surroundings {
+    /// In an environment of its own, as root can make it.
+    Own {
+        /// Its network namespace.
+        network: Arc<Namespace>,
+        /// The user that the program runs as.
+        user: User,
+        /// What is to be done before, in a thread that has the namespaces: mounts.
+        prepare: Box<dyn FnOnce() -> Result<()> + Send>,
+    },
+    /// Where we are, as whoever we are. It survives us unless it ends by itself when its standard input does.
+    Here,
+}
+
+/// A program that was started.
+#[derive(Debug)]
+pub struct Isolated {
+    shared: Arc<Shared>,
+    pid: Pid,
+    own: bool,
+    keeper: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Set before the process is reaped: its number means it as long as this is `None`.
+    status: Mutex<Option<ExitStatus>>,
+    ended: Condvar,
+}
+
+impl Shared {
+    fn status(&self) -> MutexGuard<'_, Option<ExitStatus>> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Isolated {
+    /// Start a program.
+    ///
+    /// # Errors
+    /// If the environment cannot be made, or the program not be executed.
+    pub fn start(launch: Launch, surroundings: Surroundings) -> Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let own = matches!(surroundings, Surroundings::Own { .. });
+        let (told, started) = mpsc::channel();
+        let keep = {
+            let shared = Arc::clone(&shared);
+            move || match spawn(launch, surroundings) {
+                Ok(child) => {
+                    let _ = told.send(Ok(child.id()));
+                    keep(child, &shared);
+                }
+                Err(error) => drop(told.send(Err(error))),
+            }
+        };
+        let step = || "starting a program in isolation".to_owned();
+        // The thread lives as long as the program: a first process dies with the thread that started it.
+        let keeper = thread::Builder::new().name("ccgym-isolation".into()).spawn(keep).step(step)?;
+        match started.recv() {
+            Ok(Ok(id)) => Ok(Self { shared, pid: Pid::from_raw(id as i32), own, keeper: Some(keeper) }),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(NetError::new(step(), "the thread that starts it panicked")),
+        }
+    }
+
+    /// The process that was started: the first one of its PID namespace, or the program itself where it has none.
+    #[must_use]
+    pub const fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Whether it has an environment of its own.
+    #[must_use]
+    pub const fn is_own(&self) -> bool {
+        self.own
+    }
+
+    /// How it ended; `None` if it did not within `patience`.
+    #[must_use]
+    pub fn wait(&self, patience: Duration) -> Option<ExitStatus> {
+        let status = self.shared.status();
+        let waited = self.shared.ended.wait_timeout_while(status, patience, |status| status.is_none());
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Kill everything that was started, as far as it can be named, and wait for it.
+    pub fn kill(&mut self) {
+        let status = self.shared.status();
+        if status.is_none() {
+            // It has not been reaped, so the number is its own. Whoever cannot be signalled has ended.
+            let _ = if self.own { kill(self.pid, Signal::SIGKILL) } else { killpg(self.pid, Signal::SIGKILL) };
+        }
+        drop(status);
+        if let Some(keeper) = self.keeper.take() {
+            let _ = keeper.join();
+        }
+    }
+}
+
+impl Drop for Isolated {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Make the environment around this thread and start the program in it.
+fn spawn(launch: Launch, surroundings: Surroundings) -> Result<Child> {
+    let (program, arguments) =
+        launch.words.split_first().ok_or_else(|| NetError::new("starting a program in isolation", "no words"))?;
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(launch.stdin).stdout(Stdio::null()).stderr(launch.stderr);
+    for name in &launch.forgotten {
+        command.env_remove(name);
+    }
+    let kept = launch.kept.iter().map(|fd| fd.as_raw_fd()).collect();
+    match surroundings {
+        Surroundings::Own { network, user, prepare } => {
+            network.enter()?;
+            own_mounts()?;
+            prepare()?;
+            // Last: the first process started after it is the first of the namespace, and nothing starts after its end.
+            separate(CloneFlags::CLONE_NEWPID, "processes")?;
+            init::under_a_first_process(&mut command, Some(user), kept);
+        }
+        Surroundings::Here => init::alone(&mut command, kept),
+    }
+    command.spawn().step(|| format!("executing {program}"))
+}
+
+/// This thread and its children see mounts that nobody else sees.
+fn own_mounts() -> Result<()> {
+    separate(CloneFlags::CLONE_NEWNS, "mounts")?;
+    mount(None::<&Path>, "/", None::<&Path>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&Path>)
+        .step(|| "making the mounts private".into())
+}
+
+fn separate(flag: CloneFlags, what: &str) -> Result<()> {
+    unshare(flag)
+        .step(|| format!("making a namespace for {what}"))
+        .map_err(|error| error.hint("this needs root with CAP_SYS_ADMIN (in a container: --privileged)"))
+}
+
+/// Wait for the end of the child.
+fn keep(mut child: Child, shared: &Shared) {
+    let id = Pid::from_raw(child.id() as i32);
+    while waitid(Id::Pid(id), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(Errno::EINTR) {}
+    let mut status = shared.status();
+    *status = Some(child.wait().unwrap_or_default());
+    drop(status);
+    shared.ended.notify_all();
+}
+
+/// A directory of the machine that may be hidden in an environment of its own: none of the paths in `needed` leads through
+/// it.
+///
+/// # Errors
+/// If there is none.
+pub fn private_place(needed: &[PathBuf]) -> Result<&'static Path> {
+    // Every Linux system has them, and no program needs them to run.
+    let places = ["/boot", "/media", "/srv", "/mnt", "/opt"].map(Path::new);
+    let free = |place: &&Path| {
+        let real = fs::symlink_metadata(place).is_ok_and(|found| found.is_dir());
+        real && !needed.iter().any(|path| path.starts_with(place))
+    };
+    places.into_iter().find(free).ok_or_else(|| {
+        NetError::new("finding a place for private files", "none of /boot, /media, /srv, /mnt, /opt will do")
+            .hint("make one of these directories; nothing is ever written into it")
+    })
+}
+
+/// Let the directory hold files that only this environment sees. To be called in the `prepare` of [`Surroundings::Own`].
+///
+/// # Errors
+/// If it cannot be mounted over.
+pub fn mount_private(place: &Path) -> Result<()> {
+    mount(Some("tmpfs"), place, Some("tmpfs"), MsFlags::MS_NOSUID | MsFlags::MS_NODEV, Some("mode=755,size=256m"))
+        .step(|| format!("mounting private files at {}", place.display()))
+}
+
+#[cfg(test)]
+#[allow(clippy::print_stderr)] // Says what is skipped or found.
+mod tests {
+    use std::io::{BufRead, BufReader, Read};
+    use std::os::unix::net::UnixStream;
+
+    use nix::unistd::geteuid;
+
+    use super::*;
+
+    fn launch(script: &str) -> (Launch, UnixStream, UnixStream) {
+        let (theirs, ours) = UnixStream::pair().unwrap();
+        let (text, stderr) = UnixStream::pair().unwrap();
+        let words = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
+        (
+            Launch { words, forgotten: Vec::new(), stdin: theirs.into(), stderr: stderr.into(), kept: Vec::new() },
+            text,
+            ours,
+        )
+    }
+
+    fn own() -> Surroundings {
+        let user = User { uid: 65534, gid: 65534 };
+        Surroundings::Own { network: Namespace::new().unwrap().shared(), user, prepare: Box::new(|| Ok(())) }
+    }
+
+    fn gone(pid: i32) -> bool {
+        !Path::new(&format!("/proc/{pid}")).exists()
+    }
+
+    #[test]
+    fn a_program_is_alone_and_ordinary_and_its_status_comes_back() {
+        if !geteuid().is_root() {
+            eprintln!("SKIPPED: not root");
+            return;
+        }
+        let (launch, mut text, _ours) = launch("(id -u; ls /sys/class/net >/dev/null; echo $$) >&2; exit 7");
+        let isolated = Isolated::start(launch, own()).unwrap();
+        assert_eq!(isolated.wait(Duration::from_secs(5)).unwrap().code(), Some(7));
+        let mut said = String::new();
+        text.read_to_string(&mut said).unwrap();
+        // The first process is number 1.
+        assert_eq!(said, "65534\n2\n");
+    }
+
+    #[test]
+    fn killing_reaches_what_ran_away() {
+        if !geteuid().is_root() {
+            eprintln!("SKIPPED: not root");
+            return;
+        }
+        let script = "setsid sh -c 'read a b < /proc/self/stat; echo $a >&2; exec sleep 1000' & wait";
+        let (launch, text, _ours) = launch(script);
+        let mut isolated = Isolated::start(launch, own()).unwrap();
+        let mut line = String::new();
+        BufReader::new(text).read_line(&mut line).unwrap();
+        let runaway: i32 = line.trim().parse().unwrap();
+        let first = isolated.pid().as_raw();
+        assert!(!gone(runaway) && !gone(first));
+        isolated.kill();
+        assert!(gone(runaway) && gone(first));
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_an_error_and_the_rest_is_not_needed() {
+        let (mut launch, _text, _ours) = launch("");
+        launch.words = vec!["/nowhere/program".into()];
+        let error = Isolated::start(launch, Surroundings::Here).unwrap_err();
+        assert!(error.to_string().contains("/nowhere/program"), "{error}");
+        let (launch, _text, ours) = self::launch("cat; exit 3");
+        let isolated = Isolated::start(launch, Surroundings::Here).unwrap();
+        assert_eq!(isolated.wait(Duration::from_millis(50)), None);
+        drop(ours);
+        assert_eq!(isolated.wait(Duration::from_secs(5)).unwrap().code(), Some(3));
+    }
+}

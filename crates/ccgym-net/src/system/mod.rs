@@ -1,0 +1,25 @@
+//! What the kernel is asked for: namespaces, devices, addresses.
+//!
+//! Nothing here outlives the process: namespaces vanish with their last file descriptor or thread, devices with the
+//! descriptor that reads them or with their namespace.
+
+pub mod capability;
+pub mod capture;
+pub mod child;
+pub mod ends;
+mod fork;
+mod init;
+pub mod interface;
+pub mod isolation;
+pub mod namespace;
+pub mod netlink;
+pub mod packet_socket;
+pub mod port;
+mod syscalls;
+pub mod thread;
+pub mod tun;
+
+pub use capability::{become_capable, Capability};
+pub use ends::{Ends, Placement, Side};
+pub use namespace::Namespace;
+pub use port::{DeviceKind, Offload, Port};

@@ -1,0 +1,125 @@
+//! Network namespaces.
+
+use std::fs::{self, File};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::thread;
+
+use nix::sched::{setns, unshare, CloneFlags};
+
+use super::interface::Interfaces;
+use crate::error::{NetError, Result, Step};
+
+/// A network namespace, held by a descriptor. It vanishes when nobody holds it and no thread is in it.
+#[derive(Debug)]
+pub struct Namespace {
+    fd: OwnedFd,
+}
+
+/// Settings of a namespace made here: (path below `/proc/sys/net`, value). IPv6 would send packets of its own over
+/// the path. Windows may grow with the largest paths that can be emulated. A flow must not start with what an earlier
+/// flow learned.
+const SETTINGS: [(&str, &str); 7] = [
+    ("ipv6/conf/all/disable_ipv6", "1"),
+    ("ipv6/conf/default/disable_ipv6", "1"),
+    ("ipv4/tcp_rmem", "4096 131072 67108864"),
+    ("ipv4/tcp_wmem", "4096 65536 67108864"),
+    ("ipv4/tcp_no_metrics_save", "1"),
+    ("ipv4/conf/all/rp_filter", "0"),
+    ("ipv4/conf/default/rp_filter", "0"),
+];
+
+impl Namespace {
+    /// The namespace that this thread is in.
+    ///
+    /// # Errors
+    /// If `/proc` is not mounted.
+    pub fn current() -> Result<Self> {
+        let path = "/proc/thread-self/ns/net";
+        let file = File::open(path).step(|| format!("opening {path}"))?;
+        Ok(Self { fd: file.into() })
+    }
+
+    /// A new one: loopback up, no IPv6, room for large windows. This thread stays where it is.
+    ///
+    /// # Errors
+    /// If this process may not make namespaces: see [`super::become_capable`].
+    pub fn new() -> Result<Self> {
+        in_helper(|| {
+            let step = || "making a network namespace".to_owned();
+            unshare(CloneFlags::CLONE_NEWNET).step(step).map_err(|error| {
+                error
+                    .hint("run as root, or enter a user namespace first (`ccgym doctor` says what this machine allows)")
+            })?;
+            for (setting, value) in SETTINGS {
+                // A kernel without the setting, or a read-only /proc/sys, leaves the default, which works too.
+                let _ = fs::write(format!("/proc/sys/net/{setting}"), value);
+            }
+            Interfaces::open()?.bring_up("lo")?;
+            Self::current()
+        })?
+    }
+
+    /// Move this thread in, for good.
+    ///
+    /// # Errors
+    /// If this process has no power over the namespace.
+    pub fn enter(&self) -> Result<()> {
+        let entered = setns(self.fd.as_fd(), CloneFlags::CLONE_NEWNET).step(|| "entering a network namespace".into());
+        entered.map_err(|error| error.hint("an ordinary user may enter only the namespaces that it made: run as root"))
+    }
+
+    /// Do something in the namespace, in a thread of its own, and wait for it.
+    ///
+    /// # Errors
+    /// As [`Namespace::enter`].
+    pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> Result<R> {
+        in_helper(|| self.enter().map(|()| f()))?
+    }
+
+    /// The descriptor.
+    #[must_use]
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// The same, to share.
+    #[must_use]
+    pub fn shared(self) -> Arc<Self> {
+        Arc::new(self)
+    }
+}
+
+/// Run `f` in a thread that nothing else uses: threads cannot leave a namespace that they have entered.
+fn in_helper<R: Send>(f: impl FnOnce() -> R + Send) -> Result<R> {
+    let step = || "starting a helper thread".to_owned();
+    thread::scope(|scope| {
+        let helper = thread::Builder::new().name("ccgym-namespace".into()).spawn_scoped(scope, f).step(step)?;
+        helper.join().map_err(|_| NetError::new("working in a network namespace", "the helper thread panicked"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::capability::present;
+
+    #[test]
+    fn a_new_namespace_has_loopback_alone() {
+        if present().is_none() {
+            eprintln!("SKIPPED: may not make namespaces");
+            return;
+        }
+        let namespace = Namespace::new().unwrap();
+        let devices = namespace.run(|| fs::read_to_string("/proc/thread-self/net/dev").unwrap()).unwrap();
+        let names: Vec<_> = devices.lines().skip(2).filter_map(|line| line.split(':').next()).map(str::trim).collect();
+        assert!(names.contains(&"lo"), "{devices}");
+        assert!(!names.iter().any(|name| name.starts_with("eth") || name.starts_with("ccgym")), "{devices}");
+        let bound = namespace.run(|| std::net::UdpSocket::bind("127.0.0.1:0").is_ok()).unwrap();
+        assert!(bound, "loopback is down");
+        // This thread has not moved.
+        let here = fs::read_link("/proc/thread-self/ns/net").unwrap();
+        let there = namespace.run(|| fs::read_link("/proc/thread-self/ns/net").unwrap()).unwrap();
+        assert_ne!(here, there);
+    }
+}

@@ -1,0 +1,61 @@
+//! Where there is no TUN: a veth pair whose far end is read and written by a packet socket.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use super::interface::{Interfaces, Mac};
+use super::namespace::Namespace;
+use super::port::Port;
+use super::syscalls;
+use crate::error::{Result, Step};
+
+/// Bytes that may wait in the socket for us to read them, and to leave after we wrote them.
+const BUFFER: i32 = 256 << 20;
+
+/// Make a veth pair between `namespace` and `middle`, where the packet socket sits; the near end is called `name`.
+///
+/// # Errors
+/// If the machine offers no veth devices or packet sockets, or not to this process.
+pub fn make(namespace: &Arc<Namespace>, middle: &Arc<Namespace>, name: &str, number: u8) -> Result<(Port, String)> {
+    // Locally administered addresses; nobody else sees them.
+    let mac = |end: u8| -> Mac { [0x02, 0xcc, 0, 0, number, end] };
+    let far = format!("far{number}");
+    namespace.run(|| {
+        let mut interfaces = Interfaces::open()?;
+        // No IPv6 on a device of the machine's own namespace either, before it is up.
+        interfaces.add_veth((name, mac(1)), (&far, mac(2)), middle.fd())?;
+        without_ipv6(name);
+        interfaces.bring_up_for_path(name)
+    })??;
+    let fd = middle.run(|| {
+        let mut interfaces = Interfaces::open()?;
+        interfaces.bring_up_for_path(&far)?;
+        open(interfaces.index(&far)?)
+    })??;
+    let near = (Arc::clone(namespace), name.to_owned(), mac(1));
+    Ok((Port::veth(fd, near, (Arc::clone(middle), far, mac(2))), name.to_owned()))
+}
+
+/// A packet socket on device `index` of the namespace in which this thread is.
+fn open(index: u32) -> Result<OwnedFd> {
+    let step = || "opening a packet socket".to_owned();
+    let socket = syscalls::packet_socket().step(step)?;
+    let fd = socket.as_fd();
+    syscalls::set_option(fd, libc::SOL_PACKET, PACKET_VNET_HDR, 1).step(step)?;
+    for (forced, ordinary) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
+        syscalls::set_option(fd, libc::SOL_SOCKET, forced, BUFFER)
+            .or_else(|_| syscalls::set_option(fd, libc::SOL_SOCKET, ordinary, BUFFER))
+            .step(step)?;
+    }
+    syscalls::bind_packet_socket(fd, index, libc::ETH_P_IP as u16).step(step)?;
+    Ok(socket)
+}
+
+/// `PACKET_VNET_HDR` of `linux/if_packet.h`.
+const PACKET_VNET_HDR: i32 = 15;
+
+/// Keep IPv6 off a device: it would send packets of its own.
+pub(super) fn without_ipv6(device: &str) {
+    // A kernel without IPv6 has no such file.
+    let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{device}/disable_ipv6"), "1");
+}

@@ -1,0 +1,114 @@
+//! System calls without a safe wrapper in the crates that we use. All of the unsafe code of `system` is here.
+#![allow(unsafe_code)] // ioctl, setsockopt and sched_setscheduler take raw pointers to plain structures.
+
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+nix::ioctl_write_ptr_bad!(tunsetiff, libc::TUNSETIFF, libc::ifreq);
+nix::ioctl_write_int_bad!(tunsetoffload, libc::TUNSETOFFLOAD);
+
+/// Attach the open `/dev/net/tun` to a new device called `name` (a `%d` in it becomes a number); the answer is its name.
+pub(super) fn attach_tun(fd: BorrowedFd<'_>, name: &str, flags: i32) -> io::Result<String> {
+    // SAFETY: all bytes zero are a valid ifreq.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().take(libc::IFNAMSIZ - 1).zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = flags as libc::c_short;
+    // SAFETY: the request is a valid ifreq that outlives the call. The kernel writes the device's name back into it.
+    unsafe { tunsetiff(fd.as_raw_fd(), std::ptr::from_mut(&mut request)) }?;
+    Ok(request.ifr_name.iter().take_while(|&&c| c != 0).map(|&c| char::from(c as u8)).collect())
+}
+
+/// Which offloads the reader of a TUN device understands.
+pub(super) fn set_tun_offload(fd: BorrowedFd<'_>, offloads: u32) -> io::Result<()> {
+    // SAFETY: the argument is an integer.
+    unsafe { tunsetoffload(fd.as_raw_fd(), offloads as libc::c_int) }?;
+    Ok(())
+}
+
+/// A non-blocking raw packet socket in the namespace of this thread, not bound yet.
+pub(super) fn packet_socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: no pointers. The descriptor is new and nobody else's.
+    unsafe {
+        let fd = libc::socket(libc::AF_PACKET, kind, 0);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Bind a packet socket to what device `index` receives of `protocol` (as in the Ethernet header).
+pub(super) fn bind_packet_socket(fd: BorrowedFd<'_>, index: u32, protocol: u16) -> io::Result<()> {
+    // SAFETY: all bytes zero are a valid sockaddr_ll.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = protocol.to_be();
+    address.sll_ifindex = index as i32;
+    let size = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the address is a valid sockaddr_ll of the length given.
+    check(unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(&address).cast(), size) })
+}
+
+/// Set an integer option of a socket.
+pub(super) fn set_option(fd: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Result<()> {
+    let size = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the option is an integer, and so is the value of the length given.
+    check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, std::ptr::from_ref(&value).cast(), size) })
+}
+
+/// Packets that a packet socket had no room for since the last call.
+pub(super) fn packet_socket_drops(fd: BorrowedFd<'_>) -> io::Result<u32> {
+    // `struct tpacket_stats`: packets, drops.
+    let mut stats = [0u32; 2];
+    let mut size = size_of::<[u32; 2]>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `size` bytes, the size of `stats`.
+    check(unsafe {
+        let to = stats.as_mut_ptr().cast();
+        libc::getsockopt(fd.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, to, &mut size)
+    })?;
+    Ok(stats[1])
+}
+
+/// Schedule this thread round-robin in real time, at the lowest priority.
+pub(super) fn schedule_in_real_time() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 1 };
+    // Children of this thread are ordinary again.
+    let policy = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: 0 is this thread; the parameters are a valid structure.
+    check(unsafe { libc::sched_setscheduler(0, policy, &parameters) })
+}
+
+/// `struct sched_attr` of `linux/sched/types.h`, first version.
+#[repr(C)]
+struct SchedAttr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// An ordinary thread with this `nice` value and slices of `slice_ns` (kernels before 6.12 do not look at these): short
+/// slices let it run soon after it wakes up.
+pub(super) fn schedule_in_slices(nice: i32, slice_ns: u64) -> io::Result<()> {
+    let size = size_of::<SchedAttr>() as u32;
+    let policy = libc::SCHED_OTHER as u32;
+    let attributes = SchedAttr { size, policy, flags: 0, nice, priority: 0, runtime: slice_ns, deadline: 0, period: 0 };
+    // SAFETY: 0 is this thread; the attributes are a valid structure of the size that they state.
+    let status = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, std::ptr::from_ref(&attributes), 0) };
+    check(status as libc::c_int)
+}
+
+fn check(status: libc::c_int) -> io::Result<()> {
+    if status < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}

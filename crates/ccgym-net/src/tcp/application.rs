@@ -1,0 +1,154 @@
+//! What the application hands to the kernel, and when.
+
+use ccgym_core::{Rng, TimeSpan, Timestamp};
+use ccgym_sim::spec::SourceSpec;
+
+/// The application of a kernel flow: how many bytes it has to write at the moment.
+#[derive(Debug)]
+pub(super) enum Application {
+    Greedy,
+    /// Bytes left.
+    Bytes {
+        left: u64,
+    },
+    OnOff {
+        mean_on: f64,
+        mean_off: f64,
+        on: bool,
+        next: Timestamp,
+        rng: Rng,
+    },
+    /// A segment of `mss` bytes every `gap`; `due` bytes are to be written.
+    Rate {
+        gap: TimeSpan,
+        mss: u64,
+        next: Timestamp,
+        due: u64,
+    },
+}
+
+impl Application {
+    /// As in the simulator: the same seed draws the same periods.
+    pub(super) fn new(spec: &SourceSpec, mss: u32, start: Timestamp, seed: u64, flow: u32) -> Self {
+        match *spec {
+            SourceSpec::Greedy => Self::Greedy,
+            SourceSpec::Bytes { bytes } => Self::Bytes { left: bytes },
+            SourceSpec::OnOff { mean_on, mean_off } => Self::OnOff {
+                mean_on: mean_on.as_secs_f64(),
+                mean_off: mean_off.as_secs_f64(),
+                on: false,
+                next: start,
+                rng: Rng::stream(seed, "source", u64::from(flow)),
+            },
+            SourceSpec::Rate { rate } => {
+                let gap = rate.time_for(u64::from(mss)).max(TimeSpan(1));
+                Self::Rate { gap, mss: u64::from(mss), next: start, due: 0 }
+            }
+        }
+    }
+
+    /// Let the time come to `now`.
+    pub(super) fn advance(&mut self, now: Timestamp) {
+        match self {
+            Self::Greedy | Self::Bytes { .. } => {}
+            Self::OnOff { mean_on, mean_off, on, next, rng } => {
+                while *next <= now {
+                    *on = !*on;
+                    let mean = if *on { *mean_on } else { *mean_off };
+                    *next += TimeSpan::from_secs_f64(rng.exponential(mean)).max(TimeSpan(1));
+                }
+            }
+            Self::Rate { gap, mss, next, due } => {
+                if *next <= now {
+                    let segments = now.since(*next).0 / gap.0 + 1;
+                    *due += segments * *mss;
+                    *next = next.saturating_add(TimeSpan(segments.saturating_mul(gap.0)));
+                }
+            }
+        }
+    }
+
+    /// Bytes to write now.
+    pub(super) const fn wants(&self) -> u64 {
+        match self {
+            Self::Greedy | Self::OnOff { on: true, .. } => u64::MAX,
+            Self::OnOff { on: false, .. } => 0,
+            Self::Bytes { left } => *left,
+            Self::Rate { due, .. } => *due,
+        }
+    }
+
+    /// The kernel took that many.
+    pub(super) fn wrote(&mut self, bytes: u64) {
+        match self {
+            Self::Greedy | Self::OnOff { .. } => {}
+            Self::Bytes { left: n } | Self::Rate { due: n, .. } => *n = n.saturating_sub(bytes),
+        }
+    }
+
+    /// When it wants something else by itself.
+    pub(super) const fn next_event(&self) -> Timestamp {
+        match self {
+            Self::Greedy | Self::Bytes { .. } => Timestamp::NEVER,
+            Self::OnOff { next, .. } | Self::Rate { next, .. } => *next,
+        }
+    }
+
+    /// Whether it will never write again.
+    pub(super) const fn is_done(&self) -> bool {
+        matches!(self, Self::Bytes { left: 0 })
+    }
+
+    /// Whether what it wrote should not wait long in the kernel, because it may stop.
+    pub(super) const fn keeps_little_waiting(&self) -> bool {
+        matches!(self, Self::OnOff { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ccgym_core::Rate;
+
+    use super::*;
+
+    #[test]
+    fn a_rate_hands_over_whole_segments_even_when_late() {
+        let rate = SourceSpec::Rate { rate: Rate(8 * 1_000_000) };
+        let start = Timestamp::from_millis(100);
+        let mut source = Application::new(&rate, 1000, start, 0, 0);
+        source.advance(Timestamp::from_millis(99));
+        assert_eq!((source.wants(), source.next_event()), (0, start));
+        source.advance(start);
+        assert_eq!((source.wants(), source.next_event()), (1000, Timestamp::from_millis(101)));
+        source.advance(Timestamp::from_millis(105));
+        assert_eq!((source.wants(), source.next_event()), (6000, Timestamp::from_millis(106)));
+        source.wrote(5500);
+        assert_eq!((source.wants(), source.is_done()), (500, false));
+    }
+
+    #[test]
+    fn a_finite_transfer_ends_and_a_greedy_one_does_not() {
+        let mut source = Application::new(&SourceSpec::Bytes { bytes: 10 }, 1000, Timestamp::ZERO, 0, 0);
+        source.wrote(4);
+        assert_eq!((source.wants(), source.is_done()), (6, false));
+        source.wrote(6);
+        assert!(source.is_done());
+        let mut source = Application::new(&SourceSpec::Greedy, 1000, Timestamp::ZERO, 0, 0);
+        source.wrote(1 << 40);
+        assert!(source.wants() > 1 << 60 && !source.is_done() && source.next_event() == Timestamp::NEVER);
+    }
+
+    #[test]
+    fn on_off_starts_on_and_alternates() {
+        let mean = TimeSpan::from_millis(100);
+        let spec = SourceSpec::OnOff { mean_on: mean, mean_off: mean };
+        let mut source = Application::new(&spec, 1000, Timestamp::ZERO, 7, 0);
+        source.advance(Timestamp::ZERO);
+        let mut states = Vec::new();
+        for _ in 0..6 {
+            states.push(source.wants() > 0);
+            source.advance(source.next_event());
+        }
+        assert_eq!(states, [true, false, true, false, true, false]);
+    }
+}

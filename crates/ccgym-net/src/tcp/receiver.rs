@@ -1,0 +1,130 @@
+//! A receiver of kernel TCP: accepts one connection, discards what comes, and counts it.
+
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ccgym_core::{TimeSpan, Timestamp};
+use ccgym_sim::flow::Received;
+use nix::errno::Errno;
+use nix::poll::{ppoll, PollFd, PollFlags};
+use nix::sys::socket::{recv, MsgFlags};
+use nix::sys::time::TimeSpec;
+
+use super::info::TcpInfo;
+use crate::error::{NetError, Result, Step};
+use crate::udp::{ReceiverResult, ReceiverTask};
+
+/// `halt` is looked at this often.
+const ATTENTION: TimeSpan = TimeSpan::from_millis(50);
+/// Read at a time at most. The kernel discards it without copying, so this memory is never touched.
+const CHUNK: usize = 4 << 20;
+
+/// Counts of the connection, and their series.
+#[derive(Default)]
+struct Counts {
+    payload: u64,
+    wire: u64,
+    packets: u64,
+    result: ReceiverResult,
+}
+
+/// Serve one connection until it ends, or until `end`.
+///
+/// Payload counts when the application can read it, that is in order. The kernel does not say how much payload came
+/// twice, so the wire bytes lack it; and where a device hands it many segments as one it counts that one, so that there
+/// are then as many packets as the payload makes.
+///
+/// # Errors
+/// If the socket does not work. That nobody connects, and that the sender aborts, is none.
+pub fn run_receiver(listener: TcpListener, task: ReceiverTask) -> Result<ReceiverResult> {
+    let mut counts = Counts::default();
+    if let Some(stream) = accept(&listener, &task)? {
+        drop(listener);
+        stream.set_nonblocking(true).step(|| "receiving over TCP".into())?;
+        receive(&stream, &task, &mut counts)?;
+        counts.look(stream.as_fd());
+    }
+    if task.step > TimeSpan::ZERO {
+        counts.fill((task.end.0 / task.step.0) as usize);
+    }
+    let mut result = counts.result;
+    result.received = Received { packets: counts.packets, bytes: counts.wire, unique_bytes: counts.payload };
+    Ok(result)
+}
+
+fn over(task: &ReceiverTask) -> bool {
+    task.halt.load(Ordering::Relaxed) || task.clock.now() >= task.end
+}
+
+fn accept(listener: &TcpListener, task: &ReceiverTask) -> Result<Option<TcpStream>> {
+    let step = || "accepting a TCP flow".to_owned();
+    listener.set_nonblocking(true).step(step)?;
+    while !over(task) {
+        match listener.accept() {
+            Ok((stream, _)) => return Ok(Some(stream)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            // The peer gave up between its handshake and now.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ECONNABORTED | libc::EINTR)) => {}
+            Err(error) => return Err(NetError::new(step(), error)),
+        }
+        wait(listener.as_fd(), task, Timestamp::NEVER)?;
+    }
+    Ok(None)
+}
+
+fn receive(stream: &TcpStream, task: &ReceiverTask, counts: &mut Counts) -> Result<()> {
+    let mut nowhere = vec![0; CHUNK];
+    let mut closing = Timestamp::NEVER;
+    while !over(task) {
+        let now = task.clock.now();
+        if task.step > TimeSpan::ZERO {
+            // A sample at time t counts arrivals up to and including t.
+            if now > closing || !closing.is_set() {
+                counts.look(stream.as_fd());
+                counts.fill((now.0.saturating_sub(1) / task.step.0) as usize);
+                closing = Timestamp((now.0.saturating_sub(1) / task.step.0 + 1) * task.step.0);
+            }
+        }
+        match recv(stream.as_raw_fd(), &mut nowhere, MsgFlags::MSG_TRUNC) {
+            Ok(0) | Err(Errno::ECONNRESET) => return Ok(()),
+            Ok(bytes) => counts.payload += bytes as u64,
+            Err(Errno::EAGAIN) => wait(stream.as_fd(), task, closing)?,
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(NetError::new("receiving over TCP", errno.desc())),
+        }
+    }
+    Ok(())
+}
+
+fn wait(fd: BorrowedFd<'_>, task: &ReceiverTask, until: Timestamp) -> Result<()> {
+    let until = until.min(task.end).min(task.clock.now().saturating_add(ATTENTION));
+    let timeout = task.clock.timeout(until).unwrap_or_else(|| TimeSpec::from_duration(Duration::ZERO));
+    let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
+    match ppoll(&mut fds, Some(timeout), None) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(errno) => Err(NetError::new("waiting for a TCP flow", errno.desc())),
+    }
+}
+
+impl Counts {
+    /// Ask the kernel for the packets.
+    fn look(&mut self, socket: BorrowedFd<'_>) {
+        // A connection that was reset still answers; if it did not, the last answer would stand.
+        if let Ok(info) = TcpInfo::of(socket) {
+            let least = self.payload.div_ceil(u64::from(info.snd_mss.max(1)));
+            self.packets = u64::from(info.data_segs_in).max(least);
+            self.wire = self.payload + self.packets * u64::from(info.header());
+        }
+    }
+
+    /// The counts hold for all samples before number `index` that are not there yet.
+    fn fill(&mut self, index: usize) {
+        if self.result.received_bytes.len() < index {
+            self.result.received_bytes.resize(index, self.wire);
+            self.result.received_unique_bytes.resize(index, self.payload);
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! A sender of kernel TCP: writes as its application says, and samples what the kernel makes of it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::net::{SocketAddrV4, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ccgym_core::{TimeSpan, Timestamp};
+use ccgym_sim::spec::SourceSpec;
+use nix::errno::Errno;
+use nix::poll::{ppoll, PollFd, PollFlags};
+use nix::sys::time::TimeSpec;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use super::application::Application;
+use super::sampler::Sampler;
+use super::{available, load, ALLOWED, UNAVAILABLE};
+use crate::clock::Clock;
+use crate::error::{NetError, Result, Step};
+use crate::udp::SenderResult;
+
+/// How long the handshake may take.
+const PATIENCE: TimeSpan = TimeSpan::from_millis(10_000);
+/// `halt` is looked at this often.
+const ATTENTION: TimeSpan = TimeSpan::from_millis(50);
+/// While the rest of a finite transfer is under way, the kernel is asked this often whether it has arrived.
+const COMPLETION_EVERY: TimeSpan = TimeSpan::from_millis(1);
+/// Handed to the kernel at a time.
+const CHUNK: usize = 256 << 10;
+static ZEROS: [u8; CHUNK] = [0; CHUNK];
+/// What an application that may stop leaves unsent in the kernel at most.
+const LITTLE: u32 = 128 << 10;
+/// Bytes of TCP's timestamp option, which the kernel counts in the segment size that is asked for.
+const TIMESTAMP_OPTION: u32 = 12;
+/// Payload of a full segment on a path with an MTU of 1500 bytes.
+const USUAL_MSS: u32 = 1448;
+
+/// One flow over the kernel's TCP. The thread that runs it is in the right namespace already.
+#[derive(Clone, Debug)]
+pub struct TcpSenderTask {
+    /// Number of the flow.
+    pub flow: u32,
+    /// Name of the congestion control, as in `tcp_available_congestion_control`.
+    pub algorithm: String,
+    /// The receiver.
+    pub peer: SocketAddrV4,
+    /// What the application does.
+    pub source: SourceSpec,
+    /// Seed of its periods.
+    pub seed: u64,
+    /// Payload bytes of a full segment.
+    pub mss: u32,
+    /// Its other bytes, from the IP header on.
+    pub header: u32,
+    /// The run's clock.
+    pub clock: Clock,
+    /// When to connect.
+    pub start: Timestamp,
+    /// When to abort the connection.
+    pub stop: Timestamp,
+    /// Spacing of the series; zero: none.
+    pub step: TimeSpan,
+    /// Give up now.
+    pub halt: Arc<AtomicBool>,
+}
+
+/// What a kernel flow did.
+#[derive(Clone, Debug)]
+pub struct TcpSenderResult {
+    /// What every sender tells. The kernel does not say how many packets it thought lost: retransmissions stand there.
+    pub sender: SenderResult,
+    /// More of the kernel's view, by name, at the same times as the series: `ca_state`, `delivery_rate_bps`,
+    /// `kernel_pacing_bps`, `rto_ns`, `ssthresh_packets` (infinite if not set), and for BBR `bbr_bw_bps`,
+    /// `bbr_min_rtt_ns`, `bbr_pacing_gain`, `bbr_cwnd_gain`.
+    pub extra: BTreeMap<String, Vec<f64>>,
+}
+
+impl TcpSenderTask {
+    fn named(&self) -> String {
+        format!("flow {} (tcp:{})", self.flow, self.algorithm)
+    }
+
+    fn halted(&self) -> bool {
+        self.halt.load(Ordering::Relaxed)
+    }
+}
+
+/// Run a flow: connect at `start`, write until `stop`, then abort with a reset, so that nothing more is sent.
+///
+/// A flow that got no connection until `stop` has sent nothing, which is no error.
+///
+/// # Errors
+/// A congestion control that the kernel does not have ([`super::is_unavailable`]) or does not allow; a refused
+/// connection, or none within ten seconds; a connection that breaks.
+pub fn run_sender(task: TcpSenderTask) -> Result<TcpSenderResult> {
+    let socket = open(&task)?;
+    let mut sampler = Sampler::new(&task.algorithm, task.header, task.step, task.start);
+    let mut finished = Timestamp::NEVER;
+    if wait(&task, &mut sampler, None, task.start)? && connect(&task, &socket, &mut sampler)? {
+        let stream = TcpStream::from(socket);
+        finished = send(&task, &stream, &mut sampler)?;
+        abort(stream);
+    }
+    let sampled = sampler.finish();
+    let sender = SenderResult {
+        name: format!("tcp:{}", task.algorithm),
+        stats: sampled.stats,
+        min_rtt: sampled.min_rtt,
+        finished,
+        series: sampled.series,
+        first_sample: sampled.first_sample,
+        rejected: 0,
+        hash: 0,
+    };
+    Ok(TcpSenderResult { sender, extra: sampled.extra })
+}
+
+/// A socket that will use the congestion control.
+fn open(task: &TcpSenderTask) -> Result<Socket> {
+    let step = || format!("opening a socket for {}", task.named());
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).step(step)?;
+    socket.set_nonblocking(true).step(step)?;
+    let choose = || socket.set_tcp_congestion(task.algorithm.as_bytes());
+    let mut chosen = choose();
+    if is(&chosen, Errno::ENOENT) {
+        load(&task.algorithm);
+        chosen = choose();
+    }
+    let step = || format!("choosing congestion control {} for flow {}", task.algorithm, task.flow);
+    match chosen {
+        Ok(()) => {}
+        // A name that is too long for the kernel is not one of its own either.
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) || error.raw_os_error() == Some(libc::EINVAL) => {
+            return Err(NetError::new(step(), UNAVAILABLE)
+                .expected(format!("one of {}", available().join(", ")))
+                .hint(format!("if the machine has kernel modules: `modprobe tcp_{}` as root", task.algorithm)))
+        }
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
+            return Err(NetError::new(step(), "ordinary users may not use it here")
+                .expected(format!("it in {ALLOWED}, or CAP_NET_ADMIN in this network namespace"))
+                .hint(format!(
+                    "as root: `sysctl -w net.ipv4.tcp_allowed_congestion_control=\"reno cubic {}\"`",
+                    task.algorithm
+                )))
+        }
+        Err(error) => return Err(NetError::new(step(), error)),
+    }
+    if task.mss != USUAL_MSS {
+        let size = task.mss + TIMESTAMP_OPTION;
+        socket.set_tcp_mss(size).step(|| format!("setting the segment size of {} to {}", task.named(), task.mss))?;
+    }
+    Ok(socket)
+}
+
+fn is<T>(result: &io::Result<T>, errno: Errno) -> bool {
+    result.as_ref().is_err_and(|error| error.raw_os_error() == Some(errno as i32))
+}
+
+/// Wait until `until`, sampling meanwhile. False if halted.
+fn wait(task: &TcpSenderTask, sampler: &mut Sampler, socket: Option<BorrowedFd<'_>>, until: Timestamp) -> Result<bool> {
+    loop {
+        let now = task.clock.now();
+        if task.halted() {
+            return Ok(false);
+        }
+        if now >= until && task.clock.has_started() {
+            return Ok(true);
+        }
+        if now >= task.start {
+            sampler.advance(now, socket)?;
+        }
+        // The clock reads zero until it starts.
+        let left = task.clock.until(until).unwrap_or(ATTENTION);
+        std::thread::sleep(Duration::from_nanos(left.0.min(ATTENTION.0)));
+    }
+}
+
+/// Shake hands. False if the flow's time was over before.
+fn connect(task: &TcpSenderTask, socket: &Socket, sampler: &mut Sampler) -> Result<bool> {
+    let step = || format!("connecting {} to {}", task.named(), task.peer);
+    match socket.connect(&SockAddr::from(task.peer)) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(explain(step(), &error)),
+        _ => {}
+    }
+    let deadline = task.start.saturating_add(PATIENCE);
+    loop {
+        let now = task.clock.now();
+        if task.halted() || now >= task.stop {
+            return Ok(false);
+        }
+        if now >= deadline {
+            return Err(NetError::new(step(), format!("no answer within {} s", PATIENCE.as_secs_f64()))
+                .expected("a listening receiver that the path leads to")
+                .hint("does the path lose everything, or is the receiver's address not beyond it?"));
+        }
+        let until = deadline.min(task.stop).min(sampler.next_event()).min(now.saturating_add(ATTENTION));
+        if poll(task, socket.as_fd(), PollFlags::POLLOUT, until)? {
+            return match socket.take_error().step(step)? {
+                Some(error) => Err(explain(step(), &error)),
+                None => Ok(true),
+            };
+        }
+        sampler.advance(task.clock.now(), None)?;
+    }
+}
+
+fn explain(step: String, error: &io::Error) -> NetError {
+    let hint = match error.kind() {
+        io::ErrorKind::ConnectionRefused => "no receiver listens there",
+        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+            "no route leads there from this namespace"
+        }
+        _ => "",
+    };
+    NetError::new(step, error).hint(hint)
+}
+
+/// Write until the flow's end. When a finite transfer was acknowledged in full, the answer is that time.
+fn send(task: &TcpSenderTask, mut stream: &TcpStream, sampler: &mut Sampler) -> Result<Timestamp> {
+    let mut source = Application::new(&task.source, task.mss, task.start, task.seed, task.flow);
+    if source.keeps_little_waiting() {
+        // Without it an application that stops has still written seconds ahead. Only that suffers if it fails.
+        let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(LITTLE);
+    }
+    let mut finished = Timestamp::NEVER;
+    let mut full = false;
+    loop {
+        let now = task.clock.now();
+        if task.halted() || now >= task.stop {
+            sampler.look(now, stream.as_fd())?;
+            return Ok(finished);
+        }
+        sampler.advance(now, Some(stream.as_fd()))?;
+        source.advance(now);
+        let wants = source.wants();
+        if wants > 0 && !full {
+            match stream.write(&ZEROS[..wants.min(CHUNK as u64) as usize]) {
+                Ok(bytes) => source.wrote(bytes as u64),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => full = true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let step = format!("sending of {} to {} at {:.3} s", task.named(), task.peer, now.as_secs_f64());
+                    return Err(NetError::new(step, error).hint("did the receiver end before the flow?"));
+                }
+            }
+            continue;
+        }
+        let mut until = task.stop.min(sampler.next_event()).min(source.next_event()).min(now.saturating_add(ATTENTION));
+        if source.is_done() && !finished.is_set() {
+            if sampler.look(now, stream.as_fd())?.all_acknowledged() {
+                finished = now;
+            }
+            until = until.min(now.saturating_add(COMPLETION_EVERY));
+        }
+        let interest = if full && wants > 0 { PollFlags::POLLOUT } else { PollFlags::empty() };
+        if poll(task, stream.as_fd(), interest, until)? {
+            full = false;
+        }
+    }
+}
+
+/// Wait for the socket or the time.
+fn poll(task: &TcpSenderTask, socket: BorrowedFd<'_>, interest: PollFlags, until: Timestamp) -> Result<bool> {
+    let timeout = task.clock.timeout(until).unwrap_or_else(|| TimeSpec::from_duration(Duration::from_millis(50)));
+    let mut fds = [PollFd::new(socket, interest)];
+    if interest.is_empty() {
+        // A socket that broke would report it at once, and again and again.
+        std::thread::sleep(Duration::from(timeout));
+        return Ok(false);
+    }
+    match ppoll(&mut fds, Some(timeout), None) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::EINTR) => Ok(false),
+        Err(errno) => Err(NetError::new(format!("waiting for {}", task.named()), errno.desc())),
+    }
+}
+
+/// Drop the connection with a reset; what the kernel still holds is never sent.
+fn abort(stream: TcpStream) {
+    // If it fails the kernel sends on for a while: the run is over anyway.
+    let _ = socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+}

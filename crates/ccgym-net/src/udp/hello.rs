@@ -1,0 +1,318 @@
+//! What a flow asks of its receiver, and the handshake by which it asks.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use ccgym_core::congestion_control::{AckPolicy, ReceiverHalf};
+use ccgym_core::{ReceiverConfig, TimeSpan};
+use ccgym_schemes::registry::create;
+use ccgym_sim::spec::Profile;
+use ccgym_sim::FlowSpec;
+use serde_json::{Map, Value};
+
+use super::codec::{decode, encode_rare, Message, Token, VERSION};
+use super::datagram::{self, datagram::Kind};
+use super::socket::{is_refusal, overhead, prepare, wait};
+use crate::error::{NetError, Result, Step};
+use crate::Clock;
+
+/// A Hello is at least this long: its answer, with a refusal in words, is not.
+const HELLO_BYTES: usize = 240;
+/// Longest refusal in bytes.
+pub(super) const REFUSAL_BYTES: usize = 120;
+/// A Hello with long parameters must fit into one packet.
+const LONGEST: usize = 1400;
+/// Wait before a Hello is repeated, doubling each time …
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+/// … up to this.
+const LONGEST_WAIT: Duration = Duration::from_millis(1600);
+
+/// What a flow asks of its receiver.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hello {
+    /// Index of the flow in its run.
+    pub flow: u32,
+    /// When to acknowledge.
+    pub policy: AckPolicy,
+    /// So many first packets are acknowledged at once.
+    pub quick_acks: u32,
+    /// Whether lost segments are sent again.
+    pub reliable: bool,
+    /// Bytes of each packet that are no payload, from the IP header on.
+    pub header: u32,
+    /// Wire bytes of a full packet.
+    pub packet_size: u32,
+    /// Wire bytes that acknowledgements are padded to.
+    pub ack_size: u32,
+    /// The scheme and its parameters, if it has a half at the receiver.
+    pub scheme: Option<(String, Map<String, Value>)>,
+}
+
+impl Hello {
+    /// What `spec` asks for. The flow's index is 0 until set.
+    ///
+    /// # Errors
+    /// What cannot be had on a real path.
+    pub fn of(spec: &FlowSpec) -> Result<Self> {
+        check(spec)?;
+        // A scheme that cannot be made from parameters alone (a learned one) has no half that could be.
+        let half = create(&spec.scheme, &spec.params).ok().and_then(|cca| cca.receiver_half());
+        Ok(Self {
+            flow: 0,
+            policy: AckPolicy { every: spec.ack_every, max_delay: spec.ack_delay },
+            quick_acks: spec.quick_acks,
+            reliable: spec.profile != Profile::Udp,
+            header: spec.header,
+            packet_size: spec.mss + spec.header,
+            ack_size: spec.ack_size,
+            scheme: half.map(|_| (spec.scheme.clone(), spec.params.clone())),
+        })
+    }
+
+    /// The same for flow `flow`.
+    #[must_use]
+    pub const fn for_flow(mut self, flow: u32) -> Self {
+        self.flow = flow;
+        self
+    }
+
+    /// The receiver that this asks for.
+    pub(super) const fn receiver_config(&self) -> ReceiverConfig {
+        ReceiverConfig {
+            policy: self.policy,
+            ack_size: self.ack_size,
+            quick_acks: self.quick_acks,
+            reliable: self.reliable,
+        }
+    }
+
+    /// The scheme's half at the receiver, if it has one; why not, if it cannot be made here.
+    pub(super) fn receiver_half(&self) -> Result<Option<Box<dyn ReceiverHalf>>, String> {
+        let Some((scheme, params)) = &self.scheme else { return Ok(None) };
+        match create(scheme, params) {
+            Ok(cca) => Ok(cca.receiver_half()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn encode(&self, token: Token) -> Result<Vec<u8>> {
+        let (scheme, params_json) = match &self.scheme {
+            None => (String::new(), String::new()),
+            Some((scheme, params)) => (scheme.clone(), Value::Object(params.clone()).to_string()),
+        };
+        let mut message = datagram::Hello {
+            token: token.0.to_vec(),
+            version: VERSION,
+            flow: self.flow,
+            ack_every: self.policy.every,
+            ack_delay_ns: self.policy.max_delay.0,
+            quick_acks: self.quick_acks,
+            reliable: self.reliable,
+            header_bytes: self.header,
+            packet_bytes: self.packet_size,
+            ack_bytes: self.ack_size,
+            scheme,
+            params_json,
+            padding: Vec::new(),
+        };
+        let mut out = Vec::new();
+        encode_rare(&mut out, Kind::Hello(message.clone()));
+        if out.len() < HELLO_BYTES {
+            message.padding = vec![0; HELLO_BYTES - out.len()];
+            out.clear();
+            encode_rare(&mut out, Kind::Hello(message));
+        }
+        if out.len() > LONGEST {
+            return Err(NetError::new("saying hello", format!("{} bytes", out.len()))
+                .expected(format!("at most {LONGEST}"))
+                .hint("the scheme's parameters are too long to send"));
+        }
+        Ok(out)
+    }
+
+    /// What a Hello that arrived asks for.
+    pub(super) fn from_message(message: &datagram::Hello) -> Result<Self, String> {
+        let params: Map<String, Value> = match message.params_json.as_str() {
+            "" => Map::new(),
+            text => serde_json::from_str(text).map_err(|error| format!("parameters: {error}"))?,
+        };
+        Ok(Self {
+            flow: message.flow,
+            policy: AckPolicy { every: message.ack_every, max_delay: TimeSpan(message.ack_delay_ns) },
+            quick_acks: message.quick_acks,
+            reliable: message.reliable,
+            header: message.header_bytes,
+            packet_size: message.packet_bytes,
+            ack_size: message.ack_bytes,
+            scheme: (!message.scheme.is_empty()).then(|| (message.scheme.clone(), params)),
+        })
+    }
+}
+
+/// What cannot be had on a real path.
+///
+/// # Errors
+/// Which key of the flow, and why.
+pub fn check(spec: &FlowSpec) -> Result<()> {
+    let refuse = |key: &str, found: String, expected: &str| {
+        Err(NetError::new(format!("a flow of scheme {}, {key}", spec.scheme), found).expected(expected))
+    };
+    if spec.extra_rtt != TimeSpan::ZERO {
+        let error = NetError::new(
+            format!("a flow of scheme {}, extra_rtt", spec.scheme),
+            format!("{} ms", spec.extra_rtt.as_millis_f64()),
+        );
+        return Err(error
+            .expected("0: real endpoints cannot add propagation of their own")
+            .hint("put the delay into the path, or run this in the simulator"));
+    }
+    if spec.mss == 0 || spec.mss.saturating_add(spec.header) > 65_535 {
+        return refuse("mss", spec.mss.to_string(), "1 to 65535 bytes together with the header");
+    }
+    if spec.ack_every == 0 {
+        return refuse("ack_every", "0".into(), "1 or more");
+    }
+    if spec.ack_size > 1500 {
+        return refuse("ack_size", spec.ack_size.to_string(), "at most 1500 bytes");
+    }
+    Ok(())
+}
+
+/// A flow's socket after the handshake.
+#[derive(Debug)]
+pub struct Connection {
+    pub(super) socket: UdpSocket,
+    pub(super) token: Token,
+    /// Bytes of IP and UDP headers.
+    pub(super) overhead: u32,
+    /// Datagrams refused so far.
+    pub(super) rejected: u64,
+    peer: SocketAddr,
+    /// This end as the receiver sees it.
+    seen_from: String,
+}
+
+impl Connection {
+    /// Connect `socket`, which is bound to an address of the path, to the receiver at `peer`. Repeats the Hello until
+    /// it is answered or `deadline` is over.
+    ///
+    /// # Errors
+    /// Which step stalled, and why; what the receiver says if it refuses.
+    pub fn open(socket: UdpSocket, peer: SocketAddr, hello: &Hello, deadline: Duration) -> Result<Self> {
+        let step = || format!("handshake with {peer}");
+        socket.connect(peer).step(|| format!("{}: finding the way", step()))?;
+        prepare(&socket)?;
+        let token = Token::random()?;
+        let bytes = hello.encode(token)?;
+        let mut connection =
+            Self { socket, token, overhead: overhead(&peer.ip()), rejected: 0, peer, seen_from: String::new() };
+        let clock = Clock::start();
+        let end = clock.now() + TimeSpan(deadline.as_nanos().min(u128::from(u64::MAX >> 1)) as u64);
+        let (mut hellos, mut refusals, mut pause) = (0, 0, FIRST_WAIT);
+        let mut again = clock.now();
+        while clock.now() < end {
+            if again <= clock.now() {
+                match connection.socket.send(&bytes) {
+                    Ok(_) => {}
+                    // The answer to an earlier one.
+                    Err(e) if is_refusal(&e) => {
+                        refusals += 1;
+                        let _ = connection.socket.send(&bytes);
+                    }
+                    Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                    Err(e) => return Err(NetError::new(format!("{}: sending hello", step()), e)),
+                }
+                hellos += 1;
+                again = clock.now() + TimeSpan(pause.as_nanos() as u64);
+                pause = (pause * 2).min(LONGEST_WAIT);
+            }
+            wait(connection.socket.as_fd(), false, None, &clock, again.min(end))?;
+            if let Some(answer) = connection.take_answer(&mut refusals)? {
+                if answer.version != VERSION {
+                    return Err(NetError::new(step(), format!("the receiver speaks version {}", answer.version))
+                        .expected(format!("version {VERSION}"))
+                        .hint("install the same ccgym at both ends"));
+                }
+                if !answer.refusal.is_empty() {
+                    return Err(NetError::new(step(), format!("the receiver refuses: {}", answer.refusal)));
+                }
+                connection.seen_from = answer.seen_from;
+                return Ok(connection);
+            }
+        }
+        let plural = if hellos == 1 { "" } else { "s" };
+        let found = format!("no answer to {hellos} hello{plural} from {peer} within {:.3} s", deadline.as_secs_f64());
+        let found = if refusals > 0 { format!("{found}; {peer} refuses: nobody listens on that port") } else { found };
+        Err(NetError::new(step(), found)
+            .expected("a receiver that answers")
+            .hint(format!("start one there: ccgym receiver --listen {peer}")))
+    }
+
+    /// Read what came; the answer to our Hello if it is among it.
+    fn take_answer(&mut self, refusals: &mut u32) -> Result<Option<datagram::HelloAck>> {
+        let mut room = [0; 2048];
+        loop {
+            match self.socket.recv(&mut room) {
+                Ok(length) => match decode(&room[..length], self.overhead) {
+                    Ok(Message::HelloAck(token, answer)) if token == self.token => return Ok(Some(*answer)),
+                    _ => self.rejected += 1,
+                },
+                Err(e) if is_refusal(&e) => *refusals += 1,
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(None),
+                Err(e) => return Err(NetError::new(format!("handshake with {}: receiving", self.peer), e)),
+            }
+        }
+    }
+
+    /// The receiver's address.
+    #[must_use]
+    pub const fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// This end's address as the receiver sees it.
+    #[must_use]
+    pub fn seen_from(&self) -> &str {
+        &self.seen_from
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(json: &str) -> FlowSpec {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn a_hello_travels_whole_and_outweighs_its_answer() {
+        let mut hello =
+            Hello::of(&spec(r#"{"scheme": "cubic", "ack_every": 2, "quick_acks": 16}"#)).unwrap().for_flow(3);
+        assert_eq!((hello.scheme.as_ref(), hello.packet_size, hello.reliable), (None, 1500, true));
+        hello.scheme = Some(("x".into(), serde_json::from_str(r#"{"a": 1}"#).unwrap()));
+        let token = Token::random().unwrap();
+        let bytes = hello.encode(token).unwrap();
+        let Ok(Message::Hello(found, message)) = decode(&bytes, 28) else { panic!() };
+        assert_eq!((found, Hello::from_message(&message).unwrap()), (token, hello));
+        let mut answer = Vec::new();
+        let longest = datagram::HelloAck {
+            token: token.0.to_vec(),
+            version: u32::MAX,
+            refusal: "x".repeat(REFUSAL_BYTES),
+            seen_from: "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535".into(),
+            clock_ns: u64::MAX,
+        };
+        encode_rare(&mut answer, Kind::HelloAck(longest));
+        assert!(answer.len() <= bytes.len(), "{} in answer to {}", answer.len(), bytes.len());
+    }
+
+    #[test]
+    fn what_only_a_simulator_can_do_is_refused() {
+        let error = Hello::of(&spec(r#"{"scheme": "cubic", "extra_rtt": 10000000}"#)).unwrap_err();
+        assert!(error.to_string().contains("extra_rtt: 10 ms") && error.hint.contains("path"), "{error}");
+        assert!(Hello::of(&spec(r#"{"scheme": "cubic", "mss": 65530}"#)).is_err());
+    }
+}

@@ -1,0 +1,32 @@
+//! Sender and receiver over UDP: the machines of `ccgym-core`, driven by sockets and the machine's clock.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`datagram`] | the datagrams as code generated from `proto/datagram.proto` |
+//! | [`codec`] | the same by hand, for what every packet needs |
+//! | [`hello`] | what a flow asks of its receiver, and the handshake |
+//! | [`sender`] | one flow's sending end |
+//! | [`receiver`] | one or several flows' receiving end |
+//! | [`command`] | `ccgym sender` and `ccgym receiver` |
+
+pub mod codec;
+pub mod command;
+#[rustfmt::skip]
+pub mod datagram;
+mod filter;
+mod fuzz;
+pub mod hello;
+pub mod receiver;
+pub mod sender;
+mod series;
+mod socket;
+mod syscalls;
+mod wire;
+
+pub use codec::Token;
+#[doc(hidden)]
+pub use fuzz::{corpus, fuzz_datagram, mutate};
+pub use hello::{check, Connection, Hello};
+pub use receiver::{run_receiver, serve, ReceiverResult, ReceiverTask, Served, Service};
+pub use sender::{SenderResult, SenderTask, Watcher};
+pub use socket::overhead;

@@ -1,0 +1,471 @@
+//! The receiving endpoint: the receiver machines of one or several flows behind one socket.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use ccgym_core::{Ack, Ecn, Packet, Receiver, TimeSpan, Timestamp};
+use ccgym_sim::flow::Received;
+
+use super::codec::{decode, encode_ack, encode_rare, Message, Token, VERSION};
+use super::datagram::{self, datagram::Kind};
+use super::filter;
+use super::hello::{Hello, REFUSAL_BYTES};
+use super::series::ReceiverSeries;
+use super::socket::{overhead, precise_timers, prepare, wait, Arrivals, Departures};
+use super::syscalls::kernel_drops;
+use crate::error::{Result, Step};
+use crate::Clock;
+
+/// Longest wait, so that a request to halt is seen.
+const ATTENTION: TimeSpan = TimeSpan::from_millis(20);
+/// After so many refused datagrams the kernel is asked to refuse the rest.
+const FLOOD: u64 = 1024;
+
+/// What a receiver is to do.
+#[derive(Clone, Debug)]
+pub struct ReceiverTask {
+    /// The run's clock.
+    pub clock: Clock,
+    /// Spacing of the series; zero: none.
+    pub step: TimeSpan,
+    /// When the run ends: what arrives later does not count, and the receiver returns.
+    pub end: Timestamp,
+    /// Set to return now.
+    pub halt: Arc<AtomicBool>,
+    /// Serve so many flows, then refuse.
+    pub flows: usize,
+}
+
+/// What one flow's receiver counted.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// Index that the sender gave the flow.
+    pub flow: u32,
+    /// Where it came from.
+    pub peer: SocketAddr,
+    /// Packets and bytes.
+    pub received: Received,
+    /// Packets that the sender says it sent; `None` if it never said that it was done.
+    pub sent_packets: Option<u64>,
+    /// First and last arrival; [`Timestamp::NEVER`] and zero if there was none.
+    pub first: Timestamp,
+    /// See `first`.
+    pub last: Timestamp,
+    /// Packets that arrived with congestion-experienced.
+    pub ce_packets: u64,
+}
+
+/// What a receiver leaves behind.
+#[derive(Clone, Debug, Default)]
+pub struct ReceiverResult {
+    /// Sum over all flows.
+    pub received: Received,
+    /// Wire bytes that had arrived at each multiple of the step, copies included.
+    pub received_bytes: Vec<u64>,
+    /// Payload bytes that had arrived for the first time.
+    pub received_unique_bytes: Vec<u64>,
+    /// Datagrams that did not decode, carried another token or came from elsewhere.
+    pub rejected: u64,
+    /// Datagrams that the kernel dropped since the receiver did not fetch them in time: the machine is too slow.
+    pub overflowed: u64,
+    /// Each flow.
+    pub flows: Vec<Served>,
+}
+
+/// How long a receiver serves. What [`run_receiver`] does is the default.
+#[derive(Clone, Copy, Debug)]
+pub struct Service {
+    /// Return when as many flows as may be served have come and gone.
+    pub once: bool,
+    /// A flow that is over makes room for another.
+    pub again: bool,
+    /// A flow from which nothing came for so long is over.
+    pub idle: TimeSpan,
+    /// Spacing of the calls to the observer; zero: none.
+    pub report: TimeSpan,
+}
+
+impl Default for Service {
+    fn default() -> Self {
+        Self { once: false, again: false, idle: TimeSpan::MAX, report: TimeSpan::ZERO }
+    }
+}
+
+/// What an observer of a receiver is told.
+pub enum Event<'a> {
+    /// A flow begins.
+    Began(&'a Served),
+    /// Some time has passed.
+    Goes(Timestamp, &'a [&'a Served]),
+    /// A flow is over.
+    Ended(&'a Served),
+}
+
+/// Serve flows on `socket` until the run ends.
+///
+/// # Errors
+/// The socket fails.
+pub fn run_receiver(socket: UdpSocket, task: ReceiverTask) -> Result<ReceiverResult> {
+    serve(socket, task, Service::default(), &mut |_| ())
+}
+
+/// The same, with a say in when to return, and somebody looking on.
+///
+/// # Errors
+/// The socket fails.
+pub fn serve(
+    socket: UdpSocket,
+    task: ReceiverTask,
+    service: Service,
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<ReceiverResult> {
+    prepare(&socket)?;
+    precise_timers();
+    let local = socket.local_addr().step(|| "preparing a receiver".into())?;
+    let report = if service.report.0 > 0 { task.clock.now() + service.report } else { Timestamp::NEVER };
+    let mut server = Server {
+        overhead: overhead(&local.ip()),
+        flows: Vec::new(),
+        departures: Departures::new(),
+        rejected: 0,
+        suspects: 0,
+        drops_before: None,
+        begun: 0,
+        ended: 0,
+        result: ReceiverResult::default(),
+        report,
+        socket,
+        task,
+        service,
+        observe,
+    };
+    server.run()?;
+    Ok(server.finish())
+}
+
+/// A flow that is served.
+struct Flow {
+    token: Token,
+    header: u32,
+    packet_size: u32,
+    receiver: Receiver,
+    /// The machine's clock: no event is earlier.
+    now: Timestamp,
+    /// When something last came, Hellos included.
+    heard: Timestamp,
+    over: bool,
+    series: ReceiverSeries,
+    served: Served,
+}
+
+struct Server<'a> {
+    socket: UdpSocket,
+    task: ReceiverTask,
+    service: Service,
+    observe: &'a mut dyn FnMut(Event<'_>),
+    overhead: u32,
+    flows: Vec<Flow>,
+    departures: Departures,
+    rejected: u64,
+    /// Refused since the kernel's filter last knew all flows.
+    suspects: u64,
+    /// What the kernel had dropped when it got the filter, if it has.
+    drops_before: Option<u32>,
+    begun: usize,
+    ended: usize,
+    result: ReceiverResult,
+    report: Timestamp,
+}
+
+impl Server<'_> {
+    fn run(&mut self) -> Result<()> {
+        let mut arrivals = Arrivals::new();
+        let clock = self.task.clock;
+        while !self.task.halt.load(Ordering::Relaxed) {
+            let came = arrivals.receive(self.socket.as_fd(), &clock)?;
+            for index in 0..came {
+                self.take_arrival(&arrivals, index);
+            }
+            let now = arrivals.now();
+            let mut due = self.fire_timers(now);
+            let clear = self.departures.flush(self.socket.as_fd())?;
+            if self.suspects >= FLOOD {
+                self.raise_filter()?;
+            }
+            if now > self.task.end || (self.service.once && self.ended >= self.task.flows) {
+                return Ok(());
+            }
+            if self.report <= now {
+                self.look(now);
+            }
+            if came == 0 {
+                due = due.min(now + ATTENTION).min(self.task.end.saturating_add(TimeSpan(1)));
+                wait(self.socket.as_fd(), !clear, None, &clock, due)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Handle what came `index`-th, at its own time.
+    #[inline]
+    fn take_arrival(&mut self, arrivals: &Arrivals, index: usize) {
+        let Some((incoming, at)) = arrivals.get(index, Timestamp::ZERO) else { return };
+        let ecn = match incoming.class & 3 {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        };
+        for bytes in incoming.bytes.chunks(incoming.segment) {
+            let taken = match decode(bytes, self.overhead) {
+                Ok(Message::Data(token, packet)) => self.take_data(token, incoming.from, at, Packet { ecn, ..packet }),
+                Ok(Message::Hello(token, hello)) => self.take_hello(token, incoming.from, at, &hello, bytes.len()),
+                Ok(Message::Close(token, close)) => self.take_close(token, incoming.from, close.sent_packets),
+                _ => false,
+            };
+            if !taken {
+                self.rejected += 1;
+                self.suspects += 1;
+            }
+        }
+    }
+
+    #[inline]
+    fn find(&self, token: Token, from: SocketAddr) -> Option<usize> {
+        self.flows.iter().position(|f| f.token == token && f.served.peer == from)
+    }
+
+    #[inline]
+    fn take_data(&mut self, token: Token, from: SocketAddr, at: Timestamp, mut packet: Packet) -> bool {
+        let (end, overhead) = (self.task.end, self.overhead);
+        let Some(i) = self.find(token, from) else { return false };
+        let flow = &mut self.flows[i];
+        if packet.size > flow.packet_size.max(overhead + 128) {
+            return false;
+        }
+        let at = at.max(flow.now);
+        flow.heard = at;
+        if at > end {
+            return true;
+        }
+        // What the machine wanted to do before this came.
+        if flow.receiver.next_timeout() <= at {
+            flow.fire(at, overhead, &mut self.departures);
+        }
+        flow.now = at;
+        packet.flow = flow.served.flow;
+        let mut ack = Ack::new(0, &packet, at, 0);
+        let arrival = flow.receiver.on_data_into(at, &packet, &mut ack);
+        // A packet shorter than its header is all header.
+        packet.size = packet.size.max(flow.header);
+        flow.served.received.count(&packet, arrival.new, flow.header);
+        let payload = if arrival.new { u64::from(packet.size - flow.header) } else { 0 };
+        flow.series.count(at, u64::from(packet.size), payload);
+        flow.served.first = flow.served.first.min(at);
+        flow.served.last = at;
+        flow.served.ce_packets += u64::from(packet.ecn == Ecn::Ce);
+        if arrival.acknowledge {
+            flow.acknowledge(&ack, overhead, &mut self.departures);
+        }
+        true
+    }
+
+    fn fire_timers(&mut self, now: Timestamp) -> Timestamp {
+        let (mut due, mut over) = (Timestamp::NEVER, false);
+        for flow in &mut self.flows {
+            if flow.receiver.next_timeout() <= now {
+                flow.fire(now, self.overhead, &mut self.departures);
+            }
+            due = due.min(flow.receiver.next_timeout());
+            over |= flow.over || now.since(flow.heard) >= self.service.idle;
+        }
+        if over {
+            self.dismiss(now);
+        }
+        due
+    }
+
+    /// Flows that are over leave, if their places are wanted or counted.
+    #[cold]
+    fn dismiss(&mut self, now: Timestamp) {
+        if !self.service.again && !self.service.once {
+            return;
+        }
+        let mut i = 0;
+        while i < self.flows.len() {
+            if self.flows[i].over || now.since(self.flows[i].heard) >= self.service.idle {
+                let flow = self.flows.remove(i);
+                (self.observe)(Event::Ended(&flow.served));
+                self.ended += 1;
+                if !self.service.again {
+                    self.result.take(&flow, now.min(self.task.end));
+                }
+            } else {
+                i += 1;
+            }
+        }
+    }
+
+    #[cold]
+    fn take_hello(
+        &mut self,
+        token: Token,
+        from: SocketAddr,
+        at: Timestamp,
+        hello: &datagram::Hello,
+        long: usize,
+    ) -> bool {
+        let refusal = match self.find(token, from) {
+            Some(i) => {
+                self.flows[i].heard = at;
+                None
+            }
+            // The token of a flow from elsewhere: somebody who should not know it.
+            None if self.flows.iter().any(|f| f.token == token) => return false,
+            None => self.admit(token, from, at, hello).err(),
+        };
+        let mut answer = datagram::HelloAck {
+            token: token.0.to_vec(),
+            version: VERSION,
+            refusal: refusal.unwrap_or_default(),
+            seen_from: from.to_string(),
+            clock_ns: self.task.clock.now().0,
+        };
+        while answer.refusal.len() > REFUSAL_BYTES {
+            answer.refusal.pop();
+        }
+        let refused = !answer.refusal.is_empty();
+        let mut bytes = Vec::new();
+        encode_rare(&mut bytes, Kind::HelloAck(answer));
+        // Nothing is amplified: a Hello that is shorter than its answer has none.
+        if bytes.len() <= long {
+            self.departures.add(Some(from), |out| out.extend_from_slice(&bytes));
+        }
+        !refused && bytes.len() <= long
+    }
+
+    /// Begin to serve a flow, or say why not.
+    fn admit(
+        &mut self,
+        token: Token,
+        from: SocketAddr,
+        at: Timestamp,
+        message: &datagram::Hello,
+    ) -> Result<(), String> {
+        if message.version != VERSION {
+            return Err(format!("it speaks version {VERSION}, not {}", message.version));
+        }
+        let places = if self.service.again { self.flows.len() } else { self.begun };
+        if places >= self.task.flows {
+            let plural = if self.task.flows == 1 { "" } else { "s" };
+            return Err(format!("it serves {} flow{plural}, and has as many", self.task.flows));
+        }
+        let hello = Hello::from_message(message)?;
+        let half = hello.receiver_half()?;
+        let flow = Flow {
+            token,
+            header: hello.header,
+            packet_size: hello.packet_size,
+            receiver: Receiver::new(hello.receiver_config(), half),
+            now: Timestamp::ZERO,
+            heard: at,
+            over: false,
+            series: ReceiverSeries::new(self.task.step),
+            served: Served {
+                flow: hello.flow,
+                peer: from,
+                received: Received::default(),
+                sent_packets: None,
+                first: Timestamp::NEVER,
+                last: Timestamp::ZERO,
+                ce_packets: 0,
+            },
+        };
+        (self.observe)(Event::Began(&flow.served));
+        self.flows.push(flow);
+        self.begun += 1;
+        if self.drops_before.is_some() {
+            // The filter does not know this flow yet.
+            self.suspects = FLOOD;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn take_close(&mut self, token: Token, from: SocketAddr, sent: u64) -> bool {
+        let Some(i) = self.find(token, from) else { return false };
+        let flow = &mut self.flows[i];
+        flow.served.sent_packets = Some(sent);
+        flow.over = true;
+        true
+    }
+
+    /// Have the kernel refuse what concerns nobody here.
+    #[cold]
+    fn raise_filter(&mut self) -> Result<()> {
+        self.suspects = 0;
+        let tokens: Vec<Token> = self.flows.iter().map(|f| f.token).collect();
+        if self.drops_before.is_none() {
+            self.drops_before = Some(self.kernel_drops());
+        }
+        filter::attach(&self.socket, &tokens)
+    }
+
+    fn kernel_drops(&self) -> u32 {
+        // Since Linux 4.12; without it nothing is known.
+        kernel_drops(self.socket.as_fd()).unwrap_or(0)
+    }
+
+    fn look(&mut self, now: Timestamp) {
+        let served: Vec<&Served> = self.flows.iter().map(|f| &f.served).collect();
+        (self.observe)(Event::Goes(now, &served));
+        while self.report <= now {
+            self.report += self.service.report;
+        }
+    }
+
+    fn finish(mut self) -> ReceiverResult {
+        let end = self.task.clock.now().min(self.task.end);
+        let drops = self.kernel_drops();
+        for flow in &self.flows {
+            self.result.take(flow, end);
+            (self.observe)(Event::Ended(&flow.served));
+        }
+        let before = self.drops_before.unwrap_or(drops);
+        self.result.overflowed = u64::from(before);
+        self.result.rejected = self.rejected + u64::from(drops.wrapping_sub(before));
+        self.result
+    }
+}
+
+impl Flow {
+    /// The machine's timer has come.
+    #[cold]
+    fn fire(&mut self, now: Timestamp, overhead: u32, departures: &mut Departures) {
+        self.now = now.max(self.now);
+        if let Some(ack) = self.receiver.on_timeout(self.now) {
+            self.acknowledge(&ack, overhead, departures);
+        }
+    }
+
+    #[inline]
+    fn acknowledge(&mut self, ack: &Ack, overhead: u32, departures: &mut Departures) {
+        let message = if ack.feedback == 0 { None } else { self.receiver.take_message(ack.feedback) };
+        let (token, to) = (self.token, Some(self.served.peer));
+        departures.add(to, |out| encode_ack(out, token, ack, message.as_deref(), overhead));
+    }
+}
+
+impl ReceiverResult {
+    /// Add what a flow received until `end`.
+    fn take(&mut self, flow: &Flow, end: Timestamp) {
+        let of = &flow.served.received;
+        self.received.packets += of.packets;
+        self.received.bytes += of.bytes;
+        self.received.unique_bytes += of.unique_bytes;
+        flow.series.add_to(end, &mut self.received_bytes, &mut self.received_unique_bytes);
+        self.flows.push(flow.served.clone());
+    }
+}

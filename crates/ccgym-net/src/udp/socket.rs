@@ -1,0 +1,261 @@
+//! A UDP socket as both endpoints use it: large buffers, arrival times from the kernel, trains of datagrams, waiting.
+
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use ccgym_core::{TimeSpan, Timestamp};
+use nix::errno::Errno;
+use nix::poll::{ppoll, PollFd, PollFlags};
+use nix::sys::socket::{setsockopt, sockopt};
+use nix::time::{clock_gettime, ClockId};
+
+use super::syscalls::{set_option, Inbox, Outgoing, Train};
+use crate::error::{NetError, Result, Step};
+use crate::Clock;
+
+/// Socket buffers asked for, in bytes: 80 ms at 1 Gbit/s, as the kernel counts.
+const BUFFER: usize = 16 << 20;
+/// A train of datagrams holds as much as one IP packet could.
+const SLOT: usize = 65_536;
+/// Buffers are set apart by an odd number of cache lines, so that they do not share cache sets.
+const STRIDE: usize = SLOT + 27 * 64;
+/// Datagrams or trains taken by one call.
+const BATCH: usize = 32;
+/// Most datagrams in a train: the kernel's limit since Linux 4.18.
+const MAX_SEGMENTS: usize = 64;
+/// Most bytes in a train: what an IP packet holds.
+const MAX_TRAIN: usize = 65_000;
+
+/// Bytes of the IP and UDP headers before a datagram to or from `ip`.
+#[must_use]
+pub const fn overhead(ip: &IpAddr) -> u32 {
+    if ip.is_ipv4() {
+        28
+    } else {
+        48
+    }
+}
+
+/// Make a socket ready. Buffers, traffic class and trains are used as far as the kernel has them.
+pub(super) fn prepare(socket: &UdpSocket) -> Result<()> {
+    let step = || "preparing a UDP socket".to_owned();
+    socket.set_nonblocking(true).step(step)?;
+    // Beyond the system's limit if we may, else up to it.
+    if setsockopt(socket, sockopt::RcvBufForce, &BUFFER).is_err() {
+        setsockopt(socket, sockopt::RcvBuf, &BUFFER).step(step)?;
+    }
+    if setsockopt(socket, sockopt::SndBufForce, &BUFFER).is_err() {
+        setsockopt(socket, sockopt::SndBuf, &BUFFER).step(step)?;
+    }
+    setsockopt(socket, sockopt::ReceiveTimestampns, &true).step(step)?;
+    let fd = socket.as_fd();
+    let (level, class, discover, probe) = if socket.local_addr().step(step)?.is_ipv4() {
+        (libc::IPPROTO_IP, libc::IP_RECVTOS, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)
+    } else {
+        (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)
+    };
+    set_option(fd, level, class, 1).step(step)?;
+    // A packet must not be fragmented behind the path's back.
+    set_option(fd, level, discover, probe).step(step)?;
+    // Since Linux 5.0.
+    let _ = set_option(fd, libc::SOL_UDP, libc::UDP_GRO, 1);
+    Ok(())
+}
+
+/// Timers of this thread fire when they are due, not up to 50 µs later.
+pub(super) fn precise_timers() {
+    // Where it is refused timers are merely coarser.
+    let _ = nix::sys::prctl::set_timerslack(1);
+}
+
+/// What arrives.
+pub(super) struct Arrivals {
+    inbox: Inbox,
+    /// The clock after the last call.
+    now: Timestamp,
+    /// `CLOCK_REALTIME` at the same moment.
+    wall_ns: u64,
+}
+
+impl Arrivals {
+    pub fn new() -> Self {
+        Self { inbox: Inbox::new(BATCH, STRIDE), now: Timestamp::ZERO, wall_ns: 0 }
+    }
+
+    /// Take what has arrived; how many to [`Arrivals::get`].
+    pub fn receive(&mut self, socket: BorrowedFd<'_>, clock: &Clock) -> Result<usize> {
+        let count = match self.inbox.receive(socket) {
+            Ok(count) => count,
+            // Nothing; or the peer's machine says that nobody listens there now, which is a loss like any other.
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => 0,
+            Err(e) if is_refusal(&e) => 0,
+            Err(e) => return Err(NetError::new("receiving datagrams", e)),
+        };
+        self.now = clock.now();
+        if count > 0 {
+            // The clock exists on every Linux; it cannot fail.
+            self.wall_ns = clock_gettime(ClockId::CLOCK_REALTIME)
+                .map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64);
+        }
+        Ok(count)
+    }
+
+    /// The clock after the last call of [`Arrivals::receive`].
+    pub const fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Whatever came `index`-th: bytes, bytes of one datagram in them, sender, traffic class; and when it came, not
+    /// before `least`, which is no later than now.
+    pub fn get(&self, index: usize, least: Timestamp) -> Option<(super::syscalls::Incoming<'_>, Timestamp)> {
+        let incoming = self.inbox.get(index)?;
+        // The kernel stamps by another clock, which may be set while we run: only the age counts.
+        let age = if incoming.arrived_ns == 0 { 0 } else { self.wall_ns.saturating_sub(incoming.arrived_ns) };
+        let at = self.now - TimeSpan(age);
+        Some((incoming, at.max(least)))
+    }
+}
+
+/// Whether the peer's machine answered that the port is closed, or that there is no way there.
+pub(super) fn is_refusal(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error().map(Errno::from_raw),
+        Some(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH | Errno::EPROTO)
+    )
+}
+
+/// What leaves: datagrams that wait for one call, neighbours of equal size and address as trains.
+pub(super) struct Departures {
+    bytes: Vec<u8>,
+    trains: Vec<Train>,
+    outgoing: Outgoing,
+    /// Trains that the kernel has taken.
+    sent: usize,
+    /// Whether the kernel cuts trains for this socket.
+    cuts: bool,
+}
+
+impl Departures {
+    pub fn new() -> Self {
+        Self { bytes: Vec::with_capacity(1 << 18), trains: Vec::new(), outgoing: Outgoing::new(), sent: 0, cuts: true }
+    }
+
+    /// Whether something waits.
+    pub fn is_empty(&self) -> bool {
+        self.trains.is_empty()
+    }
+
+    /// Whether it is time to hand over.
+    pub fn is_full(&self) -> bool {
+        self.bytes.len() >= 1 << 18
+    }
+
+    /// Add the datagram that `write` appends.
+    #[inline]
+    pub fn add(&mut self, to: Option<SocketAddr>, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        let end = self.bytes.len();
+        if let Some(last) = self.trains.last_mut() {
+            let whole = last.end - last.start;
+            let fits = self.cuts
+                && whole % last.segment == 0
+                && end - start <= last.segment
+                && whole / last.segment < MAX_SEGMENTS
+                && end - last.start <= MAX_TRAIN
+                && last.to == to;
+            if fits {
+                last.end = end;
+                return;
+            }
+        }
+        self.trains.push(Train { start, end, segment: (end - start).max(1), to });
+    }
+
+    /// Hand over all that waits. Whether the kernel took it; else the rest waits until the socket is writable, with
+    /// nothing lost. What the kernel has no memory for, or what a closed port refused, is gone, as on any path.
+    pub fn flush(&mut self, socket: BorrowedFd<'_>) -> Result<bool> {
+        while self.sent < self.trains.len() {
+            match self.outgoing.send(socket, &self.bytes, &self.trains[self.sent..]) {
+                Ok(count) => self.sent += count,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                // The answer to an earlier datagram; asking clears it.
+                Err(e) if is_refusal(&e) => self.retry_once(socket),
+                Err(e) => self.cope(&e)?,
+            }
+        }
+        self.bytes.clear();
+        self.trains.clear();
+        self.sent = 0;
+        Ok(true)
+    }
+
+    /// After a refusal: once more, then on with the next.
+    fn retry_once(&mut self, socket: BorrowedFd<'_>) {
+        let one = &self.trains[self.sent..=self.sent];
+        let _ = self.outgoing.send(socket, &self.bytes, one);
+        self.sent += 1;
+    }
+
+    #[cold]
+    fn cope(&mut self, error: &io::Error) -> Result<()> {
+        let train = self.trains[self.sent];
+        let bytes = train.end - train.start;
+        match error.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::ENOBUFS | Errno::ENOMEM) => self.sent += 1,
+            // No trains on this device (it cannot check-sum) or in this kernel.
+            Some(Errno::EIO | Errno::EINVAL) if bytes > train.segment => self.uncouple(),
+            Some(Errno::EMSGSIZE) if bytes > train.segment => self.uncouple(),
+            Some(Errno::EMSGSIZE) => {
+                return Err(NetError::new(format!("sending a datagram of {bytes} bytes"), error)
+                    .expected("a path whose MTU takes the whole packet")
+                    .hint("lower mss: IP and UDP headers come on top of the datagram"))
+            }
+            _ => return Err(NetError::new("sending datagrams", error)),
+        }
+        Ok(())
+    }
+
+    /// Send one by one from here on.
+    fn uncouple(&mut self) {
+        self.cuts = false;
+        let mut single = Vec::new();
+        for train in self.trains.drain(..).skip(self.sent) {
+            for start in (train.start..train.end).step_by(train.segment) {
+                single.push(Train { start, end: (start + train.segment).min(train.end), ..train });
+            }
+        }
+        self.trains = single;
+        self.sent = 0;
+    }
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Woken {
+    /// The second descriptor is readable.
+    pub other: bool,
+}
+
+/// Wait until `socket` is readable (writable too, if `write`), `other` is readable, or `due`.
+pub(super) fn wait(
+    socket: BorrowedFd<'_>,
+    write: bool,
+    other: Option<BorrowedFd<'_>>,
+    clock: &Clock,
+    due: Timestamp,
+) -> Result<Woken> {
+    let events = if write { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
+    let first = PollFd::new(socket, events);
+    let second = PollFd::new(other.unwrap_or(socket), PollFlags::POLLIN);
+    let mut both = [first, second];
+    let used = if other.is_some() { 2 } else { 1 };
+    match ppoll(&mut both[..used], clock.timeout(due), None) {
+        Ok(_) | Err(Errno::EINTR) => {}
+        Err(errno) => return Err(NetError::new("waiting for datagrams", errno.desc())),
+    }
+    let readable = |fd: &PollFd<'_>| fd.revents().is_some_and(|events| !events.is_empty());
+    Ok(Woken { other: used == 2 && readable(&both[1]) })
+}

@@ -1,0 +1,303 @@
+//! The system calls without a safe wrapper: many datagrams at once with what the kernel says about each.
+//!
+//! `nix` has `recvmmsg` and `sendmmsg`, but one set of control messages for all datagrams of a call; here every train
+//! has its own segment size, and headers are kept between calls.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Room for control messages: a time stamp, a segment size and the ECN bits take 72 bytes.
+const CONTROL: usize = 128;
+
+/// One control buffer, aligned as the kernel writes it.
+#[repr(C, align(8))]
+#[derive(Clone, Copy)]
+struct Control([u8; CONTROL]);
+
+/// One datagram, or several of equal size that the kernel kept together.
+#[derive(Clone, Copy, Debug)]
+pub struct Incoming<'a> {
+    /// Payload.
+    pub bytes: &'a [u8],
+    /// Bytes of each datagram in it; the last may be shorter.
+    pub segment: usize,
+    /// Who sent it.
+    pub from: SocketAddr,
+    /// `CLOCK_REALTIME` at arrival, nanoseconds; 0 if the kernel did not say.
+    pub arrived_ns: u64,
+    /// The IP header's traffic class: its low two bits are ECN.
+    pub class: u8,
+}
+
+/// Buffers for many datagrams.
+pub struct Inbox {
+    /// What the pointers in `headers` point into, besides `_vectors`, `names` and `controls`. Never reallocated.
+    storage: Box<[u8]>,
+    slot: usize,
+    headers: Box<[libc::mmsghdr]>,
+    _vectors: Box<[libc::iovec]>,
+    names: Box<[libc::sockaddr_storage]>,
+    controls: Box<[Control]>,
+    filled: usize,
+}
+
+// SAFETY: the pointers lead into boxes that the struct owns and that move with it.
+unsafe impl Send for Inbox {}
+
+impl Inbox {
+    /// Room for `count` datagrams of up to `slot` bytes.
+    pub fn new(count: usize, slot: usize) -> Self {
+        // SAFETY: these C structs are plain data for which all zeros is a valid value.
+        let (header, name): (libc::mmsghdr, libc::sockaddr_storage) = unsafe { (zeroed(), zeroed()) };
+        let mut storage = vec![0u8; count * slot].into_boxed_slice();
+        let mut names = vec![name; count].into_boxed_slice();
+        let mut controls = vec![Control([0; CONTROL]); count].into_boxed_slice();
+        let mut vectors: Box<[libc::iovec]> = storage
+            .chunks_exact_mut(slot)
+            .map(|chunk| libc::iovec { iov_base: chunk.as_mut_ptr().cast(), iov_len: slot })
+            .collect();
+        let mut headers = vec![header; count].into_boxed_slice();
+        for (i, header) in headers.iter_mut().enumerate() {
+            header.msg_hdr.msg_iov = &mut vectors[i];
+            header.msg_hdr.msg_iovlen = 1;
+            header.msg_hdr.msg_name = (&mut names[i] as *mut libc::sockaddr_storage).cast();
+            header.msg_hdr.msg_control = controls[i].0.as_mut_ptr().cast();
+            header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as u32;
+            header.msg_hdr.msg_controllen = CONTROL as _;
+        }
+        Self { storage, slot, headers, _vectors: vectors, names, controls, filled: 0 }
+    }
+
+    /// Take what has arrived, without waiting; how many datagrams or trains.
+    pub fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        // What was used last time was overwritten by the kernel.
+        for header in &mut self.headers[..self.filled] {
+            header.msg_hdr.msg_flags = 0;
+            header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as u32;
+            header.msg_hdr.msg_controllen = CONTROL as _;
+        }
+        self.filled = 0;
+        // SAFETY: every header points to a name, a vector and a control buffer of this struct with their true sizes.
+        let count = unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                self.headers.len() as u32,
+                libc::MSG_DONTWAIT,
+                std::ptr::null_mut(),
+            )
+        };
+        if count < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        self.filled = count as usize;
+        Ok(self.filled)
+    }
+
+    /// Datagram `index` of the last call.
+    pub fn get(&self, index: usize) -> Option<Incoming<'_>> {
+        let header = self.headers[..self.filled].get(index)?;
+        let start = index * self.slot;
+        let bytes = self.storage.get(start..start + header.msg_len as usize)?;
+        let mut incoming = Incoming {
+            bytes,
+            segment: bytes.len().max(1),
+            from: address(&self.names[index])?,
+            arrived_ns: 0,
+            class: 0,
+        };
+        if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
+            incoming.bytes = &[];
+        }
+        read_control(&header.msg_hdr, &self.controls[index], &mut incoming);
+        Some(incoming)
+    }
+}
+
+fn read_control(header: &libc::msghdr, control: &Control, into: &mut Incoming<'_>) {
+    // Walk over the bytes that the kernel filled in: a header of length, level and type, then its data, aligned.
+    const HEADER: usize = size_of::<libc::cmsghdr>();
+    let filled = &control.0[..(header.msg_controllen as usize).min(CONTROL)];
+    let int = |at: usize| filled.get(at..at + 4).and_then(|b| b.try_into().ok()).map(i32::from_ne_bytes);
+    let long = |at: usize| filled.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_ne_bytes);
+    let mut at = 0;
+    while let (Some(length), Some(level), Some(kind)) = (long(at), int(at + 8), int(at + 12)) {
+        let data = at + HEADER;
+        match (level, kind) {
+            (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS) => {
+                let (seconds, nanos) = (long(data).unwrap_or(0), long(data + 8).unwrap_or(0));
+                into.arrived_ns = seconds.wrapping_mul(1_000_000_000).wrapping_add(nanos);
+            }
+            (libc::SOL_UDP, libc::UDP_GRO) => into.segment = int(data).map_or(into.segment, |n| n.max(1) as usize),
+            (libc::IPPROTO_IP, libc::IP_TOS) => into.class = filled.get(data).copied().unwrap_or(0),
+            (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => into.class = int(data).unwrap_or(0) as u8,
+            _ => {}
+        }
+        if (length as usize) < HEADER {
+            return;
+        }
+        at += (length as usize).next_multiple_of(size_of::<usize>());
+    }
+}
+
+fn address(name: &libc::sockaddr_storage) -> Option<SocketAddr> {
+    match i32::from(name.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the family says that the storage, which is large enough for any, holds this one.
+            let v4: &libc::sockaddr_in = unsafe { &*(name as *const libc::sockaddr_storage).cast() };
+            let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
+            Some(SocketAddr::V4(SocketAddrV4::new(ip, u16::from_be(v4.sin_port))))
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above.
+            let v6: &libc::sockaddr_in6 = unsafe { &*(name as *const libc::sockaddr_storage).cast() };
+            let (ip, port) = (Ipv6Addr::from(v6.sin6_addr.s6_addr), u16::from_be(v6.sin6_port));
+            Some(SocketAddr::V6(SocketAddrV6::new(ip, port, v6.sin6_flowinfo, v6.sin6_scope_id)))
+        }
+        _ => None,
+    }
+}
+
+fn fill_address(address: SocketAddr, name: &mut libc::sockaddr_storage) -> u32 {
+    match address {
+        SocketAddr::V4(from) => {
+            // SAFETY: the storage is large enough and aligned for any address.
+            let v4: &mut libc::sockaddr_in = unsafe { &mut *(name as *mut libc::sockaddr_storage).cast() };
+            v4.sin_family = libc::AF_INET as u16;
+            v4.sin_port = from.port().to_be();
+            v4.sin_addr.s_addr = u32::from(*from.ip()).to_be();
+            size_of::<libc::sockaddr_in>() as u32
+        }
+        SocketAddr::V6(from) => {
+            // SAFETY: as above.
+            let v6: &mut libc::sockaddr_in6 = unsafe { &mut *(name as *mut libc::sockaddr_storage).cast() };
+            v6.sin6_family = libc::AF_INET6 as u16;
+            v6.sin6_port = from.port().to_be();
+            v6.sin6_addr.s6_addr = from.ip().octets();
+            v6.sin6_flowinfo = from.flowinfo();
+            v6.sin6_scope_id = from.scope_id();
+            size_of::<libc::sockaddr_in6>() as u32
+        }
+    }
+}
+
+/// Datagrams of equal size (the last may be shorter) to one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Train {
+    /// Where its bytes begin.
+    pub start: usize,
+    /// Where they end.
+    pub end: usize,
+    /// Bytes of one datagram.
+    pub segment: usize,
+    /// Where to; `None` on a connected socket.
+    pub to: Option<SocketAddr>,
+}
+
+/// Most trains that one call sends.
+pub const TRAINS: usize = 32;
+
+/// Headers for [`Outgoing::send`].
+pub struct Outgoing {
+    headers: Box<[libc::mmsghdr]>,
+    vectors: Box<[libc::iovec]>,
+    names: Box<[libc::sockaddr_storage]>,
+    controls: Box<[Control]>,
+}
+
+// SAFETY: the pointers are set anew by each call, and lead into the struct and its arguments.
+unsafe impl Send for Outgoing {}
+
+impl Outgoing {
+    /// Room for [`TRAINS`] trains.
+    pub fn new() -> Self {
+        // SAFETY: these C structs are plain data for which all zeros is a valid value.
+        let (header, vector, name): (libc::mmsghdr, libc::iovec, libc::sockaddr_storage) =
+            unsafe { (zeroed(), zeroed(), zeroed()) };
+        Self {
+            headers: vec![header; TRAINS].into(),
+            vectors: vec![vector; TRAINS].into(),
+            names: vec![name; TRAINS].into(),
+            controls: vec![Control([0; CONTROL]); TRAINS].into(),
+        }
+    }
+
+    /// Hand over the first trains, without waiting; how many the kernel took, at least one.
+    pub fn send(&mut self, socket: BorrowedFd<'_>, bytes: &[u8], trains: &[Train]) -> io::Result<usize> {
+        let count = trains.len().min(TRAINS);
+        for (i, train) in trains[..count].iter().enumerate() {
+            let payload = bytes.get(train.start..train.end).unwrap_or_default();
+            // The kernel only reads what this points to.
+            self.vectors[i] = libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() };
+            let header = &mut self.headers[i].msg_hdr;
+            header.msg_iov = &mut self.vectors[i];
+            header.msg_iovlen = 1;
+            (header.msg_name, header.msg_namelen) = (std::ptr::null_mut(), 0);
+            (header.msg_control, header.msg_controllen) = (std::ptr::null_mut(), 0);
+            if let Some(to) = train.to {
+                header.msg_namelen = fill_address(to, &mut self.names[i]);
+                header.msg_name = (&mut self.names[i] as *mut libc::sockaddr_storage).cast();
+            }
+            if payload.len() > train.segment {
+                let space = segment_control(&mut self.controls[i], train.segment);
+                header.msg_control = self.controls[i].0.as_mut_ptr().cast();
+                header.msg_controllen = space as _;
+            }
+        }
+        // SAFETY: the first `count` headers point to live memory of the stated sizes.
+        let sent =
+            unsafe { libc::sendmmsg(socket.as_raw_fd(), self.headers.as_mut_ptr(), count as u32, libc::MSG_DONTWAIT) };
+        if sent < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(sent as usize)
+    }
+}
+
+/// The control message that says how to cut a train; its space.
+fn segment_control(control: &mut Control, segment: usize) -> usize {
+    const HEADER: usize = size_of::<libc::cmsghdr>();
+    control.0[..8].copy_from_slice(&((HEADER + 2) as u64).to_ne_bytes());
+    control.0[8..12].copy_from_slice(&libc::SOL_UDP.to_ne_bytes());
+    control.0[12..16].copy_from_slice(&libc::UDP_SEGMENT.to_ne_bytes());
+    control.0[HEADER..HEADER + 2].copy_from_slice(&(segment as u16).to_ne_bytes());
+    HEADER + 8
+}
+
+/// Set a socket option that is a number.
+pub fn set_option(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Result<()> {
+    // SAFETY: the kernel reads four bytes of a live variable.
+    let failed = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&value as *const i32).cast(),
+            size_of::<i32>() as libc::socklen_t,
+        )
+    };
+    if failed == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Datagrams that the kernel dropped at this socket so far: its buffer was full, or a filter refused them.
+pub fn kernel_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    const DROPS: usize = 8;
+    let mut info = [0u32; 16];
+    let mut length = std::mem::size_of_val(&info) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into an array of that size.
+    let failed = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, info.as_mut_ptr().cast(), &mut length)
+    };
+    if failed == 0 {
+        Ok(info[DROPS])
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}

@@ -1,0 +1,134 @@
+//! Nothing is left behind, however a shell ends.
+#![cfg(target_os = "linux")]
+#![allow(clippy::print_stderr)]
+
+mod common;
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use ccgym_core::rng::Rng;
+use common::{root, Place, Ran};
+
+/// What runs inside and leaves children, a daemon in a session of its own, and one that ignores SIGTERM.
+const BUSY: &str = "readlink /proc/self/ns/net > netns; setsid sleep 300 & (trap '' TERM INT HUP; sleep 301) & \
+                    setsid sh -c 'trap \"\" TERM; sleep 302 & wait' & echo > ready";
+const LINE: &str = "--tunnel-log t -- mm-delay 2 mm-link 12mbps.trace 12mbps.trace -u up.log --";
+
+fn cycle(place: &Place, number: u64) {
+    let script = format!("{BUSY}; exit {}", number % 3);
+    let ran = place.run(LINE, &["sh", "-c", &script]);
+    assert_eq!(ran.status, Some((number % 3) as i32), "cycle {number}: {}", ran.err);
+    assert_namespace_gone(place, number);
+    place.assert_clean(&["netns", "ready", "t_acklink.log", "t_datalink.log", "up.log"], "a shell that ended");
+}
+
+/// Nobody is in the namespace of the inside, nobody holds it.
+fn assert_namespace_gone(place: &Place, number: u64) {
+    let name = fs::read_to_string(place.folder.join("netns")).unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() {
+        return;
+    }
+    let deadline = Instant::now() + Duration::from_secs(5);
+    loop {
+        let is_it = |path: &std::path::Path| fs::read_link(path).is_ok_and(|target| target.to_str() == Some(name));
+        let holders: Vec<_> = fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|process| {
+                let mut held = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+                is_it(&process.join("ns/net")) || held.any(|fd| is_it(&fd.path()))
+            })
+            .collect();
+        if holders.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "cycle {number}: {name} is still held by {holders:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Start a shell, and kill it without warning after `wait`.
+fn kill(place: &Place, wait: Duration, running: usize) {
+    for name in ["ready", "netns"] {
+        let _ = fs::remove_file(place.folder.join(name));
+    }
+    let mut shell = place.shell("--outside", &["trap '' TERM; setsid sleep 303 & sleep 304"]);
+    shell.args(LINE.split_ascii_whitespace()).args(["sh", "-c", &format!("{BUSY}; sleep 305")]);
+    let child = place.spawn(shell);
+    std::thread::sleep(wait);
+    let processes = place.processes();
+    assert!(processes.len() >= running, "{processes:?}");
+    Command::new("kill").args(["-KILL", &child.id().to_string()]).status().unwrap();
+    assert_eq!(Ran::of(child).status, None);
+    assert_namespace_gone(place, wait.as_millis() as u64);
+    for name in ["ready", "netns"] {
+        let _ = fs::remove_file(place.folder.join(name));
+    }
+    place.assert_clean(&[], &format!("SIGKILL after {wait:?}"));
+}
+
+fn cycles(count: u64) {
+    if !root() {
+        return;
+    }
+    let place = Place::new();
+    for number in 0..count {
+        cycle(&place, number);
+    }
+}
+
+fn kills(count: u64) {
+    if !root() {
+        return;
+    }
+    let place = Place::new();
+    let mut random = Rng::stream(0xc1ea, "kill", 0);
+    for _ in 0..count {
+        kill(&place, Duration::from_micros(random.below(400_000)), 0);
+    }
+    // Also when everything certainly runs.
+    kill(&place, Duration::from_millis(700), 8);
+}
+
+#[test]
+fn ten_shells_leave_nothing_behind() {
+    cycles(10);
+}
+
+#[test]
+#[ignore = "takes a minute: run with the long tests"]
+fn two_hundred_shells_leave_nothing_behind() {
+    cycles(200);
+}
+
+#[test]
+fn killed_shells_leave_nothing_behind() {
+    kills(3);
+}
+
+#[test]
+#[ignore = "takes a minute: run with the long tests"]
+fn twenty_killed_shells_leave_nothing_behind() {
+    kills(20);
+}
+
+#[test]
+fn killing_the_supervisor_inside_ends_the_shell_with_an_explanation() {
+    if !root() {
+        return;
+    }
+    let place = Place::new();
+    let child = place.spawn(place.shell("-- mm-delay 1 --", &["sh", "-c", "echo > ready; sleep 300"]));
+    place.wait_for("ready");
+    let children = format!("/proc/{0}/task/{0}/children", child.id());
+    let init = fs::read_to_string(children).unwrap();
+    Command::new("kill").args(["-KILL", init.trim()]).status().unwrap();
+    let ran = Ran::of(child);
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.err.contains("watched over it was killed"), "{}", ran.err);
+    place.assert_clean(&["ready"], "a killed supervisor");
+}

@@ -1,0 +1,205 @@
+//! What the tests of shells share: a namespace of their own, the binary, and small programs to run at the ends.
+#![allow(dead_code, clippy::print_stdout, clippy::print_stderr)]
+
+use std::fs;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use ccgym_net::system::Namespace;
+
+/// Whether this process may do what the tests need; says so loudly if not.
+pub fn root() -> bool {
+    let root = nix::unistd::geteuid().is_root() && Namespace::new().is_ok();
+    if !root {
+        eprintln!("SKIPPED: needs root, to make network namespaces");
+    }
+    root
+}
+
+/// A place for one test: a directory, a network namespace instead of the machine's, and a mark in the environment of
+/// everything that is started here.
+pub struct Place {
+    pub folder: PathBuf,
+    pub namespace: Namespace,
+    pub mark: String,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let mark = format!("ccgym-test-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(&mark);
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("12mbps.trace"), "1\n").unwrap();
+        fs::write(folder.join("short.trace"), "100\n200\n300\n").unwrap();
+        Self { folder, namespace: Namespace::new().unwrap(), mark }
+    }
+
+    /// `ccgym-net shell` with the words of `line`, split at spaces, and then `command`.
+    pub fn shell(&self, line: &str, command: &[&str]) -> Command {
+        let mut shell = Command::new(env!("CARGO_BIN_EXE_ccgym-net"));
+        shell.arg("shell").args(line.split_ascii_whitespace()).args(command);
+        shell.current_dir(&self.folder).stdin(Stdio::null()).env("CCGYM_TEST_MARK", &self.mark);
+        shell.env_remove("MAHIMAHI_BASE").env_remove("MAHIMAHI_SHELL_PREFIX");
+        shell
+    }
+
+    /// Start it in the namespace of this place.
+    pub fn spawn(&self, mut command: Command) -> Child {
+        self.namespace.run(|| command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()).unwrap().unwrap()
+    }
+
+    /// Run a shell to its end; no shell of these tests takes longer than a minute.
+    pub fn run(&self, line: &str, command: &[&str]) -> Ran {
+        Ran::of(self.spawn(self.shell(line, command)))
+    }
+
+    /// Wait until something that runs here has made this file.
+    pub fn wait_for(&self, name: &str) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !self.folder.join(name).exists() {
+            assert!(Instant::now() < deadline, "no file {name} appeared");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Names of the files here, without the traces.
+    pub fn files(&self) -> Vec<String> {
+        let names = fs::read_dir(&self.folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|name| !name.ends_with(".trace")).collect();
+        names.sort();
+        names
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// Network devices in the namespace of this place, without loopback.
+    pub fn devices(&self) -> Vec<String> {
+        let table = self.namespace.run(|| fs::read_to_string("/proc/thread-self/net/dev").unwrap()).unwrap();
+        let names = table.lines().skip(2).filter_map(|line| line.split(':').next()).map(|name| name.trim().to_owned());
+        // Devices that some kernels put into every namespace.
+        let own = ["lo", "tunl0", "gre0", "gretap0", "erspan0", "sit0", "ip6tnl0", "ip_vti0", "ip6_vti0", "ip6gre0"];
+        names.filter(|name| !own.contains(&name.as_str())).collect()
+    }
+
+    /// Processes that were started here, or by what was: their command lines.
+    pub fn processes(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let path = entry.path();
+            let environment = fs::read(path.join("environ")).unwrap_or_default();
+            if environment.windows(self.mark.len()).any(|window| window == self.mark.as_bytes()) {
+                let words = fs::read(path.join("cmdline")).unwrap_or_default();
+                found.push(format!("{}: {}", path.display(), String::from_utf8_lossy(&words).replace('\0', " ")));
+            }
+        }
+        found
+    }
+
+    /// Nothing is left of what ran here, at the latest after a few seconds; only these files.
+    pub fn assert_clean(&self, files: &[&str], what: &str) {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        loop {
+            let (processes, devices) = (self.processes(), self.devices());
+            if processes.is_empty() && devices.is_empty() {
+                break;
+            }
+            assert!(Instant::now() < deadline, "left behind after {what}: {processes:?}, {devices:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(self.files(), files, "files after {what}");
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// How a shell ended.
+pub struct Ran {
+    pub status: Option<i32>,
+    pub out: String,
+    pub err: String,
+    pub took: Duration,
+}
+
+impl Ran {
+    pub fn of(child: Child) -> Self {
+        let start = Instant::now();
+        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Self { status: status.code(), out: text(stdout), err: text(stderr), took: start.elapsed() }
+    }
+
+    pub fn ok(self) -> Self {
+        assert_eq!(self.status, Some(0), "{}\n{}", self.out, self.err);
+        self
+    }
+}
+
+/// Words that run one of the helpers below as a program: this very test binary.
+pub fn helper(name: &str) -> Vec<String> {
+    helper_in(&std::env::current_exe().unwrap(), name)
+}
+
+pub fn helper_in(binary: &Path, name: &str) -> Vec<String> {
+    [binary.to_str().unwrap(), name, "--exact", "--include-ignored", "--nocapture", "-q"].map(str::to_owned).to_vec()
+}
+
+/// Answer every datagram on any port of this namespace's `port`, until it is killed.
+pub fn echo_server(port: u16) {
+    let socket = UdpSocket::bind(("0.0.0.0", port)).unwrap();
+    let mut buffer = [0; 2000];
+    while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+        let _ = socket.send_to(&buffer[..length], from);
+    }
+}
+
+/// Send numbered datagrams to `$MAHIMAHI_BASE`, and print `RTT number microseconds` for each answer.
+pub fn echo_client(port: u16, count: u32, size: usize, gap: Duration) {
+    let base: std::net::Ipv4Addr = std::env::var("MAHIMAHI_BASE").unwrap().parse().unwrap();
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.connect((base, port)).unwrap();
+    let start = Instant::now();
+    let reader = socket.try_clone().unwrap();
+    reader.set_read_timeout(Some(Duration::from_millis(400))).unwrap();
+    let answers = std::thread::spawn(move || {
+        let mut buffer = [0; 2000];
+        while let Ok(length) = reader.recv(&mut buffer) {
+            let number = u32::from_be_bytes(buffer[..4].try_into().unwrap());
+            let sent = u64::from_be_bytes(buffer[4..12].try_into().unwrap());
+            assert_eq!(length, size);
+            println!("RTT {number} {}", start.elapsed().as_micros() as u64 - sent);
+        }
+    });
+    let mut packet = vec![0; size];
+    for number in 0..count {
+        packet[..4].copy_from_slice(&number.to_be_bytes());
+        packet[4..12].copy_from_slice(&(start.elapsed().as_micros() as u64).to_be_bytes());
+        let _ = socket.send(&packet);
+        std::thread::sleep(gap);
+    }
+    answers.join().unwrap();
+}
+
+/// What [`echo_client`] printed: (number, microseconds).
+pub fn round_trips(out: &str) -> Vec<(u32, u64)> {
+    let lines = out.lines().filter_map(|line| line.split_once("RTT ").map(|(_, rest)| rest));
+    lines
+        .filter_map(|rest| rest.split_once(' '))
+        .map(|(a, b)| (a.parse().unwrap(), b.trim().parse().unwrap()))
+        .collect()
+}
+
+/// Words as one word for `sh -c`.
+pub fn joined(words: &[String]) -> String {
+    words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,425 @@
+//! Real mahimahi as a path, where it is installed.
+#![allow(clippy::print_stderr)] // Says what is skipped or found.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddrV4, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ccgym_core::Timestamp;
+use ccgym_link::LinkEvent;
+use ccgym_net::mahimahi::{
+    match_ends, probe, report_inside, stand_in_for_iptables, Inner, Session, SessionSpec, Watch,
+};
+use ccgym_net::system::isolation::{mount_private, private_place, Isolated, Launch, Surroundings, User};
+use ccgym_net::system::Namespace;
+use ccgym_net::Clock;
+use nix::errno::Errno;
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::{geteuid, Pid};
+
+const PORT: u16 = 5001;
+/// Set for the copy of this program that the test about SIGKILL starts.
+const HOLD: &str = "CCGYM_TEST_HOLDS_A_SESSION";
+/// Set to a trace for the copy of this program that runs as an ordinary user.
+const ORDINARY: &str = "CCGYM_TEST_IS_AN_ORDINARY_USER";
+/// Set for the copy of this program that runs inside the shells.
+const INSIDE: &str = "CCGYM_TEST_RUNS_INSIDE";
+
+fn usable() -> bool {
+    let there = |name: &str| {
+        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|folder| folder.join(name).exists())
+    };
+    let usable = geteuid().is_root() && there("mm-delay") && there("mm-link");
+    if !usable {
+        eprintln!("SKIPPED: not root, or mahimahi is not installed");
+    }
+    usable
+}
+
+fn words(line: &str) -> Vec<String> {
+    line.split_ascii_whitespace().map(str::to_owned).collect()
+}
+
+/// A trace of 12 Mbit/s, in a folder that only root can read.
+fn trace(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("ccgym-test-{name}-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let path = folder.join("12mbps.trace");
+    fs::write(&path, "1\n").unwrap();
+    path
+}
+
+/// Send datagrams through the path, each answered.
+fn ping(session: &Session, count: u32) {
+    let outside = session.run_outside(|| UdpSocket::bind(SocketAddrV4::new(session.base(), PORT)).unwrap()).unwrap();
+    let inside = session.inside().unwrap().run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+    for socket in [&inside, &outside] {
+        socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    }
+    let mut buffer = [0; 100];
+    for i in 0..count {
+        inside.send_to(&i.to_be_bytes(), (session.base(), PORT)).unwrap();
+        let (length, from) = outside.recv_from(&mut buffer).unwrap();
+        assert_eq!(buffer[..length], i.to_be_bytes());
+        outside.send_to(&buffer[..length], from).unwrap();
+        inside.recv_from(&mut buffer).unwrap();
+    }
+}
+
+#[test]
+fn packets_are_seen_at_both_ends_and_links_log() {
+    if !usable() {
+        return;
+    }
+    let trace = trace("ends");
+    let line =
+        format!("mm-delay 10 mm-link {0} {0} --uplink-queue=droptail --uplink-queue-args=packets=94", trace.display());
+    let mut spec = SessionSpec::new(words(&line));
+    spec.logs = true;
+    let began = Instant::now();
+    let session = Session::start(&spec).unwrap();
+    eprintln!("two shells start within {:?}", began.elapsed());
+    fs::remove_dir_all(trace.parent().unwrap()).unwrap();
+    ping(&session, 1);
+    let inside = Watch::inside(session.inside().unwrap(), session.inside_device(), PORT, 1).unwrap();
+    let outside = Watch::outside(session.outside().unwrap(), session.outside_device(), PORT, 1).unwrap();
+    let clock = Clock::start();
+    ping(&session, 20);
+    let end = clock.now();
+    let matched = match_ends(&inside.stop().unwrap(), &outside.stop().unwrap(), &clock, end);
+    assert_eq!(matched.notes, [""; 0]);
+    for (log, what) in [(&matched.data, "data"), (&matched.acks, "answers")] {
+        assert_eq!((log.entered.len(), log.size[0], log.flow[0]), (20, 32, 0), "{what}");
+        let mut delays: Vec<f64> =
+            log.entered.iter().zip(&log.left).map(|(&entered, &left)| (left as f64 - entered as f64) / 1e6).collect();
+        delays.sort_by(f64::total_cmp);
+        eprintln!("{what}: one-way delays in ms: {delays:.2?}");
+        // A millisecond less or more by rounding, and one to wait for the link. On a busy machine many are late.
+        assert!(delays[0] > 8.5 && delays[5] < 13.0, "{what}: {delays:?}");
+    }
+    let first = session.first_pid();
+    let logs = session.stop(&clock, end).unwrap();
+    assert!(fs::metadata(format!("/proc/{first}")).is_err());
+    assert_eq!(logs.len(), 1);
+    for log in [logs[0].up.as_ref().unwrap(), logs[0].down.as_ref().unwrap()] {
+        assert!(log.trace_start_ms < 0.0 && log.trace_start_ms > -20_000.0);
+        let small = |event: &LinkEvent| matches!(event, LinkEvent::Departure(_, 36, u32::MAX, _));
+        // At the edges a millisecond may be cut.
+        let departures = log.events.iter().filter(|event| small(event)).count();
+        assert!((19..=20).contains(&departures), "{departures} in {:?}", log.header);
+        let chances = log.events.iter().filter(|event| matches!(event, LinkEvent::Opportunity(..))).count();
+        assert!((chances as f64 - end.as_secs_f64() * 1000.0).abs() < 60.0, "{chances} in {end:?}");
+    }
+    assert!(logs[0].up.as_ref().unwrap().header.queue.contains("packets=94"));
+}
+
+#[test]
+fn sessions_beside_each_other_do_not_meet() {
+    if !usable() {
+        return;
+    }
+    let line = words("mm-delay 5 mm-loss uplink 0.0");
+    let sessions: Vec<Session> = thread::scope(|scope| {
+        let start = || Session::start(&SessionSpec::new(line.clone())).unwrap();
+        let starting: Vec<_> = (0..2).map(|_| scope.spawn(start)).collect();
+        starting.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(sessions[0].base(), sessions[1].base(), "each has its own addresses");
+    thread::scope(|scope| {
+        for session in &sessions {
+            scope.spawn(|| ping(session, 5));
+        }
+    });
+    for session in sessions {
+        session.check().unwrap();
+        assert_eq!(session.stop(&Clock::start(), Timestamp::NEVER).unwrap(), []);
+    }
+}
+
+/// Processes whose namespace of that kind is this one and that started before `until` (clock ticks since boot): a later
+/// process may be in a namespace that got the number of one that is gone.
+fn processes_in(kind: &str, namespace: &PathBuf, until: u64) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // The 22nd field; the second, in parentheses, may contain spaces.
+        let started = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(19)).and_then(|t| t.parse().ok());
+        let inside = fs::read_link(entry.path().join("ns").join(kind)).is_ok_and(|link| link == *namespace);
+        if inside && started.is_some_and(|started: u64| started <= until) {
+            found.push(fs::read_to_string(entry.path().join("comm")).unwrap_or_default().trim().to_owned());
+        }
+    }
+    found
+}
+
+fn now_in_ticks() -> u64 {
+    let uptime = fs::read_to_string("/proc/uptime").unwrap();
+    (uptime.split(' ').next().unwrap().parse::<f64>().unwrap() * 100.0) as u64
+}
+
+fn namespace_of(pid: i32, kind: &str) -> PathBuf {
+    fs::read_link(format!("/proc/{pid}/ns/{kind}")).unwrap()
+}
+
+#[test]
+fn nothing_remains_when_the_starter_is_killed() {
+    if std::env::var_os(HOLD).is_some() {
+        let session = Session::start(&SessionSpec::new(words("mm-delay 5 mm-delay 6"))).unwrap();
+        eprintln!("HOLDS {} {}", session.first_pid(), session.inner_pid());
+        thread::sleep(Duration::from_secs(60));
+        return;
+    }
+    if !usable() {
+        return;
+    }
+    let mut holder = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "nothing_remains_when_the_starter_is_killed", "--nocapture"])
+        .env(HOLD, "1")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(holder.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let line = lines.into_iter().find(|line| line.contains("HOLDS ")).unwrap();
+    let numbers: Vec<i32> =
+        line.split("HOLDS ").nth(1).unwrap().split_whitespace().map(|number| number.parse().unwrap()).collect();
+    let (first, inner) = (numbers[0], numbers[1]);
+    let processes = namespace_of(first, "pid");
+    let networks = [namespace_of(first, "net"), namespace_of(inner, "net")];
+    assert_ne!(networks[0], networks[1]);
+    let killed = now_in_ticks();
+    let running = processes_in("pid", &processes, killed);
+    assert!(running.len() >= 8 && running.contains(&"dnsmasq".to_owned()), "{running:?}");
+    kill(Pid::from_raw(holder.id() as i32), Signal::SIGKILL).unwrap();
+    holder.wait().unwrap();
+    // Devices and rules go with the last process of their network namespace, files with the mounts.
+    let rest = || {
+        let networks = networks.iter().flat_map(|network| processes_in("net", network, killed));
+        processes_in("pid", &processes, killed).into_iter().chain(networks).collect::<Vec<_>>()
+    };
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while !rest().is_empty() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(rest(), [""; 0]);
+}
+
+#[test]
+fn a_program_inside_reports_and_talks() {
+    if std::env::var_os(INSIDE).is_some() {
+        let mut control = report_inside().unwrap();
+        let mut line = String::new();
+        BufReader::new(control.try_clone().unwrap()).read_line(&mut line).unwrap();
+        control.write_all(format!("heard {line}").as_bytes()).unwrap();
+        // Until the session closes its end.
+        let _ = BufReader::new(control).read_line(&mut line);
+        return;
+    }
+    if !usable() {
+        return;
+    }
+    // The user that it runs as may not be able to reach where this program lies.
+    let folder = PathBuf::from("/tmp").join(format!("ccgym-test-inside-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let program = folder.join("program");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let run = format!("{} --exact a_program_inside_reports_and_talks", program.display());
+    let mut spec = SessionSpec::new(words("mm-delay 1"));
+    spec.inner = Inner::Words(words(&format!("/usr/bin/env {INSIDE}=1 {run}")));
+    let session = Session::start(&spec).unwrap();
+    let mut control = session.control().unwrap();
+    control.write_all(b"hello\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(control).read_line(&mut line).unwrap();
+    assert_eq!(line, "heard hello\n");
+    let began = Instant::now();
+    session.stop(&Clock::start(), Timestamp::NEVER).unwrap();
+    assert!(began.elapsed() < Duration::from_secs(4), "the program did not see the end");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn an_ordinary_user_starts_shells_where_he_is() {
+    if std::env::var_os(ORDINARY).is_some() {
+        assert!(!geteuid().is_root());
+        let mut spec = SessionSpec::new(words("mm-delay 1 mm-link /trace /trace"));
+        spec.command[3] = std::env::var(ORDINARY).unwrap();
+        spec.command[4] = spec.command[3].clone();
+        spec.logs = true;
+        let session = Session::start(&spec).unwrap();
+        assert!(session.inside().is_none() && session.outside_device().starts_with("delay-"));
+        session.check().unwrap();
+        let (first, inner) = (session.first_pid(), session.inner_pid());
+        let clock = Clock::start();
+        thread::sleep(Duration::from_millis(100));
+        let logs = session.stop(&clock, Timestamp::NEVER).unwrap();
+        assert!(logs[0].up.as_ref().unwrap().events.len() > 50);
+        for pid in [first, inner] {
+            assert_eq!(kill(pid, None), Err(Errno::ESRCH));
+        }
+        std::process::exit(77);
+    }
+    if !usable() {
+        return;
+    }
+    // An ordinary user of a machine that is as mahimahi wants it.
+    let folder = PathBuf::from("/tmp").join(format!("ccgym-test-ordinary-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let (program, trace) = (folder.join("program"), folder.join("trace"));
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    fs::write(&trace, "1\n").unwrap();
+    let line = format!(
+        "/usr/bin/env {ORDINARY}={} {} --exact an_ordinary_user_starts_shells_where_he_is --nocapture",
+        trace.display(),
+        program.display()
+    );
+    let network = Namespace::new().unwrap().shared();
+    network.run(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap()).unwrap();
+    let prepare = || {
+        let place = private_place(&[])?;
+        mount_private(place)?;
+        stand_in_for_iptables(place)
+    };
+    let (stdin, _ours) = UnixStream::pair().unwrap();
+    let (mut text, stderr) = UnixStream::pair().unwrap();
+    let launch =
+        Launch { words: words(&line), forgotten: vec![], stdin: stdin.into(), stderr: stderr.into(), kept: vec![] };
+    let user = User { uid: 65534, gid: 65534 };
+    let isolated = Isolated::start(launch, Surroundings::Own { network, user, prepare: Box::new(prepare) }).unwrap();
+    let status = isolated.wait(Duration::from_secs(20)).unwrap();
+    let mut said = String::new();
+    text.read_to_string(&mut said).unwrap();
+    assert_eq!(status.code(), Some(77), "{said}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_goes_wrong_is_explained() {
+    if !usable() {
+        return;
+    }
+    let trace = trace("wrong");
+    fs::write(&trace, "3\n2\n").unwrap();
+    let start = |line: &str| Session::start(&SessionSpec::new(words(line))).unwrap_err();
+    let error = start(&format!("mm-link {0} {0}", trace.display()));
+    assert!(error.step.contains("reading trace") && error.found.contains(":2:"), "{error}");
+    // A queue without its limit: the shell comes up, and dies.
+    fs::write(&trace, "1\n").unwrap();
+    let error = start(&format!("mm-link {0} {0} --uplink-queue=droptail", trace.display()));
+    assert!(error.found.contains("must have a byte or packet limit"), "{error}");
+    fs::remove_dir_all(trace.parent().unwrap()).unwrap();
+    let error = start("mm-link /nowhere/a /nowhere/b");
+    assert!(error.step.contains("/nowhere/a"), "{error}");
+    let error = start("mm-delay soon");
+    assert!(error.step == "starting mahimahi" && error.found.contains("soon"), "{error}");
+    let mut spec = SessionSpec::new(words("mm-delay 1"));
+    spec.inner = Inner::Words(words("sleep 100"));
+    spec.patience = Duration::from_millis(700);
+    let error = Session::start(&spec).unwrap_err();
+    assert!(error.found.contains("did not come up within 0.7 s"), "{error}");
+    spec.inner = Inner::Words(words("/nowhere/program"));
+    let error = Session::start(&spec).unwrap_err();
+    assert!(error.found.contains("/nowhere/program"), "{error}");
+}
+
+#[test]
+fn the_doctor_sees_a_shell_start() {
+    if !usable() {
+        return;
+    }
+    let findings = probe();
+    let shell = findings.iter().find(|finding| finding.subject == "a mahimahi shell").unwrap();
+    assert!(shell.good, "{findings:?}");
+}
+
+/// Thirty seconds of kernel TCP on Pantheon's calibrated path: `--ignored --nocapture` shows what Pantheon would.
+#[test]
+#[ignore = "a measurement of half a minute per scheme"]
+fn kernel_tcp_on_pantheons_path() {
+    use std::sync::atomic::AtomicBool;
+    use std::sync::Arc;
+
+    use ccgym_core::TimeSpan;
+    use ccgym_net::tcp::{run_receiver, run_sender, ReceiverTask, TcpSenderTask};
+    use ccgym_sim::spec::SourceSpec;
+
+    let folder = std::env::temp_dir().join(format!("ccgym-test-pantheon-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let trace = folder.join("77.72mbps.trace");
+    let times: Vec<String> = (0..388_600u64).map(|k| (k * 1200 / 7772).to_string()).collect();
+    fs::write(&trace, times.join("\n") + "\n").unwrap();
+    let line = format!(
+        "mm-delay 51 mm-loss uplink 0.0006 mm-link {0} {0} --uplink-queue=droptail --uplink-queue-args=packets=94",
+        trace.display()
+    );
+    for algorithm in ["bbr", "cubic"] {
+        let mut spec = SessionSpec::new(words(&line));
+        spec.logs = true;
+        let session = Session::start(&spec).unwrap();
+        let inside = Watch::inside(session.inside().unwrap(), session.inside_device(), PORT, 1).unwrap();
+        let outside = Watch::outside(session.outside().unwrap(), session.outside_device(), PORT, 1).unwrap();
+        let clock = Clock::starting_in(Duration::from_millis(100));
+        let (step, end) = (TimeSpan::from_millis(100), Timestamp::from_millis(30_000));
+        let halt = Arc::new(AtomicBool::new(false));
+        let peer = SocketAddrV4::new(session.base(), PORT);
+        let listener = session.run_outside(|| std::net::TcpListener::bind(peer).unwrap()).unwrap();
+        let task = TcpSenderTask {
+            flow: 0,
+            algorithm: algorithm.into(),
+            peer,
+            source: SourceSpec::Greedy,
+            seed: 0,
+            mss: 1448,
+            header: 52,
+            clock,
+            start: Timestamp::ZERO,
+            stop: end,
+            step,
+            halt: Arc::clone(&halt),
+        };
+        let (sent, received) = thread::scope(|scope| {
+            let receiving =
+                scope.spawn(|| run_receiver(listener, ReceiverTask { clock, step, end, halt, flows: 1 }).unwrap());
+            let sent = session.inside().unwrap().run(|| run_sender(task)).unwrap().unwrap();
+            (sent, receiving.join().unwrap())
+        });
+        let matched = match_ends(&inside.stop().unwrap(), &outside.stop().unwrap(), &clock, end);
+        let logs = session.stop(&clock, end).unwrap();
+        let log = &matched.data;
+        let mut delays: Vec<f64> = Vec::new();
+        let (mut first, mut last, mut bytes, mut offered) = (u64::MAX, 0, 0, 0);
+        for i in 0..log.entered.len() {
+            offered += u64::from(log.size[i]);
+            if log.left[i] < u64::MAX {
+                delays.push((log.left[i] - log.entered[i]) as f64 / 1e6);
+                bytes += u64::from(log.size[i]);
+                (first, last) = (first.min(log.left[i]), last.max(log.left[i]));
+            }
+        }
+        delays.sort_by(f64::total_cmp);
+        eprintln!(
+            "{algorithm}: {:.2} Mbit/s, p95 {:.2} ms, loss {:.2} %, {} packets, {} acks, notes {:?}",
+            bytes as f64 * 8e3 / (last - first) as f64,
+            delays[(0.95 * (delays.len() - 1) as f64).round() as usize],
+            100.0 * (1.0 - bytes as f64 / offered as f64),
+            log.entered.len(),
+            matched.acks.entered.len(),
+            matched.notes,
+        );
+        eprintln!("  sender {:?}\n  receiver {:?}", sent.sender.stats, received.received);
+        let events = &logs[0].up.as_ref().unwrap().events;
+        let count = |wanted: fn(&LinkEvent) -> bool| events.iter().filter(|event| wanted(event)).count();
+        eprintln!(
+            "  link: {} arrivals, {} departures",
+            count(|event| matches!(event, LinkEvent::Arrival(..))),
+            count(|event| matches!(event, LinkEvent::Departure(..)))
+        );
+    }
+    fs::remove_dir_all(folder).unwrap();
+}

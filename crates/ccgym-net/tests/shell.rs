@@ -1,0 +1,411 @@
+//! `ccgym shell` as a user meets it: the built program, with real namespaces, devices and packets.
+#![cfg(target_os = "linux")]
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod common;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use ccgym_link::log::{parse_log, LogLine};
+use common::{echo_client, echo_server, helper, helper_in, joined, root, round_trips, Place, Ran};
+
+const PORT: u16 = 5001;
+
+/// Not a test: a program for the ends of a path.
+#[test]
+#[ignore = "a program that other tests start"]
+fn serve_echoes() {
+    if std::env::var("CCGYM_TEST_MARK").is_ok() {
+        echo_server(PORT);
+    }
+}
+
+/// Not a test: a program for the ends of a path.
+#[test]
+#[ignore = "a program that other tests start"]
+fn ask_for_echoes() {
+    if std::env::var("CCGYM_TEST_MARK").is_ok() {
+        let number = |name: &str, usual| std::env::var(name).map_or(usual, |text| text.parse().unwrap());
+        let gap = Duration::from_micros(number("ECHO_GAP_US", 5000));
+        echo_client(PORT, number("ECHO_COUNT", 20) as u32, number("ECHO_SIZE", 200) as usize, gap);
+    }
+}
+
+/// Run a client inside with a server outside; the answer has its round trips.
+fn echo(place: &Place, line: &str, variables: &[(&str, &str)]) -> (Ran, Vec<(u32, u64)>) {
+    let server = joined(&helper("serve_echoes"));
+    let client = helper("ask_for_echoes");
+    let mut shell = place.shell("--outside", &[&server, "--outside-log", "/dev/null", "--outside-port", "5001"]);
+    shell.args(line.split_ascii_whitespace()).args(client).envs(variables.iter().copied());
+    let ran = Ran::of(place.spawn(shell)).ok();
+    let trips = round_trips(&ran.out);
+    (ran, trips)
+}
+
+#[test]
+fn the_exit_status_is_the_commands() {
+    if !root() {
+        return;
+    }
+    let place = Place::new();
+    for (script, status) in [("true", 0), ("exit 3", 3), ("kill -TERM $$", 143), ("kill -KILL $$", 137)] {
+        let ran = place.run("-- mm-delay 1 --", &["sh", "-c", script]);
+        assert_eq!(ran.status, Some(status), "{script}: {}", ran.err);
+        assert_eq!(ran.err, "", "{script}");
+    }
+    let missing = place.run("-- mm-delay 1 --", &["no-such-program"]);
+    assert_eq!(missing.status, Some(2));
+    for part in ["starting \"no-such-program\"", "No such file", "hint: give the name of a program in PATH"] {
+        assert!(missing.err.contains(part), "{part:?} is not in {}", missing.err);
+    }
+    place.assert_clean(&[], "five shells");
+}
+
+#[test]
+fn input_output_and_errors_are_those_of_the_command() {
+    if !root() {
+        return;
+    }
+    let place = Place::new();
+    let mut shell = place.shell("-- mm-delay 1 --", &["sh", "-c", "cat; echo bad >&2; exit 4"]);
+    shell.stdin(Stdio::piped());
+    let mut child = place.spawn(shell);
+    child.stdin.take().unwrap().write_all(b"some input").unwrap();
+    let ran = Ran::of(child);
+    assert_eq!((ran.status, ran.out.as_str(), ran.err.as_str()), (Some(4), "some input", "bad\n"));
+}
+
+#[test]
+fn the_command_knows_where_it_is() {
+    if !root() {
+        return;
+    }
+    let place = Place::new();
+    let script = "echo $MAHIMAHI_BASE; echo \"$MAHIMAHI_SHELL_PREFIX|\"; echo $PROMPT_COMMAND; id -u; echo $$; ls /proc | grep -c '^[0-9]'";
+    let line = "-- mm-delay 20 mm-loss uplink 0.5 mm-onoff downlink 1 2 mm-link 12mbps.trace 12mbps.trace --";
+    let ran = place.run(line, &["sh", "-c", script]).ok();
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert!(lines[0].parse::<std::net::Ipv4Addr>().is_ok(), "{lines:?}");
+    assert_eq!(lines[1], "[delay 20 ms] [loss up=0.5] [onoff (down) on=1s off=2s] [link] |");
+    assert!(lines[2].contains("MAHIMAHI_SHELL_PREFIX"), "{lines:?}");
+    assert_eq!(lines[3], "0");
+    // A PID namespace of its own: a small number, and few processes to be seen.
+    assert!(lines[4].parse::<u32>().unwrap() < 20 && lines[5].parse::<u32>().unwrap() < 10, "{lines:?}");
+    let as_nobody = place.run("--user nobody -- mm-delay 1 --", &["sh", "-c", "id -un; echo $USER"]).ok();
+    assert_eq!(as_nobody.out, "nobody\nnobody\n");
+}
+
+#[test]
+fn delays_add_up_through_nested_shells() {
+    if !root() {
+        return;
+    }
+    let place = Place::new();
+    for (line, least_ms) in [
+        ("-- mm-delay 20 --", 38),
+        ("-- mm-delay 10 mm-link 12mbps.trace 12mbps.trace -- mm-delay 15 --", 46),
+        ("--isolated -- mm-delay 20 --", 38),
+    ] {
+        let (_, trips) = echo(&place, line, &[]);
+        assert_eq!(trips.len(), 20, "{line}");
+        let best = trips.iter().map(|(_, us)| *us).min().unwrap();
+        assert!(best >= least_ms * 1000, "{line}: {best} µs");
+        assert!(best < (least_ms + 200) * 1000, "{line}: {best} µs");
+    }
+    place.assert_clean(&[], "three shells");
+}
+
+#[test]
+fn losses_follow_the_seed() {
+    if !root() {
+        return;
+    }
+    let place = Place::new();
+    let lost = |seed: &str| {
+        let line = format!("--seed {seed} -- mm-loss uplink 0.3 --");
+        let (_, trips) = echo(&place, &line, &[("ECHO_COUNT", "100"), ("ECHO_GAP_US", "500")]);
+        let mut numbers: Vec<u32> = trips.iter().map(|(number, _)| *number).collect();
+        numbers.sort_unstable();
+        numbers
+    };
+    let (first, second, other) = (lost("7"), lost("7"), lost("8"));
+    assert!((50..90).contains(&first.len()), "{}", first.len());
+    assert_eq!(first, second);
+    assert_ne!(first, other);
+}
+
+#[test]
+fn logs_tell_what_happened() {
+    if !root() {
+        return;
+    }
+    let place = Place::new();
+    let line =
+        "--seed 9 --tunnel-log t --flows 1 -- mm-delay 10 mm-link 12mbps.trace 12mbps.trace --uplink-log=up.log \
+                --downlink-log down.log --uplink-queue=droptail --uplink-queue-args=packets=3 -- mm-link 12mbps.trace \
+                12mbps.trace -u inner.log --";
+    // Two packets per millisecond through one of 1400 bytes per millisecond: some are dropped.
+    let variables = [("ECHO_COUNT", "200"), ("ECHO_SIZE", "1400"), ("ECHO_GAP_US", "200")];
+    let (_, trips) = echo(&place, line, &variables);
+    place.assert_clean(&["down.log", "inner.log", "t_acklink.log", "t_datalink.log", "up.log"], "a shell");
+
+    let (header, lines) = parse_log(&place.read("up.log")).unwrap();
+    assert_eq!(header.title, "mm-link (Uplink) [12mbps.trace] > up.log");
+    assert!(header.command.starts_with("'mm-link' '12mbps.trace' '12mbps.trace' '--uplink-log=up.log'"), "{header:?}");
+    assert_eq!(header.queue, "droptail [packets=3]");
+    assert_eq!(header.config.as_deref(), Some("[delay 10 ms] "));
+    let now_ms = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
+    assert!(header.init_ms < now_ms && header.init_ms + 60_000 > now_ms && header.base_ms < 10_000, "{header:?}");
+    assert!(String::from_utf8_lossy(&place.read("up.log")).contains("\n# seed: 9\n"));
+    let count = |lines: &[LogLine], wanted: fn(&LogLine) -> bool| lines.iter().filter(|line| wanted(line)).count();
+    let arrivals = |line: &LogLine| matches!(line, LogLine::Arrival { bytes: 1432, .. });
+    let departures = |line: &LogLine| matches!(line, LogLine::Departure { bytes: 1432, .. });
+    let drops = |line: &LogLine| matches!(line, LogLine::Drop { bytes: 1432, packets: 1, .. });
+    let [arrived, left, dropped] = [count(&lines, arrivals), count(&lines, departures), count(&lines, drops)];
+    let (_, inner) = parse_log(&place.read("inner.log")).unwrap();
+    // The inner link is met first and has no limit.
+    assert_eq!((count(&inner, arrivals), count(&inner, departures), count(&inner, drops)), (200, 200, 0));
+    assert_eq!((arrived, left, left), (200, 200 - dropped, trips.len()));
+    let opportunities = count(&lines, |line| matches!(line, LogLine::Opportunity { bytes: 1504, .. }));
+    assert!(opportunities > 400, "{opportunities}");
+    let time = |line: &LogLine| match *line {
+        LogLine::Opportunity { ms, .. } | LogLine::Arrival { ms, .. } => ms,
+        LogLine::Departure { ms, .. } | LogLine::Drop { ms, .. } => ms,
+    };
+    assert!(lines.windows(2).all(|pair| time(&pair[0]) <= time(&pair[1])));
+    assert!(lines.iter().all(|line| time(line) >= header.base_ms));
+    let (down, _) = parse_log(&place.read("down.log")).unwrap();
+    assert_eq!(
+        (down.title.as_str(), down.queue.as_str()),
+        ("mm-link (Downlink) [12mbps.trace] > down.log", "infinite")
+    );
+
+    let data = String::from_utf8(place.read("t_datalink.log")).unwrap();
+    assert!(data.starts_with("# init timestamp: "), "{}", &data[..60]);
+    let fields: Vec<Vec<&str>> = data.lines().skip(1).map(|line| line.split(' ').collect()).collect();
+    let entered = fields.iter().filter(|f| f[1] == "+" && f[2] == "1428" && f[3] == "1").count();
+    let delays: Vec<f64> =
+        fields.iter().filter(|f| f[1] == "-" && f[2] == "1428").map(|f| f[3].parse().unwrap()).collect();
+    assert_eq!((entered, delays.len()), (200, left));
+    assert!(delays.iter().all(|delay| *delay > 9.0 && *delay < 200.0), "{delays:?}");
+    assert!(fields.iter().any(|f| f[1] == "#" && f[2] == "1500"));
+    assert!(String::from_utf8(place.read("t_acklink.log")).unwrap().lines().count() > 2 * left);
+}
+
+#[test]
+fn logs_are_written_when_the_shell_is_told_to_end() {
+    if !root() {
+        return;
+    }
+    for signal in ["TERM", "INT"] {
+        let place = Place::new();
+        let line = "--summary -- mm-link 12mbps.trace 12mbps.trace -u up.log --";
+        let child = place.spawn(place.shell(line, &["sh", "-c", "echo > ready; exec sleep 50"]));
+        place.wait_for("ready");
+        std::thread::sleep(Duration::from_millis(100));
+        Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
+        let ran = Ran::of(child);
+        assert_eq!(ran.status, Some(if signal == "TERM" { 143 } else { 130 }), "{}", ran.err);
+        assert!(ran.took < Duration::from_secs(5));
+        for part in ["ccgym shell: uplink 0 packets, 0 dropped", "p99", "seed "] {
+            assert!(ran.err.contains(part), "{}", ran.err);
+        }
+        assert!(parse_log(&place.read("up.log")).unwrap().1.len() > 50);
+        place.assert_clean(&["ready", "up.log"], signal);
+    }
+}
+
+#[test]
+fn a_shell_ends_with_its_traces() {
+    if !root() {
+        return;
+    }
+    let place = Place::new();
+    let ran = place.run("-- mm-link short.trace short.trace --once -u up.log -- sleep 60", &[]).ok();
+    assert!(ran.took < Duration::from_secs(5), "{:?}", ran.took);
+    let lines = parse_log(&place.read("up.log")).unwrap().1;
+    assert_eq!(lines.iter().filter(|line| matches!(line, LogLine::Opportunity { .. })).count(), 3);
+    // A command that ends before keeps its status.
+    let before = place.run("-- mm-link short.trace short.trace --once --", &["sh", "-c", "exit 5"]);
+    assert_eq!(before.status, Some(5));
+    place.assert_clean(&["up.log"], "--once");
+}
+
+#[test]
+fn a_spec_is_a_path() {
+    if !root() {
+        return;
+    }
+    let place = Place::new();
+    let delay = r#"{"kind":"delay","delay":20000000}"#;
+    let link =
+        r#"{"kind":"link","schedule":{"kind":"trace","name":"12mbps"},"queue":{"kind":"infinite"},"overhead":4}"#;
+    let spec = format!(r#"{{"uplink":[{link},{delay}],"downlink":[{delay}],"traces":{{"12mbps":"12mbps.trace"}}}}"#);
+    fs::write(place.folder.join("spec.json"), spec).unwrap();
+    let (_, trips) = echo(&place, "--spec spec.json --name twelve --uplink-log up.log --", &[]);
+    assert!(trips.len() == 20 && trips.iter().all(|(_, us)| *us >= 40_000), "{trips:?}");
+    assert_eq!(parse_log(&place.read("up.log")).unwrap().0.title, "mm-link (Uplink) [12mbps] > up.log");
+    let ran = place.run("--spec spec.json --name twelve -- printenv MAHIMAHI_SHELL_PREFIX", &[]).ok();
+    assert_eq!(ran.out, "[twelve] \n");
+}
+
+#[test]
+fn companions_come_and_go_with_the_shell() {
+    if !root() {
+        return;
+    }
+    let place = Place::new();
+    let outside = "echo at $MAHIMAHI_BASE; trap 'echo told; exit' TERM; while :; do sleep 0.05; done";
+    let mut shell = place.shell("--outside", &[outside]);
+    shell.args("--outside-log out.log -- mm-delay 1 -- sleep 0.3".split(' '));
+    let ran = Ran::of(place.spawn(shell)).ok();
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", ""));
+    let said = String::from_utf8(place.read("out.log")).unwrap();
+    assert!(said.starts_with("at 1") && said.ends_with("told\n"), "{said}");
+    // Its end is not the end of the session.
+    let ran = place.run("--outside false -- mm-delay 1 --", &["sh", "-c", "sleep 0.2; exit 6"]);
+    assert_eq!(ran.status, Some(6));
+    // One that should listen and does not.
+    let ran = place.run("--outside false --outside-port 77 -- mm-delay 1 -- true", &[]);
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.err.contains("it ended with status 1"), "{}", ran.err);
+    place.assert_clean(&["out.log"], "companions");
+}
+
+#[test]
+fn four_shells_at_once_do_not_meet() {
+    if !root() {
+        return;
+    }
+    let place = Place::new();
+    let server = joined(&helper("serve_echoes"));
+    let client = joined(&helper("ask_for_echoes"));
+    // All four in one namespace: each needs addresses of its own, and the server of the first serves all.
+    let mut shell = place.shell("--outside", &[&server, "--outside-log", "/dev/null", "--outside-port", "5001"]);
+    shell.args("-- mm-delay 1 -- sh -c".split(' ')).arg("echo > ready; exec sleep 50");
+    let mut first = place.spawn(shell);
+    place.wait_for("ready");
+    let others = [5, 10, 15, 20].map(|ms| {
+        let script = format!("echo $MAHIMAHI_BASE; {client}");
+        (ms, place.spawn(place.shell(&format!("-- mm-delay {ms} --"), &["sh", "-c", &script])))
+    });
+    let mut bases = Vec::new();
+    for (ms, child) in others {
+        let ran = Ran::of(child).ok();
+        let trips = round_trips(&ran.out);
+        assert_eq!(trips.len(), 20, "{ms} ms: {}{}", ran.out, ran.err);
+        let best = trips.iter().map(|(_, us)| *us).min().unwrap();
+        assert!(best >= (2 * ms - 2) * 1000 && best < (2 * ms + 200) * 1000, "{ms} ms: {best} µs");
+        bases.push(ran.out.lines().next().unwrap().to_owned());
+    }
+    bases.sort();
+    bases.dedup();
+    assert_eq!(bases.len(), 4);
+    Command::new("kill").arg(first.id().to_string()).status().unwrap();
+    first.wait().unwrap();
+    place.assert_clean(&["ready"], "five shells");
+}
+
+#[test]
+fn an_ordinary_user_has_shells_too() {
+    if !root() {
+        return;
+    }
+    let place = Place::new();
+    // Where this user may read: the build directory may be closed to it.
+    fs::set_permissions(&place.folder, fs::Permissions::from_mode(0o777)).unwrap();
+    let [shell, helpers] = ["shell-binary.trace", "helpers.trace"].map(|name| place.folder.join(name));
+    fs::copy(env!("CARGO_BIN_EXE_ccgym-net"), &shell).unwrap();
+    fs::copy(std::env::current_exe().unwrap(), &helpers).unwrap();
+    let probe = ["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"];
+    let allowed = Command::new("setpriv").args(probe).args(["unshare", "-Urn", "true"]).output();
+    if !allowed.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: this machine gives ordinary users no namespaces");
+        return;
+    }
+    let run = |words: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(probe).arg(&shell).arg("shell").args(words).current_dir(&place.folder);
+        command.env("CCGYM_TEST_MARK", &place.mark).stdin(Stdio::null());
+        Ran::of(place.spawn(command))
+    };
+    let (server, client) = (joined(&helper_in(&helpers, "serve_echoes")), helper_in(&helpers, "ask_for_echoes"));
+    let mut words = vec!["--outside", &server, "--outside-port", "5001", "--outside-log", "/dev/null", "--"];
+    words.extend("mm-delay 20 mm-link 12mbps.trace 12mbps.trace -u up.log --".split(' '));
+    words.extend(client.iter().map(String::as_str));
+    let trips = round_trips(&run(&words).ok().out);
+    assert!(trips.len() == 20 && trips.iter().all(|(_, us)| *us >= 38_000), "{trips:?}");
+    assert_eq!(parse_log(&place.read("up.log")).unwrap().0.title, "mm-link (Uplink) [12mbps.trace] > up.log");
+    // It is who it was, without power over what it sees.
+    let ran =
+        run(&["--", "mm-delay", "1", "--", "sh", "-c", "id -u; id -g; cat /proc/self/status | grep CapEff; exit 7"]);
+    assert_eq!(ran.status, Some(7), "{}", ran.err);
+    assert_eq!(ran.out, "65534\n65534\nCapEff:\t0000000000000000\n");
+    let refused = run(&["--host", "--", "mm-delay", "1"]);
+    assert_eq!(refused.status, Some(2));
+    assert!(refused.err.contains("expected: root"), "{}", refused.err);
+    place.assert_clean(&["up.log"], "shells of an ordinary user");
+}
+
+#[test]
+fn an_interactive_shell_has_the_terminal() {
+    if !root() {
+        return;
+    }
+    if !Command::new("script").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: needs script, of util-linux");
+        return;
+    }
+    let place = Place::new();
+    let shell = place.shell("-- mm-delay 5 -- bash --norc --noprofile -i", &[]);
+    let words = [shell.get_program()].into_iter().chain(shell.get_args());
+    let line = words.map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ");
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "/dev/null"]).current_dir(&place.folder).env("CCGYM_TEST_MARK", &place.mark);
+    script.stdin(Stdio::piped());
+    let mut child = place.spawn(script);
+    let mut input = child.stdin.take().unwrap();
+    let mut type_in = |text: &str| {
+        std::thread::sleep(Duration::from_millis(250));
+        input.write_all(text.as_bytes()).unwrap();
+    };
+    type_in("sleep 40\n");
+    type_in("\u{1a}"); // Ctrl-Z: the job stops, the shell goes on
+    type_in("jobs; echo j$((40+2))\n");
+    type_in("kill %1; sleep 41\n");
+    type_in("\u{3}"); // Ctrl-C: the job ends, the shell goes on
+    type_in("echo k$((40+3)); exit 9\n");
+    let ran = Ran::of(child);
+    assert_eq!(ran.status, Some(9), "{}\n{}", ran.out, ran.err);
+    for part in ["[delay 5 ms] ", "Stopped", "j42", "k43"] {
+        assert!(ran.out.contains(part), "{part:?} is not in {}", ran.out);
+    }
+    assert!(!ran.out.contains("no job control"), "{}", ran.out);
+    place.assert_clean(&[], "an interactive shell");
+}
+
+#[test]
+fn mistakes_are_explained_before_anything_starts() {
+    let run = |words: &str| {
+        let words = words.split_ascii_whitespace();
+        let output = Command::new(env!("CARGO_BIN_EXE_ccgym-net")).arg("shell").args(words).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap(), String::from_utf8(output.stdout).unwrap())
+    };
+    for (line, parts) in [
+        ("-- mm-dealy 5 -- true", &["did you mean \"mm-delay\"?"][..]),
+        ("-- mm-link no.trace no.trace -- true", &["reading the trace no.trace", "--trace no.trace=FILE"]),
+        ("-- mm-onoff uplink 1e-9 1 -- true", &["building uplink[0] of the path", "on_off.mean_on"]),
+        ("--user no-such-user-here -- mm-delay 1 -- true", &["looking for the user", "expected: root"]),
+    ] {
+        let (status, err, out) = run(line);
+        assert_eq!((status, out.as_str()), (Some(2), ""), "{line}: {err}");
+        assert!(parts.iter().any(|part| err.contains(part)), "{line}: {err}");
+    }
+    let (status, err, out) = run("--help");
+    assert_eq!((status, err.as_str()), (Some(0), ""));
+    assert!(out.contains("Examples:") && out.lines().all(|line| line.chars().count() <= 120));
+}

@@ -1,0 +1,237 @@
+//! Kernel TCP between two network namespaces between which we carry the packets.
+#![allow(clippy::print_stderr)] // Says what is skipped or found.
+
+use std::collections::VecDeque;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ccgym_core::{Rate, TimeSpan, Timestamp};
+use ccgym_net::system::port::LARGEST_PACKET;
+use ccgym_net::system::{Ends, Offload, Placement, Port};
+use ccgym_net::tcp::{
+    available, is_unavailable, run_receiver, run_sender, ReceiverResult, ReceiverTask, TcpSenderResult, TcpSenderTask,
+};
+use ccgym_net::{Clock, NetError};
+use ccgym_sim::spec::SourceSpec;
+use nix::unistd::geteuid;
+
+const STEP: TimeSpan = TimeSpan::from_millis(100);
+
+/// A path between two namespaces whose packets we carry: `delay` each way, and from the inside a link with a buffer.
+struct Path {
+    ends: Ends,
+    delay: Duration,
+    /// Bytes per second.
+    rate: f64,
+    /// Bytes that may wait.
+    buffer: f64,
+    /// Carry nothing.
+    cut: bool,
+}
+
+impl Path {
+    fn new(delay_ms: u64) -> Option<Self> {
+        if !geteuid().is_root() {
+            eprintln!("SKIPPED: not root");
+            return None;
+        }
+        let ends = Ends::open(Placement::Isolated).unwrap();
+        Some(Self { ends, delay: Duration::from_millis(delay_ms), rate: 1e9, buffer: 1e9, cut: false })
+    }
+
+    /// Carry packets one way until `halt`.
+    fn carry(&self, from: &Port, to: &Port, rate: f64, halt: &AtomicBool) {
+        let mut under_way: VecDeque<(Instant, Offload, Vec<u8>)> = VecDeque::new();
+        let mut buffer = vec![0; LARGEST_PACKET];
+        let mut free = Instant::now();
+        while !halt.load(Ordering::Relaxed) {
+            let now = Instant::now();
+            while let Some((length, offload)) = from.receive(&mut buffer).unwrap() {
+                let waiting = free.saturating_duration_since(now).as_secs_f64() * rate;
+                if !self.cut && waiting <= self.buffer {
+                    free = free.max(now) + Duration::from_secs_f64(length as f64 / rate);
+                    under_way.push_back((free + self.delay, offload, buffer[..length].to_vec()));
+                }
+            }
+            while under_way.front().is_some_and(|packet| packet.0 <= now) {
+                let (_, offload, packet) = under_way.pop_front().unwrap();
+                // IP without options, and TCP's header with its own length.
+                let headers = (20 + usize::from(packet[32] >> 4) * 4).min(packet.len());
+                to.send(&offload, &packet[..headers], &packet[headers..]).unwrap();
+            }
+            thread::sleep(Duration::from_micros(200));
+        }
+    }
+}
+
+fn task(algorithm: &str, port: u16, seconds: f64) -> TcpSenderTask {
+    TcpSenderTask {
+        flow: 0,
+        algorithm: algorithm.into(),
+        peer: SocketAddrV4::new(Ipv4Addr::LOCALHOST, port),
+        source: SourceSpec::Greedy,
+        seed: 1,
+        mss: 1448,
+        header: 52,
+        clock: Clock::starting_in(Duration::from_millis(20)),
+        start: Timestamp::from_millis(50),
+        stop: Timestamp((seconds * 1e9) as u64),
+        step: STEP,
+        halt: Arc::new(AtomicBool::new(false)),
+    }
+}
+
+/// Both ends of a flow.
+fn run(path: &Path, mut task: TcpSenderTask) -> (TcpSenderResult, ReceiverResult) {
+    let receiver = ReceiverTask {
+        clock: task.clock,
+        step: STEP,
+        end: task.stop.saturating_add(TimeSpan::from_millis(100)),
+        halt: Arc::clone(&task.halt),
+        flows: 1,
+    };
+    let (inside, outside) = (&path.ends.inside, &path.ends.outside);
+    task.peer.set_ip(outside.address);
+    let listener = outside.namespace.run(|| TcpListener::bind(task.peer).unwrap()).unwrap();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| path.carry(&inside.port, &outside.port, path.rate, &over));
+        scope.spawn(|| path.carry(&outside.port, &inside.port, 1e9, &over));
+        let receiving = scope.spawn(|| run_receiver(listener, receiver).unwrap());
+        let sent = inside.namespace.run(|| run_sender(task)).unwrap().unwrap();
+        let received = receiving.join().unwrap();
+        over.store(true, Ordering::Relaxed);
+        (sent, received)
+    })
+}
+
+fn bulk(algorithm: &str) {
+    if !available().iter().any(|name| name == algorithm) {
+        eprintln!("SKIPPED: this kernel has no {algorithm}");
+        return;
+    }
+    let Some(mut path) = Path::new(5) else { return };
+    // 40 Mbit/s with a round trip of 10 ms and a buffer of twice that.
+    (path.rate, path.buffer) = (5e6, 100e3);
+    let (sent, received) = run(&path, task(algorithm, 5001, 1.5));
+    let sender = &sent.sender;
+    eprintln!("{algorithm}: {:?} {:?} min rtt {:?}", sender.stats, received.received, sender.min_rtt);
+    assert_eq!(sender.name, format!("tcp:{algorithm}"));
+    let rate = received.received.unique_bytes as f64 * 8e-6 / 1.4;
+    assert!(rate > 10.0 && rate < 42.0, "{rate} Mbit/s");
+    assert!(sender.min_rtt >= TimeSpan::from_millis(9) && sender.min_rtt < TimeSpan::from_millis(40));
+    // Series: samples at 100 ms (number 0) to 1500 ms; the last may lie after the end.
+    let series = &sender.series;
+    let n = series.cwnd_bytes.len();
+    assert!(sender.first_sample == 0 && (14..=15).contains(&n), "{n}");
+    let columns =
+        [&series.in_flight_bytes, &series.srtt_ns, &series.pacing_bps, &series.sent_bytes, &series.acked_bytes];
+    assert!(columns.iter().all(|column| column.len() == n));
+    assert!(sent.extra.values().all(|column| column.len() == n), "{:?}", sent.extra.keys());
+    assert!(series.srtt_ns[5] >= 9_000_000 && series.cwnd_bytes[5] >= 10 * 1500);
+    assert!(series.sent_bytes.windows(2).all(|pair| pair[0] <= pair[1]));
+    assert_eq!(series.pacing_bps[5] > 0, algorithm == "bbr");
+    assert_eq!(sent.extra.contains_key("bbr_bw_bps"), algorithm == "bbr");
+    if algorithm == "bbr" {
+        let bandwidth = sent.extra["bbr_bw_bps"][9];
+        assert!(bandwidth > 2e7 && bandwidth < 6e7, "{bandwidth}");
+        assert!(sent.extra["bbr_pacing_gain"][9] >= 0.25);
+    }
+    // What arrived was sent, and what was acknowledged arrived.
+    let stats = sender.stats;
+    assert!(received.received.packets <= stats.sent_packets);
+    assert!(stats.acked_packets <= received.received.packets + 1);
+    assert!(stats.acked_bytes <= stats.sent_bytes && stats.sent_bytes >= stats.sent_packets * 1000);
+    assert_eq!(received.received_bytes.len(), 16);
+    assert_eq!(*received.received_unique_bytes.last().unwrap(), received.received.unique_bytes);
+    assert!(received.received_unique_bytes[3] > 0 && received.received_bytes[3] > received.received_unique_bytes[3]);
+}
+
+#[test]
+fn cubic_fills_a_path() {
+    bulk("cubic");
+}
+
+#[test]
+fn bbr_fills_a_path_and_tells_its_state() {
+    bulk("bbr");
+}
+
+#[test]
+fn a_finite_transfer_says_when_it_was_done() {
+    let Some(path) = Path::new(10) else { return };
+    let mut task = task("cubic", 5002, 0.6);
+    task.source = SourceSpec::Bytes { bytes: 100_000 };
+    let (sent, received) = run(&path, task);
+    assert_eq!(received.received.unique_bytes, 100_000);
+    // A handshake, then 10, 20 and 40 segments: four round trips of 20 ms from 50 ms on.
+    let finished = sent.sender.finished;
+    assert!(finished > Timestamp::from_millis(120) && finished < Timestamp::from_millis(400), "{finished:?}");
+}
+
+#[test]
+fn an_application_limits_the_rate() {
+    let Some(path) = Path::new(0) else { return };
+    let mut task = task("cubic", 5003, 1.05);
+    task.mss = 1000;
+    task.source = SourceSpec::Rate { rate: Rate::from_mbps(4.0) };
+    let (sent, received) = run(&path, task);
+    let bytes = received.received.unique_bytes;
+    assert!(bytes.abs_diff(500_000) <= 25_000, "{bytes}");
+    let payload = sent.sender.stats.sent_bytes - 52 * sent.sender.stats.sent_packets;
+    assert!(payload / sent.sender.stats.sent_packets <= 1000, "{:?}", sent.sender.stats);
+}
+
+#[test]
+fn an_unavailable_algorithm_is_told_apart() {
+    let mut task = task("nosuchcc", 1, 1.0);
+    let error = run_sender(task.clone()).unwrap_err();
+    assert!(is_unavailable(&error), "{error}");
+    assert!(error.to_string().contains("nosuchcc") && error.expected.contains("reno"), "{error}");
+    task.algorithm = "a-name-that-is-much-too-long-for-the-kernel".into();
+    assert!(is_unavailable(&run_sender(task.clone()).unwrap_err()));
+    task.algorithm = "reno".into();
+    let error: NetError = run_sender(task).unwrap_err();
+    assert!(!is_unavailable(&error) && error.step.contains("connecting flow 0 (tcp:reno)"), "{error}");
+}
+
+#[test]
+fn silence_and_halting_end_a_flow() {
+    let Some(mut path) = Path::new(0) else { return };
+    path.cut = true;
+    // Nobody answers before the flow's end: it sent nothing.
+    let (sent, received) = run(&path, task("reno", 5005, 0.32));
+    assert_eq!((sent.sender.stats.sent_packets, received.received.packets), (0, 0));
+    assert_eq!(sent.sender.series.cwnd_bytes.len(), 3);
+    let task = task("reno", 5006, 60.0);
+    let halt = Arc::clone(&task.halt);
+    let began = Instant::now();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(200));
+            halt.store(true, Ordering::Relaxed);
+        });
+        run(&path, task)
+    });
+    assert!(began.elapsed() < Duration::from_secs(2));
+}
+
+/// `--ignored --nocapture` shows how fast both ends are when nothing is in their way.
+#[test]
+#[ignore = "a measurement"]
+fn speed_over_loopback() {
+    let mut task = task("cubic", 5007, 2.0);
+    let listener = TcpListener::bind(task.peer).unwrap();
+    task.peer = SocketAddrV4::new(Ipv4Addr::LOCALHOST, listener.local_addr().unwrap().port());
+    let end = task.stop;
+    let receiver = ReceiverTask { clock: task.clock, step: STEP, end, halt: Arc::clone(&task.halt), flows: 1 };
+    thread::scope(|scope| {
+        let receiving = scope.spawn(|| run_receiver(listener, receiver).unwrap());
+        run_sender(task).unwrap();
+        let bytes = receiving.join().unwrap().received.unique_bytes;
+        eprintln!("{:.2} Gbit/s", bytes as f64 * 8e-9 / 1.95);
+    });
+}

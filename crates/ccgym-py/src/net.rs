@@ -1,0 +1,25 @@
+//! The real path: native commands, and the results of runs.
+
+use std::path::PathBuf;
+
+use ccgym_net::run::RunResult;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::result::SimResult;
+
+/// Run a native command (`shell`, `sender`, `receiver`, `run`, `flows`, `doctor`) and return its exit status. For a
+/// process of its own: it may change namespaces, and end with its standard input.
+#[pyfunction]
+pub fn net_main(py: Python<'_>, words: Vec<String>) -> i32 {
+    py.detach(|| ccgym_net::cli::run(&words))
+}
+
+/// What a run in real time left in a file: its result, and what its path reports (JSON). Raises ValueError if the file
+/// is no such result.
+#[pyfunction]
+pub fn load_run(py: Python<'_>, path: PathBuf) -> PyResult<(SimResult, String)> {
+    let result = py.detach(|| RunResult::read(&path)).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let report = serde_json::to_string(&result.report).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    Ok((SimResult::of(result.outcome, result.stops), report))
+}
