@@ -58,6 +58,7 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
             step: spec.record.series,
         },
     )?;
+    ferry.end_at(end);
     let receivers = Receivers::start(prepared, &ends.outside.namespace, ends.outside.address, clock)?;
     let place = Place {
         namespace: Some(ends.inside.namespace.clone()),
@@ -99,7 +100,7 @@ fn finish(
         backend: "emulated".into(),
         uplink_release: Some((&ferry.up.release).into()),
         downlink_release: Some((&ferry.down.release).into()),
-        device_drops: ferry.up.device_drops + ferry.down.device_drops,
+        device_drops: ferry.up.device_drops + ferry.down.device_drops + overflowed(received),
         limited: emulator_limited(&ferry),
         unavailable: unavailable(senders),
         notes: Vec::new(),
@@ -127,6 +128,12 @@ fn finish(
 #[must_use]
 pub fn unavailable(senders: &[FlowReport]) -> Vec<(usize, String)> {
     senders.iter().enumerate().filter_map(|(i, sender)| Some((i, sender.unavailable.clone()?))).collect()
+}
+
+/// Packets that came faster than receivers read them.
+#[must_use]
+pub fn overflowed(received: &[ReceiverResult]) -> u64 {
+    received.iter().map(|receiver| receiver.overflowed).sum()
 }
 
 /// Datagrams that endpoints refused.

@@ -216,7 +216,12 @@ impl Work {
         let flow = &spec.flows[self.index];
         let steering = self.steering(&*cca)?;
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).step(|| format!("flow {}: a socket", self.index))?;
-        let connection = Connection::open(socket, SocketAddr::V4(self.peer()), &Hello::of(flow)?, self.place.deadline)?;
+        let connection = Connection::open(
+            socket,
+            SocketAddr::V4(self.peer()),
+            &Hello::of(flow)?.for_flow(self.index as u32),
+            self.place.deadline,
+        )?;
         let context = spec.init_context(self.index, &*cca);
         let _ = self.ready.send(());
         // The clock reads zero before the run begins, too.

@@ -10,7 +10,7 @@ use ccgym_link::{Counters, LinkEvent};
 use nix::unistd::geteuid;
 
 use super::assemble::{outcome, PathOutcome};
-use super::emulated::{end_of_run, rejected, unavailable};
+use super::emulated::{end_of_run, overflowed, rejected, unavailable};
 use super::flows::{FlowReport, Flows, Place};
 use super::plan::{Plan, Prepared};
 use super::receivers::Receivers;
@@ -89,7 +89,7 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
     let up_events = up.map(|log| log.events).unwrap_or_default();
     let report = PathReport {
         backend: "mahimahi".into(),
-        device_drops: entered.dropped + left.dropped,
+        device_drops: entered.dropped + left.dropped + overflowed(&received),
         unavailable: unavailable(&senders),
         notes,
         started_epoch_ms: clock.epoch_ms(Timestamp::ZERO),

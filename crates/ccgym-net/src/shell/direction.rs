@@ -130,9 +130,14 @@ pub(super) struct Work {
 }
 
 impl Direction {
-    /// Until the end; then what was recorded.
-    pub(super) fn run(mut self) -> Result<DirectionReport> {
+    /// Until the end; then what was recorded. If this direction fails, the other ends too.
+    pub(super) fn run(self) -> Result<DirectionReport> {
         act_on_time();
+        let end = Arc::clone(&self.end);
+        self.carry().inspect_err(|_| end.set(Timestamp::ZERO))
+    }
+
+    fn carry(mut self) -> Result<DirectionReport> {
         loop {
             let now = self.clock.now();
             let end = self.end.get();

@@ -127,7 +127,10 @@ impl Ferry {
     /// # Errors
     /// What a direction met.
     pub fn stop(mut self, at: Timestamp) -> Result<FerryReport> {
-        self.end.set(at);
+        // A direction that failed has ended the other: that is not to be put off.
+        if self.is_running() {
+            self.end.set(at);
+        }
         let mut reports = Vec::new();
         for thread in self.threads.drain(..) {
             let joined = thread.join().map_err(|_| NetError::new("carrying packets", "a path's thread panicked"))?;

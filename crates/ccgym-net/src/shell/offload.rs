@@ -229,7 +229,7 @@ mod tests {
             bytes[24..26].copy_from_slice(&(8 + payload as u16).to_be_bytes());
         }
         for (i, byte) in bytes[20 + transport..].iter_mut().enumerate() {
-            *byte = (i * 7 >> 3) as u8;
+            *byte = ((i * 7) >> 3) as u8;
         }
         bytes
     }

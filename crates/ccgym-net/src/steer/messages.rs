@@ -46,11 +46,11 @@ impl Unframer {
     ///
     /// # Errors
     /// The bytes are no message.
-    pub fn next<M: Message + Default>(&mut self) -> Result<Option<M>> {
+    pub fn message<M: Message + Default>(&mut self) -> Result<Option<M>> {
         let rest = &self.bytes[self.at..];
         let Some((length, prefix)) = length(rest)? else { return Ok(None) };
         let Some(body) = rest.get(prefix..prefix + length) else { return Ok(None) };
-        let message = M::decode(body).map_err(|error| unreadable(error))?;
+        let message = M::decode(body).map_err(unreadable)?;
         self.at += prefix + length;
         Ok(Some(message))
     }
@@ -132,7 +132,7 @@ mod tests {
             let (mut unframer, mut found) = (Unframer::default(), Vec::new());
             for bytes in stream.chunks(cut) {
                 unframer.extend(bytes);
-                while let Some(message) = unframer.next::<ToSender>().unwrap() {
+                while let Some(message) = unframer.message::<ToSender>().unwrap() {
                     found.push(message);
                 }
             }
@@ -145,11 +145,11 @@ mod tests {
         for bytes in [&[0xff, 0xff, 0xff, 0xff, 0x0f][..], &[0xff, 0xff, 0x7f], &[0x03, 0x0a, 0x7f, 0x00]] {
             let mut unframer = Unframer::default();
             unframer.extend(bytes);
-            let error = unframer.next::<ToSender>().unwrap_err();
+            let error = unframer.message::<ToSender>().unwrap_err();
             assert!(error.to_string().contains("reading from the environment"), "{error}");
         }
         let mut unframer = Unframer::default();
         unframer.extend(&[0x80]);
-        assert_eq!(unframer.next::<ToSender>().unwrap(), None);
+        assert_eq!(unframer.message::<ToSender>().unwrap(), None);
     }
 }

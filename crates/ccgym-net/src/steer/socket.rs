@@ -190,7 +190,7 @@ impl Steering for SocketSteering {
         }
         self.receive()?;
         let mut newest: Option<Action> = None;
-        while let Some(message) = self.incoming.next::<ToSender>()? {
+        while let Some(message) = self.incoming.message::<ToSender>()? {
             match message.body {
                 Some(to_sender::Body::Action(one)) => newest = Some(one),
                 Some(to_sender::Body::Stop(_)) => {

@@ -44,6 +44,19 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
 /// # Errors
 /// Where it has to enter a user namespace: if it has more than one thread, or if the machine does not allow it.
 pub fn become_capable() -> Result<Capability> {
+    become_capable_as(0, 0)
+}
+
+/// As [`become_capable`], but keep the user and group: what is executed later is the same user's, and has no
+/// capabilities.
+///
+/// # Errors
+/// As [`become_capable`].
+pub fn become_capable_as_oneself() -> Result<Capability> {
+    become_capable_as(geteuid().as_raw(), getegid().as_raw())
+}
+
+fn become_capable_as(uid_inside: u32, gid_inside: u32) -> Result<Capability> {
     if let Some(capability) = present() {
         return Ok(capability);
     }
@@ -64,8 +77,8 @@ pub fn become_capable() -> Result<Capability> {
         }
         _ => {}
     }
-    fs::write("/proc/self/uid_map", format!("0 {uid} 1")).step(|| "writing /proc/self/uid_map".into())?;
-    fs::write("/proc/self/gid_map", format!("0 {gid} 1")).step(|| "writing /proc/self/gid_map".into())?;
+    fs::write("/proc/self/uid_map", format!("{uid_inside} {uid} 1")).step(|| "writing /proc/self/uid_map".into())?;
+    fs::write("/proc/self/gid_map", format!("{gid_inside} {gid} 1")).step(|| "writing /proc/self/gid_map".into())?;
     match present() {
         Some(capability) => Ok(capability),
         // Some security modules let the namespace be made and then take all capabilities away in it.
@@ -94,6 +107,7 @@ fn remedy() -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::print_stderr)] // what is skipped must be seen
 mod tests {
     use super::*;
 

@@ -153,6 +153,7 @@ fn free_name(pattern: &str) -> Result<String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::print_stderr)] // what is skipped must be seen
 mod tests {
     use std::io::{Read, Write};
     use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};

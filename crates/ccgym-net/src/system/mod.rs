@@ -19,7 +19,7 @@ mod syscalls;
 pub mod thread;
 pub mod tun;
 
-pub use capability::{become_capable, Capability};
+pub use capability::{become_capable, become_capable_as_oneself, Capability};
 pub use ends::{Ends, Placement, Side};
 pub use namespace::Namespace;
 pub use port::{DeviceKind, Offload, Port};

@@ -100,6 +100,7 @@ fn in_helper<R: Send>(f: impl FnOnce() -> R + Send) -> Result<R> {
 }
 
 #[cfg(test)]
+#[allow(clippy::print_stderr)] // what is skipped must be seen
 mod tests {
     use super::*;
     use crate::system::capability::present;

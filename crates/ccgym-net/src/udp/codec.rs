@@ -335,26 +335,8 @@ const fn natural(fields: usize) -> usize {
 #[inline]
 fn frame(out: &mut Vec<u8>, kind: u32, fields: &[u8], more: &[u8], target: usize) {
     let filled = fields.len() + more.len();
-    let (mut width, mut padding) = (varint_length(filled as u64), None);
-    if natural(filled) < target {
-        // The shortest length fields that come out at the target; one byte is no field, but a longer length.
-        for w in width..=4 {
-            let Some(body) = target.checked_sub(1 + w) else { break };
-            let rest = body.saturating_sub(filled);
-            if varint_length(body as u64) > w || rest == 1 {
-                continue;
-            }
-            width = w;
-            if rest > 1 {
-                let mut inner = 1;
-                while varint_length((rest - 1 - inner) as u64) > inner {
-                    inner += 1;
-                }
-                padding = Some((inner, rest - 1 - inner));
-            }
-            break;
-        }
-    }
+    let (width, padding) =
+        if natural(filled) < target { fill(filled, target) } else { (varint_length(filled as u64), None) };
     let mut head = Fields::new();
     head.key(kind, Wire::Bytes);
     head.raw_varint((filled + padding.map_or(0, |(inner, n)| 1 + inner + n)) as u64, width);
@@ -367,6 +349,30 @@ fn frame(out: &mut Vec<u8>, kind: u32, fields: &[u8], more: &[u8], target: usize
         tail.raw_varint(n as u64, inner);
         out.extend_from_slice(tail.done());
         out.resize(out.len() + n, 0);
+    }
+}
+
+/// How to come to `target` bytes with `filled` bytes of fields, which fit: in how many bytes the length is written;
+/// and of the padding field, if one is needed, the same and its length. Lengths are no longer than they must be: but
+/// a single byte left over is no field, and makes the length a byte longer.
+#[inline]
+fn fill(filled: usize, target: usize) -> (usize, Option<(usize, usize)>) {
+    let mut width = varint_length(filled as u64);
+    loop {
+        let body = target - 1 - width;
+        let rest = body - filled;
+        if varint_length(body as u64) > width || rest == 1 {
+            width += 1;
+            continue;
+        }
+        if rest == 0 {
+            return (width, None);
+        }
+        let mut inner = 1;
+        while varint_length((rest - 1 - inner) as u64) > inner {
+            inner += 1;
+        }
+        return (width, Some((inner, rest - 1 - inner)));
     }
 }
 

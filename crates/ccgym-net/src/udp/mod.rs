@@ -11,7 +11,9 @@
 
 pub mod codec;
 pub mod command;
+/// Generated from `proto/datagram.proto`; `tests/udp_schema.rs` renews it.
 #[rustfmt::skip]
+#[allow(clippy::module_inception)]
 pub mod datagram;
 mod filter;
 mod fuzz;
@@ -22,11 +24,12 @@ mod series;
 mod socket;
 mod syscalls;
 mod wire;
+mod words;
 
 pub use codec::Token;
 #[doc(hidden)]
 pub use fuzz::{corpus, fuzz_datagram, mutate};
 pub use hello::{check, Connection, Hello};
-pub use receiver::{run_receiver, serve, ReceiverResult, ReceiverTask, Served, Service};
+pub use receiver::{run_receiver, serve, Event, ReceiverResult, ReceiverTask, Served, Service};
 pub use sender::{SenderResult, SenderTask, Watcher};
 pub use socket::overhead;

@@ -1,8 +1,13 @@
 //! The sending endpoint: the transport machine of the simulator over a socket.
 //!
-//! Acknowledgements are handled at the times at which the kernel received them, all that have come before anything is
-//! sent; then timers; then everything that window and pacing allow leaves in one call. What the kernel does not take
-//! at once waits, and the machine sends nothing more until it has: that wait looks to it like delay on the path.
+//! The machine lives in the time at which things happened, not in the time at which this process got round to them:
+//! acknowledgements are handled at their arrival in the kernel, timers and pacing releases when they were due, in
+//! that order; then everything that the window allows leaves. A process wakes up some tens of microseconds late, and
+//! perhaps after the next release was due: those packets then leave together, and the rate holds. What was due more
+//! than four milliseconds ago (a turn of the scheduler) counts as due then: a stall is not made up for in one burst.
+//!
+//! What the kernel does not take at once waits, and the machine sends nothing more until it has: that wait looks to it
+//! like delay on the path.
 
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
@@ -30,8 +35,10 @@ use crate::Clock;
 const ATTENTION: TimeSpan = TimeSpan::from_millis(20);
 /// Wait for a socket that takes nothing, if it does not report that it does again.
 const RETRY: TimeSpan = TimeSpan::from_millis(1);
-/// A pacing release this near is waited for awake: the kernel wakes a sleeper tens of microseconds late.
-const AWAKE: TimeSpan = TimeSpan::from_micros(20);
+/// What is due this soon is waited for awake: going to sleep and back takes as long.
+const AWAKE: TimeSpan = TimeSpan::from_micros(5);
+/// What was missed by more is done as if missed by this.
+const CATCH_UP: TimeSpan = TimeSpan::from_millis(4);
 
 /// One flow to run.
 pub struct SenderTask {
@@ -188,10 +195,8 @@ impl Driver {
             if now >= self.stop {
                 return Ok(());
             }
-            self.now = now;
+            let more = self.send(now)?;
             self.series.catch_up(now, &self.sender);
-            self.fire_timers()?;
-            let more = self.send()?;
             let finished = self.finished.is_set();
             if watcher.next() <= now || finished != told {
                 told = finished;
@@ -226,6 +231,7 @@ impl Driver {
 
     #[inline]
     fn take_ack(&mut self, at: Timestamp, ack: &Ack, feedback: Option<&[u8]>) -> Result<()> {
+        self.advance(at)?;
         self.series.catch_up(at, &self.sender);
         self.now = at;
         self.hash = (self.hash ^ at.0 ^ ack.trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -239,17 +245,36 @@ impl Driver {
         self.ask(at)
     }
 
-    fn fire_timers(&mut self) -> Result<()> {
-        let now = self.now;
-        while self.source.next_event() <= now {
-            let due = self.source.next_event();
-            self.source.on_event(due, &mut self.sender);
-        }
-        if self.sender.next_timeout() <= now && !self.sender.is_release_due(now) {
-            self.sender.on_timeout(now);
-            self.ask(now)?;
+    /// Do what was due by `until`, each at its time: timers, pacing releases, the application.
+    #[inline]
+    fn advance(&mut self, until: Timestamp) -> Result<()> {
+        while self.clear && !self.departures.is_full() {
+            let due = self.due();
+            if due > until {
+                break;
+            }
+            let at = due.max(self.now).max(until - CATCH_UP);
+            self.series.catch_up(at, &self.sender);
+            self.now = at;
+            while self.source.next_event() <= at {
+                let due = self.source.next_event();
+                self.source.on_event(due, &mut self.sender);
+            }
+            if self.sender.next_timeout() <= at && !self.sender.is_release_due(at) {
+                self.sender.on_timeout(at);
+                self.ask(at)?;
+            }
+            let sent = self.collect(at)?;
+            if sent == 0 && self.due() <= at {
+                break; // what is due again at once waits for the next turn
+            }
         }
         Ok(())
+    }
+
+    #[inline]
+    fn due(&self) -> Timestamp {
+        self.sender.next_timeout().min(self.source.next_event())
     }
 
     /// If the scheme waits for a decision, tell whoever decides, and go on with the last one meanwhile.
@@ -265,29 +290,46 @@ impl Driver {
     }
 
     /// Send what window and pacing allow now. Whether there may be more to send at once.
-    fn send(&mut self) -> Result<bool> {
-        let socket = self.connection.socket.as_fd();
+    fn send(&mut self, now: Timestamp) -> Result<bool> {
         if !self.clear {
-            self.clear = self.departures.flush(socket)?;
+            self.clear = self.departures.flush(self.connection.socket.as_fd())?;
             if !self.clear {
                 return Ok(false);
             }
         }
+        self.advance(now)?;
+        self.collect(now)?;
+        let full = self.departures.is_full();
+        if !self.departures.is_empty() {
+            self.clear = self.departures.flush(self.connection.socket.as_fd())?;
+        }
+        Ok(full && self.clear)
+    }
+
+    /// Make datagrams of all that may leave at `at`. How many packets.
+    #[inline]
+    fn collect(&mut self, at: Timestamp) -> Result<u32> {
         let (token, overhead) = (self.connection.token, self.connection.overhead);
         let mut packet = Packet::default();
-        while !self.departures.is_full() && self.sender.poll_transmit_into(self.now, &mut packet) {
+        let mut sent = 0;
+        while !self.departures.is_full() && self.sender.poll_transmit_into(at, &mut packet) {
+            self.now = at;
+            sent += 1;
             if packet.ecn != self.marking && packet.number != HANDSHAKE {
-                self.clear = self.departures.flush(socket)?;
-                mark(&self.connection, packet.ecn)?;
-                self.marking = packet.ecn;
+                self.change_marking(packet.ecn)?;
             }
             self.departures.add(None, |out| encode_packet(out, token, &packet, overhead));
         }
-        let full = self.departures.is_full();
-        if !self.departures.is_empty() {
-            self.clear = self.departures.flush(socket)?;
-        }
-        Ok(full && self.clear)
+        Ok(sent)
+    }
+
+    /// What waits leaves with the ECN bits that it has; the rest gets others.
+    #[cold]
+    fn change_marking(&mut self, ecn: Ecn) -> Result<()> {
+        self.clear = self.departures.flush(self.connection.socket.as_fd())?;
+        mark(&self.connection, ecn)?;
+        self.marking = ecn;
+        Ok(())
     }
 
     /// Wait for an arrival, a timer, or an action; not at all if `busy`.
@@ -296,8 +338,7 @@ impl Driver {
         let due = if busy {
             now
         } else if self.clear {
-            let machine = self.sender.next_timeout().min(self.source.next_event());
-            machine.min(look).min(self.stop).min(now + ATTENTION)
+            self.due().min(look).min(self.stop).min(now + ATTENTION)
         } else {
             now + RETRY
         };
@@ -365,4 +406,71 @@ fn mark(connection: &Connection, ecn: Ecn) -> Result<()> {
         (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
     };
     set_option(connection.socket.as_fd(), level, option, bits).step(|| "marking packets as ECN-capable".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::time::Duration;
+
+    use super::super::hello::Hello;
+    use super::super::receiver::{run_receiver, ReceiverTask};
+    use super::super::socket::{prepare, Arrivals};
+    use super::*;
+
+    #[test]
+    fn ecn_bits_reach_the_other_end() {
+        let clock = Clock::start();
+        let halt = Arc::new(AtomicBool::new(false));
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let peer = server.local_addr().unwrap();
+        let task = ReceiverTask { clock, step: TimeSpan::ZERO, end: Timestamp::NEVER, halt: halt.clone(), flows: 1 };
+        let thread = std::thread::spawn(move || run_receiver(server, task));
+        let hello = Hello::of(&serde_json::from_str(r#"{"scheme": "cubic"}"#).unwrap()).unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let connection = Connection::open(socket, peer, &hello, Duration::from_secs(1)).unwrap();
+        let mut arrivals = Arrivals::new();
+        for (number, ecn) in [(0, Ecn::Ect0), (1, Ecn::Ce), (2, Ecn::NotEct), (3, Ecn::Ce)] {
+            let sent = clock.now();
+            mark(&connection, ecn).unwrap();
+            let mut bytes = Vec::new();
+            let packet = Packet { number, sent, size: 1500, ..Packet::default() };
+            encode_packet(&mut bytes, connection.token, &packet, 28);
+            connection.socket.send(&bytes).unwrap();
+            wait(connection.socket.as_fd(), false, None, &clock, clock.now() + TimeSpan::from_millis(1000)).unwrap();
+            assert_eq!(arrivals.receive(connection.socket.as_fd(), &clock).unwrap(), 1);
+            let (incoming, at) = arrivals.get(0, Timestamp::ZERO).unwrap();
+            // Kernel time stamps on our clock: the answer came after the packet left, and before we looked.
+            assert!(sent <= at && at <= arrivals.now() && incoming.arrived_ns > 0, "{sent:?} {at:?}");
+            let Ok(Message::Ack(_, ack, None)) = decode(incoming.bytes, 28) else { panic!() };
+            assert_eq!((ack.trigger, ack.ce_total), (number, number.div_ceil(2) as u32));
+            assert!(ack.received >= sent && ack.received <= at);
+        }
+        halt.store(true, Ordering::Relaxed);
+        assert_eq!(thread.join().unwrap().unwrap().flows[0].ce_packets, 2);
+    }
+
+    #[test]
+    fn trains_arrive_as_datagrams_cut_by_the_kernel_or_by_us() {
+        let (from, to) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        let address = to.local_addr().unwrap();
+        to.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        prepare(&from).unwrap();
+        let mut departures = Departures::new();
+        for by_us in [false, true] {
+            let sizes = [500, 500, 500, 20, 30, 500];
+            for size in sizes {
+                departures.add(Some(address), |out| out.resize(out.len() + size, size as u8));
+            }
+            if by_us {
+                departures.uncouple();
+            }
+            assert!(departures.flush(from.as_fd()).unwrap() && departures.is_empty());
+            let mut room = [0; 2000];
+            for size in sizes {
+                let length = to.recv(&mut room).unwrap();
+                assert_eq!((length, room[0]), (size, size as u8));
+            }
+        }
+    }
 }

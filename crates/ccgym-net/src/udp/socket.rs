@@ -37,6 +37,9 @@ pub const fn overhead(ip: &IpAddr) -> u32 {
     }
 }
 
+/// Two readings of a clock less far apart than this count as one.
+const SAME_MOMENT: TimeSpan = TimeSpan(2_000);
+
 /// Make a socket ready. Buffers, traffic class and trains are used as far as the kernel has them.
 pub(super) fn prepare(socket: &UdpSocket) -> Result<()> {
     let step = || "preparing a UDP socket".to_owned();
@@ -94,11 +97,22 @@ impl Arrivals {
         };
         self.now = clock.now();
         if count > 0 {
+            self.read_both(clock);
+        }
+        Ok(count)
+    }
+
+    /// Read both clocks at the same moment: again if something came between.
+    fn read_both(&mut self, clock: &Clock) {
+        for _ in 0..10 {
             // The clock exists on every Linux; it cannot fail.
             self.wall_ns = clock_gettime(ClockId::CLOCK_REALTIME)
                 .map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64);
+            let before = std::mem::replace(&mut self.now, clock.now());
+            if self.now.since(before) < SAME_MOMENT {
+                return;
+            }
         }
-        Ok(count)
     }
 
     /// The clock after the last call of [`Arrivals::receive`].
@@ -219,7 +233,7 @@ impl Departures {
     }
 
     /// Send one by one from here on.
-    fn uncouple(&mut self) {
+    pub fn uncouple(&mut self) {
         self.cuts = false;
         let mut single = Vec::new();
         for train in self.trains.drain(..).skip(self.sent) {

@@ -120,7 +120,7 @@ impl Inbox {
 fn read_control(header: &libc::msghdr, control: &Control, into: &mut Incoming<'_>) {
     // Walk over the bytes that the kernel filled in: a header of length, level and type, then its data, aligned.
     const HEADER: usize = size_of::<libc::cmsghdr>();
-    let filled = &control.0[..(header.msg_controllen as usize).min(CONTROL)];
+    let filled = &control.0[..header.msg_controllen.min(CONTROL)];
     let int = |at: usize| filled.get(at..at + 4).and_then(|b| b.try_into().ok()).map(i32::from_ne_bytes);
     let long = |at: usize| filled.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_ne_bytes);
     let mut at = 0;

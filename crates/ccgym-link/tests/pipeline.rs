@@ -1,0 +1,190 @@
+//! A pipeline against a plain model: one element after the other, each over the whole sequence of its arrivals.
+#![allow(missing_docs)]
+
+use std::sync::Arc;
+
+use ccgym_core::packet::{Datagram, Ecn};
+use ccgym_core::units::{Rate, TimeSpan, Timestamp};
+use ccgym_link::spec::JitterSpec;
+use ccgym_link::{
+    build, Chain, DeliveryTrace, ElementSpec, Exit, Fate, LimitSpec, Param, Pipeline, QueueSpec, Release, ScheduleSpec,
+};
+use proptest::prelude::*;
+
+fn trace(_: &str) -> Option<Arc<DeliveryTrace>> {
+    Some(Arc::new(DeliveryTrace::from_ms("t", [0, 1, 1, 4, 9, 9, 10]).expect("a trace")))
+}
+
+/// What entered: (time, flow, size, ECN); its index is its identity.
+type Arrival = (u64, u32, u32, Ecn);
+/// What came out: time, identity, ECN or dropped.
+type Out = (u64, usize, Option<Ecn>);
+
+/// Each element in turn, over all packets.
+fn model(specs: &[ElementSpec], arrivals: &[Arrival]) -> Vec<Out> {
+    let mut packets: Vec<(Timestamp, usize, Ecn)> =
+        arrivals.iter().enumerate().map(|(i, a)| (Timestamp(a.0), i, a.3)).collect();
+    let mut out = Vec::new();
+    for (index, spec) in specs.iter().enumerate() {
+        let mut element = build(spec, 7, 3 + index as u64, &trace).expect("a valid element");
+        let mut next = Vec::new();
+        let mut releases = Vec::new();
+        let mut collect = |releases: &mut Vec<Release>, next: &mut Vec<(Timestamp, usize, Ecn)>| {
+            for release in releases.drain(..) {
+                match release {
+                    Release::Forward(datagram, at) => next.push((at, datagram.id as usize, datagram.ecn)),
+                    Release::Drop(datagram, at) => out.push((at.0, datagram.id as usize, None)),
+                }
+            }
+        };
+        let mut lost = Vec::new();
+        for (at, i, ecn) in packets {
+            while element.next_event() <= at {
+                let due = element.next_event();
+                element.poll(due, &mut releases);
+            }
+            collect(&mut releases, &mut next);
+            let mut datagram = Datagram { id: i as u64, flow: arrivals[i].1, size: arrivals[i].2, ecn };
+            match element.offer(at, &mut datagram) {
+                Fate::Forward(t) => next.push((t, i, datagram.ecn)),
+                Fate::Drop => lost.push((at.0, i, None)),
+                Fate::Hold => {}
+            }
+        }
+        while element.next_event().is_set() {
+            let due = element.next_event();
+            element.poll(due, &mut releases);
+        }
+        collect(&mut releases, &mut next);
+        out.extend(lost);
+        next.sort_by_key(|p| p.0);
+        packets = next;
+    }
+    out.extend(packets.into_iter().map(|(at, i, ecn)| (at.0, i, Some(ecn))));
+    out
+}
+
+/// The pipeline, advanced at its own events or else every `pace` nanoseconds, and looked at in between.
+fn pipeline(specs: &[ElementSpec], arrivals: &[Arrival], pace: Option<u64>) -> Vec<Out> {
+    let chain = Chain::new(specs, 7, 3, &trace).map_err(|(i, e)| format!("{i}: {e}")).expect("valid elements");
+    let mut pipeline = Pipeline::new(chain);
+    let mut exits = Vec::new();
+    let mut woken = 0;
+    let mut catch_up = |pipeline: &mut Pipeline<usize>, until: u64| loop {
+        let due = match pace {
+            None => pipeline.next_event(),
+            Some(_) if !pipeline.next_event().is_set() => return,
+            Some(pace) => Timestamp((woken + pace).max(pipeline.next_event().0 / pace * pace)),
+        };
+        if due.0 > until || !due.is_set() {
+            return;
+        }
+        woken = due.0;
+        let before = exits.len();
+        pipeline.advance(due, &mut exits);
+        pipeline.backlog(due);
+        assert!(pace.is_some() || exits.len() > before || pipeline.next_event() > due, "an event without effect");
+    };
+    for (i, &(at, flow, size, ecn)) in arrivals.iter().enumerate() {
+        catch_up(&mut pipeline, at);
+        pipeline.enter(Timestamp(at), flow, size, ecn, i);
+    }
+    catch_up(&mut pipeline, u64::MAX - 1);
+    assert_eq!(pipeline.next_event(), Timestamp::NEVER);
+    exits
+        .into_iter()
+        .map(|exit| match exit {
+            Exit::Left { at, packet, ecn } => (at.0, packet, Some(ecn)),
+            Exit::Dropped { at, packet } => (at.0, packet, None),
+        })
+        .collect()
+}
+
+fn queue() -> impl Strategy<Value = QueueSpec> {
+    let limit = |packets| LimitSpec { packets: Some(packets), bytes: None };
+    let (target, interval) = (TimeSpan::from_millis(2), TimeSpan::from_millis(12));
+    prop_oneof![
+        Just(QueueSpec::Infinite),
+        (1..20u64).prop_map(move |n| QueueSpec::Droptail { limit: limit(n) }),
+        (1..20u64).prop_map(move |n| QueueSpec::Drophead { limit: limit(n) }),
+        (1..40u64).prop_map(move |n| QueueSpec::MahimahiCodel { limit: limit(n), target_ms: 2, interval_ms: 12 }),
+        (2..40u64).prop_map(move |n| QueueSpec::MahimahiPie { limit: limit(n), qdelay_ref_ms: 3, max_burst_ms: 1 }),
+        (1..40u64).prop_map(move |n| QueueSpec::Codel { limit: limit(n), target, interval, ecn: n % 2 == 0 }),
+        (1..40u64).prop_map(move |n| QueueSpec::FqCodel {
+            limit: limit(n),
+            target,
+            interval,
+            quantum: 1514,
+            flows: 4,
+            ecn: n % 2 == 0,
+        }),
+    ]
+}
+
+fn element() -> impl Strategy<Value = ElementSpec> {
+    let steps = Param::Steps(vec![(Timestamp(0), TimeSpan(3_000_000)), (Timestamp(20_000_000), TimeSpan(500_000))]);
+    let jitter = JitterSpec::Exponential { mean: TimeSpan(1_500_000) };
+    prop_oneof![
+        2 => (0..4_000_000u64).prop_map(|d| ElementSpec::Delay { delay: Param::Constant(TimeSpan(d)), tick: TimeSpan(0) }),
+        1 => Just(ElementSpec::Delay { delay: steps, tick: TimeSpan(0) }),
+        1 => Just(ElementSpec::Delay { delay: Param::Constant(TimeSpan(2_000_000)), tick: TimeSpan(1_000_000) }),
+        1 => Just(ElementSpec::Loss { probability: Param::Constant(0.2) }),
+        1 => Just(ElementSpec::OnOff { mean_on: TimeSpan(9_000_000), mean_off: TimeSpan(2_000_000) }),
+        1 => any::<bool>().prop_map(move |reorder| ElementSpec::Jitter { distribution: jitter.clone(), reorder }),
+        4 => (queue(), any::<bool>()).prop_map(|(queue, by_trace)| {
+            let by_rate = ScheduleSpec::Rate { rate: Param::Constant(Rate(9_000_000)) };
+            let by_name = ScheduleSpec::Trace { name: "t".into(), once: false };
+            ElementSpec::Link { schedule: if by_trace { by_name } else { by_rate }, queue, overhead: 4, device_packets: 0 }
+        }),
+    ]
+}
+
+fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
+    let gap = prop_oneof![Just(0u64), 0..300_000u64, Just(1_000_000), 0..6_000_000u64];
+    let ecn = prop_oneof![Just(Ecn::NotEct), Just(Ecn::Ect0)];
+    proptest::collection::vec((gap, 0..3u32, 40..1500u32, ecn), 1..120).prop_map(|packets| {
+        let mut now = 0;
+        packets
+            .into_iter()
+            .map(|(gap, flow, size, ecn)| {
+                now += gap;
+                (now, flow, size, ecn)
+            })
+            .collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+
+    /// The same exits, in order of time, whenever the driver wakes up.
+    #[test]
+    fn exits_are_those_of_the_elements_one_by_one(
+        specs in proptest::collection::vec(element(), 0..5),
+        arrivals in arrivals(),
+        pace in 1..5_000_000u64,
+    ) {
+        let mut expected = model(&specs, &arrivals);
+        let on_time = pipeline(&specs, &arrivals, None);
+        prop_assert!(on_time.windows(2).all(|pair| pair[0].0 <= pair[1].0), "out of order: {on_time:?}");
+        let late = pipeline(&specs, &arrivals, Some(pace));
+        let mut sorted = on_time.clone();
+        // Drops at the time of an exit may be told in either order.
+        for outs in [&mut expected, &mut sorted] {
+            outs.sort_by_key(|out| (out.0, out.2.is_some()));
+        }
+        let (mut dropped, mut model_dropped) = (sorted.clone(), expected.clone());
+        for outs in [&mut dropped, &mut model_dropped] {
+            outs.retain(|out| out.2.is_none());
+            outs.sort_unstable_by_key(|out| (out.0, out.1));
+        }
+        sorted.retain(|out| out.2.is_some());
+        expected.retain(|out| out.2.is_some());
+        prop_assert_eq!(&sorted, &expected);
+        prop_assert_eq!(&dropped, &model_dropped);
+        prop_assert_eq!(sorted.len() + dropped.len(), arrivals.len());
+        let mut late_left = late;
+        late_left.retain(|out| out.2.is_some());
+        prop_assert_eq!(&late_left, &expected);
+    }
+}

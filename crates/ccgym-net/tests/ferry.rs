@@ -1,0 +1,248 @@
+//! Real packets over the emulated path.
+#![allow(missing_docs, clippy::print_stderr)]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use ccgym_core::{Ecn, Rate, TimeSpan, Timestamp};
+use ccgym_link::{
+    Chain, DeliveryTrace, ElementSpec, Exit, LimitSpec, LinkEvent, Param, Pipeline, QueueSpec, ScheduleSpec,
+};
+use ccgym_net::shell::{Ferry, FerrySpec, FIRST_PORT};
+use ccgym_net::system::{capability, tun, DeviceKind, Ends, Placement};
+use ccgym_net::Clock;
+
+fn chain(specs: &[ElementSpec], first: u64) -> Chain {
+    // Ten gigabits per second.
+    let trace = Arc::new(DeliveryTrace::from_ms("t", vec![1; 833]).unwrap());
+    Chain::new(specs, 5, first, &|_| Some(Arc::clone(&trace))).map_err(|(i, error)| format!("{i}: {error}")).unwrap()
+}
+
+fn delay(us: u64) -> ElementSpec {
+    ElementSpec::Delay { delay: Param::Constant(TimeSpan::from_micros(us)), tick: TimeSpan::ZERO }
+}
+
+fn loss(probability: f64) -> ElementSpec {
+    ElementSpec::Loss { probability: Param::Constant(probability) }
+}
+
+fn link(mbps: f64, packets: u64) -> ElementSpec {
+    let schedule = ScheduleSpec::Rate { rate: Param::Constant(Rate::from_mbps(mbps)) };
+    let queue = QueueSpec::Droptail { limit: LimitSpec { packets: Some(packets), bytes: None } };
+    ElementSpec::Link { schedule, queue, overhead: 4, device_packets: 0 }
+}
+
+fn fast_trace() -> ElementSpec {
+    let schedule = ScheduleSpec::Trace { name: "t".into(), once: false };
+    ElementSpec::Link { schedule, queue: QueueSpec::Infinite, overhead: 4, device_packets: 0 }
+}
+
+/// Ends over devices of a kind, if this machine has them.
+fn ends(kind: DeviceKind) -> Option<Ends> {
+    if capability::present().is_none() {
+        eprintln!("SKIPPED: may not make namespaces");
+        return None;
+    }
+    if kind == DeviceKind::Tun && tun::available().is_err() {
+        eprintln!("SKIPPED: no TUN devices");
+        return None;
+    }
+    Some(Ends::open_with(Placement::Isolated, kind).unwrap())
+}
+
+fn spec(clock: Clock, up: &[ElementSpec], down: &[ElementSpec]) -> FerrySpec {
+    let step = TimeSpan::from_millis(100);
+    FerrySpec { up: chain(up, 0), down: chain(down, 100), clock, flows: 1, packets: true, link_events: true, step }
+}
+
+/// Send `length` bytes through TCP from inside to outside, and see that they arrive as they were.
+fn stream_arrives(ends: &Ends, length: u32) {
+    let peer = SocketAddrV4::new(ends.outside.address, FIRST_PORT);
+    let listener = ends.outside.namespace.run(|| TcpListener::bind(peer).unwrap()).unwrap();
+    let content: Vec<u8> = (0..length).map(|i| (i.wrapping_mul(i) >> 9) as u8).collect();
+    thread::scope(|scope| {
+        let content = &content;
+        scope.spawn(move || {
+            ends.inside.namespace.enter().unwrap();
+            TcpStream::connect(peer).unwrap().write_all(content).unwrap();
+        });
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).unwrap();
+        assert!(received == *content, "{} of {length} bytes arrived, or others", received.len());
+    });
+}
+
+fn tcp_survives_loss_and_delay(kind: DeviceKind) {
+    let Some(ends) = ends(kind) else { return };
+    let clock = Clock::start();
+    let up = [link(80.0, 100), loss(0.005), delay(3000)];
+    let ferry = Ferry::start(&ends, spec(clock, &up, &[delay(3000), loss(0.005)])).unwrap();
+    stream_arrives(&ends, 2_000_000);
+    let end = clock.now();
+    let report = ferry.stop(end).unwrap();
+    let log = report.up.log.unwrap();
+    assert!(log.size.iter().all(|&size| size <= 1500), "a segment larger than the MTU");
+    let bytes: u64 = log.size.iter().map(|&size| u64::from(size)).sum();
+    assert!(bytes > 2_000_000, "{bytes}");
+    // Everything that left took at least the delay, and the release errors say how much longer.
+    let left: Vec<usize> = (0..log.left.len()).filter(|&i| log.left[i] != u64::MAX).collect();
+    assert!(left.iter().all(|&i| log.left[i] >= log.entered[i] + 3_000_000));
+    assert!(log.entered.windows(2).all(|pair| pair[0] <= pair[1]));
+    let (errors, lost) = (&report.up.release, report.up.counters[1].1.dropped);
+    assert!(errors.count() >= left.len() as u64 && errors.max() > 0 && errors.quantile(0.5) <= errors.max());
+    assert!(lost > 0, "nothing was lost");
+    assert_eq!(report.up.counters[0].0, "link");
+    assert_eq!(report.up.queue.queue_packets.len() as u64, end.0 / 100_000_000);
+    assert_eq!((report.up.device_drops, report.down.device_drops), (0, 0));
+    assert!(report.up.events.iter().any(|event| matches!(event, LinkEvent::Departure(..))));
+}
+
+#[test]
+fn tcp_survives_loss_and_delay_over_tun() {
+    tcp_survives_loss_and_delay(DeviceKind::Tun);
+}
+
+#[test]
+fn tcp_survives_loss_and_delay_over_veth() {
+    tcp_survives_loss_and_delay(DeviceKind::Veth);
+}
+
+/// Fast enough that packets arrive and leave in large ones.
+#[test]
+fn a_fast_stream_arrives_intact() {
+    for kind in [DeviceKind::Tun, DeviceKind::Veth] {
+        let Some(ends) = ends(kind) else { continue };
+        let clock = Clock::start();
+        let ferry = Ferry::start(&ends, spec(clock, &[fast_trace(), delay(1000)], &[delay(1000)])).unwrap();
+        stream_arrives(&ends, 60_000_000);
+        let report = ferry.stop(clock.now()).unwrap();
+        assert!(report.up.log.unwrap().size.iter().all(|&size| size <= 1500));
+    }
+}
+
+#[test]
+fn an_overloaded_queue_drops_what_a_pipeline_with_the_same_arrivals_drops() {
+    let Some(ends) = ends(DeviceKind::Tun) else { return };
+    let up = [link(8.0, 10), delay(2000)];
+    let clock = Clock::starting_in(Duration::from_millis(30));
+    let ferry = Ferry::start(&ends, spec(clock, &up, &[])).unwrap();
+    let backlog = ferry.backlog();
+    let peer = SocketAddrV4::new(ends.outside.address, FIRST_PORT);
+    let socket = ends.outside.namespace.run(|| UdpSocket::bind(peer).unwrap()).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let receiver = thread::spawn(move || {
+        let mut datagram = [0; 2000];
+        assert_eq!(socket.recv(&mut datagram).unwrap(), 100, "the packet before the start");
+        std::iter::from_fn(|| socket.recv(&mut datagram).ok()).count()
+    });
+    let mut largest = 0;
+    let end = Timestamp::from_millis(700);
+    ferry.end_at(end);
+    ends.inside
+        .namespace
+        .run(|| {
+            let sender = UdpSocket::bind("0.0.0.0:0").unwrap();
+            // Before the start: passed on at once, never seen.
+            sender.send_to(&[1; 100], peer).unwrap();
+            for i in 0..600u64 {
+                clock.sleep_until(Timestamp::from_micros(1000 * i + 5000));
+                sender.send_to(&[0; 1472], peer).unwrap();
+                // Somebody else, who belongs to no flow.
+                if i % 50 == 0 {
+                    sender.send_to(&[0; 10], SocketAddrV4::new(*peer.ip(), 9)).unwrap();
+                }
+                largest = largest.max(backlog.load(Relaxed));
+            }
+        })
+        .unwrap();
+    let report = ferry.stop(end).unwrap();
+    let log = report.up.log.unwrap();
+    assert_eq!(log.entered.len(), 600);
+    assert!(log.flow.iter().all(|&flow| flow == 0));
+    assert!((9..=10).contains(&largest), "a backlog of {largest}");
+
+    // The link's events show those too who belong to no flow.
+    let mut pipeline = Pipeline::new(chain(&up, 0));
+    let mut number = 0;
+    for event in &report.up.events {
+        if let LinkEvent::Arrival(at, wire, flow) = *event {
+            pipeline.enter(at, flow, wire - 4, Ecn::NotEct, (flow == 0).then_some(number));
+            number += usize::from(flow == 0);
+        }
+    }
+    let mut exits = Vec::new();
+    pipeline.advance(end, &mut exits);
+    let mut dropped = Vec::new();
+    for exit in exits {
+        match exit {
+            Exit::Left { at, packet: Some(i), .. } => {
+                assert!(log.left[i] >= at.0, "packet {i} left at {} instead of {at:?}", log.left[i]);
+            }
+            Exit::Dropped { packet: Some(i), .. } => dropped.push(i),
+            _ => {}
+        }
+    }
+    let logged: Vec<usize> = (0..log.left.len()).filter(|&i| log.left[i] == u64::MAX).collect();
+    assert_eq!(logged, dropped);
+    // A third of what comes does not fit.
+    assert!((150..250).contains(&dropped.len()), "{}", dropped.len());
+    assert_eq!(report.up.counters[0].1.arrived, 612);
+    assert!(report.up.queue.drops.last().is_some_and(|&drops| drops >= 150));
+
+    assert_eq!(receiver.join().unwrap(), 600 - dropped.len());
+}
+
+#[test]
+fn four_paths_at_once_leave_nothing_behind() {
+    if ends(DeviceKind::Tun).is_none() {
+        return;
+    }
+    // Other tests of this process come and go: what is left is told by what the descriptors lead to.
+    let paths: Vec<Ends> = (0..4).map(|_| ends(DeviceKind::Tun).unwrap()).collect();
+    let namespaces: Vec<_> = paths
+        .iter()
+        .map(|ends| ends.inside.namespace.run(|| fs::read_link("/proc/thread-self/ns/net").unwrap()).unwrap())
+        .collect();
+    let held = || -> usize {
+        let mut all: Vec<_> = fs::read_dir("/proc/self/fd").unwrap().flatten().map(|entry| entry.path()).collect();
+        all.extend(fs::read_dir("/proc/self/task").unwrap().flatten().map(|task| task.path().join("ns/net")));
+        all.iter().filter_map(|path| fs::read_link(path).ok()).filter(|link| namespaces.contains(link)).count()
+    };
+    assert!(held() >= 4);
+    thread::scope(|scope| {
+        for ends in &paths {
+            scope.spawn(move || {
+                let clock = Clock::start();
+                let ferry = Ferry::start(ends, spec(clock, &[link(50.0, 50), delay(1000)], &[delay(1000)])).unwrap();
+                stream_arrives(ends, 500_000);
+                assert!(ferry.is_running());
+                let report = ferry.stop(clock.now()).unwrap();
+                assert!(report.up.release.count() > 300);
+            });
+        }
+    });
+    drop(paths);
+    assert!((0..50).any(|_| {
+        thread::sleep(Duration::from_millis(10));
+        held() == 0
+    }));
+}
+
+#[test]
+fn a_path_ends_when_dropped_and_when_told() {
+    let Some(ends) = ends(DeviceKind::Tun) else { return };
+    let clock = Clock::start();
+    drop(Ferry::start(&ends, spec(clock, &[], &[])).unwrap());
+    let ferry = Ferry::start(&ends, spec(clock, &[], &[])).unwrap();
+    let end = Timestamp(clock.now().0 + 200_000_000);
+    let report = ferry.stop(end).unwrap();
+    assert!(clock.now() >= end, "it did not wait");
+    assert_eq!((report.up.release.count(), report.up.bottleneck), (0, None));
+}

@@ -1,0 +1,505 @@
+//! Decisions from outside: what an environment is told over its socket is what the simulator tells, and a sender never
+//! waits for it.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+
+use ccgym_core::agent::{AgentSpec, FlowAgent};
+use ccgym_core::congestion_control::{CongestionControl, InitContext};
+use ccgym_core::{Ack, Receiver, Rng, Sender, TimeSpan, Timestamp};
+use ccgym_net::steer::messages::{
+    frame, from_sender, to_sender, Action, Ended, FromSender, Interval, Stop, ToSender, Unframer,
+};
+use ccgym_net::steer::{PathKnowledge, Seat, SocketSteering, Steering};
+use ccgym_schemes::{create_with, Resources};
+use ccgym_sim::agent_batch::{AgentBatch, Arrays};
+use ccgym_sim::columns::{COLUMNS, TRUTH_COLUMNS};
+use ccgym_sim::{FlowSpec, SimSpec, Simulator};
+use prost::Message;
+use serde_json::json;
+
+const OBSERVATION: usize = 6;
+
+fn agent() -> AgentSpec {
+    let spec: AgentSpec = serde_json::from_value(json!({
+        "name": "test",
+        "clock": {"kind": "fixed", "interval": 20_000_000},
+        "observation": {"history": 2, "features": [
+            {"signal": "rtt_slope", "clip": [-10.0, 10.0]},
+            {"signal": "latency_ratio", "clip": [1.0, 100.0]},
+            {"signal": "send_ratio", "clip": [0.0, 100.0]},
+        ]},
+        "action": {"map": {"kind": "signed_multiply", "delta": 0.05}, "target": "rate"},
+        "reward": {"terms": [
+            {"term": "throughput", "weight": 10.0},
+            {"term": "loss", "weight": -11.0},
+            {"term": "square_power", "weight": 1.0},
+        ]},
+        "startup": {"kind": "rate", "rate": 2_000_000},
+    }))
+    .unwrap();
+    spec.validate().unwrap();
+    spec
+}
+
+fn scenario(duration_ms: u64) -> SimSpec {
+    serde_json::from_value(json!({
+        "seed": 3,
+        "duration": duration_ms * 1_000_000,
+        "uplink": [
+            {"kind": "link", "schedule": {"kind": "rate", "rate": 12_000_000},
+             "queue": {"kind": "droptail", "limit": {"packets": 40}}},
+            {"kind": "delay", "delay": 20_000_000},
+        ],
+        "downlink": [{"kind": "delay", "delay": 20_000_000}],
+        "flows": [{"scheme": "learned", "profile": "udp"}],
+        "facts": {"capacity": [[0, 12_000_000]], "base_rtt": 40_000_000},
+    }))
+    .unwrap()
+}
+
+fn scheme(flow: &FlowSpec) -> Result<Box<dyn CongestionControl>, String> {
+    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent()), 1)), ..Resources::default() };
+    create_with(&flow.scheme, &flow.params, &resources).map_err(|error| error.to_string())
+}
+
+/// The action that a sequence number calls for: up and down, so that the flow neither stands still nor floods.
+fn action_for(sequence: u64) -> f32 {
+    [1.5, -0.7, 0.9, -1.2, 0.3][(sequence % 5) as usize]
+}
+
+/// The environment's end.
+struct Environment {
+    stream: UnixStream,
+    incoming: Unframer,
+    intervals: Vec<Interval>,
+    ended: Option<Ended>,
+    hellos: usize,
+}
+
+impl Environment {
+    fn pair() -> (Self, SocketSteering, Arc<AtomicBool>) {
+        let (near, far) = UnixStream::pair().unwrap();
+        let halt = Arc::new(AtomicBool::new(false));
+        let knowledge = PathKnowledge::of(&scenario(1000), Some(Arc::new(AtomicU64::new(7))));
+        let seat = Seat { flow: 0, agent: &agent(), knowledge, halt: Arc::clone(&halt) };
+        let steering = SocketSteering::over(far, seat).unwrap();
+        (Self::on(near), steering, halt)
+    }
+
+    fn on(stream: UnixStream) -> Self {
+        stream.set_nonblocking(true).unwrap();
+        Self { stream, incoming: Unframer::default(), intervals: Vec::new(), ended: None, hellos: 0 }
+    }
+
+    /// Take what is there.
+    fn read(&mut self) {
+        let mut bytes = [0; 65536];
+        loop {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => break,
+                Ok(count) => self.incoming.extend(&bytes[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        while let Some(message) = self.incoming.message::<FromSender>().unwrap() {
+            match message.body.unwrap() {
+                from_sender::Body::Hello(hello) => {
+                    assert_eq!((hello.version, hello.flow, hello.agent.as_str()), (1, 0, "test"));
+                    assert_eq!((hello.observation_size, hello.action_size, hello.reward_terms), (6, 1, 3));
+                    self.hellos += 1;
+                }
+                from_sender::Body::Interval(interval) => self.intervals.push(interval),
+                from_sender::Body::Ended(ended) => self.ended = Some(ended),
+            }
+        }
+    }
+
+    fn newest(&mut self) -> &Interval {
+        self.read();
+        self.intervals.last().expect("an interval has closed")
+    }
+
+    fn say(&mut self, body: to_sender::Body) {
+        let mut bytes = Vec::new();
+        frame(&ToSender { body: Some(body) }, &mut bytes);
+        self.stream.write_all(&bytes).unwrap();
+    }
+
+    /// Answer the newest interval.
+    fn act(&mut self, value: f32) {
+        let newest = self.newest();
+        let (sequence, time_ns) = (newest.sequence, newest.time_ns);
+        self.say(to_sender::Body::Action(Action { sequence, time_ns, values: vec![value] }));
+    }
+}
+
+/// The sender of a flow over a fixed round trip, driven as the UDP endpoint drives it, in virtual time.
+struct Wire {
+    sender: Sender,
+    receiver: Receiver,
+    now: Timestamp,
+    home: VecDeque<(Timestamp, Ack)>,
+}
+
+impl Wire {
+    const RTT: TimeSpan = TimeSpan::from_millis(40);
+
+    fn new() -> Self {
+        let spec = scenario(1000);
+        let flow = &spec.flows[0];
+        let context = InitContext {
+            now: Timestamp::ZERO,
+            mss: 1500,
+            initial_window: 15_000,
+            flow: 0,
+            rng: Rng::stream(1, "scheme", 0),
+            path: None,
+        };
+        let mut sender = Sender::new(flow.sender_config(0, false), scheme(flow).unwrap(), context);
+        sender.write(u64::MAX / 2);
+        let receiver = Receiver::new(flow.receiver_config(), None);
+        Self { sender, receiver, now: Timestamp::ZERO, home: VecDeque::new() }
+    }
+
+    /// Run until `until`, or until an interval has closed; whether one has.
+    fn run_until(&mut self, until: Timestamp, steering: &mut SocketSteering) -> bool {
+        loop {
+            while let Some(packet) = self.sender.poll_transmit(self.now) {
+                if let (_, Some(ack)) = self.receiver.on_data(self.now, &packet) {
+                    self.home.push_back((self.now + Self::RTT, ack));
+                }
+            }
+            let timer = self.sender.next_timeout();
+            let next = self.home.front().map_or(timer, |(at, _)| timer.min(*at));
+            if next > until {
+                self.now = until;
+                return false;
+            }
+            self.now = next;
+            match self.home.front() {
+                Some((at, _)) if *at <= next => {
+                    if let Some((at, ack)) = self.home.pop_front() {
+                        self.sender.on_ack(at, &ack);
+                    }
+                }
+                _ => self.sender.on_timeout(next),
+            }
+            if self.sender.awaits_decision() {
+                steering.interval_closed(next, &self.sender).unwrap();
+                self.sender.with_cca(|_| ());
+                return true;
+            }
+        }
+    }
+
+    /// Until the next interval has closed.
+    fn close(&mut self, steering: &mut SocketSteering) {
+        assert!(self.run_until(Timestamp::from_millis(1_000_000), steering));
+    }
+
+    /// Apply what has come; whether something has.
+    fn take(&mut self, steering: &mut SocketSteering) -> bool {
+        let (now, mut action) = (self.now, Vec::new());
+        let taken = steering.take_action(now, &mut action).unwrap();
+        if taken {
+            self.sender.with_cca(|cca| cca.decide(now, &action));
+        }
+        taken
+    }
+}
+
+#[test]
+fn an_environment_is_told_what_the_simulator_tells() {
+    let (spec, agent) = (scenario(2000), agent());
+    // Through the simulator's own batch.
+    let simulator = || Simulator::new(&spec, &|_| None, &scheme).unwrap();
+    let mut batch = AgentBatch::new(&agent, 1, 1, 1).unwrap();
+    let (mut observations, mut stats) = (vec![0.0; OBSERVATION], vec![0.0; COLUMNS.len()]);
+    let (mut rewards, mut terms, mut truth) = (vec![0.0], vec![0.0; 3], vec![0.0; TRUTH_COLUMNS.len()]);
+    let (mut due, mut ended) = (vec![0], vec![0]);
+    batch.reset(0, simulator(), 0, &mut observations).unwrap();
+    // The same flow in another simulator, told over a socket.
+    let (near, far) = UnixStream::pair().unwrap();
+    let mut environment = Environment::on(near);
+    let backlog = Arc::new(AtomicU64::new(0));
+    let knowledge = PathKnowledge::of(&spec, Some(Arc::clone(&backlog)));
+    let seat = Seat { flow: 0, agent: &agent, knowledge, halt: Arc::default() };
+    let mut steering = SocketSteering::over(far, seat).unwrap();
+    let mut real = simulator();
+    let mut count = 0;
+    while let Some(flow) = real.run_to_decision(real.end()) {
+        let now = real.now();
+        backlog.store(real.truth(flow, now, &[0]).backlog as u64, Ordering::Relaxed);
+        steering.interval_closed(now, real.sender(flow)).unwrap();
+        let told = environment.newest().clone();
+        assert_eq!((told.sequence, told.time_ns, told.awaiting, told.held), (count, now.0, true, false));
+        assert_eq!(told.observation, observations);
+        if count > 0 {
+            assert_eq!((told.reward, &told.reward_terms), (rewards[0], &terms));
+            assert_eq!(told.statistics, stats);
+            batch.truth(&mut truth).unwrap();
+            assert_eq!(told.truth, truth);
+            assert_eq!((told.applied_sequence, told.decision_latency_ns), (Some(count - 1), 0));
+        }
+        environment.act(action_for(count));
+        let mut action = Vec::new();
+        assert!(steering.take_action(now, &mut action).unwrap());
+        real.with_cca(flow, |cca| cca.decide(now, &action));
+        let actions = [action_for(count)];
+        batch
+            .step(Arrays {
+                actions: &actions,
+                observations: &mut observations,
+                rewards: &mut rewards,
+                terms: &mut terms,
+                stats: &mut stats,
+                due: &mut due,
+                ended: &mut ended,
+            })
+            .unwrap();
+        count += 1;
+    }
+    assert_eq!((ended[0], environment.hellos), (2, 1));
+    assert!(count > 90, "{count} decisions in 2 s");
+    environment.say(to_sender::Body::Stop(Stop {}));
+    assert!(!steering.take_action(real.now(), &mut Vec::new()).unwrap());
+    environment.read();
+    let summary = environment.ended.unwrap().summary.unwrap();
+    // The batch has counted the interval that the end cut off, too.
+    let expected = batch.summary(0)[0];
+    assert_eq!(summary.steps + 1, expected.steps);
+    assert!((summary.throughput_mbps / expected.throughput_mbps - 1.0).abs() < 0.02);
+}
+
+#[test]
+fn a_late_decision_is_a_missed_deadline_and_the_last_one_holds() {
+    let (mut environment, mut steering, _) = Environment::pair();
+    let mut wire = Wire::new();
+    wire.close(&mut steering);
+    environment.act(1.0);
+    assert!(wire.take(&mut steering));
+    let rate = wire.sender.control().pacing_rate;
+    assert!(!wire.take(&mut steering), "an action is taken once");
+    wire.close(&mut steering);
+    assert_eq!(environment.newest().applied_sequence, Some(0));
+    // The learner thinks while three intervals pass, and answers the one that it saw in the middle of the fourth.
+    let (seen, closed) = (environment.newest().sequence, environment.newest().time_ns);
+    for missed in 1..=3 {
+        wire.close(&mut steering);
+        let interval = environment.newest();
+        assert_eq!((interval.held, interval.missed_deadlines), (true, missed));
+        assert_eq!(interval.applied_sequence, Some(0));
+        assert_eq!(wire.sender.control().pacing_rate, rate, "the decision holds");
+    }
+    assert!(!wire.run_until(wire.now + TimeSpan::from_millis(7), &mut steering));
+    environment.say(to_sender::Body::Action(Action { sequence: seen, time_ns: closed, values: vec![-1.0] }));
+    assert!(wire.take(&mut steering));
+    assert!(wire.sender.control().pacing_rate < rate);
+    wire.close(&mut steering);
+    let interval = environment.newest();
+    assert_eq!((interval.sequence, interval.applied_sequence), (seen + 4, Some(seen)));
+    assert_eq!((interval.held, interval.missed_deadlines), (false, 3));
+    assert_eq!(interval.decision_latency_ns, 67_000_000);
+}
+
+#[test]
+fn of_several_actions_the_newest_counts() {
+    let (mut environment, mut steering, _) = Environment::pair();
+    let mut wire = Wire::new();
+    wire.close(&mut steering);
+    let before = wire.sender.control().pacing_rate;
+    for value in [1.0, 1.0, -1.0] {
+        environment.act(value);
+    }
+    assert!(wire.take(&mut steering));
+    assert!(wire.sender.control().pacing_rate < before);
+    // Nonsense is counted and changes nothing.
+    let held = wire.sender.control().pacing_rate;
+    environment.act(f32::NAN);
+    assert!(wire.take(&mut steering));
+    environment.say(to_sender::Body::Action(Action { sequence: 0, time_ns: 0, values: vec![] }));
+    assert!(wire.take(&mut steering));
+    assert_eq!(wire.sender.control().pacing_rate, held);
+    wire.close(&mut steering);
+    assert_eq!(environment.newest().statistics[COLUMNS.len() - 1], 2.0);
+}
+
+#[test]
+fn stop_ends_the_flow_and_says_what_it_came_to() {
+    let (mut environment, mut steering, halt) = Environment::pair();
+    let mut wire = Wire::new();
+    for _ in 0..50 {
+        wire.close(&mut steering);
+        environment.act(0.0);
+        wire.take(&mut steering);
+    }
+    assert!(steering.fd().is_some() && !halt.load(Ordering::Relaxed));
+    environment.say(to_sender::Body::Stop(Stop {}));
+    assert!(!wire.take(&mut steering));
+    assert!(halt.load(Ordering::Relaxed));
+    assert!(steering.fd().is_none(), "nothing to wait for any more");
+    steering.flow_ended(wire.now, &mut wire.sender).unwrap();
+    environment.read();
+    let ended = environment.ended.unwrap();
+    let summary = ended.summary.unwrap();
+    assert_eq!((ended.interval, summary.steps), (None, 49));
+    assert!((summary.throughput_mbps - 2.0).abs() < 0.1, "{summary:?}");
+    assert!((summary.rtt_p95_ms.unwrap() - 40.0).abs() < 1.0, "{summary:?}");
+    assert!((summary.utilisation.unwrap() - summary.throughput_mbps / 12.0).abs() < 1e-6);
+}
+
+#[test]
+fn the_end_of_a_flow_cuts_its_last_interval_off() {
+    let (mut environment, mut steering, _) = Environment::pair();
+    let mut wire = Wire::new();
+    wire.close(&mut steering);
+    environment.act(0.0);
+    wire.take(&mut steering);
+    wire.close(&mut steering);
+    assert!(!wire.run_until(wire.now + TimeSpan::from_millis(5), &mut steering));
+    steering.flow_ended(wire.now, &mut wire.sender).unwrap();
+    environment.read();
+    let ended = environment.ended.unwrap();
+    let last = ended.interval.unwrap();
+    assert_eq!((last.sequence, last.awaiting, last.missed_deadlines), (2, false, 0));
+    assert!((last.statistics[1] - 0.005).abs() < 1e-9, "its duration: {:?}", last.statistics);
+    assert_eq!(ended.summary.unwrap().steps, 2);
+}
+
+#[test]
+fn a_flow_that_ended_before_its_first_decision_has_no_interval() {
+    let (mut environment, mut steering, _) = Environment::pair();
+    let mut wire = Wire::new();
+    assert!(!wire.run_until(Timestamp::from_millis(3), &mut steering));
+    steering.flow_ended(wire.now, &mut wire.sender).unwrap();
+    environment.read();
+    let ended = environment.ended.unwrap();
+    assert_eq!((ended.interval, ended.summary.unwrap().steps), (None, 0));
+}
+
+#[test]
+fn an_environment_that_does_not_read_hears_the_newest() {
+    let (mut environment, mut steering, _) = Environment::pair();
+    let mut wire = Wire::new();
+    let count = 3000; // far more than a socket holds
+    for _ in 0..count {
+        wire.close(&mut steering);
+    }
+    environment.read();
+    assert!(environment.intervals.len() < 2900, "nothing was left out: the socket held it all");
+    wire.close(&mut steering); // makes room for the one that waited
+    let newest = environment.newest();
+    assert_eq!((newest.sequence, newest.missed_deadlines), (count, count));
+    let numbers: Vec<u64> = environment.intervals.iter().map(|one| one.sequence).collect();
+    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "in order");
+    environment.act(0.0);
+    assert!(wire.take(&mut steering));
+}
+
+#[test]
+fn an_environment_that_goes_away_ends_the_flow() {
+    let (environment, mut steering, halt) = Environment::pair();
+    let mut wire = Wire::new();
+    wire.close(&mut steering);
+    drop(environment);
+    wire.close(&mut steering);
+    assert!(!wire.take(&mut steering));
+    assert!(halt.load(Ordering::Relaxed));
+    steering.flow_ended(wire.now, &mut wire.sender).unwrap();
+}
+
+#[test]
+fn what_is_no_action_is_an_error() {
+    let (mut environment, mut steering, _) = Environment::pair();
+    environment.stream.write_all(&[0xff; 64]).unwrap();
+    let error = steering.take_action(Timestamp::ZERO, &mut Vec::new()).unwrap_err();
+    assert!(error.to_string().contains("reading from the environment"), "{error}");
+}
+
+#[test]
+fn a_flow_finds_its_environment_by_path() {
+    let folder = std::env::temp_dir().join(format!("ccgym-steer-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("control");
+    let listener = UnixListener::bind(&path).unwrap();
+    let agent = agent();
+    let seat =
+        || Seat { flow: 0, agent: &agent, knowledge: PathKnowledge::of(&scenario(1), None), halt: Arc::default() };
+    let mut steering = SocketSteering::connect(&path, seat()).unwrap();
+    let mut environment = Environment::on(listener.accept().unwrap().0);
+    assert!(steering.fd().unwrap().as_fd().try_clone_to_owned().is_ok());
+    let mut wire = Wire::new();
+    wire.close(&mut steering);
+    let truth = environment.newest().truth.clone();
+    assert!(truth[2].is_nan(), "nobody in this process knows the backlog: {truth:?}");
+    assert_eq!((truth[0], truth[3]), (12e6, 40.0));
+    drop(listener);
+    fs::remove_dir_all(&folder).unwrap();
+    let error = SocketSteering::connect(&path, seat()).err().unwrap();
+    assert!(error.to_string().contains("connecting flow 0"), "{error}");
+}
+
+// ---- generated code -----------------------------------------------------------------------------------------------
+
+/// `UPDATE_GENERATED=1 cargo test -p ccgym-net --test steer generated` writes them.
+#[test]
+fn generated_files_are_those_of_the_schema() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = protox::compile(["control.proto"], [here.join("proto")]).unwrap();
+    let folder = std::env::temp_dir().join(format!("ccgym-steer-proto-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    prost_build::Config::new().out_dir(&folder).compile_fds(files.clone()).unwrap();
+    let rust = fs::read_to_string(folder.join("ccgym.control.rs")).unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    let mut file = files.file.pop().unwrap();
+    file.source_code_info = None;
+    let digits: String = file.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect();
+    let lines: Vec<&str> = digits.as_bytes().chunks(112).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    let python = format!("{PYTHON_HEAD}{}{PYTHON_TAIL}", lines.join("\n    "));
+    for (path, content) in [("src/steer/control.rs", rust), ("../../ccgym/realpath/control_pb2.py", python)] {
+        let path = here.join(path);
+        if std::env::var_os("UPDATE_GENERATED").is_some() {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, &content).unwrap();
+        }
+        let found = fs::read_to_string(&path).unwrap_or_default();
+        assert!(found == content, "{} is not what proto/control.proto says; see this test's comment", path.display());
+    }
+}
+
+const PYTHON_HEAD: &str = r#""""The messages of ``crates/ccgym-net/proto/control.proto``, which says what they mean.
+
+Written by ``UPDATE_GENERATED=1 cargo test -p ccgym-net --test steer generated``: what stands here is that file,
+compiled. The classes are made from it when it is loaded, so that any version of protobuf will do.
+"""
+
+from google.protobuf import descriptor_pool, message_factory
+
+_FILE = bytes.fromhex(
+    """
+    "#;
+
+const PYTHON_TAIL: &str = r#"
+    """
+)
+_POOL = descriptor_pool.DescriptorPool()
+_POOL.AddSerializedFile(_FILE)
+_CLASSES = message_factory.GetMessageClassesForFiles(["control.proto"], _POOL)
+
+FromSender = _CLASSES["ccgym.control.FromSender"]
+ToSender = _CLASSES["ccgym.control.ToSender"]
+Hello = _CLASSES["ccgym.control.Hello"]
+Interval = _CLASSES["ccgym.control.Interval"]
+Action = _CLASSES["ccgym.control.Action"]
+Stop = _CLASSES["ccgym.control.Stop"]
+Ended = _CLASSES["ccgym.control.Ended"]
+Summary = _CLASSES["ccgym.control.Summary"]
+"#;

@@ -1,0 +1,509 @@
+//! UDP endpoints over loopback: real sockets, real time, kept short.
+#![allow(clippy::print_stderr)]
+
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use ccgym_core::{CongestionControl, InitContext, Rng, TimeSpan, Timestamp};
+use ccgym_net::udp::{
+    corpus, mutate, run_receiver, Connection, Hello, ReceiverResult, ReceiverTask, SenderResult, SenderTask,
+};
+use ccgym_net::{Clock, NetError};
+use ccgym_schemes::registry::{create_with, Resources};
+use ccgym_sim::FlowSpec;
+
+/// One flow at a time: flows of other tests on a small machine would be its cross traffic.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn spec(json: &str) -> FlowSpec {
+    serde_json::from_str(json).unwrap()
+}
+
+struct Listening {
+    address: SocketAddr,
+    halt: Arc<AtomicBool>,
+    thread: JoinHandle<Result<ReceiverResult, NetError>>,
+}
+
+impl Listening {
+    fn at(address: &str, clock: Clock, flows: usize) -> Self {
+        let socket = UdpSocket::bind(address).unwrap();
+        let address = socket.local_addr().unwrap();
+        let halt = Arc::new(AtomicBool::new(false));
+        let step = TimeSpan::from_millis(100);
+        let task = ReceiverTask { clock, step, end: Timestamp::NEVER, halt: halt.clone(), flows };
+        Self { address, halt, thread: std::thread::spawn(move || run_receiver(socket, task)) }
+    }
+
+    fn stop(self) -> ReceiverResult {
+        self.halt.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap().unwrap()
+    }
+}
+
+fn task(spec: FlowSpec, cca: Box<dyn CongestionControl>, clock: Clock, length: Duration) -> SenderTask {
+    let size = u64::from(spec.mss + spec.header);
+    let start = clock.now();
+    SenderTask {
+        flow: 0,
+        cca,
+        context: InitContext {
+            now: Timestamp::ZERO,
+            mss: size,
+            initial_window: size * u64::from(spec.initial_window),
+            flow: 0,
+            rng: Rng::stream(1, "scheme", 0),
+            path: None,
+        },
+        clock,
+        start,
+        stop: start + TimeSpan(length.as_nanos() as u64),
+        step: TimeSpan::from_millis(100),
+        monitor: false,
+        seed: 1,
+        steering: None,
+        halt: Arc::new(AtomicBool::new(false)),
+        spec,
+    }
+}
+
+fn open(peer: SocketAddr, spec: &FlowSpec) -> Connection {
+    let socket = UdpSocket::bind((peer.ip(), 0)).unwrap();
+    Connection::open(socket, peer, &Hello::of(spec).unwrap(), Duration::from_secs(2)).unwrap()
+}
+
+/// Send to `peer` for a while by a scheme of the registry.
+fn send(peer: SocketAddr, json: &str, clock: Clock, length: Duration) -> SenderResult {
+    let spec = spec(json);
+    let cca = create_with(&spec.scheme, &spec.params, &Resources::default()).unwrap();
+    open(peer, &spec).run(task(spec, cca, clock, length)).unwrap()
+}
+
+#[test]
+fn schemes_move_data_and_every_packet_is_accounted_for() {
+    let _alone = alone();
+    for flow in [
+        r#"{"scheme": "cubic"}"#,
+        r#"{"scheme": "bbr", "ack_every": 2}"#,
+        r#"{"scheme": "fixed_rate", "params": {"rate_mbps": 20}, "profile": "udp"}"#,
+        r#"{"scheme": "copa", "mss": 100, "header": 28}"#,
+    ] {
+        let clock = Clock::start();
+        let listening = Listening::at("127.0.0.1:0", clock, 1);
+        let sent = send(listening.address, flow, clock, Duration::from_millis(500));
+        std::thread::sleep(Duration::from_millis(30));
+        let got = listening.stop();
+        let (s, r) = (&sent.stats, &got.received);
+        assert!(r.packets > 100, "{flow}: {r:?}");
+        // What was acknowledged has arrived; what arrived was sent; the rest is lost or was under way.
+        assert!((s.acked_packets..=s.sent_packets).contains(&r.packets), "{flow}: {s:?} {r:?}");
+        assert!(s.acked_packets + s.lost_packets <= s.sent_packets + s.spurious_losses, "{flow}: {s:?}");
+        if flow.contains("fixed_rate") {
+            // Slow enough for every buffer: to the byte.
+            assert_eq!((r.packets, r.bytes, got.overflowed), (s.sent_packets, s.sent_bytes, 0), "{flow}");
+        }
+        assert_eq!((got.rejected, sent.rejected), (0, 0), "{flow}");
+        // Series: cumulative, of one length, ending near the totals.
+        let columns = &sent.series;
+        assert!(columns.sent_bytes.len() >= 5 && columns.sent_bytes.is_sorted(), "{flow}");
+        assert_eq!(columns.sent_bytes.len(), columns.cwnd_bytes.len());
+        assert!(got.received_bytes.is_sorted() && got.received_bytes.last() <= Some(&r.bytes), "{flow}");
+        assert!(sent.min_rtt.0 > 0 && sent.min_rtt < TimeSpan::from_millis(100), "{flow}: {:?}", sent.min_rtt);
+    }
+}
+
+#[test]
+fn a_paced_flow_keeps_its_rate() {
+    let _alone = alone();
+    let clock = Clock::start();
+    let listening = Listening::at("127.0.0.1:0", clock, 1);
+    let flow = r#"{"scheme": "fixed_rate", "params": {"rate_mbps": 12}, "profile": "udp"}"#;
+    let sent = send(listening.address, flow, clock, Duration::from_secs(1));
+    let got = listening.stop();
+    // One packet a millisecond; a busy machine makes some of them late, not more.
+    assert!((500..=1010).contains(&sent.stats.sent_packets), "{:?}", sent.stats);
+    assert_eq!(got.received.packets, sent.stats.sent_packets);
+}
+
+#[test]
+fn applications_behave_as_in_the_simulator() {
+    let _alone = alone();
+    let clock = Clock::start();
+    let listening = Listening::at("127.0.0.1:0", clock, 3);
+    // 100,001 bytes in segments of 1448: the last one has 89, fewer than its datagram's own fields.
+    let flow = r#"{"scheme": "cubic", "source": {"kind": "bytes", "bytes": 100001}}"#;
+    let sent = send(listening.address, flow, clock, Duration::from_millis(300));
+    assert!(sent.finished.is_set(), "{:?}", sent.stats);
+    let flow = r#"{"scheme": "cubic", "source": {"kind": "bytes", "bytes": 1450}}"#;
+    assert!(send(listening.address, flow, clock, Duration::from_millis(200)).finished.is_set());
+    // 100 segments a second.
+    let flow = r#"{"scheme": "cubic", "source": {"kind": "rate", "rate": 1158400}}"#;
+    let slow = send(listening.address, flow, clock, Duration::from_millis(500));
+    assert!((20..=53).contains(&slow.stats.sent_packets), "{:?}", slow.stats);
+    let got = listening.stop();
+    assert_eq!(got.flows.len(), 3);
+    assert_eq!(got.flows[0].received.unique_bytes, 100_001);
+    assert_eq!(got.flows[1].received.unique_bytes, 1450);
+    assert_eq!(got.flows[0].sent_packets, Some(sent.stats.sent_packets));
+    // Every acknowledgement of the transfer counts in the hash.
+    assert_ne!(sent.hash, slow.hash);
+}
+
+#[test]
+fn endpoints_speak_ipv6() {
+    let _alone = alone();
+    if UdpSocket::bind("[::1]:0").is_err() {
+        eprintln!("SKIPPED endpoints_speak_ipv6: this machine has no ::1");
+        return;
+    }
+    let clock = Clock::start();
+    let listening = Listening::at("[::1]:0", clock, 1);
+    let sent = send(listening.address, r#"{"scheme": "cubic"}"#, clock, Duration::from_millis(200));
+    std::thread::sleep(Duration::from_millis(20));
+    let got = listening.stop();
+    assert!((sent.stats.acked_packets..=sent.stats.sent_packets).contains(&got.received.packets));
+}
+
+#[test]
+fn a_flood_of_foreign_datagrams_disturbs_nobody() {
+    let _alone = alone();
+    let clock = Clock::start();
+    let listening = Listening::at("127.0.0.1:0", clock, 1);
+    let address = listening.address;
+    let (over, thrown) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let flood = std::thread::spawn({
+        let (over, thrown) = (over.clone(), thrown.clone());
+        move || {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.connect(address).unwrap();
+            let (corpus, mut input) = (corpus(), Vec::new());
+            let mut rng = Rng::stream(3, "flood", 0);
+            while !over.load(Ordering::Relaxed) {
+                // Noise, and datagrams of another flow. Hellos would be answered: that is not what is tested here.
+                mutate(&corpus, &mut input, &mut || rng.next_u64());
+                if input.first() != Some(&0x0a) && !input.is_empty() && socket.send(&input).is_ok() {
+                    thrown.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    });
+    let flow = r#"{"scheme": "fixed_rate", "params": {"rate_mbps": 10}, "profile": "udp"}"#;
+    let sent = send(address, flow, clock, Duration::from_millis(1500));
+    over.store(true, Ordering::Relaxed);
+    flood.join().unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    let got = listening.stop();
+    let thrown = thrown.load(Ordering::Relaxed);
+    assert!(thrown > 10_000, "a flood of {thrown}");
+    assert_eq!(got.received.packets, sent.stats.sent_packets, "all data arrives");
+    assert_eq!(got.overflowed, 0);
+    assert_eq!(got.rejected, thrown, "all of the flood is counted");
+    assert_eq!(sent.rejected, 0, "and none of it answered towards us");
+}
+
+#[test]
+fn handshakes_have_deadlines_and_explain_themselves() {
+    let begun = Instant::now();
+    let hello = Hello::of(&spec(r#"{"scheme": "cubic"}"#)).unwrap();
+    let wait = Duration::from_millis(350);
+    let bind = || UdpSocket::bind("127.0.0.1:0").unwrap();
+    // Somebody who listens, and never answers.
+    let mute = bind();
+    let peer = mute.local_addr().unwrap();
+    let error = Connection::open(bind(), peer, &hello, wait).unwrap_err();
+    assert!(error.found.contains(&format!("no answer to 3 hellos from {peer} within 0.350 s")), "{error}");
+    assert!(error.step.contains("handshake") && !error.found.contains("nobody listens"), "{error}");
+    // Nobody.
+    drop(mute);
+    let error = Connection::open(bind(), peer, &hello, wait).unwrap_err();
+    assert!(error.found.contains("nobody listens on that port"), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    // Somebody who serves one flow already.
+    let listening = Listening::at("127.0.0.1:0", Clock::start(), 1);
+    let first = Connection::open(bind(), listening.address, &hello, wait).unwrap();
+    assert!(first.seen_from().starts_with("127.0.0.1:"));
+    let error = Connection::open(bind(), listening.address, &hello, wait).unwrap_err();
+    assert!(error.found.contains("it serves 1 flow, and has as many"), "{error}");
+    assert_eq!(listening.stop().rejected, 1);
+}
+
+#[test]
+fn hellos_that_say_nothing_sensible_get_no_more_than_they_brought() {
+    use ccgym_net::udp::datagram::{self, datagram::Kind};
+    use prost::Message as _;
+    let listening = Listening::at("127.0.0.1:0", Clock::start(), 1);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(listening.address).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let good = datagram::Hello {
+        token: vec![1; 16],
+        version: 1,
+        ack_every: 1,
+        packet_bytes: 1500,
+        header_bytes: 52,
+        padding: vec![0; 200],
+        ..Default::default()
+    };
+    let ask = |hello: datagram::Hello| {
+        let bytes = datagram::Datagram { kind: Some(Kind::Hello(hello)) }.encode_to_vec();
+        socket.send(&bytes).unwrap();
+        let mut room = [0; 2048];
+        let length = socket.recv(&mut room).ok()?;
+        assert!(length <= bytes.len(), "{length} bytes in answer to {}", bytes.len());
+        match datagram::Datagram::decode(&room[..length]).unwrap().kind {
+            Some(Kind::HelloAck(answer)) => Some(answer.refusal),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(ask(datagram::Hello { token: vec![1; 8], ..good.clone() }), None);
+    assert_eq!(ask(datagram::Hello { ack_every: 0, ..good.clone() }), None);
+    assert_eq!(ask(datagram::Hello { padding: vec![], version: 2, ..good.clone() }), None, "too short to answer");
+    assert!(ask(datagram::Hello { version: 2, ..good.clone() }).unwrap().contains("version 1"));
+    let scheme = datagram::Hello { scheme: "no such scheme".repeat(9), ..good.clone() };
+    assert!(ask(scheme).unwrap().contains("found \"no such scheme"));
+    assert!(ask(datagram::Hello { params_json: "{".into(), scheme: "x".into(), ..good.clone() }).is_some());
+    assert_eq!(ask(good.clone()), Some(String::new()));
+    assert_eq!(ask(good), Some(String::new()), "answered again, served once");
+    assert_eq!(listening.stop().flows.len(), 1);
+}
+
+#[test]
+fn a_receiver_that_comes_back_serves_new_flows_only() {
+    let _alone = alone();
+    let clock = Clock::start();
+    let first = Listening::at("127.0.0.1:0", clock, 1);
+    let address = first.address;
+    let (old, new) = std::thread::scope(|scope| {
+        let old = scope.spawn(|| {
+            let flow = r#"{"scheme": "fixed_rate", "params": {"rate_mbps": 5}, "profile": "udp"}"#;
+            send(address, flow, clock, Duration::from_millis(900))
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        let before = first.stop();
+        assert!(before.received.packets > 10);
+        let second = Listening::at(&address.to_string(), clock, 1);
+        let new = send(address, r#"{"scheme": "cubic"}"#, clock, Duration::from_millis(300));
+        let old = old.join().unwrap();
+        let got = second.stop();
+        assert!(got.rejected > 10, "the old flow's datagrams are foreign now: {got:?}");
+        assert!((new.stats.acked_packets..=new.stats.sent_packets).contains(&got.received.packets));
+        (old, new)
+    });
+    assert!(old.stats.acked_packets + 10 < old.stats.sent_packets, "{:?}", old.stats);
+    assert!(new.stats.acked_packets > 100, "{:?}", new.stats);
+}
+
+/// Carries datagrams both ways and drops every `nth` of those that go up, Hellos apart.
+fn lossy(peer: SocketAddr, nth: u64) -> (SocketAddr, Arc<AtomicBool>, JoinHandle<u64>) {
+    let (front, back) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let address = front.local_addr().unwrap();
+    back.connect(peer).unwrap();
+    let halt = Arc::new(AtomicBool::new(false));
+    let over = halt.clone();
+    for socket in [&front, &back] {
+        socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    }
+    let home = Arc::new(Mutex::new(None));
+    let down = std::thread::spawn({
+        let (front, back, over, home) =
+            (front.try_clone().unwrap(), back.try_clone().unwrap(), over.clone(), home.clone());
+        move || {
+            let mut room = [0; 65_536];
+            while !over.load(Ordering::Relaxed) {
+                let to = *home.lock().unwrap();
+                if let (Ok(length), Some(to)) = (back.recv(&mut room), to) {
+                    let _ = front.send_to(&room[..length], to);
+                }
+            }
+        }
+    });
+    let up = std::thread::spawn(move || {
+        let (mut room, mut count, mut dropped) = ([0; 65_536], 0, 0);
+        while !over.load(Ordering::Relaxed) {
+            let Ok((length, from)) = front.recv_from(&mut room) else { continue };
+            *home.lock().unwrap() = Some(from);
+            count += u64::from(room[0] != 0x0a);
+            if room[0] != 0x0a && count % nth == 0 {
+                dropped += 1;
+            } else {
+                let _ = back.send(&room[..length]);
+            }
+        }
+        down.join().unwrap();
+        dropped
+    });
+    (address, halt, up)
+}
+
+#[test]
+fn a_reliable_flow_delivers_every_segment_over_a_lossy_path() {
+    let _alone = alone();
+    let clock = Clock::start();
+    let listening = Listening::at("127.0.0.1:0", clock, 1);
+    let (address, halt, proxy) = lossy(listening.address, 10);
+    let flow = r#"{"scheme": "fixed_window", "params": {"cwnd": 20}, "source": {"kind": "bytes", "bytes": 1000000}}"#;
+    let spec = spec(flow);
+    let cca = create_with(&spec.scheme, &spec.params, &Resources::default()).unwrap();
+    let sent = open(address, &spec).run(task(spec, cca, clock, Duration::from_secs(2))).unwrap();
+    halt.store(true, Ordering::Relaxed);
+    let dropped = proxy.join().unwrap();
+    let got = listening.stop();
+    assert!(sent.finished.is_set(), "{:?}", sent.stats);
+    assert_eq!(got.received.unique_bytes, 1_000_000);
+    assert!(dropped > 50 && sent.stats.retransmissions >= dropped - 1, "{dropped} dropped: {:?}", sent.stats);
+}
+
+fn onnx_runtime() -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os("ORT_DYLIB_PATH") {
+        return Some(path.into());
+    }
+    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/lib");
+    let mut libraries = std::fs::read_dir(packages).ok()?.filter_map(|python| {
+        let capi = python.ok()?.path().join("site-packages/onnxruntime/capi");
+        let mut files = std::fs::read_dir(capi).ok()?.filter_map(|file| Some(file.ok()?.path()));
+        files.find(|file| file.to_string_lossy().contains("libonnxruntime.so"))
+    });
+    libraries.next()
+}
+
+#[test]
+fn an_exported_policy_decides_natively() {
+    let _alone = alone();
+    let Some(library) = onnx_runtime() else {
+        eprintln!("SKIPPED an_exported_policy_decides_natively: no ONNX Runtime (set ORT_DYLIB_PATH)");
+        return;
+    };
+    ccgym_schemes::learned::load_library(library.to_str()).unwrap();
+    let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agents/pretrained");
+    let onnx = std::fs::read(agents.join("aurora.onnx")).unwrap();
+    let card = std::fs::read_to_string(agents.join("aurora.json")).unwrap();
+    let policy = ccgym_schemes::learned::Policy::load(&onnx, &card).unwrap();
+    let mut resources = Resources::default();
+    resources.policies.insert("aurora".into(), policy);
+    let spec = spec(r#"{"scheme": "learned", "params": {"policy": "aurora"}, "profile": "udp"}"#);
+    let cca = create_with(&spec.scheme, &spec.params, &resources).unwrap();
+    let clock = Clock::start();
+    let listening = Listening::at("127.0.0.1:0", clock, 1);
+    let sent = open(listening.address, &spec).run(task(spec, cca, clock, Duration::from_secs(2))).unwrap();
+    let got = listening.stop();
+    assert!(got.received.packets > 50, "{:?}", sent.stats);
+    let rates = &sent.series.pacing_bps;
+    assert!(rates.iter().any(|&r| r != rates[0]), "it decided: {rates:?}");
+}
+
+#[test]
+fn halting_ends_both_at_once() {
+    let clock = Clock::start();
+    let listening = Listening::at("127.0.0.1:0", clock, 1);
+    let spec = spec(r#"{"scheme": "cubic", "source": {"kind": "rate", "rate": 8000}}"#);
+    let cca = create_with(&spec.scheme, &spec.params, &Resources::default()).unwrap();
+    let connection = open(listening.address, &spec);
+    let task = task(spec, cca, clock, Duration::from_secs(60));
+    let halt = task.halt.clone();
+    let thread = std::thread::spawn(move || connection.run(task));
+    std::thread::sleep(Duration::from_millis(50));
+    let begun = Instant::now();
+    halt.store(true, Ordering::Relaxed);
+    thread.join().unwrap().unwrap();
+    listening.stop();
+    assert!(begun.elapsed() < Duration::from_millis(500));
+}
+
+/// Decides the same each time, over a socket to itself.
+struct Always {
+    ask: std::os::unix::net::UnixStream,
+    answer: std::os::unix::net::UnixStream,
+    counts: Arc<[AtomicU64; 3]>,
+}
+
+impl ccgym_net::steer::Steering for Always {
+    fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        Some(std::os::fd::AsFd::as_fd(&self.answer))
+    }
+
+    fn interval_closed(&mut self, _now: Timestamp, sender: &ccgym_core::Sender) -> Result<(), NetError> {
+        assert!(sender.awaits_decision());
+        self.counts[0].fetch_add(1, Ordering::Relaxed);
+        std::io::Write::write_all(&mut self.ask, &[1]).unwrap();
+        Ok(())
+    }
+
+    fn take_action(&mut self, _now: Timestamp, action: &mut Vec<f32>) -> Result<bool, NetError> {
+        self.counts[1].fetch_add(1, Ordering::Relaxed);
+        std::io::Read::read_exact(&mut self.answer, &mut [0]).unwrap();
+        action.clear();
+        action.push(1.0);
+        Ok(true)
+    }
+
+    fn flow_ended(&mut self, _now: Timestamp, _sender: &mut ccgym_core::Sender) -> Result<(), NetError> {
+        self.counts[2].fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+#[test]
+fn somebody_outside_may_decide() {
+    let _alone = alone();
+    let clock = Clock::start();
+    let listening = Listening::at("127.0.0.1:0", clock, 1);
+    let (ask, answer) = std::os::unix::net::UnixStream::pair().unwrap();
+    let counts: Arc<[AtomicU64; 3]> = Arc::default();
+    let spec = spec(r#"{"scheme": "learned", "profile": "udp"}"#);
+    let cca = create_with(&spec.scheme, &spec.params, &Resources::default()).unwrap();
+    let mut task = task(spec, cca, clock, Duration::from_millis(350));
+    task.step = TimeSpan::from_millis(10);
+    task.steering = Some(Box::new(Always { ask, answer, counts: counts.clone() }));
+    let sent = open(listening.address, &task.spec).run(task).unwrap();
+    listening.stop();
+    let [asked, answered, ended] = [0, 1, 2].map(|i| counts[i].load(Ordering::Relaxed));
+    assert!(asked >= 5 && answered + 1 >= asked && ended == 1, "{asked} {answered} {ended}");
+    // Each answer multiplies the window by 1.1.
+    let windows = &sent.series.cwnd_bytes;
+    assert!(windows.is_sorted() && windows.last() > windows.first(), "{windows:?}");
+}
+
+/// Sender and receiver as programs, as a user starts them.
+#[test]
+fn commands_carry_a_transfer() {
+    use std::io::BufRead as _;
+    use std::process::{Command, Stdio};
+    let _alone = alone();
+    let program = env!("CARGO_BIN_EXE_ccgym-net");
+    let mut receiver = Command::new(program)
+        .args(["receiver", "--listen", "127.0.0.1:0", "--once", "--json", "--duration", "20", "--report-every=0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufReader::new(receiver.stderr.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    let address = first.strip_prefix("listening on ").unwrap();
+    let sender = Command::new(program)
+        .args(["sender", "--to", address, "--scheme", "cubic:beta=0.6", "--bytes", "300000", "--json"])
+        .output()
+        .unwrap();
+    assert!(sender.status.success(), "{}", String::from_utf8_lossy(&sender.stderr));
+    let sent: serde_json::Value = serde_json::from_slice(&sender.stdout).unwrap();
+    assert_eq!((&sent["scheme"], &sent["finished"]), (&"cubic".into(), &true.into()), "{sent}");
+    let output = receiver.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let got: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(got["received"]["unique_bytes"], 300_000, "{got}");
+    // What goes wrong ends with 2 and says why.
+    let lost = Command::new(program)
+        .args(["sender", "--to", address, "--scheme", "cubic", "--deadline", "0.05"])
+        .output()
+        .unwrap();
+    assert_eq!(lost.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&lost.stderr).contains("no answer to 1 hello from"));
+    let help = Command::new(program).args(["receiver", "--help"]).output().unwrap();
+    assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("--listen"));
+}
