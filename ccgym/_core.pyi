@@ -18,6 +18,8 @@ __all__ = [
     "check_scheme",
     "describe_agent",
     "load_onnx_runtime",
+    "load_run",
+    "net_main",
     "schemes",
     "simulate",
     "simulate_many",
@@ -216,3 +218,12 @@ def check_scheme(name: str, params_json: str) -> None:
 
 def schemes() -> str:
     """The registry as JSON: one object per scheme."""
+
+def net_main(words: list[str]) -> int:
+    """Run a native command (`run`, `shell`, `sender`, `receiver`, `doctor`) and return its exit status.
+
+    Only for processes of their own (`python -m ccgym.realpath`): it may enter namespaces and take over signals.
+    """
+
+def load_run(path: str) -> tuple[SimResult, str]:
+    """Read what a run process left: the run, and its report on the path as JSON. Raises ValueError."""

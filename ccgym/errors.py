@@ -120,5 +120,9 @@ class SimulationError(CcgymError, RuntimeError):
     """The simulator refused a run or could not finish it."""
 
 
+class RealPathError(CcgymError, RuntimeError):
+    """A run with real packets failed or stalled; ``where`` is the step in which it did."""
+
+
 class ResultsError(CcgymError, ValueError):
     """Files of results are missing, incomplete or not what they claim to be."""

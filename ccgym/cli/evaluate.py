@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -29,16 +30,6 @@ if TYPE_CHECKING:
 
 STATUS_FAILED_RUN: Final = 1
 """Exit status when a run failed."""
-
-BACKENDS: Final = {
-    "sim": "the simulator: virtual time, exact from a seed",
-    "emulated": "real packets over our own path shells",
-    "mahimahi": "real packets over mahimahi",
-}
-"""Where packets travel."""
-
-AVAILABLE_BACKENDS: Final = ("sim",)
-"""Those that this version has."""
 
 LOGS: Final = ("all", "first", "none")
 
@@ -60,6 +51,8 @@ examples:
       (after `ccgym export runs/aurora-1-1`)
   python evaluate.py --mahimahi "mm-delay 20 mm-loss uplink 0.01 mm-link 12mbps.trace 12mbps.trace"
       any chain of mahimahi shells, as one would type it
+  python evaluate.py --trace 77.72mbps --backend emulated --schemes tcp:bbr,tcp:cubic,bbr,cubic
+      the same path with real packets in real time: the kernel's BBR and Cubic beside ours
   python evaluate.py --trace my.trace --schemes cubic --flows 3 --interval 5 --logs all
       three Cubic flows that start 5 s apart, with Pantheon's packet logs of every run
   python evaluate.py --trace 12mbps --json --no-figures | jq .summary
@@ -102,8 +95,9 @@ def parser() -> argparse.ArgumentParser:
         "--schemes",
         metavar="A,B,C",
         help="schemes, separated by commas, with parameters as in fixed_window:cwnd=100; also learned ones: the name "
-        "of a pretrained policy, a run directory of train.py, or an exported .onnx file (default: all that "
-        "`ccgym schemes` lists, pretrained policies included, except external, fixed_window and fixed_rate)",
+        "of a pretrained policy, a run directory of train.py, or an exported .onnx file; on real backends also "
+        "tcp:NAME, the kernel's TCP (default: all that `ccgym schemes` lists, except external, fixed_window and "
+        "fixed_rate, and the kernel's where packets are simulated)",
     )
     what.add_argument("--runs", type=int, default=5, metavar="N", help="runs per scheme (default: 5)")
     what.add_argument(
@@ -117,11 +111,16 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument(
         "--backend",
         default="sim",
-        metavar="NAME",
-        help="where packets travel: sim, the simulator (default and only one in this version)",
+        metavar="sim|emulated|mahimahi",
+        help="where packets travel: in the simulator (default); as real packets, in real time, over our own emulated "
+        "path; or over mahimahi's programs. `ccgym doctor` says what works here",
     )
     output = made.add_argument_group("output")
-    output.add_argument("--out", metavar="DIRECTORY", help="results directory (default: results/NAME of the path)")
+    output.add_argument(
+        "--out",
+        metavar="DIRECTORY",
+        help="results directory (default: results/NAME of the path, with -BACKEND where packets are real)",
+    )
     output.add_argument(
         "--logs",
         default="first",
@@ -134,7 +133,10 @@ def parser() -> argparse.ArgumentParser:
         "--json", action="store_true", help="print the results as JSON on standard output, all else on standard error"
     )
     output.add_argument(
-        "--jobs", type=int, metavar="N", help="runs, and figures, at a time (default: one per processor)"
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="runs, and figures, at a time (default: one per processor; of runs with real packets one)",
     )
     return made
 
@@ -173,20 +175,9 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
 
 
 def _check_choices(arguments: argparse.Namespace) -> None:
-    if arguments.backend not in BACKENDS:
-        raise ConfigError(
-            f"no backend is called {shown(arguments.backend)}",
-            where="--backend",
-            expected=f"one of {', '.join(BACKENDS)}",
-            hint=did_you_mean(arguments.backend, BACKENDS),
-        )
-    if arguments.backend not in AVAILABLE_BACKENDS:
-        raise ConfigError(
-            f"{arguments.backend} ({BACKENDS[arguments.backend]}) is not available in this version of ccgym",
-            where="--backend",
-            expected=" or ".join(AVAILABLE_BACKENDS),
-            hint="leave --backend out to simulate",
-        )
+    from ccgym.evaluation.backends import check_name
+
+    check_name(arguments.backend, "--backend")
     if arguments.logs not in LOGS:
         raise ConfigError(
             shown(arguments.logs),
@@ -219,10 +210,14 @@ def _mahimahi(command: str) -> NetworkPath:
 
 
 def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
+    from ccgym.evaluation.backends import is_real
     from ccgym.evaluation.experiment import Experiment
     from ccgym.evaluation.schemes import contestants, parse_schemes
 
-    schemes = contestants() if arguments.schemes is None else parse_schemes(arguments.schemes, "--schemes")
+    if arguments.schemes is None:
+        schemes = contestants(real=is_real(arguments.backend))
+    else:
+        schemes = parse_schemes(arguments.schemes, "--schemes")
     runtime_ns = option("--runtime", _seconds, arguments.runtime)
     interval_ns = option("--interval", _seconds, arguments.interval)
     try:
@@ -234,6 +229,7 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
             flows=arguments.flows,
             interval_ns=interval_ns,
             seed=arguments.seed,
+            backend=arguments.backend,
         )
     except ConfigError as error:
         raise ConfigError(
@@ -269,6 +265,8 @@ def _directory(arguments: argparse.Namespace, experiment: Experiment) -> Path:
     name = re.sub(r"[^\w.+-]+", "-", experiment.path_name).strip("-.") or "path"
     if arguments.mahimahi is not None:
         name = f"mahimahi-{parameters_hash(experiment.parameters()['path'])[:8]}"
+    if experiment.real:
+        name = f"{name}-{experiment.backend}"
     plain = Path("results", name)
     return plain if holder(plain) in (None, digest) else plain.with_name(f"{name}-{digest[:8]}")
 
@@ -279,11 +277,15 @@ def _run(
     from ccgym.cli.evaluate_progress import SweepProgress
     from ccgym.evaluation.runner import run_experiment
 
+    runtime_s = experiment.runtime_ns / 1e9
     shown_on.print(
-        f"\n{len(experiment.schemes)} schemes × {experiment.runs} runs of {experiment.runtime_ns / 1e9:g} s, "
-        f"seed {experiment.seed}, into {out}"
+        f"\n{len(experiment.schemes)} schemes × {experiment.runs} runs of {runtime_s:g} s, seed {experiment.seed}, "
+        f"into {out}"
     )
-    with SweepProgress(shown_on) as progress:
+    at_a_time = arguments.jobs or 1
+    if experiment.real:
+        _say_where(experiment, at_a_time, shown_on)
+    with SweepProgress(shown_on, runtime_s if experiment.real else None, at_a_time) as progress:
         return run_experiment(
             experiment,
             out,
@@ -291,6 +293,19 @@ def _run(
             logs=arguments.logs,
             observer=progress,
             command=["python", "evaluate.py", *words],
+        )
+
+
+def _say_where(experiment: Experiment, at_a_time: int, shown_on: Console) -> None:
+    """Real packets take real time, and the processors that they run on."""
+    from ccgym.evaluation.backends import BACKENDS
+
+    shown_on.print(f"{experiment.backend}: {BACKENDS[experiment.backend]}")
+    if at_a_time > 1:
+        shown_on.print(
+            f"note: {at_a_time} runs at a time share {os.cpu_count() or 1} processors; a run that the machine could "
+            "not keep up with is marked emulator-limited",
+            style="yellow",
         )
 
 
@@ -308,11 +323,13 @@ def _report(arguments: argparse.Namespace, results: ResultSet, out: Path, shown_
 
 def _show(results: ResultSet, out: Path, shown_on: Console, *, figures: bool) -> None:
     """The table, what looks wrong, and where everything is."""
-    from ccgym.report.table import terminal_table
+    from ccgym.report.table import footnotes, repeatability, terminal_table
 
     shown_on.print()
     # A file or a pipe has no width; a table cut to 80 columns would lose digits.
     shown_on.print(terminal_table(results), width=None if shown_on.is_terminal else PIPE_WIDTH)
+    for line in footnotes(results):
+        shown_on.print(line, style="yellow", soft_wrap=True)
     if results.published_source:
         shown_on.print(f"published: {results.published_source}", style="dim")
     for flag in results.flags:
@@ -321,7 +338,7 @@ def _show(results: ResultSet, out: Path, shown_on: Console, *, figures: bool) ->
     for failure in results.failures:
         shown_on.print(f"\nfailed: {failure.scheme}, run {failure.run}, seed {failure.seed}", style="bold red")
         shown_on.print(f"  {failure.error}")
-    shown_on.print(f"\ntrajectory {results.trajectory_hash}  (same command, same version: same hash)")
+    shown_on.print(f"\n{repeatability(results)}")
     files = [("results", "ccgym_results.json"), ("table", "pantheon_table.md")]
     if figures and results.cells:
         files = [

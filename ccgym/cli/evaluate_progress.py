@@ -2,28 +2,59 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
+from rich.progress import TimeRemainingColumn as SpeedColumn
+from rich.text import Text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ccgym.evaluation.results import CellFailure, CellResult
+    from ccgym.evaluation.runner import Outcome
     from ccgym.report.build import Step
+
+
+class _RealTimeColumn(ProgressColumn):
+    """Time left of runs that each take as long as they last: known from the beginning, counted down in between."""
+
+    def __init__(self, run_s: float, at_a_time: int) -> None:
+        super().__init__()
+        self._run_s = run_s
+        self._at_a_time = at_a_time
+        self._completed = -1.0
+        self._since = time.monotonic()
+
+    def render(self, task: Task) -> Text:
+        """``12:30``; ``--:--`` before there is anything to do."""
+        if task.total is None:
+            return Text("--:--", style="progress.remaining")
+        if task.completed != self._completed:
+            self._completed, self._since = task.completed, time.monotonic()
+        turns = math.ceil((task.total - task.completed) / self._at_a_time)
+        left = max(turns * self._run_s - (time.monotonic() - self._since), (turns - 1) * self._run_s, 0.0)
+        return Text(clock_text(left), style="progress.remaining")
+
+
+def clock_text(seconds: float) -> str:
+    """``2:05`` or ``1:02:05``."""
+    minutes, rest = divmod(math.ceil(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 class _Bar:
     """A bar that is there only on a terminal."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, left: ProgressColumn | None = None) -> None:
         self.console = console
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=32),
             MofNCompleteColumn(),
-            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+            left or SpeedColumn(compact=True, elapsed_when_finished=True),
             TextColumn("{task.fields[note]}", style="dim"),
             console=console,
             transient=True,
@@ -51,10 +82,20 @@ class _Bar:
 
 
 class SweepProgress:
-    """Tells how a sweep goes; an :class:`ccgym.evaluation.runner.Observer`."""
+    """Tells how a sweep goes; an :class:`ccgym.evaluation.runner.Observer`.
 
-    def __init__(self, console: Console) -> None:
-        self._bar = _Bar(console)
+    Args:
+        console: Where.
+        run_s: Length of a run where it passes in real time, seconds; None where it is simulated.
+        at_a_time: How many such runs go on at a time.
+    """
+
+    def __init__(self, console: Console, run_s: float | None = None, at_a_time: int = 1) -> None:
+        self._real = run_s is not None
+        self._run_s = run_s or 0.0
+        self._at_a_time = at_a_time
+        self._bar = _Bar(console, None if run_s is None else _RealTimeColumn(run_s, at_a_time))
+        self._what = "running" if self._real else "simulating"
         self._before = 0
         self._done = 0
 
@@ -66,7 +107,8 @@ class SweepProgress:
         self._bar._bar.stop()
         new = self._done - self._before
         if kind is None and new:
-            self._bar.console.print(f"simulated {new} run{'s' if new != 1 else ''} in {self._bar.elapsed_s:.1f} s")
+            did = "ran" if self._real else "simulated"
+            self._bar.console.print(f"{did} {new} run{'s' if new != 1 else ''} in {self._bar.elapsed_s:.1f} s")
 
     def notice(self, text: str) -> None:
         """A damaged result that is run again."""
@@ -77,12 +119,18 @@ class SweepProgress:
         self._before = self._done = done
         if done:
             self._bar.console.print(f"{done} of {total} runs are there already")
-        self._bar.begin("simulating", total, done)
+        if self._real and done < total:
+            left = -(-(total - done) // self._at_a_time) * self._run_s
+            self._bar.console.print(f"in real time: {clock_text(left)}, and a little for setting up each run")
+        self._bar.begin(self._what, total, done)
 
-    def cell(self, outcome: CellResult | CellFailure, done: int, total: int) -> None:
+    def cell(self, outcome: Outcome, done: int, total: int) -> None:
         """A run ended."""
         self._done = done
-        self._bar.advance("simulating", 1, f"{outcome.scheme} run {outcome.run}")
+        self._bar.advance(self._what, 1, f"{outcome.scheme} run {outcome.run}")
+        if self._real and not self._bar.console.is_terminal:
+            # Without a bar, minutes would pass without a word.
+            self._bar.console.print(f"  {done} of {total}: {outcome.scheme} run {outcome.run}", style="dim")
 
 
 class ReportProgress:

@@ -13,12 +13,17 @@ from ccgym.cli.common import HelpFormatter, console, run, say, set_up_logging
 from ccgym.errors import PlatformError
 
 _DELEGATED: Final = {
-    "evaluate": ("ccgym.cli.evaluate", "run schemes over a path and report as Pantheon does"),
-    "export": ("ccgym.cli.export", "make a scheme of a training run's policy"),
-    "record": ("ccgym.cli.record", "train several seeds, confirm each, export the median one"),
-    "train": ("ccgym.cli.train", "train a policy from a YAML file"),
+    "doctor": ("ccgym.cli.doctor:main", "what this machine can do with real packets"),
+    "evaluate": ("ccgym.cli.evaluate:main", "run schemes over a path and report as Pantheon does"),
+    "export": ("ccgym.cli.export:main", "make a scheme of a training run's policy"),
+    "gap": ("ccgym.cli.gap:main", "how far simulated results are from those of real packets"),
+    "receiver": ("ccgym.cli.endpoint:receiver", "receive flows over UDP"),
+    "record": ("ccgym.cli.record:main", "train several seeds, confirm each, export the median one"),
+    "sender": ("ccgym.cli.endpoint:sender", "send a flow over UDP by any scheme or policy"),
+    "shell": ("ccgym.cli.shell:main", "run a command inside an emulated path"),
+    "train": ("ccgym.cli.train:main", "train a policy from a YAML file"),
 }
-"""Commands with a parser of their own: module with ``main(argv)``, and help."""
+"""Commands with a parser of their own: ``module:function``, called with the words after the command, and help."""
 
 _EXAMPLES: Final = """\
 examples:
@@ -26,6 +31,8 @@ examples:
   ccgym path show 77.72mbps                    what is behind one of them
   ccgym schemes                                the congestion-control schemes
   ccgym evaluate --trace 77.72mbps             Pantheon's table, plots and report
+  ccgym shell --path 77.72mbps                 your shell inside that path, with real packets
+  ccgym gap --trace 77.72mbps --schemes bbr    the simulator against real packets
   ccgym describe configs/aurora.yaml           what an agent sees, does and is rewarded for
   ccgym train --config aurora.yaml             a policy that learns
   ccgym trace show Verizon-LTE-short.up --plot verizon.png
@@ -66,8 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     words = list(sys.argv[1:] if argv is None else argv)
     if words and words[0] in _DELEGATED:
-        module = importlib.import_module(_DELEGATED[words[0]][0])
-        return int(module.main(words[1:]))
+        module, _, function = _DELEGATED[words[0]][0].partition(":")
+        return int(getattr(importlib.import_module(module), function)(words[1:]))
     args = build_parser().parse_args(words)
     set_up_logging(args.verbose)
     return run(lambda: int(args.run(args)))
@@ -125,10 +132,11 @@ def _path_show(args: argparse.Namespace) -> int:
 
 def _schemes(args: argparse.Namespace) -> int:
     from ccgym.errors import SchemeNotFoundError, did_you_mean, shown
+    from ccgym.evaluation import kernel_schemes
     from ccgym.evaluation.schemes import listing
 
     try:
-        rows = listing()
+        rows = [*listing(), *kernel_schemes.listing()]
     except ImportError as error:
         raise PlatformError(
             f"the native module ccgym._core is missing ({error})", expected="a built ccgym", hint="run `make setup`"
@@ -150,9 +158,12 @@ def _schemes(args: argparse.Namespace) -> int:
 
     table = Table("name", "label", "what it is", "parameters", box=None, pad_edge=False)
     for place, row in enumerate(rows):
-        # The learned ones come last.
-        ends = "card" not in row and "card" in rows[min(place + 1, len(rows) - 1)]
+        # The learned ones come after the classic ones, the kernel's last.
+        after = rows[min(place + 1, len(rows) - 1)]
+        if row.get("kernel") and not rows[place - 1].get("kernel"):
+            table.add_row("", "", "kernel TCP, on real paths (--backend emulated or mahimahi):", "")
         parameters = ", ".join(p["name"] for p in row["parameters"])
+        ends = any(kind in after and kind not in row for kind in ("card", "kernel"))
         table.add_row(row["name"], row["label"], row["summary"], parameters, end_section=ends)
     console().print(table)
     return 0

@@ -1,11 +1,12 @@
-"""Environments: a learning sender on a simulated path, with the interfaces of the common training libraries.
+"""Environments: a learning sender on a path, simulated or real, with the interfaces of the common training libraries.
 
 ================  =====================================================================================
 ``registration``  the ids ``ccgym/Link-v0``, ``ccgym/Aurora-v0`` … and how Gymnasium comes to know them
 ``settings``      what an environment is made of, from a YAML file and keyword arguments
 ``flows``         the flows on the path: learners, and others in the background
 ``episode``       one episode: a drawn path, its seed, and the simulator's specification
-``batch``         episodes side by side in the native core, and the arrays that they write into
+``batches``       episodes side by side, and the arrays that they write into: ``batch_base``; ``batch``, simulated;
+                  ``real_batch`` and ``real_episode``, in run processes with real packets
 ``spaces``        Gymnasium's spaces of an agent
 ``paths``         what all of them offer to change their paths
 ``link_env``      :class:`LinkEnv`, one path

@@ -1,31 +1,20 @@
-"""Episodes side by side in the native core, and the arrays that they write into.
-
-Everything that the environments' interfaces (Gymnasium's two, stable-baselines3, PettingZoo) have in common.
-"""
+"""Simulated episodes side by side in the native core."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from typing_extensions import override
 
 from ccgym.config.catalogue import resolve_trace
-from ccgym.envs.episode import Episode, draw_episode
-from ccgym.envs.render import History
-from ccgym.envs.settings import Settings, read_path
+from ccgym.envs.batch_base import RUNNING, EpisodeBatch, Floats, Numbers
+from ccgym.envs.episode import Episode
+from ccgym.envs.settings import Settings
 from ccgym.errors import ConfigError, SimulationError
-
-RUNNING: Final = 0
-STEPS_DONE: Final = 1
-TIME_DONE: Final = 2
-"""What the native core says of an episode after a step."""
-
-Numbers = npt.NDArray[np.float64]
-Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -49,10 +38,8 @@ class EpisodeState:
         return Episode(self.spec, traces, self.path, self.seed)
 
 
-class Batch:
-    """``count`` episodes, each with one row per learner; row = episode · learners + learner.
-
-    The arrays are allocated once and overwritten by every step.
+class Batch(EpisodeBatch):
+    """Episodes in virtual time, exact from their seeds.
 
     Args:
         settings: What the episodes are made of.
@@ -65,123 +52,53 @@ class Batch:
     def __init__(
         self, settings: Settings, count: int, threads: int = 1, *, history: bool = False, journal: bool = False
     ) -> None:
-        from ccgym import _core
-
-        self.settings = settings
-        self.count = count
-        self.learners = len(settings.learners)
+        super().__init__(settings, count, threads, history=history)
         rows = count * self.learners
-        try:
-            self._native = _core.AgentBatch(settings.agent_json, count, self.learners, threads)
-            self.face: dict[str, Any] = json.loads(_core.describe_agent(settings.agent_json))
-        except ValueError as error:
-            raise ConfigError(str(error), where="agent") from None
-        self.discrete = settings.discrete
-        self.columns = _core.AgentBatch.columns()
-        """Names, with units, of an interval's statistics."""
-        self.terms = self._native.terms()
-        """Names of the reward's terms."""
-        self.truths = _core.AgentBatch.truth_columns()
-        """Names, with units, of the path's truth."""
-        self.time_column = self.columns.index("time_s")
-        self.obs: Floats = np.zeros((rows, self._native.observation_size), dtype=np.float32)
-        self.actions: Floats = np.zeros((rows, self._native.action_size), dtype=np.float32)
-        self.reward = np.zeros(rows)
-        self.reward_terms = np.zeros((rows, len(self.terms)))
-        self.stats = np.zeros((rows, len(self.columns)))
-        self.truth: Numbers = np.zeros((rows, len(self.truths)))
-        """What :meth:`refresh_truth` found."""
-        self.due = np.zeros(rows, dtype=np.uint8)
-        """Which rows wait for an action; the other rows of the arrays are as they were."""
-        self.ended = np.full(count, TIME_DONE, dtype=np.uint8)
-        """0: running; otherwise why it ended. Such an episode must begin anew before the next step."""
-        self.episodes: list[Episode | None] = [None] * count
-        self.returns = np.zeros(rows)
-        """Sum of the rewards of the episode so far."""
-        self.term_sums = np.zeros_like(self.reward_terms)
-        """The same for each term."""
-        self.lengths = np.zeros(rows, dtype=np.int64)
-        """Decisions of the episode so far."""
-        names = [row["name"] for row in self.face["action"]]
-        self.histories = [History(names, discrete=self.discrete) for _ in range(rows)] if history else []
         self._journal = np.zeros((rows, 512, self._native.action_size), dtype=np.float32) if journal else None
         self._rows = np.arange(rows)
-        self._running = False
 
-    # --- Running ------------------------------------------------------------------------------------------------------
-
-    def begin(self, index: int, rng: np.random.Generator, options: Mapping[str, Any] | None = None) -> None:
-        """Draw an episode and run it to its first decision.
-
-        Args:
-            index: Which of the batch.
-            rng: Decides all that is random in it.
-            options: ``path``: a path to use instead of one drawn.
-
-        Raises:
-            ConfigError: An unusable path.
-            SimulationError: The native core refused it.
-        """
-        settings = self.settings
-        path = options.get("path") if options else None
-        source = settings.source if path is None else read_path(path, "options['path']")
-        self._begin(index, draw_episode(source, rng, settings.learners, settings.background, settings.duration_ns))
-
-    def _begin(self, index: int, episode: Episode) -> None:
+    @override
+    def _start(self, index: int, episode: Episode) -> None:
         try:
             self._native.reset(index, episode.spec, episode.traces, self.settings.steps or 0, self.obs)
         except ValueError as error:
             raise SimulationError(
                 f"the simulator refused the episode: {error}", hint=f"the path is {episode.path}"
             ) from None
-        rows = slice(index * self.learners, (index + 1) * self.learners)
-        self.episodes[index] = episode
-        self.ended[index] = RUNNING
-        self._running = not self.ended.any()
-        self.returns[rows] = 0.0
-        self.term_sums[rows] = 0.0
-        self.lengths[rows] = 0
         self._native.due(self.due)
-        for history in self.histories[rows]:
-            history.clear()
 
-    def step(self) -> bool:
-        """Apply the actions of the rows that are due, and run every episode to its next decision or its end.
-
-        Returns:
-            Whether some episode has ended.
-
-        Raises:
-            ConfigError: An episode has not begun, or has ended.
-        """
-        if not self._running:
-            raise self._not_running()
+    @override
+    def _advance(self) -> None:
         if self._journal is not None:
             self._note_actions(self._journal)
         self._native.step(self.actions, self.obs, self.reward, self.reward_terms, self.stats, self.due, self.ended)
-        self._running = not self.ended.any()
-        if self.learners > 1:
-            # What rows that were not written hold is of an earlier step, and counts for nothing.
-            idle = (self.due == 0) & (np.repeat(self.ended, self.learners) == RUNNING)
-            self.reward[idle] = 0.0
-            self.reward_terms[idle] = 0.0
-            self.lengths += ~idle
-        else:
-            self.lengths += 1
-        self.returns += self.reward
-        self.term_sums += self.reward_terms
-        if self.histories:
-            self._note()
-        return not self._running
 
-    def _not_running(self) -> ConfigError:
-        never = any(episode is None for episode in self.episodes)
-        which = np.flatnonzero(self.ended != RUNNING).tolist()
-        return ConfigError(
-            "step() before reset()" if never else "step() after the end of the episode",
-            where=f"environments {which}" if self.count > 1 else "",
-            expected="reset() at the start, and again when an episode was truncated",
-        )
+    @override
+    def close(self) -> None:
+        """Simulated episodes hold nothing but memory: they may go on."""
+
+    @override
+    def summaries(self, index: int) -> list[dict[str, Any]]:
+        """One summary per learner of the episode so far."""
+        summaries: list[dict[str, Any]] = json.loads(self._native.summary(index))
+        return summaries
+
+    @override
+    def trajectory_hash(self, index: int) -> str:
+        """Hash of all acknowledgements of the episode so far.
+
+        Raises:
+            ConfigError: No episode has begun.
+        """
+        self._check_begun(index)
+        text: str = self._native.trajectory_hash(index)
+        return text
+
+    @override
+    def refresh_truth(self) -> Numbers:
+        """The truth about the paths now, one row per learner; the next call overwrites it."""
+        self._native.truth(self.truth)
+        return self.truth
 
     # --- Copies -------------------------------------------------------------------------------------------------------
 
@@ -234,59 +151,3 @@ class Batch:
         for row, state in enumerate(states):
             if len(state.actions) == 0 and longest > 0:
                 self._begin(row, episodes[row])
-
-    # --- What there is to know ----------------------------------------------------------------------------------------
-
-    def step_info(self, row: int) -> dict[str, Any]:
-        """What a step says beside its observation: raw statistics, the reward's terms, the time."""
-        stats = self.stats[row].tolist()
-        return {
-            "interval": dict(zip(self.columns, stats, strict=True)),
-            "reward_terms": dict(zip(self.terms, self.reward_terms[row].tolist(), strict=True)),
-            "time_s": stats[self.time_column],
-        }
-
-    def end_info(self, index: int, learner: int = 0) -> dict[str, Any]:
-        """What the end of an episode says: a learner's summary, the path, the seed and the hash."""
-        episode = self.episodes[index]
-        assert episode is not None
-        return {
-            "summary": self.summaries(index)[learner],
-            "path": dict(episode.path),
-            "simulator_seed": episode.seed,
-            "trajectory_hash": self.trajectory_hash(index),
-        }
-
-    def summaries(self, index: int) -> list[dict[str, Any]]:
-        """One summary per learner of the episode so far."""
-        summaries: list[dict[str, Any]] = json.loads(self._native.summary(index))
-        return summaries
-
-    def trajectory_hash(self, index: int) -> str:
-        """Hash of all acknowledgements of the episode so far.
-
-        Raises:
-            ConfigError: No episode has begun.
-        """
-        if self.episodes[index] is None:
-            raise ConfigError("no episode has begun", expected="reset() first")
-        text: str = self._native.trajectory_hash(index)
-        return text
-
-    def refresh_truth(self) -> Numbers:
-        """The truth about the paths now, one row per learner; the next call overwrites it."""
-        self._native.truth(self.truth)
-        return self.truth
-
-    def truth_info(self, row: int) -> dict[str, float]:
-        """A row of what :meth:`refresh_truth` found, by name with unit."""
-        return dict(zip(self.truths, self.truth[row].tolist(), strict=True))
-
-    # --- Pictures -----------------------------------------------------------------------------------------------------
-
-    def _note(self) -> None:
-        self.refresh_truth()
-        for row, history in enumerate(self.histories):
-            if self.learners == 1 or self.due[row] or self.ended[row // self.learners] != RUNNING:
-                interval = dict(zip(self.columns, self.stats[row].tolist(), strict=True))
-                history.add(interval, self.truth_info(row), self.actions[row], float(self.reward[row]))

@@ -45,6 +45,8 @@ class Episode:
     """The drawn numbers of the path, by name with unit."""
     seed: int
     """Seed of the simulator's random streams."""
+    drawn: SampledPath | None = None
+    """The path as it was drawn; absent from an episode that is restored."""
 
 
 def draw_episode(
@@ -75,4 +77,5 @@ def draw_episode(
     flows += [flow.native(base_rtt, f"flows[{place}]") for place, flow in enumerate(background)]
     spec = {"seed": seed, "duration": duration_ns, **drawn.spec(), "flows": flows, "record": {}}
     path = drawn.describe()
-    return Episode(json.dumps(spec), dict(drawn.traces), {"name": drawn.name, **path} if drawn.name else path, seed)
+    named = {"name": drawn.name, **path} if drawn.name else path
+    return Episode(json.dumps(spec), dict(drawn.traces), named, seed, drawn)

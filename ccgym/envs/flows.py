@@ -11,10 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ccgym.config.quantities import PeriodField, RateField, TimeField
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, shown
+from ccgym.realpath import kernel_tcp
 from ccgym.units import format_time, parse_size
 
 LEARNED = "learned"
 """Registry name of the scheme that an agent steers."""
+
+KERNEL = "tcp:"
+"""What the names of the kernel's own schemes begin with; only real paths have them."""
 
 
 class _Flow(BaseModel):
@@ -106,7 +110,8 @@ class BackgroundFlow(_Flow):
     def _short_form(cls, data: Any) -> Any:
         if isinstance(data, str):
             data = {"scheme": data}
-        if isinstance(data, Mapping) and isinstance(data.get("scheme"), str) and ":" in data["scheme"]:
+        scheme = data.get("scheme") if isinstance(data, Mapping) else None
+        if isinstance(scheme, str) and ":" in scheme and not scheme.startswith(KERNEL):
             name, *settings = data["scheme"].split(":")
             params = dict(data.get("params") or {})
             for setting in settings:
@@ -122,10 +127,18 @@ class BackgroundFlow(_Flow):
 
     @model_validator(mode="after")
     def _known(self) -> BackgroundFlow:
-        _check_scheme(self.scheme, dict(self.params))
+        if self.is_kernel:
+            _check_kernel(self.scheme, dict(self.params))
+        else:
+            _check_scheme(self.scheme, dict(self.params))
         if self.size is not None and parse_size(self.size).bytes is None:
             raise ConfigError(f"{shown(self.size)} is not in bytes", expected="a number of bytes, like '5MB'")
         return self
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether the kernel's TCP carries it."""
+        return self.scheme.startswith(KERNEL)
 
     def native(self, base_rtt_ns: int, where: str = "flows") -> dict[str, Any]:
         """The flow as the simulator's specification has it."""
@@ -184,6 +197,18 @@ def _check_scheme(name: str, params: dict[str, Any]) -> None:
         _core.check_scheme(name, json.dumps(params))
     except ValueError as error:
         raise ConfigError(str(error), hint="`ccgym schemes` lists the parameters of every scheme") from None
+
+
+def _check_kernel(scheme: str, params: Mapping[str, Any]) -> None:
+    reason = kernel_tcp.why_unavailable(scheme.removeprefix(KERNEL))
+    if reason is not None:
+        raise SchemeNotFoundError(
+            f"{shown(scheme)} cannot be had: {reason}", hint="`ccgym doctor` lists those that can"
+        )
+    if params:
+        raise ConfigError(
+            f"{shown(scheme)} with {shown(dict(params))}", expected="a kernel's scheme without parameters"
+        )
 
 
 def _number_or_text(text: str) -> Any:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from ccgym.config.path import PathLike
-from ccgym.envs.batch import Batch
+from ccgym.envs.batches import make_batch
 from ccgym.envs.flows import LearnerFlow
 from ccgym.envs.paths import PathsOfEpisodes
 from ccgym.envs.render import RENDER_FPS, RENDER_MODES, check_render_mode
@@ -23,20 +23,30 @@ Observation = npt.NDArray[np.float32]
 
 
 class LinkEnv(PathsOfEpisodes, gymnasium.Env[Observation, Any]):
-    """A flow on a simulated path; each step is one decision of its sender.
+    """A flow on a path, simulated or real; each step is one decision of its sender.
 
-    A step lasts as the agent's clock has it, from one decision to the next, in virtual time. An episode never
+    A step lasts as the agent's clock has it, from one decision to the next, in virtual time or, on a real path, in real
+    time. An episode never
     *terminates*; its limit of steps or time *truncates* it, so a learner bootstraps the value of the last state.
 
     ``info`` of a step has
 
     - ``interval``: raw statistics of the interval by name with unit,
     - ``reward_terms``: the reward's terms, weighted; their sum is the reward,
-    - ``time_s``: virtual time in seconds since the start,
+    - ``time_s``: time in seconds since the start,
     - ``privileged``: the truth about the path, for experts and critics, if asked for; at resets too.
 
     The last step of an episode adds ``summary`` (throughput, delay, loss … of the flow), ``path`` (the drawn numbers),
     ``simulator_seed`` and ``trajectory_hash``.
+
+    A real path does not wait: until an action is there, the last one holds. ``info`` then also has
+
+    - ``missed_deadlines``: intervals that closed before the action was there, which the step skips;
+      ``missed_deadlines_total``: those of the episode so far,
+    - ``skipped_reward``: the sum of their rewards, which are no part of the step's,
+    - ``decision_latency_s``: from the close of the interval that was answered until the answer was in force.
+
+    :meth:`close` ends the process in which a real path runs; so does the end of this one.
 
     Args:
         config: Where defaults come from: a YAML file with the sections ``agent`` and ``environment``, or the name of
@@ -44,9 +54,9 @@ class LinkEnv(PathsOfEpisodes, gymnasium.Env[Observation, Any]):
         path: One path: anything that :meth:`NetworkPath.from_any` understands.
         paths: Or a distribution of paths, by name or in full: see :mod:`ccgym.config.distributions`.
         agent: Clock, observation, actions and reward: a YAML file, a mapping or an ``AgentConfig``.
-        backend: Where it runs; ``"sim"``.
+        backend: Where it runs: ``"sim"``; or for real, ``"emulated"`` by this machine or ``"mahimahi"``.
         episode_steps: Most decisions per episode.
-        duration: Most virtual time per episode, ``"30s"``. Either limit replaces those of ``config``.
+        duration: Most time per episode, ``"30s"``. Either limit replaces those of ``config``.
         flows: Other flows on the path: ``["cubic", {"scheme": "bbr", "start": "5s"}]``.
         learner: Fields of :class:`LearnerFlow` for the flow that learns, such as ``{"start": "1s"}``.
         privileged: Whether ``info["privileged"]`` is there.
@@ -115,7 +125,7 @@ class LinkEnv(PathsOfEpisodes, gymnasium.Env[Observation, Any]):
         check_render_mode(render_mode)
         self.render_mode = render_mode
         self.settings = settings
-        batch = self._batch = Batch(settings, 1, history=render_mode is not None)
+        batch = self._batch = make_batch(settings, 1, history=render_mode is not None)
         self.observation_space: spaces.Space[Any] = observation_space(batch.face)
         actions = action_space(batch.face, discrete=batch.discrete)
         self.action_space = actions
@@ -162,6 +172,10 @@ class LinkEnv(PathsOfEpisodes, gymnasium.Env[Observation, Any]):
             gymnasium.logger.warn("render() shows nothing in an environment that was made without render_mode")
             return None
         return self._batch.histories[0].render(self.render_mode)
+
+    def close(self) -> None:
+        """End what runs on a real path; :meth:`reset` begins anew."""
+        self._batch.close()
 
     def _privileged(self) -> dict[str, Any]:
         if not self.settings.privileged:

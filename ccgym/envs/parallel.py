@@ -11,7 +11,8 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.utils import seeding
 
-from ccgym.envs.batch import RUNNING, Batch
+from ccgym.envs.batch_base import RUNNING
+from ccgym.envs.batches import make_batch
 from ccgym.envs.flows import LearnerFlow
 from ccgym.envs.render import RENDER_FPS, RENDER_MODES, check_render_mode
 from ccgym.envs.settings import Settings, read_learner, settings_from
@@ -73,7 +74,7 @@ class ParallelLinkEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc,
         check_render_mode(render_mode)
         self.settings = settings
         self.render_mode = render_mode
-        batch = self._batch = Batch(settings, 1, history=render_mode is not None)
+        batch = self._batch = make_batch(settings, 1, history=render_mode is not None)
         self.possible_agents = [f"flow_{place}" for place in range(batch.learners)]
         self.agents: list[str] = []
         self.observation_spaces: dict[str, spaces.Space[Any]] = {}
@@ -171,7 +172,8 @@ class ParallelLinkEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc,
         return "\n".join(f"{agent}\n{picture}" for agent, picture in named)
 
     def close(self) -> None:
-        """Nothing needs closing."""
+        """End what runs on a real path."""
+        self._batch.close()
 
     @property
     def trajectory_hash(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ccgym.envs.batch import Batch
+    from ccgym.envs.batch_base import EpisodeBatch
     from ccgym.envs.settings import Settings
 
 
@@ -14,7 +14,7 @@ class PathsOfEpisodes:
 
     settings: Settings
     """How episodes are made."""
-    _batch: Batch
+    _batch: EpisodeBatch
 
     @property
     def paths(self) -> object:

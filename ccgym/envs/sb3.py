@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gymnasium.utils import seeding
 
 from ccgym.envs.batch import Batch, EpisodeState
+from ccgym.envs.batches import make_batch
 from ccgym.envs.paths import PathsOfEpisodes
 from ccgym.envs.render import check_render_mode
 from ccgym.envs.settings import Settings, settings_from
@@ -53,6 +54,8 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
         threads: Threads of the native core; 0: one per processor. The results do not depend on it.
         step_infos: Whether the info of every step has ``interval``, ``reward_terms`` and ``time_s``.
         journal: Whether :meth:`capture` works; costs the memory of the actions of the episodes under way.
+        autoreset: Whether the next episode begins when one ends, as SB3 expects. If not, :meth:`reset` has to follow,
+            and nothing runs until then.
         **arguments: As in :class:`~ccgym.envs.LinkEnv`.
 
     Raises:
@@ -72,10 +75,11 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
         threads: int = 1,
         step_infos: bool = False,
         journal: bool = False,
+        autoreset: bool = True,
         **arguments: Any,
     ) -> None:
         settings, render_mode = settings_from({"config": config, **arguments})
-        self._build(settings, num_envs, threads, step_infos, journal, render_mode)
+        self._build(settings, num_envs, threads, step_infos, journal, render_mode, autoreset)
 
     @classmethod
     def of(
@@ -87,10 +91,11 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
         step_infos: bool = False,
         journal: bool = False,
         render_mode: str | None = None,
+        autoreset: bool = True,
     ) -> SB3LinkVecEnv:
         """The environments of settings that are there already."""
         env = cls.__new__(cls)
-        env._build(settings, num_envs, threads, step_infos, journal, render_mode)
+        env._build(settings, num_envs, threads, step_infos, journal, render_mode, autoreset)
         return env
 
     def _build(
@@ -101,16 +106,20 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
         step_infos: bool,
         journal: bool,
         render_mode: str | None,
+        autoreset: bool = True,
     ) -> None:
         if num_envs < 1:
             raise ConfigError(shown(num_envs), where="num_envs", expected="1 or more")
         check_render_mode(render_mode)
-        self._made_with = (num_envs, threads, step_infos, journal, render_mode)
+        if not autoreset and num_envs > 1:
+            raise ConfigError("autoreset=False", where=f"{num_envs} environments", expected="a single one")
+        self._made_with = (num_envs, threads, step_infos, journal, render_mode, autoreset)
+        self._autoreset = autoreset
         self.settings = settings
         self.render_mode = render_mode
         self.spec = None
         self._step_infos = step_infos
-        batch = self._batch = Batch(settings, num_envs, threads, history=render_mode is not None, journal=journal)
+        batch = self._batch = make_batch(settings, num_envs, threads, history=render_mode is not None, journal=journal)
         observations = observation_space(batch.face)
         actions = action_space(batch.face, discrete=batch.discrete)
         self._actions = ActionReader(actions, batch.actions, strict=settings.strict)
@@ -166,7 +175,8 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
                 infos[index].update(self._end_info(index))
                 if self.keep_terminal_truth:
                     infos[index]["terminal_truth"] = self._truth([index])
-                batch.begin(index, self._generators[index])
+                if self._autoreset:
+                    batch.begin(index, self._generators[index])
         if self.settings.privileged:
             batch.refresh_truth()
             for index, info in enumerate(infos):
@@ -204,7 +214,13 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
         return {"privileged": self._batch.truth_info(index)}
 
     def close(self) -> None:
-        """Nothing needs closing."""
+        """End what runs on real paths."""
+        self._batch.close()
+
+    @property
+    def missed_deadlines(self) -> int | None:
+        """Deadlines missed in all episodes; ``None`` in the simulator, which waits."""
+        return self._batch.missed_deadlines
 
     # --- One environment's attributes and methods ---------------------------------------------------------------------
 
@@ -268,19 +284,23 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
         """All that the next step depends on, as plain data and arrays; needs ``journal=True``.
 
         Returns:
-            ``generators``: states of the random streams; ``episodes``: fields of :class:`EpisodeState`.
+            ``generators``: states of the random streams; ``episodes``: fields of :class:`EpisodeState`, or ``None`` for
+            real paths, which do not come back.
         """
+        batch = self._batch
         return {
             "generators": [generator.bit_generator.state for generator in self._generators],
-            "episodes": [vars(state) for state in self._batch.capture()],
+            "episodes": [vars(state) for state in batch.capture()] if isinstance(batch, Batch) else None,
         }
 
     def restore(self, state: Mapping[str, Any]) -> npt.NDArray[np.float32]:
         """Go on from what :meth:`capture` gave; returns the observations that were due then.
 
-        Paths of episodes to come are not part of it: set ``paths`` or ``set_progress`` as they were.
+        Paths of episodes to come are not part of it: set ``paths`` or ``set_progress`` as they were. Where episodes
+        were not captured only the random streams are brought back, and :meth:`reset` must follow.
         """
-        self._batch.restore([EpisodeState(**episode) for episode in state["episodes"]])
+        if state["episodes"] is not None and isinstance(self._batch, Batch):
+            self._batch.restore([EpisodeState(**episode) for episode in state["episodes"]])
         for generator, known in zip(self._generators, state["generators"], strict=True):
             generator.bit_generator.state = known
         return np.array(self._batch.obs)

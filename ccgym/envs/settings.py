@@ -30,10 +30,10 @@ from ccgym.envs.flows import BackgroundFlow, LearnerFlow, background_flows
 from ccgym.errors import CcgymError, ConfigError, did_you_mean, shown
 from ccgym.units import parse_time
 
-BACKENDS: Final = ("sim",)
-"""Where environments run."""
 REAL_BACKENDS: Final = ("emulated", "mahimahi")
-"""Names that are reserved for real paths."""
+"""Where packets travel for real, in real time."""
+BACKENDS: Final = ("sim", *REAL_BACKENDS)
+"""Where environments run."""
 
 DISCRETE_MAPS: Final = ("discrete", "gain_on_estimate", "passive")
 """Action maps that choose among listed operations; a passive one has one, which does nothing."""
@@ -52,7 +52,7 @@ class EpisodeLimits(_Strict):
     steps: int | None = Field(default=None, ge=1)
     """Decisions."""
     duration: PeriodField | None = None
-    """Virtual time."""
+    """Time: virtual in the simulator, real on a real path."""
 
     @model_validator(mode="after")
     def _limited(self) -> EpisodeLimits:
@@ -87,6 +87,7 @@ class EnvironmentConfig(_Strict):
                 expected="exactly one of path and paths",
             )
         check_backend(self.backend)
+        check_flows(self.backend, self.flows)
         return self
 
     def curriculum(self) -> Curriculum:
@@ -113,10 +114,20 @@ def check_backend(backend: object) -> None:
             shown(backend),
             where="backend",
             expected=f"one of {', '.join(map(repr, BACKENDS))}",
-            hint="there are no environments on real paths; train in the simulator"
-            if backend in REAL_BACKENDS
-            else did_you_mean(str(backend), BACKENDS),
+            hint=did_you_mean(str(backend), BACKENDS),
         )
+
+
+def check_flows(backend: str, flows: Sequence[BackgroundFlow]) -> None:
+    """Raise :class:`ConfigError` if a flow of the kernel's is to run where there is no kernel."""
+    for place, flow in enumerate(flows):
+        if flow.is_kernel and backend not in REAL_BACKENDS:
+            raise ConfigError(
+                shown(flow.scheme),
+                where=f"flows[{place}]",
+                expected="a scheme of our own where packets are simulated",
+                hint="backend='emulated' has the kernel's TCP",
+            )
 
 
 ARGUMENTS: Final = (
@@ -137,7 +148,7 @@ class Settings:
     steps: int | None
     """Most decisions per episode."""
     duration_ns: int | None
-    """Most virtual time per episode."""
+    """Most time per episode, nanoseconds."""
     learners: tuple[LearnerFlow, ...]
     """The flows that learn."""
     background: tuple[BackgroundFlow, ...]
@@ -148,6 +159,13 @@ class Settings:
     """Whether actions that are not finite are an error."""
     curriculum: Curriculum | None = None
     """What chooses ``source`` as training goes on; ``None`` leaves it alone."""
+    backend: str = "sim"
+    """Where episodes run."""
+
+    @property
+    def is_real(self) -> bool:
+        """Whether packets travel for real, in real time."""
+        return self.backend in REAL_BACKENDS
 
     @property
     def discrete(self) -> bool:
@@ -184,6 +202,7 @@ class Settings:
             background=config.flows,
             privileged=config.privileged,
             strict=strict,
+            backend=config.backend,
         )
 
     @classmethod
@@ -215,7 +234,8 @@ class Settings:
             )
         if path is not None and paths is not None:
             raise ConfigError("path and paths together", expected="one of them", where="paths")
-        check_backend("sim" if backend is None else backend)
+        if backend is not None:
+            check_backend(backend)
         defaults = load_model(find_config(config), _File)
         settings = cls.of(defaults.environment, defaults.agent, strict=strict)
         if episode_steps is not None or duration is not None:
@@ -233,6 +253,9 @@ class Settings:
             settings = replace(settings, learners=(read_learner(learner),))
         if privileged is not None:
             settings = replace(settings, privileged=bool(privileged))
+        if backend is not None:
+            settings = replace(settings, backend=backend)
+        check_flows(settings.backend, settings.background)
         return settings
 
 

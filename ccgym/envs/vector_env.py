@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ccgym.config.path import PathLike
-from ccgym.envs.batch import Batch
+from ccgym.envs.batches import make_batch
 from ccgym.envs.flows import LearnerFlow
 from ccgym.envs.paths import PathsOfEpisodes
 from ccgym.envs.render import RENDER_FPS, RENDER_MODES, check_render_mode
@@ -111,7 +111,7 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
         self.settings = settings
         self.copy = copy
         self._threads = threads
-        batch = self._batch = Batch(settings, num_envs, threads, history=render_mode is not None)
+        batch = self._batch = make_batch(settings, num_envs, threads, history=render_mode is not None)
         self.single_observation_space = observation_space(batch.face)
         self.single_action_space = action_space(batch.face, discrete=batch.discrete)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -229,6 +229,9 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
             "time_s": stats[:, batch.time_column],
             "_time_s": mask,
         }
+        for name, column in batch.extra_infos().items():
+            infos[name] = column
+            infos[f"_{name}"] = mask
         if self.settings.privileged:
             known = mask.copy()  # those that begin anew are added later
             infos["privileged"] = _named(batch.truths, batch.truth.copy(), known)
@@ -248,6 +251,10 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
         if self.settings.privileged:
             batch.refresh_truth()
             self._add_info(infos, {"privileged": batch.truth_info(index)}, index)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """End what runs on real paths."""
+        self._batch.close()
 
     def render(self) -> tuple[Any, ...] | None:
         """One picture per environment; see :meth:`LinkEnv.render`."""

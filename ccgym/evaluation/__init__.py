@@ -2,9 +2,12 @@
 
 ==================  =====================================================================================
 ``simulate``        one run: :func:`~ccgym.evaluation.simulate.simulate`
+``prepared_run``    what every backend does before and after a run
+``backends``        where packets travel: the simulator, our emulated path, mahimahi
 ``run_record``      what came out of it
 ``flow_spec``       what a flow is
 ``schemes``         the registry of schemes
+``kernel_schemes``  the kernel's TCP among them
 ``metrics``         Pantheon's formulas: the only place where they are computed
 ``ccperf_metrics``  ccperf's flow, link and network metrics
 ``capacity``        what the bottleneck could carry, over time
@@ -13,6 +16,7 @@
 ``runner``          running an experiment, resumably
 ``store``           its directory
 ``results``         its results, per scheme
+``gap``             the same experiment on several backends, compared
 ``flags``           what looks wrong in them
 ``pantheon``        Pantheon's files
 ``pantheon_log``    reading Pantheon's and mahimahi's logs

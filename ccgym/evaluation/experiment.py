@@ -10,8 +10,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError
+from ccgym.evaluation.backends import SIMULATED, check_name, is_real
 from ccgym.evaluation.flow_spec import FlowSpec
-from ccgym.evaluation.schemes import SchemeChoice, check, distinct
+from ccgym.evaluation.kernel_schemes import refuse_in_virtual_time
+from ccgym.evaluation.schemes import SchemeChoice, check, distinct, registry
 from ccgym.units import format_time
 
 LogsPolicy: TypeAlias = Literal["all", "first", "none"]
@@ -51,15 +53,18 @@ class Experiment:
     runs: int = 5
     """Runs per scheme."""
     runtime_ns: int = 30_000_000_000
-    """Length of a run, nanoseconds of virtual time."""
+    """Length of a run, nanoseconds; of virtual time, or of real time where packets are real."""
     flows: int = 1
     """Flows per run, all of the same scheme."""
     interval_ns: int = 0
     """Time between flow starts, nanoseconds."""
     seed: int = 1
     """Root of every random stream."""
+    backend: str = SIMULATED
+    """Where packets travel: ``sim``, ``emulated`` or ``mahimahi``."""
 
     def __post_init__(self) -> None:
+        check_name(self.backend, "backend")
         _in_range("runs", self.runs, 1, 10_000)
         _in_range("flows", self.flows, 1, 1_000)
         _in_range("seed", self.seed, 0, 2**63 - 1)
@@ -80,7 +85,15 @@ class Experiment:
         if not self.schemes:
             raise ConfigError("no scheme", where="schemes", expected="at least one")
         checked = tuple(check(choice, "schemes") for choice in self.schemes)
+        if not self.real:
+            for choice in checked:
+                refuse_in_virtual_time(choice.name, choice.kernel in registry(), "schemes")
         object.__setattr__(self, "schemes", tuple(distinct(checked, "schemes")))
+
+    @property
+    def real(self) -> bool:
+        """Whether packets are real: then a run takes as long as it says, and never repeats itself exactly."""
+        return is_real(self.backend)
 
     def cells(self) -> Iterator[Cell]:
         """All runs, in Pantheon's order: run by run, and within a run scheme by scheme."""
@@ -123,6 +136,8 @@ class Experiment:
             "flows": self.flows,
             "interval_s": self.interval_ns / 1e9,
             "seed": self.seed,
+            # Results of the simulator are older than the other backends: theirs say nothing.
+            **({"backend": self.backend} if self.real else {}),
         }
 
     @property

@@ -18,6 +18,7 @@ from ccgym.config.catalogue import resolve_trace
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError
 from ccgym.evaluation.capacity import OPPORTUNITY_BYTES, slowest_link
+from ccgym.evaluation.kernel_schemes import algorithm_of
 from ccgym.evaluation.results import ResultSet, SchemeSummary
 from ccgym.tracetools.check import rate_in_name
 
@@ -146,7 +147,8 @@ def flags(results: ResultSet, facts: PathFacts) -> list[Flag]:
 def _again(results: ResultSet, facts: PathFacts, scheme: str, *options: str) -> str:
     """The command that repeats a scheme's first run with its packet logs."""
     texts = {_key(text): text for text in results.parameters["schemes"]}
-    words = ["python evaluate.py", facts.options, f"--schemes {texts.get(scheme, scheme)}", *options]
+    where = [f"--backend {results.backend}"] if results.real else []
+    words = ["python evaluate.py", facts.options, *where, f"--schemes {texts.get(scheme, scheme)}", *options]
     return " ".join(words)
 
 
@@ -154,6 +156,14 @@ def _key(text: str) -> str:
     from ccgym.evaluation.schemes import parse_scheme
 
     return parse_scheme(text).key
+
+
+def _algorithm(results: ResultSet, key: str) -> str:
+    """What a scheme is at heart: its name without parameters, and without ``tcp:`` where it is the kernel's."""
+    keys = (style.key for style in results.styles)
+    text = dict(zip(keys, results.parameters["schemes"], strict=False)).get(key, key)
+    name = algorithm_of(text) or text.split(":", 1)[0]
+    return name if name in DELAY_BASED else name.split("_", 1)[0]
 
 
 def _path_flags(facts: PathFacts) -> Iterator[Flag]:
@@ -170,6 +180,16 @@ def _path_flags(facts: PathFacts) -> Iterator[Flag]:
 
 
 def _experiment_flags(results: ResultSet) -> Iterator[Flag]:
+    notes = [note for cell in results.cells for note in (cell.record.path_report or {}).get("notes", ())]
+    for note in dict.fromkeys(notes):
+        yield Flag(
+            level="note",
+            code="path-note",
+            subject=f"backend {results.backend}",
+            message=note,
+            cause=f"{notes.count(note)} of {len(results.cells)} runs say so",
+            command="jq '.cells[].record.path_report.notes' ccgym_results.json",
+        )
     if results.parameters["runs"] == 1:
         yield Flag(
             level="note",
@@ -183,7 +203,19 @@ def _experiment_flags(results: ResultSet) -> Iterator[Flag]:
 
 def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) -> Iterator[Flag]:
     label, key = summary.style.label, summary.style.key
-    name = key.split("_", 1)[0] if key not in DELAY_BASED else key
+    name = _algorithm(results, key)
+    limited = summary.limited_runs
+    if limited:
+        yield Flag(
+            level="warning",
+            code="emulator-limited",
+            subject=label,
+            message=f"{len(limited)} of {len(summary.runs)} runs: the machine could not hold the path's schedule: "
+            f"{limited[0].limited}",
+            cause="too few processors for this rate, or something else that kept them busy: these numbers are partly "
+            "the machine's own",
+            command="ccgym doctor",
+        )
     ignored = [cell for cell in summary.runs if cell.invalid is not None]
     if ignored:
         yield Flag(

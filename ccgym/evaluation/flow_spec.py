@@ -72,7 +72,8 @@ class FlowSpec(_Model):
 
     scheme: str
     """Name of its congestion-control scheme; parameters may follow, as in ``fixed_window:cwnd=100``. Also the name of
-    a pretrained policy, a run directory or an exported ``.onnx`` file."""
+    a pretrained policy, a run directory or an exported ``.onnx`` file; on real paths also ``tcp:NAME``, the
+    kernel's."""
     params: Mapping[str, Any] = Field(default_factory=dict)
     """Parameters of the scheme that differ from its defaults."""
     start: TimeField = 0

@@ -13,13 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from ccgym.evaluation.backends import SHORT_PLACES, SIMULATED
 from ccgym.evaluation.pantheon import utc_text
 
 PACKAGES = ("pydantic", "gymnasium")
 """Packages whose versions are recorded beside those of Python, numpy and ccgym."""
 
 
-def provenance(description: str, command: Sequence[str], started_epoch_s: float, wall_s: float) -> dict[str, Any]:
+def provenance(
+    description: str, command: Sequence[str], started_epoch_s: float, wall_s: float, backend: str = SIMULATED
+) -> dict[str, Any]:
     """What is recorded with the results of a sweep.
 
     Args:
@@ -27,11 +30,13 @@ def provenance(description: str, command: Sequence[str], started_epoch_s: float,
         command: the command line, word by word.
         started_epoch_s: when the sweep began, seconds since the epoch.
         wall_s: how long it took, seconds.
+        backend: where packets travelled.
     """
     return {
         "command": shlex.join(command),
         "path": description,
-        "backend": "sim",
+        "backend": backend,
+        "place": SHORT_PLACES[backend],
         "started": f"{utc_text(started_epoch_s)} UTC",
         "wall_s": round(wall_s, 3),
         "versions": versions(),

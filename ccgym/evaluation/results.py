@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from ccgym.errors import ResultsError, shown
+from ccgym.evaluation.backends import SIMULATED, is_real
 from ccgym.evaluation.run_record import RunRecord
+from ccgym.realpath.report import limited_reason
 
 RESULTS_FILE: Final = "ccgym_results.json"
 FORMAT: Final = "ccgym-results"
@@ -70,6 +72,11 @@ class CellResult:
     wall_s: float
     """How long that took, seconds."""
 
+    @property
+    def limited(self) -> str | None:
+        """Why the machine could not hold a real path's schedule in this run; None where it could."""
+        return limited_reason(self.record.path_report)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data; :meth:`from_dict` is the inverse."""
         data = {name: getattr(self, name) for name in ("scheme", "run", "invalid", "started_epoch_s", "wall_s")}
@@ -102,6 +109,18 @@ class CellFailure:
 
 
 @dataclass(frozen=True)
+class CellUnavailable:
+    """A run that cannot be made on this machine, through nobody's fault: the kernel lacks its algorithm."""
+
+    scheme: str
+    """Key of the scheme."""
+    run: int
+    """Number of the run."""
+    reason: str
+    """What is missing."""
+
+
+@dataclass(frozen=True)
 class Spread:
     """Mean and sample standard deviation over runs."""
 
@@ -131,6 +150,13 @@ class SchemeSummary:
     """All its runs, in order."""
     published: PublishedPoint | None
     """What was published for it on this path, if anything."""
+    unavailable: str | None = None
+    """Why it could not be run here; None where it could."""
+
+    @property
+    def limited_runs(self) -> tuple[CellResult, ...]:
+        """The runs in which the machine could not hold the path's schedule."""
+        return tuple(cell for cell in self.runs if cell.limited is not None)
 
     @property
     def valid_runs(self) -> tuple[CellResult, ...]:
@@ -181,6 +207,18 @@ class ResultSet:
     """Where the published numbers come from."""
     flags: tuple[Mapping[str, str], ...] = ()
     """What looks wrong, and why (see ``flags.py``)."""
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    """Why schemes could not be run here, by key: they have a row without numbers, and nothing failed."""
+
+    @property
+    def backend(self) -> str:
+        """Where packets travelled."""
+        return str(self.parameters.get("backend", SIMULATED))
+
+    @property
+    def real(self) -> bool:
+        """Whether packets were real: then equal parameters do not give equal runs."""
+        return is_real(self.backend)
 
     @property
     def schemes(self) -> tuple[SchemeSummary, ...]:
@@ -190,6 +228,7 @@ class ResultSet:
                 style=style,
                 runs=tuple(cell for cell in self.cells if cell.scheme == style.key),
                 published=self.published.get(style.key),
+                unavailable=self.unavailable.get(style.key),
             )
             for style in self.styles
         )
@@ -201,7 +240,10 @@ class ResultSet:
 
     @property
     def trajectory_hash(self) -> str:
-        """One hash over all runs: equal hashes mean that two sweeps saw the same packets at the same times."""
+        """One hash over all runs: equal hashes mean that two sweeps saw the same packets at the same times.
+
+        Of runs in real time it says no more than which runs these are: none of them ever comes again.
+        """
         digest = hashlib.sha256()
         for cell in self.cells:
             digest.update(f"{cell.scheme} {cell.run} {cell.record.trajectory_hash}\n".encode())
@@ -221,6 +263,7 @@ class ResultSet:
             "summary": [_summary_dict(summary) for summary in self.schemes],
             "flags": [dict(flag) for flag in self.flags],
             "failures": [asdict(failure) for failure in self.failures],
+            "unavailable": dict(self.unavailable),
             "cells": [cell.as_dict() for cell in self.cells],
         }
 
@@ -242,6 +285,7 @@ class ResultSet:
             published={key: PublishedPoint(**point) for key, point in data["published"].items()},
             published_source=data["published_source"],
             flags=tuple(data["flags"]),
+            unavailable=data.get("unavailable", {}),
         )
 
     @classmethod
@@ -274,6 +318,8 @@ def _summary_dict(summary: SchemeSummary) -> dict[str, Any]:
         "label": summary.style.label,
         "runs": len(summary.runs),
         "valid_runs": len(summary.valid_runs),
+        "limited_runs": len(summary.limited_runs),
+        "unavailable": summary.unavailable,
     }
     for name in ("throughput_mbps", "delay_p95_ms", "loss", "utilisation"):
         spread: Spread | None = getattr(summary, name)

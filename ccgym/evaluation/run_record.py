@@ -98,9 +98,9 @@ class RunRecord:
     seed: int
     """The root seed."""
     duration_s: float
-    """Length of the run, seconds of virtual time."""
+    """Length of the run, seconds."""
     trajectory_hash: str
-    """Hash of everything that happened; equal hashes mean equal runs."""
+    """Hash of everything that happened; equal hashes mean equal runs. Runs in real time never repeat theirs."""
     flows: tuple[FlowRecord, ...]
     """In the order in which they were given."""
     link: LinkRecord
@@ -111,6 +111,11 @@ class RunRecord:
     """ccperf's numbers; None without series."""
     counters: Mapping[str, Any] = field(default_factory=dict)
     """The native core's counters, per flow and per path element."""
+    backend: str = "sim"
+    """Where packets travelled: ``sim``, ``emulated`` or ``mahimahi``."""
+    path_report: Mapping[str, Any] | None = None
+    """What a real path says about itself: release errors, drops in devices, whether it was ``limited`` by the machine,
+    flows that were ``unavailable``, ``notes``. None in the simulator."""
     packets: PacketLog | None = field(default=None, repr=False, compare=False)
     """The packets of the data direction, if they were recorded."""
     capacity: LinkCapacity | None = field(default=None, repr=False, compare=False)
@@ -172,6 +177,8 @@ class RunRecord:
             },
             "ccperf": None if self.ccperf_tables is None else self.ccperf_tables.as_dict(),
             "counters": dict(self.counters),
+            "backend": self.backend,
+            "path_report": None if self.path_report is None else dict(self.path_report),
         }
 
     @classmethod
@@ -201,6 +208,9 @@ class RunRecord:
                 ),
                 ccperf_tables=None if ccperf is None else CcperfMetrics.from_dict(ccperf),
                 counters=data["counters"],
+                # Records of versions that knew only the simulator do not say so.
+                backend=data.get("backend", "sim"),
+                path_report=data.get("path_report"),
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ResultsError(

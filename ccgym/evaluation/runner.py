@@ -14,22 +14,28 @@ from typing import Any, Literal, Protocol
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError
 from ccgym.evaluation import mahimahi_log, pantheon
+from ccgym.evaluation.backends import Backend, backend
 from ccgym.evaluation.experiment import Cell, Experiment, LogsPolicy
 from ccgym.evaluation.flags import flag_dicts, flags, path_facts
+from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.provenance import git_summary, provenance
 from ccgym.evaluation.results import (
     RESULTS_FILE,
     CellFailure,
     CellResult,
+    CellUnavailable,
     PublishedPoint,
     ResultSet,
     atomic_write,
     ordered,
 )
 from ccgym.evaluation.run_record import RunRecord
-from ccgym.evaluation.schemes import styles
-from ccgym.evaluation.simulate import Record, simulate
-from ccgym.evaluation.store import Damage, ResultStore
+from ccgym.evaluation.schemes import SchemeChoice, styles
+from ccgym.evaluation.store import Damage, ResultStore, holder
+from ccgym.realpath.report import PathReport
+
+Outcome = CellResult | CellFailure | CellUnavailable
+"""How a run can end."""
 
 
 class Observer(Protocol):
@@ -43,7 +49,7 @@ class Observer(Protocol):
         """The sweep begins; ``done`` runs were there already."""
         ...
 
-    def cell(self, outcome: CellResult | CellFailure, done: int, total: int) -> None:
+    def cell(self, outcome: Outcome, done: int, total: int) -> None:
         """A run ended, well or not."""
         ...
 
@@ -58,7 +64,7 @@ class Silent:
     def begin(self, done: int, total: int) -> None:
         """See :class:`Observer`."""
 
-    def cell(self, outcome: CellResult | CellFailure, done: int, total: int) -> None:
+    def cell(self, outcome: Outcome, done: int, total: int) -> None:
         """See :class:`Observer`."""
 
 
@@ -73,62 +79,96 @@ def run_experiment(
 ) -> ResultSet:
     """Run what is not there yet, and write Pantheon's files and ``ccgym_results.json``.
 
-    Runs go to threads: the simulator releases the interpreter's lock. A run that fails does not stop the others; it is
-    in :attr:`ResultSet.failures`. Interrupted, by an exception or by the machine, call it again with the same
-    arguments.
+    Runs go to threads: the simulator releases the interpreter's lock, a real run has a process of its own. A run that
+    fails does not stop the others; it is in :attr:`ResultSet.failures`. Schemes that this machine cannot run are in
+    :attr:`ResultSet.unavailable`. Interrupted, by an exception or by the machine, call it again with the same
+    arguments: what is finished is kept. Of simulations that is what would come out again; of runs over real packets,
+    which never come out the same, it is what was measured then.
 
     Args:
         experiment: What to run.
         out: The results directory; made if it does not exist.
-        jobs: Runs at a time; all processors by default.
+        jobs: Runs at a time; by default all processors simulate, and real packets have the machine to themselves.
         logs: Of which runs packet logs are written.
         observer: Who is told how it goes.
         command: The command line, for the record.
+
+    Raises:
+        CcgymError: The backend cannot run this path here, or the directory is another experiment's.
     """
     observer = observer or Silent()
     started = time.time()
+    runs_on = backend(experiment.backend)
+    begun = holder(out) is not None
+    if not begun:  # Before anything is written.
+        runs_on.require(experiment.path, experiment.runtime_ns)
     with ResultStore(out, experiment) as store:
-        finished, missing = _look(experiment, store, logs, observer)
+        # Asked only now: an answer may take a look at the machine.
+        unavailable = {
+            choice.key: reason for choice in experiment.schemes if (reason := runs_on.why_unavailable(choice))
+        }
+        finished, missing = _look(experiment, store, logs, observer, unavailable)
+        if missing and begun:
+            runs_on.require(experiment.path, experiment.runtime_ns)
         total = len(finished) + len(missing)
         observer.begin(len(finished), total)
         failures: list[CellFailure] = []
         # Threads, not processes: nothing is pickled, a library user needs no `if __name__` guard, and what is not in
         # the simulator is numpy, which releases the lock where it matters.
-        with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1, thread_name_prefix="cell") as pool:
-            futures: dict[Future[CellResult], Cell] = {
-                pool.submit(_run_cell, experiment, cell, store, wants_logs(logs, cell)): cell for cell in missing
+        workers = jobs or (1 if experiment.real else os.cpu_count() or 1)
+        with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="cell") as pool:
+            futures: dict[Future[CellResult | CellUnavailable], Cell] = {
+                pool.submit(_run_cell, experiment, cell, runs_on, store, wants_logs(logs, cell)): cell
+                for cell in missing
             }
             try:
                 for future, cell in _as_completed(futures):
                     outcome = _outcome(future, cell)
                     if isinstance(outcome, CellResult):
                         finished.append(outcome)
+                    elif isinstance(outcome, CellUnavailable):
+                        unavailable[outcome.scheme] = outcome.reason
+                        total -= 1
                     else:
                         failures.append(outcome)
                     observer.cell(outcome, len(finished) + len(failures), total)
             except BaseException:
+                runs_on.halt()
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
-        looks = styles(experiment.schemes)
-        results = ResultSet(
-            parameters=experiment.parameters(),
-            provenance={
-                **provenance(experiment.path.describe(), command, started, time.time() - started),
-                "policies": {
-                    choice.key: choice.policy.provenance() for choice in experiment.schemes if choice.policy is not None
-                },
-            },
-            styles=looks,
-            cells=ordered(finished, looks),
-            failures=tuple(sorted(failures, key=lambda failure: (failure.scheme, failure.run))),
-            # What was published is of one flow; beside several it would invite a wrong comparison.
-            published=published_points(experiment.path) if experiment.flows == 1 else {},
-            published_source=experiment.path.published_source if experiment.flows == 1 else "",
-        )
+        results = _result_set(experiment, finished, failures, unavailable, command, started)
         results = _with_flags(results, experiment)
         write_pantheon_files(results, experiment, out)
         write_results(results, out)
     return results
+
+
+def _result_set(
+    experiment: Experiment,
+    finished: Sequence[CellResult],
+    failures: Sequence[CellFailure],
+    unavailable: Mapping[str, str],
+    command: Sequence[str],
+    started: float,
+) -> ResultSet:
+    looks = styles(experiment.schemes)
+    wall_s = time.time() - started
+    return ResultSet(
+        parameters=experiment.parameters(),
+        provenance={
+            **provenance(experiment.path.describe(), command, started, wall_s, experiment.backend),
+            "policies": {
+                choice.key: choice.policy.provenance() for choice in experiment.schemes if choice.policy is not None
+            },
+        },
+        styles=looks,
+        cells=ordered(finished, looks),
+        failures=tuple(sorted(failures, key=lambda failure: (failure.scheme, failure.run))),
+        # What was published is of one flow; beside several it would invite a wrong comparison.
+        published=published_points(experiment.path, experiment.schemes) if experiment.flows == 1 else {},
+        published_source=experiment.path.published_source if experiment.flows == 1 else "",
+        unavailable=dict(unavailable),
+    )
 
 
 def wants_logs(policy: LogsPolicy, cell: Cell) -> bool:
@@ -137,23 +177,32 @@ def wants_logs(policy: LogsPolicy, cell: Cell) -> bool:
 
 
 def _look(
-    experiment: Experiment, store: ResultStore, logs: LogsPolicy, observer: Observer
+    experiment: Experiment,
+    store: ResultStore,
+    logs: LogsPolicy,
+    observer: Observer,
+    unavailable: Mapping[str, str],
 ) -> tuple[list[CellResult], list[Cell]]:
     """What is there already, and what remains to be run."""
     finished: list[CellResult] = []
     missing: list[Cell] = []
     for cell in experiment.cells():
         found = store.read(cell, with_logs=wants_logs(logs, cell))
+        if found is None and experiment.real and isinstance(kept := store.read(cell, with_logs=False), CellResult):
+            # A simulation would be repeated for its logs, packet by packet. This cannot be.
+            observer.notice(f"{cell.name}: kept without packet logs, which nobody asked for when it ran")
+            found = kept
         if isinstance(found, CellResult):
             finished.append(found)
             continue
         if isinstance(found, Damage):
             observer.notice(f"{found.cell}: {found.reason}; running it again")
-        missing.append(cell)
+        if cell.choice.key not in unavailable:
+            missing.append(cell)
     return finished, missing
 
 
-def _as_completed(futures: Mapping[Future[CellResult], Cell]) -> Any:
+def _as_completed(futures: Mapping[Future[CellResult | CellUnavailable], Cell]) -> Any:
     """Futures as they complete. Waiting in short turns lets Ctrl-C through."""
     pending = set(futures)
     while pending:
@@ -162,7 +211,7 @@ def _as_completed(futures: Mapping[Future[CellResult], Cell]) -> Any:
             yield future, futures[future]
 
 
-def _outcome(future: Future[CellResult], cell: Cell) -> CellResult | CellFailure:
+def _outcome(future: Future[CellResult | CellUnavailable], cell: Cell) -> Outcome:
     try:
         return future.result()
     except CcgymError as error:
@@ -174,16 +223,23 @@ def _outcome(future: Future[CellResult], cell: Cell) -> CellResult | CellFailure
     return CellFailure(scheme=cell.choice.key, run=cell.run, seed=cell.seed, error=text)
 
 
-def _run_cell(experiment: Experiment, cell: Cell, store: ResultStore, with_logs: bool) -> CellResult:
+def _run_cell(
+    experiment: Experiment, cell: Cell, runs_on: Backend, store: ResultStore, with_logs: bool
+) -> CellResult | CellUnavailable:
     started = time.time()
     clock = time.perf_counter()
-    record = simulate(
+    record = runs_on.run(
         experiment.path,
         experiment.cell_flows(cell.choice),
         experiment.runtime_ns,
         cell.seed,
         Record(link_events=with_logs),
     )
+    if record.path_report is not None:
+        missing = PathReport(record.path_report).unavailable
+        if missing:
+            return CellUnavailable(cell.choice.key, cell.run, next(iter(missing.values())))
+        started = float(record.path_report.get("started_epoch_ms") or started * 1e3) / 1e3
     assert record.metrics is not None
     logs = _write_logs(experiment, cell, record, store.directory, started) if with_logs else {}
     result = CellResult(
@@ -233,9 +289,17 @@ def _write_logs(
     return sizes
 
 
-def published_points(path: NetworkPath) -> dict[str, PublishedPoint]:
-    """The published numbers of a path, by scheme key."""
-    return {
+def published_points(path: NetworkPath, schemes: Sequence[SchemeChoice] = ()) -> dict[str, PublishedPoint]:
+    """The published numbers of a path, by scheme key.
+
+    What Pantheon published of Cubic and BBR was the kernel's: where the kernel's are among the schemes, the numbers
+    stand beside them, too, and not in a row of their own.
+
+    Args:
+        path: The path.
+        schemes: The schemes that are evaluated on it.
+    """
+    points = {
         key: PublishedPoint(
             label=entry.label,
             runs=entry.runs,
@@ -245,6 +309,12 @@ def published_points(path: NetworkPath) -> dict[str, PublishedPoint]:
         )
         for key, entry in path.published.items()
     }
+    keys = {choice.key for choice in schemes}
+    for choice in schemes:
+        if choice.kernel in points:
+            points[choice.key] = points[choice.kernel]
+    replaced = {choice.kernel for choice in schemes if choice.kernel in points and choice.kernel not in keys}
+    return {key: point for key, point in points.items() if key not in replaced}
 
 
 def _with_flags(results: ResultSet, experiment: Experiment) -> ResultSet:

@@ -1,7 +1,8 @@
-"""The schemes by name, seen from Python: the native registry and the learned policies; looks and parameters.
+"""The schemes by name, seen from Python: the native registry, learned policies, the kernel's; looks and parameters.
 
 A policy is a scheme under its own name (``aurora``) or under its path; inside, it is the scheme ``learned`` with the
-policy as a parameter (:mod:`ccgym.evaluation.learned`).
+policy as a parameter (:mod:`ccgym.evaluation.learned`). The kernel's TCP is ``tcp:NAME``
+(:mod:`ccgym.evaluation.kernel_schemes`).
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from functools import cache
 from typing import Any, Final
 
 from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, shown
-from ccgym.evaluation import learned
+from ccgym.evaluation import kernel_schemes, learned
 from ccgym.evaluation.learned import LearnedPolicy
 from ccgym.evaluation.results import SchemeStyle
+from ccgym.realpath import kernel_tcp
 
 NOT_COMPARED = ("external", "fixed_", learned.SCHEME)
 """Names, or beginnings of names, of schemes that are tools rather than contestants: left out unless asked for."""
@@ -50,6 +52,11 @@ class SchemeChoice:
         return self.loaded or learned.loaded(str(self.params[POLICY]))
 
     @property
+    def kernel(self) -> str | None:
+        """The kernel's algorithm that it is; None for the schemes that are ours."""
+        return kernel_schemes.algorithm_of(self.name)
+
+    @property
     def settings(self) -> Mapping[str, Any]:
         """The parameters that one types: the policy is not among them, it is the name."""
         if self.name != learned.SCHEME:
@@ -66,7 +73,7 @@ class SchemeChoice:
     def key(self) -> str:
         """Its name in files: the registry name, and the parameters where there are any."""
         policy = self.policy
-        first = self.name if policy is None else policy.file_key
+        first = self.name.replace(":", "_") if policy is None else policy.file_key
         return "_".join([first, *(f"{name}_{_file_text(value)}" for name, value in self.settings.items())])
 
     @property
@@ -77,14 +84,17 @@ class SchemeChoice:
 
     @property
     def seed_text(self) -> str:
-        """What its runs' random streams depend on: all versions of a policy meet the same losses."""
-        return _typed(self.title, self.settings)
+        """What its runs' random streams depend on: all versions of a policy meet the same losses, and so do
+        the kernel's scheme and ours of one name."""
+        return _typed(self.kernel or self.title, self.settings)
 
     @property
     def style(self) -> SchemeStyle:
         """Its label and looks; parameters are part of the label."""
         policy = self.policy
-        if policy is None:
+        if self.kernel is not None:
+            label, (colour, marker) = kernel_tcp.label(self.kernel), kernel_schemes.looks(self.kernel)
+        elif policy is None:
             info = registry()[self.name]
             label, colour, marker = str(info["label"]), str(info["color"]), str(info["marker"])
         else:
@@ -126,10 +136,15 @@ def registry() -> Mapping[str, Mapping[str, Any]]:
     return {entry["name"]: entry for entry in json.loads(_core.schemes())}
 
 
-def contestants() -> list[SchemeChoice]:
-    """Every scheme that is compared by default: the classic ones with their default parameters, pretrained policies."""
+def contestants(*, real: bool = False) -> list[SchemeChoice]:
+    """Every scheme that is compared by default: the classic ones with their default parameters, pretrained policies.
+
+    Args:
+        real: Whether packets will be real: then those of the kernel's TCP that are available here come along.
+    """
     classic = [SchemeChoice(name) for name in registry() if not name.startswith(NOT_COMPARED)]
-    return classic + [parse_scheme(name) for name in learned.pretrained()]
+    kernel = [SchemeChoice(f"{kernel_schemes.PREFIX}{name}") for name in kernel_tcp.available()] if real else []
+    return [*classic, *(parse_scheme(name) for name in learned.pretrained()), *kernel]
 
 
 def label_of(name: str) -> str:
@@ -169,6 +184,9 @@ def check(choice: SchemeChoice, where: str = "") -> SchemeChoice:
     """
     from ccgym import _core
 
+    if choice.kernel is not None:
+        kernel_schemes.check(choice.kernel, choice.params, where)
+        return choice
     choice = _resolved(choice, where)
     try:
         _core.check_scheme(choice.name, json.dumps(dict(choice.settings)))
@@ -239,8 +257,10 @@ def parse_scheme(text: str, where: str = "") -> SchemeChoice:
 
 
 def _parts(text: str) -> list[str]:
-    """Name and settings. The name may be a path, in which colons are allowed, as in a run named by the time of day."""
+    """Name and settings. A name of the kernel's holds a colon; so may a path, as of a run named by the time of day."""
     parts = text.split(":")
+    if text.startswith(kernel_schemes.PREFIX):
+        return [":".join(parts[:2]), *parts[2:]]
     if learned.looks_like_a_path(text):
         first = next((place for place, part in enumerate(parts) if place and "=" in part), len(parts))
         parts = [":".join(parts[:first]), *parts[first:]]

@@ -4,40 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
 
-from ccgym.config.path import CompiledPath, NetworkPath
-from ccgym.errors import ConfigError, SimulationError, shown
-from ccgym.evaluation.capacity import link_capacity, slowest_link
-from ccgym.evaluation.ccperf_metrics import CcperfMetrics, FlowInput, RunInput, ccperf_metrics
-from ccgym.evaluation.flow_spec import FlowSpec, flow_spec
-from ccgym.evaluation.metrics import PacketLog, RunMetrics, run_metrics
-from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
-from ccgym.evaluation.schemes import SchemeChoice
-from ccgym.units import parse_time
+from ccgym.config.path import NetworkPath
+from ccgym.errors import SimulationError
+from ccgym.evaluation.kernel_schemes import refuse_in_virtual_time
+from ccgym.evaluation.prepared_run import Flow, Record, prepare
+from ccgym.evaluation.run_record import RunRecord
+from ccgym.evaluation.schemes import registry
 
 __all__ = ["Flow", "Job", "Record", "RunRecord", "simulate", "simulate_many"]
-
-Flow: TypeAlias = FlowSpec | SchemeChoice | str | Mapping[str, Any]
-"""A flow, or a short form of one: ``"cubic"``, ``{"scheme": "reno", "start": "5s"}``."""
-
-MAX_SEED = 2**64 - 1
-"""Largest seed of the native core."""
-
-
-@dataclass(frozen=True)
-class Record:
-    """What a run remembers beside its counters."""
-
-    packets: bool = True
-    """Every packet, from which Pantheon's metrics are computed."""
-    series: str | int = "10ms"
-    """Spacing of the sampled series, from which ccperf's metrics are computed; ``0``: none."""
-    link_events: bool = False
-    """Every event of the links, which mahimahi's logs and the ``#`` lines of Pantheon's need."""
 
 
 @dataclass(frozen=True)
@@ -85,44 +63,20 @@ def simulate(
     """
     from ccgym import _core
 
-    record = record or Record()
-    if isinstance(flows, (str, Mapping)) or not flows:
-        raise ConfigError(
-            shown(flows), where="flows", expected="a list with at least one flow", hint="write flows=['cubic']"
-        )
-    if not 0 <= seed <= MAX_SEED:
-        raise ConfigError(f"{seed}", where="seed", expected=f"a whole number from 0 to {MAX_SEED}")
-    duration_ns = _positive_time(duration, "duration")
-    step_ns = parse_time(record.series) if isinstance(record.series, str) else record.series
-    compiled = path.compile(duration_ns)
-    specs = [flow_spec(flow, f"flows[{place}]") for place, flow in enumerate(flows)]
-    for place, spec in enumerate(specs):
-        if spec.start >= duration_ns:
-            raise ConfigError(
-                f"the flow starts at {spec.start / 1e9:g} s, the run ends at {duration_ns / 1e9:g} s",
-                where=f"flows[{place}].start",
-                expected="a start before the end of the run",
-            )
-    base_rtt = int(compiled.facts["base_rtt"])
-    native_flows = [spec.native(base_rtt, f"flows[{place}]") for place, spec in enumerate(specs)]
-    policies = {policy.key: policy.native for spec in specs if (policy := spec.choice.policy) is not None}
-    document = {
-        "seed": seed,
-        "duration": duration_ns,
-        "uplink": compiled.uplink,
-        "downlink": compiled.downlink,
-        "flows": native_flows,
-        "record": {"packets": record.packets, "series": step_ns, "link_events": record.link_events},
-        # A path without a link has no capacity that a scheme could know.
-        "facts": compiled.facts if compiled.facts["capacity"] else None,
-    }
+    run = prepare(path, flows, duration, seed, record)
+    for place, spec in enumerate(run.flows):
+        refuse_in_virtual_time(spec.scheme, spec.choice.kernel in registry(), f"flows[{place}]")
     try:
-        result = _core.simulate(json.dumps(document), compiled.traces, policies)
+        result = _core.simulate(
+            json.dumps(run.document),
+            run.compiled.traces,
+            {key: policy.native for key, policy in run.policies.items()},
+        )
     except ValueError as error:
         raise SimulationError(
             f"the simulator refused the run: {error}", hint="`ccgym path show` says how a path is understood"
         ) from error
-    return _record_of(result, path, compiled, specs, native_flows, duration_ns, step_ns, seed, record)
+    return run.run_record(result)
 
 
 def simulate_many(
@@ -144,125 +98,3 @@ def simulate_many(
 
     with ThreadPoolExecutor(max_workers=threads or os.cpu_count() or 1) as pool:
         return list(pool.map(run, jobs))
-
-
-def _positive_time(value: str | int, where: str) -> int:
-    nanoseconds = parse_time(value) if isinstance(value, str) else value
-    if nanoseconds <= 0:
-        raise ConfigError(shown(value), where=where, expected="a positive time with its unit, like '30s'")
-    return nanoseconds
-
-
-def _record_of(
-    result: Any,
-    path: NetworkPath,
-    compiled: CompiledPath,
-    specs: Sequence[FlowSpec],
-    native_flows: Sequence[Mapping[str, Any]],
-    duration_ns: int,
-    step_ns: int,
-    seed: int,
-    record: Record,
-) -> RunRecord:
-    counters = json.loads(result.summary())
-    capacity = link_capacity(compiled.uplink, compiled.traces)
-    log = metrics = None
-    if record.packets:
-        log = PacketLog.from_packets(result.packets("data"), len(specs))
-        metrics = run_metrics(log, None if capacity is None else capacity.average_mbps(duration_ns))
-    series = ccperf = None
-    if step_ns:
-        series = result.series()
-        link = slowest_link(compiled.uplink, compiled.traces)
-        ccperf = ccperf_metrics(
-            RunInput(
-                t_ns=series["t_ns"],
-                step_ns=step_ns,
-                duration_ns=duration_ns,
-                flows=[
-                    FlowInput(
-                        series=series["flows"][place],
-                        counters=counters["flows"][place],
-                        start_ns=spec.start,
-                        stop_ns=min(spec.stop or duration_ns, duration_ns),
-                        base_rtt_ns=int(compiled.facts["base_rtt"]) + int(native_flows[place]["extra_rtt"]),
-                        mss=spec.mss,
-                        packet_bytes=spec.packet_bytes,
-                    )
-                    for place, spec in enumerate(specs)
-                ],
-                link_counters=counters["link"],
-                capacity=capacity,
-                link_overhead=0 if link is None else int(link.get("overhead", 0)),
-            )
-        )
-    return RunRecord(
-        path=path.describe(),
-        seed=seed,
-        duration_s=duration_ns / 1e9,
-        trajectory_hash=counters["trajectory_hash"],
-        flows=tuple(
-            _flow_record(spec, counters["flows"][place], place, metrics, ccperf, duration_ns)
-            for place, spec in enumerate(specs)
-        ),
-        link=_link_record(counters["link"], metrics),
-        metrics=metrics,
-        ccperf_tables=ccperf,
-        counters=counters,
-        packets=log,
-        capacity=capacity,
-        series=series,
-        native=result,
-    )
-
-
-def _flow_record(
-    spec: FlowSpec,
-    counters: Mapping[str, Any],
-    place: int,
-    metrics: RunMetrics | None,
-    ccperf: CcperfMetrics | None,
-    duration_ns: int,
-) -> FlowRecord:
-    pantheon = None if metrics is None else metrics.flows[place + 1]
-    table = {} if ccperf is None else ccperf.flows[place]
-    stop_ns = min(spec.stop or duration_ns, duration_ns)
-    recoveries = int(counters["recoveries"])
-    finish = counters["finish_ns"]
-
-    def from_series(name: str) -> float | None:
-        return table[name].value if name in table else None
-
-    return FlowRecord(
-        scheme=spec.choice.title,
-        start_s=spec.start / 1e9,
-        stop_s=stop_ns / 1e9,
-        throughput_mbps=None if pantheon is None else pantheon.throughput_mbps,
-        delay_p95_ms=None if pantheon is None else pantheon.delay_p95_ms,
-        loss=None if pantheon is None else pantheon.loss,
-        ingress_mbps=None if pantheon is None else pantheon.ingress_mbps,
-        mean_rtt_ms=from_series("mean_srtt_l4"),
-        min_rtt_ms=None if counters["min_rtt_ns"] is None else counters["min_rtt_ns"] / 1e6,
-        mean_cwnd_packets=from_series("mean_cwnd_l4"),
-        mean_in_flight_packets=from_series("mean_in_flight_l4"),
-        goodput_mbps=counters["received_unique_bytes"] * 8000 / (stop_ns - spec.start),
-        sent_packets=counters["sent_packets"],
-        lost_packets=counters["lost_packets"],
-        retransmissions=counters["retransmissions"],
-        rtos=counters["rtos"],
-        recoveries=recoveries,
-        mean_recovery_ms=counters["recovery_ns"] / recoveries / 1e6 if recoveries else 0.0,
-        completion_s=None if finish is None else (finish - spec.start) / 1e9,
-    )
-
-
-def _link_record(counters: Mapping[str, Any] | None, metrics: RunMetrics | None) -> LinkRecord:
-    counters = counters or {"drops": 0, "forwarded_bytes": 0, "mean_queue_packets": 0.0, "mean_sojourn_ms": 0.0}
-    return LinkRecord(
-        capacity_mbps=None if metrics is None else metrics.capacity_mbps,
-        utilisation=None if metrics is None else metrics.utilisation,
-        drops=counters["drops"],
-        forwarded_bytes=counters["forwarded_bytes"],
-        mean_queue_packets=counters["mean_queue_packets"],
-        mean_queue_delay_ms=counters["mean_sojourn_ms"],
-    )

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from jinja2 import Environment, StrictUndefined
 
+from ccgym.evaluation.backends import PLACES, is_real
 from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.report.run_figures import figure_paths
-from ccgym.report.table import COLUMNS, PUBLISHED_COLUMNS, TITLES, Row, headings, rows
+from ccgym.report.table import COLUMNS, PUBLISHED_COLUMNS, TITLES, Row, footnotes, headings, rows
 
 HTML_FILE: Final = "pantheon_report.html"
 
@@ -22,9 +24,10 @@ class _Run:
     """One run, as the template needs it."""
 
     number: int
-    seed: int
-    trajectory_hash: str
+    facts: str
     invalid: str | None
+    limited: str | None
+    releases: str
     statistics: str
     throughput: str
     delay: str
@@ -67,10 +70,12 @@ def html_report(results: ResultSet, directory: Path) -> str:
         published_columns=PUBLISHED_COLUMNS,
         titles=TITLES,
         rows=rows(results),
+        footnotes=footnotes(results, unavailable=False),
+        place=PLACES[results.backend],
         schemes=schemes,
         mean_figure=_image(directory / "pantheon_summary_mean.svg"),
         summary_figure=_image(directory / "pantheon_summary.svg"),
-        style=_STYLE,
+        style=STYLE,
         flows=results.parameters["flows"],
     )
 
@@ -80,13 +85,36 @@ def _run(cell: CellResult, directory: Path) -> _Run:
     throughput, delay = figure_paths(directory, cell.scheme, cell.run)
     return _Run(
         number=cell.run,
-        seed=cell.record.seed,
-        trajectory_hash=cell.record.trajectory_hash,
+        facts=run_facts(cell),
         invalid=cell.invalid,
+        limited=cell.limited,
+        releases=release_text(cell.record.path_report),
         statistics=statistics_text(cell.record.metrics).rstrip(),
         throughput=_image(throughput),
         delay=_image(delay),
     )
+
+
+def run_facts(cell: CellResult) -> str:
+    """What tells a run from others: its seed, and where that means anything the hash of its packets."""
+    seed = f"seed {cell.record.seed}"
+    return seed if is_real(cell.record.backend) else f"{seed} · trajectory {cell.record.trajectory_hash}"
+
+
+def release_text(report: Mapping[str, Any] | None) -> str:
+    """How punctual our own path was in a run; empty where nobody measured that."""
+    parts = []
+    for name, key in (("data", "uplink_release"), ("acknowledgements", "downlink_release")):
+        release = (report or {}).get(key)
+        if release and release["count"]:
+            median, high, highest = (release[f"{which}_ns"] / 1e6 for which in ("p50", "p99", "max"))
+            parts.append(
+                f"{name} {median:.3f} ms (median), {high:.3f} ms (99th percentile), {highest:.2f} ms (largest)"
+            )
+    drops = (report or {}).get("device_drops", 0)
+    if drops:
+        parts.append(f"{drops} packets dropped by devices")
+    return "; ".join(parts)
 
 
 def _image(path: Path) -> str:
@@ -97,7 +125,7 @@ def _image(path: Path) -> str:
     return f"data:{kinds[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
-_STYLE: Final = """
+STYLE: Final = """
 :root { --ink: #222; --muted: #6b6b6b; --line: #e2e2e2; --wash: #f7f5f2; --accent: #1f5fbf; --warn: #a35200; }
 * { box-sizing: border-box; }
 body { font: 16px/1.55 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; color: var(--ink); margin: 0 auto;
@@ -143,7 +171,8 @@ _TEMPLATE: Final = """\
 <p class="lead">{{ schemes | length }} congestion-control scheme{{ "s" if schemes | length != 1 }},
 {{ parameters.runs }} run{{ "s" if parameters.runs != 1 }} each of {{ "%g" % parameters.runtime_s }} s with
 {{ flows }} flow{{ "s" if flows != 1 }}{% if flows > 1 and parameters.interval_s %},
-{{ "%g" % parameters.interval_s }} s apart{% endif %}. Simulated in virtual time, {{ provenance.started }}.</p>
+{{ "%g" % parameters.interval_s }} s apart{% endif %}. {{ place[0] | upper }}{{ place[1:] }},
+{{ provenance.started }}.</p>
 
 <pre>{{ provenance.path }}</pre>
 
@@ -162,8 +191,10 @@ _TEMPLATE: Final = """\
 </tr></thead>
 <tbody>
 {% for row in rows %}
-<tr><td>{{ row.label }}</td><td>{{ row.runs }}</td>
-{% for name in columns %}<td>{{ row.cells[name] }}</td>{% endfor %}
+<tr><td>{{ row.marked }}</td><td>{{ row.runs }}</td>
+{% if row.unavailable %}<td class="muted" style="text-align: left; white-space: normal"
+colspan="{{ columns | length }}">{{ row.unavailable }}</td>
+{% else %}{% for name in columns %}<td>{{ row.cells[name] }}</td>{% endfor %}{% endif %}
 {% if results.published %}
 {% for name in published_columns %}<td class="published">{{ row.published[name] or "–" }}</td>{% endfor %}
 {% endif %}
@@ -175,6 +206,9 @@ _TEMPLATE: Final = """\
 <p class="muted">Mean ± one standard deviation over the runs that count. Delay is one-way, per packet, propagation
 included; loss is by bytes, and what is in flight at the end counts as lost.
 {% if results.published_source %}Published: {{ results.published_source }}.{% endif %}</p>
+{% for line in footnotes %}
+<p class="warning-text">{{ line }}</p>
+{% endfor %}
 
 {% if results.flags or results.failures %}
 <h2>Look at this first</h2>
@@ -198,13 +232,19 @@ included; loss is by bytes, and what is in flight at the end counts as lost.
 
 {% for scheme in schemes %}
 <h2 id="{{ scheme.key }}">{{ scheme.label }}</h2>
+{% if scheme.row.unavailable %}
+<p class="muted">{{ scheme.row.unavailable }}.</p>
+{% else %}
 <p>{{ scheme.row.cells.throughput_mbps }} Mbit/s, 95th-percentile delay {{ scheme.row.cells.delay_p95_ms }} ms,
 loss {{ scheme.row.cells.loss }} %.</p>
+{% endif %}
 {% for run in scheme.runs %}
 <details{% if loop.first %} open{% endif %}>
-<summary>Run {{ run.number }}<span>seed {{ run.seed }} · trajectory {{ run.trajectory_hash }}</span></summary>
+<summary>Run {{ run.number }}<span>{{ run.facts }}</span></summary>
 {% if run.invalid %}<p class="warning-text">This run does not count: {{ run.invalid }}.</p>{% endif %}
+{% if run.limited %}<p class="warning-text">Emulator-limited: {{ run.limited }}.</p>{% endif %}
 <pre>{{ run.statistics }}</pre>
+{% if run.releases %}<p class="muted">Late releases: {{ run.releases }}.</p>{% endif %}
 {% for image, what in [(run.throughput, "throughput over time"), (run.delay, "per-packet delay over time")] %}
 {% if image %}<img loading="lazy" src="{{ image }}" alt="{{ scheme.label }}, run {{ run.number }}: {{ what }}">
 {% else %}<p class="muted">Figure is missing</p>{% endif %}
@@ -217,8 +257,13 @@ loss {{ scheme.row.cells.loss }} %.</p>
 <dl>
 {% if provenance.command %}<dt>Command</dt><dd><code>{{ provenance.command }}</code></dd>{% endif %}
 <dt>Root seed</dt><dd>{{ parameters.seed }}</dd>
+{% if results.real %}
+<dt>Repeatable</dt><dd>no: real packets in real time <span class="muted">the seed decides what the path draws at
+random, not when packets come</span></dd>
+{% else %}
 <dt>Trajectory</dt><dd><code>{{ results.trajectory_hash }}</code> <span class="muted">the same seed and version give the
 same hash, and the same packets</span></dd>
+{% endif %}
 <dt>Versions</dt><dd>
 {% for name, version in provenance.versions.items() %}{{ name }} {{ version }}{{ ", " if not loop.last }}{% endfor %}
 </dd>

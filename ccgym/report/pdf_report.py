@@ -16,12 +16,13 @@ from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 from PIL import Image
 
+from ccgym.evaluation.backends import PLACES, is_real
 from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.report.run_figures import figure_paths
 from ccgym.report.style import INK, MUTED, few_colours, house_style, pixels
 from ccgym.report.summary_figure import mean_figure, summary_figure
-from ccgym.report.table import COLUMNS, NOTHING, PUBLISHED_COLUMNS, TITLES, Row, folded, rows
+from ccgym.report.table import COLUMNS, NOTHING, PUBLISHED_COLUMNS, TITLES, Row, folded, footnotes, rows
 
 PDF_FILE: Final = "pantheon_report.pdf"
 
@@ -66,14 +67,14 @@ def _title_page(results: ResultSet) -> Figure:
     page.text(MARGIN, 0.89, str(parameters["path_name"]), fontsize=15, color=MUTED, va="top")
     words = (
         f"{len(results.styles)} schemes, {parameters['runs']} runs each of {parameters['runtime_s']:g} s with "
-        f"{flows} flow{'s' if flows != 1 else ''}. Simulated in virtual time, {provenance['started']}."
+        f"{flows} flow{'s' if flows != 1 else ''}. {_sentence(PLACES[results.backend])}, {provenance['started']}."
     )
     top = _paragraph(page, words, 0.855)
     top = _block(page, str(provenance["path"]), top - 0.015)
     facts = [
         ("Command", str(provenance["command"]) or NOTHING),
         ("Root seed", str(parameters["seed"])),
-        ("Trajectory", results.trajectory_hash),
+        ("Repeatable", "no: real packets in real time") if results.real else ("Trajectory", results.trajectory_hash),
         ("Versions", ", ".join(f"{name} {number}" for name, number in provenance["versions"].items())),
         ("System", str(provenance["system"])),
         ("Took", f"{results.wall_s:.1f} s for {len(results.cells)} runs"),
@@ -101,6 +102,10 @@ def _title_page(results: ResultSet) -> Figure:
             page.text(MARGIN, top, "\n".join(lines), fontsize=9, color=INK, va="top", linespacing=1.4)
             top -= 0.0165 * len(lines) + 0.007
     return page
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _paragraph(page: Figure, words: str, top: float) -> float:
@@ -140,7 +145,8 @@ def _table_pages(results: ResultSet) -> list[Figure]:
         notes = "Mean ± one standard deviation over the runs that count."
         if results.published_source:
             notes += f" Published: {results.published_source}."
-        page.text(0.06, 0.05, notes, fontsize=8.5, color=MUTED)
+        lines = [part for note in [notes, *footnotes(results)] for part in textwrap.wrap(note, 160)]
+        page.text(0.06, 0.05, "\n".join(lines), fontsize=8.5, color=MUTED, linespacing=1.4)
         pages.append(page)
     return pages
 
@@ -163,7 +169,8 @@ def _draw_table(page: Figure, part: Sequence[Row], published: bool) -> None:
     page.add_artist(_rule(page, top - 0.008, INK))
     for line, row in enumerate(part):
         y = top - 0.014 - step * (line + 0.5)
-        texts = [row.label, row.runs, *(row.cells[name] for name in COLUMNS)]
+        runs = "unavailable" if row.unavailable else row.runs
+        texts = [row.marked, runs, *(row.cells[name] for name in COLUMNS)]
         if published:
             texts += [row.published[name] or NOTHING for name in PUBLISHED_COLUMNS]
         for place, text in enumerate(texts):
@@ -185,7 +192,11 @@ def _run_page(cell: CellResult, label: str, directory: Path) -> Figure:
     assert cell.record.metrics is not None
     page = _page()
     page.text(MARGIN, 0.955, f"{label}, run {cell.run}", fontsize=15, weight="bold", color=INK, va="top")
-    facts = f"seed {cell.record.seed} · trajectory {cell.record.trajectory_hash}"
+    facts = f"seed {cell.record.seed}"
+    if not is_real(cell.record.backend):
+        facts += f" · trajectory {cell.record.trajectory_hash}"
+    if cell.limited:
+        facts += f" · emulator-limited: {cell.limited}"
     if cell.invalid:
         facts += f"\nThis run does not count: {cell.invalid}."
     page.text(MARGIN, 0.928, facts, fontsize=9, color=MUTED, va="top", linespacing=1.5)

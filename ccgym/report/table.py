@@ -38,6 +38,9 @@ PUBLISHED_COLUMNS = ("throughput_mbps", "delay_p95_ms", "loss")
 NOTHING = "–"
 """Where there is no number."""
 
+LIMITED_MARK = "‡"
+"""Behind schemes whose numbers are partly the machine's own."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -51,6 +54,15 @@ class Row:
     """Mean ± deviation per column."""
     published: dict[str, str]
     """Published mean per column; empty texts where there is none."""
+    unavailable: str = ""
+    """Why there are no numbers: this machine cannot run the scheme. Empty where it can."""
+    limited: bool = False
+    """Whether the machine could not hold a real path's schedule in some of its runs."""
+
+    @property
+    def marked(self) -> str:
+        """The scheme, with the mark that the footnote explains."""
+        return f"{self.label} {LIMITED_MARK}" if self.limited else self.label
 
 
 def _scaled(name: str, value: float) -> float:
@@ -79,7 +91,33 @@ def _row(summary: SchemeSummary) -> Row:
         runs=str(valid) if valid == total else f"{valid} of {total}",
         cells={name: format_spread(name, getattr(summary, name)) for name in COLUMNS},
         published=_published(summary.published),
+        unavailable="" if summary.unavailable is None else f"unavailable: {summary.unavailable}",
+        limited=bool(summary.limited_runs),
     )
+
+
+def footnotes(results: ResultSet, *, unavailable: bool = True) -> list[str]:
+    """What belongs below the table: what the mark means, and why rows have no numbers.
+
+    Args:
+        results: The experiment.
+        unavailable: Whether to say the latter here, because the table itself does not.
+    """
+    lines = []
+    if any(row.limited for row in rows(results)):
+        lines.append(
+            f"{LIMITED_MARK} emulator-limited: the machine could not hold the path's schedule in some of these runs"
+        )
+    if unavailable:
+        lines += [f"{row.label}: {row.unavailable}" for row in rows(results) if row.unavailable]
+    return lines
+
+
+def repeatability(results: ResultSet) -> str:
+    """In a line, what may be expected of the same command again."""
+    if results.real:
+        return "real packets in real time: the same command gives other packets; finished runs are kept as they are"
+    return f"trajectory {results.trajectory_hash}  (same command, same version: same hash)"
 
 
 def rows(results: ResultSet) -> list[Row]:
@@ -103,7 +141,7 @@ def headings(results: ResultSet) -> list[str]:
 
 
 def _texts(row: Row, with_published: bool) -> list[str]:
-    texts = [row.label, row.runs, *(row.cells[name] for name in COLUMNS)]
+    texts = [row.marked, "unavailable" if row.unavailable else row.runs, *(row.cells[name] for name in COLUMNS)]
     if with_published:
         texts += [row.published[name] or NOTHING for name in PUBLISHED_COLUMNS]
     return texts
@@ -137,12 +175,17 @@ def markdown_table(results: ResultSet) -> str:
     names = headings(results)
     lines = ["| " + " | ".join(names) + " |", "|---" + "|---:" * (len(names) - 1) + "|"]
     lines += ["| " + " | ".join(_texts(row, bool(results.published))) + " |" for row in rows(results)]
+    notes = footnotes(results)
+    if notes:
+        lines += ["", "  \n".join(notes)]
     return "\n".join(lines) + "\n"
 
 
 def csv_table(results: ResultSet) -> str:
     """Exact numbers with units in the column names; loss and utilisation are fractions."""
     fields = ["scheme", "label", "runs", "valid_runs"]
+    if results.real:
+        fields += ["limited_runs", "unavailable"]
     for name in COLUMNS:
         fields += [f"{name}_mean", f"{name}_std"]
     fields += [f"published_{name}" for name in PUBLISHED_COLUMNS]
@@ -156,6 +199,8 @@ def csv_table(results: ResultSet) -> str:
             "runs": len(summary.runs),
             "valid_runs": len(summary.valid_runs),
         }
+        if results.real:
+            record |= {"limited_runs": len(summary.limited_runs), "unavailable": summary.unavailable or ""}
         for name in COLUMNS:
             spread: Spread | None = getattr(summary, name)
             if spread is not None:

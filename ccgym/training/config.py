@@ -18,12 +18,15 @@ from ccgym.config.agent import AgentConfig, read_agent
 from ccgym.config.distribution_curriculum import Stages
 from ccgym.config.quantities import PeriodField
 from ccgym.config.yaml_loader import Loaded, apply_override, load_yaml, validate
-from ccgym.envs.settings import EnvironmentConfig
+from ccgym.envs.settings import REAL_BACKENDS, EnvironmentConfig
 from ccgym.errors import CcgymError, ConfigError, NotFoundError, did_you_mean, shown
 from ccgym.training.looks import Looks
 
 CONFIG_DIRECTORY: Final = "configs"
 """Where configurations are looked for by name, below the current directory and beside the package."""
+
+MOST_PER_PROCESSOR: Final = 4
+"""Real paths at once; each needs about half a processor, and simulators have none of that trouble."""
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}$"
 
@@ -175,6 +178,9 @@ class TrainingConfig(_Strict):
     """Wall time after which training ends even if steps are left. Where it strikes depends on the machine."""
     seed: int = Field(default=1, ge=0, lt=2**32)
     """Root of every random stream."""
+    start_from: str | None = None
+    """A run directory whose best policy training goes on from, in place of random weights: for fine-tuning elsewhere,
+    such as on a real path."""
     eval_every: int = Field(default=400_000, ge=1)
     """Steps between evaluations on the held-out paths."""
     checkpoint_every: int = Field(default=400_000, ge=1)
@@ -247,6 +253,18 @@ class TrainConfig(_Strict):
     """How the policy is named and drawn beside other schemes once it is exported."""
 
     _written: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _real_paths(self) -> TrainConfig:
+        most = MOST_PER_PROCESSOR * (os.cpu_count() or 1)
+        if self.environment.backend in REAL_BACKENDS and self.algorithm.n_envs > most:
+            raise ConfigError(
+                f"{self.algorithm.n_envs} real paths at once (algorithm.n_envs)",
+                where="environment.backend",
+                expected=f"at most {most} on this machine, and better one",
+                hint="--set algorithm.n_envs=1 algorithm.n_steps=800 algorithm.batch_size=200, for example",
+            )
+        return self
 
     @model_validator(mode="after")
     def _deployable(self) -> TrainConfig:

@@ -33,7 +33,7 @@ class Environments:
         return RolloutEnv(self._for_critic(env), settings.curriculum if self._config.has_curriculum else None)
 
     def evaluation(self) -> VecEnv:
-        """One per held-out path; with a curriculum, paths of its end."""
+        """One per held-out path; with a curriculum, paths of its end. Where paths are real, one for all of them."""
         return self._held_out(self._settings())
 
     def baseline(self, scheme: str) -> VecEnv:
@@ -48,7 +48,7 @@ class Environments:
     def watched(self) -> VecEnv:
         """The first of the held-out paths alone, with all there is to know in the info of every step."""
         settings = replace(self._settings().at(1.0), privileged=True)
-        return SB3LinkVecEnv.of(settings, 1, step_infos=True)
+        return SB3LinkVecEnv.of(settings, 1, step_infos=True, autoreset=not settings.is_real)
 
     def action_names(self) -> list[str]:
         """Names of the numbers that are one action."""
@@ -66,6 +66,9 @@ class Environments:
         return Settings.of(self._config.environment, self._config.agent)
 
     def _held_out(self, settings: Settings) -> VecEnv:
+        if settings.is_real:
+            # One after the other: real paths side by side would be measured on what they leave each other.
+            return SB3LinkVecEnv.of(settings.at(1.0), 1, autoreset=False)
         return SB3LinkVecEnv.of(settings.at(1.0), self._config.evaluation.episodes, threads=self._threads)
 
 

@@ -106,15 +106,39 @@ def evaluation_seed(config: TrainConfig) -> int:
     return stream_seed(config.evaluation.seed, "evaluation")
 
 
-def evaluate(env: VecEnv, actor: Actor, seed: int, each_step: EachStep | None = None) -> EvaluationResult:
-    """Run one episode in every environment.
+def evaluate(
+    env: VecEnv, actor: Actor, seed: int, each_step: EachStep | None = None, episodes: int | None = None
+) -> EvaluationResult:
+    """Run one episode on every held-out path.
 
     Args:
-        env: As many environments as there are held-out paths. Rewards are not normalised.
+        env: The environments; as many as there are paths, or a number that they are run in groups of. Rewards are not
+            normalised.
         actor: Chooses the actions.
         seed: Decides the paths.
         each_step: Called with actions and infos after every step, for whoever draws.
+        episodes: How many paths; as many as there are environments unless given. Rounded up to whole groups.
     """
+    wanted = env.num_envs if episodes is None else episodes
+    groups = [_evaluate_group(env, actor, seed + first, each_step) for first in range(0, wanted, env.num_envs)]
+    finished = [end for group in groups for end in group.ends]
+    return EvaluationResult(
+        np.concatenate([group.rewards for group in groups]),
+        np.concatenate([group.lengths for group in groups]),
+        _network_means(finished),
+        _term_means(finished),
+    )
+
+
+@dataclass(frozen=True)
+class _Group:
+    rewards: Floats
+    lengths: npt.NDArray[np.int64]
+    ends: list[dict[str, Any]]
+
+
+def _evaluate_group(env: VecEnv, actor: Actor, seed: int, each_step: EachStep | None) -> _Group:
+    """One episode in every environment; environment ``i`` after ``seed(s)`` runs on the path of seed ``s + i``."""
     count = env.num_envs
     rewards, lengths = np.zeros(count), np.zeros(count, dtype=np.int64)
     ends: list[dict[str, Any] | None] = [None] * count
@@ -131,8 +155,7 @@ def evaluate(env: VecEnv, actor: Actor, seed: int, each_step: EachStep | None = 
         lengths[open_ones] += 1
         for index in np.flatnonzero(starts & open_ones):
             ends[index] = infos[index]
-    finished = [end for end in ends if end is not None]
-    return EvaluationResult(rewards, lengths, _network_means(finished), _term_means(finished))
+    return _Group(rewards, lengths, [end for end in ends if end is not None])
 
 
 def _network_means(ends: list[dict[str, Any]]) -> dict[str, float]:

@@ -60,6 +60,21 @@ def restore(normaliser: VecNormalize | None, state: dict[str, Any] | None) -> No
         _set_moments(_observation_moments(normaliser), state["obs"])
 
 
+def start_from(normaliser: VecNormalize | None, statistics: dict[str, Any] | None, samples: int) -> None:
+    """Begin with the features' statistics of another run's model, as :func:`observation_statistics` gave them.
+
+    Args:
+        normaliser: Whose statistics are replaced; nothing happens if it has none of features.
+        statistics: The other's.
+        samples: How many samples they weigh.
+    """
+    if normaliser is None or not normaliser.norm_obs or statistics is None:
+        return
+    moments = _observation_moments(normaliser)
+    moments.mean, moments.var = np.array(statistics["mean"]), np.array(statistics["variance"])
+    moments.count = float(max(samples, 1))
+
+
 def pickled(normaliser: VecNormalize) -> bytes:
     """What ``VecNormalize.save`` writes, for SB3's own tools."""
     return pickle.dumps(normaliser)

@@ -114,7 +114,8 @@ def truth_features(truth: Mapping[str, npt.NDArray[np.float64]], packet_bits: fl
         _ln(truth["pacing_rate_bps"] / np.maximum(rate, _TINY)),
         np.where(np.isfinite(truth["cwnd_packets"]), _ln(truth["cwnd_packets"] / pipe), 0.0),
     ]
-    whole: Floats = np.clip(np.stack(columns, axis=1), -_SPAN, _SPAN).astype(np.float32)
+    known = np.nan_to_num(np.stack(columns, axis=1), nan=0.0)
+    whole: Floats = np.clip(known, -_SPAN, _SPAN).astype(np.float32)
     return whole
 
 

@@ -42,6 +42,8 @@ class RolloutEnv(VecEnvWrapper):
         super().__init__(env)
         self.seconds = 0.0
         """Time spent in the environments since it was last set to zero."""
+        self.paused = False
+        """Whether nothing runs: :meth:`reset` must come before the next step."""
         self._env: Restorable = env
         self._curriculum = curriculum
         self._progress = 0.0
@@ -51,7 +53,14 @@ class RolloutEnv(VecEnvWrapper):
     def reset(self) -> npt.NDArray[np.float32]:
         """Begin an episode in every environment."""
         self._observations = self.venv.reset()  # type: ignore[assignment]
+        self.paused = False
         return self._observations
+
+    def pause(self) -> None:
+        """A rollout is over. Real paths would run on under the last decision, so their episodes end with it."""
+        if self.missed_deadlines() is not None:
+            self.venv.close()
+            self.paused = True
 
     @override
     def step_wait(self) -> VecEnvStepReturn:
@@ -73,6 +82,11 @@ class RolloutEnv(VecEnvWrapper):
         """Where the curriculum stands, by name; empty without one."""
         return {} if self._curriculum is None else {"level": self._curriculum.level()}
 
+    def missed_deadlines(self) -> int | None:
+        """Decisions that came too late so far; None where time waits for them."""
+        missed: int | None = getattr(self._env, "missed_deadlines", None)
+        return missed
+
     # --- Checkpoints --------------------------------------------------------------------------------------------------
 
     def capture(self) -> dict[str, Any]:
@@ -85,8 +99,11 @@ class RolloutEnv(VecEnvWrapper):
             "curriculum": None if self._curriculum is None else self._curriculum.state_dict(),
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> bool:
         """Bring every environment to where it was.
+
+        Returns:
+            Whether that could be done. Real paths do not come back; new episodes begin with the next rollout.
 
         Raises:
             ResultsError: The environments do something else than they did: another simulator, or other paths.
@@ -95,12 +112,16 @@ class RolloutEnv(VecEnvWrapper):
             self._curriculum.load_state_dict(state["curriculum"])
             self.set_progress(state["progress"])
         self._observations = self._env.restore(with_arrays(state["environments"]))
+        if state["environments"].get("episodes", ()) is None:
+            self.paused = True
+            return False
         if not np.array_equal(self._observations, state["observations"].numpy()):
             raise ResultsError(
                 "the environments no longer do what they did when the checkpoint was written",
                 expected="the same simulator, configuration and traces",
                 hint="resume with the version of ccgym in versions.json, or start a new run",
             )
+        return True
 
 
 def plain(value: Any) -> Any:

@@ -32,11 +32,13 @@ from ccgym.training.callbacks.configuration import ConfigurationCallback
 from ccgym.training.callbacks.curriculum import CurriculumCallback
 from ccgym.training.callbacks.episode_figure import EpisodeFigureCallback
 from ccgym.training.callbacks.evaluation import EvaluationCallback
+from ccgym.training.callbacks.real_path import RealPathCallback
 from ccgym.training.callbacks.system import SystemCallback
 from ccgym.training.checkpoint import Checkpoint, latest_checkpoint, remove_leftovers, write_checkpoint
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments
 from ccgym.training.files import disk_error, settle, write_file
+from ccgym.training.fine_tuning import start_from
 from ccgym.training.model import (
     build_model,
     choose_device,
@@ -152,6 +154,7 @@ class Trainer:
             "configuration": ConfigurationCallback(),
             "system": SystemCallback(),
             "curriculum": CurriculumCallback(),
+            "real_path": RealPathCallback(),
             "evaluation": self.evaluation,
             "episode_figure": EpisodeFigureCallback(self.evaluation),
         }
@@ -228,9 +231,11 @@ class Trainer:
         self._silent = _Silent()
         self._silent.init_callback(self.model)
         if checkpoint is None:
+            if config.training.start_from is not None:
+                start_from(self.model, Path(config.training.start_from))
             self.env.seed(stream_seed(config.training.seed, "environment"))
-            self.model._last_obs = self.env.reset()  # type: ignore[assignment]
-            self.model._last_episode_starts = np.ones(self.env.num_envs, dtype=bool)
+            self._begin_episodes()
+            self.rollouts.pause()
         else:
             self._restore(checkpoint)
         self.model.start_time = time.time_ns()
@@ -240,6 +245,10 @@ class Trainer:
         for name in ("events", "env"):
             if hasattr(self, name):
                 getattr(self, name).close()
+
+    def _begin_episodes(self) -> None:
+        self.model._last_obs = self.env.reset()  # type: ignore[assignment]
+        self.model._last_episode_starts = np.ones(self.env.num_envs, dtype=bool)
 
     # --- The loop -----------------------------------------------------------------------------------------------------
 
@@ -280,8 +289,11 @@ class Trainer:
         model, spent = self.model, Spent()
         self.rollouts.seconds = 0.0
         began = time.perf_counter()
+        if self.rollouts.paused:
+            self._begin_episodes()
         try:
             model.collect_rollouts(self.env, self._silent, model.rollout_buffer, model.n_steps)
+            self.rollouts.pause()
             collected = time.perf_counter()
             model._update_current_progress_remaining(model.num_timesteps, self.config.training.steps)
             model.train()
@@ -356,13 +368,15 @@ class Trainer:
         model._current_progress_remaining = state["progress_remaining"]
         assert model.ep_info_buffer is not None
         model.ep_info_buffer.extend({"r": reward, "l": length} for reward, length in state["episodes"])
-        self.rollouts.restore(state["environments"])
+        exact = self.rollouts.restore(state["environments"])
         normalisers.restore(self.normaliser, state["normaliser"])
         model._last_obs = state["observations"].numpy().copy()
         model._last_episode_starts = state["starts"].numpy().copy()
         set_recurrent_state(model, state["recurrent"])
         for name, callback in self.callbacks.items():
             callback.restore(state["callbacks"][name])
+        if not exact:
+            self.display.notice("episodes on real paths do not come back; new ones begin")
         # Last: nothing after this may draw.
         restore_generators(state["generators"])
 

@@ -17,7 +17,7 @@ import pytest
 from ccgym.cli.evaluate import main
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
-from ccgym.evaluation import runner
+from ccgym.evaluation.backends import simulated
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.metrics import run_metrics
 from ccgym.evaluation.pantheon_log import read_log
@@ -313,7 +313,7 @@ def test_a_failing_run_does_not_stop_the_others(
             raise NativePanic("assertion failed: inflight <= cwnd")
         return simulate(path, flows, duration, seed, record)
 
-    monkeypatch.setattr(runner, "simulate", flaky)
+    monkeypatch.setattr(simulated, "simulate", flaky)
     words = ["--trace", "12mbps", "--schemes", "cubic,bbr", "--runs", "2", "--runtime", "2", "--out", str(tmp_path)]
     assert main([*words, "--no-figures"]) == 1
     output = capfd.readouterr().out
@@ -325,7 +325,7 @@ def test_a_failing_run_does_not_stop_the_others(
     assert [(failure.scheme, failure.run) for failure in results.failures] == [("bbr", 1), ("bbr", 2)]
     assert json.loads((tmp_path / "pantheon_perf.json").read_text())["bbr"] == {}
     # Mended, the same command runs just the failed ones.
-    monkeypatch.setattr(runner, "simulate", simulate)
+    monkeypatch.setattr(simulated, "simulate", simulate)
     assert main([*words, "--no-figures"]) == 0
     assert "2 of 4 runs are there already" in capfd.readouterr().out
 

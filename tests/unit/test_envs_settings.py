@@ -49,9 +49,10 @@ def test_a_limit_replaces_the_configuration_s() -> None:
 @pytest.mark.parametrize(
     ("arguments", "fragments"),
     [
-        ({"backend": "emulated"}, ["backend: 'emulated'", "'sim'", "simulator"]),
-        ({"backend": "mahimahi"}, ["backend: 'mahimahi'", "'sim'"]),
         ({"backend": "simm"}, ["backend: 'simm'", "did you mean 'sim'"]),
+        ({"backend": "mahi-mahi"}, ["backend: 'mahi-mahi'", "'emulated', 'mahimahi'"]),
+        ({"flows": ["tcp:cubic"]}, ["flows[0]", "'tcp:cubic'", "backend='emulated'"]),
+        ({"backend": "emulated", "flows": ["tcp:no-such"]}, ["flows[0]", "no-such"]),
         ({"path": PATH, "paths": "aurora"}, ["path and paths together"]),
         ({"path": "no-such-path"}, ["path", "no-such-path"]),
         ({"paths": "auroro"}, ["paths", "did you mean 'aurora'"]),
@@ -148,7 +149,7 @@ def test_a_section_needs_paths_and_an_end() -> None:
         ({}, "neither path nor paths"),
         ({"path": PATH, "paths": "aurora"}, "path and paths together"),
         ({"path": PATH, "episode": {}}, "without end"),
-        ({"path": PATH, "backend": "emulated"}, "'emulated'"),
+        ({"path": PATH, "backend": "emulate"}, "'emulated'"),
     ):
         with pytest.raises(ValueError, match=message):
             EnvironmentConfig.model_validate(section)

@@ -5,6 +5,7 @@
 ``episode_figure``    one evaluation episode as a picture
 ``system``            speed, where the time goes, memory
 ``curriculum``        where a curriculum stands
+``real_path``         deadlines that were missed on real paths
 ``configuration``     the configuration as text, once
 ====================  ====================================================================================
 

@@ -89,7 +89,8 @@ class EvaluationCallback(Callback):
         for scheme in trainer.config.evaluation.baselines:
             env = trainer.environments.baseline(scheme)
             idle = np.zeros((env.num_envs, *(env.action_space.shape or ())), dtype=env.action_space.dtype)
-            result = evaluate(env, lambda observations, starts, idle=idle: idle, self._seed)
+            episodes = trainer.config.evaluation.episodes
+            result = evaluate(env, lambda observations, starts, idle=idle: idle, self._seed, episodes=episodes)
             env.close()
             rewards[scheme], metrics[scheme] = result.mean_reward, result.metrics
         measured = Baselines(rewards, metrics)
@@ -100,7 +101,8 @@ class EvaluationCallback(Callback):
 
     def _evaluate(self, trainer: Trainer) -> None:
         assert self._env is not None
-        result = evaluate(self._env, DeterministicPolicy(trainer.model), self._seed)
+        episodes = trainer.config.evaluation.episodes
+        result = evaluate(self._env, DeterministicPolicy(trainer.model), self._seed, episodes=episodes)
         step, reward = trainer.step, result.mean_reward
         fraction = self.baselines.fraction_of_oracle(reward)
         self.evaluated_at = step

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::plan::Plan;
+use super::plan::{Backend, Plan};
 use super::{execute, life_line};
 use crate::error::{NetError, Result};
 
@@ -29,8 +29,11 @@ pub fn main(words: &[String]) -> Result<i32> {
 }
 
 fn execute_held(plan: Plan, held: bool) -> Result<super::RunResult> {
-    // A user namespace can only be entered while there are no threads, and the life line is one.
-    crate::system::become_capable()?;
+    // A user namespace can only be entered while there are no threads, and the life line is one. mahimahi is to be
+    // started by the user himself.
+    if matches!(plan.backend, Backend::Emulated) {
+        crate::system::become_capable()?;
+    }
     if held {
         life_line::hold()?;
     }

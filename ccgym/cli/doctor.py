@@ -1,0 +1,72 @@
+"""``ccgym doctor``: what this machine can do with real packets, and the remedy where it cannot.
+
+Exit status: 0, real packets work here, if with limits; 1, the emulated path cannot work at all; for the rest see
+:mod:`ccgym.cli.common`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+
+from ccgym.cli.common import PIPE_WIDTH, HelpFormatter, console, error_console, run, say
+
+if TYPE_CHECKING:
+    from ccgym.realpath.doctor import Finding
+
+_DESCRIPTION: Final = """\
+Look at what real packets need: namespaces and devices (as root or without), the kernel's
+congestion controls, mahimahi's programs, the precision of timers, and what an emulated path
+carries here. Some seconds of measuring; nothing is changed.
+"""
+
+_LOOKS: Final = {"ok": ("ok", "green"), "warn": ("limited", "yellow"), "missing": ("missing", "bold red")}
+"""Words and colours of the states."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of ``ccgym doctor``."""
+    made = argparse.ArgumentParser(prog="ccgym doctor", description=_DESCRIPTION, formatter_class=HelpFormatter)
+    made.add_argument("--json", action="store_true", help="the findings as JSON")
+    made.add_argument("--quick", action="store_true", help="measure nothing")
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``ccgym doctor`` and return its exit status."""
+    arguments = parser().parse_args(argv)
+    return run(lambda: _doctor(arguments))
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from ccgym.realpath.doctor import examine, works
+
+    with error_console().status("looking at this machine …"):
+        findings = examine(measure=not arguments.quick)
+    works_here = works(findings)
+    if arguments.json:
+        say(json.dumps({"works": works_here, "findings": [asdict(one) for one in findings]}, ensure_ascii=False))
+    else:
+        _show(findings, works_here)
+    return 0 if works_here else 1
+
+
+def _show(findings: Sequence[Finding], works_here: bool) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("", "", "found", box=None, pad_edge=False, show_header=False)
+    for finding in findings:
+        word, colour = _LOOKS[finding.status]
+        found = Text(finding.found)
+        if finding.remedy and finding.status != "ok":
+            found.append(f"\n→ {finding.remedy}", style="dim")
+        table.add_row(Text(word, style=colour), finding.name, found)
+    console().print(table, width=None if console().is_terminal else PIPE_WIDTH)
+    if works_here:
+        say("\nthe emulated path works here: python evaluate.py --backend emulated …")
+    else:
+        say("\nthe emulated path cannot work here until what is missing is there; simulations need none of it")

@@ -1,0 +1,187 @@
+"""``ccgym gap``: the same schemes in the simulator and over real packets, and how far apart they are.
+
+Exit status: 0, done, whatever the gap; 1, a run failed; for the rest see :mod:`ccgym.cli.common`. Backends that do not
+work here are left out, and the report says why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ccgym.cli.common import PIPE_WIDTH, HelpFormatter, console, error_console, option, run
+from ccgym.errors import ConfigError
+from ccgym.units import parse_time
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ccgym.config.path import NetworkPath
+    from ccgym.evaluation.experiment import Experiment
+    from ccgym.evaluation.gap import Gap
+    from ccgym.evaluation.runner import Observer
+
+_DESCRIPTION: Final = """\
+Run the same schemes with the same seeds in the simulator, over our emulated path and over
+mahimahi, and show throughput, 95th-percentile delay and loss side by side, with time series
+overlaid. Started again, it goes on where it stopped.
+"""
+
+_EXAMPLES: Final = """\
+examples:
+  ccgym gap --trace 77.72mbps --schemes bbr,cubic,tcp:bbr,tcp:cubic
+      ours and the kernel's, on all backends that work here; into results/77.72mbps-gap
+  ccgym gap --trace 12mbps --schemes aurora --backends sim,emulated --runs 1 --runtime 10
+      does the pretrained policy do over real packets what it does in the simulator?
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of ``ccgym gap``."""
+    made = argparse.ArgumentParser(
+        prog="ccgym gap", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter, allow_abbrev=False
+    )
+    path = made.add_argument_group("path (one of the two)")
+    path.add_argument("--trace", metavar="NAME|FILE", help="a named path, a YAML file, or a delivery trace")
+    path.add_argument("--mahimahi", metavar='"COMMAND LINE"', help="a chain of mahimahi shells, the outermost first")
+    made.add_argument(
+        "--schemes", default="bbr,cubic", metavar="A,B", help="schemes, as in evaluate.py (default: bbr,cubic)"
+    )
+    made.add_argument(
+        "--backends",
+        default="sim,emulated,mahimahi",
+        metavar="A,B",
+        help="what to compare (default: sim,emulated,mahimahi)",
+    )
+    made.add_argument("--runs", type=int, default=3, metavar="N", help="runs per scheme and backend (default: 3)")
+    made.add_argument(
+        "--runtime", default="30", metavar="TIME", help="length of a run: seconds, or with a unit (default: 30)"
+    )
+    made.add_argument("--seed", type=int, default=1, metavar="N", help="root of every random stream (default: 1)")
+    made.add_argument("--out", metavar="DIRECTORY", help="results directory (default: results/NAME-gap)")
+    made.add_argument("--no-figures", action="store_true", help="no figure and no page, only numbers")
+    made.add_argument(
+        "--json", action="store_true", help="print the gap as JSON on standard output, all else on standard error"
+    )
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``ccgym gap`` and return its exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    arguments = parser().parse_args(words)
+    return run(lambda: _gap(arguments, words))
+
+
+def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
+    from ccgym.evaluation.gap import run_gap
+    from ccgym.evaluation.schemes import parse_schemes
+
+    shown_on = error_console() if arguments.json else console()
+    path = _path(arguments)
+    schemes = parse_schemes(arguments.schemes, "--schemes")
+    backends = [name.strip() for name in arguments.backends.split(",") if name.strip()]
+    runtime_ns = option("--runtime", _seconds, arguments.runtime)
+    if not arguments.no_figures:
+        from ccgym.report.build import require_drawing
+
+        require_drawing()
+    name = re.sub(r"[^\w.+-]+", "-", path.name or "path").strip("-.") or "path"
+    out = Path(arguments.out) if arguments.out is not None else Path("results", f"{name}-gap")
+    shown_on.print(path.describe(), soft_wrap=True)
+    try:
+        gap = run_gap(
+            path,
+            schemes,
+            backends,
+            out,
+            runs=arguments.runs,
+            runtime_ns=runtime_ns,
+            seed=arguments.seed,
+            observe=lambda experiment: _progress(experiment, shown_on),
+            command=["ccgym", "gap", *words],
+        )
+    except ConfigError as error:
+        where = f"--{error.where}" if error.where and not error.where.startswith("-") else error.where
+        raise ConfigError(error.found, expected=error.expected, hint=error.hint, where=where) from None
+    except KeyboardInterrupt:
+        shown_on.print("\nfinished runs are kept: the same command goes on from here", style="yellow")
+        raise
+    _report(gap, out, shown_on, figures=not arguments.no_figures)
+    if arguments.json:
+        json.dump(gap.as_dict(), sys.stdout, ensure_ascii=False)
+        sys.stdout.write("\n")
+    return 1 if any(results.failures for results in gap.results.values()) else 0
+
+
+def _path(arguments: argparse.Namespace) -> NetworkPath:
+    from ccgym.config.path import NetworkPath
+
+    if (arguments.trace is None) == (arguments.mahimahi is None):
+        raise ConfigError(
+            "--trace and --mahimahi together" if arguments.trace is not None else "no path",
+            expected='either --trace NAME|FILE or --mahimahi "COMMAND LINE"',
+            hint="for example --trace 77.72mbps",
+        )
+    if arguments.trace is not None:
+        return option("--trace", NetworkPath.from_any, arguments.trace)
+    return option("--mahimahi", lambda text: NetworkPath.from_mahimahi(text, name="mahimahi path"), arguments.mahimahi)
+
+
+def _seconds(text: str) -> int:
+    return parse_time(f"{text}s" if re.fullmatch(r"\s*[0-9.]+\s*", text) else text)
+
+
+@contextmanager
+def _progress(experiment: Experiment, shown_on: Console) -> Iterator[Observer]:
+    from ccgym.cli.evaluate_progress import SweepProgress
+
+    runtime_s = experiment.runtime_ns / 1e9
+    shown_on.print(
+        f"\n{experiment.backend}: {len(experiment.schemes)} schemes × {experiment.runs} runs of {runtime_s:g} s"
+    )
+    with SweepProgress(shown_on, runtime_s if experiment.real else None) as progress:
+        yield progress
+
+
+def _report(gap: Gap, out: Path, shown_on: Console, *, figures: bool) -> None:
+    from ccgym.evaluation.gap import GAP_FILE
+    from ccgym.report.build import write_tables
+    from ccgym.report.gap_report import (
+        HTML_FILE,
+        MARKDOWN_FILE,
+        TOLERANCES,
+        build_gap_report,
+        footnotes,
+        terminal_table,
+        write_gap_tables,
+    )
+
+    if not gap.results:
+        for line in footnotes(gap):
+            shown_on.print(line, style="yellow", soft_wrap=True)
+        raise ConfigError(
+            "no backend works here", where="--backends", expected="at least one", hint="sim works everywhere"
+        )
+    write_gap_tables(gap, out)
+    for name, results in gap.results.items():
+        write_tables(results, gap.directories[name])
+    if figures:
+        build_gap_report(gap, out)
+    shown_on.print()
+    shown_on.print(terminal_table(gap), width=None if shown_on.is_terminal else PIPE_WIDTH)
+    shown_on.print(TOLERANCES, style="dim", soft_wrap=True)
+    for line in footnotes(gap):
+        shown_on.print(line, style="yellow", soft_wrap=True)
+    files = [("numbers", GAP_FILE), ("table", MARKDOWN_FILE)]
+    if figures:
+        files = [("report", HTML_FILE), ("figure", "gap_series.svg"), *files]
+    shown_on.print()
+    for name, file in files:
+        shown_on.print(f"{name:<9} {out / file}", soft_wrap=True)

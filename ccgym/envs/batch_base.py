@@ -1,0 +1,227 @@
+"""Episodes side by side, and the arrays that they write into.
+
+Everything that the environments' interfaces (Gymnasium's two, stable-baselines3, PettingZoo) have in common, wherever
+packets travel: in the simulator (:class:`~ccgym.envs.batch.Batch`) or for real
+(:class:`~ccgym.envs.real_batch.RealBatch`).
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ccgym.envs.episode import Episode, draw_episode
+from ccgym.envs.render import History
+from ccgym.envs.settings import Settings, read_path
+from ccgym.errors import ConfigError
+
+RUNNING: Final = 0
+STEPS_DONE: Final = 1
+TIME_DONE: Final = 2
+"""What is said of an episode after a step."""
+
+Numbers = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float32]
+
+
+class EpisodeBatch(ABC):
+    """``count`` episodes, each with one row per learner; row = episode · learners + learner.
+
+    The arrays are allocated once and overwritten by every step.
+
+    Args:
+        settings: What the episodes are made of.
+        count: How many run side by side.
+        threads: How many threads step simulators (0: one per processor); the results do not depend on it.
+        history: Whether to keep what pictures are drawn from.
+    """
+
+    missed_deadlines: int | None = None
+    """Deadlines missed in all episodes; ``None`` where time waits for whoever decides."""
+
+    def __init__(self, settings: Settings, count: int, threads: int = 1, *, history: bool = False) -> None:
+        from ccgym import _core
+
+        self.settings = settings
+        self.count = count
+        self.learners = len(settings.learners)
+        rows = count * self.learners
+        try:
+            self._native = _core.AgentBatch(settings.agent_json, count, self.learners, threads)
+            self.face: dict[str, Any] = json.loads(_core.describe_agent(settings.agent_json))
+        except ValueError as error:
+            raise ConfigError(str(error), where="agent") from None
+        self.discrete = settings.discrete
+        self.columns = _core.AgentBatch.columns()
+        """Names, with units, of an interval's statistics."""
+        self.terms = self._native.terms()
+        """Names of the reward's terms."""
+        self.truths = _core.AgentBatch.truth_columns()
+        """Names, with units, of the path's truth."""
+        self.time_column = self.columns.index("time_s")
+        self.obs: Floats = np.zeros((rows, self._native.observation_size), dtype=np.float32)
+        self.actions: Floats = np.zeros((rows, self._native.action_size), dtype=np.float32)
+        self.reward = np.zeros(rows)
+        self.reward_terms = np.zeros((rows, len(self.terms)))
+        self.stats = np.zeros((rows, len(self.columns)))
+        self.truth: Numbers = np.zeros((rows, len(self.truths)))
+        """What :meth:`refresh_truth` found."""
+        self.due = np.zeros(rows, dtype=np.uint8)
+        """Which rows wait for an action; the other rows of the arrays are as they were."""
+        self.ended = np.full(count, TIME_DONE, dtype=np.uint8)
+        """0: running; otherwise why it ended. Such an episode must begin anew before the next step."""
+        self.episodes: list[Episode | None] = [None] * count
+        self.returns = np.zeros(rows)
+        """Sum of the rewards of the episode so far."""
+        self.term_sums = np.zeros_like(self.reward_terms)
+        """The same for each term."""
+        self.lengths = np.zeros(rows, dtype=np.int64)
+        """Decisions of the episode so far."""
+        names = [row["name"] for row in self.face["action"]]
+        self.histories = [History(names, discrete=self.discrete) for _ in range(rows)] if history else []
+        self._running = False
+
+    # --- Running ------------------------------------------------------------------------------------------------------
+
+    def begin(self, index: int, rng: np.random.Generator, options: Mapping[str, Any] | None = None) -> None:
+        """Draw an episode and run it to its first decision.
+
+        Args:
+            index: Which of the batch.
+            rng: Decides all that is random in it.
+            options: ``path``: a path to use instead of one drawn.
+
+        Raises:
+            ConfigError: An unusable path.
+            SimulationError: The native core refused it.
+            RealPathError: It could not be run for real.
+        """
+        settings = self.settings
+        path = options.get("path") if options else None
+        source = settings.source if path is None else read_path(path, "options['path']")
+        self._begin(index, draw_episode(source, rng, settings.learners, settings.background, settings.duration_ns))
+
+    def _begin(self, index: int, episode: Episode) -> None:
+        rows = slice(index * self.learners, (index + 1) * self.learners)
+        self._start(index, episode)
+        self.episodes[index] = episode
+        self.ended[index] = RUNNING
+        self._running = not self.ended.any()
+        self.returns[rows] = 0.0
+        self.term_sums[rows] = 0.0
+        self.lengths[rows] = 0
+        for history in self.histories[rows]:
+            history.clear()
+
+    @abstractmethod
+    def _start(self, index: int, episode: Episode) -> None:
+        """Run an episode to its first decision; write the rows' ``obs``, and ``due``."""
+
+    def step(self) -> bool:
+        """Apply the actions of the rows that are due, and run every episode to its next decision or its end.
+
+        Returns:
+            Whether some episode has ended.
+
+        Raises:
+            ConfigError: An episode has not begun, or has ended.
+            RealPathError: A real path failed.
+        """
+        if not self._running:
+            raise self._not_running()
+        self._advance()
+        self._running = not self.ended.any()
+        if self.learners > 1:
+            # What rows that were not written hold is of an earlier step, and counts for nothing.
+            idle = (self.due == 0) & (np.repeat(self.ended, self.learners) == RUNNING)
+            self.reward[idle] = 0.0
+            self.reward_terms[idle] = 0.0
+            self.lengths += ~idle
+        else:
+            self.lengths += 1
+        self.returns += self.reward
+        self.term_sums += self.reward_terms
+        if self.histories:
+            self._note()
+        return not self._running
+
+    @abstractmethod
+    def _advance(self) -> None:
+        """Apply the actions, and let time pass; write all arrays."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what the episodes hold of the machine; they are over then."""
+
+    def _not_running(self) -> ConfigError:
+        never = any(episode is None for episode in self.episodes)
+        which = np.flatnonzero(self.ended != RUNNING).tolist()
+        return ConfigError(
+            "step() before reset()" if never else "step() after the end of the episode",
+            where=f"environments {which}" if self.count > 1 else "",
+            expected="reset() at the start, and again when an episode was truncated",
+        )
+
+    # --- What there is to know ----------------------------------------------------------------------------------------
+
+    def step_info(self, row: int) -> dict[str, Any]:
+        """What a step says beside its observation: raw statistics, the reward's terms, the time."""
+        stats = self.stats[row].tolist()
+        return {
+            "interval": dict(zip(self.columns, stats, strict=True)),
+            "reward_terms": dict(zip(self.terms, self.reward_terms[row].tolist(), strict=True)),
+            "time_s": stats[self.time_column],
+        }
+
+    def end_info(self, index: int, learner: int = 0) -> dict[str, Any]:
+        """What the end of an episode says: a learner's summary, the path, the seed and the hash."""
+        episode = self.episodes[index]
+        assert episode is not None
+        return {
+            "summary": self.summaries(index)[learner],
+            "path": dict(episode.path),
+            "simulator_seed": episode.seed,
+            "trajectory_hash": self.trajectory_hash(index),
+        }
+
+    def extra_infos(self) -> dict[str, npt.NDArray[Any]]:
+        """What :meth:`step_info` says beyond ``interval``, ``reward_terms`` and ``time_s``, one number per row."""
+        return {}
+
+    @abstractmethod
+    def summaries(self, index: int) -> list[dict[str, Any]]:
+        """One summary per learner of the episode so far."""
+
+    @abstractmethod
+    def trajectory_hash(self, index: int) -> str:
+        """Hash of all that happened in the episode so far.
+
+        Raises:
+            ConfigError: No episode has begun.
+        """
+
+    def _check_begun(self, index: int) -> None:
+        if self.episodes[index] is None:
+            raise ConfigError("no episode has begun", expected="reset() first")
+
+    @abstractmethod
+    def refresh_truth(self) -> Numbers:
+        """The truth about the paths now, one row per learner; the next call overwrites it."""
+
+    def truth_info(self, row: int) -> dict[str, float]:
+        """A row of what :meth:`refresh_truth` found, by name with unit."""
+        return dict(zip(self.truths, self.truth[row].tolist(), strict=True))
+
+    # --- Pictures -----------------------------------------------------------------------------------------------------
+
+    def _note(self) -> None:
+        self.refresh_truth()
+        for row, history in enumerate(self.histories):
+            if self.learners == 1 or self.due[row] or self.ended[row // self.learners] != RUNNING:
+                interval = dict(zip(self.columns, self.stats[row].tolist(), strict=True))
+                history.add(interval, self.truth_info(row), self.actions[row], float(self.reward[row]))

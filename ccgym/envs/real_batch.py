@@ -1,0 +1,232 @@
+"""Episodes with real packets side by side: each in a run process of its own, in real time.
+
+A run process does not wait for anybody. Between an interval and the action that answers it the flow goes on under its
+last decision; an interval that closes before the action has come is a *missed deadline*. A step returns the first
+interval in which its own action was in force, and skips those before.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
+
+from ccgym.envs.batch_base import RUNNING, STEPS_DONE, TIME_DONE, EpisodeBatch, Numbers
+from ccgym.envs.episode import Episode
+from ccgym.envs.real_episode import Learner, RealEpisode
+from ccgym.envs.settings import Settings
+from ccgym.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ccgym.realpath.control_pb2 import Ended, Interval, Summary
+
+_OPTIONAL = ("delay_mean_ms", "delay_p95_ms", "rtt_p95_ms", "utilisation")
+
+
+class RealBatch(EpisodeBatch):
+    """Episodes over paths that this machine emulates, with our own shells or mahimahi's.
+
+    Args:
+        settings: What the episodes are made of.
+        count: How many run side by side, each with a process of its own.
+        history: Whether to keep what pictures are drawn from.
+    """
+
+    def __init__(self, settings: Settings, count: int, *, history: bool = False) -> None:
+        super().__init__(settings, count, history=history)
+        rows = count * self.learners
+        self.missed = np.zeros(rows, dtype=np.int64)
+        """Deadlines missed in the last step."""
+        self.missed_in_episode = np.zeros(rows, dtype=np.int64)
+        """Deadlines missed in the episode."""
+        self.missed_deadlines: int = 0
+        self.latency = np.zeros(rows)
+        """From the close of the interval that the last action answered until it was in force, seconds."""
+        self.skipped_reward = np.zeros(rows)
+        """Sum of the rewards of the intervals that the last step skipped."""
+        self._real: list[RealEpisode | None] = [None] * count
+        self._hashes = [0] * rows
+        self._summaries: list[list[dict[str, Any]]] = [[] for _ in range(count)]
+        self._shape = (
+            self.obs.shape[1], self.actions.shape[1], len(self.terms), len(self.columns), len(self.truths),
+        )  # fmt: skip
+        # Whoever forgets to close has it done when the batch is collected, or Python ends.
+        self._finalizer = weakref.finalize(self, _close_all, self._real)
+        processors = os.cpu_count() or 1
+        if count > max(1, processors // 2):
+            warnings.warn(
+                f"{count} real paths at once on {processors} processors: their packets may be late, and decisions "
+                "miss their deadlines",
+                stacklevel=4,
+            )
+
+    @override
+    def _start(self, index: int, episode: Episode) -> None:
+        self._end(index)
+        rows = range(index * self.learners, (index + 1) * self.learners)
+        real = RealEpisode(self.settings, episode, self._shape)
+        self._real[index] = real
+        self.missed_in_episode[rows.start : rows.stop] = 0
+        self._summaries[index] = []
+        for row, learner in zip(rows, real.learners, strict=True):
+            self.due[row] = learner.due
+            if learner.interval is not None:
+                self._write(row, learner.interval)
+
+    @override
+    def _advance(self) -> None:
+        try:
+            for index, real in enumerate(self._real):
+                assert real is not None
+                for place, learner in enumerate(real.learners):
+                    if learner.due:
+                        learner.act(self.actions[index * self.learners + place].tolist())
+            for index, real in enumerate(self._real):
+                assert real is not None
+                real.wait()
+                self._collect(index, real)
+        except BaseException:
+            # Whether it was an interruption or a path that failed: no episode of this batch can go on.
+            self.close()
+            raise
+
+    def _collect(self, index: int, real: RealEpisode) -> None:
+        """Write what the learners of an episode have told; end it if that is due."""
+        first = index * self.learners
+        over = all(learner.ended is not None for learner in real.learners)
+        for place, learner in enumerate(real.learners):
+            row = first + place
+            self.due[row] = learner.due
+            if learner.due or (over and learner.was_cut_off):
+                self._tell(row, learner)
+            else:
+                self.reward[row] = 0.0
+                self.reward_terms[row] = 0.0
+                self._miss(row, 0, 0.0)
+        limit = self.settings.steps
+        rows = slice(first, first + self.learners)
+        if over:
+            self.ended[index] = TIME_DONE
+        elif limit is not None and (self.lengths[rows] + self.due[rows] >= limit).any():
+            self.ended[index] = STEPS_DONE
+        if self.ended[index] != RUNNING:
+            self._finish(index, real)
+
+    def _tell(self, row: int, learner: Learner) -> None:
+        assert learner.interval is not None
+        interval = learner.interval
+        self._write(row, interval)
+        self.reward[row] = interval.reward
+        self.reward_terms[row] = interval.reward_terms
+        self.stats[row] = interval.statistics
+        self.latency[row] = interval.decision_latency_ns / 1e9
+        self._miss(row, learner.missed, learner.skipped_reward)
+
+    def _miss(self, row: int, missed: int, reward: float) -> None:
+        self.missed[row] = missed
+        self.missed_in_episode[row] += missed
+        self.missed_deadlines += missed
+        self.skipped_reward[row] = reward
+
+    def _write(self, row: int, interval: Interval) -> None:
+        self.obs[row] = interval.observation
+        self.truth[row] = interval.truth
+        self._hashes[row] = interval.trajectory_hash
+
+    def _finish(self, index: int, real: RealEpisode) -> None:
+        real.finish()
+        first = index * self.learners
+        for place, learner in enumerate(real.learners):
+            row = first + place
+            steps = int(self.lengths[row]) + 1
+            summary = _summary(learner.ended) if learner.ended is not None else {}
+            self._summaries[index].append(
+                {**summary, "steps": steps, "missed_deadlines": int(self.missed_in_episode[row])}
+            )
+        self._real[index] = None
+
+    def _end(self, index: int) -> None:
+        real, self._real[index] = self._real[index], None
+        if real is not None:
+            real.close()
+
+    @override
+    def close(self) -> None:
+        """End the run processes of all episodes."""
+        for index in range(self.count):
+            if self._real[index] is not None:
+                self._end(index)
+                self.ended[index] = TIME_DONE
+        self._running = False
+
+    # --- What there is to know ----------------------------------------------------------------------------------------
+
+    @override
+    def step_info(self, row: int) -> dict[str, Any]:
+        """What a step says beside its observation; see :meth:`extra_infos` for what real time adds."""
+        extra = {name: column[row].item() for name, column in self.extra_infos().items()}
+        return {**super().step_info(row), **extra}
+
+    @override
+    def extra_infos(self) -> dict[str, npt.NDArray[Any]]:
+        """Deadlines missed in the step and in the episode, the decision's latency, and the reward that was skipped."""
+        return {
+            "missed_deadlines": self.missed.copy(),
+            "missed_deadlines_total": self.missed_in_episode.copy(),
+            "decision_latency_s": self.latency.copy(),
+            "skipped_reward": self.skipped_reward.copy(),
+        }
+
+    @override
+    def end_info(self, index: int, learner: int = 0) -> dict[str, Any]:
+        """As in the simulator; and that another run would not be the same."""
+        return {**super().end_info(index, learner), "backend": self.settings.backend, "reproducible": False}
+
+    @override
+    def summaries(self, index: int) -> list[dict[str, Any]]:
+        """One summary per learner of an episode that has ended.
+
+        Raises:
+            ConfigError: It has not.
+        """
+        if not self._summaries[index]:
+            raise ConfigError("an episode under way", expected="its end: only then is it known what it came to")
+        return self._summaries[index]
+
+    @override
+    def trajectory_hash(self, index: int) -> str:
+        """Hash of the statistics of all intervals so far; no other episode has it."""
+        self._check_begun(index)
+        whole = 0
+        for number in self._hashes[index * self.learners : (index + 1) * self.learners]:
+            whole = (whole * 1_099_511_628_211 ^ number) & (2**64 - 1)
+        return f"{whole:016x}"
+
+    @override
+    def refresh_truth(self) -> Numbers:
+        """The truth as it was when the intervals closed, as far as it is known: NaN is not."""
+        return self.truth
+
+
+def _summary(ended: Ended) -> dict[str, Any]:
+    summary: Summary = ended.summary
+    return {
+        "steps": summary.steps,
+        "duration_s": summary.duration_s,
+        "throughput_mbps": summary.throughput_mbps,
+        **{name: getattr(summary, name) if summary.HasField(name) else None for name in _OPTIONAL[:3]},  # type: ignore[arg-type]
+        "loss": summary.loss,
+        "sent_packets": summary.sent_packets,
+        "utilisation": summary.utilisation if summary.HasField("utilisation") else None,
+    }
+
+
+def _close_all(episodes: list[RealEpisode | None]) -> None:
+    for episode in episodes:
+        if episode is not None:
+            episode.close()

@@ -1,0 +1,342 @@
+"""An episode with real packets: a run process, and the connections of its learners."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+from ccgym.config.distributions import DEFAULT_DURATION_NS
+from ccgym.envs.episode import HORIZON, Episode
+from ccgym.errors import ConfigError, RealPathError
+from ccgym.realpath.control import VERSION, Connection, Server, wait_for
+from ccgym.realpath.mahimahi import mahimahi_words, require_programs
+from ccgym.realpath.plan import Plan, trace_files
+from ccgym.realpath.process import RunProcess
+from ccgym.units import format_time
+
+if TYPE_CHECKING:
+    from ccgym.envs.settings import Settings
+    from ccgym.realpath.control_pb2 import Ended, Hello, Interval
+
+START_S: Final = 30.0
+"""A run process that says nothing for so long at its start has stalled, seconds."""
+
+SILENCE_S: Final = 60.0
+"""So has one in which no decision interval closes for so long, seconds."""
+
+FAREWELL_S: Final = 2.0
+"""How long a flow that is told to stop has to say what it came to, seconds."""
+
+GLANCE_S: Final = 0.2
+"""How often a wait looks whether the run process is alive, seconds."""
+
+
+class Learner:
+    """One learning flow, as its environment sees it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.interval: Interval | None = None
+        """The interval that was last shown to the agent, or is to be."""
+        self.due = False
+        """Whether it asks for a decision."""
+        self.ended: Ended | None = None
+        """Its last word."""
+        self.missed = 0
+        """Intervals between the last two that were shown: deadlines that the agent missed."""
+        self.skipped_reward = 0.0
+        """Sum of their rewards."""
+        self._asked: int | None = None
+
+    def act(self, values: Sequence[float]) -> None:
+        """Decide for the interval that was shown last."""
+        assert self.interval is not None
+        self._asked = self.interval.sequence
+        self.due = False
+        self.skipped_reward = 0.0
+        self.connection.act(self.interval, values)
+
+    def listen(self) -> None:
+        """Take in what has come, up to an interval that asks for a decision.
+
+        Raises:
+            RealPathError: What came makes no sense.
+        """
+        self.connection.receive()
+        while not self.due and self.ended is None:
+            message = self.connection.next()
+            if message is None:
+                return
+            name = type(message).__name__
+            if name == "Interval":
+                self._on_interval(message)  # type: ignore[arg-type]
+            elif name == "Ended":
+                self._on_ended(message)  # type: ignore[arg-type]
+
+    def listen_for_the_end(self) -> None:
+        """Take in what has come; whatever is asked meanwhile stays unanswered.
+
+        Raises:
+            RealPathError: What came makes no sense.
+        """
+        self.connection.receive()
+        while self.ended is None and (message := self.connection.next()) is not None:
+            if type(message).__name__ == "Ended":
+                self.ended = cast("Ended", message)
+
+    def _on_interval(self, interval: Interval) -> None:
+        asked = self._asked
+        if asked is None:
+            self._show(interval, 0)
+        elif interval.HasField("applied_sequence") and interval.applied_sequence >= asked:
+            self._show(interval, interval.sequence - asked - 1)
+        else:
+            self.skipped_reward += interval.reward
+            return
+        self.due = True
+
+    def _on_ended(self, ended: Ended) -> None:
+        self.ended = ended
+        if ended.HasField("interval"):
+            asked = self._asked if self._asked is not None else ended.interval.sequence - 1
+            self._show(ended.interval, ended.interval.sequence - asked - 1)
+
+    def _show(self, interval: Interval, missed: int) -> None:
+        self.interval = interval
+        self.missed = missed
+
+    @property
+    def was_cut_off(self) -> bool:
+        """Whether the end of the flow closed its last interval."""
+        return self.ended is not None and self.ended.HasField("interval")
+
+    @property
+    def gone(self) -> bool:
+        """Whether it hung up without a last word."""
+        return self.ended is None and not self.due and not self.connection.is_open
+
+
+class RealEpisode:
+    """A run process whose learners are decided for here. :meth:`close` ends it, whatever state it is in.
+
+    Args:
+        settings: What the environment is made of.
+        episode: What was drawn.
+        shape: Sizes of observation, action, reward terms, statistics and truth.
+
+    Raises:
+        ConfigError: The path cannot be expressed for this backend, or no decision falls into the episode.
+        PlatformError: The machine lacks something.
+        RealPathError: The run process failed; ``where`` says in which step.
+    """
+
+    def __init__(self, settings: Settings, episode: Episode, shape: tuple[int, ...]) -> None:
+        self.learners: list[Learner] = []
+        self._server: Server | None = None
+        self._process: RunProcess | None = None
+        self._shape = shape
+        try:
+            self._server = Server()
+            self._process = RunProcess(_plan(settings, episode, self._server))
+            self._begin(len(settings.learners), max(flow.start for flow in settings.learners) / 1e9)
+            self._server.close()
+        except BaseException:
+            self.close()
+            raise
+        if not any(learner.due for learner in self.learners):
+            self.close()
+            length = json.loads(episode.spec)["duration"]
+            raise ConfigError(
+                f"the episode ends after {format_time(length)}, before the first decision",
+                where="duration",
+                expected="a longer one",
+            )
+
+    def _begin(self, count: int, start_s: float) -> None:
+        """Wait for the first decision. A run process that needs longer than it thought begins anew once more."""
+        first = self._accept()
+        while first is not None:
+            self._connect(first, count)
+            self.wait(SILENCE_S + start_s, starting=True)
+            if any(learner.due for learner in self.learners):
+                return
+            self._hang_up()
+            first = self._accept()
+
+    def _accept(self) -> Connection | None:
+        """The next flow that connects; None if the run process has ended in order instead.
+
+        Raises:
+            RealPathError: It failed, or nobody connects.
+        """
+        assert self._server is not None
+        assert self._process is not None
+        deadline = time.monotonic() + START_S
+        while (connection := self._server.accept(GLANCE_S)) is None:
+            status = self._process.poll()
+            if status is not None:
+                if status != 0:
+                    raise self._failure()
+                return None
+            if time.monotonic() > deadline:
+                raise RealPathError(
+                    f"no learning flow has connected for {START_S:g} s",
+                    where="starting the run process",
+                    hint="`ccgym doctor` tells what this machine can do",
+                )
+        return connection
+
+    def _connect(self, first: Connection, count: int) -> None:
+        found: dict[int, Learner] = {}
+        connection: Connection | None = first
+        while connection is not None:
+            learner = Learner(connection)
+            # Whoever fails from here on closes it.
+            self.learners.append(learner)
+            hello = self._hello(connection)
+            if hello is not None:
+                found[hello.flow] = learner
+            if len(found) == count:
+                break
+            connection = self._accept()
+        if sorted(found) != list(range(count)):
+            raise RealPathError(
+                f"flows {sorted(found)} have connected",
+                where="starting the run process",
+                expected=f"the first {count} flows",
+            )
+        self.learners = [found[flow] for flow in range(count)]
+
+    def _hello(self, connection: Connection) -> Hello | None:
+        """A flow's greeting; None if it thought better of it."""
+        deadline = time.monotonic() + START_S
+        while True:
+            connection.receive()
+            message = connection.next()
+            if message is not None:
+                break
+            if not connection.is_open:
+                return None
+            if time.monotonic() > deadline:
+                raise RealPathError("no greeting", where="the sender's control socket", expected="Hello")
+            if not wait_for([connection], GLANCE_S):
+                self._check_process()
+        hello = cast("Hello", message)
+        if type(message).__name__ != "Hello" or hello.version != VERSION:
+            raise RealPathError(
+                f"{type(message).__name__} of version {getattr(hello, 'version', '?')}",
+                where="the sender's control socket",
+                expected=f"Hello of version {VERSION}",
+                hint="is it the same version of ccgym at both ends?",
+            )
+        sizes = (hello.observation_size, hello.action_size, hello.reward_terms, hello.statistics, hello.truth)
+        if sizes != self._shape:
+            raise RealPathError(
+                f"an agent {hello.agent!r} with arrays of {sizes}",
+                where="the sender's control socket",
+                expected=f"{self._shape} numbers of observation, action, reward, statistics and truth",
+                hint="is it the same version of ccgym at both ends?",
+            )
+        return hello
+
+    def wait(self, silence_s: float = SILENCE_S, *, starting: bool = False) -> None:
+        """Let time pass until an agent is due, or all flows have ended.
+
+        Args:
+            silence_s: How long that may take, seconds.
+            starting: Whether a flow may hang up without a word.
+
+        Raises:
+            RealPathError: The run process failed or stalled.
+        """
+        deadline = time.monotonic() + silence_s
+        while True:
+            for learner in self.learners:
+                learner.listen()
+            if any(learner.due for learner in self.learners) or all(one.ended is not None for one in self.learners):
+                return
+            if any(learner.gone for learner in self.learners):
+                if starting:
+                    return
+                raise self._failure()
+            if time.monotonic() > deadline:
+                raise RealPathError(
+                    f"no decision interval has closed for {silence_s:g} s",
+                    where="waiting for the sender",
+                    expected="an interval, as the agent's clock has it",
+                    hint="does the path still deliver packets? An agent that decides by acknowledgements needs them",
+                )
+            if not wait_for(list(self._talking()), GLANCE_S):
+                self._check_process()
+
+    def _talking(self) -> Iterator[Connection]:
+        return (one.connection for one in self.learners if one.ended is None and one.connection.is_open)
+
+    def finish(self) -> None:
+        """Tell the flows to stop and hear what they came to; then end the run process."""
+        try:
+            for learner in self.learners:
+                if learner.ended is None:
+                    learner.connection.stop()
+            deadline = time.monotonic() + FAREWELL_S
+            while list(self._talking()) and time.monotonic() < deadline:
+                wait_for(list(self._talking()), max(deadline - time.monotonic(), 0.0))
+                for learner in self.learners:
+                    learner.listen_for_the_end()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """End the run process and hang up."""
+        self._hang_up()
+        if self._server is not None:
+            self._server.close()
+        if self._process is not None:
+            self._process.end()
+
+    def _hang_up(self) -> None:
+        for learner in self.learners:
+            learner.connection.close()
+
+    def _check_process(self) -> None:
+        if self._process is not None and self._process.poll() is not None:
+            # What it said last may still lie in the sockets.
+            for learner in self.learners:
+                learner.listen()
+            if any(learner.ended is None and not learner.due for learner in self.learners) or not self.learners:
+                raise self._failure()
+
+    def _failure(self) -> RealPathError:
+        """Why the run process, or one of its flows, is gone."""
+        assert self._process is not None
+        deadline = time.monotonic() + FAREWELL_S
+        while (status := self._process.poll()) is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if status:
+            return self._process.failure(status)
+        return RealPathError(
+            "a flow ended without a last word" if status is None else "the run process ended by itself",
+            where="waiting for the sender",
+            expected="an interval, or the end of the episode",
+        )
+
+
+def _plan(settings: Settings, episode: Episode, server: Server) -> Plan:
+    return Plan(
+        spec=json.loads(episode.spec),
+        traces=trace_files(episode.traces),
+        agent=settings.agent.native(),
+        control=server.path,
+        mahimahi=_mahimahi(episode) if settings.backend == "mahimahi" else (),
+    )
+
+
+def _mahimahi(episode: Episode) -> tuple[str, ...]:
+    """The path as mahimahi's command line, with real files."""
+    assert episode.drawn is not None
+    length = int(json.loads(episode.spec)["duration"])
+    words = mahimahi_words(episode.drawn.path(), DEFAULT_DURATION_NS if length == HORIZON else length)
+    require_programs(words)
+    return tuple(words)

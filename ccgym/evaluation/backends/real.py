@@ -1,0 +1,72 @@
+"""The backends ``emulated`` and ``mahimahi``: real packets, each run in a process of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from ccgym.config.path import NetworkPath
+from ccgym.evaluation.onnx_runtime import provide_library
+from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
+from ccgym.evaluation.run_record import RunRecord
+from ccgym.evaluation.schemes import SchemeChoice
+from ccgym.realpath import doctor, kernel_tcp
+from ccgym.realpath.mahimahi import mahimahi_words, require_programs
+from ccgym.realpath.plan import Plan, PolicyFiles, trace_files
+from ccgym.realpath.process import run_plan
+
+MAHIMAHI = "mahimahi"
+"""The backend that needs mahimahi's programs."""
+
+
+class RealPath:
+    """Real packets over a path that this machine emulates, with our own shells or with mahimahi's."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._halt = threading.Event()
+
+    def require(self, path: NetworkPath, duration_ns: int) -> None:
+        """Make sure that mahimahi has the words for this path and its programs are there, and that this machine is able
+        to do what the backend needs."""
+        if self.name == MAHIMAHI:
+            require_programs(mahimahi_words(path, duration_ns))
+        doctor.require(self.name)
+
+    def why_unavailable(self, choice: SchemeChoice) -> str | None:
+        """Only the kernel's schemes can be missing."""
+        return None if choice.kernel is None else kernel_tcp.why_unavailable(choice.kernel)
+
+    def run(
+        self, path: NetworkPath, flows: Sequence[Flow], duration_ns: int, seed: int, record: Record | None = None
+    ) -> RunRecord:
+        """Run flows over a path, in real time.
+
+        The arguments are those of :func:`ccgym.evaluation.simulate.simulate`. The seed decides what the path draws at
+        random (mahimahi's own draws excepted), not when packets come: no two runs are the same.
+
+        Raises:
+            ConfigError: An argument is wrong, or mahimahi cannot express the path.
+            RealPathError: The run failed, stalled, or was halted.
+        """
+        run = prepare(path, flows, duration_ns, seed, record)
+        outcome = run_plan(self.plan(run), self._halt)
+        return run.run_record(outcome.result, self.name, outcome.report.data)
+
+    def halt(self) -> None:
+        """Make runs in other threads give up."""
+        self._halt.set()
+
+    def plan(self, run: PreparedRun) -> Plan:
+        """What the run process is told."""
+        policies = run.policies
+        return Plan(
+            spec=run.document,
+            traces=trace_files(run.path.trace_names()),
+            policies={
+                key: PolicyFiles(onnx=policy.file, card=policy.file.with_suffix(".json"))
+                for key, policy in policies.items()
+            },
+            onnx_runtime=provide_library() if policies else None,
+            mahimahi=tuple(mahimahi_words(run.path, run.duration_ns)) if self.name == MAHIMAHI else (),
+        )

@@ -1,0 +1,34 @@
+"""The backend ``sim``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ccgym.config.path import NetworkPath
+from ccgym.evaluation.backends import SIMULATED
+from ccgym.evaluation.prepared_run import Flow, Record
+from ccgym.evaluation.run_record import RunRecord
+from ccgym.evaluation.schemes import SchemeChoice
+from ccgym.evaluation.simulate import simulate
+
+
+class Simulated:
+    """The simulator: virtual time, many runs at a time, each exact from its seed."""
+
+    name = SIMULATED
+
+    def require(self, path: NetworkPath, duration_ns: int) -> None:
+        """Whatever can be described can be simulated."""
+
+    def why_unavailable(self, choice: SchemeChoice) -> str | None:
+        """Schemes that cannot be simulated are refused, not left out."""
+        return None
+
+    def run(
+        self, path: NetworkPath, flows: Sequence[Flow], duration_ns: int, seed: int, record: Record | None = None
+    ) -> RunRecord:
+        """See :func:`ccgym.evaluation.simulate.simulate`."""
+        return simulate(path, flows, duration_ns, seed, record)
+
+    def halt(self) -> None:
+        """A simulated run is over in a moment: nothing is cut short."""

@@ -1,0 +1,265 @@
+"""The gap between simulation and reality, measured: the same schemes and seeds on every backend, side by side.
+
+Each backend's runs are an experiment of their own in a folder of their own, so that what is finished is kept and a gap
+that was interrupted goes on. What is compared are the means over runs that count.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ccgym.config.path import NetworkPath
+from ccgym.errors import ConfigError, PlatformError, RealPathError
+from ccgym.evaluation.backends import BACKENDS, SIMULATED, backend, check_name, is_real
+from ccgym.evaluation.experiment import Experiment
+from ccgym.evaluation.results import ResultSet, SchemeStyle, SchemeSummary, Spread, atomic_write
+from ccgym.evaluation.runner import Observer, Silent, run_experiment
+from ccgym.evaluation.schemes import SchemeChoice, distinct, registry, styles
+from ccgym.evaluation.store import holder
+
+GAP_FILE: Final = "ccgym_gap.json"
+FORMAT: Final = "ccgym-gap"
+FORMAT_VERSION: Final = 1
+
+THROUGHPUT_TOLERANCE: Final = 0.05
+"""Throughputs that differ by more than this share are apart."""
+DELAY_TOLERANCE_MS: Final = 2.0
+"""95th percentiles of the delay that differ by more milliseconds are apart."""
+LOSS_TOLERANCE: Final = 0.01
+"""Losses that differ by more (a fraction: one point) are apart."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One measured number against another."""
+
+    absolute: float
+    """This one less the other, in their unit; loss is a fraction."""
+    relative: float | None
+    """The same as a share of the other; None where that is zero."""
+    beyond: bool
+    """Whether it is beyond the tolerance."""
+
+
+@dataclass(frozen=True)
+class GapRow:
+    """A scheme on a backend."""
+
+    scheme: str
+    """Key of the scheme."""
+    label: str
+    """Its name for people."""
+    backend: str
+    """The backend."""
+    runs: int
+    """Runs that count."""
+    throughput_mbps: Spread | None
+    """Total average throughput, Mbit/s."""
+    delay_p95_ms: Spread | None
+    """95th percentile of the one-way delay, ms."""
+    loss: Spread | None
+    """Loss, a fraction."""
+    note: str
+    """Why there are no numbers, or what they stand for; mostly empty."""
+    limited: bool
+    """Whether the machine could not hold the schedule in some run."""
+    against: Mapping[str, Mapping[str, Difference]]
+    """By backend, by quantity (``throughput_mbps``, ``delay_p95_ms``, ``loss``): how far from it."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What was measured on each backend."""
+
+    path: NetworkPath
+    """The path."""
+    schemes: tuple[SchemeChoice, ...]
+    """The schemes, in the order of the table."""
+    results: Mapping[str, ResultSet]
+    """Results by backend."""
+    directories: Mapping[str, Path]
+    """Their directories."""
+    left_out: Mapping[str, str]
+    """Why backends could not take part, by name."""
+
+    @property
+    def reference(self) -> str | None:
+        """The backend that counts as reality: mahimahi where it took part, else our emulated path; None without."""
+        real = [name for name in BACKENDS if is_real(name) and name in self.results]
+        return real[-1] if real else None
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The backends that others are compared with: the simulator and reality, as far as they took part."""
+        if len(self.results) < 2:
+            return ()
+        return tuple(name for name in (SIMULATED, self.reference) if name is not None and name in self.results)
+
+    @property
+    def looks(self) -> tuple[SchemeStyle, ...]:
+        """Names and looks of the schemes."""
+        return styles(self.schemes)
+
+    def summary(self, choice: SchemeChoice, name: str) -> SchemeSummary | None:
+        """A scheme's numbers on a backend; None where it was not run there."""
+        key = counterpart(choice, name)
+        return next((one for one in self.results[name].schemes if key is not None and one.style.key == key.key), None)
+
+    def rows(self) -> list[GapRow]:
+        """Scheme by scheme, backend by backend."""
+        rows = []
+        for choice, look in zip(self.schemes, self.looks, strict=True):
+            summaries = {name: self.summary(choice, name) for name in self.results}
+            rows += [self._row(choice, look, name, summaries) for name in self.results]
+        return rows
+
+    def _row(
+        self, choice: SchemeChoice, look: SchemeStyle, name: str, summaries: Mapping[str, SchemeSummary | None]
+    ) -> GapRow:
+        summary = summaries[name]
+        return GapRow(
+            scheme=look.key,
+            label=look.label,
+            backend=name,
+            runs=0 if summary is None else len(summary.valid_runs),
+            throughput_mbps=None if summary is None else summary.throughput_mbps,
+            delay_p95_ms=None if summary is None else summary.delay_p95_ms,
+            loss=None if summary is None else summary.loss,
+            note=self._note(choice, name, summary),
+            limited=summary is not None and bool(summary.limited_runs),
+            against={
+                other: differences(summary, summaries.get(other))
+                for other in self.references
+                if other != name and summary is not None and summaries.get(other) is not None
+            },
+        )
+
+    def _note(self, choice: SchemeChoice, name: str, summary: SchemeSummary | None) -> str:
+        if summary is None:
+            return f"we have no {choice.kernel} of our own to simulate" if choice.kernel else "not run"
+        if summary.unavailable is not None:
+            return f"unavailable: {summary.unavailable}"
+        failed = [one for one in self.results[name].failures if one.scheme == summary.style.key]
+        if failed:
+            return f"{len(failed)} runs failed: {failed[0].error.splitlines()[0]}"
+        if choice.kernel is not None and not is_real(name):
+            return f"our own {choice.kernel}: the simulator has no kernel"
+        return ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "path": self.path.describe(),
+            "path_name": self.path.name,
+            "schemes": [choice.text for choice in self.schemes],
+            "tolerances": {
+                "throughput_mbps": {"relative": THROUGHPUT_TOLERANCE},
+                "delay_p95_ms": {"absolute": DELAY_TOLERANCE_MS},
+                "loss": {"absolute": LOSS_TOLERANCE},
+            },
+            "reference": self.reference,
+            "rows": [asdict(row) for row in self.rows()],
+            "left_out": dict(self.left_out),
+            "results": {name: str(directory) for name, directory in self.directories.items()},
+            "parameters": {name: dict(results.parameters) for name, results in self.results.items()},
+            "provenance": {name: dict(results.provenance) for name, results in self.results.items()},
+        }
+
+    def write(self, directory: Path) -> None:
+        """Write ``ccgym_gap.json``."""
+        atomic_write(directory / GAP_FILE, json.dumps(self.as_dict(), indent=1, ensure_ascii=False) + "\n")
+
+
+def counterpart(choice: SchemeChoice, name: str) -> SchemeChoice | None:
+    """What stands for a scheme on a backend: the simulator runs our own for the kernel's, if there is one."""
+    if choice.kernel is None or is_real(name):
+        return choice
+    return SchemeChoice(choice.kernel) if choice.kernel in registry() else None
+
+
+def differences(ours: SchemeSummary | None, theirs: SchemeSummary | None) -> dict[str, Difference]:
+    """How far one measurement is from another, by quantity, where both have numbers."""
+    found: dict[str, Difference] = {}
+    if ours is None or theirs is None:
+        return found
+    for quantity in ("throughput_mbps", "delay_p95_ms", "loss"):
+        one, other = getattr(ours, quantity), getattr(theirs, quantity)
+        if one is None or other is None:
+            continue
+        absolute = one.mean - other.mean
+        relative = absolute / other.mean if other.mean else None
+        if quantity == "throughput_mbps":
+            beyond = relative is None or abs(relative) > THROUGHPUT_TOLERANCE
+        else:
+            beyond = abs(absolute) > (DELAY_TOLERANCE_MS if quantity == "delay_p95_ms" else LOSS_TOLERANCE)
+        found[quantity] = Difference(absolute, relative, beyond)
+    return found
+
+
+def run_gap(
+    path: NetworkPath,
+    schemes: Sequence[SchemeChoice],
+    backends: Sequence[str],
+    out: Path,
+    *,
+    runs: int = 3,
+    runtime_ns: int = 30_000_000_000,
+    seed: int = 1,
+    observe: Callable[[Experiment], AbstractContextManager[Observer]] | None = None,
+    command: Sequence[str] = (),
+) -> Gap:
+    """Run the same schemes and seeds on several backends, as far as that was not done before.
+
+    Args:
+        path: The path.
+        schemes: The schemes.
+        backends: The backends; those that do not work here are left out, and the gap says why.
+        out: Where results go, a folder for each backend.
+        runs: Runs per scheme and backend.
+        runtime_ns: Length of a run, nanoseconds.
+        seed: Root of every random stream.
+        observe: Makes the observer of a backend's runs.
+        command: The command line, for the record.
+
+    Raises:
+        ConfigError: An argument is wrong.
+        ResultsError: A folder is another experiment's.
+    """
+    if not backends:
+        raise ConfigError("no backend", where="backends", expected=f"some of {', '.join(BACKENDS)}")
+    for name in backends:
+        check_name(name, "backends")
+    chosen = tuple(distinct(schemes, "schemes"))
+    results: dict[str, ResultSet] = {}
+    left_out: dict[str, str] = {}
+    for name in dict.fromkeys(name for name in BACKENDS if name in backends):
+        there = {one.key: one for choice in chosen if (one := counterpart(choice, name)) is not None}
+        if not there:
+            left_out[name] = "none of the schemes can be simulated"
+            continue
+        experiment = Experiment(
+            path=path, schemes=tuple(there.values()), runs=runs, runtime_ns=runtime_ns, seed=seed, backend=name
+        )
+        try:
+            if holder(out / name) is None:
+                backend(name).require(path, runtime_ns)
+            with nullcontext(Silent()) if observe is None else observe(experiment) as observer:
+                measured = run_experiment(experiment, out / name, observer=observer, command=command)
+        except (ConfigError, PlatformError, RealPathError) as error:
+            left_out[name] = "; ".join(filter(None, (error.found, error.hint)))
+            continue
+        if is_real(name) and measured.failures and not measured.cells:
+            left_out[name] = f"every run failed: {measured.failures[0].error}"
+        else:
+            results[name] = measured
+    gap = Gap(path, chosen, results, {name: out / name for name in results}, left_out)
+    if results:
+        gap.write(out)
+    return gap

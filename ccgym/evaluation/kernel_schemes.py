@@ -1,0 +1,121 @@
+"""The kernel's TCP as a scheme: ``tcp:cubic``, ``tcp:bbr``, ``tcp:NAME`` for whatever the kernel has.
+
+They run on real paths only, beside ours of the same name: there each shows what the other is worth.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, near_miss, shown
+from ccgym.realpath import kernel_tcp
+
+PREFIX: Final = "tcp:"
+"""Beginning of the names of the kernel's schemes."""
+
+LOOKS: Final = {
+    "bbr": ("darkgoldenrod", "v"),
+    "cubic": ("dimgray", "P"),
+    "reno": ("peru", "^"),
+    "vegas": ("slategray", "H"),
+    "dctcp": ("teal", "X"),
+}
+"""Colour and marker: near those of our scheme of that name, and not the same."""
+
+OTHER_COLOURS: Final = ("steelblue", "mediumvioletred", "olivedrab", "rosybrown", "cadetblue", "mediumpurple")
+"""Colours of the others."""
+
+
+def algorithm_of(name: str) -> str | None:
+    """The kernel's algorithm that a scheme's name asks for; None where it is none of the kernel's."""
+    return name[len(PREFIX) :] if name.startswith(PREFIX) else None
+
+
+def looks(algorithm: str) -> tuple[str, str]:
+    """Colour and marker of an algorithm."""
+    if algorithm in LOOKS:
+        return LOOKS[algorithm]
+    return OTHER_COLOURS[zlib.crc32(algorithm.encode()) % len(OTHER_COLOURS)], "d"
+
+
+def check(algorithm: str, params: Mapping[str, Any], where: str = "") -> None:
+    """Make sure that an algorithm can be asked for. Whether this kernel has it is a question for the run.
+
+    Raises:
+        ConfigError: It is no name, or there are parameters.
+        SchemeNotFoundError: It is a slip of the pen: unknown, and close to a known name.
+    """
+    if not kernel_tcp.NAME.fullmatch(algorithm):
+        raise ConfigError(
+            f"{shown(PREFIX + algorithm)} names no algorithm of the kernel",
+            where=where,
+            expected="tcp:NAME, such as tcp:cubic or tcp:bbr",
+            hint=_here(),
+        )
+    if params:
+        raise ConfigError(
+            f"{PREFIX}{algorithm} with parameters: {', '.join(params)}",
+            where=where,
+            expected="none: the kernel's algorithms are set up by the system",
+            hint=f"our own {algorithm} has parameters: `ccgym schemes {algorithm}`",
+        )
+    known = {*kernel_tcp.LABELS, *kernel_tcp.available()}
+    if algorithm not in known and near_miss(algorithm, known) is not None:
+        raise SchemeNotFoundError(
+            f"no kernel is known to have {shown(PREFIX + algorithm)}",
+            where=where,
+            expected=f"one of {', '.join(sorted(known))}",
+            hint=did_you_mean(PREFIX + algorithm, [PREFIX + name for name in known]),
+        )
+
+
+def refuse_in_virtual_time(name: str, ours: bool, where: str) -> None:
+    """Raise for one of the kernel's schemes: the simulator has no kernel.
+
+    Args:
+        name: Name of the scheme.
+        ours: Whether we have a scheme of that name ourselves.
+        where: The option or argument, for the error.
+
+    Raises:
+        ConfigError: It is one.
+    """
+    algorithm = algorithm_of(name)
+    if algorithm is None:
+        return
+    raise ConfigError(
+        f"{name} is the TCP of this machine's kernel, which cannot be simulated",
+        where=where,
+        expected="schemes of ours, or a backend with real packets",
+        hint="kernel TCP needs real packets: --backend emulated"
+        + (f"; our own {algorithm} runs anywhere" if ours else ""),
+    )
+
+
+def listing() -> list[dict[str, Any]]:
+    """The kernel's schemes that there are here, and our best-known ones that are not: for people, and as data."""
+    here = kernel_tcp.available()
+    rows = []
+    for algorithm in dict.fromkeys([*here, "cubic", "bbr"]):
+        reason = None if algorithm in here else kernel_tcp.why_unavailable(algorithm)
+        rows.append(
+            {
+                "name": f"{PREFIX}{algorithm}",
+                "label": kernel_tcp.label(algorithm),
+                "reference": "the running kernel's own code",
+                "summary": "available here" if reason is None else f"unavailable: {reason}",
+                "color": looks(algorithm)[0],
+                "marker": looks(algorithm)[1],
+                "parameters": [],
+                "kernel": True,
+                "available": reason is None,
+            }
+        )
+    return rows
+
+
+def _here() -> str:
+    names = kernel_tcp.available()
+    return f"this kernel has {', '.join(PREFIX + name for name in names)}" if names else ""

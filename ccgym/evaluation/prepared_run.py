@@ -1,0 +1,245 @@
+"""A run before it is run: its arguments checked and compiled, for every backend, and the record made of its result.
+
+The simulator and the real paths take the same specification and leave the same kind of result. What differs between
+them is in :mod:`ccgym.evaluation.backends`; what they share is here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from ccgym.config.path import CompiledPath, NetworkPath
+from ccgym.errors import ConfigError, shown
+from ccgym.evaluation.capacity import LinkCapacity, link_capacity, slowest_link
+from ccgym.evaluation.ccperf_metrics import CcperfMetrics, FlowInput, RunInput, ccperf_metrics
+from ccgym.evaluation.flow_spec import FlowSpec, flow_spec
+from ccgym.evaluation.learned import LearnedPolicy
+from ccgym.evaluation.metrics import PacketLog, RunMetrics, run_metrics
+from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
+from ccgym.evaluation.schemes import SchemeChoice
+from ccgym.units import parse_time
+
+if TYPE_CHECKING:
+    from ccgym._core import SimResult
+
+Flow: TypeAlias = FlowSpec | SchemeChoice | str | Mapping[str, Any]
+"""A flow, or a short form of one: ``"cubic"``, ``{"scheme": "reno", "start": "5s"}``."""
+
+MAX_SEED: Final = 2**64 - 1
+"""Largest seed of the native core."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run remembers beside its counters."""
+
+    packets: bool = True
+    """Every packet, from which Pantheon's metrics are computed."""
+    series: str | int = "10ms"
+    """Spacing of the sampled series, from which ccperf's metrics are computed; ``0``: none."""
+    link_events: bool = False
+    """Every event of the links, which mahimahi's logs and the ``#`` lines of Pantheon's need."""
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """A run whose arguments have been checked and compiled."""
+
+    path: NetworkPath
+    """The path."""
+    compiled: CompiledPath
+    """The path as the native core takes it."""
+    flows: tuple[FlowSpec, ...]
+    """The flows, with their schemes looked up."""
+    duration_ns: int
+    """Length of the run, nanoseconds."""
+    seed: int
+    """Root of every random stream."""
+    record: Record
+    """What the run remembers."""
+    document: Mapping[str, Any]
+    """The specification for the native core (``crates/ccgym-sim/src/spec.rs``)."""
+
+    @property
+    def step_ns(self) -> int:
+        """Spacing of the sampled series, nanoseconds; 0: none."""
+        return int(self.document["record"]["series"])
+
+    @property
+    def policies(self) -> dict[str, LearnedPolicy]:
+        """The policies that flows decide by, by key."""
+        return {policy.key: policy for spec in self.flows if (policy := spec.choice.policy) is not None}
+
+    def run_record(
+        self, result: SimResult, backend: str = "sim", path_report: Mapping[str, Any] | None = None
+    ) -> RunRecord:
+        """What came out, measured.
+
+        Args:
+            result: What the simulator, or a real path, left.
+            backend: Where packets travelled.
+            path_report: What a real path says about itself.
+        """
+        counters = json.loads(result.summary())
+        capacity = link_capacity(self.compiled.uplink, self.compiled.traces)
+        log = metrics = None
+        if self.record.packets:
+            log = PacketLog.from_packets(result.packets("data"), len(self.flows))
+            metrics = run_metrics(log, None if capacity is None else capacity.average_mbps(self.duration_ns))
+        series = ccperf = None
+        if self.step_ns:
+            series = result.series()
+            ccperf = ccperf_metrics(self._ccperf_input(series, counters, capacity))
+        return RunRecord(
+            path=self.path.describe(),
+            seed=self.seed,
+            duration_s=self.duration_ns / 1e9,
+            trajectory_hash=counters["trajectory_hash"],
+            flows=tuple(
+                _flow_record(spec, counters["flows"][place], place, metrics, ccperf, self.duration_ns)
+                for place, spec in enumerate(self.flows)
+            ),
+            link=_link_record(counters["link"], metrics),
+            metrics=metrics,
+            ccperf_tables=ccperf,
+            counters=counters,
+            backend=backend,
+            path_report=path_report,
+            packets=log,
+            capacity=capacity,
+            series=series,
+            native=result,
+        )
+
+    def _ccperf_input(
+        self, series: Mapping[str, Any], counters: Mapping[str, Any], capacity: LinkCapacity | None
+    ) -> RunInput:
+        link = slowest_link(self.compiled.uplink, self.compiled.traces)
+        base_rtt = int(self.compiled.facts["base_rtt"])
+        return RunInput(
+            t_ns=series["t_ns"],
+            step_ns=self.step_ns,
+            duration_ns=self.duration_ns,
+            flows=[
+                FlowInput(
+                    series=series["flows"][place],
+                    counters=counters["flows"][place],
+                    start_ns=spec.start,
+                    stop_ns=min(spec.stop or self.duration_ns, self.duration_ns),
+                    base_rtt_ns=base_rtt + int(self.document["flows"][place]["extra_rtt"]),
+                    mss=spec.mss,
+                    packet_bytes=spec.packet_bytes,
+                )
+                for place, spec in enumerate(self.flows)
+            ],
+            link_counters=counters["link"],
+            capacity=capacity,
+            link_overhead=0 if link is None else int(link.get("overhead", 0)),
+        )
+
+
+def prepare(
+    path: NetworkPath,
+    flows: Sequence[Flow],
+    duration: str | int = "30s",
+    seed: int = 1,
+    record: Record | None = None,
+) -> PreparedRun:
+    """Check the arguments of a run and compile them; see :func:`ccgym.evaluation.simulate.simulate`.
+
+    Raises:
+        ConfigError: An argument is wrong.
+        SchemeNotFoundError: No scheme has that name.
+    """
+    record = record or Record()
+    if isinstance(flows, (str, Mapping)) or not flows:
+        raise ConfigError(
+            shown(flows), where="flows", expected="a list with at least one flow", hint="write flows=['cubic']"
+        )
+    if not 0 <= seed <= MAX_SEED:
+        raise ConfigError(f"{seed}", where="seed", expected=f"a whole number from 0 to {MAX_SEED}")
+    duration_ns = _positive_time(duration, "duration")
+    step_ns = parse_time(record.series) if isinstance(record.series, str) else record.series
+    compiled = path.compile(duration_ns)
+    specs = tuple(flow_spec(flow, f"flows[{place}]") for place, flow in enumerate(flows))
+    for place, spec in enumerate(specs):
+        if spec.start >= duration_ns:
+            raise ConfigError(
+                f"the flow starts at {spec.start / 1e9:g} s, the run ends at {duration_ns / 1e9:g} s",
+                where=f"flows[{place}].start",
+                expected="a start before the end of the run",
+            )
+    base_rtt = int(compiled.facts["base_rtt"])
+    document = {
+        "seed": seed,
+        "duration": duration_ns,
+        "uplink": compiled.uplink,
+        "downlink": compiled.downlink,
+        "flows": [spec.native(base_rtt, f"flows[{place}]") for place, spec in enumerate(specs)],
+        "record": {"packets": record.packets, "series": step_ns, "link_events": record.link_events},
+        # A path without a link has no capacity that a scheme could know.
+        "facts": compiled.facts if compiled.facts["capacity"] else None,
+    }
+    return PreparedRun(path, compiled, specs, duration_ns, seed, record, document)
+
+
+def _positive_time(value: str | int, where: str) -> int:
+    nanoseconds = parse_time(value) if isinstance(value, str) else value
+    if nanoseconds <= 0:
+        raise ConfigError(shown(value), where=where, expected="a positive time with its unit, like '30s'")
+    return nanoseconds
+
+
+def _flow_record(
+    spec: FlowSpec,
+    counters: Mapping[str, Any],
+    place: int,
+    metrics: RunMetrics | None,
+    ccperf: CcperfMetrics | None,
+    duration_ns: int,
+) -> FlowRecord:
+    pantheon = None if metrics is None else metrics.flows[place + 1]
+    table = {} if ccperf is None else ccperf.flows[place]
+    stop_ns = min(spec.stop or duration_ns, duration_ns)
+    recoveries = int(counters["recoveries"])
+    finish = counters["finish_ns"]
+
+    def from_series(name: str) -> float | None:
+        return table[name].value if name in table else None
+
+    return FlowRecord(
+        scheme=spec.choice.title,
+        start_s=spec.start / 1e9,
+        stop_s=stop_ns / 1e9,
+        throughput_mbps=None if pantheon is None else pantheon.throughput_mbps,
+        delay_p95_ms=None if pantheon is None else pantheon.delay_p95_ms,
+        loss=None if pantheon is None else pantheon.loss,
+        ingress_mbps=None if pantheon is None else pantheon.ingress_mbps,
+        mean_rtt_ms=from_series("mean_srtt_l4"),
+        min_rtt_ms=None if counters["min_rtt_ns"] is None else counters["min_rtt_ns"] / 1e6,
+        mean_cwnd_packets=from_series("mean_cwnd_l4"),
+        mean_in_flight_packets=from_series("mean_in_flight_l4"),
+        goodput_mbps=counters["received_unique_bytes"] * 8000 / (stop_ns - spec.start),
+        sent_packets=counters["sent_packets"],
+        lost_packets=counters["lost_packets"],
+        retransmissions=counters["retransmissions"],
+        rtos=counters["rtos"],
+        recoveries=recoveries,
+        mean_recovery_ms=counters["recovery_ns"] / recoveries / 1e6 if recoveries else 0.0,
+        completion_s=None if finish is None else (finish - spec.start) / 1e9,
+    )
+
+
+def _link_record(counters: Mapping[str, Any] | None, metrics: RunMetrics | None) -> LinkRecord:
+    counters = counters or {"drops": 0, "forwarded_bytes": 0, "mean_queue_packets": 0.0, "mean_sojourn_ms": 0.0}
+    return LinkRecord(
+        capacity_mbps=None if metrics is None else metrics.capacity_mbps,
+        utilisation=None if metrics is None else metrics.utilisation,
+        drops=counters["drops"],
+        forwarded_bytes=counters["forwarded_bytes"],
+        mean_queue_packets=counters["mean_queue_packets"],
+        mean_queue_delay_ms=counters["mean_sojourn_ms"],
+    )

@@ -1,0 +1,201 @@
+"""The environment's end of the sockets over which it decides for the learning flows of a run.
+
+The environment listens on a Unix socket in a folder of its own; the sender of each learning flow connects to it, from
+whatever network namespace it is in. ``crates/ccgym-net/proto/control.proto`` says what the messages mean.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from ccgym.errors import PlatformError, RealPathError
+from ccgym.realpath.control_pb2 import Action, Ended, FromSender, Hello, Interval, Stop, ToSender
+
+VERSION: Final = 1
+"""Version of the protocol."""
+
+LONGEST_PATH: Final = 100
+"""Bytes of a socket's path; the kernel takes 107."""
+
+LONGEST_MESSAGE: Final = 1 << 20
+"""Bytes of a message at most; longer ones are not ours."""
+
+Message: TypeAlias = Hello | Interval | Ended
+"""What a sender says."""
+
+WHERE: Final = "the sender's control socket"
+
+
+class Server:
+    """Where the senders of a run connect: a socket in a private folder, which :meth:`close` removes."""
+
+    def __init__(self) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="ccgym-env-", dir=_short_folder())
+        self.path = Path(self._directory.name) / "control"
+        """The socket."""
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._socket.bind(os.fspath(self.path))
+            self._socket.listen(64)
+        except OSError as error:
+            self.close()
+            raise PlatformError(
+                f"the control socket cannot be made: {error}",
+                where=os.fspath(self.path),
+                expected="a folder for temporary files that can hold sockets",
+                hint="set TMPDIR to another one",
+            ) from None
+
+    def accept(self, timeout_s: float) -> Connection | None:
+        """The next sender that connects; None if nobody does in time."""
+        if not wait_for([self._socket], timeout_s):
+            return None
+        accepted, _ = self._socket.accept()
+        return Connection(accepted)
+
+    def close(self) -> None:
+        """Listen no more; connections stay."""
+        self._socket.close()
+        self._directory.cleanup()
+
+
+class Connection:
+    """One learning flow's sender."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self._socket.setblocking(False)
+        self._bytes = bytearray()
+        self._at = 0
+        self._open = True
+
+    def fileno(self) -> int:
+        """For polling."""
+        return self._socket.fileno()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the sender may still say something that has not been received."""
+        return self._open
+
+    def receive(self) -> None:
+        """Take what has come, without waiting; :meth:`next` has it.
+
+        Raises:
+            RealPathError: The socket fails.
+        """
+        while self._open:
+            try:
+                received = self._socket.recv(1 << 16)
+            except BlockingIOError:
+                return
+            except ConnectionResetError:
+                received = b""
+            except OSError as error:
+                raise RealPathError(str(error), where=WHERE) from None
+            if received:
+                self._bytes += received
+            else:
+                self._open = False
+
+    def next(self) -> Message | None:
+        """The next message, if all of it has been received.
+
+        Raises:
+            RealPathError: What came is no message.
+        """
+        start = length = 0
+        for place in range(4):
+            if self._at + place >= len(self._bytes):
+                return None
+            byte = self._bytes[self._at + place]
+            length |= (byte & 0x7F) << (7 * place)
+            if byte < 0x80:
+                start = self._at + place + 1
+                break
+        if start == 0 or length > LONGEST_MESSAGE:
+            raise RealPathError(
+                f"a message of {length} bytes or more", where=WHERE, expected=f"at most {LONGEST_MESSAGE}"
+            )
+        if start + length > len(self._bytes):
+            return None
+        body = bytes(self._bytes[start : start + length])
+        self._at = start + length
+        if self._at == len(self._bytes) or self._at > 1 << 18:
+            del self._bytes[: self._at]
+            self._at = 0
+        return _content(body)
+
+    def act(self, interval: Interval, values: Iterable[float]) -> None:
+        """Decide, for an interval that has closed."""
+        self._say(ToSender(action=Action(sequence=interval.sequence, time_ns=interval.time_ns, values=values)))
+
+    def stop(self) -> None:
+        """End the flow."""
+        self._say(ToSender(stop=Stop()))
+
+    def _say(self, message: ToSender) -> None:
+        body = message.SerializeToString()
+        data = _varint(len(body)) + body
+        try:
+            while data:
+                try:
+                    data = data[self._socket.send(data) :]
+                except BlockingIOError:
+                    # A sender reads at once; if this one does not, it is the run process that has stalled.
+                    if not select.select([], [self._socket], [], 10.0)[1]:
+                        raise RealPathError("the sender does not read", where=WHERE) from None
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # what it said last, or that it said nothing, is yet to be received
+        except OSError as error:
+            raise RealPathError(str(error), where=WHERE) from None
+
+    def close(self) -> None:
+        """Hang up: the flow then ends."""
+        self._open = False
+        self._socket.close()
+
+
+def wait_for(sources: Sequence[Connection | socket.socket], timeout_s: float) -> bool:
+    """Wait until one of these has something to receive; whether one has."""
+    poll = select.poll()
+    for source in sources:
+        poll.register(source.fileno(), select.POLLIN)
+    return bool(poll.poll(timeout_s * 1e3))
+
+
+def _content(body: bytes) -> Message:
+    from google.protobuf.message import DecodeError
+
+    try:
+        message = FromSender.FromString(body)
+    except DecodeError as error:
+        raise RealPathError(f"no message: {error}", where=WHERE) from None
+    which = message.WhichOneof("body")
+    if which is None:
+        raise RealPathError(
+            "a message without content", where=WHERE, hint="is it the same version of ccgym at both ends?"
+        )
+    content: Message = getattr(message, which)
+    return content
+
+
+def _varint(number: int) -> bytes:
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+def _short_folder() -> str | None:
+    """A folder for the socket whose path leaves room; None is the usual one."""
+    usual = tempfile.gettempdir()
+    return None if len(os.fsencode(usual)) <= LONGEST_PATH - len("/ccgym-env-01234567/control") else "/tmp"

@@ -1,0 +1,108 @@
+"""What this machine can do: the findings of the native check, each with its remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, cast
+
+from ccgym.errors import PlatformError, RealPathError, shown
+from ccgym.realpath import process
+
+Status: TypeAlias = Literal["ok", "warn", "missing"]
+"""``ok``: works. ``warn``: works with limits. ``missing``: what needs it does not work."""
+
+STATUSES: Final[tuple[Status, ...]] = ("ok", "warn", "missing")
+
+NEEDED: Final = frozenset({"rights", "path", "capacity of an emulated path"})
+"""Findings without which the emulated path cannot work at all."""
+
+MAHIMAHI_NEEDED: Final = frozenset({"mahimahi", "a mahimahi shell"})
+"""Findings without which mahimahi cannot."""
+
+TIMEOUT_S: Final = 60.0
+"""How long the check may take, seconds; it measures jitter and capacity for some of them."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    name: str
+    """What, such as ``mahimahi``."""
+    status: Status
+    """How it is."""
+    found: str
+    """What was found, with numbers where it was measured."""
+    remedy: str
+    """What to do about it; empty where nothing is to be done."""
+
+
+def examine(*, measure: bool = True) -> list[Finding]:
+    """Look at this machine, in a process of its own.
+
+    Args:
+        measure: Also what takes some seconds: timers, and what an emulated path carries.
+
+    Raises:
+        RealPathError: The check itself failed.
+    """
+    return findings_of(process.output_of(["doctor"] if measure else ["doctor", "--quick"], TIMEOUT_S))
+
+
+def works(findings: Iterable[Finding]) -> bool:
+    """Whether the emulated path can work here."""
+    return obstacle("emulated", findings) is None
+
+
+def obstacle(backend: str, findings: Iterable[Finding]) -> Finding | None:
+    """The finding for which a backend cannot work here at all; None if nothing stands in its way.
+
+    Args:
+        backend: ``emulated`` or ``mahimahi``.
+        findings: What was found.
+    """
+    needed = NEEDED if backend == "emulated" else MAHIMAHI_NEEDED
+    return next((one for one in findings if one.name in needed and one.status == "missing"), None)
+
+
+def require(backend: str) -> None:
+    """Make sure that a backend can work here.
+
+    Raises:
+        PlatformError: It cannot; the message has the remedy.
+    """
+    found = obstacle(backend, examine(measure=False))
+    if found is not None:
+        raise PlatformError(
+            f"{found.name}: {found.found}",
+            where=f"backend {backend}",
+            expected="a machine on which it works",
+            hint=found.remedy or "`ccgym doctor` tells what this machine can do",
+        )
+
+
+def findings_of(data: object) -> list[Finding]:
+    """The findings of the native check, which it prints as a JSON list.
+
+    Raises:
+        RealPathError: It is something else.
+    """
+    if not isinstance(data, list):
+        raise _unreadable(data)
+    return [_finding(entry) for entry in data]
+
+
+def _finding(entry: object) -> Finding:
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str) or entry.get("status") not in STATUSES:
+        raise _unreadable(entry)
+    return Finding(
+        name=entry["name"],
+        status=cast("Status", entry["status"]),
+        found=str(entry.get("found") or ""),
+        remedy=str(entry.get("remedy") or ""),
+    )
+
+
+def _unreadable(found: object) -> RealPathError:
+    return RealPathError(shown(found), where="ccgym doctor", expected="a list of findings: name, status, found, remedy")

@@ -1,0 +1,301 @@
+"""Starting a run process, watching it, and ending it.
+
+The child's standard input is its life line: it is never written to, and when it closes, because we closed it or
+because this process died, the child takes down what it made and exits. Plan, errors and result lie in memory, under
+file descriptors that both hold: nothing is left on any disk, whoever is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ccgym.errors import RealPathError, shown
+from ccgym.realpath.plan import Plan
+from ccgym.realpath.report import PathReport
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from ccgym._core import SimResult
+
+SLACK_S: Final = 60.0
+"""A run that is over by so much has stalled, seconds. Setting up and taking down usually takes one or two."""
+
+GRACE_S: Final = 5.0
+"""How long a run process has to take down what it made before it is killed, seconds."""
+
+TURN_S: Final = 0.2
+"""How often a wait looks up, seconds."""
+
+SHOWN_LINES: Final = 6
+"""Last lines of the child's standard error that an error quotes."""
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What a run process left."""
+
+    result: SimResult
+    """The run, as the simulator returns its own."""
+    report: PathReport
+    """What there is to say about the path."""
+
+
+def command(*words: str) -> list[str]:
+    """The command line of a native command in a process of its own."""
+    return [sys.executable, "-m", "ccgym.realpath", *words]
+
+
+def environment() -> dict[str, str]:
+    """The environment in which such a process finds this very ccgym, wherever it is started."""
+    root = str(Path(__file__).resolve().parents[2])
+    before = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{before}" if before else root}
+
+
+class RunProcess:
+    """A run process, started. Use it as a context manager: leaving it ends the process."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._duration_s = plan.duration_s
+        self._name = plan.backend
+        self._plan, self._errors, self._result = _Memory("plan"), _Memory("errors"), _Memory("result")
+        try:
+            self._plan.write(json.dumps(plan.document(Path(self._result.path))))
+            # A session of its own: control-C in the terminal is for us alone, and we end the child in order.
+            self._process = subprocess.Popen(
+                command("--json-errors", "run", self._plan.path, "--life-line"),
+                stdin=subprocess.PIPE,
+                stdout=self._errors.fd,
+                stderr=self._errors.fd,
+                pass_fds=(self._plan.fd, self._result.fd),
+                env=environment(),
+                start_new_session=True,
+            )
+        except BaseException:
+            self._close()
+            raise
+        self._started = time.monotonic()
+
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
+    def __enter__(self) -> RunProcess:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def poll(self) -> int | None:
+        """The exit status of the process; None while it runs."""
+        return self._process.poll()
+
+    def wait(self, halt: threading.Event | None = None, slack_s: float = SLACK_S) -> RunOutcome:
+        """Wait for the end of the run and read what came out.
+
+        Args:
+            halt: Set by another thread to give up.
+            slack_s: How much longer than the run itself it may take, seconds.
+
+        Raises:
+            RealPathError: The run failed (the message says in which step), stalled, or was given up.
+        """
+        deadline = self._started + self._duration_s + slack_s
+        while True:
+            try:
+                status = self._process.wait(timeout=TURN_S)
+                break
+            except subprocess.TimeoutExpired:
+                pass
+            if halt is not None and halt.is_set():
+                self.end()
+                raise RealPathError("the run was given up", where=f"backend {self._name}")
+            if time.monotonic() > deadline:
+                raise self._stalled(slack_s)
+        if status != 0:
+            raise self.failure(status)
+        return self._load()
+
+    def end(self) -> None:
+        """End the process: by its life line, and by a signal if it does not hear. Forget what it left."""
+        try:
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+            try:
+                self._process.wait(timeout=GRACE_S)
+            except subprocess.TimeoutExpired:
+                self._kill()
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        for memory in (self._plan, self._errors, self._result):
+            memory.close()
+
+    def failure(self, status: int) -> RealPathError:
+        """The error of a process that ended with this status."""
+        text = self._error_text()
+        error = native_error(text)
+        if error is not None:
+            return error
+        how = f"signal {-status} ({_signal_name(-status)})" if status < 0 else f"status {status}"
+        return RealPathError(
+            f"the run process ended with {how}{_quoted(text)}",
+            where=f"backend {self._name}",
+            expected="a result, or an error that explains itself",
+            hint="`ccgym doctor` tells what this machine can do",
+        )
+
+    def _stalled(self, slack_s: float) -> RealPathError:
+        waited = time.monotonic() - self._started
+        text = self._error_text()
+        self._kill()
+        error = native_error(text)
+        last = f"its last step: {error.where}: {error.found}" if error is not None else _quoted(text).lstrip("; ")
+        return RealPathError(
+            f"the run process {self.pid} did not end within {waited:.0f} s" + (f"; {last}" if last else ""),
+            where=f"backend {self._name}",
+            expected=f"the end of a run of {self._duration_s:g} s within {slack_s:g} s after it",
+            hint="it was killed, with everything that it had made; `ccgym doctor` tells what this machine can do",
+        )
+
+    def _kill(self) -> None:
+        """Kill the process and those that it started: they share a session that holds nothing else."""
+        if self._process.returncode is None:
+            try:
+                os.killpg(self._process.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                self._process.kill()
+            self._process.wait()
+
+    def _error_text(self) -> str:
+        return self._errors.read().decode(errors="replace")
+
+    def _load(self) -> RunOutcome:
+        from ccgym import _core
+
+        try:
+            result, report = _core.load_run(self._result.path)
+        except (OSError, ValueError) as error:
+            raise RealPathError(
+                f"the result cannot be read: {error}{_quoted(self._error_text())}",
+                where=f"backend {self._name}",
+                expected="what the run process writes at its end",
+            ) from error
+        return RunOutcome(result, PathReport.from_json(report))
+
+
+class _Memory:
+    """A file without a name: there while somebody holds it."""
+
+    def __init__(self, name: str) -> None:
+        self.fd = os.memfd_create(f"ccgym-{name}")
+        self._open = True
+
+    @property
+    def path(self) -> str:
+        """How this process opens it; and a child, which has it under the same number."""
+        return f"/proc/self/fd/{self.fd}"
+
+    def write(self, text: str) -> None:
+        """Put a text in."""
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def read(self) -> bytes:
+        """All that is in; nothing after it was closed."""
+        return Path(self.path).read_bytes() if self._open else b""
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._open:
+            self._open = False
+            os.close(self.fd)
+
+
+def run_plan(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+    """Run a plan in a process of its own and wait for what comes out.
+
+    Args:
+        plan: The run.
+        halt: Set by another thread to give up.
+
+    Raises:
+        RealPathError: It failed, stalled, or was given up.
+    """
+    with RunProcess(plan) as process:
+        return process.wait(halt)
+
+
+def native_error(text: str) -> RealPathError | None:
+    """The error that a native process wrote as JSON on its last line; None where there is none."""
+    for line in reversed(text.splitlines()):
+        if not line.strip():
+            continue
+        try:
+            data = json.loads(line)
+        except json.JSONDecodeError:
+            return None
+        if not isinstance(data, Mapping) or "found" not in data:
+            return None
+        return RealPathError(
+            str(data["found"]),
+            where=str(data.get("step") or ""),
+            expected=str(data.get("expected") or ""),
+            hint=str(data.get("hint") or ""),
+        )
+    return None
+
+
+def output_of(words: Sequence[str], timeout_s: float = SLACK_S) -> Any:
+    """Run a native command that prints JSON, and return it.
+
+    Raises:
+        RealPathError: It failed or stalled.
+    """
+    where = f"ccgym {words[0]}"
+    try:
+        done = subprocess.run(
+            command("--json-errors", *words),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=environment(),
+            timeout=timeout_s,
+        )
+    except subprocess.TimeoutExpired:
+        raise RealPathError(f"no answer within {timeout_s:g} s", where=where, expected="an answer") from None
+    if done.returncode not in (0, 1):
+        error = native_error(done.stderr)
+        raise error or RealPathError(f"status {done.returncode}{_quoted(done.stderr)}", where=where)
+    try:
+        return json.loads(done.stdout)
+    except json.JSONDecodeError:
+        raise RealPathError(f"{shown(done.stdout)}{_quoted(done.stderr)}", where=where, expected="JSON") from None
+
+
+def _quoted(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()][-SHOWN_LINES:]
+    return f"; it said: {' | '.join(lines)}" if lines else ""
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"

@@ -1,0 +1,155 @@
+"""Time series of every backend, one panel per scheme: throughput on the left, one-way delay on the right.
+
+The first run of a backend is drawn bold, the others thin: simulated runs differ by their seeds, real ones by the
+machine, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from ccgym.evaluation.curves import FlowCurves, RunCurves
+from ccgym.evaluation.gap import Gap, counterpart
+from ccgym.evaluation.store import read_curves
+from ccgym.report.style import CAPACITY_COLOUR, CAPACITY_EDGE, DPI, INK, MUTED
+
+Floats = npt.NDArray[np.float64]
+
+COLOURS: Final[Mapping[str, str]] = {"sim": "#1f5fbf", "emulated": "#2a8f4f", "mahimahi": "#c8372d"}
+"""Colour of each backend."""
+
+WIDTH_IN: Final = 13.0
+"""Width of the figure, inches."""
+ROW_IN: Final = 2.6
+"""Height of a scheme's panels, inches."""
+EDGES_IN: Final = 1.2
+"""Room above and below them, inches."""
+DELAY_BIN_S: Final = 0.1
+"""Delays are averaged over so many seconds: the queue shows, single packets do not."""
+
+
+def gap_figure(gap: Gap) -> Figure:
+    """Draw the panels of all schemes. Call within ``house_style``."""
+    schemes = list(zip(gap.schemes, gap.looks, strict=True))
+    height = ROW_IN * len(schemes) + EDGES_IN
+    figure = Figure(figsize=(WIDTH_IN, height), dpi=DPI)
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(len(schemes), 2, sharex=True, squeeze=False)
+    for row, (choice, look) in enumerate(schemes):
+        throughput, delay = panels[row]
+        throughput.set_title(look.label, loc="left", color=INK, weight="bold")
+        throughput.set_ylabel("Throughput\n(Mbit/s)")
+        delay.set_ylabel("One-way delay\n(ms)")
+        capacity_drawn = False
+        for name, results in gap.results.items():
+            stands_for = counterpart(choice, name)
+            cells = [] if stands_for is None else [c for c in results.cells if c.scheme == stands_for.key]
+            # The first run last, so that it lies on top.
+            for place, cell in reversed(list(enumerate(cells))):
+                curves = read_curves(gap.directories[name], f"{cell.scheme}_run{cell.run}")
+                if not capacity_drawn:
+                    capacity_drawn = _capacity(throughput, curves)
+                _draw(throughput, delay, curves, COLOURS[name], bold=place == 0)
+        throughput.set_ylim(bottom=0)
+        # From the least delay on: a tall empty band below it would flatten the queue.
+        low, high = delay.get_ylim()
+        delay.set_ylim(max(0.0, low - 0.05 * (high - low)), high)
+        for axes in (throughput, delay):
+            axes.set_xlim(0, longest_s(gap))
+    for axes in panels[-1]:
+        axes.set_xlabel("Time (s)")
+    _legend(figure, gap, height)
+    figure.subplots_adjust(
+        left=0.065, right=0.985, top=1 - 0.62 / height, bottom=0.55 / height, hspace=0.28, wspace=0.17
+    )
+    return figure
+
+
+def _capacity(axes: Axes, curves: RunCurves) -> bool:
+    if not curves.capacity_mbps.size:
+        return False
+    starts = np.arange(curves.capacity_mbps.size + 1) * curves.bin_s
+    capacity = np.append(curves.capacity_mbps, curves.capacity_mbps[-1])
+    axes.fill_between(
+        starts, 0, capacity, facecolor=CAPACITY_COLOUR, edgecolor=CAPACITY_EDGE, linewidth=0.8, step="post"
+    )
+    return True
+
+
+def _draw(throughput: Axes, delay: Axes, curves: RunCurves, colour: str, *, bold: bool) -> None:
+    width, alpha = (1.9, 1.0) if bold else (0.7, 0.4)
+    rates = total_egress(curves.flows)
+    throughput.plot(
+        np.arange(rates.size + 1) * curves.bin_s,
+        np.concatenate(([0.0], rates)),
+        color=colour,
+        linewidth=width,
+        alpha=alpha,
+    )
+    times, delays = delay_line(curves.flows)
+    delay.plot(times, delays, color=colour, linewidth=0.75 * width, alpha=alpha)
+
+
+def total_egress(flows: Sequence[FlowCurves]) -> Floats:
+    """Mbit/s of all flows together, per bin."""
+    length = max((flow.egress_mbps.size for flow in flows), default=0)
+    total = np.zeros(length)
+    for flow in flows:
+        total[: flow.egress_mbps.size] += flow.egress_mbps
+    return total
+
+
+def delay_line(flows: Sequence[FlowCurves], width_s: float = DELAY_BIN_S) -> tuple[Floats, Floats]:
+    """Mean delay over time (s, ms) of all flows' packets.
+
+    Curves keep the occupied cells of a grid of times and delays. Cells of one time are averaged first, then the times
+    of a bin: so every instant counts the same, however many cells it has.
+
+    Args:
+        flows: The flows of a run.
+        width_s: Width of a bin, seconds.
+    """
+    times = np.concatenate([flow.delay_time_s for flow in flows] or [np.empty(0)])
+    delays = np.concatenate([flow.delay_ms for flow in flows] or [np.empty(0)])
+    if not times.size:
+        return np.empty(0), np.empty(0)
+    instants, which = np.unique(times, return_inverse=True)
+    per_instant = np.asarray(np.bincount(which, weights=delays) / np.bincount(which), dtype=np.float64)
+    bins = (instants / width_s).astype(np.int64)
+    filled, which = np.unique(bins, return_inverse=True)
+    means = np.bincount(which, weights=per_instant) / np.bincount(which)
+    return np.asarray((filled + 0.5) * width_s, dtype=np.float64), np.asarray(means, dtype=np.float64)
+
+
+def _legend(figure: Figure, gap: Gap, height: float) -> None:
+    handles = [
+        Line2D([], [], color=COLOURS[name], linewidth=2.2, label=f"{name} ({_runs(gap, name)})") for name in gap.results
+    ]
+    figure.legend(handles=handles, loc="upper left", ncols=max(1, len(handles)), bbox_to_anchor=(0.058, 1.0))
+    figure.text(
+        0.985,
+        1 - 0.2 / height,
+        f"{gap.path.name or 'path'}: run 1 bold, others thin",
+        ha="right",
+        va="center",
+        color=MUTED,
+        fontsize=10,
+    )
+
+
+def _runs(gap: Gap, name: str) -> str:
+    runs = int(gap.results[name].parameters["runs"])
+    return f"{runs} run{'s' if runs != 1 else ''}"
+
+
+def longest_s(gap: Gap) -> float:
+    """Length of the runs, seconds."""
+    return max((float(results.parameters["runtime_s"]) for results in gap.results.values()), default=1.0)

@@ -1,0 +1,201 @@
+"""Evaluations over real packets on this machine: both backends, the kernel's TCP, policies, and what stays behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ccgym.cli.evaluate import main
+from ccgym.config.path import NetworkPath
+from ccgym.errors import RealPathError
+from ccgym.evaluation.backends import backend
+from ccgym.evaluation.gap import run_gap
+from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.schemes import parse_schemes
+from ccgym.realpath import doctor, kernel_tcp
+from ccgym.realpath.plan import Plan
+from ccgym.realpath.process import RunProcess
+
+PATH = NetworkPath.from_mahimahi(
+    "mm-delay 10 mm-link 12mbps.trace 12mbps.trace --uplink-queue=droptail --uplink-queue-args=packets=40",
+    name="small",
+)
+
+pytestmark = pytest.mark.real("netns")
+
+
+@pytest.fixture
+def mahimahi() -> None:
+    """mahimahi, where it starts."""
+    found = doctor.obstacle("mahimahi", doctor.examine(measure=False))
+    if found is not None:
+        pytest.skip(f"mahimahi does not work here: {found.found}")
+
+
+def processes() -> set[int]:
+    """The run processes of this user, by number."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if b"ccgym.realpath" in words:
+                found.add(int(entry.name))
+    return found
+
+
+def test_our_cubic_fills_the_link() -> None:
+    run = backend("emulated").run(PATH, ["cubic"], 3 * 10**9, 1)
+    assert (run.backend, run.flows[0].scheme) == ("emulated", "cubic")
+    assert 8 < run.total.throughput_mbps < 12.6
+    assert run.total.delay_p95_ms is not None
+    assert 10 <= run.total.delay_p95_ms < 80
+    assert run.path_report is not None
+    assert run.path_report["uplink_release"]["count"] > 1000
+    assert run.series is not None
+    assert run.series["flows"][0]["cwnd_bytes"].max() > 10 * 1448
+    assert run.flows[0].min_rtt_ms is not None
+    assert run.flows[0].min_rtt_ms >= 19
+
+
+@pytest.mark.skipif("cubic" not in kernel_tcp.available(), reason="this kernel has no cubic")
+def test_the_kernels_cubic_and_ours_beside_it() -> None:
+    run = backend("emulated").run(PATH, ["tcp:cubic", {"scheme": "cubic", "start": "0.5s"}], 3 * 10**9, 1)
+    assert [flow.scheme for flow in run.flows] == ["tcp:cubic", "cubic"]
+    assert run.flows[0].throughput_mbps is not None
+    assert run.flows[0].throughput_mbps > 2
+    assert 8 < run.total.throughput_mbps < 12.6
+    assert run.path_report is not None
+    assert run.path_report["unavailable"] == []
+
+
+def test_a_policy_decides_over_real_packets() -> None:
+    path = NetworkPath(rate="5mbps", rtt="40ms", queue="50p", name="aurora's")
+    run = backend("emulated").run(path, ["aurora"], 3 * 10**9, 1)
+    assert run.total.throughput_mbps > 1
+    assert run.flows[0].scheme == "aurora"
+
+
+def test_an_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    words = ["--trace", "12mbps", "--backend", "emulated", "--schemes", "cubic,tcp:cubic,tcp:nosuchthing"]
+    words += ["--runs", "1", "--runtime", "2", "--out", str(out), "--no-figures"]
+    assert main(words) == 0
+    assert "unavailable" in capsys.readouterr().out
+    results = ResultSet.load(out)
+    assert [cell.scheme for cell in results.cells] == ["cubic", "tcp_cubic"]
+    assert list(results.unavailable) == ["tcp_nosuchthing"]
+    perf = json.loads((out / "pantheon_perf.json").read_text())
+    assert perf["cubic"]["1"]["all"]["tput"] > 8
+    for name in ("cubic_datalink_run1.log", "cubic_acklink_run1.log", "cubic_mm_datalink_run1.log"):
+        assert (out / name).stat().st_size > 1000
+    # What was measured is kept.
+    assert main(words) == 0
+    assert "2 of 2 runs are there already" in capsys.readouterr().out
+    assert [cell.as_dict() for cell in ResultSet.load(out).cells] == [cell.as_dict() for cell in results.cells]
+
+
+def test_over_mahimahi(mahimahi: None) -> None:
+    lossy = NetworkPath.from_mahimahi(
+        "mm-delay 10 mm-loss uplink 0.0001 mm-link 12mbps.trace 12mbps.trace "
+        "--uplink-queue=droptail --uplink-queue-args=packets=40"
+    )
+    run = backend("mahimahi").run(lossy, ["cubic"], 3 * 10**9, 1)
+    assert run.path_report is not None
+    assert any("seed" in note for note in run.path_report["notes"]), "nobody can seed its losses"
+    assert 8 < run.total.throughput_mbps < 12.6
+    assert run.total.delay_p95_ms is not None
+    assert 9 <= run.total.delay_p95_ms < 80
+
+
+def test_the_gap(tmp_path: Path) -> None:
+    gap = run_gap(PATH, parse_schemes("cubic"), ["sim", "emulated"], tmp_path, runs=1, runtime_ns=2 * 10**9)
+    assert gap.left_out == {}
+    _, emulated = gap.rows()
+    assert emulated.throughput_mbps is not None
+    assert abs(emulated.against["sim"]["throughput_mbps"].relative or 0) < 0.3
+
+
+def test_a_wrong_plan_is_an_explained_error() -> None:
+    with RunProcess(Plan({"duration": 1, "flows": []})) as process, pytest.raises(RealPathError) as caught:
+        process.wait()
+    assert caught.value.where
+    assert "signal" not in str(caught.value)
+
+
+def test_nothing_outlives_a_killed_evaluation(tmp_path: Path) -> None:
+    before = processes()
+    words = [sys.executable, "-m", "ccgym.cli.main", "evaluate", "--trace", "12mbps", "--backend", "emulated"]
+    words += ["--schemes", "cubic", "--runs", "1", "--runtime", "30", "--no-figures", "--out", str(tmp_path / "out")]
+    root = Path(__file__).resolve().parents[2]
+    evaluation = subprocess.Popen(
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=root, start_new_session=True
+    )
+    try:
+        deadline = time.monotonic() + 20
+        while not processes() - before:
+            assert time.monotonic() < deadline, "no run process"
+            time.sleep(0.05)
+        time.sleep(0.5)
+    finally:
+        os.kill(evaluation.pid, signal.SIGKILL)
+        evaluation.wait()
+    deadline = time.monotonic() + 5
+    while processes() - before:
+        assert time.monotonic() < deadline, "a run process is left"
+        time.sleep(0.05)
+
+
+def test_doctor_finds_that_it_works() -> None:
+    findings = doctor.examine(measure=False)
+    assert doctor.works(findings), [finding for finding in findings if finding.status == "missing"]
+
+
+def test_the_shell_runs_a_command_behind_a_named_path(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    log = tmp_path / "data.log"
+    words = ["--path", "77.72mbps", "--isolated", "--seed", "3", "--datalink-log", str(log), "--", "sh", "-c"]
+    done = subprocess.run(
+        [sys.executable, "-m", "ccgym.cli.main", "shell", *words, "echo $MAHIMAHI_BASE; exit 7"],
+        cwd=root, capture_output=True, text=True, timeout=30,
+    )  # fmt: skip
+    assert done.returncode == 7, done.stderr
+    assert done.stdout.count(".") == 3, "an address"
+    assert log.read_text().startswith("# init timestamp:")
+
+
+def test_a_flow_between_two_endpoints() -> None:
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-m", "ccgym.cli.main"]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    receiver = subprocess.Popen(
+        [*command, "receiver", "--listen", address, "--once", "--json", "--duration", "20"],
+        cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert receiver.stderr is not None
+        assert "listening" in receiver.stderr.readline()
+        done = subprocess.run(
+            [*command, "sender", "--to", address, "--scheme", "aurora", "--duration", "1", "--json"],
+            cwd=root, capture_output=True, text=True, timeout=30,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        sent = json.loads(done.stdout)
+        assert sent["throughput_mbps"] > 0.1
+        output, _ = receiver.communicate(timeout=20)
+        assert json.loads(output)["received"]["packets"] > 0
+    finally:
+        receiver.kill()
+        receiver.communicate()

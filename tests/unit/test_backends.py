@@ -1,0 +1,375 @@
+"""Backends: one description of a run for all of them, and what evaluations make of real ones.
+
+The run process is replaced by the simulator here, which takes the same specification and leaves the same result.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ccgym import _core
+from ccgym.cli.evaluate import main
+from ccgym.cli.evaluate_progress import clock_text
+from ccgym.config.path import NetworkPath
+from ccgym.errors import ConfigError, PlatformError, RealPathError
+from ccgym.evaluation.backends import BACKENDS, backend, check_name, is_real
+from ccgym.evaluation.backends import real as real_backend
+from ccgym.evaluation.experiment import Experiment, differences
+from ccgym.evaluation.prepared_run import Record, prepare
+from ccgym.evaluation.results import CellResult, ResultSet
+from ccgym.evaluation.run_record import RunRecord
+from ccgym.evaluation.runner import run_experiment
+from ccgym.evaluation.schemes import parse_schemes
+from ccgym.evaluation.simulate import simulate
+from ccgym.realpath import doctor, kernel_tcp
+from ccgym.realpath.plan import Plan
+from ccgym.realpath.process import RunOutcome
+from ccgym.realpath.report import PathReport
+from ccgym.report.build import write_tables
+from ccgym.report.html_report import html_report, release_text
+from ccgym.report.table import LIMITED_MARK, csv_table, footnotes, markdown_table, rows
+
+PATH = NetworkPath.from_mahimahi(
+    "mm-delay 10 mm-loss uplink 0.01 mm-link 12mbps.trace 12mbps.trace "
+    "--uplink-queue=droptail --uplink-queue-args=packets=20",
+    name="small",
+)
+
+
+class StandIn:
+    """Stands for run processes: simulates what they are told."""
+
+    def __init__(self) -> None:
+        self.plans: list[Plan] = []
+        self.report: dict[str, Any] = {
+            "uplink_release": {"count": 10, "p50_ns": 20_000, "p99_ns": 150_000, "max_ns": 1_000_000},
+            "downlink_release": None,
+            "device_drops": 0,
+            "limited": None,
+            "unavailable": [],
+            "notes": [],
+            "started_epoch_ms": 1.7e12,
+        }
+        self.fails: Callable[[Plan], str | None] = lambda plan: None
+        self.required: list[str] = []
+
+    def run(self, plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+        self.plans.append(plan)
+        failure = self.fails(plan)
+        if failure:
+            raise RealPathError(failure, where="a step")
+        assert halt is not None
+        spec = json.loads(json.dumps(plan.spec))
+        for flow in spec["flows"]:
+            flow["scheme"] = flow["scheme"].removeprefix("tcp:")
+        traces = {name: _core.Trace.parse(file.read_bytes(), name) for name, file in plan.traces.items()}
+        result = _core.simulate(json.dumps(spec), traces)
+        return RunOutcome(result, PathReport({"backend": plan.backend, **self.report}))
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    stand = StandIn()
+    monkeypatch.setattr(real_backend, "run_plan", stand.run)
+    monkeypatch.setattr(doctor, "require", stand.required.append)
+    monkeypatch.setattr(kernel_tcp, "available", lambda: ("reno", "bbr", "cubic"))
+    monkeypatch.setattr(
+        real_backend.kernel_tcp, "why_unavailable", lambda name: None if name in ("bbr", "cubic") else f"no {name} here"
+    )
+    return stand
+
+
+def experiment(schemes: str = "cubic,tcp:cubic", **changes: Any) -> Experiment:
+    fields: dict[str, Any] = {
+        "path": PATH,
+        "schemes": tuple(parse_schemes(schemes)),
+        "runs": 2,
+        "runtime_ns": 10**9,
+        "backend": "emulated",
+    }
+    return Experiment(**{**fields, **changes})
+
+
+# --- Names ---------------------------------------------------------------------------------------------------------
+
+
+def test_backends_by_name() -> None:
+    assert [backend(name).name for name in BACKENDS] == ["sim", "emulated", "mahimahi"]
+    assert [is_real(name) for name in BACKENDS] == [False, True, True]
+    with pytest.raises(ConfigError, match="did you mean 'emulated'") as caught:
+        check_name("emulatd", "--backend")
+    assert caught.value.where == "--backend"
+    with pytest.raises(ConfigError, match="no backend"):
+        experiment(backend="simulated")
+
+
+# --- One run -------------------------------------------------------------------------------------------------------
+
+
+def test_the_simulator_is_a_backend() -> None:
+    ours = backend("sim").run(PATH, ["cubic"], 10**9, 7, Record())
+    assert ours.to_json() == simulate(PATH, ["cubic"], "1s", 7).to_json()
+    assert (ours.backend, ours.path_report) == ("sim", None)
+
+
+def test_a_real_run_is_told_what_the_simulator_is_told(stand_in: StandIn) -> None:
+    run = backend("emulated").run(PATH, ["cubic", {"scheme": "tcp:bbr", "start": "0.2s"}], 10**9, 7)
+    (plan,) = stand_in.plans
+    assert plan.spec == prepare(PATH, ["cubic", {"scheme": "tcp:bbr", "start": "0.2s"}], 10**9, 7).document
+    assert plan.backend == "emulated"
+    assert [flow.scheme for flow in run.flows] == ["cubic", "tcp:bbr"]
+    assert (run.backend, run.seed) == ("emulated", 7)
+    assert run.path_report is not None
+    assert run.path_report["uplink_release"]["p99_ns"] == 150_000
+    assert RunRecord.from_json(run.to_json()).as_dict() == run.as_dict()
+
+
+def test_learned_policies_come_as_files(stand_in: StandIn) -> None:
+    real = real_backend.RealPath("emulated")
+    plan = real.plan(prepare(PATH, ["aurora", "cubic"], "1s"))
+    ((key, files),) = plan.policies.items()
+    assert key.startswith("aurora@")
+    assert files.onnx.is_file()
+    assert files.card.is_file()
+    assert plan.onnx_runtime is not None
+    assert plan.onnx_runtime.is_file()
+    assert real.plan(prepare(PATH, ["cubic"], "1s")).onnx_runtime is None
+
+
+def test_mahimahi_gets_words_with_real_files(stand_in: StandIn) -> None:
+    run = backend("mahimahi").run(PATH, ["cubic"], 10**9, 1)
+    words = stand_in.plans[0].mahimahi
+    assert words[:5] == ("mm-delay", "10", "mm-loss", "uplink", "0.01")
+    place = words.index("mm-link")
+    assert all(Path(word).is_file() for word in words[place + 1 : place + 3])
+    assert run.backend == "mahimahi"
+
+
+def test_what_mahimahi_cannot_express() -> None:
+    with pytest.raises(ConfigError) as caught:
+        real_backend.mahimahi_words(NetworkPath(rate="12mbps", rtt="15.5ms", queue="40p"), 10**9)
+    assert caught.value.where.startswith("backend mahimahi")
+
+
+def test_mahimahi_that_is_not_installed(stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(PlatformError, match="mm-delay and mm-loss and mm-link are not installed"):
+        backend("mahimahi").require(PATH, 10**9)
+    backend("emulated").require(PATH, 10**9)
+    assert stand_in.required == ["emulated"]
+
+
+def test_records_of_before_are_simulations() -> None:
+    old = simulate(PATH, ["cubic"], "1s").as_dict()
+    del old["backend"], old["path_report"]
+    assert RunRecord.from_dict(old).backend == "sim"
+
+
+# --- Experiments ---------------------------------------------------------------------------------------------------
+
+
+def test_the_backend_is_part_of_what_an_experiment_is() -> None:
+    simulated = experiment("cubic", backend="sim")
+    assert "backend" not in simulated.parameters(), "directories of before are still theirs"
+    assert differences(simulated.parameters(), experiment("cubic").parameters()) == ["backend: only here"]
+
+
+def test_an_evaluation_over_real_packets(stand_in: StandIn, tmp_path: Path) -> None:
+    made = experiment()
+    results = run_experiment(made, tmp_path)
+    assert [(cell.scheme, cell.run) for cell in results.cells] == [
+        ("cubic", 1), ("cubic", 2), ("tcp_cubic", 1), ("tcp_cubic", 2),
+    ]  # fmt: skip
+    assert results.backend == "emulated"
+    assert results.real
+    assert results.provenance["backend"] == "emulated"
+    assert results.cells[0].started_epoch_s == 1.7e9
+    assert ResultSet.load(tmp_path).as_dict() == results.as_dict()
+    assert (tmp_path / "tcp_cubic_stats_run1.log").exists()
+    # A second time, nothing is run: finished runs are kept, though they would not come out the same.
+    assert run_experiment(made, tmp_path).as_dict()["cells"] == results.as_dict()["cells"]
+    assert len(stand_in.plans) == 4
+    assert stand_in.required == ["emulated"], "only where there is something to run"
+
+
+def test_runs_go_one_at_a_time(stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    under_way, most = 0, 0
+    lock = threading.Lock()
+    run = stand_in.run
+
+    def counted(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+        nonlocal under_way, most
+        with lock:
+            under_way += 1
+            most = max(most, under_way)
+        try:
+            return run(plan, halt)
+        finally:
+            with lock:
+                under_way -= 1
+
+    monkeypatch.setattr(real_backend, "run_plan", counted)
+    run_experiment(experiment(), tmp_path)
+    assert most == 1
+
+
+def test_an_interruption_halts_the_run_that_is_under_way(
+    stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    halted: list[bool] = []
+
+    class Interrupter:
+        def notice(self, text: str) -> None: ...
+
+        def begin(self, done: int, total: int) -> None: ...
+
+        def cell(self, outcome: Any, done: int, total: int) -> None:
+            raise KeyboardInterrupt
+
+    def long_run(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+        assert halt is not None
+        if len(stand_in.plans) == 1:
+            halted.append(halt.wait(10))
+            raise RealPathError("given up")
+        return StandIn.run(stand_in, plan, halt)
+
+    monkeypatch.setattr(real_backend, "run_plan", long_run)
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(experiment(), tmp_path, observer=Interrupter())
+    assert halted in ([], [True])
+
+
+def test_logs_that_nobody_asked_for_do_not_repeat_a_real_run(stand_in: StandIn, tmp_path: Path) -> None:
+    notices: list[str] = []
+
+    class Listener:
+        def notice(self, text: str) -> None:
+            notices.append(text)
+
+        def begin(self, done: int, total: int) -> None: ...
+
+        def cell(self, outcome: Any, done: int, total: int) -> None: ...
+
+    made = experiment("cubic", runs=1)
+    before = run_experiment(made, tmp_path, logs="none")
+    after = run_experiment(made, tmp_path, logs="all", observer=Listener())
+    assert before.as_dict()["cells"] == after.as_dict()["cells"]
+    assert len(stand_in.plans) == 1
+    assert "kept without packet logs" in notices[0]
+
+
+# --- What the machine could not do ---------------------------------------------------------------------------------
+
+
+def test_a_limited_machine_is_flagged_and_marked(stand_in: StandIn, tmp_path: Path) -> None:
+    stand_in.report["limited"] = "2.1 % of packets left more than 1 ms late"
+    results = run_experiment(experiment(), tmp_path)
+    flags = [flag for flag in results.flags if flag["code"] == "emulator-limited"]
+    assert [flag["subject"] for flag in flags] == ["TCP Cubic", "TCP Cubic (kernel)"]
+    assert flags[0]["level"] == "warning"
+    assert "2.1 %" in flags[0]["message"]
+    assert flags[0]["command"] == "ccgym doctor"
+    assert [row.marked for row in rows(results)] == [f"TCP Cubic {LIMITED_MARK}", f"TCP Cubic (kernel) {LIMITED_MARK}"]
+    assert "emulator-limited" in footnotes(results)[0]
+    assert f"| TCP Cubic {LIMITED_MARK} |" in markdown_table(results)
+    assert results.as_dict()["summary"][0]["limited_runs"] == 2
+    page = html_report(results, tmp_path)
+    assert "Emulator-limited: 2.1 % of packets" in page
+    assert "Real packets over the emulated path" in page
+    assert "99th percentile" in page
+
+
+def test_what_is_unavailable_has_a_row_and_is_no_failure(stand_in: StandIn, tmp_path: Path) -> None:
+    results = run_experiment(experiment("tcp:cubic,tcp:vegas"), tmp_path)
+    assert results.unavailable == {"tcp_vegas": "no vegas here"}
+    assert results.failures == ()
+    assert [cell.scheme for cell in results.cells] == ["tcp_cubic", "tcp_cubic"]
+    _, vegas = rows(results)
+    assert vegas.unavailable == "unavailable: no vegas here"
+    assert footnotes(results) == ["TCP Vegas (kernel): unavailable: no vegas here"]
+    assert "unavailable: no vegas here" in html_report(results, tmp_path)
+    assert "no vegas here" in csv_table(results)
+    write_tables(results, tmp_path)
+    assert ResultSet.load(tmp_path).unavailable == results.unavailable
+
+
+def test_what_proves_unavailable_in_the_run_is_none_either(stand_in: StandIn, tmp_path: Path) -> None:
+    stand_in.report["unavailable"] = [[0, 'this kernel has no congestion control "cubic"']]
+    results = run_experiment(experiment("tcp:cubic"), tmp_path)
+    assert (results.cells, results.failures) == ((), ())
+    assert "no congestion control" in results.unavailable["tcp_cubic"]
+    assert list((tmp_path / "cells").iterdir()) == []
+
+
+def test_a_run_that_fails_does_not_stop_the_others(stand_in: StandIn, tmp_path: Path) -> None:
+    stand_in.fails = lambda plan: "stalled" if plan.spec["flows"][0]["scheme"] == "cubic" else None
+    results = run_experiment(experiment(), tmp_path)
+    assert [failure.error for failure in results.failures] == ["a step: stalled"] * 2
+    assert {cell.scheme for cell in results.cells} == {"tcp_cubic"}
+
+
+def test_notes_are_shown(stand_in: StandIn, tmp_path: Path) -> None:
+    stand_in.report["notes"] = ["a seed does not repeat the losses"]
+    results = run_experiment(experiment("cubic", backend="mahimahi"), tmp_path)
+    (note,) = [flag for flag in results.flags if flag["code"] == "path-note"]
+    assert note["message"] == "a seed does not repeat the losses"
+    assert note["cause"] == "2 of 2 runs say so"
+    assert note["level"] == "note"
+
+
+def test_how_punctual_the_path_was() -> None:
+    release = {"count": 5, "p50_ns": 10_000, "p99_ns": 200_000, "max_ns": 3_000_000}
+    assert release_text(None) == ""
+    assert release_text({"uplink_release": release, "device_drops": 3}) == (
+        "data 0.010 ms (median), 0.200 ms (99th percentile), 3.00 ms (largest); 3 packets dropped by devices"
+    )
+
+
+# --- The command line ----------------------------------------------------------------------------------------------
+
+
+def test_the_command_line(
+    stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--trace", "12mbps", "--backend", "emulated", "--schemes", "tcp:cubic,cubic,tcp:vegas", "--runs", "1"]
+    assert main([*words, "--runtime", "1", "--no-figures", "--jobs", "2"]) == 0
+    output = capsys.readouterr().out
+    assert (tmp_path / "results" / "12mbps-emulated" / "ccgym_results.json").exists()
+    assert "emulated: real packets over our own emulated path" in output
+    assert "in real time: 0:01, and a little" in output, "two of three can be run, both at a time"
+    assert "2 runs at a time share" in output
+    assert "ran 2 runs in" in output
+    assert "unavailable" in output
+    assert "the same command gives other packets" in output
+    assert "trajectory" not in output
+
+
+def test_a_machine_that_cannot_is_an_explained_mistake(
+    stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(name: str) -> None:
+        raise PlatformError("rights: none", where=f"backend {name}", hint="be root")
+
+    monkeypatch.setattr(doctor, "require", refuse)
+    monkeypatch.chdir(tmp_path)
+    assert main(["--trace", "12mbps", "--backend", "emulated", "--schemes", "cubic", "--no-figures"]) == 2
+    assert "hint: be root" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_times_for_people() -> None:
+    assert [clock_text(seconds) for seconds in (0, 59.2, 125, 3725)] == ["0:00", "1:00", "2:05", "1:02:05"]
+
+
+def test_cells_remember_what_they_are(stand_in: StandIn, tmp_path: Path) -> None:
+    cell = run_experiment(experiment("cubic", runs=1), tmp_path).cells[0]
+    again = CellResult.from_dict(json.loads(json.dumps(cell.as_dict())))
+    assert again.record.backend == "emulated"
+    assert again.limited is None

@@ -1,0 +1,86 @@
+"""``ccgym doctor``: the native check's findings, shown; what of it stops a backend."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ccgym.cli.main import main as cli
+from ccgym.errors import PlatformError, RealPathError
+from ccgym.realpath import doctor, process
+from ccgym.realpath.doctor import Finding, findings_of, obstacle, require, works
+
+FINE = [
+    {"name": "rights", "status": "ok", "found": "root: namespaces of our own", "remedy": ""},
+    {"name": "tun", "status": "warn", "found": "EPERM; veth pairs serve instead", "remedy": "sudo modprobe tun"},
+    {"name": "path", "status": "ok", "found": "two ends made", "remedy": ""},
+    {"name": "mahimahi", "status": "missing", "found": "not installed", "remedy": "apt-get install mahimahi"},
+]
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, data: Any) -> list[list[str]]:
+    """Have the native check answer with this; the words that it was started with."""
+    asked: list[list[str]] = []
+
+    def answer(words: list[str], timeout_s: float) -> Any:
+        asked.append(words)
+        return data
+
+    monkeypatch.setattr(process, "output_of", answer)
+    return asked
+
+
+def test_findings() -> None:
+    findings = findings_of(FINE)
+    assert findings[1] == Finding("tun", "warn", "EPERM; veth pairs serve instead", "sudo modprobe tun")
+    assert works(findings), "limits are no obstacle"
+    assert obstacle("emulated", findings) is None
+    assert obstacle("mahimahi", findings) == findings[3]
+    broken = findings_of([{**FINE[0], "status": "missing"}, *FINE[1:]])
+    assert not works(broken)
+
+
+@pytest.mark.parametrize("data", [None, {}, "[]", [1], [{"name": "x"}], [{"name": "x", "status": "fine"}], [{}]])
+def test_what_are_no_findings(data: object) -> None:
+    with pytest.raises(RealPathError, match="expected: a list of findings"):
+        findings_of(data)
+
+
+def test_a_backend_that_cannot_work_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = answering(monkeypatch, FINE)
+    require("emulated")
+    with pytest.raises(PlatformError, match="apt-get install mahimahi") as caught:
+        require("mahimahi")
+    assert caught.value.where == "backend mahimahi"
+    assert asked == [["doctor", "--quick"]] * 2
+
+
+def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = answering(monkeypatch, FINE)
+    assert cli(["doctor"]) == 0
+    output = capsys.readouterr().out
+    assert "→ sudo modprobe tun" in output
+    assert "→ apt-get install mahimahi" in output
+    assert "the emulated path works here" in output
+    assert cli(["doctor", "--json", "--quick"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["works"] is True
+    assert data["findings"] == FINE
+    assert asked == [["doctor"], ["doctor", "--quick"]]
+
+
+def test_a_machine_where_nothing_works(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    answering(monkeypatch, [{**FINE[0], "status": "missing", "remedy": "be root"}, *FINE[1:]])
+    assert cli(["doctor"]) == 1
+    assert "cannot work here" in capsys.readouterr().out
+
+
+def test_a_check_that_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(words: list[str], timeout_s: float) -> Any:
+        raise RealPathError("no answer within 60 s", where="ccgym doctor")
+
+    monkeypatch.setattr(doctor.process, "output_of", fail)
+    assert cli(["doctor"]) == 2
+    assert "no answer" in capsys.readouterr().err

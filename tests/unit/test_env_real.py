@@ -1,0 +1,472 @@
+"""Environments on real paths, as far as it goes without packets: the senders are fakes that speak the protocol."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import json
+import pickle
+import socket
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ccgym._core")
+
+import gymnasium
+
+import ccgym
+from ccgym.envs import LinkEnv, VectorLinkEnv, real_batch, real_episode
+from ccgym.errors import ConfigError, RealPathError
+from ccgym.realpath import control_pb2
+from ccgym.realpath.control import Connection, Server
+from tests.unit.fake_run import OBSERVATION, Behaviour, FakeRun
+
+PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "40p"}
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Behaviour]:
+    """Run processes are fakes."""
+    behaviour = Behaviour()
+    monkeypatch.setattr(real_episode, "RunProcess", lambda plan: FakeRun(plan, behaviour))
+    yield behaviour
+    for run in behaviour.runs:
+        run.end()
+
+
+def make(**arguments: Any) -> LinkEnv:
+    return LinkEnv("aurora", **{"path": PATH, "backend": "emulated", **arguments})
+
+
+def zero() -> np.ndarray:
+    return np.zeros(1, np.float32)
+
+
+def shown(observation: np.ndarray) -> int:
+    """Number of the interval that an observation is of."""
+    return round(float(observation[0]) * 1e3)
+
+
+# --- Steps -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_step_is_the_first_interval_in_which_its_action_was_in_force(fake: Behaviour) -> None:
+    env = make()
+    observation, info = env.reset(seed=1)
+    assert (shown(observation), info) == (0, {})
+    assert observation in env.observation_space
+    for number in range(1, 6):
+        observation, reward, terminated, truncated, info = env.step([0.25])
+        assert (terminated, truncated) == (False, False)
+        assert shown(observation) >= number
+        assert reward == shown(observation)
+        assert info.keys() == {
+            "interval", "reward_terms", "time_s", "missed_deadlines", "missed_deadlines_total", "decision_latency_s",
+            "skipped_reward",
+        }  # fmt: skip
+        assert info["time_s"] == info["interval"]["time_s"] > 0
+        assert 0 <= info["decision_latency_s"] < 5
+    assert fake.runs[0].actions == [[0.25]] * 5
+    env.close()
+    assert fake.alive == 0
+
+
+def test_a_learner_that_thinks_misses_deadlines(fake: Behaviour) -> None:
+    env = make()
+    observation, _ = env.reset(seed=1)
+    before, total = shown(observation), 0
+    for _ in range(3):
+        time.sleep(0.045)
+        observation, _, _, _, info = env.step(zero())
+        after = shown(observation)
+        assert info["missed_deadlines"] == after - before - 1 >= 3
+        assert info["skipped_reward"] == sum(range(before + 1, after)), "the rewards of those that were skipped"
+        total += info["missed_deadlines"]
+        assert info["missed_deadlines_total"] == total
+        assert info["decision_latency_s"] >= 0.03
+        before = after
+    env.close()
+
+
+def test_the_truth_is_as_far_as_it_is_known(fake: Behaviour) -> None:
+    env = make(privileged=True)
+    _, info = env.reset(seed=1)
+    assert info["privileged"]["link_rate_bps"] == 12e6
+    assert np.isnan(info["privileged"]["backlog_packets"])
+    _, _, _, _, info = env.step(zero())
+    assert info["privileged"]["base_rtt_s"] == 0.04
+    env.close()
+
+
+# --- Ends ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_limit_of_steps_stops_the_flow(fake: Behaviour) -> None:
+    env = make(episode_steps=3)
+    env.reset(seed=4)
+    for _ in range(2):
+        assert not env.step(zero())[3]
+    observation, reward, _, truncated, info = env.step(zero())
+    assert truncated
+    assert reward == shown(observation)
+    assert (fake.runs[0].stopped, fake.alive) == (1, 0)
+    summary = info["summary"]
+    assert (summary["steps"], summary["throughput_mbps"], summary["loss"]) == (3, 7.5, 0.125)
+    assert (summary["delay_mean_ms"], summary["delay_p95_ms"], summary["utilisation"]) == (None, 21.0, None)
+    assert summary["missed_deadlines"] == info["missed_deadlines_total"]
+    assert (info["backend"], info["reproducible"]) == ("emulated", False)
+    assert len(info["trajectory_hash"]) == 16
+    assert info["path"]["rate_mbps"] == 12.0
+    with pytest.raises(ConfigError, match="after the end"):
+        env.step(zero())
+    env.reset()
+    assert (len(fake.runs), fake.alive) == (2, 1)
+    env.close()
+
+
+def test_the_end_of_time_cuts_the_last_interval_off(fake: Behaviour) -> None:
+    fake.duration_s = 0.1
+    env = make(duration="5s")
+    env.reset(seed=1)
+    steps, truncated = 0, False
+    while not truncated:
+        observation, reward, _, truncated, info = env.step(zero())
+        steps += 1
+    assert reward == shown(observation)
+    assert info["time_s"] == pytest.approx(0.1, abs=0.05)
+    assert info["summary"]["steps"] == steps
+    assert fake.alive == 0
+
+
+def test_an_episode_without_a_decision_is_an_error(fake: Behaviour) -> None:
+    fake.silent, fake.duration_s = True, 0.05
+    with pytest.raises(ConfigError, match=r"ends after 5s, before the first decision"):
+        make(duration="5s").reset(seed=1)
+    assert fake.alive == 0
+
+
+def test_a_reset_ends_the_episode_before(fake: Behaviour) -> None:
+    env = make()
+    for count in range(1, 4):
+        env.reset(seed=1)
+        assert (len(fake.runs), fake.alive) == (count, 1)
+    env.close()
+    env.close()
+    assert fake.alive == 0
+    with pytest.raises(ConfigError):
+        env.step(zero())
+
+
+def test_nobody_needs_to_close(fake: Behaviour) -> None:
+    env = make()
+    env.reset(seed=1)
+    assert fake.alive == 1
+    del env
+    gc.collect()
+    assert fake.alive == 0
+
+
+def test_copies_have_runs_of_their_own(fake: Behaviour) -> None:
+    env = make()
+    env.reset(seed=1)
+    other = pickle.loads(pickle.dumps(env))
+    assert other.settings.backend == "emulated"
+    other.reset()
+    assert fake.alive == 2
+    env.close()
+    assert fake.alive == 1
+    other.close()
+
+
+# --- What goes wrong -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("intervals", [0, 1, 5])
+def test_a_run_that_dies_says_in_which_step(fake: Behaviour, intervals: int) -> None:
+    fake.die_after = intervals
+    env = make()
+
+    def run() -> None:
+        env.reset(seed=1)
+        for _ in range(10):
+            env.step(zero())
+
+    with pytest.raises(RealPathError, match="faking packets: the fake died with"):
+        run()
+    assert fake.alive == 0
+    fake.die_after = None
+    env.reset()
+    env.step(zero())
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("hello", "fragment"),
+    [
+        ({"version": 2}, "Hello of version 2"),
+        ({"observation_size": 29}, r"\(29, 1, 3, 24, 9\)"),
+        ({"flow": 7}, r"flows \[7\] have connected"),
+    ],
+)
+def test_a_stranger_is_not_listened_to(fake: Behaviour, hello: dict[str, Any], fragment: str) -> None:
+    fake.hello = hello
+    with pytest.raises(RealPathError, match=fragment):
+        make().reset(seed=1)
+    assert fake.alive == 0
+
+
+def test_a_run_may_begin_anew(fake: Behaviour) -> None:
+    fake.false_starts = 1
+    env = make()
+    observation, _ = env.reset(seed=1)
+    assert shown(observation) == 0
+    env.step(zero())
+    env.close()
+    assert (len(fake.runs), fake.alive) == (1, 0)
+
+
+def test_silence_is_an_error(fake: Behaviour, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(real_episode, "SILENCE_S", 0.3)
+    fake.silent = True
+    with pytest.raises(RealPathError, match="no decision interval"):
+        make().reset(seed=1)
+    assert fake.alive == 0
+
+
+def test_an_interruption_ends_the_run(fake: Behaviour, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = make()
+    env.reset(seed=1)
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(real_episode.RealEpisode, "wait", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        env.step(zero())
+    assert fake.alive == 0
+
+
+# --- What a run is told ----------------------------------------------------------------------------------------------
+
+
+def test_the_plan_has_all_that_the_run_needs(fake: Behaviour) -> None:
+    env = make(path="77.72mbps", duration="7s", flows=["cubic"], learner={"start": "10ms"})
+    env.reset(seed=9)
+    plan = fake.plans[0]
+    assert plan.spec["duration"] == 7_000_000_000
+    assert [flow["scheme"] for flow in plan.spec["flows"]] == ["learned", "cubic"]
+    assert plan.agent == env.settings.agent.native()
+    assert plan.mahimahi == ()
+    assert all(file.is_file() for file in plan.traces.values())
+    assert len(plan.traces) == 1
+    assert len(str(plan.control)) < 100
+    assert not plan.control.exists(), "once all have connected nobody else can"
+    json.dumps(plan.document(Path("result")))
+    env.close()
+
+
+def test_mahimahi_is_told_in_its_own_words(fake: Behaviour, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(real_episode, "require_programs", asked.append)
+    env = make(path={**PATH, "loss": "1%"}, backend="mahimahi", episode_steps=2)
+    env.reset(seed=1)
+    words = fake.plans[0].mahimahi
+    assert words[:3] == ("mm-delay", "20", "mm-loss")
+    assert "mm-link" in words
+    assert asked == [list(words)]
+    env.close()
+    with pytest.raises(ConfigError, match=r"backend mahimahi"):
+        make(path={**PATH, "rtt": "33.3ms"}, backend="mahimahi").reset(seed=1)
+    assert fake.alive == 0
+
+
+def test_the_kernel_s_flows_are_for_real_paths(fake: Behaviour) -> None:
+    env = make(flows=["tcp:reno"])
+    env.reset(seed=1)
+    assert fake.plans[0].spec["flows"][1]["scheme"] == "tcp:reno"
+    env.close()
+    with pytest.raises(ConfigError, match="backend='emulated'"):
+        LinkEnv("aurora", path=PATH, flows=["tcp:reno"])
+
+
+def test_the_configuration_may_say_where(fake: Behaviour, tmp_path: Path) -> None:
+    file = tmp_path / "real.yaml"
+    file.write_text(f"extends: {Path('configs/aurora.yaml').absolute()}\nenvironment: {{backend: emulated}}\n")
+    env = gymnasium.make("ccgym/Aurora-v0", config=file, path=PATH)
+    env.reset(seed=1)
+    assert len(fake.runs) == 1
+    env.close()
+    simulated = LinkEnv(str(file), path=PATH, backend="sim")
+    simulated.reset(seed=1)
+    assert (len(fake.runs), simulated.settings.is_real) == (1, False)
+
+
+# --- Many ------------------------------------------------------------------------------------------------------------
+
+
+def test_many_at_once_have_a_run_each(fake: Behaviour, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(real_batch.os, "cpu_count", lambda: 8)
+    envs = VectorLinkEnv(2, "aurora", path=PATH, backend="emulated", episode_steps=4, privileged=True)
+    observations, infos = envs.reset(seed=1)
+    assert (observations.shape, fake.alive) == ((2, OBSERVATION), 2)
+    for _ in range(3):
+        observations, rewards, _, truncations, infos = envs.step(np.zeros((2, 1), np.float32))
+        assert rewards.tolist() == [shown(row) for row in observations]
+        assert not truncations.any()
+        assert infos["missed_deadlines"].shape == infos["_missed_deadlines"].shape == (2,)
+    _, _, _, truncations, infos = envs.step(np.zeros((2, 1), np.float32))
+    assert truncations.all()
+    assert infos["final_info"]["summary"]["steps"].tolist() == [4, 4]
+    assert (len(fake.runs), fake.alive) == (4, 2)
+    envs.close()
+    assert fake.alive == 0
+
+
+def test_too_many_for_the_machine_are_warned_of(fake: Behaviour, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(real_batch.os, "cpu_count", lambda: 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make()
+    with pytest.warns(UserWarning, match="3 real paths at once on 2 processors"):
+        VectorLinkEnv(3, "aurora", path=PATH, backend="emulated")
+
+
+def test_several_learners_take_turns(fake: Behaviour) -> None:
+    parallel = pytest.importorskip("ccgym.envs.parallel")
+    fake.duration_s = 0.2
+    env = parallel.parallel_env(2, "aurora", path=PATH, backend="emulated", duration="5s")
+    _, infos = env.reset(seed=1)
+    rewards = dict.fromkeys(env.agents, 0.0)
+    seen: dict[str, list[int]] = {agent: [] for agent in env.agents}
+    while env.agents:
+        due = [agent for agent in env.agents if infos[agent]["due"]]
+        assert due
+        observations, given, _, truncations, infos = env.step({agent: zero() for agent in due})
+        for agent, reward in given.items():
+            rewards[agent] += reward
+            if reward:
+                assert reward == shown(observations[agent])
+                seen[agent].append(int(reward))
+    assert all(truncations.values())
+    for agent, numbers in seen.items():
+        assert numbers == sorted(set(numbers)), "no interval is rewarded twice"
+        assert sum(numbers) == rewards[agent]
+    assert {info["summary"]["throughput_mbps"] for info in infos.values()} == {7.5}
+    assert fake.alive == 0
+
+
+def test_stable_baselines_counts_deadlines(fake: Behaviour) -> None:
+    pytest.importorskip("stable_baselines3")
+    from ccgym.envs import SB3LinkVecEnv
+
+    env = SB3LinkVecEnv(1, "aurora", path=PATH, backend="emulated", episode_steps=2, step_infos=True)
+    assert env.missed_deadlines == 0
+    env.reset()
+    time.sleep(0.05)
+    _, _, _, infos = env.step(np.zeros((1, 1), np.float32))
+    assert env.missed_deadlines == infos[0]["missed_deadlines"] >= 3
+    _, _, dones, infos = env.step(np.zeros((1, 1), np.float32))
+    assert dones[0]
+    assert infos[0]["episode"]["l"] == 2
+    assert fake.alive == 1
+    state = env.capture()
+    assert state["episodes"] is None
+    env.close()
+    env.restore(state)
+    env.reset()
+    env.close()
+    assert SB3LinkVecEnv(1, "aurora", path=PATH).missed_deadlines is None
+
+
+def test_without_autoreset_nothing_runs_after_the_end(fake: Behaviour) -> None:
+    pytest.importorskip("stable_baselines3")
+    from ccgym.envs import SB3LinkVecEnv
+
+    env = SB3LinkVecEnv(1, "aurora", path=PATH, backend="emulated", episode_steps=1, autoreset=False)
+    env.reset()
+    assert env.step(np.zeros((1, 1), np.float32))[2][0]
+    assert (len(fake.runs), fake.alive) == (1, 0)
+    env.reset()
+    env.close()
+    with pytest.raises(ConfigError, match="a single one"):
+        SB3LinkVecEnv(2, "aurora", autoreset=False)
+
+
+# --- Messages --------------------------------------------------------------------------------------------------------
+
+
+def test_messages_may_come_in_pieces() -> None:
+    near, far = socket.socketpair()
+    connection = Connection(near)
+    data = b""
+    for sequence in (1, 300):
+        body = control_pb2.FromSender(
+            interval=control_pb2.Interval(sequence=sequence, observation=[0.5] * 100)
+        ).SerializeToString()
+        data += bytes([len(body) & 0x7F | 0x80, len(body) >> 7]) + body
+    found = []
+    for byte in data:
+        far.send(bytes([byte]))
+        connection.receive()
+        while (message := connection.next()) is not None:
+            found.append(message.sequence)
+    assert found == [1, 300]
+    assert connection.is_open
+    far.close()
+    connection.receive()
+    assert not connection.is_open
+    connection.act(control_pb2.Interval(), [0.0])  # nobody is there to hear it, which is seen when listening
+    connection.close()
+
+
+@pytest.mark.parametrize("data", [b"\xff\xff\xff\xff\x0f", b"\x03\x0a\x7f\x00", b"\x00"])
+def test_what_is_no_message_is_refused(data: bytes) -> None:
+    near, far = socket.socketpair()
+    connection = Connection(near)
+    far.send(data)
+    connection.receive()
+    with pytest.raises(RealPathError, match="control socket"):
+        connection.next()
+    connection.close()
+    far.close()
+
+
+def test_a_socket_is_private_and_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = tmp_path / ("x" * 90)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    server = Server()
+    assert server.path.parent.stat().st_mode & 0o777 == 0o700
+    assert server.accept(0.0) is None
+    server.close()
+    server.close()
+    assert not server.path.parent.exists()
+
+
+def test_the_types_are_those_of_the_messages() -> None:
+    stub = Path(control_pb2.__file__).with_suffix(".pyi")
+    typed = {
+        node.name: {line.target.id for line in node.body if isinstance(line, ast.AnnAssign)}
+        for node in ast.parse(stub.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    }
+    real = {
+        name: set(value.DESCRIPTOR.fields_by_name)
+        for name, value in vars(control_pb2).items()
+        if hasattr(value, "DESCRIPTOR")
+    }
+    assert typed == real
+
+
+def test_ccgym_loads_protobuf_only_for_real_paths() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, ccgym.envs.link_env; assert 'google.protobuf' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(ccgym.__file__).parents[1])

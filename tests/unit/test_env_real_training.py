@@ -1,0 +1,125 @@
+"""Training on real paths: the loop around them, with senders that are fakes."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ccgym._core")
+torch = pytest.importorskip("torch")
+pytest.importorskip("sb3_contrib")
+pytest.importorskip("tensorboard")
+
+from ccgym.envs import real_episode  # noqa: E402
+from ccgym.errors import ConfigError  # noqa: E402
+from ccgym.training.config import TrainConfig  # noqa: E402
+from ccgym.training.model import weights_hash  # noqa: E402
+from ccgym.training.privileged_critic import truth_features  # noqa: E402
+from ccgym.training.run_directory import RunDirectory  # noqa: E402
+from ccgym.training.saved_model import load_model  # noqa: E402
+from ccgym.training.trainer import Outcome, Trainer  # noqa: E402
+from tests.unit.fake_run import Behaviour, FakeRun  # noqa: E402
+
+SMALL = (
+    "environment.path=12mbps", "environment.paths=null", "environment.episode.steps=8", "algorithm.n_envs=1",
+    "algorithm.n_steps=16", "algorithm.batch_size=16", "algorithm.n_epochs=1", "training.eval_every=1000",
+    "training.checkpoint_every=16", "evaluation.episodes=2", "evaluation.baselines=[]", "evaluation.figure=false",
+)  # fmt: skip
+REAL = "environment.backend=emulated"
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Behaviour]:
+    """Run processes are fakes, whose intervals are short."""
+    behaviour = Behaviour(period_s=0.004)
+    monkeypatch.setattr(real_episode, "RunProcess", lambda plan: FakeRun(plan, behaviour))
+    yield behaviour
+    for run in behaviour.runs:
+        run.end()
+
+
+class Quiet:
+    """A display that remembers."""
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+    def baselines(self, measured: Any) -> None: ...
+    def update(self, state: Any) -> None: ...
+    def evaluation(self, step: int, result: Any, *, best: bool) -> None:
+        assert len(result.rewards) == 2
+
+
+def config(*overrides: str) -> TrainConfig:
+    return TrainConfig.load("aurora", [*SMALL, *overrides])
+
+
+def train(place: Path, made: TrainConfig, display: Quiet, *, resume: bool = False) -> tuple[Trainer, Outcome]:
+    with RunDirectory(place) as directory:
+        if not resume:
+            directory.claim(made.as_yaml(), {}, [])
+        trainer = Trainer(made, directory, display, device="cpu")
+        return trainer, trainer.train(resume=resume)
+
+
+def test_rollouts_begin_episodes_and_nothing_runs_between_them(fake: Behaviour, tmp_path: Path) -> None:
+    display = Quiet()
+    made = config(REAL, "training.steps=32")
+    _, outcome = train(tmp_path / "run", made, display)
+    assert outcome.step == 32
+    assert fake.alive == 0
+    # One to see that it works, three for each of two rollouts of two episodes, two for each of two evaluations.
+    assert len(fake.runs) == 1 + 2 * 3 + 2 * 2
+    with (tmp_path / "run" / "progress.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert all(float(row["environment/missed_deadlines"]) >= 0 for row in rows if row["environment/missed_deadlines"])
+    assert any(row["environment/missed_deadlines"] for row in rows)
+
+    longer = config(REAL, "training.steps=48")
+    _, outcome = train(tmp_path / "run", longer, display, resume=True)
+    assert outcome.step == 48
+    assert any("do not come back" in notice for notice in display.notices)
+    assert fake.alive == 0
+
+
+def test_training_goes_on_from_another_run_s_policy(fake: Behaviour, tmp_path: Path) -> None:
+    first = tmp_path / "simulated"
+    train(first, config("training.steps=16"), Quiet())
+    assert fake.runs == []
+    known = load_model(first)
+    trainer, _ = train(tmp_path / "real", config(REAL, "training.steps=16",
+                                                 f"training.start_from={first}"), Quiet())  # fmt: skip
+    assert weights_hash(trainer.model) != weights_hash(known.model), "it has learned something since"
+    with RunDirectory(tmp_path / "other") as directory:
+        directory.claim("", {}, [])
+        fresh = Trainer(config(REAL, f"training.start_from={first}"), directory, Quiet(), device="cpu")
+        fresh._build(None)
+        assert weights_hash(fresh.model) == weights_hash(known.model)
+        fresh._close()
+    assert fake.alive == 0
+    with pytest.raises(ConfigError, match=r"training\.start_from: the networks of .* do not fit"):
+        train(tmp_path / "unlike", config("algorithm.net_arch=[4]", f"training.start_from={first}"), Quiet())
+
+
+def test_too_many_real_paths_are_refused() -> None:
+    with pytest.raises(ConfigError, match="1000 real paths at once"):
+        config(REAL, "algorithm.n_envs=1000")
+
+
+def test_a_critic_sees_zero_where_nobody_knows() -> None:
+    one = np.ones(1)
+    truth = {
+        "link_rate_bps": 12e6 * one, "base_rtt_s": 0.04 * one, "backlog_packets": np.nan * one, "loss": 0 * one,
+        "queue_limit_packets": np.inf * one, "flows": one, "pacing_rate_bps": 1e6 * one, "cwnd_packets": np.inf * one,
+    }  # fmt: skip
+    features = truth_features(truth, 12_000)
+    assert np.isfinite(features).all()
+    assert features[0, 2] == 0.0

@@ -1,0 +1,267 @@
+"""The gap: what is compared with what, what is beyond tolerance, what is left out; table, figure and page.
+
+The run process is replaced by the simulator, on a path with more loss, so that there is a gap.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ccgym import _core
+from ccgym.cli.main import main as cli
+from ccgym.config.path import NetworkPath
+from ccgym.errors import ConfigError, PlatformError, RealPathError
+from ccgym.evaluation.backends import real as real_backend
+from ccgym.evaluation.curves import FlowCurves
+from ccgym.evaluation.gap import GAP_FILE, Gap, differences, run_gap
+from ccgym.evaluation.results import SchemeSummary
+from ccgym.evaluation.schemes import parse_schemes
+from ccgym.realpath import doctor
+from ccgym.realpath.plan import Plan
+from ccgym.realpath.process import RunOutcome
+from ccgym.realpath.report import PathReport
+from ccgym.report.gap_figure import delay_line, gap_figure, total_egress
+from ccgym.report.gap_report import (
+    build_gap_report,
+    difference_text,
+    footnotes,
+    headings,
+    lines,
+    markdown_table,
+    terminal_table,
+)
+from ccgym.report.style import house_style
+
+PATH = NetworkPath.from_mahimahi(
+    "mm-delay 10 mm-loss uplink 0.001 mm-link 12mbps.trace 12mbps.trace "
+    "--uplink-queue=droptail --uplink-queue-args=packets=20",
+    name="small",
+)
+
+
+@pytest.fixture(autouse=True)
+def reality(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Backends of real packets that lose more than they should; what was run."""
+    ran: list[str] = []
+
+    def run(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+        spec = json.loads(json.dumps(plan.spec))
+        ran.append(f"{plan.backend} {spec['flows'][0]['scheme']} {spec['seed']}")
+        spec["flows"][0]["scheme"] = spec["flows"][0]["scheme"].removeprefix("tcp:")
+        for element in spec["uplink"]:
+            if element["kind"] == "loss":
+                element["probability"] = 0.05 if plan.backend == "mahimahi" else 0.001
+        traces = {name: _core.Trace.parse(file.read_bytes(), name) for name, file in plan.traces.items()}
+        return RunOutcome(_core.simulate(json.dumps(spec), traces), PathReport({"limited": None}))
+
+    monkeypatch.setattr(real_backend, "run_plan", run)
+    monkeypatch.setattr(doctor, "require", lambda name: None)
+    monkeypatch.setattr(real_backend, "require_programs", lambda words: None)
+    return ran
+
+
+def gap(out: Path, schemes: str = "cubic,tcp:cubic", backends: str = "sim,emulated,mahimahi", runs: int = 2) -> Gap:
+    return run_gap(PATH, parse_schemes(schemes), backends.split(","), out, runs=runs, runtime_ns=2 * 10**9)
+
+
+# --- Comparing -----------------------------------------------------------------------------------------------------
+
+
+def test_every_scheme_on_every_backend(tmp_path: Path, reality: list[str]) -> None:
+    made = gap(tmp_path)
+    rows = made.rows()
+    assert [(row.scheme, row.backend) for row in rows] == [
+        (scheme, backend) for scheme in ("cubic", "tcp_cubic") for backend in ("sim", "emulated", "mahimahi")
+    ]
+    assert (made.reference, made.references) == ("mahimahi", ("sim", "mahimahi"))
+    simulated, emulated, mahimahi = rows[:3]
+    assert set(simulated.against) == {"mahimahi"}
+    assert set(emulated.against) == {"sim", "mahimahi"}
+    assert set(mahimahi.against) == {"sim"}
+    # The emulated path gets the very seeds of the simulator, so this stand-in for it gives the very packets.
+    assert emulated.against["sim"]["throughput_mbps"].absolute == 0
+    assert not any(one.beyond for one in emulated.against["sim"].values())
+    lost = mahimahi.against["sim"]["throughput_mbps"]
+    assert lost.absolute < 0
+    assert lost.beyond
+    assert lost.relative is not None
+    assert lost.relative == pytest.approx(
+        -simulated.against["mahimahi"]["throughput_mbps"].absolute / simulated.throughput_mbps.mean
+    )  # type: ignore[union-attr]
+    assert mahimahi.against["sim"]["loss"].beyond
+
+
+def test_for_the_kernels_the_simulator_runs_ours(tmp_path: Path, reality: list[str]) -> None:
+    made = gap(tmp_path, "tcp:cubic,tcp:hybla", "sim,emulated", runs=1)
+    simulated, emulated, missing, unavailable = made.rows()
+    assert simulated.throughput_mbps is not None
+    assert "our own cubic" in simulated.note
+    assert emulated.against["sim"]["loss"].absolute == 0, "the kernel's and ours have the same seeds"
+    assert missing.throughput_mbps is None
+    assert "we have no hybla" in missing.note
+    assert "unavailable: this kernel has no hybla" in unavailable.note
+
+
+def test_it_goes_on_where_it_stopped(tmp_path: Path, reality: list[str]) -> None:
+    gap(tmp_path, "cubic", "sim,emulated")
+    before = len(reality)
+    gap(tmp_path, "cubic", "sim,emulated,mahimahi")
+    assert [line.split()[0] for line in reality[before:]] == ["mahimahi", "mahimahi"]
+
+
+def test_backends_that_do_not_work_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> None:
+        if name == "mahimahi":
+            raise PlatformError("mahimahi: iptables fails", hint="build master")
+
+    monkeypatch.setattr(doctor, "require", refuse)
+    made = gap(tmp_path, "cubic", runs=1)
+    assert list(made.results) == ["sim", "emulated"]
+    assert made.left_out == {"mahimahi": "mahimahi: iptables fails; build master"}
+    assert made.reference == "emulated"
+    assert any("left out: mahimahi" in line for line in footnotes(made))
+    assert not (tmp_path / "mahimahi").exists()
+
+
+def test_a_backend_on_which_everything_fails_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+        raise RealPathError("no answer", where="handshake of flow 0")
+
+    monkeypatch.setattr(real_backend, "run_plan", fail)
+    made = gap(tmp_path, "cubic", "sim,mahimahi", runs=1)
+    assert list(made.results) == ["sim"]
+    assert "every run failed: handshake of flow 0: no answer" in made.left_out["mahimahi"]
+
+
+def test_a_path_that_mahimahi_cannot_express(tmp_path: Path) -> None:
+    path = NetworkPath(rate="12mbps", rtt="15.5ms", queue="20p")
+    made = run_gap(path, parse_schemes("cubic"), ["sim", "mahimahi"], tmp_path, runs=1, runtime_ns=10**9)
+    assert list(made.results) == ["sim"]
+    assert "mahimahi" in made.left_out
+    assert made.references == (), "nothing to compare with"
+
+
+def test_wrong_backends(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'sim'"):
+        gap(tmp_path, backends="simm")
+    with pytest.raises(ConfigError, match="no backend"):
+        run_gap(PATH, parse_schemes("cubic"), [], tmp_path)
+
+
+def test_differences_of_nothing() -> None:
+    assert differences(None, None) == {}
+    empty = SchemeSummary(style=parse_schemes("cubic")[0].style, runs=(), published=None)
+    assert differences(empty, empty) == {}
+
+
+# --- Showing -------------------------------------------------------------------------------------------------------
+
+
+def test_texts(tmp_path: Path) -> None:
+    simulated, mahimahi = lines(gap(tmp_path, "cubic", "sim,mahimahi"))
+    assert (simulated.label, simulated.backend, simulated.against) == ("TCP Cubic", "sim", "mahimahi")
+    assert (mahimahi.label, mahimahi.backend, mahimahi.against) == ("", "mahimahi", "sim")
+    throughput, _, loss = mahimahi.differences
+    assert throughput.beyond
+    assert throughput.text.startswith("−")
+    assert throughput.text.endswith(" %)")
+    assert loss.text.endswith(" pt")
+    assert difference_text("loss", None).text == "–"
+
+
+def test_the_table(tmp_path: Path) -> None:
+    made = gap(tmp_path, "cubic", runs=1)
+    four = lines(made)
+    assert [(line.backend, line.against) for line in four] == [
+        ("sim", "mahimahi"), ("emulated", "sim"), ("", "mahimahi"), ("mahimahi", "sim"),
+    ]  # fmt: skip
+    assert [line.first for line in four] == [True, False, False, False]
+    assert all(len(line.texts) == len(headings()) for line in four)
+    assert terminal_table(made).row_count == 4
+    table = markdown_table(made)
+    assert f"**{four[3].differences[0].text}**" in table
+    assert len({line.count("|") for line in table.splitlines() if line.startswith("|")}) == 1
+    alone = lines(gap(tmp_path, "cubic", "sim", runs=1))
+    assert [line.against for line in alone] == [""]
+
+
+def test_delays_as_a_line() -> None:
+    flow = FlowCurves(
+        ingress_mbps=np.zeros(2),
+        egress_mbps=np.array([1.0, 2.0]),
+        # Two cells at one instant count as one instant.
+        delay_time_s=np.array([0.01, 0.01, 0.05, 0.15]),
+        delay_ms=np.array([10.0, 20.0, 30.0, 40.0]),
+    )
+    times, delays = delay_line([flow], 0.1)
+    assert times == pytest.approx([0.05, 0.15])
+    assert delays == pytest.approx([(15 + 30) / 2, 40])
+    assert total_egress([flow, flow]).tolist() == [2, 4]
+    assert delay_line([])[0].size == total_egress([]).size == 0
+
+
+def test_a_panel_per_scheme_and_a_line_per_run(tmp_path: Path) -> None:
+    made = gap(tmp_path)
+    with house_style():
+        figure = gap_figure(made)
+    assert len(figure.axes) == 4
+    lines = figure.axes[0].get_lines()
+    assert len(lines) == 3 * 2
+    widths = sorted(line.get_linewidth() for line in lines)
+    assert widths[:3] == [0.7] * 3
+    assert widths[3:] == [1.9] * 3
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "sim (2 runs)", "emulated (2 runs)", "mahimahi (2 runs)",
+    ]  # fmt: skip
+
+
+def test_files(tmp_path: Path) -> None:
+    made = gap(tmp_path, "cubic", "sim,emulated", runs=1)
+    build_gap_report(made, tmp_path)
+    for suffix in ("svg", "pdf", "png"):
+        assert (tmp_path / f"gap_series.{suffix}").stat().st_size > 1000
+    page = (tmp_path / "gap_report.html").read_text()
+    assert "data:image/svg+xml;base64," in page
+    assert "http" not in page.split("</style>")[1], "it needs no network"
+    assert "TCP Cubic" in page
+    data = json.loads((tmp_path / GAP_FILE).read_text())
+    assert [row["backend"] for row in data["rows"]] == ["sim", "emulated"]
+    assert data["rows"][1]["against"]["sim"]["throughput_mbps"]["beyond"] is False
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["gap", "--trace", "12mbps", "--schemes", "cubic", "--backends", "sim,emulated", "--runs", "1"]
+    assert cli([*words, "--runtime", "1"]) == 0
+    output = capsys.readouterr().out
+    assert "beyond tolerance" in output
+    assert (tmp_path / "results" / "12mbps-gap" / "gap_report.html").exists()
+    assert cli([*words, "--runtime", "1", "--json", "--no-figures"]) == 0
+    assert json.loads(capsys.readouterr().out)["reference"] == "emulated"
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ([], "no path"),
+        (["--trace", "12mbps", "--backends", "emulatd"], "did you mean 'emulated'"),
+        (["--trace", "12mbps", "--backends", ","], "no backend"),
+        (["--trace", "12mbps", "--schemes", "tcp:"], "--schemes"),
+        (["--trace", "12mbps", "--runs", "0"], "--runs"),
+        (["--trace", "12mbps", "--runtime", "long"], "--runtime"),
+    ],
+)
+def test_wrong_commands(
+    words: list[str], found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli(["gap", *words]) == 2
+    error = capsys.readouterr().err
+    assert found in error
+    assert error.count("error:") == 1
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,157 @@
+"""The kernel's TCP among the schemes: names, looks, seeds, what is refused and where."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ccgym.cli.main import main as cli
+from ccgym.config.path import NetworkPath
+from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError
+from ccgym.evaluation import kernel_schemes
+from ccgym.evaluation.experiment import Experiment
+from ccgym.evaluation.flow_spec import flow_spec
+from ccgym.evaluation.runner import published_points
+from ccgym.evaluation.schemes import SchemeChoice, contestants, parse_scheme, parse_schemes, registry, styles
+from ccgym.evaluation.simulate import simulate
+from ccgym.realpath import kernel_tcp
+
+PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A kernel that has Reno, BBR and something of its own; nothing can be loaded."""
+    file = tmp_path / "available"
+    file.write_text("reno bbr mine\n")
+    monkeypatch.setattr(kernel_tcp, "AVAILABLE_FILE", file)
+    monkeypatch.setattr(kernel_tcp, "_can_be_set", lambda algorithm: False)
+    kernel_tcp.why_unavailable.cache_clear()
+    yield file
+    kernel_tcp.why_unavailable.cache_clear()
+
+
+# --- Names ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_kernel_scheme() -> None:
+    choice = parse_scheme("tcp:cubic")
+    assert choice == SchemeChoice("tcp:cubic")
+    assert (choice.kernel, choice.key, choice.text, choice.title) == ("cubic", "tcp_cubic", "tcp:cubic", "tcp:cubic")
+    assert choice.style.label == "TCP Cubic (kernel)"
+    assert SchemeChoice("cubic").kernel is None
+
+
+def test_in_lists_and_in_flows() -> None:
+    both = parse_schemes("tcp:bbr,bbr,fixed_window:cwnd=5,tcp:mine2go")
+    assert [choice.name for choice in both] == ["tcp:bbr", "bbr", "fixed_window", "tcp:mine2go"]
+    assert flow_spec("tcp:bbr").scheme == "tcp:bbr"
+    native = flow_spec({"scheme": "tcp:bbr", "start": "1s"}).native(0)
+    assert (native["scheme"], native["params"], native["profile"]) == ("tcp:bbr", {}, "tcp")
+
+
+def test_looks_are_its_own() -> None:
+    names = [name for name in registry() if name in kernel_schemes.LOOKS]
+    choices = [one for name in names for one in (SchemeChoice(name), SchemeChoice(f"tcp:{name}"))]
+    looks = [(style.colour, style.marker) for style in styles(choices)]
+    assert len(set(looks)) == len(looks) >= 6
+    assert kernel_schemes.looks("something") == kernel_schemes.looks("something")
+
+
+def test_it_meets_the_same_losses_as_ours() -> None:
+    made = Experiment(path=PATH, schemes=tuple(parse_schemes("tcp:bbr,bbr,cubic")), backend="emulated")
+    kernel, ours, other = (made.cell_seed(choice, 1) for choice in made.schemes)
+    assert kernel == ours != other
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "word"),
+    [
+        ("tcp:", ConfigError, "tcp:cubic"),
+        ("tcp:Bad Name", ConfigError, "names no algorithm"),
+        ("tcp:" + "x" * 16, ConfigError, "names no algorithm"),
+        ("tcp:../etc", ConfigError, "names no algorithm"),
+        ("tcp:cubci", SchemeNotFoundError, "did you mean 'tcp:cubic'"),
+        ("tcp:cubic:beta=0.5", ConfigError, "ccgym schemes cubic"),
+        ("tcp:bbr,tcp:bbr", ConfigError, "twice"),
+    ],
+)
+def test_wrong_kernel_schemes(text: str, kind: type[CcgymError], word: str) -> None:
+    with pytest.raises(kind) as caught:
+        parse_schemes(text, "--schemes")
+    assert word in str(caught.value)
+    assert caught.value.where == "--schemes"
+
+
+# --- The simulator has no kernel -----------------------------------------------------------------------------------
+
+
+def test_it_cannot_be_simulated() -> None:
+    with pytest.raises(ConfigError, match="--backend emulated") as caught:
+        simulate(PATH, ["cubic", "tcp:bbr"], "1s")
+    assert caught.value.where == "flows[1]"
+    with pytest.raises(ConfigError, match="--backend emulated") as caught:
+        Experiment(path=PATH, schemes=tuple(parse_schemes("cubic,tcp:bbr")))
+    assert caught.value.where == "schemes"
+
+
+# --- What this kernel has ------------------------------------------------------------------------------------------
+
+
+def test_contestants_where_packets_are_real(kernel: Path) -> None:
+    simulated, real = contestants(), contestants(real=True)
+    assert real[: len(simulated)] == simulated
+    assert [choice.name for choice in real[len(simulated) :]] == ["tcp:reno", "tcp:bbr", "tcp:mine"]
+
+
+def test_what_is_unavailable_says_why(kernel: Path) -> None:
+    assert kernel_tcp.why_unavailable("bbr") is None
+    reason = kernel_tcp.why_unavailable("cubic")
+    assert reason is not None
+    assert "no cubic" in reason
+    assert "reno, bbr, mine" in reason
+
+
+def test_what_can_be_loaded_is_available(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_tcp, "_can_be_set", lambda algorithm: algorithm == "vegas")
+    assert kernel_tcp.why_unavailable("vegas") is None
+    assert kernel_tcp.why_unavailable("hybla") is not None
+
+
+def test_a_kernel_that_says_nothing(kernel: Path) -> None:
+    kernel.unlink()
+    assert kernel_tcp.available() == ()
+    assert "does not say" in str(kernel_tcp.why_unavailable("bbr"))
+
+
+def test_they_are_listed_as_far_as_they_are_there(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {row["name"]: row for row in kernel_schemes.listing()}
+    assert list(rows) == ["tcp:reno", "tcp:bbr", "tcp:mine", "tcp:cubic"]
+    assert [row["available"] for row in rows.values()] == [True, True, True, False]
+    assert cli(["schemes"]) == 0
+    output = capsys.readouterr().out
+    assert "kernel TCP, on real paths" in output
+    assert "unavailable: this kernel has no cubic" in " ".join(output.split())
+    assert cli(["schemes", "--json"]) == 0
+    listed: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in listed if row.get("kernel")] == list(rows)
+    assert cli(["schemes", "tcp:bbr"]) == 0
+    assert "TCP BBR (kernel)" in capsys.readouterr().out
+
+
+# --- Published numbers ---------------------------------------------------------------------------------------------
+
+
+def test_what_was_published_was_the_kernels() -> None:
+    path = NetworkPath.named("77.72mbps")
+    plain = published_points(path)
+    assert published_points(path, parse_schemes("bbr,cubic")) == plain
+    both = published_points(path, parse_schemes("bbr,tcp:bbr"))
+    assert both["tcp_bbr"] == both["bbr"] == plain["bbr"]
+    kernel_only = published_points(path, parse_schemes("tcp:bbr"))
+    assert kernel_only["tcp_bbr"] == plain["bbr"]
+    assert "bbr" not in kernel_only, "once in the table"
+    assert "indigo" in kernel_only

@@ -1,0 +1,268 @@
+"""Run processes: started, watched, ended; their errors; what they are told. Small scripts stand for the native ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from ccgym.errors import PathNotFoundError, RealPathError
+from ccgym.realpath import process
+from ccgym.realpath.plan import Plan, PolicyFiles, trace_files
+from ccgym.realpath.process import RunProcess, native_error, output_of, run_plan
+from ccgym.realpath.report import PathReport, limited_reason
+
+SPEC = {"seed": 1, "duration": 100_000_000, "uplink": [], "downlink": [], "flows": [{"scheme": "cubic"}]}
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for temporary files that holds nothing else."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def acting(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Have a script run in place of the native command; its arguments are those of the native one."""
+    monkeypatch.setattr(
+        process, "command", lambda *words: [sys.executable, "-c", f"import sys, time\n{script}", *words]
+    )
+
+
+# --- Plans ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_as_the_native_core_reads_it(tmp_path: Path) -> None:
+    plan = Plan(
+        spec=SPEC,
+        traces=trace_files(["12mbps.trace"]),
+        policies={"aurora@1": PolicyFiles(Path("a.onnx"), Path("a.json"))},
+        onnx_runtime=Path("/lib/onnx.so"),
+    )
+    document = plan.document(tmp_path / "result")
+    assert json.loads(json.dumps(document)) == document
+    assert set(document) == {
+        "spec", "traces", "policies", "agent", "onnx_runtime", "control", "backend", "result",
+    }  # fmt: skip
+    assert document["backend"] == {"kind": "emulated"}
+    assert Path(document["traces"]["12mbps.trace"]).is_file()
+    assert os.path.isabs(document["policies"]["aurora@1"]["onnx"])
+    assert plan.duration_s == 0.1
+    shells = Plan(spec=SPEC, mahimahi=("mm-delay", "5")).document(tmp_path / "result")
+    assert shells["backend"] == {"kind": "mahimahi", "command": ["mm-delay", "5"]}
+
+
+def test_a_trace_that_is_not_there() -> None:
+    with pytest.raises(PathNotFoundError):
+        trace_files(["no-such-trace"])
+
+
+# --- Errors --------------------------------------------------------------------------------------------------------
+
+
+def test_a_native_error_is_the_last_line() -> None:
+    line = json.dumps({"step": "opening /dev/net/tun", "found": "EPERM", "expected": "rights", "hint": "be root"})
+    error = native_error(f"something\n{line}\n\n")
+    assert error is not None
+    assert (error.where, error.found, error.expected, error.hint) == (
+        "opening /dev/net/tun", "EPERM", "rights", "be root",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", "\n", "panic", '{"step": "x"}', "[1]", '{"found": "early"}\nlate words'])
+def test_what_is_no_native_error(text: str) -> None:
+    assert native_error(text) is None
+
+
+def test_an_error_of_the_run_process_names_its_step(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = json.dumps({"step": "handshake of flow 0", "found": "no answer", "expected": "one", "hint": "look"})
+    acting(monkeypatch, f"print('''{line}''', file=sys.stderr); sys.exit(2)")
+    with pytest.raises(RealPathError, match="no answer") as caught:
+        run_plan(Plan(SPEC))
+    assert caught.value.where == "handshake of flow 0"
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("print('thread main panicked', file=sys.stderr); sys.exit(101)", ["status 101", "panicked"]),
+        ("import os; os.kill(os.getpid(), 9)", ["signal 9", "SIGKILL"]),
+    ],
+)
+def test_an_end_that_explains_nothing(
+    script: str, words: list[str], temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acting(monkeypatch, script)
+    with pytest.raises(RealPathError) as caught:
+        run_plan(Plan(SPEC))
+    assert all(word in str(caught.value) for word in words)
+    assert "ccgym doctor" in str(caught.value)
+    assert list(temporary.iterdir()) == []
+
+
+# --- Life and death ------------------------------------------------------------------------------------------------
+
+WAITS_FOR_ITS_LIFE_LINE = "sys.stdin.buffer.read()"
+
+
+def test_it_is_told_what_to_do_and_ends_with_its_life_line(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    acting(
+        monkeypatch,
+        "import json\n"
+        "plan = json.load(open(sys.argv[3]))\n"
+        "open(plan['result'], 'w').write('here')\n"
+        "print('ready', *sys.argv[1:3], sys.argv[4], file=sys.stderr, flush=True)\n"
+        "sys.stdin.buffer.read()",
+    )
+    with RunProcess(Plan(SPEC)) as run:
+        deadline = time.monotonic() + 10
+        while b"ready --json-errors run --life-line" not in run._errors.read():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert run.poll() is None
+        (folder,) = temporary.iterdir()
+        assert folder.stat().st_mode & 0o077 == 0, "nobody else looks in"
+        assert [file.read_text() for file in folder.iterdir()] == ["here"]
+    assert run.poll() == 0
+    assert list(temporary.iterdir()) == []
+    run.end()
+
+
+def test_what_killed_processes_left_is_removed_by_the_next(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    for name in (f"ccgym-run-{gone.pid}-abc", f"ccgym-run-{os.getpid()}-abc", "ccgym-run-x-y"):
+        (temporary / name).mkdir()
+    acting(monkeypatch, "sys.exit(0)")
+    with RunProcess(Plan(SPEC)):
+        pass
+    assert {folder.name for folder in temporary.iterdir()} == {f"ccgym-run-{os.getpid()}-abc", "ccgym-run-x-y"}
+
+
+def test_what_does_not_hear_is_killed_with_its_children(
+    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "GRACE_S", 0.3)
+    child = tmp_path / "child"
+    acting(
+        monkeypatch,
+        "import subprocess\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(child)!r}, 'w').write(str(child.pid) + chr(10))\n"
+        "time.sleep(600)",
+    )
+    with RunProcess(Plan(SPEC)) as run:
+        deadline = time.monotonic() + 10
+        while not (child.exists() and child.read_text().endswith("\n")):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    assert run.poll() == -9
+    assert _is_gone(int(child.read_text()))
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_run_that_stalls_is_killed_and_named(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    acting(monkeypatch, "print('still connecting', file=sys.stderr, flush=True); time.sleep(600)")
+    with RunProcess(Plan(SPEC)) as run, pytest.raises(RealPathError, match="did not end within") as caught:
+        run.wait(slack_s=0.5)
+    assert str(run.pid) in str(caught.value)
+    assert "still connecting" in str(caught.value)
+    assert run.poll() == -9
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_run_can_be_given_up_from_another_thread(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    acting(monkeypatch, WAITS_FOR_ITS_LIFE_LINE)
+    halt = threading.Event()
+    threading.Timer(0.3, halt.set).start()
+    started = time.monotonic()
+    with pytest.raises(RealPathError, match="given up"):
+        run_plan(Plan({**SPEC, "duration": 600 * 10**9}), halt)
+    assert time.monotonic() - started < 5
+    assert list(temporary.iterdir()) == []
+
+
+def test_control_c_ends_the_run(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    acting(monkeypatch, WAITS_FOR_ITS_LIFE_LINE)
+
+    def interrupted(*_: object, **__: object) -> int:
+        raise KeyboardInterrupt
+
+    with RunProcess(Plan(SPEC)) as run, monkeypatch.context() as patch:
+        patch.setattr(run._process, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run.wait()
+    assert run.poll() == 0
+    assert list(temporary.iterdir()) == []
+
+
+def _is_gone(pid: int) -> bool:
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except FileNotFoundError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.02)
+    return False
+
+
+# --- Commands that answer ------------------------------------------------------------------------------------------
+
+
+def test_answers_are_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    acting(monkeypatch, "import json; print(json.dumps(sys.argv[1:]))")
+    assert output_of(["doctor", "--quick"]) == ["--json-errors", "doctor", "--quick"]
+
+
+@pytest.mark.parametrize(
+    ("script", "word"),
+    [
+        ('print(\'{"step": "doctor", "found": "trouble"}\', file=sys.stderr); sys.exit(2)', "trouble"),
+        ("sys.exit(3)", "status 3"),
+        ("print('not json')", "not json"),
+        ("time.sleep(60)", "no answer within"),
+    ],
+)
+def test_answers_that_are_none(script: str, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    acting(monkeypatch, script)
+    with pytest.raises(RealPathError, match=word):
+        output_of(["doctor"], timeout_s=0.5)
+
+
+def test_the_run_process_finds_ccgym_anywhere(tmp_path: Path) -> None:
+    root = Path(process.__file__).resolve().parents[2]
+    assert process.environment()["PYTHONPATH"].split(os.pathsep)[0] == str(root)
+    assert process.command("shell", "x")[-2:] == ["shell", "x"]
+
+
+# --- Reports -------------------------------------------------------------------------------------------------------
+
+
+def test_a_report() -> None:
+    report = PathReport.from_json(
+        json.dumps({"limited": "2 % of packets were late", "unavailable": [[1, "no vegas"]], "notes": ["once"]})
+    )
+    assert report.limited == limited_reason(report.data) == "2 % of packets were late"
+    assert report.unavailable == {1: "no vegas"}
+    assert report.notes == ("once",)
+    empty = PathReport.from_json("{}")
+    assert (empty.limited, empty.unavailable, empty.notes, limited_reason(None)) == (None, {}, (), None)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{"])
+def test_what_is_no_report(text: str) -> None:
+    with pytest.raises(RealPathError):
+        PathReport.from_json(text)
