@@ -32,6 +32,7 @@ IMPORTS = {"import_seconds": "import ccgym", "import_seconds/simulate": "from cc
 PROGRAMS = {
     "benches/environments.py": "env_steps_per_second/single env_steps_per_second/vector",
     "benches/training.py": "train_steps_per_second",
+    "benches/real_path.py": "path_gbps path_release_error_p99 udp_loopback_gbps",
 }
 BINARY = ROOT / "target" / "release" / "ccgym-bench"
 LOG = ROOT / ".cache" / "bench.log"

@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("ccgym._core")
 
+from ccgym.config.path import NetworkPath
 from ccgym.envs import LinkEnv
 from ccgym.errors import ConfigError, RealPathError
 from ccgym.realpath import doctor
@@ -218,18 +219,30 @@ CALM = [
 ]
 
 
+@pytest.mark.parametrize("how", ["environment", "native"])
 @pytest.mark.parametrize("path", CALM, ids=lambda path: str(path["rate"]))
-def test_the_pretrained_policy_does_what_it_does_in_the_simulator(path: dict[str, Any]) -> None:
-    """Where the machine is busy with something else, the path is not what it says: then it is tried again."""
-    came_to = {}
-    for backend in ("sim", "emulated", "emulated", "emulated"):
-        came_to[backend] = pretrained(path, backend)
-        sim, real = came_to["sim"], came_to[backend]
+def test_the_pretrained_policy_does_what_it_does_in_the_simulator(path: dict[str, Any], how: str) -> None:
+    """Throughput within 10 %, mean delay within 5 ms, decided for by an environment and natively. Where the machine is
+    busy with something else, the path is not what it says: then it is tried again.
+    """
+    run = pretrained if how == "environment" else native
+    sim = run(path, "sim")
+    for _ in range(3):
+        real = run(path, "emulated")
         rate = real["throughput_mbps"] / sim["throughput_mbps"] - 1
         delay = real["delay_mean_ms"] - sim["delay_mean_ms"]
-        if backend != "sim" and abs(rate) < 0.1 and abs(delay) < 5:
+        if abs(rate) < 0.1 and abs(delay) < 5:
             return
     pytest.fail(f"throughput off by {100 * rate:.1f} %, mean delay by {delay:.1f} ms")
+
+
+def native(path: dict[str, Any], backend: str) -> dict[str, Any]:
+    """What a flow of the pretrained Aurora comes to that decides in its sender."""
+    from ccgym.evaluation import backends
+
+    run = backends.backend(backend).run(NetworkPath.from_any(path), ["aurora"], 8 * 10**9, 3)
+    assert run.packets is not None
+    return {"throughput_mbps": run.total.throughput_mbps, "delay_mean_ms": float(run.packets.delay_ns.mean()) / 1e6}
 
 
 def pretrained(path: dict[str, Any], backend: str) -> dict[str, Any]:

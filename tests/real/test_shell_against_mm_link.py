@@ -2,7 +2,8 @@
 
 Both get 1500-byte packets at constant spacing, 14 Mbit/s into 12. mm-link runs live where it starts, as root; what it
 did when `record_shell.py` was run is in `recorded/shell/summary.json`, and is compared with everywhere. Arrivals differ
-by fractions of a millisecond from run to run, so drops are counted, not identified.
+by fractions of a millisecond from run to run, so drops are counted, not identified. With the very same arrivals, both
+are compared with the simulator: our shell line by line.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -37,7 +39,12 @@ shells = tool("record_shell")
 
 CASES = {case.name: case for case in shells.CASES}
 REPEATED = 3  # runs of a queue that draws by chance
-AT_ONCE = 3
+AT_ONCE = 4
+ATTEMPTS = 2
+# A stall of the machine makes packets late. One that outlasts the shortest queue here, 5 ms, costs throughput and
+# changes drops. Above this, runs with other arrivals are not compared; those with the same arrivals always are.
+DISTURBED_MS = 5.0
+CHANCE_SEEDS = range(1, 21)
 
 DROPS, FEW_DROPS = 0.01, 2  # relative; below 200 drops a hundredth is less than two packets, and two may differ
 DELAY_MS = 1.0
@@ -50,14 +57,22 @@ CHANCE_MS = {"delay_mean_ms": 6.0, "delay_p95_ms": 9.0, "delay_max_ms": 11.0}
 
 on_real_network = pytest.mark.real("netns")
 beside_mm_link = pytest.mark.real("netns", "root", "mm-link", "unshare", "nsenter", "setpriv", "sysctl", "ip")
-every_case = pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name.replace(" ", "-"))
+
+
+def of_cases(cases: Sequence[Any]) -> pytest.MarkDecorator:
+    """A test for each of these."""
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name.replace(" ", "-"))
+
+
+every_case = of_cases(shells.CASES)
+every_case_without_chance = of_cases([case for case in shells.CASES if not case.chance])
 
 
 def runs_of(shell: str) -> dict[str, list[Any]]:
     """Logs of one shell: one run of every queue, several of those that draw."""
     jobs = [(case, shell, seed) for case in CASES.values() for seed in range(1, (REPEATED if case.chance else 1) + 1)]
     logs: dict[str, list[Any]] = {name: [] for name in CASES}
-    for (case, *_), log in zip(jobs, shells.run_all(jobs, AT_ONCE)):
+    for (case, *_), log in zip(jobs, shells.run_all(jobs, AT_ONCE, ATTEMPTS, DISTURBED_MS)):
         logs[case.name].append(log)
     return logs
 
@@ -90,7 +105,7 @@ def recorded() -> dict[str, dict[str, list[dict[str, float]]]]:
 
 def figures(case: Any, logs: Sequence[Any]) -> list[dict[str, float]]:
     """The figures of runs whose stream arrived as it was meant."""
-    disturbed = [log.jitter_ms(case) for log in logs if not log.undisturbed(case)]
+    disturbed = [log.jitter_ms(case) for log in logs if not log.undisturbed(case, DISTURBED_MS)]
     if disturbed:
         pytest.skip(f"{case.name}: this machine is too busy: the stream arrived up to {max(disturbed):.1f} ms off")
     return [log.summary(case) for log in logs]
@@ -127,6 +142,11 @@ def agree_live(case: Any, ours: Sequence[Mapping[str, float]], theirs: Sequence[
 # --- Against mm-link ----------------------------------------------------------------------------------------------
 
 
+def test_the_documentation_has_the_recorded_table(checkout: Path) -> None:
+    table = shells.table(json.loads(shells.SUMMARY.read_text())["cases"])
+    assert table in (checkout / "docs" / "validation.md").read_text(encoding="utf-8")
+
+
 @every_case
 def test_the_recorded_runs_agree(case: Any, recorded: dict[str, Any]) -> None:
     runs = recorded[case.name]
@@ -155,7 +175,7 @@ def test_each_packet_waits_as_long_as_in_mm_link(ours: dict[str, list[Any]], the
     off = sorted(abs(our_ms - their_ms) for our_ms, their_ms in pairs)
     assert off[int(0.98 * len(off))] <= 1, f"98 % within {off[int(0.98 * len(off))]} ms"
     # What remains are packets of which one stream or the other came late, which may be by so much.
-    assert off[-1] <= 1 + shells.DISTURBED_MS
+    assert off[-1] <= 1 + DISTURBED_MS
 
 
 # --- Against the simulator ----------------------------------------------------------------------------------------
@@ -166,8 +186,8 @@ def from_base(log: Any) -> list[tuple[str, ...]]:
     return [(str(int(words[0]) - log.base_ms), *words[1:]) for words in log.lines]
 
 
-def simulated(case: Any, log: Any, folder: Path) -> list[tuple[str, ...]]:
-    """What the simulator's link logs when a packet enters at each recorded arrival, from the recorded seed."""
+def simulated(case: Any, log: Any, seed: int, folder: Path) -> list[tuple[str, ...]]:
+    """What the simulator's link logs, in trace time, when a packet enters at each recorded arrival."""
     trace = folder / "trace"
     trace.write_text("".join(f"{ms}\n" for ms in shells.TRACE_MS))
     words = [word if word != "trace" else str(trace) for word in case.words("") if not word.startswith("--uplink-log")]
@@ -183,7 +203,7 @@ def simulated(case: Any, log: Any, folder: Path) -> list[tuple[str, ...]]:
     }
     lines = from_base(log)
     spec = {
-        "seed": log.seed,
+        "seed": seed,
         "duration": (int(lines[-1][0]) + 1) * 10**6,
         "uplink": path.uplink,
         "downlink": [],
@@ -200,7 +220,7 @@ def simulated(case: Any, log: Any, folder: Path) -> list[tuple[str, ...]]:
 def test_our_log_is_the_simulators(case: Any, ours: dict[str, list[Any]], tmp_path: Path) -> None:
     """Every line, drops by chance included: the shell decides as the simulator does."""
     for log in ours[case.name]:
-        measured, expected = from_base(log), simulated(case, log, tmp_path)
+        measured, expected = from_base(log), simulated(case, log, log.seed, tmp_path)
         different = [(a, b) for a, b in zip(measured, expected) if a != b]
         assert different == []
         assert {words[1] for words in expected[len(measured) :]} <= {"#"}  # the simulator stops a millisecond later
@@ -208,11 +228,9 @@ def test_our_log_is_the_simulators(case: Any, ours: dict[str, list[Any]], tmp_pa
 
 
 @on_real_network
-@every_case
+@every_case_without_chance
 def test_our_log_follows_the_documented_rules(case: Any, ours: dict[str, list[Any]]) -> None:
     """Every line as a second, independent model of mm-link has it; it has no PIE."""
-    if case.chance:
-        pytest.skip("the model has no queue that draws by chance")
     replay = tool("replay_mm_link").replay
     for log in ours[case.name]:
         document = {
@@ -224,3 +242,16 @@ def test_our_log_follows_the_documented_rules(case: Any, ours: dict[str, list[An
         }
         lines = [" ".join(words) for words in log.lines if words[1] != "d"]
         assert replay(document, lines) == lines
+
+
+@beside_mm_link
+@every_case
+def test_mm_link_does_as_the_simulator(case: Any, theirs: dict[str, list[Any]], tmp_path: Path) -> None:
+    """mm-link's arrivals through our link: the same stream to the millisecond, however this machine stalled."""
+    logs = theirs[case.name]
+    expected = [
+        replace(log, lines=tuple(simulated(case, log, seed, tmp_path)), base_ms=0).summary(case)
+        for log in logs
+        for seed in (CHANCE_SEEDS if case.chance else [1])
+    ]
+    agree_live(case, expected, [log.summary(case) for log in logs])

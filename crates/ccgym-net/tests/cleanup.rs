@@ -71,49 +71,29 @@ fn kill(place: &Place, wait: Duration, running: usize) {
     place.assert_clean(&[], &format!("SIGKILL after {wait:?}"));
 }
 
-fn cycles(count: u64) {
+#[test]
+fn two_hundred_shells_leave_nothing_behind() {
     if !root() {
         return;
     }
     let place = Place::new();
-    for number in 0..count {
+    for number in 0..200 {
         cycle(&place, number);
     }
 }
 
-fn kills(count: u64) {
+#[test]
+fn twenty_killed_shells_leave_nothing_behind() {
     if !root() {
         return;
     }
     let place = Place::new();
     let mut random = Rng::stream(0xc1ea, "kill", 0);
-    for _ in 0..count {
+    for _ in 0..20 {
         kill(&place, Duration::from_micros(random.below(400_000)), 0);
     }
     // Also when everything certainly runs.
     kill(&place, Duration::from_millis(700), 8);
-}
-
-#[test]
-fn ten_shells_leave_nothing_behind() {
-    cycles(10);
-}
-
-#[test]
-#[ignore = "takes a minute: run with the long tests"]
-fn two_hundred_shells_leave_nothing_behind() {
-    cycles(200);
-}
-
-#[test]
-fn killed_shells_leave_nothing_behind() {
-    kills(3);
-}
-
-#[test]
-#[ignore = "takes a minute: run with the long tests"]
-fn twenty_killed_shells_leave_nothing_behind() {
-    kills(20);
 }
 
 #[test]

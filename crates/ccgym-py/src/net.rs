@@ -21,5 +21,5 @@ pub fn net_main(py: Python<'_>, words: Vec<String>) -> i32 {
 pub fn load_run(py: Python<'_>, path: PathBuf) -> PyResult<(SimResult, String)> {
     let result = py.detach(|| RunResult::read(&path)).map_err(|e| PyValueError::new_err(e.to_string()))?;
     let report = serde_json::to_string(&result.report).map_err(|e| PyValueError::new_err(e.to_string()))?;
-    Ok((SimResult::of(result.outcome, result.stops), report))
+    Ok((SimResult::of_run(result), report))
 }

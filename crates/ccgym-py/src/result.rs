@@ -1,5 +1,6 @@
 //! `SimResult`: what a run left behind, as numpy arrays and JSON.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -19,16 +20,20 @@ use serde_json::{json, Value};
 pub struct SimResult {
     outcome: Outcome,
     stops: Vec<Option<u64>>,
+    /// Further columns of each flow's series; empty for a simulation.
+    extra: Vec<BTreeMap<String, Vec<f64>>>,
 }
 
 impl SimResult {
     pub(crate) fn new(outcome: Outcome, spec: &SimSpec) -> Self {
-        Self::of(outcome, spec.flows.iter().map(|f| f.stop.map(|s| s.0)).collect())
+        let stops = spec.flows.iter().map(|f| f.stop.map(|s| s.0)).collect();
+        Self { outcome, stops, extra: Vec::new() }
     }
 
-    /// The result of an outcome whose flows stop at these times, nanoseconds.
-    pub(crate) const fn of(outcome: Outcome, stops: Vec<Option<u64>>) -> Self {
-        Self { outcome, stops }
+    /// The result of a run with real packets.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn of_run(run: ccgym_net::run::RunResult) -> Self {
+        Self { outcome: run.outcome, stops: run.stops, extra: run.extra }
     }
 
     fn log(&self, direction: &str) -> PyResult<&PacketLog> {
@@ -143,7 +148,8 @@ impl SimResult {
         Ok(d)
     }
 
-    /// Sampled series: {"t_ns", "flows": […], "link": {…}}.
+    /// Sampled series: {"t_ns", "flows": […], "link": {…}}. Flows of the kernel's TCP have further columns, such as
+    /// bbr_bw_bps.
     fn series<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let series = self
             .outcome
@@ -153,7 +159,7 @@ impl SimResult {
         let d = PyDict::new(py);
         d.set_item("t_ns", series.t.clone().into_pyarray(py))?;
         let flows = PyList::empty(py);
-        for f in &series.flows {
+        for (i, f) in series.flows.iter().enumerate() {
             let e = PyDict::new(py);
             e.set_item("cwnd_bytes", f.cwnd_bytes.clone().into_pyarray(py))?;
             e.set_item("in_flight_bytes", f.in_flight_bytes.clone().into_pyarray(py))?;
@@ -165,6 +171,9 @@ impl SimResult {
             e.set_item("lost_packets", f.lost_packets.clone().into_pyarray(py))?;
             e.set_item("received_bytes", f.received_bytes.clone().into_pyarray(py))?;
             e.set_item("received_unique_bytes", f.received_unique_bytes.clone().into_pyarray(py))?;
+            for (name, column) in self.extra.get(i).into_iter().flatten() {
+                e.set_item(name, column.clone().into_pyarray(py))?;
+            }
             flows.append(e)?;
         }
         d.set_item("flows", flows)?;

@@ -20,6 +20,7 @@ import math
 import os
 import pathlib
 import pwd
+import re
 import shlex
 import shutil
 import socket
@@ -32,7 +33,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import machine
 
 HERE = pathlib.Path(__file__).resolve()
@@ -43,7 +43,8 @@ IP_BYTES, UNIT = 1500, 1504  # mahimahi counts 4 bytes more per packet
 HEADERS = 28
 LINK_MBPS = 12.0
 TRACE_MS = [1]  # one opportunity per ms
-SETTLE_S = 0.2  # from the sender's start to its first packet
+START_S = 1.4  # until the first packet: a batch begins together, when all its programs have started
+SETTLE_S = 0.1  # at least, from the sender's start to its first packet
 DRAIN_S = 0.25  # beyond what the queue holds at the end
 LIMIT_S = 60
 DISTURBED_MS = 3.0  # a stream that arrives less regularly than this is sent again
@@ -91,12 +92,12 @@ CASES = (
 # --- Inside and around the shells ---------------------------------------------------------------------------------
 
 
-def send(host: str, gap_ns: int, packets: int, drain_s: float, folder: pathlib.Path) -> None:
+def send(host: str, start_ns: int, gap_ns: int, packets: int, drain_s: float, folder: pathlib.Path) -> None:
     """Send at constant spacing by absolute times, then rest until the queue is empty."""
     out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     out.connect((host, PORT))
     payload = bytes(IP_BYTES - HEADERS)
-    start = time.monotonic_ns() + int(SETTLE_S * 1e9)
+    start = max(start_ns, time.monotonic_ns() + int(SETTLE_S * 1e9))
     late_ns = []
     for i in range(packets):
         due = start + i * gap_ns
@@ -168,15 +169,11 @@ class Log:
     @classmethod
     def read(cls, text: str, sent: dict) -> Log:
         lines = [line.split() for line in text.splitlines()]
-        header = {
-            " ".join(words[1:-1]): words[-1]
-            for words in lines
-            if words[0] == "#" and len(words) > 2 and words[-1].isdigit()
-        }
+        header = {words[1]: words[-1] for words in lines if words[0] == "#" and len(words) > 2}
         seed = header.get("seed:")
         return cls(
             tuple(tuple(words) for words in lines if words[0] != "#"),
-            int(header["base timestamp:"]),
+            int(header["base"]),
             None if seed is None else int(seed),
             sent,
         )
@@ -208,9 +205,9 @@ class Log:
         off = [ms - i * case.gap_ns / 1e6 for i, ms in enumerate(self.arrivals_ms)]
         return max(off) - min(off)
 
-    def undisturbed(self, case: Case) -> bool:
+    def undisturbed(self, case: Case, allowed_ms: float = DISTURBED_MS) -> bool:
         """Whether what arrived was the stream that was meant."""
-        return len(self.arrivals_ms) == case.packets and not self.strays and self.jitter_ms(case) <= DISTURBED_MS
+        return len(self.arrivals_ms) == case.packets and not self.strays and self.jitter_ms(case) <= allowed_ms
 
     def summary(self, case: Case) -> dict:
         return {
@@ -243,10 +240,10 @@ def our_shell() -> list[str]:
     return shlex.split(given) if given else [sys.executable, "-m", "ccgym.realpath", "shell"]
 
 
-def command(case: Case, shell: str, seed: int, folder: pathlib.Path) -> list[str]:
+def command(case: Case, shell: str, seed: int, folder: pathlib.Path, start_ns: int) -> list[str]:
     """What is run: the sender inside the shell, a sink outside, both this file."""
     me = [sys.executable, str(HERE)]
-    numbers = (case.gap_ns, case.packets, case.drain_s)
+    numbers = (start_ns, case.gap_ns, case.packets, case.drain_s)
     sender = [*me, "send", *map(str, numbers), str(folder)]
     priority = machine.prioritised() if real_time() else []
     if shell == OURS:
@@ -261,7 +258,7 @@ class ShellFailed(RuntimeError):
     """A shell did not run; the message has what it said."""
 
 
-def run_once(case: Case, shell: str, seed: int) -> Log:
+def run(case: Case, shell: str, seed: int, start_ns: int = 0) -> Log:
     """One run of one shell."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="shell-"))
     os.chmod(folder, 0o777)
@@ -270,7 +267,7 @@ def run_once(case: Case, shell: str, seed: int) -> Log:
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(
-            command(case, shell, seed, folder), cwd=folder, env=environment, timeout=LIMIT_S,
+            command(case, shell, seed, folder, start_ns), cwd=folder, env=environment, timeout=LIMIT_S,
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode != 0 or not (folder / "sent").exists():
@@ -280,23 +277,28 @@ def run_once(case: Case, shell: str, seed: int) -> Log:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def run(case: Case, shell: str, seed: int) -> Log:
-    """One run, repeated some times if the machine disturbed its stream; the last may still be."""
-    for _ in range(ATTEMPTS):
-        log = run_once(case, shell, seed)
-        if log.undisturbed(case):
-            break
-    return log
+def run_all(
+    jobs: Sequence[tuple[Case, str, int]], at_once: int, attempts: int = ATTEMPTS, allowed_ms: float = DISTURBED_MS
+) -> list[Log]:
+    """All jobs, in batches whose streams begin together: programs that start would disturb streams under way.
 
-
-def run_all(jobs: Sequence[tuple[Case, str, int]], at_once: int) -> list[Log]:
-    """Several runs at a time: they share nothing but the cores."""
-    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-        return list(pool.map(lambda job: run(*job), jobs))
+    Those whose streams the machine disturbed are repeated some times; the last may still be disturbed.
+    """
+    logs: dict[int, Log] = {}
+    for _ in range(attempts):
+        left = [i for i, (case, *_) in enumerate(jobs) if i not in logs or not logs[i].undisturbed(case, allowed_ms)]
+        for first in range(0, len(left), at_once):
+            batch = left[first : first + at_once]
+            start_ns = time.monotonic_ns() + int(START_S * 1e9)
+            with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+                begun = [pool.submit(run, *jobs[i], start_ns) for i in batch]
+            logs.update((i, one.result()) for i, one in zip(batch, begun))
+    return [logs[i] for i in range(len(jobs))]
 
 
 # --- The recording ------------------------------------------------------------------------------------------------
 
+VERSION = "from ccgym import _core; print(_core.__version__)"
 CHANCE_TIMES = 6  # queues that draw are run more often
 MEASURES = ("drops", "delay_mean_ms", "delay_p95_ms", "delay_max_ms")
 
@@ -329,11 +331,11 @@ def record(repeat: int, only: set[str], at_once: int) -> dict:
         if only and case.name not in only:
             continue
         seeds = range(1, repeat * (CHANCE_TIMES if case.chance else 1) + 1)
-        jobs = [(case, shell, seed) for seed in seeds for shell in (THEIRS, OURS)]
+        jobs = [(case, shell, seed) for seed in seeds for shell in (THEIRS, OURS)]  # alternating
         logs = run_all(jobs, at_once)
         runs = {shell: [log.summary(case) for job, log in zip(jobs, logs) if job[1] == shell and log.undisturbed(case)]
                 for shell in (THEIRS, OURS)}  # fmt: skip
-        commands = {shell: shlex.join(command(case, shell, 1, pathlib.Path("FOLDER"))) for shell in (THEIRS, OURS)}
+        commands = {shell: shlex.join(command(case, shell, 1, pathlib.Path("FOLDER"), 0)) for shell in (THEIRS, OURS)}
         shown = {name: text.replace(str(HERE), HERE.name).replace(sys.executable, "python")
                  for name, text in commands.items()}  # fmt: skip
         cases.append(
@@ -358,8 +360,16 @@ def record(repeat: int, only: set[str], at_once: int) -> dict:
         "at_once": at_once,
         "load_average": load,
         "machine": machine.describe(),
+        "ccgym": machine.output_of(
+            "sh", "-c", 'cd "$1" && exec "$2" -c "$3"', "sh", str(ROOT), sys.executable, VERSION
+        ),
         "cases": cases,
     }
+
+
+def one_run_per_line(summary: dict) -> str:
+    text = json.dumps(summary, indent=1) + "\n"
+    return re.sub(r'\{\s+("arrivals"[^{}]*?)\s+\}', lambda run: "{" + re.sub(r"\s+", " ", run[1]) + "}", text)
 
 
 def main() -> None:
@@ -370,11 +380,12 @@ def main() -> None:
         split = words.index("--")
         sys.exit(surround(pathlib.Path(words[1]), words[2:split], words[split + 1 :]))
     if words[:1] == ["send"]:
-        gap_ns, packets, drain_s, folder = words[1:]
-        return send(os.environ["MAHIMAHI_BASE"], int(gap_ns), int(packets), float(drain_s), pathlib.Path(folder))
+        *whole, drain_s, folder = words[1:]
+        start_ns, gap_ns, packets = map(int, whole)
+        return send(os.environ["MAHIMAHI_BASE"], start_ns, gap_ns, packets, float(drain_s), pathlib.Path(folder))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=10)
-    parser.add_argument("--at-once", type=int, default=2)
+    parser.add_argument("--at-once", type=int, default=4)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     machine.require_root()
@@ -382,7 +393,7 @@ def main() -> None:
     summary = record(options.repeat, only, options.at_once)
     if not only:
         SUMMARY.parent.mkdir(parents=True, exist_ok=True)
-        SUMMARY.write_text(json.dumps(summary, indent=1) + "\n")
+        SUMMARY.write_text(one_run_per_line(summary))
     print(table(summary["cases"]))
 
 

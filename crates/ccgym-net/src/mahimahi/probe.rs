@@ -74,7 +74,8 @@ fn programs() -> Finding {
     if !missing.is_empty() {
         return finding(subject, false, format!("not installed: {}", missing.join(", "))).because(
             "mahimahi is not installed; only `--backend mahimahi` needs it",
-            "Debian 11, Ubuntu: the package mahimahi; elsewhere build github.com/ravinet/mahimahi",
+            "Debian 11, Ubuntu: the package mahimahi; Debian 12: tests/differential/record/setup.sh of the source tree; \
+             elsewhere build github.com/ravinet/mahimahi",
         );
     }
     let not_setuid: Vec<_> = paths

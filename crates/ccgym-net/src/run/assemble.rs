@@ -1,5 +1,7 @@
 //! From what senders, receivers and the path counted to one [`Outcome`].
 
+use std::collections::BTreeMap;
+
 use ccgym_core::{TimeSpan, Timestamp};
 use ccgym_link::{Counters, LinkEvent};
 use ccgym_sim::recorder::{FlowSeries, LinkSeries, PacketLog, Series};
@@ -63,6 +65,22 @@ pub fn outcome(spec: &SimSpec, path: PathOutcome, flows: &[FlowReport], receiver
         up_events: path.up_events,
         down_events: path.down_events,
     }
+}
+
+/// The further columns of each flow, as long as the common ones.
+#[must_use]
+pub fn extra(spec: &SimSpec, flows: &[FlowReport]) -> Vec<BTreeMap<String, Vec<f64>>> {
+    let count = spec.duration.0.checked_div(spec.record.series.0).unwrap_or(0) as usize;
+    let stretch = |column: &Vec<f64>, first: usize| {
+        let mut cells = vec![f64::NAN; first.min(count)];
+        cells.extend(column.iter().take(count - cells.len()));
+        cells.resize(count, f64::NAN);
+        cells
+    };
+    let columns = |flow: &FlowReport| {
+        flow.extra.iter().map(|(name, column)| (name.clone(), stretch(column, flow.first_sample))).collect()
+    };
+    flows.iter().map(columns).collect()
 }
 
 fn series(spec: &SimSpec, queue: &LinkSeries, flows: &[FlowReport], receivers: &[ReceiverResult]) -> Series {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ccgym_core::Timestamp;
 
-use super::assemble::{outcome, PathOutcome};
+use super::assemble::{extra, outcome, PathOutcome};
 use super::flows::{FlowReport, Flows, Place};
 use super::plan::{Plan, Prepared};
 use super::receivers::Receivers;
@@ -121,6 +121,7 @@ fn finish(
         outcome: outcome(spec, path, senders, received),
         report,
         stops: spec.flows.iter().map(|flow| flow.stop.map(|at| at.0)).collect(),
+        extra: extra(spec, senders),
     }
 }
 

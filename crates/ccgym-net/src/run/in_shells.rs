@@ -9,7 +9,7 @@ use ccgym_core::units::{TimeSpan, Timestamp};
 use ccgym_link::{Counters, LinkEvent};
 use nix::unistd::geteuid;
 
-use super::assemble::{outcome, PathOutcome};
+use super::assemble::{extra, outcome, PathOutcome};
 use super::emulated::{end_of_run, overflowed, rejected, unavailable};
 use super::flows::{FlowReport, Flows, Place};
 use super::plan::{Plan, Prepared};
@@ -64,8 +64,14 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
     let (Some(inside), Some(outside)) = (session.inside().cloned(), session.outside().cloned()) else {
         return Err(NetError::new("entering mahimahi's innermost shell", "there is no way in"));
     };
-    let at_senders = Watch::inside(&inside, session.inside_device(), FIRST_PORT, count)?;
-    let at_receivers = Watch::outside(&outside, session.outside_device(), FIRST_PORT, count)?;
+    let watches = if spec.record.packets {
+        Some((
+            Watch::inside(&inside, session.inside_device(), FIRST_PORT, count)?,
+            Watch::outside(&outside, session.outside_device(), FIRST_PORT, count)?,
+        ))
+    } else {
+        None
+    };
     let receivers = Receivers::start(prepared, &outside, session.base(), clock)?;
     let place = Place { namespace: Some(inside), receivers: session.base(), deadline: HANDSHAKE, backlog: None };
     let flows = Flows::start(prepared, &place, clock)?;
@@ -75,7 +81,10 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
     }
     let senders = flows.finish();
     let at = end_of_run(prepared, clock, end);
-    let (entered, left) = (at_senders.stop()?, at_receivers.stop()?);
+    let (entered, left) = match watches {
+        Some((at_senders, at_receivers)) => (at_senders.stop()?, at_receivers.stop()?),
+        None => Default::default(),
+    };
     session.check()?;
     let logs = session.stop(&clock, at)?;
     let received = receivers.finish();
@@ -110,6 +119,7 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
         outcome: outcome(spec, path, &senders, &received),
         report,
         stops: spec.flows.iter().map(|flow| flow.stop.map(|at| at.0)).collect(),
+        extra: extra(spec, &senders),
     }))
 }
 

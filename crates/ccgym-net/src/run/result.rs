@@ -1,5 +1,6 @@
 //! What a run in real time leaves behind.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -65,6 +66,9 @@ pub struct RunResult {
     pub report: PathReport,
     /// When flows stop, nanoseconds; by flow.
     pub stops: Vec<Option<u64>>,
+    /// Further columns of each flow's series by name: what the kernel tells of its own algorithms. Not a number where
+    /// there is no sample.
+    pub extra: Vec<BTreeMap<String, Vec<f64>>>,
 }
 
 impl RunResult {

@@ -1,0 +1,113 @@
+"""What an emulated path carries, and how punctually, beside real mahimahi's same chain where that is installed.
+
+One kernel flow for three seconds through delay, loss and a link that is far faster than the machine, each way of running
+it taking turns; the best of three counts. One JSON line each: name, value, unit, and the ratio to mahimahi.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from ccgym import NetworkPath, RealPathError  # noqa: E402
+from ccgym.errors import PlatformError  # noqa: E402
+from ccgym.evaluation.backends import backend  # noqa: E402
+from ccgym.evaluation.prepared_run import Record  # noqa: E402
+from ccgym.evaluation.run_record import RunRecord  # noqa: E402
+from ccgym.realpath.process import command  # noqa: E402
+
+SECONDS = 3
+ROUNDS = 3
+FAST_LINES = 1500
+"""Opportunities in each millisecond of a link that nothing here can fill: 18 Gbit/s."""
+CHAINS = {
+    "delay_loss_link": "mm-delay 1 mm-loss uplink 0 mm-link {trace} {trace}",
+    "link": "mm-link {trace} {trace}",
+}
+NOTHING = Record(packets=False, series=0)
+
+
+def emit(name: str, value: float, unit: str, **more: float) -> None:
+    """One result."""
+    print(json.dumps({"name": name, "value": value, "unit": unit, **more}), flush=True)
+
+
+def run(path: NetworkPath, where: str, seconds: float = SECONDS, scheme: str = "tcp:cubic") -> RunRecord:
+    """One run of one kernel flow."""
+    return backend(where).run(path, [scheme], int(seconds * 1e9), 1, NOTHING)
+
+
+def gigabits(record: RunRecord) -> float:
+    """What the flow received, Gbit/s of payload."""
+    return record.flows[0].goodput_mbps / 1e3
+
+
+def throughput(name: str, path: NetworkPath) -> None:
+    """The emulated path, and mahimahi in the same breath."""
+    best = {"emulated": 0.0, "mahimahi": 0.0}
+    for _ in range(ROUNDS):
+        for where in best:
+            try:
+                best[where] = max(best[where], gigabits(run(path, where)))
+            except (PlatformError, RealPathError) as error:
+                print(f"bench: {where}: {error}", file=sys.stderr, flush=True)
+    ratio = {"ratio": best["emulated"] / best["mahimahi"]} if best["mahimahi"] else {}
+    emit(f"path_gbps/{name}", best["emulated"], "Gbit/s of one kernel flow", **ratio)
+    if best["mahimahi"]:
+        emit(f"path_gbps/{name}/mahimahi", best["mahimahi"], "Gbit/s of one kernel flow")
+
+
+def punctuality() -> None:
+    """How late packets leave a path of 100 Mbit/s; the median of three runs."""
+    path = NetworkPath(rate="100mbps", rtt="20ms", queue="200p")
+    found = []
+    for _ in range(ROUNDS):
+        report = run(path, "emulated", scheme="tcp:reno").path_report
+        assert report is not None
+        found.append(report["uplink_release"]["p99_ns"] / 1e3)
+    emit("path_release_error_p99/100mbps", sorted(found)[ROUNDS // 2], "microseconds")
+
+
+def endpoints() -> None:
+    """Our own sender and receiver over loopback, Cubic."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    receiver = subprocess.Popen(
+        command("receiver", "--listen", address, "--once", "--json"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    try:
+        done = subprocess.run(
+            command("sender", "--to", address, "--scheme", "cubic", "--duration", str(SECONDS), "--json"),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        summary = json.loads(done.stdout.strip().splitlines()[-1])
+        emit("udp_loopback_gbps/cubic", summary["acked_bytes"] * 8 / SECONDS / 1e9, "Gbit/s")
+    finally:
+        receiver.kill()
+        receiver.wait()
+
+
+def main() -> None:
+    """Entry point."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder, "fast.trace")
+        trace.write_text("1\n" * FAST_LINES)
+        for name, chain in CHAINS.items():
+            throughput(name, NetworkPath.from_mahimahi(chain.format(trace=trace)))
+    punctuality()
+    endpoints()
+
+
+if __name__ == "__main__":
+    main()
