@@ -92,7 +92,7 @@ def endpoints() -> None:
             check=True,
         )
         summary = json.loads(done.stdout.strip().splitlines()[-1])
-        emit("udp_loopback_gbps/cubic", summary["acked_bytes"] * 8 / SECONDS / 1e9, "Gbit/s")
+        emit("udp_loopback_gbps/cubic", summary["stats"]["acked_bytes"] * 8 / SECONDS / 1e9, "Gbit/s")
     finally:
         receiver.kill()
         receiver.wait()
