@@ -1,7 +1,7 @@
 """What an emulated path carries, and how punctually, beside real mahimahi's same chain where that is installed.
 
-One kernel flow for three seconds through delay, loss and a link that is far faster than the machine, ours and mahimahi's
-in turns; the best of three counts. One JSON line each: name, value, unit, and the ratio to mahimahi.
+One kernel flow for three seconds through delay, loss and a link that is far faster than the machine, ours and
+mahimahi's in turns; the best of three counts. One JSON line each: name, value, unit, and the ratio to mahimahi.
 """
 
 from __future__ import annotations

@@ -27,12 +27,18 @@ RECORD = Path(__file__).resolve().parents[1] / "differential" / "record"
 
 
 def tool(name: str) -> ModuleType:
-    """A program of the folder `record`, as a module. They import each other from their own folder."""
+    """A program of the folder `record`, as a module. They import each other from their own folder, by names that
+    programs elsewhere have, too: those are forgotten again.
+    """
+    before = set(sys.modules)
     sys.path.insert(0, str(RECORD))
     try:
         return importlib.import_module(name)
     finally:
         sys.path.remove(str(RECORD))
+        for module in set(sys.modules) - before:
+            if str(RECORD) in str(getattr(sys.modules[module], "__file__", None)):
+                del sys.modules[module]
 
 
 shells = tool("record_shell")
