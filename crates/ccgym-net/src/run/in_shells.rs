@@ -43,7 +43,7 @@ pub fn execute(plan: Plan, command: &[String]) -> Result<RunResult> {
     for lead in LEADS {
         // Shells first: they are started by a process that has few threads.
         let mut spec = SessionSpec::new(command.to_vec());
-        spec.logs = true;
+        spec.logs = plan.spec.record.packets || plan.spec.record.link_events;
         let session = Session::start(&spec)?;
         let prepared = Arc::new(Prepared::load(plan.clone())?);
         if let Some(result) = attempt(&prepared, session, lead)? {
