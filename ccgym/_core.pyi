@@ -184,6 +184,15 @@ class AgentBatch:
     def truth(self, out: npt.NDArray[np.float64]) -> None:
         """Write the truth about every row's path: privileged, for experts, critics and reports."""
 
+    def labels(self, labels: npt.NDArray[np.float32], targets: npt.NDArray[np.float64]) -> None:
+        """Write what the agent's expert would do in the place of every row that is due: actions (rows × A), and targets
+        (rows; bit/s of a steered rate, else packets). NaN where there is none. Of no effect on anything.
+        """
+
+    @property
+    def expert_truths(self) -> int:
+        """Intervals whose truth the agent's expert asks for; 0 for one that any sender could ask."""
+
     def summary(self, index: int) -> str:
         """What the episode of simulator `index` has come to so far, as JSON: one object per learner."""
 

@@ -13,6 +13,7 @@ pub mod fixed_window;
 pub mod learned;
 pub mod oracle;
 pub mod reno;
+pub mod synthesized_bbr;
 pub mod vegas;
 
 pub mod ns3_delay;

@@ -17,6 +17,7 @@ static TABLE: &[SchemeEntry] = &[
     crate::vegas::ENTRY,
     crate::bbr::ENTRY,
     crate::copa::ENTRY,
+    crate::synthesized_bbr::ENTRY,
     crate::fixed_window::ENTRY,
     crate::fixed_rate::ENTRY,
     crate::oracle::ENTRY,

@@ -11,7 +11,7 @@ import pytest
 from ccgym.cli.main import main as cli
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError
-from ccgym.evaluation import kernel_schemes
+from ccgym.evaluation import kernel_schemes, learned
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.flow_spec import flow_spec
 from ccgym.evaluation.runner import published_points
@@ -155,3 +155,31 @@ def test_what_was_published_was_the_kernels() -> None:
     assert kernel_only["tcp_bbr"] == plain["bbr"]
     assert "bbr" not in kernel_only, "once in the table"
     assert "indigo" in kernel_only
+
+
+def test_published_names_find_our_schemes() -> None:
+    """A report writes hyphens; a policy has whatever version; parameters make it something else."""
+    path = NetworkPath.named("77.72mbps")
+    plain = published_points(path)
+    assert plain["synthesized_bbr"].throughput_mbps == 56.63
+    synthesized = published_points(path, [SchemeChoice("synthesized_bbr")])
+    assert synthesized["synthesized_bbr"] == plain["synthesized_bbr"]
+    assert len(synthesized) == len(plain), "once in the table"
+    eagle = published_points(path, [SchemeChoice("eagle"), SchemeChoice("bbr", {"startup_gain": 2})])
+    assert eagle["eagle"] == plain["eagle"]
+    assert eagle["bbr"] == plain["bbr"], "in a row of its own"
+    assert len(eagle) == len(plain)
+
+
+def test_published_numbers_stand_beside_every_policy_of_that_name(tmp_path: Path) -> None:
+    """With a label and a key of its own, as that of a training run has."""
+    aurora = learned.pretrained()["aurora"]
+    card = json.loads(aurora.with_suffix(".json").read_text())
+    (tmp_path / "eagle.json").write_text(json.dumps({**card, "name": "eagle", "label": "Eagle-v3"}))
+    (tmp_path / "eagle.onnx").write_bytes(aurora.read_bytes())
+    (choice,) = parse_schemes(str(tmp_path / "eagle.onnx"))
+    path = NetworkPath.named("77.72mbps")
+    points = published_points(path, [choice])
+    assert choice.key != "eagle"
+    assert points[choice.key].label == "Eagle-v3"
+    assert "eagle" not in points, "once in the table"

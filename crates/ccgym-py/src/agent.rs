@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ccgym_core::agent::{AgentSpec, FlowAgent};
-use ccgym_schemes::Resources;
+use ccgym_schemes::{Resources, SchemeError};
 use ccgym_sim::agent_batch::{Arrays, COLUMNS, TRUTH_COLUMNS};
 use numpy::{Element, PyReadonlyArray, PyReadonlyArray2, PyReadwriteArray, PyReadwriteArray1, PyReadwriteArray2};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use serde_json::Map;
 
 use crate::simulate::{build, parse, resources, trace_table, PolicyTable};
 use crate::trace::Trace;
@@ -16,6 +17,16 @@ use crate::trace::Trace;
 fn agent(json: &str) -> PyResult<AgentSpec> {
     let spec: AgentSpec = serde_json::from_str(json).map_err(|e| PyValueError::new_err(format!("agent: {e}")))?;
     spec.validate().map_err(|e| PyValueError::new_err(e.to_string()))?;
+    if spec.expert.is_some() {
+        // Whether a scheme can be an expert is known by whoever makes it one.
+        let resources = Resources { agent: Some(FlowAgent::new(Arc::new(spec.clone()), 1)), ..Resources::default() };
+        ccgym_schemes::create_with("learned", &Map::new(), &resources).map_err(|error| match error {
+            SchemeError::InvalidCombination { found, expected, .. } => {
+                value_error(format!("expert.scheme: found {found}, expected {expected}"))
+            }
+            other => value_error(other),
+        })?;
+    }
     Ok(spec)
 }
 
@@ -185,6 +196,18 @@ impl AgentBatch {
     /// Write the truth about every row's path: privileged, for experts, critics and reports.
     fn truth(&mut self, mut out: PyReadwriteArray2<'_, f64>) -> PyResult<()> {
         self.batch.truth(contiguous_mut(&mut out)?).map_err(value_error)
+    }
+
+    /// Write what the agent's expert would do in the place of every row that is due: actions to `labels` (rows ×
+    /// action_size), targets (bit/s of a steered rate, else packets) to `targets` (rows). NaN where there is none.
+    fn labels(&self, mut labels: PyReadwriteArray2<'_, f32>, mut targets: PyReadwriteArray1<'_, f64>) -> PyResult<()> {
+        self.batch.labels(contiguous_mut(&mut labels)?, contiguous_mut(&mut targets)?).map_err(value_error)
+    }
+
+    /// Intervals whose truth the agent's expert asks for; 0 for one that any sender could ask.
+    #[getter]
+    fn expert_truths(&self) -> usize {
+        self.spec.expert_truths()
     }
 
     /// What the episode of simulator `index` has come to so far, as JSON: one object per learner.

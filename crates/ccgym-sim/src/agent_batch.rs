@@ -1,6 +1,6 @@
 //! Many simulators whose learning flows are decided for from outside, stepped together.
 
-use ccgym_core::agent::AgentSpec;
+use ccgym_core::agent::{AgentSpec, PathTruth};
 use ccgym_core::Timestamp;
 use rayon::prelude::*;
 
@@ -45,6 +45,8 @@ pub struct AgentBatch {
     lanes: Vec<Lane>,
     learners: usize,
     widths: Widths,
+    /// Truths that the agent's expert asks for.
+    truths: usize,
     pool: Option<rayon::ThreadPool>,
 }
 
@@ -66,6 +68,8 @@ struct Lane {
     tallies: Vec<Tally>,
     /// Per learner: where the interval closed last began, and that which runs now.
     marks: Vec<[Mark; 2]>,
+    /// Per learner: the truths of its latest intervals, newest last, as many as its expert asks for.
+    truths: Vec<Vec<PathTruth>>,
 }
 
 /// A moment, and what had been acknowledged to each flow by then.
@@ -150,8 +154,10 @@ impl AgentBatch {
             ended: Ended::Time,
             tallies: vec![Tally::default(); learners],
             marks: vec![Default::default(); learners],
+            truths: vec![Vec::new(); learners],
         };
-        Ok(Self { lanes: (0..count).map(|_| lane()).collect(), learners, widths, pool })
+        let truths = spec.expert_truths();
+        Ok(Self { lanes: (0..count).map(|_| lane()).collect(), learners, widths, truths, pool })
     }
 
     /// Simulators.
@@ -212,6 +218,10 @@ impl AgentBatch {
         for mark in lane.marks.iter_mut().flatten() {
             mark.set(&simulator);
         }
+        for ((truths, &flow), [mark, _]) in lane.truths.iter_mut().zip(&flows).zip(&lane.marks) {
+            truths.clear();
+            remember(truths, self.truths, || simulator.truth(flow, mark.at, &mark.acked_bytes));
+        }
         lane.simulator = Some(simulator);
         lane.flows = flows;
         lane.max_steps = max_steps;
@@ -245,12 +255,19 @@ impl AgentBatch {
         if rows == 0 {
             return Ok(());
         }
+        // A reward may have no terms: then each lane's part of them is empty.
+        let mut rest = arrays.terms;
+        let terms = std::iter::repeat_with(move || {
+            let (terms, others) = std::mem::take(&mut rest).split_at_mut(m * w.terms);
+            rest = others;
+            terms
+        });
         let parts = arrays
             .actions
             .chunks_exact(m * w.action)
             .zip(arrays.observations.chunks_exact_mut(m * w.observation))
             .zip(arrays.rewards.chunks_exact_mut(m))
-            .zip(arrays.terms.chunks_exact_mut(m * w.terms))
+            .zip(terms)
             .zip(arrays.stats.chunks_exact_mut(m * COLUMNS.len()))
             .zip(arrays.due.chunks_exact_mut(m))
             .zip(arrays.ended.chunks_exact_mut(1))
@@ -264,11 +281,12 @@ impl AgentBatch {
                 ended,
             });
         let work = self.lanes.iter_mut().zip(parts);
+        let truths = self.truths;
         match &self.pool {
-            None => work.for_each(|(lane, part)| lane.step(w, part)),
+            None => work.for_each(|(lane, part)| lane.step(w, truths, part)),
             Some(pool) => {
                 let work: Vec<_> = work.collect();
-                pool.install(|| work.into_par_iter().for_each(|(lane, part)| lane.step(w, part)));
+                pool.install(|| work.into_par_iter().for_each(|(lane, part)| lane.step(w, truths, part)));
             }
         }
         Ok(())
@@ -293,6 +311,30 @@ impl AgentBatch {
         Ok(())
     }
 
+    /// Write what the agent's expert would do in the place of every row that is due: its action to `labels`, and to
+    /// `targets` what it aims at, bit/s if the agent steers a rate, else packets. Rows that are not due, or for which the
+    /// expert knows nothing, are NaN. Of no effect on anything; may be asked again.
+    ///
+    /// # Errors
+    /// An array of the wrong size.
+    pub fn labels(&self, labels: &mut [f32], targets: &mut [f64]) -> Result<(), BatchError> {
+        check("labels", labels.len(), self.rows() * self.widths.action)?;
+        check("targets", targets.len(), self.rows())?;
+        labels.fill(f32::NAN);
+        targets.fill(f64::NAN);
+        let learners = self.lanes.iter().flat_map(|lane| (0..self.learners).map(move |learner| (lane, learner)));
+        let rows = labels.chunks_exact_mut(self.widths.action).zip(targets);
+        for ((lane, learner), (row, target)) in learners.zip(rows) {
+            let Some(simulator) = lane.simulator.as_ref().filter(|_| lane.due[learner]) else { continue };
+            let agent = simulator.sender(lane.flows[learner]).cca().agent();
+            if let Some(label) = agent.and_then(|agent| agent.label(&lane.truths[learner])) {
+                row.copy_from_slice(label.action());
+                *target = label.target;
+            }
+        }
+        Ok(())
+    }
+
     /// What the episode of simulator `index` has come to so far, one summary per learner.
     #[must_use]
     pub fn summary(&self, index: usize) -> Vec<Summary> {
@@ -307,7 +349,7 @@ impl AgentBatch {
 }
 
 impl Lane {
-    fn step(&mut self, w: Widths, part: Part<'_>) {
+    fn step(&mut self, w: Widths, truths: usize, part: Part<'_>) {
         let Some(simulator) = &mut self.simulator else { return };
         let now = simulator.now();
         for (learner, due) in self.due.iter_mut().enumerate() {
@@ -339,6 +381,7 @@ impl Lane {
             std::mem::swap(last, running);
             running.set(simulator);
             let truth = simulator.truth(flow, last.at, &last.acked_bytes);
+            remember(&mut self.truths[learner], truths, || truth.clone());
             let simulator = &*simulator;
             let interval = simulator.sender(flow).last_interval();
             let Some(agent) = simulator.sender(flow).cca().agent() else { continue };
@@ -356,6 +399,17 @@ impl Lane {
 
 fn learner_of(flows: &[usize], flow: usize) -> usize {
     flows.iter().position(|f| *f == flow).unwrap_or_default()
+}
+
+/// Keep what `truth` says as the newest of the latest `most`.
+fn remember(truths: &mut Vec<PathTruth>, most: usize, truth: impl FnOnce() -> PathTruth) {
+    if most == 0 {
+        return;
+    }
+    if truths.len() == most {
+        truths.remove(0);
+    }
+    truths.push(truth());
 }
 
 fn check(name: &'static str, found: usize, expected: usize) -> Result<(), BatchError> {

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use ccgym_core::agent::{AgentSpec, FlowAgent, StartOverrides, Target};
+use ccgym_core::agent::{AgentSpec, ExpertSpec, FlowAgent, StartOverrides, Target};
 use ccgym_core::congestion_control::{Capabilities, IntervalEnd, Observables, SentEvent, SpuriousLossEvent};
 use ccgym_core::{
     AckEvent, CongestionControl, Control, InitContext, MonitorInterval, Rate, TimeSpan, TimeoutEvent, Timestamp,
 };
 
 use super::policy::Session;
-use crate::registry::{create_with, Parameter, ParameterKind, Resources, SchemeEntry, SchemeError, SchemeInfo};
+use crate::registry::{
+    create_with, Parameter, ParameterKind, Parameters, Resources, SchemeEntry, SchemeError, SchemeInfo,
+};
 
 /// Registry entry.
 pub const ENTRY: SchemeEntry = SchemeEntry {
@@ -42,6 +44,13 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 unit: "packets",
                 help: "The window to start with; 0: the agent's own.",
             },
+            Parameter {
+                name: "expert_window",
+                kind: ParameterKind::Integer { min: 0, max: 10_000_000 },
+                default: "0",
+                unit: "packets",
+                help: "The window that an expert of kind best_window aims at, in training; 0: by the path's truth.",
+            },
         ],
     },
     build: |p, resources| {
@@ -62,7 +71,14 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             Some(session) => FlowAgent::new(session.policy().agent().clone(), 1),
             None => resources.agent.clone().unwrap_or_else(|| FlowAgent::new(holding_agent(), 1)),
         };
-        Ok(Box::new(Learned::new(agent, session, p.number("start_rate_mbps"), p.integer("start_cwnd"), resources)?))
+        let some = |packets: u64| (packets > 0).then_some(packets);
+        let rate = p.number("start_rate_mbps");
+        let overrides = StartOverrides {
+            rate: (rate > 0.0).then(|| Rate::from_mbps(rate)),
+            window: some(p.integer("start_cwnd")),
+            expert_window: some(p.integer("expert_window")),
+        };
+        Ok(Box::new(Learned::new(agent, session, overrides, resources, p)?))
     },
 };
 
@@ -85,13 +101,15 @@ pub struct Learned {
     agent: FlowAgent,
     session: Option<Session>,
     inner: Option<Inner>,
+    /// The agent's expert, if it is a scheme: hears everything, decides nothing.
+    shadow: Option<Inner>,
     capabilities: Capabilities,
     overrides: StartOverrides,
     action: Vec<f32>,
     awaits_decision: bool,
 }
 
-/// A scheme below the agent.
+/// A scheme below the agent, or beside it.
 struct Inner(Box<dyn CongestionControl>);
 
 impl Clone for Inner {
@@ -104,37 +122,52 @@ impl Learned {
     fn new(
         agent: FlowAgent,
         session: Option<Session>,
-        rate_mbps: f64,
-        window: u64,
+        overrides: StartOverrides,
         resources: &Resources,
+        parameters: &Parameters,
     ) -> Result<Self, SchemeError> {
         let spec = agent.spec();
         let inner = match spec.inner() {
             Some(inner) => Some(Inner(create_with(&inner.scheme, &inner.params, resources)?)),
             None => None,
         };
+        let shadow = match &spec.expert {
+            // A policy needs no teacher.
+            Some(ExpertSpec::Scheme { scheme, params, .. }) if session.is_none() => {
+                Some(Inner(create_with(scheme, params, resources)?))
+            }
+            _ => None,
+        };
         let below = inner.as_ref().map(|i| i.0.capabilities());
+        let beside = shadow.as_ref().map(|s| s.0.capabilities());
+        if beside.is_some_and(|c| c.intervals || c.decided_outside) {
+            let expected = "a scheme that decides at acknowledgements, without a clock of its own";
+            return Err(parameters.refuse(format!("the expert {}", shadow.map_or("", |s| s.0.name())), expected));
+        }
+        // The shadow is to hear what it would hear by itself, as far as packets stay the same: no ECT marks.
+        let hears =
+            |what: fn(&Capabilities) -> bool| below.as_ref().is_some_and(what) || beside.as_ref().is_some_and(what);
         let capabilities = Capabilities {
             prr: false,
             window_only: false,
             intervals: true,
             decided_outside: session.is_none(),
-            timers: (spec.decision_latency > TimeSpan::ZERO) || below.is_some_and(|c| c.timers),
-            rate_samples: agent.needs_rate_samples() || below.is_some_and(|c| c.rate_samples),
+            timers: (spec.decision_latency > TimeSpan::ZERO) || hears(|c| c.timers),
+            rate_samples: agent.needs_rate_samples() || hears(|c| c.rate_samples),
+            per_packet_receipts: hears(|c| c.per_packet_receipts),
+            sent_events: hears(|c| c.sent_events),
+            knows_path: hears(|c| c.knows_path),
             pacing_required: spec.action.target != Target::Cwnd || below.is_some_and(|c| c.pacing_required),
             ..below.unwrap_or_default()
         };
-        let overrides = StartOverrides {
-            rate: (rate_mbps > 0.0).then(|| Rate::from_mbps(rate_mbps)),
-            window: (window > 0).then_some(window),
-        };
-        Ok(Self { agent, session, inner, capabilities, overrides, action: Vec::new(), awaits_decision: false })
+        Ok(Self { agent, session, inner, shadow, capabilities, overrides, action: Vec::new(), awaits_decision: false })
     }
 
+    /// Let the schemes below and beside the agent hear something.
     #[inline]
-    fn below(&mut self, f: impl FnOnce(&mut dyn CongestionControl)) {
-        if let Some(inner) = &mut self.inner {
-            f(&mut *inner.0);
+    fn tell(&mut self, f: impl Fn(&mut dyn CongestionControl)) {
+        for scheme in [&mut self.inner, &mut self.shadow].into_iter().flatten() {
+            f(&mut *scheme.0);
         }
     }
 }
@@ -151,22 +184,18 @@ impl CongestionControl for Learned {
     fn init(&mut self, context: InitContext) {
         self.agent.on_mtu_change(context.mss);
         self.agent.start(context.now, self.overrides);
-        if let Some(inner) = &mut self.inner {
-            inner.0.init(context);
-        }
+        self.tell(|scheme| scheme.init(context.clone()));
     }
 
     fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
         self.agent.on_rtt(now, rtt_sample, rtt_sample);
-        if let Some(inner) = &mut self.inner {
-            inner.0.on_handshake(now, rtt_sample);
-        }
+        self.tell(|scheme| scheme.on_handshake(now, rtt_sample));
     }
 
     fn on_packet_sent(&mut self, event: &SentEvent) -> u64 {
-        let mut tag = 0;
-        self.below(|inner| tag = inner.on_packet_sent(event));
-        tag
+        let beside = self.shadow.as_mut().map_or(0, |shadow| shadow.0.on_packet_sent(event));
+        // One tag travels; it is of no effect on packets' fates.
+        self.inner.as_mut().map_or(beside, |inner| inner.0.on_packet_sent(event))
     }
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
@@ -176,60 +205,57 @@ impl CongestionControl for Learned {
         if !event.lost.is_empty() {
             self.agent.on_loss(event.now);
         }
-        self.below(|inner| inner.on_ack(event));
+        self.tell(|scheme| scheme.on_ack(event));
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
         self.agent.on_timeout(event.now);
-        if let Some(inner) = &mut self.inner {
-            inner.0.on_timeout(event);
-        }
+        self.tell(|scheme| scheme.on_timeout(event));
     }
 
     fn on_spurious_loss(&mut self, event: &SpuriousLossEvent) {
-        self.below(|inner| inner.on_spurious_loss(event));
+        self.tell(|scheme| scheme.on_spurious_loss(event));
     }
 
     fn next_timer(&self) -> Timestamp {
-        let below = match &self.inner {
-            Some(inner) if inner.0.capabilities().timers => inner.0.next_timer(),
-            _ => Timestamp::NEVER,
-        };
-        self.agent.next_timer().min(below)
+        let others = [&self.inner, &self.shadow].into_iter().flatten();
+        let timers = others.filter(|scheme| scheme.0.capabilities().timers).map(|scheme| scheme.0.next_timer());
+        timers.fold(self.agent.next_timer(), Timestamp::min)
     }
 
     fn on_timer(&mut self, now: Timestamp) {
         if self.agent.next_timer() <= now {
             self.agent.on_timer(now);
         }
-        if let Some(inner) = &mut self.inner {
-            if inner.0.next_timer() <= now {
-                inner.0.on_timer(now);
+        self.tell(|scheme| {
+            if scheme.next_timer() <= now {
+                scheme.on_timer(now);
             }
-        }
+        });
     }
 
     fn on_feedback(&mut self, now: Timestamp, message: &[u8]) {
-        self.below(|inner| inner.on_feedback(now, message));
+        self.tell(|scheme| scheme.on_feedback(now, message));
     }
 
     fn on_app_limited(&mut self, now: Timestamp, in_flight: u64) {
-        self.below(|inner| inner.on_app_limited(now, in_flight));
+        self.tell(|scheme| scheme.on_app_limited(now, in_flight));
     }
 
     fn on_idle_restart(&mut self, now: Timestamp) {
-        self.below(|inner| inner.on_idle_restart(now));
+        self.tell(|scheme| scheme.on_idle_restart(now));
     }
 
     fn on_mtu_change(&mut self, mss: u64) {
         self.agent.on_mtu_change(mss);
-        if let Some(inner) = &mut self.inner {
-            inner.0.on_mtu_change(mss);
-        }
+        self.tell(|scheme| scheme.on_mtu_change(mss));
     }
 
     fn on_interval(&mut self, interval: &MonitorInterval) {
         let below = self.inner.as_ref().map(|i| i.0.control());
+        if let Some(shadow) = &self.shadow {
+            self.agent.advise(&shadow.0.control());
+        }
         let due = self.agent.observe(interval, below.as_ref());
         self.awaits_decision = due && self.session.is_none();
         if let (true, Some(session)) = (due, &mut self.session) {

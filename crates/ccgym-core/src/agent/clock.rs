@@ -20,7 +20,7 @@ impl ClockSpec {
                 AgentError::ensure(*on_ack || tick.0 == 0, place, tick.0, "0, or on_ack: true")?;
                 AgentError::ensure(tick <= interval, place, tick.0, "at most the interval")
             }
-            Self::Rtt { multiple, floor, warm_up_rtts, first_rtts, no_ack, .. } => {
+            Self::Rtt { multiple, floor, ceiling, warm_up_rtts, first_rtts, no_ack, .. } => {
                 let positive =
                     |place: &str, x: f64| AgentError::ensure(x.is_finite() && x > 0.0, place, x, "a number above 0");
                 positive("clock.multiple", *multiple)?;
@@ -28,6 +28,10 @@ impl ClockSpec {
                 let warm_up = warm_up_rtts.is_finite() && *warm_up_rtts >= 0.0;
                 AgentError::ensure(warm_up, "clock.warm_up_rtts", warm_up_rtts, "a number from 0 on")?;
                 long("clock.floor", *floor)?;
+                if let Some(ceiling) = ceiling {
+                    let found = format!("{} ns", ceiling.0);
+                    AgentError::ensure(ceiling >= floor, "clock.ceiling", found, "at least the floor")?;
+                }
                 long("clock.no_ack", *no_ack)
             }
             Self::PerAck { every } => AgentError::ensure(*every >= 1, "clock.every", every, "at least 1"),
@@ -43,7 +47,7 @@ impl ClockSpec {
                 let ticks = if tick.0 > 0 { format!(", times cut to {}", ms(tick)) } else { String::new() };
                 format!("at the first acknowledgement more than {} after the previous decision{ticks}", ms(interval))
             }
-            Self::Rtt { multiple, of, floor, warm_up_rtts, first_rtts, no_ack } => {
+            Self::Rtt { multiple, of, floor, ceiling, warm_up_rtts, first_rtts, no_ack } => {
                 let of = match of {
                     RttSource::Mean => "the previous interval's mean round trip",
                     RttSource::Smoothed => "the smoothed round trip",
@@ -55,9 +59,10 @@ impl ClockSpec {
                     String::new()
                 };
                 let (first, floor, no_ack) = (first_rtts.unwrap_or(*multiple), ms(floor), ms(no_ack));
+                let most = ceiling.as_ref().map_or_else(String::new, |ceiling| format!(" and at most {}", ms(ceiling)));
                 format!(
                     "{warm_up}first recorded interval {first} first round trips, then {multiple} × {of}, at least \
-                     {floor}; every {no_ack} before any round trip"
+                     {floor}{most}; every {no_ack} before any round trip"
                 )
             }
             Self::PerAck { every: 1 } => "at each acknowledgement".to_owned(),
@@ -127,7 +132,7 @@ impl Clock {
     /// Interval `m` ended; the next one begins. Returns whether it is to be recorded.
     pub(crate) fn close(&mut self, spec: &ClockSpec, m: &MonitorInterval) -> bool {
         self.begin = m.end;
-        let ClockSpec::Rtt { multiple, of, floor, no_ack, .. } = spec else {
+        let ClockSpec::Rtt { multiple, of, floor, ceiling, no_ack, .. } = spec else {
             self.next = after(spec, m.end);
             return true;
         };
@@ -146,7 +151,7 @@ impl Clock {
             RttSource::Min => Some(m.min_rtt).filter(|rtt| *rtt != TimeSpan::MAX),
         };
         let length = match (present, self.length) {
-            (Some(rtt), _) => times(rtt, *multiple).max(*floor),
+            (Some(rtt), _) => times(rtt, *multiple).max(*floor).min(ceiling.unwrap_or(TimeSpan::MAX)),
             (None, Some(length)) => length,
             (None, None) => first_length(spec, first),
         };
@@ -221,6 +226,7 @@ mod tests {
             multiple: 0.5,
             of: RttSource::Mean,
             floor: TimeSpan::from_millis(10),
+            ceiling: None,
             warm_up_rtts: 3.0,
             first_rtts: Some(1.5),
             no_ack: TimeSpan::from_millis(1000),
@@ -244,6 +250,21 @@ mod tests {
         assert_eq!(clock.next(), at(570));
         assert!(clock.close(&spec, &interval(at(510), at(570), Some(4))));
         assert_eq!(clock.next(), at(580));
+    }
+
+    #[test]
+    fn a_silence_does_not_lengthen_intervals_beyond_the_ceiling() {
+        let json = r#"{"kind": "rtt", "multiple": 1.0, "ceiling": 1000000000}"#;
+        let spec: ClockSpec = serde_json::from_str(json).expect("a clock");
+        let mut clock = Clock::new();
+        clock.start(&spec, at(20_000));
+        clock.on_first_rtt(&spec, at(20_050), TimeSpan::from_millis(50));
+        clock.close(&spec, &interval(at(20_000), at(20_050), Some(10_000)));
+        assert_eq!(clock.next(), at(21_050));
+        clock.close(&spec, &interval(at(20_050), at(21_050), Some(60)));
+        assert_eq!(clock.next(), at(21_110));
+        let low: ClockSpec = serde_json::from_str(&json.replace("1000000000", "1000000")).expect("a clock");
+        assert!(low.check().is_err_and(|error| error.to_string().contains("clock.ceiling")));
     }
 
     #[test]

@@ -8,10 +8,11 @@ use super::observation::Content;
 use super::plan::Plan;
 use super::reward::KINDS;
 use super::signals::SIGNALS;
-use super::spec::{GuardSpec, InnerRole, Pace, PreviousAction, SmoothingSpec, Target};
+use super::spec::{GuardSpec, InnerRole, Pace, PreviousAction, RecoverySpec, SmoothingSpec, Target};
 
-/// `{"observation": […], "action": […], "reward": […], "clock": …, "startup": …, "guard": …}`; one row per number,
-/// with name, unit, range and formula. A discrete action has one row per choice, with the limits of what it steers.
+/// `{"observation": […], "action": […], "reward": […], "clock": …, "startup": …, "guard": …, "expert": …}`; one row per
+/// number, with name, unit, range and formula. A discrete action has one row per choice, with the limits of what it
+/// steers. An agent without expert has null there.
 pub(crate) fn describe(plan: &Plan) -> Value {
     json!({
         "name": plan.spec.name,
@@ -24,6 +25,7 @@ pub(crate) fn describe(plan: &Plan) -> Value {
         "clock": clock(plan),
         "startup": plan.spec.startup.describe(),
         "guard": plan.spec.guard.describe(),
+        "expert": plan.spec.expert.as_ref().map(|expert| expert.describe(plan.actions.target)),
     })
 }
 
@@ -204,7 +206,8 @@ pub fn vocabulary() -> Value {
         }).collect::<Vec<_>>(),
         "terms": terms.collect::<Vec<_>>(),
         "guards": [{"name": "none", "formula": GuardSpec::None {}.describe()},
-                   {"name": "floor_recovery", "formula": "see the agent's own description"}],
+                   {"name": "floor_recovery", "formula": "see the agent's own description"},
+                   {"name": "recovery", "formula": GuardSpec::Recovery(RecoverySpec::default()).describe()}],
     })
 }
 

@@ -151,6 +151,13 @@ impl Values {
         }
     }
 
+    /// The same with another value of index `i`.
+    #[cfg(test)]
+    pub(crate) fn with(mut self, i: usize, value: f64) -> Self {
+        self.now[i] = value;
+        self
+    }
+
     /// The one of index `i`.
     #[inline]
     pub(crate) fn get(&self, i: usize) -> f64 {

@@ -22,8 +22,11 @@ pub(crate) struct Memory {
     /// Its smallest and its greatest.
     pub interval_min_rtt: f64,
     pub interval_max_rtt: f64,
-    /// Smallest round trip of the flow's life.
+    /// Smallest round trip: of the flow's life, or of the latest intervals.
     pub min_rtt: f64,
+    /// Smallest round trips of the latest intervals with a sample, if these count; infinite where there was none yet.
+    minima: Vec<f64>,
+    oldest: usize,
     /// Smallest interval mean, of recorded intervals.
     pub min_mean_rtt: f64,
     /// Greatest interval mean.
@@ -50,6 +53,16 @@ pub(crate) struct Memory {
 impl Memory {
     pub(crate) fn new(mss: u64) -> Self {
         Self { mss: mss as f64, ..Self::default() }
+    }
+
+    /// Let the smallest round trip be that of so many intervals.
+    pub(crate) fn with_min_rtt_of(self, intervals: Option<u32>) -> Self {
+        Self { minima: vec![f64::INFINITY; intervals.unwrap_or(0) as usize], ..self }
+    }
+
+    /// Between intervals: the smallest round trip of the flow's life is new.
+    pub(crate) fn on_min_rtt(&mut self, min_rtt: TimeSpan) {
+        self.min_rtt = min_rtt.as_secs_f64();
     }
 
     /// Bandwidth-delay product in packets by the flow's own measures.
@@ -85,7 +98,7 @@ impl Memory {
         self.receive_rate = (m.acked_bytes as f64 - self.mss).max(0.0) * per_second;
         self.max_send_rate = self.max_send_rate.max(self.send_rate);
         self.max_delivery_rate = self.max_delivery_rate.max(self.delivery_rate);
-        if m.min_rtt != TimeSpan::MAX {
+        if self.minima.is_empty() && m.min_rtt != TimeSpan::MAX {
             self.min_rtt = m.min_rtt.as_secs_f64();
         }
         let (Some(mean), Some(min), Some(max)) = (m.mean_rtt(), m.interval_min_rtt(), m.interval_max_rtt()) else {
@@ -94,6 +107,11 @@ impl Memory {
         self.mean_rtt = mean.as_secs_f64();
         self.interval_min_rtt = min.as_secs_f64();
         self.interval_max_rtt = max.as_secs_f64();
+        if !self.minima.is_empty() {
+            self.minima[self.oldest] = self.interval_min_rtt;
+            self.oldest = (self.oldest + 1) % self.minima.len();
+            self.min_rtt = self.minima.iter().copied().fold(f64::INFINITY, f64::min);
+        }
         self.max_mean_rtt = self.max_mean_rtt.max(self.mean_rtt);
         if recorded {
             let known = self.min_mean_rtt > 0.0;
@@ -101,6 +119,37 @@ impl Memory {
         }
         if let Some(delay) = m.mean_one_way_delay() {
             self.one_way_delay = delay;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::testing::interval;
+    use crate::units::Timestamp;
+
+    #[test]
+    fn the_smallest_round_trip_of_the_latest_intervals() {
+        let mut whole = Memory::new(1500);
+        let mut latest = Memory::new(1500).with_min_rtt_of(Some(2));
+        latest.on_min_rtt(TimeSpan::from_millis(90));
+        assert_eq!(latest.min_rtt, 0.09);
+        let mut life = u64::MAX;
+        for (rtts, wanted) in [
+            (&[100, 80][..], 0.08),
+            (&[120], 0.08),
+            (&[150, 130], 0.12),
+            // One without a sample does not count.
+            (&[], 0.12),
+            (&[200], 0.13),
+        ] {
+            let mut m = interval(Timestamp::ZERO, Timestamp::from_millis(300), rtts);
+            life = rtts.iter().copied().fold(life, u64::min);
+            m.min_rtt = TimeSpan::from_millis(life);
+            whole.digest(&m, true);
+            latest.digest(&m, true);
+            assert_eq!((whole.min_rtt, latest.min_rtt), (0.08, wanted), "{rtts:?}");
         }
     }
 }

@@ -9,6 +9,7 @@ mod action;
 mod clock;
 mod describe;
 mod error;
+mod expert;
 mod expressions;
 mod features;
 mod guard;
@@ -38,11 +39,13 @@ use crate::units::{Rate, TimeSpan, Timestamp};
 pub use action::ActionKind;
 pub use describe::vocabulary;
 pub use error::AgentError;
+pub use expert::Label;
 pub use spec::*;
 pub use truth::PathTruth;
 
 use action::Actuator;
 use clock::Clock;
+use expert::Expert;
 use expressions::Values;
 use guard::Guard;
 use memory::Memory;
@@ -134,6 +137,8 @@ pub struct StartOverrides {
     pub rate: Option<Rate>,
     /// Window to start with, packets.
     pub window: Option<u64>,
+    /// Window that an expert of kind `best_window` aims at, packets.
+    pub expert_window: Option<u64>,
 }
 
 /// The agent of one flow.
@@ -153,6 +158,7 @@ pub struct FlowAgent {
     startup: Startup,
     guard: Guard,
     actuator: Actuator,
+    expert: Option<Expert>,
     /// Decisions that have not taken effect.
     pending: VecDeque<(Timestamp, [f64; 2])>,
     /// The decision in force, without a scheme below.
@@ -177,7 +183,7 @@ impl FlowAgent {
         let plan = Plan::new(spec).expect("a declaration that validate() accepts");
         let mut agent = Self {
             clock: Clock::new(),
-            memory: Memory::new(mss),
+            memory: Memory::new(mss).with_min_rtt_of(plan.spec.min_rtt_window),
             min_rtt: TimeSpan::MAX,
             srtt: 0.0,
             cwnd: 0.0,
@@ -185,8 +191,9 @@ impl FlowAgent {
             observation: Observation::new(&plan.layout),
             phases: Phases::new(plan.spec.phases),
             startup: Startup::Over,
-            guard: Guard::default(),
+            guard: Guard::new(&plan.spec.guard),
             actuator: Actuator::new(),
+            expert: None,
             pending: VecDeque::new(),
             control: Control::window(mss),
             rejected: 0,
@@ -198,12 +205,12 @@ impl FlowAgent {
 
     /// The flow starts (again): everything before is forgotten.
     pub fn start(&mut self, now: Timestamp, overrides: StartOverrides) {
-        self.memory = Memory::new(self.memory.mss as u64);
+        self.memory = Memory::new(self.memory.mss as u64).with_min_rtt_of(self.plan.spec.min_rtt_window);
         (self.min_rtt, self.srtt, self.cwnd) = (TimeSpan::MAX, 0.0, 0.0);
         self.values = Values::new(&self.plan.expressions);
         self.observation = Observation::new(&self.plan.layout);
         self.phases = Phases::new(self.plan.spec.phases);
-        self.guard = Guard::default();
+        self.guard = Guard::new(&self.plan.spec.guard);
         self.actuator = Actuator::new();
         self.pending.clear();
         self.rejected = 0;
@@ -215,6 +222,8 @@ impl FlowAgent {
         let plan = &*self.plan;
         let rate = overrides.rate.map(|rate| rate.0 as f64);
         let packets = overrides.window.map(|packets| packets as f64);
+        let best = overrides.expert_window.map(|packets| packets as f64);
+        self.expert = plan.spec.expert.as_ref().map(|expert| Expert::new(expert, best));
         self.startup = Startup::new(&plan.spec.startup, &plan.actions, rate, packets, &mut self.actuator, &self.memory);
         self.refresh();
     }
@@ -239,7 +248,7 @@ impl FlowAgent {
         }
         if min_rtt != self.min_rtt && min_rtt != TimeSpan::MAX {
             self.min_rtt = min_rtt;
-            self.memory.min_rtt = min_rtt.as_secs_f64();
+            self.memory.on_min_rtt(min_rtt);
             self.actuator.bound(&self.plan.actions, &self.memory);
         }
         self.startup.on_rtt(sample, &mut self.actuator, &self.plan.actions, &self.memory);
@@ -296,6 +305,9 @@ impl FlowAgent {
         if plan.phased {
             memory.phase = self.phases.update(m, memory);
         }
+        if let Some(expert) = &mut self.expert {
+            expert.observe(m, memory);
+        }
         self.values.update(&plan.expressions, &View { m, memory }, false);
         if plan.shows_reward {
             let truth = &PathTruth::default();
@@ -325,7 +337,9 @@ impl FlowAgent {
     /// counted and changes nothing. Without effect before the first round trip where the start-up waits for that.
     pub fn act(&mut self, now: Timestamp, action: &[f32]) {
         self.on_timer(now);
-        let Some(numbers) = self.plan.actions.read(action) else {
+        let numbers = self.plan.actions.read(action);
+        self.guard.on_action(numbers.is_some());
+        let Some(numbers) = numbers else {
             self.rejected += 1;
             return;
         };
@@ -356,14 +370,16 @@ impl FlowAgent {
     }
 
     fn apply(&mut self, numbers: [f64; 2]) {
-        if self.startup.is_over() {
+        // What the guard sets stands; the agent continues from it.
+        if self.startup.is_over() && !self.guard.decides() {
             self.actuator.apply(&self.plan.actions, numbers, &self.memory, &self.values, self.cwnd);
         }
     }
 
     fn refresh(&mut self) {
         let (actions, memory) = (&self.plan.actions, &self.memory);
-        self.control = match self.startup.control(actions, memory) {
+        let instead = self.startup.control(actions, memory).or_else(|| self.guard.control(actions, memory));
+        self.control = match instead {
             Some(control) => control,
             None => self.actuator.control(actions, memory, self.srtt, &self.values),
         };
@@ -411,7 +427,7 @@ impl FlowAgent {
     pub fn window(&self) -> f64 {
         self.actuator.window
     }
-    /// Where the flow stands; start-up for ever unless a feature or a term of the reward asks for it.
+    /// Where the flow stands; start-up for ever unless a feature, a term of the reward or the expert asks for it.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.memory.phase
@@ -426,9 +442,9 @@ impl FlowAgent {
     pub fn rejected_actions(&self) -> u64 {
         self.rejected
     }
-    /// How often the guard lifted the flow.
+    /// How often the guard lifted the flow, or tried to.
     #[must_use]
     pub fn interventions(&self) -> u64 {
-        self.guard.interventions
+        self.guard.interventions()
     }
 }

@@ -7,7 +7,7 @@ use super::error::AgentError;
 use super::expressions::Expressions;
 use super::observation::Layout;
 use super::reward::Reward;
-use super::spec::{AgentSpec, PhasesSpec};
+use super::spec::{AgentSpec, ExpertSpec, PhasesSpec};
 use crate::units::TimeSpan;
 
 /// Longest decision latency: beyond it is surely a mistaken unit.
@@ -36,6 +36,9 @@ impl Plan {
         spec.startup.check(&spec.action)?;
         spec.guard.check(spec.action.inner.is_some())?;
         spec.phases.check()?;
+        let window = spec.min_rtt_window.unwrap_or(1);
+        AgentError::ensure((1..=100_000).contains(&window), "min_rtt_window", window, "1 to 100000 intervals")?;
+        spec.expert.as_ref().map_or(Ok(()), ExpertSpec::check)?;
 
         let mut expressions = Expressions::default();
         let reward = Reward::new(&spec.reward, &mut expressions)?;
@@ -50,7 +53,8 @@ impl Plan {
             return Err(AgentError::new("observation.features", found, expected));
         }
         let named = ["phase_startup", "phase_drain", "phase_probe"].iter().any(|name| expressions.uses(name));
-        let phased = named || reward.terms.iter().any(|term| term.phases.is_some());
+        let taught = spec.expert.as_ref().is_some_and(ExpertSpec::is_phased);
+        let phased = named || taught || reward.terms.iter().any(|term| term.phases.is_some());
         Ok(Self { spec, expressions, layout, actions, reward, shows_reward, phased })
     }
 }

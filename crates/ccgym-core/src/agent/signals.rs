@@ -153,7 +153,9 @@ pub(crate) static SIGNALS: &[Signal] = &[
     row("rtt_variation", "s", (0.0, INF), "round-trip variation (RFC 6298) at the end", |v| {
         v.m.rtt_variation.as_secs_f64()
     }),
-    row("min_rtt", "s", (0.0, INF), "smallest round trip of the flow's life", |v| v.memory.min_rtt),
+    row("min_rtt", "s", (0.0, INF), "smallest round trip of the flow's life, or of min_rtt_window intervals", |v| {
+        v.memory.min_rtt
+    }),
     row(
         "min_mean_rtt",
         "s",

@@ -257,7 +257,7 @@ fn pacing_caps_and_smoothing() {
 
     let cap = json!({"bdp": 2.0, "packets": 4, "estimate": "max(delivery_rate, 2)"});
     let mut flow = started(&action(json!({"cwnd_cap": cap, "target": "rate"})));
-    flow.start(at(0), StartOverrides { rate: Some(Rate(1_000_000)), window: None });
+    flow.start(at(0), StartOverrides { rate: Some(Rate(1_000_000)), ..StartOverrides::default() });
     assert_eq!(flow.control(None).cwnd, u64::MAX);
     flow.observe(&interval(at(0), at(50), &[50; 5]), None);
     // 5 packets in one smallest round trip.
@@ -299,7 +299,7 @@ fn both_knobs() {
     assert_eq!(in_force(&flow), (20.0, 1_200_000));
     flow.act(at(100), &[1.0, -1.0]);
     assert_eq!(in_force(&flow), (10.0, 2_400_000));
-    flow.start(at(0), StartOverrides { rate: Some(Rate(500_000)), window: Some(7) });
+    flow.start(at(0), StartOverrides { rate: Some(Rate(500_000)), window: Some(7), expert_window: None });
     assert_eq!(in_force(&flow), (7.0, 500_000));
 }
 
@@ -425,7 +425,7 @@ fn starting_again_forgets_everything() {
         (flow.observation().to_vec(), flow.control(None), flow.next_decision(), flow.rejected_actions(), flow.rate())
     };
     assert_eq!(state(&fresh), state(&used));
-    used.start(at(0), StartOverrides { rate: Some(Rate(1_234_567)), window: None });
+    used.start(at(0), StartOverrides { rate: Some(Rate(1_234_567)), ..StartOverrides::default() });
     assert_eq!(in_force(&used).1, 1_234_567);
 }
 
@@ -492,13 +492,14 @@ fn agents() -> Vec<Value> {
         json!({"kind": "packets_per_rtt", "packets": 10}),
         json!({"kind": "window", "packets": 1e300}),
     ];
+    let guards = [json!({"kind": "recovery", "patience": 1}), json!({"kind": "floor_recovery", "steps": 2})];
     let mut agents = Vec::new();
     for (i, action) in actions.into_iter().enumerate() {
         let terms =
             json!([{"term": "log_power", "weight": 1e300}, {"term": "latency", "weight": -1, "phase": ["drain"]}]);
         agents.push(json!({
             "name": "any", "clock": {"kind": "rtt", "multiple": 1.0}, "observation": all_seeing(4), "action": action,
-            "startup": starts[i % 3], "guard": {"kind": "floor_recovery", "steps": 2}, "reward": {"terms": terms},
+            "startup": starts[i % 3], "guard": guards[i % 2], "reward": {"terms": terms},
         }));
     }
     agents

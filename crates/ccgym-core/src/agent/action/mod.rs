@@ -1,6 +1,7 @@
 //! From an action to a window and a pacing rate.
 
 mod map;
+mod nearest;
 
 use std::fmt;
 
@@ -15,6 +16,7 @@ use crate::units::{Rate, TimeSpan};
 
 pub(crate) use map::Map;
 use map::Quantity;
+pub(crate) use nearest::Goal;
 
 /// Bounds of the gain on a scheme below, lest an unbounded action leave it stuck at nothing or infinity.
 const GAINS: [f64; 2] = [1e-6, 1e6];

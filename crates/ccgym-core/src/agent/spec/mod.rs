@@ -3,8 +3,8 @@
 //! ```text
 //! { "name": "aurora",
 //!   "clock": {"kind": "fixed", "interval": ns, "on_ack": false, "tick": 0}
-//!          | {"kind": "rtt", "multiple": 0.5, "of": "mean|smoothed|min", "floor": ns, "warm_up_rtts": 0.0,
-//!             "first_rtts": multiple, "no_ack": ns}
+//!          | {"kind": "rtt", "multiple": 0.5, "of": "mean|smoothed|min", "floor": ns, "ceiling": null | ns,
+//!             "warm_up_rtts": 0.0, "first_rtts": multiple, "no_ack": ns}
 //!          | {"kind": "per_ack", "every": 1},
 //!   "decision_latency": 0,
 //!   "observation": {"features": [FEATURE…], "history": 1, "previous_action": "none|value|one_hot",
@@ -20,8 +20,12 @@
 //!            | {"kind": "slow_start", "packets": 10, "exit": ["loss", "plateau", "delay"]}
 //!            | {"kind": "inner"} | {"kind": "none"},
 //!   "guard": {"kind": "none"} | {"kind": "floor_recovery", "steps": 20, "loss": 0.05, "latency_ratio": 1.2,
-//!             "lift": 0.5, "after_timeout": true},
-//!   "phases": {"window": 10, "growth": 0.25, "plateau_steps": 3, "reenter_growth": 0.25, "reenter_steps": 2} }
+//!             "lift": 0.5, "after_timeout": true}
+//!          | {"kind": "recovery", "share": 0.125, "near": 2, "memory": ns, "patience": ns, "loss": 0.1, "lift": 0.9,
+//!             "hold": ns, "longest": ns},
+//!   "phases": {"window": 10, "growth": 0.25, "plateau_steps": 3, "reenter_growth": 0.25, "reenter_steps": 2},
+//!   "min_rtt_window": null | n,
+//!   "expert": null | EXPERT (expert.rs) }
 //!
 //! EXPRESSION = "SIGNAL" | "FUNCTION(SIGNAL, n)" with FUNCTION mean, min, max, std or sum over the latest n intervals,
 //!              or previous: the value n intervals ago.
@@ -35,6 +39,7 @@
 //! ```
 
 mod action;
+mod expert;
 mod observation;
 
 use std::collections::BTreeMap;
@@ -45,6 +50,7 @@ use serde_json::Value;
 use crate::units::TimeSpan;
 
 pub use action::*;
+pub use expert::*;
 pub use observation::*;
 
 /// An agent: when it decides, what it sees, what it does, and what it is rewarded for.
@@ -73,6 +79,13 @@ pub struct AgentSpec {
     /// Thresholds of the phases that features and reward terms may refer to.
     #[serde(default)]
     pub phases: PhasesSpec,
+    /// Intervals over which the smallest round trip is taken, for everything that this says `min_rtt` of; the flow's life
+    /// unless given. Where a path's round trip grows, what was the smallest once is wrong for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_rtt_window: Option<u32>,
+    /// Who teaches it; of no effect on what it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expert: Option<ExpertSpec>,
 }
 
 /// When decisions are made.
@@ -101,6 +114,9 @@ pub enum ClockSpec {
         /// Shortest interval.
         #[serde(default = "ten_milliseconds")]
         floor: TimeSpan,
+        /// Longest interval; none unless given. After a silence the mean round trip is as long as that was.
+        #[serde(default)]
+        ceiling: Option<TimeSpan>,
         /// Unrecorded time before the first decision, in round trips of the first sample.
         #[serde(default)]
         warm_up_rtts: f64,
@@ -191,9 +207,9 @@ pub struct PhasesSpec {
     pub growth: f64,
     /// Flat intervals that end start-up.
     pub plateau_steps: u32,
-    /// Relative growth of delivery rate over greatest delivery rate that counts as a rise.
+    /// Relative growth of it above its lowest value since start-up from which start-up begins again …
     pub reenter_growth: f64,
-    /// Rises in a row that begin start-up again.
+    /// … if it is seen in so many intervals in a row, without a queue.
     pub reenter_steps: u32,
 }
 
@@ -273,11 +289,51 @@ pub enum GuardSpec {
         #[serde(default = "yes")]
         after_timeout: bool,
     },
+    /// Search upwards from a rate that is low for no visible reason, as slow start does.
+    Recovery(RecoverySpec),
 }
 
 impl Default for GuardSpec {
     fn default() -> Self {
         Self::None {}
+    }
+}
+
+/// When a rate is low for no visible reason, and what is done about it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RecoverySpec {
+    /// Low is what is at most this part of the greatest rate that the path is known to carry …
+    pub share: f64,
+    /// … and at most this multiple of the floor.
+    pub near: f64,
+    /// For how long that knowledge holds. Silence does not count.
+    pub memory: TimeSpan,
+    /// How long the rate must be low, and the path clear, before the first search.
+    pub patience: TimeSpan,
+    /// A path is clear up to this loss over that time, 0–1; a search ends where loss rises by more.
+    pub loss: f64,
+    /// Part of the rate found that the flow is left at.
+    pub lift: f64,
+    /// How long it is held there before the agent decides again; doubles each time the agent falls back at once.
+    pub hold: TimeSpan,
+    /// Longest hold, longest wait between searches that find nothing, and how long a rate may be low on a path that is
+    /// not clear: twice that the second time, four times from the third on.
+    pub longest: TimeSpan,
+}
+
+impl Default for RecoverySpec {
+    fn default() -> Self {
+        Self {
+            share: 0.125,
+            near: 2.0,
+            memory: TimeSpan::from_millis(60_000),
+            patience: TimeSpan::from_millis(500),
+            loss: 0.1,
+            lift: 0.9,
+            hold: TimeSpan::from_millis(1_000),
+            longest: TimeSpan::from_millis(16_000),
+        }
     }
 }
 

@@ -1,12 +1,8 @@
-//! A rescue for flows that stand at their lower bound although the path is clear.
-//!
-//! Signals that are ratios look the same at the floor as at a good rate, so a policy that fell down there may stay for
-//! ever. The guard sees the floor itself.
+//! `floor_recovery`: lifts a flow that has stood at its lower bound for some clear intervals in a row.
 
-use super::action::{Actions, Actuator};
-use super::error::AgentError;
-use super::memory::Memory;
-use super::spec::{GuardSpec, Target};
+use super::super::action::{Actions, Actuator};
+use super::super::memory::Memory;
+use super::super::spec::{GuardSpec, Target};
 use crate::monitor::MonitorInterval;
 
 /// What counts as the floor, as a multiple of it.
@@ -14,35 +10,9 @@ const NEAR: f64 = 1.01;
 /// A lift that would not lift doubles instead.
 const LEAST_LIFT: f64 = 2.0;
 
-impl GuardSpec {
-    pub(crate) fn check(&self, inner: bool) -> Result<(), AgentError> {
-        let Self::FloorRecovery { steps, loss, latency_ratio, lift, .. } = self else { return Ok(()) };
-        AgentError::ensure(!inner, "guard.kind", "floor_recovery", "none: the scheme below finds its own window")?;
-        AgentError::ensure(*steps >= 1, "guard.steps", steps, "at least 1")?;
-        AgentError::ensure((0.0..=1.0).contains(loss), "guard.loss", loss, "a fraction, 0 to 1")?;
-        let ratio = latency_ratio.is_finite() && *latency_ratio >= 1.0;
-        AgentError::ensure(ratio, "guard.latency_ratio", latency_ratio, "a number from 1 on")?;
-        AgentError::ensure(lift.is_finite() && *lift > 0.0, "guard.lift", lift, "a number above 0")
-    }
-
-    /// In words.
-    pub(crate) fn describe(&self) -> String {
-        match self {
-            Self::None {} => "none".to_owned(),
-            Self::FloorRecovery { steps, loss, latency_ratio, lift, after_timeout } => {
-                let timeout = if *after_timeout { " (one after a timeout)" } else { "" };
-                format!(
-                    "after {steps} intervals at the lower bound{timeout} with loss up to {loss} and latency ratio up \
-                     to {latency_ratio}: lift to {lift} of the greatest delivery rate"
-                )
-            }
-        }
-    }
-}
-
-/// The guard of one flow.
+/// This guard, of one flow.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Guard {
+pub(crate) struct FloorRecovery {
     /// Clean intervals at the lower bound in a row.
     low: u32,
     timed_out: bool,
@@ -50,7 +20,7 @@ pub(crate) struct Guard {
     pub interventions: u64,
 }
 
-impl Guard {
+impl FloorRecovery {
     /// A timeout was seen.
     pub(crate) fn on_timeout(&mut self) {
         self.timed_out = true;

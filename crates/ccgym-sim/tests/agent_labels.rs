@@ -1,0 +1,197 @@
+//! What experts say of simulated flows, and that asking them changes nothing.
+
+use std::sync::Arc;
+
+use ccgym_core::agent::{AgentSpec, FlowAgent};
+use ccgym_schemes::{create_with, registry, Resources};
+use ccgym_sim::agent_batch::{AgentBatch, Arrays, BatchError, COLUMNS};
+use ccgym_sim::{FlowSpec, SimSpec, Simulator};
+use serde_json::{json, Value};
+
+/// Indigo's clock, actions and start, on a window.
+fn agent(expert: Value) -> AgentSpec {
+    let mut json = json!({
+        "name": "indigo-like",
+        "clock": {"kind": "fixed", "interval": 10_000_000, "on_ack": true},
+        "observation": {"features": [{"signal": "cwnd", "clip": [0.0, 1000.0]}]},
+        "action": {"map": {"kind": "discrete", "operations": ["/2", "-10", "+0", "+10", "*2"]}, "target": "cwnd"},
+        "startup": {"kind": "window", "packets": 10},
+    });
+    if !expert.is_null() {
+        json["expert"] = expert;
+    }
+    let spec: AgentSpec = serde_json::from_value(json).expect("valid JSON");
+    spec.validate().expect("a valid agent");
+    spec
+}
+
+/// 12 Mbit/s, 40 ms and 100 packets, some lost.
+fn simulator(agent: &AgentSpec, params: Value, others: &[&str]) -> Result<Simulator, String> {
+    let mut flows = vec![json!({"scheme": "learned", "params": params, "profile": "udp"})];
+    flows.extend(others.iter().map(|scheme| json!({"scheme": scheme})));
+    let spec: SimSpec = serde_json::from_value(json!({
+        "seed": 7,
+        "duration": 10_000_000_000u64,
+        "uplink": [
+            {"kind": "loss", "probability": 0.002},
+            {"kind": "link", "schedule": {"kind": "rate", "rate": 12_000_000},
+             "queue": {"kind": "droptail", "limit": {"packets": 100}}},
+            {"kind": "delay", "delay": 20_000_000},
+        ],
+        "downlink": [{"kind": "delay", "delay": 20_000_000}],
+        "flows": flows,
+        "facts": {"capacity": [[0, 12_000_000]], "base_rtt": 40_000_000},
+    }))
+    .expect("valid JSON");
+    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()), 1)), ..Resources::default() };
+    let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
+    Simulator::new(&spec, &|_| None, &scheme).map_err(|e| e.to_string())
+}
+
+/// A batch of one, and what a step of it writes.
+struct One {
+    batch: AgentBatch,
+    observation: [f32; 1],
+    stats: [f64; COLUMNS.len()],
+    reward: [f64; 1],
+    due: [u8; 1],
+    ended: [u8; 1],
+}
+
+impl One {
+    fn new(agent: &AgentSpec, params: Value, others: &[&str]) -> Self {
+        let mut batch = AgentBatch::new(agent, 1, 1, 1).expect("no threads");
+        let mut observation = [0.0];
+        let simulator = simulator(agent, params, others).expect("a valid specification");
+        batch.reset(0, simulator, 0, &mut observation).expect("an episode");
+        Self { batch, observation, stats: [0.0; COLUMNS.len()], reward: [0.0], due: [0], ended: [0] }
+    }
+
+    /// The label and its target.
+    fn label(&self) -> (f32, f64) {
+        let (mut label, mut target) = ([0.0], [0.0]);
+        self.batch.labels(&mut label, &mut target).expect("arrays of the right size");
+        (label[0], target[0])
+    }
+
+    fn act(&mut self, action: f32) -> bool {
+        let arrays = Arrays {
+            actions: &[action],
+            observations: &mut self.observation,
+            rewards: &mut self.reward,
+            terms: &mut [],
+            stats: &mut self.stats,
+            due: &mut self.due,
+            ended: &mut self.ended,
+        };
+        self.batch.step(arrays).expect("a step");
+        self.ended[0] == 0
+    }
+
+    fn hash(&self) -> u64 {
+        self.batch.simulator(0).expect("a simulator").trajectory_hash()
+    }
+}
+
+#[test]
+fn following_the_best_window_keeps_it() {
+    let agent = agent(json!({"kind": "best_window"}));
+    // 12 Mbit/s · 45 ms are 45 packets; another window is told.
+    for (params, target, near) in [(json!({}), 45.0, 5.0), (json!({"expert_window": 70}), 70.0, 5.0)] {
+        let mut one = One::new(&agent, params, &[]);
+        for step in 0..400 {
+            let (label, found) = one.label();
+            assert_eq!((label, found), one.label(), "asked twice");
+            assert_eq!(found, target);
+            assert!(one.act(label));
+            assert!(step < 20 || (f64::from(one.observation[0]) - target).abs() <= near, "{:?}", one.observation);
+        }
+    }
+}
+
+#[test]
+fn muses_oracle_leaves_room_for_what_stands_in_the_queue() {
+    let agent = agent(json!({"kind": "fluid_bdp", "queue_share": 0.5, "samples": 3}));
+    let mut one = One::new(&agent, json!({}), &[]);
+    let mut windows = Vec::new();
+    while windows.len() < 500 {
+        let (label, target) = one.label();
+        // 41 packets of path, half of the queue, less the backlog.
+        assert!((2.0..92.0).contains(&target), "{target}");
+        assert!(one.act(label));
+        windows.push(f64::from(one.observation[0]));
+    }
+    // Where 41 + 50 − q = 41 + q.
+    let mean = windows[200..].iter().sum::<f64>() / 300.0;
+    assert!((60.0..72.0).contains(&mean), "{mean}");
+}
+
+#[test]
+fn a_fair_share_is_taken_of_a_link_with_others() {
+    let agent = agent(json!({"kind": "best_window"}));
+    let mut one = One::new(&agent, json!({}), &["reno"]);
+    for _ in 0..50 {
+        assert!(one.act(2.0));
+    }
+    assert_eq!(one.label().1, 22.5);
+}
+
+#[test]
+fn experts_do_not_touch_the_flow() {
+    let mut hashes = Vec::new();
+    let names = registry().iter().map(|entry| entry.info.name);
+    // Those with clocks of their own cannot be shadows.
+    let shadows = names.filter(|name| !["learned", "synthesized_bbr"].contains(name));
+    let mut experts: Vec<_> = shadows.map(|scheme| json!({"kind": "scheme", "scheme": scheme})).collect();
+    experts.extend([json!(null), json!({"kind": "gain_schedule"}), json!({"kind": "fluid_bdp"})]);
+    for expert in experts {
+        let agent = agent(expert.clone());
+        let mut one = One::new(&agent, json!({}), &["cubic"]);
+        let mut labels = 0;
+        for step in 0..300 {
+            labels += u32::from(!one.label().0.is_nan());
+            assert!(one.act([2.0, 3.0, 3.0, 1.0, 4.0, 0.0][step % 6]));
+        }
+        assert_eq!(labels > 250, !expert.is_null(), "{expert}: {labels} labels");
+        hashes.push(one.hash());
+    }
+    assert!(hashes.iter().all(|hash| *hash == hashes[0]), "{hashes:?}");
+}
+
+#[test]
+fn a_shadow_hears_all_that_the_flow_hears() {
+    for scheme in ["reno", "cubic", "vegas", "bbr", "copa", "oracle"] {
+        let mut json = serde_json::to_value(agent(json!({"kind": "scheme", "scheme": scheme}))).expect("JSON");
+        // The same scheme decides: what its copy beside the agent says is what is in force.
+        json["action"] = json!({"map": {"kind": "passive"}, "target": "cwnd", "inner": {"scheme": scheme}});
+        json["startup"] = json!({"kind": "none"});
+        let agent: AgentSpec = serde_json::from_value(json).expect("an agent");
+        let mut one = One::new(&agent, json!({}), &["cubic"]);
+        for _ in 0..400 {
+            let control = one.batch.simulator(0).expect("a simulator").sender(0).cca().control();
+            let (label, target) = one.label();
+            assert_eq!((label, target), (0.0, control.cwnd as f64 / 1500.0), "{scheme}");
+            assert!(one.act(label));
+        }
+    }
+}
+
+#[test]
+fn a_shadow_with_a_clock_of_its_own_is_refused() {
+    let agent = agent(json!({"kind": "scheme", "scheme": "synthesized_bbr"}));
+    let error = simulator(&agent, json!({}), &[]).err().expect("refused");
+    assert!(
+        error.contains("the expert synthesized_bbr, expected a scheme that decides at acknowledgements"),
+        "{error}"
+    );
+    let unknown = self::agent(json!({"kind": "scheme", "scheme": "bbbr"}));
+    assert!(simulator(&unknown, json!({}), &[]).err().expect("refused").contains("did you mean \"bbr\"?"));
+}
+
+#[test]
+fn arrays_of_the_wrong_size_are_refused() {
+    let one = One::new(&agent(json!({"kind": "best_window"})), json!({}), &[]);
+    let error = one.batch.labels(&mut [], &mut [0.0]).expect_err("too small");
+    assert_eq!(error, BatchError::Size { name: "labels", found: 0, expected: 1 });
+    assert!(one.batch.labels(&mut [0.0], &mut []).is_err());
+}
