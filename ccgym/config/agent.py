@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from typing_extensions import Self
 
 from ccgym.config.agent_action import Action, with_known_kind
+from ccgym.config.agent_expert import AnyExpert, SchemeExpert, read_expert
 from ccgym.config.agent_observation import Feature, Observation, Strict, given
 from ccgym.config.agent_reward import Reward
 from ccgym.config.packet_rates import PACKET_RATE_UNITS, FlowRateField, parse_flow_rate
@@ -48,6 +49,8 @@ class RttClock(Strict):
     """Which: mean of the previous interval, smoothed (RFC 6298), or smallest."""
     floor: PeriodField = 10 * NS_PER_MS
     """Shortest interval."""
+    ceiling: PeriodField | None = None
+    """Longest interval; none by default. After a silence the mean round trip is as long as that was."""
     warm_up_rtts: float = Field(default=0.0, ge=0, le=1000)
     """Round trips before the first decision, which nothing records; the agent then sees an empty history."""
     first_rtts: float | None = Field(default=None, gt=0, le=1000)
@@ -181,7 +184,33 @@ class FloorRecovery(Strict):
     """Whether one clear interval is enough after a timeout."""
 
 
-_GUARDS: Final = ("none", "floor_recovery")
+class Recovery(Strict):
+    """Search upwards from a rate that is low for no visible reason, as slow start does."""
+
+    kind: Literal["recovery"] = "recovery"
+    share: float = Field(default=0.125, gt=0, le=1)
+    """A rate is low up to this share of the greatest one that the path carried lately …"""
+    near: float = Field(default=2.0, ge=1, le=1e6)
+    """… and up to this multiple of the lower bound."""
+    memory: PeriodField = 60 * NS_PER_S
+    """How long "lately" is; silence does not count."""
+    patience: PeriodField = 500 * NS_PER_MS
+    """How long the rate must be low on a clear path before the first search."""
+    loss: ProbabilityField = 0.1
+    """A path is clear up to this loss over that time; a search ends where loss rises by more."""
+    lift: float = Field(default=0.9, gt=0, le=1)
+    """Share of the rate found that is held."""
+    hold: PeriodField = NS_PER_S
+    """How long it is held; doubles each time the agent falls back at once."""
+    longest: PeriodField = 16 * NS_PER_S
+    """Longest hold, longest wait between searches that find nothing, and how long a rate may be low on a path that is
+    not clear (twice that the second time, then four times)."""
+
+
+AnyGuard: TypeAlias = NoGuard | FloorRecovery | Recovery
+"""Every guard."""
+
+_GUARDS: Final = tuple(cls.model_fields["kind"].default for cls in get_args(AnyGuard))
 
 
 def _read_guard(value: Any) -> Any:
@@ -198,9 +227,9 @@ class Phases(Strict):
     plateau_steps: int = Field(default=3, ge=1, le=10_000)
     """Flat intervals that end start-up."""
     reenter_growth: float = Field(default=0.25, ge=0)
-    """Rise of the delivery rate over the greatest one that counts."""
+    """Growth of it above its lowest value since start-up, from which on start-up begins again …"""
     reenter_steps: int = Field(default=2, ge=1, le=10_000)
-    """Rises in a row that begin start-up again."""
+    """… if it is seen in so many intervals in a row, without a queue."""
 
 
 # --- All of it ----------------------------------------------------------------------------------------------------
@@ -229,10 +258,15 @@ class AgentConfig(Strict):
     """What it is rewarded for."""
     startup: Annotated[AnyStart, Field(discriminator="kind"), BeforeValidator(_read_start)]
     """How the flow starts: a start, or short ``3mbps``, ``10p``, ``slow_start``, ``inner``."""
-    guard: Annotated[NoGuard | FloorRecovery, Field(discriminator="kind"), BeforeValidator(_read_guard)] = NoGuard()
+    guard: Annotated[AnyGuard, Field(discriminator="kind"), BeforeValidator(_read_guard)] = NoGuard()
     """What rescues it; a name alone is enough."""
     phases: Phases = Phases()
     """Thresholds of the phases."""
+    min_rtt_window: int | None = Field(default=None, ge=1, le=100_000)
+    """Intervals over which the smallest round trip is taken, for everything that says ``min_rtt``; the flow's life by
+    default, which is wrong for ever where the path's round trip grows."""
+    expert: Annotated[Annotated[AnyExpert, Field(discriminator="kind")] | None, BeforeValidator(read_expert)] = None
+    """Who teaches it, for trainers that imitate; a kind's name alone is enough where that needs no more."""
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
@@ -254,12 +288,15 @@ class AgentConfig(Strict):
             ConfigError: With the key path of what the core refused.
             PlatformError: The native core is not built.
         """
-        core, inner = _core(), self.action.inner
-        if inner is not None:
+        core = _core()
+        expert = self.expert if isinstance(self.expert, SchemeExpert) else None
+        for place, named in (("action.inner", self.action.inner), ("expert", expert)):
+            if named is None:
+                continue
             try:
-                core.check_scheme(inner.scheme, json.dumps(inner.params))
+                core.check_scheme(named.scheme, json.dumps(named.params))
             except ValueError as error:
-                raise _refused(str(error), "action.inner") from None
+                raise _refused(str(error), place) from None
         try:
             core.check_agent(self.json_text())
         except ValueError as error:
@@ -270,7 +307,7 @@ class AgentConfig(Strict):
 
         Returns:
             ``observation``: rows with index, name, unit, low, high and formula; ``action`` likewise; ``reward``: rows
-            with name, unit, weight and formula; ``clock``, ``startup``, ``guard``: texts.
+            with name, unit, weight and formula; ``clock``, ``startup``, ``guard``: texts; ``expert``: text or ``None``.
         """
         described: dict[str, Any] = json.loads(_core().describe_agent(self.json_text()))
         return described

@@ -56,6 +56,7 @@ class Batch(EpisodeBatch):
         rows = count * self.learners
         self._journal = np.zeros((rows, 512, self._native.action_size), dtype=np.float32) if journal else None
         self._rows = np.arange(rows)
+        self._labels = (np.full_like(self.actions, np.nan), np.full(rows, np.nan))
 
     @override
     def _start(self, index: int, episode: Episode) -> None:
@@ -99,6 +100,17 @@ class Batch(EpisodeBatch):
         """The truth about the paths now, one row per learner; the next call overwrites it."""
         self._native.truth(self.truth)
         return self.truth
+
+    @override
+    def refresh_labels(self) -> tuple[Floats, Numbers]:
+        """What the expert would do now: actions and targets, NaN where it says nothing.
+
+        Raises:
+            ConfigError: The agent has no expert.
+        """
+        self._check_taught()
+        self._native.labels(*self._labels)
+        return self._labels
 
     # --- Copies -------------------------------------------------------------------------------------------------------
 

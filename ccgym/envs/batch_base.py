@@ -104,7 +104,8 @@ class EpisodeBatch(ABC):
         settings = self.settings
         path = options.get("path") if options else None
         source = settings.source if path is None else read_path(path, "options['path']")
-        self._begin(index, draw_episode(source, rng, settings.learners, settings.background, settings.duration_ns))
+        flows = settings.learners, settings.background
+        self._begin(index, draw_episode(source, rng, *flows, settings.duration_ns, settings.agent))
 
     def _begin(self, index: int, episode: Episode) -> None:
         rows = slice(index * self.learners, (index + 1) * self.learners)
@@ -212,6 +213,26 @@ class EpisodeBatch(ABC):
     @abstractmethod
     def refresh_truth(self) -> Numbers:
         """The truth about the paths now, one row per learner; the next call overwrites it."""
+
+    @abstractmethod
+    def refresh_labels(self) -> tuple[Floats, Numbers]:
+        """What the agent's expert would do in the place of every row that is due, for the decisions due now.
+
+        Of no effect on the episodes; the next call overwrites it.
+
+        Returns:
+            Actions (rows × action size; a discrete one is its index), and what the expert aims at (rows): bit/s of a
+            steered rate, else packets. NaN in rows that are not due or for which the expert knows nothing yet.
+
+        Raises:
+            ConfigError: The agent has no expert, or not one that can be asked here.
+        """
+
+    def _check_taught(self) -> None:
+        if self.settings.agent.expert is None:
+            raise ConfigError(
+                "an agent without expert", where="agent.expert", expected="an expert, such as best_window"
+            )
 
     def truth_info(self, row: int) -> dict[str, float]:
         """A row of what :meth:`refresh_truth` found, by name with unit."""

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
+from ccgym.config.best_windows import PACKET_BYTES, best_window_of
 from ccgym.config.distributions import DEFAULT_DURATION_NS, SampledPath
 from ccgym.envs.flows import BackgroundFlow, LearnerFlow
 from ccgym.units import NS_PER_S
 
 if TYPE_CHECKING:
     from ccgym import _core
+    from ccgym.config.agent import AgentConfig
 
 HORIZON: Final = 24 * 3600 * NS_PER_S
 """Length of an episode without a time limit, in nanoseconds: its steps end it long before."""
@@ -55,6 +57,7 @@ def draw_episode(
     learners: Sequence[LearnerFlow],
     background: Sequence[BackgroundFlow] = (),
     duration_ns: int | None = None,
+    agent: AgentConfig | None = None,
 ) -> Episode:
     """Draw an episode.
 
@@ -65,6 +68,8 @@ def draw_episode(
         background: The other flows, after them.
         duration_ns: Its length in virtual time. ``None``: so long that its steps end it; but where the capacity changes
             over time, as long as it is known, :data:`~ccgym.config.distributions.DEFAULT_DURATION_NS`.
+        agent: Who steers the learners. If its expert keeps the best window of a path, a flow that has a known path to
+            itself is told that path's.
     """
     drawn = source.sample(rng, duration_ns or DEFAULT_DURATION_NS)
     seed = int(rng.integers(0, 2**63))
@@ -74,8 +79,18 @@ def draw_episode(
     base_rtt = 0 if facts is None else int(facts["base_rtt"])
     rate = drawn.start_rate_mbps
     flows = [flow.native(base_rtt, rate, f"learners[{place}]") for place, flow in enumerate(learners)]
+    if len(learners) == 1 and not background and _keeps_best_window(agent):
+        flow = learners[0]
+        alone = not flow.extra_rtt and flow.rtt is None and flow.mss + flow.header == PACKET_BYTES
+        window = best_window_of(drawn.origin) if alone else None
+        if window is not None:
+            flows[0]["params"]["expert_window"] = window
     flows += [flow.native(base_rtt, f"flows[{place}]") for place, flow in enumerate(background)]
     spec = {"seed": seed, "duration": duration_ns, **drawn.spec(), "flows": flows, "record": {}}
     path = drawn.describe()
     named = {"name": drawn.name, **path} if drawn.name else path
     return Episode(json.dumps(spec), dict(drawn.traces), named, seed, drawn)
+
+
+def _keeps_best_window(agent: AgentConfig | None) -> bool:
+    return agent is not None and agent.expert is not None and agent.expert.kind == "best_window"

@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import warnings
 import weakref
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from ccgym.envs.batch_base import RUNNING, STEPS_DONE, TIME_DONE, EpisodeBatch, Numbers
+from ccgym.envs.batch_base import RUNNING, STEPS_DONE, TIME_DONE, EpisodeBatch, Floats, Numbers
 from ccgym.envs.episode import Episode
 from ccgym.envs.real_episode import Learner, RealEpisode
 from ccgym.envs.settings import Settings
@@ -49,6 +50,8 @@ class RealBatch(EpisodeBatch):
         """From the close of the interval that the last action answered until it was in force, seconds."""
         self.skipped_reward = np.zeros(rows)
         """Sum of the rewards of the intervals that the last step skipped."""
+        # Nobody teaches on a real path; an expert's shadow would cost processor time there.
+        self._deployed = replace(settings, agent=settings.agent.model_copy(update={"expert": None}))
         self._real: list[RealEpisode | None] = [None] * count
         self._hashes = [0] * rows
         self._summaries: list[list[dict[str, Any]]] = [[] for _ in range(count)]
@@ -69,7 +72,7 @@ class RealBatch(EpisodeBatch):
     def _start(self, index: int, episode: Episode) -> None:
         self._end(index)
         rows = range(index * self.learners, (index + 1) * self.learners)
-        real = RealEpisode(self.settings, episode, self._shape)
+        real = RealEpisode(self._deployed, episode, self._shape)
         self._real[index] = real
         self.missed_in_episode[rows.start : rows.stop] = 0
         self._summaries[index] = []
@@ -206,6 +209,22 @@ class RealBatch(EpisodeBatch):
         for number in self._hashes[index * self.learners : (index + 1) * self.learners]:
             whole = (whole * 1_099_511_628_211 ^ number) & (2**64 - 1)
         return f"{whole:016x}"
+
+    @override
+    def refresh_labels(self) -> tuple[Floats, Numbers]:
+        """Not on a real path.
+
+        Raises:
+            ConfigError: Always.
+        """
+        self._check_taught()
+        knows = "an expert that knows the path's truth" if self._native.expert_truths else "an expert"
+        raise ConfigError(
+            f"{knows}, on a real path",
+            where="agent.expert",
+            expected="the simulator: labels are given where time waits for them",
+            hint="imitate with backend='sim', and run the policy on a real path",
+        )
 
     @override
     def refresh_truth(self) -> Numbers:

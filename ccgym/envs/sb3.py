@@ -188,6 +188,19 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
         self._batch.refresh_truth()
         return self._truth(slice(None))
 
+    def labels(self) -> npt.NDArray[np.float32]:
+        """What the agent's expert would do on the observations last returned: after an episode's end, on the first
+        of the next one.
+
+        Returns:
+            A copy, ``(num_envs, action size)``; a discrete action is its index. NaN where the expert knows nothing yet.
+
+        Raises:
+            ConfigError: The agent has no expert, or its packets travel for real.
+        """
+        actions, _ = self._batch.refresh_labels()
+        return np.array(actions)
+
     def _truth(self, rows: Any) -> dict[str, npt.NDArray[np.float64]]:
         return dict(zip(self._batch.truths, self._batch.truth[rows].T.copy(), strict=True))
 

@@ -219,6 +219,7 @@ def test_quantities_reach_the_core_in_its_units() -> None:
         ({"startup": "250 packets/s"}, {"startup": {"kind": "rate", "rate": "3mbps"}}),
         ({"startup": "slow_start"}, {"startup": {"kind": "slow_start"}}),
         ({"guard": "floor_recovery"}, {"guard": {"kind": "floor_recovery"}}),
+        ({"guard": "recovery"}, {"guard": {"kind": "recovery", "memory": "60s", "patience": "500ms", "hold": "1s"}}),
         (
             {"observation": {"features": ["send_ratio"]}},
             {"observation": {"features": [{"signal": "send_ratio", "clip": [0, 1000], "empty": 1}]}},

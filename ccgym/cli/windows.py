@@ -1,0 +1,167 @@
+"""``ccgym windows``: search the best constant window of paths, and write the table that experts look it up in.
+
+Exit status: 0, the table is written; for the rest see :mod:`ccgym.cli.common`. Paths that are in the table already,
+measured in the same way, are not searched again; interrupted, the same command goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ccgym.cli.common import HelpFormatter, console, error_console, option, run, say
+from ccgym.errors import PlatformError
+from ccgym.units import parse_time
+
+if TYPE_CHECKING:
+    from ccgym.config.best_windows import WindowRow
+    from ccgym.evaluation.best_window import Search
+
+DEFAULT_OUT: Final = Path("traces", "best_windows.csv")
+"""The table of a checkout."""
+PANTHEON_EMULATORS: Final = 18
+"""They are called pantheon-1 and so on."""
+
+_DESCRIPTION: Final = """\
+Search the best constant window of paths by simulation, print it beside the published one, and
+write it into the table from which experts of kind best_window take their target. Without PATH:
+the 30 links that Indigo was trained on and Pantheon's other emulators.
+"""
+
+_EXAMPLES: Final = """\
+examples:
+  ccgym windows                                 the whole table; what is there already is kept
+  ccgym windows 77.72mbps --again               one path once more
+  ccgym windows --runs 2 --runtime 10s --out windows.csv
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of ``ccgym windows``."""
+    made = argparse.ArgumentParser(
+        prog="ccgym windows", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter
+    )
+    made.add_argument("paths", nargs="*", metavar="PATH", help="names of paths, as `ccgym paths` lists them")
+    made.add_argument("--runs", type=int, default=5, metavar="N", help="runs per window, if seeds differ (default: 5)")
+    made.add_argument(
+        "--runtime", default="30", metavar="TIME", help="length of a run: seconds, or with a unit (default: 30)"
+    )
+    made.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the first run (default: 1)")
+    made.add_argument(
+        "--out", type=Path, default=DEFAULT_OUT, metavar="FILE", help=f"the table (default: {DEFAULT_OUT})"
+    )
+    made.add_argument("--again", action="store_true", help="search paths again that are in the table")
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``ccgym windows`` and return its exit status."""
+    arguments = parser().parse_args(list(sys.argv[1:] if argv is None else argv))
+    return run(lambda: _windows(arguments))
+
+
+def _windows(arguments: argparse.Namespace) -> int:
+    from ccgym.config.best_windows import read_table
+    from ccgym.evaluation.best_window import Search, is_of
+
+    runtime_ns = option("--runtime", _nanoseconds, arguments.runtime)
+    search = Search(arguments.runs, runtime_ns, arguments.seed)
+    names = _names(arguments.paths)
+    rows = read_table(arguments.out)
+    missing = [name for name in names if arguments.again or name not in rows or not is_of(rows[name], search)]
+    _write(arguments.out, rows)  # before the work, in case it cannot be written
+    _search(missing, search, rows, arguments.out)
+    _show([rows[name] for name in names])
+    say(f"table     {arguments.out}")
+    return 0
+
+
+def _nanoseconds(text: str) -> int:
+    return parse_time(f"{text}s" if re.fullmatch(r"\s*[0-9.]+\s*", text) else text)
+
+
+def _names(given: Sequence[str]) -> list[str]:
+    """Proper names of the paths, each once."""
+    from ccgym.config.catalogue import path_entry
+    from ccgym.config.distribution_kinds import INDIGO_SYNTHETIC
+
+    wanted = given or [*(f"pantheon-{number}" for number in range(1, PANTHEON_EMULATORS + 1)), *INDIGO_SYNTHETIC]
+    return list(dict.fromkeys(path_entry(name)[0] for name in wanted))
+
+
+def _search(names: Sequence[str], search: Search, rows: dict[str, WindowRow], out: Path) -> None:
+    """Search the best windows of paths, and write the table after each."""
+    from ccgym.evaluation.best_window import window_row
+
+    with _progress(len(names)) as (begin, notify):
+        for name in names:
+            begin(name)
+            row = rows[name] = window_row(name, search, notify)
+            _write(out, rows)
+            if not console().is_terminal:
+                say(f"{name}: {row.window} packets, {row.throughput_mbps:.4g} Mbit/s, {row.delay_p95_ms:.4g} ms")
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[tuple[Callable[[str], None], Callable[[int], None]]]:
+    """A bar over the paths on a terminal: what to call when one begins, and with each window."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(bar_width=32), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    shown = console().is_terminal and total > 0
+    with Progress(*columns, console=error_console(), transient=True, disable=not shown) as bar:
+        task = bar.add_task("", total=total)
+        current = [""]
+
+        def begin(name: str) -> None:
+            if current[0]:
+                bar.advance(task)
+            current[0] = name
+            bar.update(task, description=name)
+
+        def notify(count: int) -> None:
+            bar.update(task, description=f"{current[0]}: {count} windows")
+
+        yield begin, notify
+
+
+def _write(out: Path, rows: dict[str, WindowRow]) -> None:
+    from ccgym.config.best_windows import table_text
+    from ccgym.config.path import NetworkPath
+    from ccgym.evaluation.results import atomic_write
+
+    # In the catalogue's order, so that the file does not depend on the order of the searches.
+    order = {name: place for place, name in enumerate(NetworkPath.names())}
+    text = table_text(sorted(rows.values(), key=lambda row: order.get(row.path, len(order))))
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(out, text)
+    except OSError as error:
+        raise PlatformError(
+            f"the table cannot be written: {error}", where=str(out), expected="a place that can be written"
+        ) from None
+
+
+def _show(rows: Sequence[WindowRow]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("path")
+    for column in ("published", "power", "window", "Mbit/s", "p95 delay, ms", "lost"):
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(
+            row.path,
+            "–" if row.published is None else str(row.published),
+            str(row.power_window),
+            str(row.window),
+            f"{row.throughput_mbps:.2f}",
+            f"{row.delay_p95_ms:.1f}",
+            f"{100 * row.loss:.2f} %",
+        )
+    console().print(table)

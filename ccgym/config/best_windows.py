@@ -1,0 +1,180 @@
+"""The best constant window of known paths: ``traces/best_windows.csv``, and how a path is found in it.
+
+``ccgym windows`` makes the table by :mod:`ccgym.evaluation.best_window`, which says what is best. The expert of kind
+``best_window`` takes from it what a learner's window should be.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from ccgym.config.catalogue import traces_directory
+from ccgym.config.path import NetworkPath
+from ccgym.config.yaml_loader import config_error
+from ccgym.errors import CcgymError, ConfigError, PlatformError
+
+TABLE_FILE: Final = "best_windows.csv"
+"""Name of the table in the folder of traces."""
+PACKET_BYTES: Final = 1500
+"""IP bytes of the packets that windows count."""
+LEAST_SHARE: Final = 0.2
+"""A window that gets less of the rate than this is the best of a bad lot, and no target for anybody."""
+
+
+class WindowRow(BaseModel):
+    """The best windows of one path."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str
+    """Name in the catalogue."""
+    rate_mbps: float = Field(gt=0)
+    """Mean rate of the bottleneck, Mbit/s."""
+    one_way_delay_ms: float = Field(ge=0)
+    """Propagation delay of the data direction, ms."""
+    queue: str
+    """Queue of the bottleneck, as a path takes it."""
+    random_loss: float = Field(ge=0, le=1)
+    """Probability of random loss."""
+    window: int = Field(ge=1)
+    """The window for experts, throughput first: packets."""
+    throughput_mbps: float = Field(ge=0)
+    """Throughput with it, Mbit/s."""
+    delay_p95_ms: float = Field(ge=0)
+    """95th percentile of the one-way delay with it, ms."""
+    rtt_p95_ms: float = Field(ge=0)
+    """95th percentile of the round trips with it, ms."""
+    loss: float = Field(ge=0, le=1)
+    """Fraction of the packets lost with it."""
+    power_window: int = Field(ge=1)
+    """The window of greatest throughput over delay: packets."""
+    power_throughput_mbps: float = Field(ge=0)
+    """Throughput with that, Mbit/s."""
+    power_delay_p95_ms: float = Field(ge=0)
+    """95th percentile of the one-way delay with that, ms."""
+    power_rtt_p95_ms: float = Field(ge=0)
+    """95th percentile of the round trips with that, ms."""
+    power_loss: float = Field(ge=0, le=1)
+    """Fraction of the packets lost with that."""
+    published: int | None = Field(default=None, ge=1)
+    """The window that Indigo's expert kept on it: packets."""
+    runs: int = Field(ge=1)
+    """Runs that the numbers are means of; 1 where nothing on the path is random."""
+    runtime_s: float = Field(gt=0)
+    """Length of a run, seconds."""
+    seed: int = Field(ge=0)
+    """Seed of the first run."""
+
+    @property
+    def target(self) -> int | None:
+        """The window that an expert keeps; ``None`` where there is no good one."""
+        return self.window if self.throughput_mbps >= LEAST_SHARE * self.rate_mbps else None
+
+    @field_validator("published", mode="before")
+    @classmethod
+    def _empty(cls, value: object) -> object:
+        return None if value == "" else value
+
+
+COLUMNS: Final = tuple(WindowRow.model_fields)
+"""Columns of the table."""
+
+
+def read_table(file: Path) -> dict[str, WindowRow]:
+    """The rows of a table by name of the path; nothing where there is no file.
+
+    Raises:
+        ConfigError: It is damaged; the message names the line.
+        PlatformError: It cannot be read.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlatformError(f"the table cannot be read: {error}", where=str(file)) from None
+    reader = csv.DictReader(io.StringIO(text))
+    if tuple(reader.fieldnames or ()) != COLUMNS:
+        raise ConfigError(
+            f"columns {', '.join(reader.fieldnames or ())}",
+            where=str(file),
+            expected=", ".join(COLUMNS),
+            hint="`ccgym windows` writes it anew",
+        )
+    rows: dict[str, WindowRow] = {}
+    for cells in reader:
+        try:
+            row = WindowRow.model_validate(cells)
+        except ValidationError as error:
+            raise config_error(error, WindowRow).at(f"{file}:{reader.line_num}") from None
+        rows[row.path] = row
+    return rows
+
+
+def table_text(rows: Iterable[WindowRow]) -> str:
+    """The rows as the table's text."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        writer.writerow([_cell(value) for value in row.model_dump().values()])
+    return out.getvalue()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def best_windows() -> Mapping[str, WindowRow]:
+    """The table that ccgym brings along, by name of the path; read once.
+
+    Raises:
+        ConfigError: It is damaged.
+    """
+    return _table(traces_directory() / TABLE_FILE)
+
+
+def best_window_of(path: object) -> int | None:
+    """The best window of a path that is in the table, whatever it is called here.
+
+    A path of the same name but of other content is another path.
+
+    Args:
+        path: A :class:`NetworkPath`; anything else is not in the table.
+
+    Returns:
+        Packets of :data:`PACKET_BYTES`, or ``None``: also where no constant window comes to :data:`LEAST_SHARE`.
+    """
+    if not isinstance(path, NetworkPath):
+        return None
+    if path.name is not None:
+        row = best_windows().get(path.name)
+        if row is not None and NetworkPath.named(row.path).chain == path.chain:
+            return row.target
+    return _by_content(traces_directory() / TABLE_FILE).get(path.chain)
+
+
+@lru_cache(maxsize=4)
+def _table(file: Path) -> Mapping[str, WindowRow]:
+    return read_table(file)
+
+
+@lru_cache(maxsize=4)
+def _by_content(file: Path) -> Mapping[Any, int | None]:
+    """Windows by the elements of the path."""
+    windows: dict[Any, int | None] = {}
+    for name, row in _table(file).items():
+        try:
+            windows[NetworkPath.named(name).chain] = row.target
+        except CcgymError:  # a path that the catalogue no longer has
+            continue
+    return windows

@@ -1,0 +1,308 @@
+"""The best constant window of a path, found by simulation: what an expert that knows the path would keep.
+
+A window is judged after the start-up (the first fifth of a run is left out) by
+
+    ln throughput + ln(1 − loss) − weight · ln max(p95, base RTT + allowance)
+
+with p95 the 95th percentile of the round trips, which is what Indigo notes of a run beside its throughput
+(``env/sender.py``). Queueing within the allowance costs nothing: an empty queue is not worth more than one that is sure
+not to run dry. Of windows that are as good as the best one, within :attr:`Criterion.tie`, the largest is taken.
+
+:data:`POWER`, with weight 1, is throughput over delay; it comes close to the windows of Indigo's experts.
+:data:`THROUGHPUT_FIRST` weighs delay a fifth as much. Where capacity is steady both agree; where it fluctuates the
+larger window costs queueing delay and keeps the link busy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from ccgym.config.best_windows import WindowRow
+from ccgym.config.catalogue import catalogue
+from ccgym.config.path import NetworkPath
+from ccgym.errors import ConfigError
+from ccgym.evaluation.metrics import NEVER, percentile_nearest
+from ccgym.evaluation.prepared_run import Record
+from ccgym.evaluation.simulate import simulate
+from ccgym.units import NS_PER_MS, NS_PER_S
+
+SMALLEST: Final = 2
+"""Smallest window that is tried: Indigo's floor."""
+LARGEST: Final = 1_000_000
+"""Where the search gives up."""
+WARM_UP: Final = 0.2
+"""Share of a run that is left out: the start, and the cold start of calibrated cellular traces."""
+COARSE_STEP: Final = 1.25
+"""Ratio of neighbours in the first grid."""
+PER_ROUND: Final = 6
+"""Windows per interval and round of refinement."""
+RESOLUTION: Final = 400
+"""The search ends where neighbours differ by one packet, or by this fraction of the window."""
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What makes a window good."""
+
+    name: str
+    """For people."""
+    delay_weight: float
+    """Of the logarithm of the delay, that of the throughput being 1."""
+    allowance_ms: float = 5.0
+    """Queueing delay that costs nothing, ms."""
+    tie: float = 0.001
+    """Scores this close are equal."""
+
+    def score(self, measured: Measured, base_rtt_ms: float) -> float:
+        """The larger, the better; −∞ where nothing arrives."""
+        if measured.throughput_mbps <= 0 or measured.loss >= 1:
+            return -math.inf
+        delay = max(measured.rtt_p95_ms, base_rtt_ms + self.allowance_ms)
+        return math.log(measured.throughput_mbps) + math.log1p(-measured.loss) - self.delay_weight * math.log(delay)
+
+    def best(self, measured: Iterable[Measured], base_rtt_ms: float) -> Measured:
+        """The best of what was measured; at least one window."""
+        scored = [(self.score(one, base_rtt_ms), one) for one in measured]
+        enough = max(score for score, _ in scored) - self.tie
+        return max((one for score, one in scored if score >= enough), key=lambda one: one.window)
+
+
+THROUGHPUT_FIRST: Final = Criterion("throughput first", 0.2)
+"""The criterion of the windows that experts keep."""
+POWER: Final = Criterion("power", 1.0)
+"""The criterion nearest to the published windows."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a window does on a path after the start-up: means over the runs."""
+
+    window: int
+    """Packets."""
+    throughput_mbps: float
+    """Bits that left the path, Mbit/s."""
+    delay_p95_ms: float
+    """95th percentile of the one-way delay, ms; Pantheon's rank."""
+    rtt_p95_ms: float
+    """The same of the round trips, ms."""
+    loss: float
+    """Fraction of the entered packets that were lost; those in flight at the end count as neither."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """How windows are measured."""
+
+    runs: int = 5
+    """Runs per window; where the second is the first once more, nothing is random and one is enough."""
+    runtime_ns: int = 30 * NS_PER_S
+    """Length of a run, nanoseconds."""
+    seed: int = 1
+    """Seed of the first run; each later one has the next."""
+
+    def __post_init__(self) -> None:
+        if self.runs < 1:
+            raise ConfigError(str(self.runs), where="runs", expected="at least 1")
+        if self.runtime_ns < NS_PER_S:
+            raise ConfigError(f"{self.runtime_ns / NS_PER_S:g} s", where="runtime", expected="at least 1s")
+
+
+@dataclass(frozen=True)
+class Found:
+    """The outcome of a search."""
+
+    best: tuple[Measured, ...]
+    """For each criterion."""
+    tried: tuple[Measured, ...]
+    """Every window that was measured, ascending."""
+    runs: int
+    """Runs per window that there were in fact."""
+
+
+class _Bench:
+    """Measures windows on a path, each once."""
+
+    def __init__(self, path: NetworkPath, search: Search, notify: Callable[[int], None] | None) -> None:
+        self.path, self.search, self.notify = path, search, notify
+        self.measured: dict[int, Measured] = {}
+        self.runs = search.runs
+
+    def settle_runs(self, window: int) -> None:
+        """Measure a window that is likely to meet what is random; where seeds make no difference, one run is enough."""
+        first, again = (self._run(window, self.search.seed + place)[1] for place in (0, 1))
+        if first == again:
+            self.runs = 1
+        self.measure(window)
+
+    def measure(self, window: int) -> None:
+        """Measure a window unless it has been."""
+        if window in self.measured:
+            return
+        rows = [self._run(window, self.search.seed + place)[0] for place in range(self.runs)]
+        self.measured[window] = Measured(window, *(float(value) for value in np.mean(rows, axis=0)))
+        if self.notify is not None:
+            self.notify(len(self.measured))
+
+    def _run(self, window: int, seed: int) -> tuple[tuple[float, ...], str]:
+        """The numbers of :class:`Measured`, and the hash of what happened."""
+        flow = {"scheme": "fixed_window", "params": {"cwnd": window}, "profile": "udp"}
+        run = simulate(self.path, [flow], self.search.runtime_ns, seed, Record(series=0))
+        assert run.native is not None
+        data, acks = run.native.packets("data"), run.native.packets("ack")
+        return _numbers(data, acks, self.search.runtime_ns), run.trajectory_hash
+
+
+def _numbers(data: Mapping[str, Any], acks: Mapping[str, Any], runtime_ns: int) -> tuple[float, ...]:
+    """Throughput in Mbit/s, 95th percentiles of delay and round trip in ms, and loss of a run after its start-up."""
+    entered, left = data["entered_ns"], data["left_ns"]
+    begin = np.uint64(WARM_UP * runtime_ns)
+    arrived = left != NEVER
+    sent, received = entered[arrived], left[arrived]
+    counted = received >= begin
+    if not counted.any():
+        return 0.0, 0.0, 0.0, 1.0
+    delays = (received - sent)[counted].astype(np.int64)
+    throughput = float(data["size"][arrived][counted].sum(dtype=np.int64)) * 8000 / (runtime_ns - int(begin))
+    # Over udp every packet that arrives is acknowledged at once, so the n-th acknowledgement is of the n-th arrival.
+    order = np.argsort(received, kind="stable")[: acks["left_ns"].size]
+    back = acks["left_ns"][: order.size]
+    heard = (back != NEVER) & (back >= begin)
+    rtts = (back - sent[order])[heard].astype(np.int64)
+    rtt_ms = percentile_nearest(rtts) / NS_PER_MS if rtts.size else runtime_ns / NS_PER_MS
+    # Of packets that entered later one cannot tell whether they are lost or on their way.
+    decided = (entered >= begin) & (entered + np.uint64(delays.max()) < runtime_ns)
+    loss = 1.0 - float(arrived[decided].mean()) if decided.any() else 0.0
+    return throughput, percentile_nearest(delays) / NS_PER_MS, rtt_ms, loss
+
+
+def search_windows(
+    path: NetworkPath,
+    criteria: Sequence[Criterion] = (THROUGHPUT_FIRST, POWER),
+    search: Search | None = None,
+    notify: Callable[[int], None] | None = None,
+) -> Found:
+    """Find the best constant window of a path by each criterion, from a coarse grid to a fine one.
+
+    The grid reaches from :data:`SMALLEST` to four times what rate and propagation delay hold, and beyond where the best
+    window is at its end. Then the intervals around the best window and around the largest as good as it are divided
+    until neighbours are :data:`RESOLUTION` apart.
+
+    Args:
+        path: The path; it needs a link.
+        criteria: What is best.
+        search: How it is measured.
+        notify: Is told how many windows have been measured.
+
+    Raises:
+        ConfigError: A path without a link.
+        SimulationError: The simulator refused the path.
+    """
+    if not path.links:
+        raise ConfigError("a path without a link", where="path", expected="a bottleneck that a window can fill")
+    search = search or Search()
+    bench = _Bench(path, search, notify)
+    rtt = path.base_rtt_ms
+    full = path.mean_rate_mbps * 1e6 * (path.base_rtt_ns + 5 * NS_PER_MS) / NS_PER_S / (8 * 1500)
+    bench.settle_runs(max(round(full), SMALLEST))
+    for window in _geometric(SMALLEST, max(4 * full, 16)):
+        bench.measure(window)
+    while True:
+        tried = sorted(bench.measured)
+        ends = [criterion.best(bench.measured.values(), rtt).window for criterion in criteria]
+        if max(ends) < tried[-2] or tried[-1] >= LARGEST:
+            break
+        for window in _geometric(tried[-1], 2 * tried[-1]):
+            bench.measure(window)
+    while missing := _refinement(bench.measured, criteria, rtt):
+        for window in missing:
+            bench.measure(window)
+    return Found(
+        best=tuple(criterion.best(bench.measured.values(), rtt) for criterion in criteria),
+        tried=tuple(bench.measured[window] for window in sorted(bench.measured)),
+        runs=bench.runs,
+    )
+
+
+def _geometric(low: float, high: float) -> list[int]:
+    count = math.ceil(math.log(high / low) / math.log(COARSE_STEP)) + 1
+    return sorted({round(value) for value in np.geomspace(low, high, count)})
+
+
+def _refinement(measured: dict[int, Measured], criteria: Sequence[Criterion], rtt: float) -> list[int]:
+    """Windows to measure next; none when every interval of interest is fine enough."""
+    tried = sorted(measured)
+    wanted: set[int] = set()
+    for criterion in criteria:
+        scores = {window: criterion.score(measured[window], rtt) for window in tried}
+        for window in {max(tried, key=lambda one: scores[one]), criterion.best(measured.values(), rtt).window}:
+            place = tried.index(window)
+            for low, high in zip(tried[max(place - 1, 0) : place + 1], tried[max(place, 1) : place + 2], strict=False):
+                if high - low > max(1, window // RESOLUTION):
+                    wanted.update(round(value) for value in np.linspace(low, high, PER_ROUND + 2)[1:-1])
+    return sorted(wanted - set(tried))
+
+
+def path_columns(name: str) -> dict[str, Any]:
+    """The columns of the table that say which path it is and what is published of it.
+
+    Raises:
+        PathNotFoundError: There is no such path.
+    """
+    path = NetworkPath.named(name)
+    proper = path.name or name
+    queue = path.queue
+    limit = getattr(queue, "limit", None)
+    return {
+        "path": proper,
+        "rate_mbps": path.mean_rate_mbps,
+        "one_way_delay_ms": path.owd_ms,
+        "queue": "infinite" if limit is None or limit.unlimited else str(limit),
+        "random_loss": path.loss,
+        "published": catalogue().paths[proper].expert_cwnd,
+    }
+
+
+def is_of(row: WindowRow, search: Search) -> bool:
+    """Whether a row was made of the path as it is now, and measured like this."""
+    facts = path_columns(row.path)
+    as_written = {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in facts.items()}
+    return (
+        all(getattr(row, name) == value for name, value in as_written.items())
+        and row.runs in (1, search.runs)
+        and row.runtime_s == search.runtime_ns / NS_PER_S
+        and row.seed == search.seed
+    )
+
+
+def window_row(name: str, search: Search | None = None, notify: Callable[[int], None] | None = None) -> WindowRow:
+    """The table's row of a named path, measured.
+
+    Raises:
+        PathNotFoundError: There is no such path.
+        ConfigError: It has no link.
+        SimulationError: The simulator refused it.
+    """
+    search = search or Search()
+    found = search_windows(NetworkPath.named(name), (THROUGHPUT_FIRST, POWER), search, notify)
+    first, power = found.best
+    return WindowRow(
+        **path_columns(name),
+        window=first.window,
+        throughput_mbps=first.throughput_mbps,
+        delay_p95_ms=first.delay_p95_ms,
+        rtt_p95_ms=first.rtt_p95_ms,
+        loss=first.loss,
+        power_window=power.window,
+        power_throughput_mbps=power.throughput_mbps,
+        power_delay_p95_ms=power.delay_p95_ms,
+        power_rtt_p95_ms=power.rtt_p95_ms,
+        power_loss=power.loss,
+        runs=found.runs,
+        runtime_s=search.runtime_ns / NS_PER_S,
+        seed=search.seed,
+    )
