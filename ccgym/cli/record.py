@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _DESCRIPTION: Final = """\
 Record a learned scheme. Every seed is trained into RUNS/NAME-SEED (a finished run is taken as it
 is, one begun is resumed); the best model of each is measured on fresh draws of the paths, beside
-the oracle and the baselines; and the seed of median reward there is exported.
+the oracle and the baselines; and the seed of median reward there is exported, unless another is
+asked for.
 """
 
 _EXAMPLES: Final = """\
@@ -62,6 +63,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="any setting, as with train.py; may be repeated",
     )
+    made.add_argument(
+        "--export",
+        type=int,
+        metavar="SEED",
+        help="the seed to export (default: that of median reward); the record says that it was asked for",
+    )
     made.add_argument("--device", default="auto", metavar="NAME", help="to train on (default: auto)")
     return made
 
@@ -97,6 +104,7 @@ def _record(arguments: argparse.Namespace) -> int:
         display=lambda one: ProgressDisplay(console(), one.training.steps),
         command=_command(arguments, seeds),
         device=arguments.device,
+        export=arguments.export,
     )
     if made is None:
         console().print("stopped; the same command goes on", style="yellow")
@@ -121,6 +129,8 @@ def _command(arguments: argparse.Namespace, seeds: Sequence[int]) -> list[str]:
     """What repeats the record: without the places, which have no influence on it."""
     words = ["ccgym", "record", Path(arguments.config).name.removesuffix(".yaml")]
     words += ["--seeds", ",".join(map(str, sorted(seeds)))]
+    if arguments.export is not None:
+        words += ["--export", str(arguments.export)]
     for override in arguments.overrides:
         words += ["--set", override]
     return words

@@ -206,6 +206,8 @@ def _announce(config: TrainConfig, directory: Path, shown_on: Console, *, resume
 
 def _conclude(outcome: Outcome, config: TrainConfig, shown_on: Console) -> None:
     shown_on.print(f"\n{outcome.step:,} steps in {outcome.seconds:.0f} s, seed {config.training.seed}", soft_wrap=True)
+    shares = ", ".join(f"{name} {100 * share:.0f} %" for name, share in outcome.shares.items())
+    shown_on.print(f"time       {shares}", soft_wrap=True)
     if outcome.best_reward is not None:
         share = "" if outcome.best_fraction is None else f", {100 * outcome.best_fraction:.1f} % of the oracle's"
         shown_on.print(

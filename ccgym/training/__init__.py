@@ -5,7 +5,9 @@
 ``trainer``            the loop: rollout, update, evaluation, checkpoint
 ``environments``       the environments that a configuration means
 ``rollouts``           those to learn in, which can be captured and brought back
-``model``              SB3's PPO or RecurrentPPO from a configuration; seeds, threads, device
+``algorithms/``        PPO, A2C, DAgger, the cross-entropy method: settings and learner, one file each
+``sequences``          labelled episodes, and fitting a policy to them through time
+``model``              the learner from a configuration; seeds, threads, device
 ``normaliser``         running statistics of features and rewards
 ``privileged_critic``  a value function that sees the path's truth
 ``evaluation``         a policy or a baseline on the held-out paths

@@ -1,6 +1,6 @@
 """The whole of a training run as one YAML file: agent, environment, algorithm, run length, evaluation.
 
-Names of hyper-parameters are those of Stable-Baselines3; every one has a default, and ``config.yaml`` in a run
+The algorithms are in :mod:`ccgym.training.algorithms`. Every setting has a default, and ``config.yaml`` in a run
 directory spells all of them out.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from ccgym.config.agent import AgentConfig, read_agent
 from ccgym.config.distribution_curriculum import Stages
@@ -20,6 +20,9 @@ from ccgym.config.quantities import PeriodField
 from ccgym.config.yaml_loader import Loaded, apply_override, load_yaml, validate
 from ccgym.envs.settings import REAL_BACKENDS, EnvironmentConfig
 from ccgym.errors import CcgymError, ConfigError, NotFoundError, did_you_mean, shown
+from ccgym.training.algorithms import AlgorithmField
+from ccgym.training.algorithms.base import Strict
+from ccgym.training.algorithms.ppo import PpoConfig
 from ccgym.training.looks import Looks
 
 CONFIG_DIRECTORY: Final = "configs"
@@ -31,145 +34,7 @@ MOST_PER_PROCESSOR: Final = 4
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}$"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Linear(_Strict):
-    """A value that moves in a straight line from the first step to the last."""
-
-    linear: tuple[float, float]
-    """At the first step and at the last."""
-
-
-Schedule: TypeAlias = float | Linear
-"""A constant, or ``{linear: [from, to]}`` over the whole run."""
-
-
-def _layers(value: object) -> object:
-    return {"pi": value, "vf": value} if isinstance(value, (list, tuple)) else value
-
-
-_Width = Annotated[int, Field(ge=1, le=65536)]
-
-
-class Layers(_Strict):
-    """Widths of the hidden layers; one list means the same for both networks, which share nothing."""
-
-    pi: tuple[_Width, ...] = (64, 64)
-    """Policy."""
-    vf: tuple[_Width, ...] = (64, 64)
-    """Value function."""
-
-
-class Lstm(_Strict):
-    """The recurrent part of ``recurrent_ppo``."""
-
-    hidden_size: int = Field(default=64, ge=1, le=4096)
-    """Units per layer."""
-    layers: int = Field(default=1, ge=1, le=8)
-    """Layers."""
-    critic: Literal["own", "shared", "none"] = "own"
-    """Whether the value function has an LSTM of its own, shares the policy's, or has none."""
-
-
-class Normalise(_Strict):
-    """Running normalisation by mean and variance (SB3's ``VecNormalize``); frozen during evaluation."""
-
-    observation: bool = False
-    """Whether the policy sees normalised features."""
-    reward: bool = False
-    """Whether rewards are divided by the standard deviation of the return."""
-    clip_observation: float = Field(default=10.0, gt=0)
-    """Limit of normalised features, both ways."""
-    clip_reward: float = Field(default=10.0, gt=0)
-    """Limit of normalised rewards, both ways."""
-
-
-class AlgorithmConfig(_Strict):
-    """PPO, with Stable-Baselines3's names."""
-
-    name: Literal["ppo", "recurrent_ppo"] = "ppo"
-    """SB3's PPO, or sb3-contrib's RecurrentPPO."""
-    n_envs: int = Field(default=64, ge=1, le=4096)
-    """Environments side by side."""
-    n_steps: int = Field(default=128, ge=1, le=1_000_000)
-    """Steps of each between two updates."""
-    batch_size: int = Field(default=2048, ge=2)
-    """Samples per gradient step."""
-    n_epochs: int = Field(default=4, ge=1, le=1000)
-    """Passes over the samples per update."""
-    learning_rate: Schedule = 3e-4
-    """Adam's step size."""
-    gamma: float = Field(default=0.99, gt=0, le=1)
-    """Discount per step."""
-    gae_lambda: float = Field(default=0.95, ge=0, le=1)
-    """Bias against variance of the advantage."""
-    clip_range: Schedule = 0.2
-    """Limit of the probability ratio."""
-    clip_range_vf: Schedule | None = None
-    """Limit of the value function's change; none by default. In units of the reward."""
-    normalise_advantage: bool = True
-    """Whether advantages are standardised per batch."""
-    ent_coef: float = Field(default=0.0, ge=0)
-    """Weight of the entropy."""
-    vf_coef: float = Field(default=0.5, ge=0)
-    """Weight of the value loss."""
-    max_grad_norm: float = Field(default=0.5, gt=0)
-    """Limit of the gradient's norm."""
-    target_kl: float | None = Field(default=None, gt=0)
-    """Divergence at which an update stops early."""
-    use_sde: bool = False
-    """State-dependent exploration."""
-    sde_sample_freq: int = Field(default=-1, ge=-1)
-    """Steps between two samples of its noise; -1: once per update."""
-    net_arch: Annotated[Layers, BeforeValidator(_layers)] = Layers()
-    """Hidden layers."""
-    critic: Literal["same", "privileged"] = "same"
-    """What the value function sees: the same as the policy, or the path's truth beside it
-    (:mod:`ccgym.training.privileged_critic`). The policy that is exported is the same either way."""
-    activation: Literal["tanh", "relu", "elu", "silu"] = "tanh"
-    """Between the layers."""
-    ortho_init: bool = True
-    """Orthogonal initial weights."""
-    log_std_init: float = 0.0
-    """Logarithm of the initial standard deviation of a continuous action."""
-    adam_epsilon: float = Field(default=1e-5, gt=0)
-    """Adam's epsilon."""
-    lstm: Lstm = Lstm()
-    """The recurrent part; of no effect with ``ppo``."""
-    normalise: Normalise = Normalise()
-    """Running normalisation."""
-
-    @model_validator(mode="after")
-    def _critic_fits(self) -> AlgorithmConfig:
-        if self.critic == "privileged" and (self.name != "ppo" or self.normalise.observation):
-            raise ConfigError(
-                "critic: privileged with " + (self.name if self.name != "ppo" else "normalise.observation"),
-                expected="name: ppo and features that are not normalised by running statistics",
-                hint="write critic: same",
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _batches(self) -> AlgorithmConfig:
-        if self.n_envs * self.n_steps % self.batch_size:
-            samples = self.n_envs * self.n_steps
-            raise ConfigError(
-                f"batch_size {self.batch_size} does not divide the {samples} samples of an update "
-                f"(n_envs {self.n_envs} × n_steps {self.n_steps})",
-                expected="equal batches",
-                hint=f"batch_size {_nearest_divisor(samples, self.batch_size)} would do",
-            )
-        return self
-
-
-def _nearest_divisor(number: int, wanted: int) -> int:
-    divisors = [d for d in range(2, min(number, 10**6) + 1) if number % d == 0] or [number]
-    return min(divisors, key=lambda d: abs(d - wanted))
-
-
-class TrainingConfig(_Strict):
+class TrainingConfig(Strict):
     """How long, how often, and from which seed."""
 
     steps: int = Field(default=4_000_000, ge=1)
@@ -194,7 +59,7 @@ class TrainingConfig(_Strict):
     fastest with one."""
 
 
-class EvaluationConfig(_Strict):
+class EvaluationConfig(Strict):
     """What the policy is measured on while it learns."""
 
     episodes: int = Field(default=64, ge=1, le=4096)
@@ -207,7 +72,7 @@ class EvaluationConfig(_Strict):
     """Whether TensorBoard gets a figure of one episode."""
 
 
-class DeploymentConfig(_Strict):
+class DeploymentConfig(Strict):
     """What the exported policy's agent does differently from the one in training; nothing of what it observes."""
 
     limits: dict[str, Any] | None = None
@@ -216,12 +81,13 @@ class DeploymentConfig(_Strict):
     """Replaces ``agent.startup``: in training, paths may say where a flow starts."""
 
     def applied_to(self, agent: AgentConfig) -> AgentConfig:
-        """The agent as it is deployed.
+        """The agent as it is deployed: without expert, for nobody teaches it any more.
 
         Raises:
             ConfigError: It would be no agent.
         """
         content: dict[str, Any] = agent.model_dump(mode="json", exclude_unset=True)
+        content.pop("expert", None)
         if self.limits is not None:
             content["action"] = {**content["action"], "limits": self.limits}
         if self.startup is not None:
@@ -232,7 +98,7 @@ class DeploymentConfig(_Strict):
             raise error.at("deployment") from None
 
 
-class TrainConfig(_Strict):
+class TrainConfig(Strict):
     """A training run."""
 
     name: str = Field(pattern=NAME_PATTERN)
@@ -241,7 +107,7 @@ class TrainConfig(_Strict):
     """What is learned: clock, features, actions, reward."""
     environment: EnvironmentConfig
     """Where: paths and episodes."""
-    algorithm: AlgorithmConfig = AlgorithmConfig()
+    algorithm: AlgorithmField = PpoConfig()
     """How."""
     training: TrainingConfig = TrainingConfig()
     """How long."""
@@ -263,6 +129,17 @@ class TrainConfig(_Strict):
                 where="environment.backend",
                 expected=f"at most {most} on this machine, and better one",
                 hint="--set algorithm.n_envs=1 algorithm.n_steps=800 algorithm.batch_size=200, for example",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _taught(self) -> TrainConfig:
+        if self.algorithm.needs_expert and self.agent.expert is None:
+            raise ConfigError(
+                f"{self.algorithm.name} without an expert",
+                where="agent.expert",
+                expected="somebody who says what should have been done",
+                hint="agent.expert: best_window, for example",
             )
         return self
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +59,7 @@ class Environments:
         return self._for_critic(SB3LinkVecEnv.of(self._settings(), self._config.algorithm.n_envs))
 
     def _for_critic(self, env: SB3LinkVecEnv) -> VecEnv:
-        return PrivilegedEnv(env) if self._config.algorithm.critic == "privileged" else env
+        return PrivilegedEnv(env) if self._config.algorithm.privileged else env
 
     def _settings(self) -> Settings:
         return Settings.of(self._config.environment, self._config.agent)
@@ -85,11 +84,13 @@ def passive_agent(agent: AgentConfig, scheme: str) -> AgentConfig:
     where = f"evaluation.baselines: {scheme}"
     choice = parse_scheme(scheme, where)
     content: dict[str, Any] = agent.model_dump(mode="json")
-    observation: Mapping[str, Any] = content["observation"]
+    observation: dict[str, Any] = {**content["observation"], "previous_action": "none"}
+    observation.pop("initial_action", None)
+    content.pop("expert", None)  # whoever decides needs no advice
     content |= {
         "name": f"{agent.name}-{scheme}",
         "decision_latency": "0s",
-        "observation": {**observation, "previous_action": "none"},
+        "observation": observation,
         "action": {
             "map": {"kind": "passive"},
             "target": "both",

@@ -1,4 +1,4 @@
-"""The learner: SB3's PPO, or sb3-contrib's RecurrentPPO, built from a configuration; seeds, threads, device, hashes.
+"""The learner, built from a configuration; seeds, threads, device, hashes, and what it keeps between updates.
 
 The same seed gives the same weights, byte for byte, on the same machine and versions: torch is told to use
 deterministic algorithms and a fixed number of threads, on which sums of floats depend.
@@ -9,32 +9,22 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import warnings
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import torch
-from sb3_contrib import RecurrentPPO
 from sb3_contrib.common.recurrent.type_aliases import RNNStates
-from stable_baselines3 import PPO
-from stable_baselines3.common.utils import LinearSchedule, set_random_seed
+from stable_baselines3.common.utils import set_random_seed
 
 from ccgym.errors import ConfigError, shown
-from ccgym.training.config import AlgorithmConfig, Linear, Schedule
-from ccgym.training.privileged_critic import PrivilegedCriticPolicy
+from ccgym.training.algorithms import build
+from ccgym.training.algorithms.base import AlgorithmBase
+from ccgym.training.rollouts import plain, with_arrays
 from ccgym.training.streams import stream_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
     from stable_baselines3.common.vec_env import VecEnv
-
-_ACTIVATIONS: Final = {
-    "tanh": torch.nn.Tanh,
-    "relu": torch.nn.ReLU,
-    "elu": torch.nn.ELU,
-    "silu": torch.nn.SiLU,
-}
 
 
 def set_up_torch(threads: int) -> None:
@@ -46,7 +36,7 @@ def set_up_torch(threads: int) -> None:
     torch.use_deterministic_algorithms(True, warn_only=True)
 
 
-def choose_device(wanted: str, algorithm: AlgorithmConfig) -> str:
+def choose_device(wanted: str, algorithm: AlgorithmBase) -> str:
     """The device to train on.
 
     Args:
@@ -59,7 +49,7 @@ def choose_device(wanted: str, algorithm: AlgorithmConfig) -> str:
     """
     if wanted == "auto":
         wide = max((*algorithm.net_arch.pi, *algorithm.net_arch.vf), default=0) >= 1024
-        recurrent = algorithm.name == "recurrent_ppo" and algorithm.lstm.hidden_size >= 256
+        recurrent = algorithm.memory is not None and algorithm.memory.hidden_size >= 256
         return "cuda" if torch.cuda.is_available() and (wide or recurrent) else "cpu"
     try:
         torch.empty(1, device=wanted)
@@ -69,7 +59,7 @@ def choose_device(wanted: str, algorithm: AlgorithmConfig) -> str:
     return wanted
 
 
-def build_model(algorithm: AlgorithmConfig, env: VecEnv, seed: int, device: str) -> OnPolicyAlgorithm:
+def build_model(algorithm: AlgorithmBase, env: VecEnv, seed: int, device: str) -> OnPolicyAlgorithm:
     """Build the learner. Seeds Python's, numpy's and torch's global generators; the environments are left alone.
 
     Args:
@@ -78,56 +68,8 @@ def build_model(algorithm: AlgorithmConfig, env: VecEnv, seed: int, device: str)
         seed: Root seed; initial weights come from its stream ``model``.
         device: As :func:`choose_device` says.
     """
-    policy: dict[str, Any] = {
-        "net_arch": algorithm.net_arch.model_dump(mode="json"),
-        "activation_fn": _ACTIVATIONS[algorithm.activation],
-        "ortho_init": algorithm.ortho_init,
-        "log_std_init": algorithm.log_std_init,
-        "optimizer_kwargs": {"eps": algorithm.adam_epsilon},
-    }
-    common: dict[str, Any] = {
-        "env": env,
-        "learning_rate": schedule(algorithm.learning_rate),
-        "n_steps": algorithm.n_steps,
-        "batch_size": algorithm.batch_size,
-        "n_epochs": algorithm.n_epochs,
-        "gamma": algorithm.gamma,
-        "gae_lambda": algorithm.gae_lambda,
-        "clip_range": schedule(algorithm.clip_range),
-        "clip_range_vf": None if algorithm.clip_range_vf is None else schedule(algorithm.clip_range_vf),
-        "normalize_advantage": algorithm.normalise_advantage,
-        "ent_coef": algorithm.ent_coef,
-        "vf_coef": algorithm.vf_coef,
-        "max_grad_norm": algorithm.max_grad_norm,
-        "target_kl": algorithm.target_kl,
-        "use_sde": algorithm.use_sde,
-        "sde_sample_freq": algorithm.sde_sample_freq,
-        "device": device,
-        "verbose": 0,
-        "seed": None,
-    }
     set_random_seed(stream_seed(seed, "model"))
-    with warnings.catch_warnings():
-        # Whoever says --device cuda has his reasons.
-        warnings.filterwarnings("ignore", message="You are trying to run PPO on the GPU")
-        if algorithm.name == "ppo":
-            kind = PrivilegedCriticPolicy if algorithm.critic == "privileged" else "MlpPolicy"
-            model: OnPolicyAlgorithm = PPO(kind, policy_kwargs=policy, **common)
-        else:
-            lstm = algorithm.lstm
-            policy |= {
-                "lstm_hidden_size": lstm.hidden_size,
-                "n_lstm_layers": lstm.layers,
-                "shared_lstm": lstm.critic == "shared",
-                "enable_critic_lstm": lstm.critic == "own",
-            }
-            model = RecurrentPPO("MlpLstmPolicy", policy_kwargs=policy, **common)
-    return model
-
-
-def schedule(value: Schedule) -> float | Callable[[float], float]:
-    """SB3's form of a schedule: a number, or a function of the share of the run that remains."""
-    return LinearSchedule(value.linear[0], value.linear[1], 1.0) if isinstance(value, Linear) else value
+    return build(algorithm, env, device)
 
 
 def model_bytes(model: OnPolicyAlgorithm) -> bytes:
@@ -159,3 +101,15 @@ def set_recurrent_state(model: OnPolicyAlgorithm, state: list[torch.Tensor] | No
     if state is not None:
         pi_h, pi_c, vf_h, vf_c = (tensor.to(model.device) for tensor in state)
         model._last_lstm_states = RNNStates((pi_h, pi_c), (vf_h, vf_c))  # type: ignore[attr-defined]
+
+
+def extra_state(model: OnPolicyAlgorithm) -> dict[str, Any]:
+    """What else the next update of a learner of ours depends on: numbers, text, tensors, and containers of them."""
+    keep = getattr(model, "extra_state", None)
+    return {} if keep is None else plain(keep())
+
+
+def set_extra_state(model: OnPolicyAlgorithm, state: Mapping[str, Any]) -> None:
+    """Give a learner what :func:`extra_state` took; tensors come back as arrays."""
+    if state:
+        model.set_extra_state(with_arrays(state))  # type: ignore[attr-defined]

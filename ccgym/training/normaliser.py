@@ -10,12 +10,12 @@ import torch
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from ccgym.training.config import AlgorithmConfig
+from ccgym.training.algorithms.base import AlgorithmBase
 
 
-def normalised(env: VecEnv, algorithm: AlgorithmConfig) -> VecEnv:
+def normalised(env: VecEnv, algorithm: AlgorithmBase) -> VecEnv:
     """The environments behind a running normaliser, where one is configured."""
-    wanted = algorithm.normalise
+    wanted = algorithm.normalisation
     if not wanted.observation and not wanted.reward:
         return env
     return VecNormalize(
@@ -24,7 +24,7 @@ def normalised(env: VecEnv, algorithm: AlgorithmConfig) -> VecEnv:
         norm_reward=wanted.reward,
         clip_obs=wanted.clip_observation,
         clip_reward=wanted.clip_reward,
-        gamma=algorithm.gamma,
+        gamma=algorithm.discount,
     )
 
 

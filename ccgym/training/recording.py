@@ -2,7 +2,8 @@
 
 A single seed may be lucky, and the best of twenty evaluations is partly the luckiest. So a record has all seeds, and
 measures the best model of each on fresh draws of the environment's paths, beside the oracle and the baselines on the
-same draws. It exports the seed with the *median* of these rewards, not the one with the largest.
+same draws. It exports the seed with the *median* of these rewards, not the one with the largest. Another can be asked
+for, where the median one fails on something that the reward hardly sees; the record then says so.
 
 =====================  =============================================================================================
 ``NAME.onnx, .json``   the exported policy and its card
@@ -135,7 +136,7 @@ class Recording:
     confirmed: dict[str, float]
     """The same on the fresh draws."""
     chosen: SeedRecord
-    """The one of median confirmed reward; of an even number, the lower of the two in the middle."""
+    """The one that was asked for, or that of median confirmed reward; of an even number, the lower in the middle."""
     exported: Exported
     """Its policy."""
     curves_file: Path
@@ -155,6 +156,7 @@ def record(
     command: Sequence[str] = (),
     device: str = "auto",
     episodes: int = CONFIRMATION_EPISODES,
+    export: int | None = None,
 ) -> Recording | None:
     """Train every seed, confirm each, export the median one.
 
@@ -168,6 +170,7 @@ def record(
         command: The command that repeats the record, word by word.
         device: To train on.
         episodes: Fresh draws of the confirmation.
+        export: The seed to export; by default that of median reward.
 
     Returns:
         The record; None if a signal stopped a training, which the same call goes on with.
@@ -178,6 +181,8 @@ def record(
         PlatformError: Something cannot be written.
     """
     ordered = _checked(config, seeds, episodes)
+    if export is not None and export not in ordered:
+        raise ConfigError(f"seed {export}", expected=f"one of {', '.join(map(str, ordered))}", where="--export")
     each = {seed: runs / f"{config.name}-{seed}" for seed in ordered}
     for seed, place in each.items():
         if not _train_one(_with_seed(config, seed), place, say, display, command, device):
@@ -192,8 +197,9 @@ def record(
     records = tuple(_seed_record(seed, each[seed], confirmed[seed], fresh) for seed in ordered)
     for one in records:
         say(_line(one))
-    chosen = median_seed(records)
-    say(f"exporting seed {chosen.seed}, the median")
+    median = median_seed(records)
+    chosen = next((one for one in records if one.seed == export), median)
+    say(f"exporting seed {chosen.seed}, {'the median' if chosen is median else 'as asked for'}")
     exported = export_policy(chosen.run_dir, out)
     name = exported.card.name
     made = Recording(
@@ -217,7 +223,11 @@ def record(
             "mean_reward": fresh.rewards,
             "fraction_of_oracle": made.confirmed,
         },
-        "exported": {"seed": chosen.seed, "onnx_sha256": exported.card.onnx_sha256},
+        "exported": {
+            "seed": chosen.seed,
+            "onnx_sha256": exported.card.onnx_sha256,
+            **({} if export is None else {"asked_for": True}),
+        },
         "seeds": [one.as_dict() for one in records],
         "trained_on": _trained_on(each),
     }

@@ -71,6 +71,13 @@ class RolloutEnv(VecEnvWrapper):
         self._observations = outcome[0]  # type: ignore[assignment]
         return outcome
 
+    def labels(self) -> npt.NDArray[np.float32]:
+        """What the expert would do, of the observations last returned; NaN where it does not know."""
+        began = time.perf_counter()
+        wanted: npt.NDArray[np.float32] = self.venv.labels()  # type: ignore[attr-defined]
+        self.seconds += time.perf_counter() - began
+        return wanted
+
     # --- Curriculum ---------------------------------------------------------------------------------------------------
 
     def set_progress(self, progress: float) -> None:

@@ -42,8 +42,10 @@ from ccgym.training.fine_tuning import start_from
 from ccgym.training.model import (
     build_model,
     choose_device,
+    extra_state,
     model_bytes,
     recurrent_state,
+    set_extra_state,
     set_recurrent_state,
     set_up_torch,
     weights_hash,
@@ -82,16 +84,29 @@ class Display(Protocol):
 
 @dataclass
 class Spent:
-    """Where the time of an update went."""
+    """Where the time of an update went, or that of a whole training."""
 
     steps: int = 0
     """Decisions taken."""
     total_s: float = 0.0
-    """Wall time of rollout and learning."""
+    """Wall time of rollouts and learning."""
     environment_s: float = 0.0
     """Of that, inside the environments."""
     learning_s: float = 0.0
     """Of that, in gradient steps."""
+
+    def shares(self) -> dict[str, float]:
+        """Shares of the wall time: ``environment``, ``learner``, and ``rest``: choosing actions and copying."""
+        total = max(self.total_s, 1e-9)
+        environment, learner = self.environment_s / total, self.learning_s / total
+        return {"environment": environment, "learner": learner, "rest": max(0.0, 1.0 - environment - learner)}
+
+    def add(self, other: Spent) -> None:
+        """Count another update."""
+        self.steps += other.steps
+        self.total_s += other.total_s
+        self.environment_s += other.environment_s
+        self.learning_s += other.learning_s
 
 
 @dataclass(frozen=True)
@@ -106,6 +121,8 @@ class Outcome:
     """Whether a signal ended it early; then it can be resumed."""
     seconds: float
     """Wall time of training, over all runs of a resumed training."""
+    shares: dict[str, float]
+    """Where the time of its updates went: see :meth:`Spent.shares`."""
     weights_sha256: str
     """Hash of the weights at the end."""
     best_step: int | None
@@ -148,6 +165,9 @@ class Trainer:
         self.updates = 0
         self.seconds = 0.0
         self.spent = Spent()
+        """By the latest update."""
+        self.spent_in_all = Spent()
+        """By all updates, over all runs of a resumed training."""
         self.completed = False
         self.evaluation = EvaluationCallback()
         self.callbacks: dict[str, Callback] = {
@@ -188,6 +208,7 @@ class Trainer:
             step=self.step,
             stopped=not self.completed,
             seconds=self.seconds,
+            shares=self.spent_in_all.shares(),
             weights_sha256=weights_hash(self.model),
             best_step=None if best is None else best[0],
             best_reward=None if best is None else best[1],
@@ -309,6 +330,7 @@ class Trainer:
         spent.total_s, spent.learning_s = done - began, done - collected
         spent.environment_s = self.rollouts.seconds
         self.spent = spent
+        self.spent_in_all.add(spent)
         self.step = model.num_timesteps
         self.updates += 1
 
@@ -336,11 +358,13 @@ class Trainer:
         state = {
             "updates": self.updates,
             "seconds": self.seconds,
+            "spent": vars(self.spent_in_all),
             "gradient_updates": model._n_updates,
             "progress_remaining": model._current_progress_remaining,
             "observations": plain(model._last_obs),
             "starts": plain(model._last_episode_starts),
             "recurrent": recurrent_state(model),
+            "learner": extra_state(model),
             "episodes": [(float(one["r"]), int(one["l"])) for one in model.ep_info_buffer or ()],
             "normaliser": normalisers.capture(self.normaliser),
             "environments": self.rollouts.capture(),
@@ -364,6 +388,7 @@ class Trainer:
             ) from None
         self.step = model.num_timesteps = checkpoint.step
         self.updates, self.seconds = state["updates"], state["seconds"]
+        self.spent_in_all = Spent(**state.get("spent", {}))
         model._n_updates = state["gradient_updates"]
         model._current_progress_remaining = state["progress_remaining"]
         assert model.ep_info_buffer is not None
@@ -373,6 +398,7 @@ class Trainer:
         model._last_obs = state["observations"].numpy().copy()
         model._last_episode_starts = state["starts"].numpy().copy()
         set_recurrent_state(model, state["recurrent"])
+        set_extra_state(model, state.get("learner", {}))
         for name, callback in self.callbacks.items():
             callback.restore(state["callbacks"][name])
         if not exact:

@@ -20,10 +20,12 @@ from gymnasium import spaces  # noqa: E402
 from rich.console import Console  # noqa: E402
 from stable_baselines3.common.vec_env import DummyVecEnv  # noqa: E402
 
-from ccgym.training.config import AlgorithmConfig, Linear, TrainConfig, find_config  # noqa: E402
+from ccgym.training.algorithms import read_algorithm  # noqa: E402
+from ccgym.training.algorithms.base import Linear, schedule  # noqa: E402
+from ccgym.training.config import TrainConfig, find_config  # noqa: E402
 from ccgym.training.environments import Environments, passive_agent  # noqa: E402
 from ccgym.training.evaluation import Baselines, EvaluationResult, evaluate, evaluation_seed  # noqa: E402
-from ccgym.training.model import build_model, choose_device, schedule, weights_hash  # noqa: E402
+from ccgym.training.model import build_model, choose_device, weights_hash  # noqa: E402
 from ccgym.training.progress import ProgressDisplay, Update  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,7 +117,7 @@ SMALL = {"n_envs": 2, "n_steps": 8, "batch_size": 8, "net_arch": {"pi": [7, 5], 
 
 @pytest.mark.parametrize("name", ["ppo", "recurrent_ppo"])
 def test_hyper_parameters_arrive(name: str) -> None:
-    algorithm = AlgorithmConfig.model_validate(
+    algorithm = read_algorithm(
         {
             **SMALL, "name": name, "gamma": 0.9, "learning_rate": {"linear": [1, 0]}, "activation": "relu",
             "log_std_init": -1.0, "adam_epsilon": 1e-4, "ent_coef": 0.03, "normalise_advantage": False,
@@ -136,7 +138,7 @@ def test_hyper_parameters_arrive(name: str) -> None:
 
 
 def test_weights_follow_from_the_seed() -> None:
-    algorithm = AlgorithmConfig.model_validate(SMALL)
+    algorithm = read_algorithm(SMALL)
     one, two, three = (weights_hash(build_model(algorithm, still(), seed, "cpu")) for seed in (1, 1, 2))
     assert one == two != three
 
@@ -148,7 +150,7 @@ def test_schedules() -> None:
 
 
 def test_devices() -> None:
-    algorithm = AlgorithmConfig.model_validate(SMALL)
+    algorithm = read_algorithm(SMALL)
     assert choose_device("auto", algorithm) == "cpu"
     assert choose_device("cpu", algorithm) == "cpu"
     with pytest.raises(ConfigError, match="--device"):

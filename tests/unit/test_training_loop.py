@@ -24,16 +24,9 @@ from gymnasium import spaces  # noqa: E402
 from stable_baselines3.common.vec_env import VecEnv  # noqa: E402
 
 from ccgym.training import callbacks, trainer  # noqa: E402, F401
-from ccgym.training.config import (  # noqa: E402
-    AlgorithmConfig,
-    EvaluationConfig,
-    Layers,
-    Linear,
-    Lstm,
-    Normalise,
-    TrainConfig,
-    TrainingConfig,
-)
+from ccgym.training.algorithms.base import Layers, Linear, Lstm, Normalise  # noqa: E402
+from ccgym.training.algorithms.ppo import PpoConfig  # noqa: E402
+from ccgym.training.config import EvaluationConfig, TrainConfig, TrainingConfig  # noqa: E402
 from ccgym.training.evaluation import Baselines, EvaluationResult  # noqa: E402
 from ccgym.training.looks import Looks  # noqa: E402
 from ccgym.training.progress import Update  # noqa: E402
@@ -167,7 +160,7 @@ def toy_config(algorithm: str = "ppo", **training: Any) -> TrainConfig:
         name="toy",
         agent=parts,
         environment=parts,
-        algorithm=AlgorithmConfig(
+        algorithm=PpoConfig(
             name=algorithm,
             n_envs=4,
             n_steps=16,
@@ -212,7 +205,11 @@ def measured_without_clock(place: Path) -> dict[str, list[dict[str, str]]]:
     for name in ("progress.csv", "evaluations.csv"):
         with (place / name).open() as file:
             rows = [
-                {key: value for key, value in row.items() if not key.startswith(("time/fps", "time/time", "sys/"))}
+                {
+                    key: value
+                    for key, value in row.items()
+                    if not key.startswith(("time/fps", "time/time", "time/share", "sys/"))
+                }
                 for row in csv.DictReader(file)
             ]
         tables[name] = rows
@@ -459,8 +456,9 @@ def test_the_tags(whole: tuple[Path, Outcome, str]) -> None:
         "reward/closeness",
         "sys/decision_ms",
         "sys/steps_per_second",
-        "sys/share_environment",
-        "sys/share_learning",
+        "time/share_environment",
+        "time/share_learner",
+        "time/share_rest",
         "sys/cpu_percent",
     } <= set(seen.Tags()["scalars"])
     assert [event.step for event in seen.Scalars("eval/mean_reward")] == [0, 128, 256, 384, 512]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SystemCallback(Callback):
-    """Records ``sys/…`` once per update."""
+    """Records ``sys/…`` and ``time/share_…`` once per update."""
 
     def __init__(self) -> None:
         self._cpu_s = 0.0
@@ -33,8 +33,8 @@ class SystemCallback(Callback):
         spent = trainer.spent
         logger = trainer.model.logger
         logger.record("sys/steps_per_second", spent.steps / max(spent.total_s, 1e-9))
-        logger.record("sys/share_environment", spent.environment_s / max(spent.total_s, 1e-9))
-        logger.record("sys/share_learning", spent.learning_s / max(spent.total_s, 1e-9))
+        for name, share in spent.shares().items():
+            logger.record(f"time/share_{name}", share)
         cpu_s, wall_s = time.process_time(), time.perf_counter()
         logger.record("sys/cpu_percent", 100 * (cpu_s - self._cpu_s) / max(wall_s - self._wall_s, 1e-9))
         self._cpu_s, self._wall_s = cpu_s, wall_s

@@ -1,0 +1,203 @@
+"""The algorithms beside PPO: what their configurations say, the learners they mean, kills and resumptions."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccgym.errors import ConfigError
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("sb3_contrib")
+pytest.importorskip("tensorboard")
+pytest.importorskip("ccgym._core")
+
+from ccgym.training.algorithms import ALGORITHMS, build, names, read_algorithm  # noqa: E402
+from ccgym.training.algorithms.base import AlgorithmBase, Cosine, schedule  # noqa: E402
+from ccgym.training.config import TrainConfig  # noqa: E402
+from ccgym.training.environments import Environments, passive_agent  # noqa: E402
+from ccgym.training.model import build_model, choose_device, extra_state, weights_hash  # noqa: E402
+from ccgym.training.rollouts import RolloutEnv  # noqa: E402
+from ccgym.training.run_directory import RunDirectory  # noqa: E402
+from ccgym.training.trainer import Outcome, Trainer  # noqa: E402
+from tests.unit.test_training_config import still  # noqa: E402
+from tests.unit.test_training_loop import Killed, Quiet  # noqa: E402
+
+# --- Configurations --------------------------------------------------------------------------------------------------
+
+
+def test_every_algorithm_has_its_name_and_its_builder() -> None:
+    assert names() == ("ppo", "recurrent_ppo", "a2c", "dagger", "cross_entropy")
+    for kind in ALGORITHMS:
+        assert issubclass(kind, AlgorithmBase)
+        assert kind().name in names()
+
+
+def test_an_algorithm_without_name_is_ppo() -> None:
+    assert read_algorithm({"n_envs": 16}).name == "ppo"
+    assert read_algorithm({"name": "a2c"}).n_steps == 8
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("algorithm={name: a2c, clip_range: 0.1}", "unknown key 'clip_range'"),
+        ("algorithm={name: a2c, critic: privileged, normalise: {observation: true}}", "not normalised"),
+        ("algorithm={name: dager}", "did you mean 'dagger'"),
+        ("algorithm={name: dagger, expert_share: 2}", "algorithm.expert_share"),
+        ("algorithm={name: dagger, disturbance: {evry: 5}}", "unknown key 'evry'"),
+        ("algorithm={name: dagger, learning_rate: {cosine: [1]}}", "algorithm.learning_rate"),
+    ],
+)
+def test_mistakes_name_their_place(override: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        TrainConfig.load("link", [override])
+    assert expected in str(caught.value).replace("dagger.", "")
+
+
+def test_dagger_needs_an_expert() -> None:
+    with pytest.raises(ConfigError, match="expert"):
+        TrainConfig.load("link", ["algorithm={name: dagger}"])
+
+
+def test_a_cosine_falls_slowly_at_both_ends() -> None:
+    value: Any = schedule(Cosine(cosine=(4.0, 2.0)))
+    assert [round(value(remaining), 6) for remaining in (1.0, 0.5, 0.0)] == [4.0, 3.0, 2.0]
+    assert 4.0 - value(0.9) < 0.1 * 2.0
+
+
+def test_experts_stay_at_home() -> None:
+    config = TrainConfig.load("indigo")
+    assert "expert" in config.agent.native()
+    assert "expert" not in config.deployment.applied_to(config.agent).native()
+
+
+def test_baselines_see_nothing_and_have_no_expert() -> None:
+    agent = passive_agent(TrainConfig.load("indigo").agent, "bbr").native()
+    assert "expert" not in agent
+    assert agent["clock"] == TrainConfig.load("indigo").agent.native()["clock"]
+
+
+# --- Learners --------------------------------------------------------------------------------------------------------
+
+
+def test_a2c_is_what_its_configuration_says() -> None:
+    settings = {"name": "a2c", "n_envs": 2, "n_steps": 5, "gamma": 0.9, "ent_coef": 0.02, "net_arch": [7], "vf_coef": 2}
+    model: Any = build(read_algorithm(settings), still(), "cpu")
+    assert (model.gamma, model.ent_coef, model.vf_coef, model.n_steps) == (0.9, 0.02, 2, 5)
+    assert isinstance(model.policy.optimizer, torch.optim.RMSprop)
+    assert [layer.out_features for layer in model.policy.mlp_extractor.policy_net[::2]] == [7]
+    adam: Any = build(read_algorithm({**settings, "use_rms_prop": False, "adam_epsilon": 1e-4}), still(), "cpu")
+    assert isinstance(adam.policy.optimizer, torch.optim.Adam)
+    assert adam.policy.optimizer.defaults["eps"] == 1e-4
+
+
+def test_dagger_is_what_its_configuration_says() -> None:
+    settings = {"name": "dagger", "n_envs": 2, "lstm": {"hidden_size": 6, "critic": "none"}, "l2": 0.5, "net_arch": [3]}
+    algorithm = read_algorithm(settings)
+    model: Any = build_model(algorithm, still(), 1, "cpu")
+    assert model.policy.optimizer.defaults["weight_decay"] == 0.5
+    assert (model.policy.lstm_actor.hidden_size, model.policy.lstm_critic) == (6, None)
+    assert [layer.out_features for layer in model.policy.mlp_extractor.policy_net[::2]] == [3]
+    assert weights_hash(model) == weights_hash(build_model(algorithm, still(), 1, "cpu"))
+    assert extra_state(model)["rounds"] == 0
+    assert extra_state(build_model(read_algorithm({"n_envs": 2, "batch_size": 64}), still(), 1, "cpu")) == {}
+    assert choose_device("auto", algorithm) == "cpu"
+
+
+# --- Killed and resumed ----------------------------------------------------------------------------------------------
+
+AGENTS: dict[str, list[str]] = {
+    "a2c": [
+        "agent.action={map: [/2, -10, +0, +10, '*2'], target: cwnd}",
+        "agent.startup=10p",
+        "environment.episode={steps: 23}",
+        "algorithm={name: a2c, n_envs: 4, n_steps: 8, normalise: {observation: true, reward: true}}",
+        "training={steps: 512, eval_every: 128, checkpoint_every: 128}",
+    ],
+    # Episodes end in the middle of rounds, are disturbed, and the store has no room for all of them.
+    "dagger": [
+        "agent.action={map: [/2, -10, +0, +10, '*2'], target: cwnd}",
+        "agent.startup=10p",
+        "agent.expert=best_window",
+        "environment.episode={steps: 23}",
+        "algorithm={name: dagger, n_envs: 4, n_steps: 32, lstm: {hidden_size: 6, critic: none}, n_epochs: 2,"
+        " batch_size: 3, sequence_length: 10, store: 300, disturbance: {every: 20}, expert_share: 0.5,"
+        " learning_rate: {cosine: [0.01, 0.001]}}",
+        "training={steps: 1024, eval_every: 256, checkpoint_every: 256}",
+    ],
+    # Of real numbers, and without memory.
+    "dagger-mlp": [
+        "agent.expert={kind: scheme, scheme: bbr}",
+        "environment.episode={steps: 30}",
+        "algorithm={name: dagger, n_envs: 4, n_steps: 32, net_arch: [8], n_epochs: 2, disturbance: {every: 20}}",
+        "training={steps: 768, eval_every: 256, checkpoint_every: 256}",
+    ],
+}
+MEASURED = "evaluation={episodes: 2, baselines: [oracle], figure: false}"
+
+
+class Mortal(Environments):
+    """Environments that end the process at a step."""
+
+    def __init__(self, config: TrainConfig, at: int | None) -> None:
+        super().__init__(config)
+        self._left = at
+
+    def training(self) -> RolloutEnv:
+        env = super().training()
+        step = env.step_wait
+
+        def step_wait() -> Any:
+            if self._left is not None:
+                self._left -= 1
+                if self._left < 0:
+                    raise Killed
+            return step()
+
+        env.step_wait = step_wait  # type: ignore[method-assign]
+        return env
+
+
+def run(place: Path, config: TrainConfig, *, resume: bool = False, die_at: int | None = None) -> Outcome:
+    with RunDirectory(place) as directory:
+        if not resume:
+            directory.claim(config.as_yaml(), {}, [])
+        made = Trainer(config, directory, Quiet(), device="cpu", environments=Mortal(config, die_at))
+        return made.train(resume=resume)
+
+
+def rows(place: Path) -> list[dict[str, str]]:
+    with (place / "progress.csv").open() as file:
+        return [
+            {name: value for name, value in row.items() if not name.startswith(("time/", "sys/"))}
+            for row in csv.DictReader(file)
+        ]
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_killed_and_resumed_it_arrives_at_the_same_place(kind: str, tmp_path: Path) -> None:
+    config = TrainConfig.load("link", [*AGENTS[kind], MEASURED])
+    whole = run(tmp_path / "whole", config)
+    # In the middle of an update, some updates after a checkpoint; decisions are counted in each environment.
+    at = config.training.steps // config.algorithm.n_envs * 5 // 8 + 3
+    with pytest.raises(Killed):
+        run(tmp_path / "killed", config, die_at=at)
+    resumed = run(tmp_path / "killed", config, resume=True)
+    assert resumed.weights_sha256 == whole.weights_sha256
+    assert rows(tmp_path / "killed") == rows(tmp_path / "whole")
+    assert resumed.step == whole.step == config.training.steps
+    assert sum(resumed.shares.values()) == pytest.approx(1.0)
+
+
+def test_a_config_of_a_run_is_read_back(tmp_path: Path) -> None:
+    config = TrainConfig.load("link", [*AGENTS["dagger"], MEASURED])
+    (tmp_path / "config.yaml").write_text(config.as_yaml())
+    back = TrainConfig.load(tmp_path / "config.yaml")
+    assert back.algorithm == config.algorithm
+    assert type(back.algorithm) is type(config.algorithm)
+    assert np.isclose(back.algorithm.max_grad_norm, 0.5)

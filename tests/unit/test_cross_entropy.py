@@ -1,0 +1,317 @@
+"""The cross-entropy method: groups, elites, imitation that fades, checkpoints, and the three Eagles in short."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("sb3_contrib")
+pytest.importorskip("tensorboard")
+pytest.importorskip("ccgym._core")
+
+from gymnasium import spaces  # noqa: E402
+from pydantic import ValidationError  # noqa: E402
+from stable_baselines3.common.vec_env import VecEnv  # noqa: E402
+
+from ccgym.envs.sb3 import SB3LinkVecEnv  # noqa: E402
+from ccgym.errors import ConfigError  # noqa: E402
+from ccgym.training import TrainConfig, export_policy, train  # noqa: E402
+from ccgym.training.algorithms import build, read_algorithm  # noqa: E402
+from ccgym.training.algorithms.cross_entropy import Imitation  # noqa: E402
+from ccgym.training.algorithms.cross_entropy_learner import _cross_entropy, choose_elites  # noqa: E402
+from ccgym.training.rollouts import RolloutEnv  # noqa: E402
+from ccgym.training.run_directory import RunDirectory  # noqa: E402
+from ccgym.training.trainer import Outcome, Trainer  # noqa: E402
+from tests.unit.test_training_loop import Quiet  # noqa: E402
+
+# --- Elites ----------------------------------------------------------------------------------------------------------
+
+
+def test_elites_are_the_best_of_their_group() -> None:
+    # Percentile 70 of 1, 2, 3, 4 is 3.1; all are alike in the second group; of 0, 1, 5, 5 it is 5.
+    returns = np.array([1.0, 4.0, 3.0, 2.0, 90.0, 90.0, 90.0, 90.0, 5.0, 1.0, 5.0, 0.0])
+    assert choose_elites(returns, 4, 70).tolist() == [1, 8, 10]
+    # All twelve in one group: the rich link's episodes only, whatever was done there.
+    assert choose_elites(returns, 12, 70).tolist() == [4, 5, 6, 7]
+    assert choose_elites(returns, 4, 0).tolist() == [0, 1, 2, 3, 8, 9, 10, 11]
+    assert choose_elites(np.full(8, 3.0), 4, 70).tolist() == []
+
+
+def test_imitation_fades() -> None:
+    imitation = Imitation(weight=2.0, decay=0.5, every=10, least=0.1)
+    wanted = {0: 2.0, 9: 2.0, 10: 1.0, 19: 1.0, 20: 0.5, 40: 0.125, 49: 0.125, 50: 0.0, 1000: 0.0}
+    assert {update: imitation.at(update) for update in wanted} == wanted
+
+
+def test_what_is_not_known_costs_nothing() -> None:
+    logarithms = torch.log_softmax(torch.tensor([[[2.0, 0.0]], [[0.0, 1.0]], [[5.0, 5.0]]]), -1)
+    loss = _cross_entropy(logarithms, torch.tensor([[0], [0], [-1]]))
+    assert float(loss) == pytest.approx((np.log(1 + np.exp(-2)) + np.log(1 + np.exp(1))) / 2, rel=1e-6)
+    assert float(_cross_entropy(logarithms, torch.full((3, 1), -1))) == 0.0
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises((ConfigError, ValidationError), match="n_envs 20 with group_size 8"):
+        read_algorithm({"name": "cross_entropy", "n_envs": 20, "group_size": 8})
+    env = SB3LinkVecEnv(4, "link", episode_steps=5)
+    with pytest.raises(ConfigError, match="real numbers"):
+        build(read_algorithm({"name": "cross_entropy", "n_envs": 4, "group_size": 2}), env, "cpu")
+
+
+# --- Groups ----------------------------------------------------------------------------------------------------------
+
+
+def learner_in(env: VecEnv, **settings: Any) -> Any:
+    from collections import deque
+
+    from stable_baselines3.common.logger import Logger
+
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    np.random.seed(1)  # noqa: NPY002
+    config = {"name": "cross_entropy", "n_envs": env.num_envs, **settings}
+    model: Any = build(read_algorithm(config), env, "cpu")
+    model.set_logger(Logger(None, []))
+    model.ep_info_buffer, model.ep_success_buffer = deque(maxlen=100), deque(maxlen=100)
+    return model
+
+
+def test_a_group_shares_path_and_seed() -> None:
+    inner = SB3LinkVecEnv(12, "eagle", episode_steps=6)
+    model = learner_in(RolloutEnv(inner), n_steps=6, group_size=4)
+    seen = []
+    for _ in range(2):
+        model._begin(model.env)
+        episodes = inner._batch.episodes
+        seen.append([(one.seed, json.dumps(dict(one.path))) for one in episodes if one is not None])
+        groups = [seen[-1][first : first + 4] for first in (0, 4, 8)]
+        assert all(len(set(group)) == 1 for group in groups)
+        assert len({group[0][0] for group in groups}) == 3
+    assert not set(seen[0]) & set(seen[1])
+    # The same decisions come to the same: what differs within a group was done by the policy.
+    inner.step_async(np.full(12, 2))
+    observations, rewards, _, _ = inner.step_wait()
+    assert all(len(set(rewards[first : first + 4].tolist())) == 1 for first in (0, 4, 8))
+    assert all(np.array_equal(observations[first], observations[first + 3]) for first in (0, 4, 8))
+
+
+# --- Learning --------------------------------------------------------------------------------------------------------
+
+
+class Corridor(VecEnv):
+    """The reward is 1 where the action is what was shown first in the episode, and ``offset`` of a group beside. The
+    expert always says 2, which is wrong unless 2 was shown, and is silent in every other decision."""
+
+    render_mode = None
+
+    def __init__(self, count: int, length: int = 8, offset: float = 0.0) -> None:
+        super().__init__(count, spaces.Box(-1.0, 1.0, (4,), np.float32), spaces.Discrete(3))
+        self.length, self.offset, self.step_count = length, offset, 0
+        self.asked = 0
+        self.shown = np.zeros(count, np.int64)
+
+    def _show(self) -> np.ndarray:
+        seen = np.zeros((self.num_envs, 4), np.float32)
+        if self.step_count == 0:
+            seen[np.arange(self.num_envs), self.shown] = 1.0
+        return seen
+
+    def labels(self) -> np.ndarray:
+        self.asked += 1
+        return np.full((self.num_envs, 1), np.nan if self.step_count % 2 else 2.0, np.float32)
+
+    def reset(self) -> np.ndarray:
+        self.shown = np.array([int(seed or 0) % 3 for seed in self._seeds])
+        self.step_count = 0
+        return self._show()
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self.actions = actions
+
+    def step_wait(self) -> Any:
+        rewards = (self.actions == self.shown) + self.offset * self.shown
+        self.step_count += 1
+        dones = np.full(self.num_envs, self.step_count == self.length)
+        if dones[0]:
+            self.step_count = 0
+        infos: list[dict[str, Any]] = [{"episode": {"r": 1.0, "l": 1, "t": 0.0}} if done else {} for done in dones]
+        return self._show(), rewards.astype(np.float32), dones, infos
+
+    def close(self) -> None: ...
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        return [getattr(self, attr_name)] * self.num_envs
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None: ...
+    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+        return []
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        return [False] * self.num_envs
+
+
+QUICK: dict[str, Any] = {
+    "n_steps": 8,
+    "group_size": 8,
+    "learning_rate": 0.02,
+    "lstm": {"hidden_size": 8, "critic": "none"},
+}
+
+
+def updates(model: Any, count: int) -> None:
+    for _ in range(count):
+        model.collect_rollouts(model.env, None, None, model.n_steps)
+        model.train()
+
+
+def mean_return(model: Any) -> float:
+    """Of stochastic episodes, without the links' offset."""
+    env, total = model.env, np.zeros(model.env.num_envs)
+    seen, starts = model._begin(env), np.ones(env.num_envs, dtype=bool)
+    for _ in range(env.length):
+        actions = model.actor.act(seen, starts, deterministic=False)
+        total += actions == env.shown
+        seen, _, starts, _ = env.step(actions)
+    return float(total.mean())
+
+
+def test_a_low_temperature_takes_the_most_likely_action() -> None:
+    env = Corridor(64)
+    cold, warm = (learner_in(env, **QUICK, temperature=temperature) for temperature in (1e-8, {"linear": [1e4, 1]}))
+    seen, starts = cold._begin(env), np.ones(64, dtype=bool)
+    assert np.array_equal(cold._draw(seen, starts), cold.actor.act(seen, starts, deterministic=True))
+    shares = np.bincount(np.concatenate([warm._draw(seen, starts) for _ in range(50)]), minlength=3) / 3200
+    assert shares == pytest.approx(np.full(3, 1 / 3), abs=0.04)
+
+
+def test_it_learns_though_links_differ_more_than_actions() -> None:
+    env = Corridor(64, offset=100.0)
+    model = learner_in(env, **QUICK)
+    before = mean_return(model)
+    updates(model, 40)
+    assert before < 4.5
+    assert mean_return(model) > 7
+    assert env.asked == 0
+    assert model.num_timesteps == 40 * 8 * 64
+    assert model.collected["elite_reward"] > 7
+
+
+def test_the_expert_is_imitated_at_first_and_left_behind() -> None:
+    env = Corridor(64)
+    model = learner_in(env, **QUICK, imitation={"weight": 2, "decay": 0.1, "every": 5, "least": 0.2})
+    updates(model, 5)
+    seen = model._begin(env)
+    actions = model.actor.act(seen, np.ones(64, dtype=bool), deterministic=True)
+    assert np.mean(actions == 2) > 0.9
+    updates(model, 60)
+    assert env.asked == 10 * 8  # from the tenth update on it is not asked
+    assert mean_return(model) > 6
+
+
+def test_earlier_elites_are_kept_and_come_back_from_a_checkpoint() -> None:
+    model = learner_in(Corridor(16), **QUICK, elite_updates=3)
+    updates(model, 5)
+    assert len(model.elites) == 3
+    state = model.extra_state()
+    other = learner_in(Corridor(16), **QUICK, elite_updates=3)
+    other.set_extra_state(state)
+    assert other.updates == 5
+    # The oldest gives way at the next update anyhow.
+    for one, again in zip(model.elites[1:], other.elites, strict=True):
+        assert all(np.array_equal(getattr(one, name), getattr(again, name)) for name in vars(one))
+    assert learner_in(Corridor(16), **QUICK).extra_state()["elites"] == []
+
+
+# --- A run -----------------------------------------------------------------------------------------------------------
+
+LIGHT = [
+    "environment.paths={kind: named, names: [indigo-5mbps-20ms, indigo-10mbps-20ms, indigo-20mbps-10ms]}",
+    "evaluation={episodes: 6, baselines: [oracle], figure: false}",
+    "training.simulator_threads=1",
+]
+
+
+class Killed(Exception):
+    """Stands for SIGKILL: nothing is written after it."""
+
+
+def short_run(place: Path, config: TrainConfig, *, die_at: int = 0, resume: bool = False) -> Outcome:
+    with RunDirectory(place) as directory:
+        if not resume:
+            directory.claim(config.as_yaml(), {}, [])
+        trainer = Trainer(config, directory, Quiet(), device="cpu")
+        if die_at:
+            go_on = trainer._update
+
+            def update() -> None:
+                if trainer.updates == die_at:
+                    raise Killed
+                go_on()
+
+            trainer._update = update  # type: ignore[method-assign]
+        return trainer.train(resume=resume)
+
+
+TINY = [
+    *LIGHT,
+    "environment.episode.steps=20",
+    "algorithm.n_steps=20",
+    "algorithm.n_envs=16",
+    "algorithm.group_size=4",
+    "algorithm.elite_updates=2",
+    "algorithm.n_epochs=2",
+    "algorithm.imitation={weight: 1, decay: 0.1, every: 2, least: 0.05}",
+    "training.steps=1920",
+    "training.eval_every=640",
+    "training.checkpoint_every=640",
+]
+"""Six updates, in four of which the expert is imitated, with a checkpoint after every second one."""
+
+
+def test_killed_and_resumed_it_arrives_at_the_same_place(tmp_path: Path) -> None:
+    config = TrainConfig.load("eagle", TINY)
+    whole = short_run(tmp_path / "whole", config)
+    with pytest.raises(Killed):
+        short_run(tmp_path / "killed", config, die_at=3)  # an update after the checkpoint is lost and repeated
+    resumed = short_run(tmp_path / "killed", config, resume=True)
+    assert resumed.step == whole.step == 1920
+    assert resumed.weights_sha256 == whole.weights_sha256
+    other = short_run(tmp_path / "other", TrainConfig.load("eagle", [*TINY, "training.seed=2"]))
+    assert other.weights_sha256 != whole.weights_sha256
+
+
+# --- The Eagles, in short --------------------------------------------------------------------------------------------
+
+SHORT: dict[str, tuple[float, list[str]]] = {
+    "eagle": (
+        0.8,
+        [
+            "algorithm.n_envs=96",
+            "algorithm.imitation={weight: 1, decay: 0.5, every: 5}",
+            "training.steps=288000",
+        ],
+    ),
+    "eagle_v1": (0.75, ["algorithm.n_envs=32", "algorithm.batch_size=800", "training.steps=128000"]),
+    "eagle_v2": (0.7, ["algorithm.n_envs=32", "training.steps=256000"]),
+}
+"""Least share of the oracle's reward, and what makes the training short."""
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_in_short(name: str, tmp_path: Path) -> None:
+    """Three light links, under forty seconds on one processor; far above where it began, and not far below the
+    oracle. Then the export does what torch does, and knows no expert."""
+    bar, shorter = SHORT[name]
+    config = TrainConfig.load(name, [*LIGHT, *shorter, "training.eval_every=32000", "training.checkpoint_every=999999"])
+    display = Quiet()
+    outcome = train(config, tmp_path / "run", display)
+    assert outcome.best_fraction is not None
+    at_first = display.measured.fraction_of_oracle(display.evaluations[0][1])
+    assert at_first is not None
+    assert outcome.best_fraction > max(bar, at_first + 0.1), (at_first, outcome)
+    exported = export_policy(tmp_path / "run", episodes=2)
+    assert "expert" not in json.loads(exported.card_file.read_text())["agent"]
