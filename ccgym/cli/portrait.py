@@ -1,0 +1,153 @@
+"""``ccgym portrait``: how a scheme behaves on a few paths, in one figure.
+
+Exit status: 0, the figure is written; for the rest see :mod:`ccgym.cli.common`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ccgym.cli.common import HelpFormatter, console, option, run, say
+from ccgym.errors import ConfigError, PathNotFoundError, shown
+from ccgym.units import parse_time
+
+if TYPE_CHECKING:
+    from ccgym.config.path import NetworkPath
+    from ccgym.evaluation.results import SchemeStyle
+    from ccgym.evaluation.schemes import SchemeChoice
+    from ccgym.report.portrait_figure import Column
+
+DEFAULT_PATHS: Final = ("77.72mbps", "3.04mbps-poisson", "114.68mbps")
+"""Calibrated paths that ask different questions: does random loss before a shallow queue slow it down; does it fill the
+deep queue of a slow path; does it fill a fast one. They need no trace that is not there everywhere."""
+
+NOTHING: Final = "none"
+"""In place of the second scheme."""
+DEFAULT_BESIDE: Final = ("bbr", "cubic")
+"""The second scheme, and the one beside that one itself."""
+MAX_PATHS: Final = 4
+"""More columns would not be legible on a page."""
+
+_DESCRIPTION: Final = """\
+Draw how a scheme behaves on a few paths: delivered rate beside the capacity, one-way delay
+below it, and mean throughput, 95th-percentile delay and loss, with a second scheme in grey.
+"""
+
+_EXAMPLES: Final = """\
+examples:
+  ccgym portrait bbr --beside cubic -o bbr.png
+  ccgym portrait aurora -o aurora.svg
+  ccgym portrait runs/mine --beside none --trace 100.42mbps,ccperf-step -o mine.pdf
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of ``ccgym portrait``."""
+    made = argparse.ArgumentParser(
+        prog="ccgym portrait",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
+    )
+    made.add_argument("scheme", metavar="SCHEME", help="a scheme or policy, a run directory, or a .onnx file")
+    made.add_argument(
+        "--beside", metavar="SCHEME", help="a second scheme, or none (default: bbr; beside bbr itself cubic)"
+    )
+    made.add_argument(
+        "--trace",
+        default=",".join(DEFAULT_PATHS),
+        metavar="A,B,C",
+        help=f"one to four paths: names, files or a mahimahi command line (default: {','.join(DEFAULT_PATHS)})",
+    )
+    made.add_argument(
+        "--runtime", default="30", metavar="TIME", help="length of a run: seconds, or with a unit (default: 30)"
+    )
+    made.add_argument("--seed", type=int, default=1, metavar="N", help="root of every random stream (default: 1)")
+    made.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="a .png, .svg or .pdf file")
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``ccgym portrait`` and return its exit status."""
+    arguments = parser().parse_args(list(sys.argv[1:] if argv is None else argv))
+    return run(lambda: _portrait(arguments))
+
+
+def _portrait(arguments: argparse.Namespace) -> int:
+    from ccgym.evaluation.prepared_run import MAX_SEED
+    from ccgym.evaluation.simulate import simulate
+    from ccgym.report.build import require_drawing
+
+    schemes = _schemes(arguments.scheme, arguments.beside)
+    paths = _paths(arguments.trace)
+    runtime_ns = option("--runtime", _nanoseconds, arguments.runtime)
+    if runtime_ns <= 0:
+        raise ConfigError(shown(arguments.runtime), expected="a positive time, like 30 or 30s", where="--runtime")
+    if not 0 <= arguments.seed <= MAX_SEED:
+        raise ConfigError(str(arguments.seed), expected=f"a whole number from 0 to {MAX_SEED}", where="--seed")
+    require_drawing()
+    from ccgym.report.portrait_figure import Column, check_suffix, write_portrait
+
+    option("--out", lambda text: check_suffix(Path(text)), str(arguments.out))
+    columns = [
+        Column(path, [simulate(path, [scheme], runtime_ns, arguments.seed) for scheme in schemes]) for path in paths
+    ]
+    styles = [scheme.style for scheme in schemes]
+    write_portrait(styles, columns, arguments.out)
+    _show(styles, columns)
+    say(f"portrait  {arguments.out}")
+    return 0
+
+
+def _schemes(scheme: str, beside: str | None) -> list[SchemeChoice]:
+    """The portrayed scheme and, unless that is none, the one beside it."""
+    from ccgym.evaluation.kernel_schemes import refuse_in_virtual_time
+    from ccgym.evaluation.schemes import distinct, parse_scheme, registry
+
+    chosen = [parse_scheme(scheme, "SCHEME")]
+    if beside is None:
+        beside = DEFAULT_BESIDE[chosen[0].key == DEFAULT_BESIDE[0]]
+    if beside != NOTHING:
+        chosen.append(parse_scheme(beside, "--beside"))
+    for choice, where in zip(chosen, ("SCHEME", "--beside"), strict=False):
+        refuse_in_virtual_time(choice.name, choice.kernel in registry(), where)
+    return distinct(chosen, "--beside")
+
+
+def _paths(text: str) -> list[NetworkPath]:
+    from ccgym.config.mahimahi import looks_like_mahimahi
+    from ccgym.config.path import NetworkPath
+
+    # Arguments of mahimahi's queues hold commas.
+    parts = [text] if looks_like_mahimahi(text) else [part.strip() for part in text.split(",") if part.strip()]
+    if not 1 <= len(parts) <= MAX_PATHS:
+        raise ConfigError(f"{len(parts)} paths", expected=f"1 to {MAX_PATHS}, separated by commas", where="--trace")
+    try:
+        return [NetworkPath.from_any(part) for part in parts]
+    except (ConfigError, PathNotFoundError) as error:
+        raise error.at("--trace") from None
+
+
+def _nanoseconds(text: str) -> int:
+    return parse_time(f"{text}s" if re.fullmatch(r"\s*[0-9.]+\s*", text) else text)
+
+
+def _show(styles: Sequence[SchemeStyle], columns: Sequence[Column]) -> None:
+    from rich.table import Table
+
+    from ccgym.report.portrait_figure import number_texts
+
+    table = Table("path", "scheme", box=None, pad_edge=False)
+    for heading in ("Mbit/s", "p95 delay, ms", "loss"):
+        table.add_column(heading, justify="right")
+    for column in columns:
+        for place, (style, record) in enumerate(zip(styles, column.runs, strict=True)):
+            name = "" if place else column.path.name or "unnamed path"
+            table.add_row(name, style.label, *number_texts(record.flows[0]))
+    console().print(table)

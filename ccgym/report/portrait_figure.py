@@ -1,0 +1,369 @@
+"""Portrait of a scheme: a column per path, delivered rate over one-way delay, a second scheme in grey for scale.
+
+Below each column stand the numbers that Pantheon would report; above it, what the path is.
+"""
+
+from __future__ import annotations
+
+import colorsys
+import math
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+from ccgym.config.elements import Delay, Link, Loss
+from ccgym.config.path import NetworkPath
+from ccgym.config.queues import Droptail
+from ccgym.errors import ConfigError, shown
+from ccgym.evaluation.capacity import LinkCapacity
+from ccgym.evaluation.metrics import PacketLog
+from ccgym.evaluation.results import SchemeStyle
+from ccgym.evaluation.run_record import FlowRecord, RunRecord
+from ccgym.report.style import CAPACITY_COLOUR, INK, MUTED, flow_colour, house_style, save
+from ccgym.tracetools.text import write_bytes
+
+Floats = npt.NDArray[np.float64]
+
+SUFFIXES: Final = (".png", ".svg", ".pdf")
+"""What a portrait can be written as."""
+
+BESIDE_COLOUR: Final = "#8a8a8a"
+"""Of the scheme that is there for scale."""
+CAPACITY_LINE: Final = "#bfa98c"
+"""Outline of the capacity; darker than elsewhere, since panels are small."""
+MOST_BINS: Final = 120
+"""A bin is then a pixel or two wide on a page."""
+LEAST_BINS: Final = 10
+"""Of slow paths and short runs."""
+BIN_PACKETS: Final = 20
+"""Full packets that a bin could carry, at least: with fewer, rates are noise."""
+LOG_FROM: Final = 8.0
+"""Delays that differ by this factor are drawn on a logarithmic axis."""
+LIGHTEST: Final = 0.36
+"""Relative luminance up to which a colour makes a line on white and on the capacity's fill."""
+
+_ROUND: Final = (1, 2, 2.5, 5, 10)  # ticks are multiples of these
+_DPI: Final = 200  # printed at a page's width, where 100 would blur
+_COLUMN_IN: Final = 3.35
+_LEAST_WIDTH_IN: Final = 6.7
+_LEFT_IN, _BETWEEN_IN, _RIGHT_IN = 0.66, 0.55, 0.18
+# From the top down: title and legend, names of the paths, the two panels, their time axis, the numbers.
+_HEAD_IN, _NAMES_IN, _PANEL_IN, _GAP_IN, _AXIS_IN, _TABLE_IN = 0.82, 0.86, 1.75, 0.17, 0.52, 0.76
+_HEIGHT_IN: Final = _HEAD_IN + _NAMES_IN + 2 * _PANEL_IN + _GAP_IN + _AXIS_IN + _TABLE_IN
+_ROW_IN: Final = 0.225
+_NUMBERS_IN: Final = (1.14, 0.56, 0.0)  # right ends of the numbers, from the panel's right end
+_OUTDENT_IN: Final = 0.3  # labels begin below the delay's ticks, which leaves room for long ones
+_BOLD_IN: Final = 0.105  # a character of the paths' names, on average
+_FACTS_IN: Final = 0.0625  # of what is said about them
+_CHARACTER_IN: Final = 0.068  # of the numbers' labels
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a portrait shows of one path."""
+
+    path: NetworkPath
+    """The path."""
+    runs: Sequence[RunRecord]
+    """A run of each scheme over it, one flow each, with packets; the portrayed scheme's first."""
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """What a flow did over time, a value per bin."""
+
+    rate_mbps: Floats
+    """Mbit/s that left the path, with headers."""
+    low_ms: Floats
+    """5th percentile of the one-way delay of the packets that left, ms; NaN where none did."""
+    median_ms: Floats
+    """Median."""
+    high_ms: Floats
+    """95th percentile."""
+
+
+def behaviour(log: PacketLog, edges_ns: npt.NDArray[np.int64]) -> Behaviour:
+    """Bin the packets that left the path.
+
+    Args:
+        log: The packets of a run.
+        edges_ns: Edges of the bins, nanoseconds since the start of the run, ascending; packets beyond are left out.
+    """
+    bins = edges_ns.size - 1
+    which = np.searchsorted(edges_ns, log.departure_ns, side="right") - 1
+    inside = (which >= 0) & (which < bins)
+    which, sizes, delays = which[inside], log.departure_bytes[inside], log.delay_ns[inside]
+    rate = np.bincount(which, weights=sizes, minlength=bins) * 8000.0 / np.diff(edges_ns)
+    order = np.argsort(which, kind="stable")
+    borders = np.searchsorted(which[order], np.arange(bins + 1))
+    percentiles = np.full((3, bins), np.nan)
+    for place in range(bins):
+        part = delays[order[borders[place] : borders[place + 1]]]
+        if part.size:
+            percentiles[:, place] = np.percentile(part, (5, 50, 95)) / 1e6
+    return Behaviour(rate, *percentiles)
+
+
+def bin_edges(duration_ns: int, capacity: LinkCapacity | None) -> npt.NDArray[np.int64]:
+    """Edges of equal bins over a run, nanoseconds: as fine as is legible, and as the path's rate gives sense to."""
+    bins = MOST_BINS
+    if capacity is not None:
+        packets = float(capacity.bits_until(np.array([duration_ns]))[0]) / (8 * 1500)
+        bins = int(np.clip(packets / BIN_PACKETS, LEAST_BINS, MOST_BINS))
+    return np.linspace(0, duration_ns, bins + 1).astype(np.int64)
+
+
+def line_colour(colour: str) -> str:
+    """A scheme's colour as a line's: dark enough for white, and never the grey of the other scheme.
+
+    Args:
+        colour: Any colour that matplotlib knows.
+
+    Returns:
+        ``"#rrggbb"``.
+    """
+    red, green, blue = to_rgb(colour)
+    hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
+    if saturation < 0.15 and lightness > 0.25:
+        return flow_colour(0)
+    while _luminance(red, green, blue) > LIGHTEST:
+        lightness *= 0.97
+        red, green, blue = colorsys.hls_to_rgb(hue, lightness, saturation)
+    return "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))
+
+
+def _luminance(*rgb: float) -> float:
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in rgb]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def facts(path: NetworkPath) -> tuple[str, str]:
+    """Two lines about a path: rate and random loss; propagation delay of the data and queue."""
+    rate = f"{path.mean_rate_mbps:.4g} Mbit/s" if path.links else "no bottleneck"
+    further = dict.fromkeys(e.kind.replace("_", "-") for e in path.chain if not isinstance(e, Delay | Link | Loss))
+    if path.loss or not further:
+        further = {f"random loss {100 * path.loss:.3g} %" if path.loss else "no random loss": None, **further}
+    queue = path.queue
+    packets = queue.limit.packets if isinstance(queue, Droptail) else None
+    if packets is not None and path.bdp_packets > 0:
+        products = packets / path.bdp_packets
+        waits = f"queue {packets} packets ({products:.{1 if products >= 1 else 2}f} BDP)"
+    else:
+        waits = "no queue" if queue is None else queue.describe().partition(" (")[0]
+    return ", ".join([rate, *further]), f"{path.owd_ms:g} ms one way, {waits}"
+
+
+def portrait_figure(styles: Sequence[SchemeStyle], columns: Sequence[Column]) -> Figure:
+    """Draw a portrait. Call within :func:`ccgym.report.style.house_style`.
+
+    Args:
+        styles: Looks of the portrayed scheme and, where there is one, of the scheme for scale.
+        columns: The paths, each with a run of every scheme.
+    """
+    width = max(_LEAST_WIDTH_IN, len(columns) * _COLUMN_IN)
+    figure = Figure(figsize=(width, _HEIGHT_IN), dpi=_DPI)
+    FigureCanvasAgg(figure)
+    colours = [line_colour(styles[0].colour), *(BESIDE_COLOUR for _ in styles[1:])]
+    panel = (width - _LEFT_IN - _RIGHT_IN - (len(columns) - 1) * _BETWEEN_IN) / len(columns)
+    top = _HEIGHT_IN - _HEAD_IN - _NAMES_IN
+    for place, column in enumerate(columns):
+        left = _LEFT_IN + place * (panel + _BETWEEN_IN)
+        box = (left / width, panel / width, _PANEL_IN / _HEIGHT_IN)
+        rate = figure.add_axes((box[0], (top - _PANEL_IN) / _HEIGHT_IN, box[1], box[2]))
+        delay = figure.add_axes((box[0], (top - 2 * _PANEL_IN - _GAP_IN) / _HEIGHT_IN, box[1], box[2]), sharex=rate)
+        _panels(rate, delay, column, colours)
+        if place == 0:
+            for axes, text in ((rate, "Delivered (Mbit/s)"), (delay, "One-way delay (ms)")):
+                axes.set_ylabel(text, fontsize=10)
+                axes.yaxis.set_label_coords(-0.44 / panel, 0.5)
+        _path_names(figure, column.path, left, top, panel + 0.15)
+        _numbers(figure, [run.flows[0] for run in column.runs], styles, colours, left, panel)
+    _head(figure, styles, colours, columns)
+    return figure
+
+
+def write_portrait(styles: Sequence[SchemeStyle], columns: Sequence[Column], file: Path) -> None:
+    """Draw a portrait into a file, which appears complete or not at all; equal portraits are equal files.
+
+    Raises:
+        ConfigError: The file's suffix is not one of :data:`SUFFIXES`.
+        PlatformError: It cannot be written.
+    """
+    suffix = check_suffix(file).suffix.lower()
+    with house_style(), tempfile.TemporaryDirectory() as folder:
+        drawn = Path(folder, f"portrait{suffix}")
+        save(portrait_figure(styles, columns), drawn)
+        write_bytes(file, drawn.read_bytes())
+
+
+def check_suffix(file: Path) -> Path:
+    """Return the file if a portrait can be written to it; raises :class:`ConfigError` for other suffixes."""
+    if file.suffix.lower() not in SUFFIXES:
+        raise ConfigError(
+            f"{shown(file.name)} has the suffix {shown(file.suffix)}" if file.suffix else f"{shown(file.name)}",
+            expected=f"a file that ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}",
+            hint=f"for example {file.stem or 'portrait'}.png",
+        )
+    return file
+
+
+def _panels(rate: Axes, delay: Axes, column: Column, colours: Sequence[str]) -> None:
+    duration_ns = round(column.runs[0].duration_s * 1e9)
+    capacity = column.runs[0].capacity
+    edges_ns = bin_edges(duration_ns, capacity)
+    edges = edges_ns / 1e9
+    middles = (edges[:-1] + edges[1:]) / 2
+    top = 0.0
+    if capacity is not None:
+        values = _arriving_mbps(capacity, edges_ns, column.path)
+        rate.stairs(values, edges, fill=True, color=CAPACITY_COLOUR, zorder=1)
+        rate.stairs(values, edges, color=CAPACITY_LINE, linewidth=0.9, zorder=1.5)
+        top = float(values.max())
+    lowest, highest = column.path.owd_ms, column.path.owd_ms
+    # The portrayed scheme last, so that it lies on top.
+    for place in reversed(range(len(column.runs))):
+        log = column.runs[place].packets
+        if log is None:
+            continue
+        seen, colour, first = behaviour(log, edges_ns), colours[place], place == 0
+        rate.plot(middles, seen.rate_mbps, color=colour, linewidth=1.5 if first else 1.2, zorder=3 if first else 2.5)
+        top = max(top, float(seen.rate_mbps.max()))
+        # Lines go on over bins in which nothing left: of bursts, only dots would stay.
+        filled = ~np.isnan(seen.median_ms)
+        if not filled.any():
+            continue
+        times, low, median, high = (v[filled] for v in (middles, seen.low_ms, seen.median_ms, seen.high_ms))
+        delay.fill_between(times, low, high, color=colour, alpha=0.3, linewidth=0, zorder=2.4 if first else 2.2)
+        delay.plot(times, median, color=colour, linewidth=1.5 if first else 1.2, zorder=3 if first else 2.5)
+        lowest, highest = min(lowest, float(low.min())), max(highest, float(high.max()))
+    delay.axhline(column.path.owd_ms, color=MUTED, linewidth=1.0, linestyle=(0, (4, 3)), zorder=2)
+    rate.set_ylim(0, 1.06 * top or 1.0)
+    _delay_axis(delay, lowest, highest)
+    for axes in (rate, delay):
+        axes.set_xlim(0, duration_ns / 1e9)
+        axes.tick_params(labelsize=9, length=3)
+    rate.yaxis.set_major_locator(MaxNLocator(5, steps=_ROUND))
+    rate.tick_params(labelbottom=False)
+    delay.set_xlabel("Time (s)", fontsize=9.5, labelpad=2)
+
+
+def _arriving_mbps(capacity: LinkCapacity, edges_ns: npt.NDArray[np.int64], path: NetworkPath) -> Floats:
+    """The capacity as the path's far end sees it, a propagation delay later: a rate is then never above it."""
+    left_ns = np.maximum(edges_ns - round(path.owd_ms * 1e6), 0)
+    lasted = np.diff(left_ns)
+    bits = np.diff(capacity.bits_until(left_ns))
+    return np.asarray(np.divide(bits * 1000, lasted, out=np.zeros_like(bits), where=lasted > 0), dtype=np.float64)
+
+
+def _delay_axis(axes: Axes, lowest: float, highest: float) -> None:
+    """Linear, or logarithmic where a linear axis would show nothing but the highest peak."""
+    if lowest > 0 and highest / lowest >= LOG_FROM:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        margin = (highest / lowest) ** 0.06
+        axes.set_ylim(lowest / margin, highest * margin)
+        return
+    margin = 0.08 * (highest - lowest) or 1.0
+    axes.set_ylim(max(0.0, lowest - margin), highest + margin)
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=_ROUND))
+
+
+def _path_names(figure: Figure, path: NetworkPath, left: float, top: float, room: float) -> None:
+    lines = [path.title.partition(":")[0], *facts(path)]
+    name = _short(path.name or "unnamed path", int(room / _BOLD_IN))
+    most = int(room / _FACTS_IN)
+    _text(figure, left, top + 0.62, name, fontsize=11, weight="bold", color=INK)
+    for row, line in enumerate(line for line in lines if line):
+        _text(figure, left, top + 0.45 - 0.165 * row, _short(line, most), fontsize=8.4, color=INK if row else MUTED)
+
+
+def _numbers(
+    figure: Figure,
+    flows: Sequence[FlowRecord],
+    styles: Sequence[SchemeStyle],
+    colours: Sequence[str],
+    left: float,
+    panel: float,
+) -> None:
+    """The legend of a column: mean throughput, 95th percentile of the delay and loss of each scheme."""
+    head = _TABLE_IN - 0.1
+    start = left - _OUTDENT_IN
+    most = int((left + panel - _NUMBERS_IN[0] - 0.4 - start - 0.27) / _CHARACTER_IN)
+    width, height = figure.get_size_inches()
+    for right, text in zip(_NUMBERS_IN, ("Mbit/s", "p95 ms", "loss"), strict=True):
+        _text(figure, left + panel - right, head, text, ha="right", fontsize=8.5, color=MUTED)
+    for row, (flow, style, colour) in enumerate(zip(flows, styles, colours, strict=True), start=1):
+        y = head - row * _ROW_IN
+        swatch = Line2D([start / width, (start + 0.2) / width], [y / height] * 2, color=colour, linewidth=2.2)
+        figure.add_artist(swatch)
+        text_colour = colour if row == 1 else MUTED
+        _text(figure, start + 0.27, y, _short(style.label, most), fontsize=9, color=text_colour)
+        for right, text in zip(_NUMBERS_IN, number_texts(flow), strict=True):
+            weight = "bold" if row == 1 else "normal"
+            _text(figure, left + panel - right, y, text, ha="right", fontsize=9, color=INK, weight=weight)
+
+
+def number_texts(flow: FlowRecord) -> tuple[str, str, str]:
+    """Throughput in Mbit/s, p95 delay in ms and loss in per cent, as they are shown; "–" without a packet."""
+    throughput, delay, loss = flow.throughput_mbps, flow.delay_p95_ms, flow.loss
+    return (
+        "–" if throughput is None else _digits(throughput),
+        "–" if delay is None else _digits(delay),
+        "–" if loss is None else f"{100 * loss:.1f} %",
+    )
+
+
+def _digits(value: float) -> str:
+    """Three digits, or all before the point."""
+    decimals = 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:.{decimals}f}" if math.isfinite(value) else "–"
+
+
+def _head(figure: Figure, styles: Sequence[SchemeStyle], colours: Sequence[str], columns: Sequence[Column]) -> None:
+    y = _HEIGHT_IN - 0.27
+    left = 0.16
+    title = figure.text(0, 0, _short(styles[0].label, 30), fontsize=15, weight="bold", color=colours[0], va="center")
+    width, height = figure.get_size_inches()
+    title.set_position((left / width, y / height))
+    if len(styles) > 1:
+        end = title.get_window_extent().x1 / figure.dpi
+        _text(figure, end + 0.12, y, f"beside {_short(styles[1].label, 30)}", fontsize=12, color=MUTED)
+    run = columns[0].runs[0]
+    _text(
+        figure, width - _RIGHT_IN, y, f"simulated, {run.duration_s:g} s, seed {run.seed}", ha="right", fontsize=8.8,
+        color=MUTED,
+    )  # fmt: skip
+    handles = [
+        Patch(facecolor=CAPACITY_COLOUR, edgecolor=CAPACITY_LINE, label="capacity"),
+        Line2D([], [], color=INK, linewidth=1.5, label="rate, median delay"),
+        Patch(facecolor=INK, alpha=0.25, linewidth=0, label="5th to 95th percentile"),
+        Line2D([], [], color=MUTED, linewidth=1.0, linestyle=(0, (4, 3)), label="empty path"),
+    ]
+    figure.legend(
+        handles=handles, loc="center left", bbox_to_anchor=(left / width, (y - 0.33) / height), ncols=len(handles),
+        fontsize=9, handlelength=1.8, columnspacing=1.4, handletextpad=0.5, borderpad=0, borderaxespad=0,
+    )  # fmt: skip
+
+
+def _text(figure: Figure, x_in: float, y_in: float, text: str, **looks: object) -> None:
+    """Text at a place in inches from the lower left corner, centred upright."""
+    width, height = figure.get_size_inches()
+    figure.text(x_in / width, y_in / height, text, va="center", **looks)  # type: ignore[arg-type]
+
+
+def _short(text: str, characters: int) -> str:
+    return text if len(text) <= characters else f"{text[: characters - 1].rstrip()}…"
