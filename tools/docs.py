@@ -166,9 +166,10 @@ def columns(names: Sequence[str]) -> list[str]:
     return [", ".join(map(code, names))]
 
 
-def aurora_results() -> list[str]:
-    """What `ccgym record aurora` found: a row per seed, the baselines below."""
-    recorded: dict[str, Any] = json.loads((ROOT / "agents/pretrained/aurora-seeds.json").read_text(encoding="utf-8"))
+def results(policy: str) -> list[str]:
+    """What `ccgym record POLICY` found: a row per seed, the baselines below."""
+    file = ROOT / f"agents/pretrained/{policy}-seeds.json"
+    recorded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     held_out, fresh = recorded["held_out"], recorded["confirmation"]
     goal = f"{100 * recorded['share']:.0f} %"
     rows: list[Sequence[object]] = []
@@ -178,7 +179,8 @@ def aurora_results() -> list[str]:
         when = ("never", "") if reached is None else (f"{one['reached_wall_s']:.0f} s", f"{reached:,}")
         shares = percent(one["best_fraction"]), percent(one["confirmed_fraction"])
         rows.append((name, *when, f"{one['wall_s']:.0f} s", *shares))
-    for scheme, label in (("bbr", "BBR"), ("cubic", "Cubic")):
+    for scheme in [name for name in held_out["fraction_of_oracle"] if name != "oracle"]:
+        label = {"bbr": "BBR", "cubic": "Cubic"}.get(scheme, scheme)
         shares = percent(held_out["fraction_of_oracle"][scheme]), percent(fresh["fraction_of_oracle"][scheme])
         rows.append((label, "", "", "", *shares))
     last = f"best of its evaluations ({held_out['episodes']} held-out draws)"
@@ -195,7 +197,9 @@ def percent(fraction: float) -> str:
 
 
 BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
-    "docs/aurora.md": {"aurora-results": aurora_results},
+    "docs/aurora.md": {"aurora-results": partial(results, "aurora")},
+    "docs/indigo.md": {"indigo-results": partial(results, "indigo")},
+    "docs/eagle.md": {f"{name}-results": partial(results, name) for name in ("eagle", "eagle_v1", "eagle_v2")},
     "docs/agents.md": {
         "signals": signals,
         "functions": partial(words, "functions", "Function"),

@@ -154,6 +154,8 @@ def _print(description: Mapping[str, Any], full: bool) -> None:
     say(f"  decides   {agent['clock']}")
     say(f"  starts    {agent['startup']}")
     say(f"  guard     {agent['guard']}")
+    if agent["expert"] is not None:
+        say(f"  expert    {agent['expert']}")
     _print_observation(agent["observation"], full)
     _print_action(agent)
     _print_reward(agent)

@@ -37,6 +37,7 @@ DESCRIPTION: Final = """\
 Run congestion-control schemes over a path and compare them: Pantheon's table (mean throughput,
 95th-percentile one-way delay, loss), its result files, figures and report. The path is printed
 first. An evaluation that was interrupted goes on where it stopped when it is started again.
+With --suite, many paths or tests in one go, with scores, rankings and figures over all of them.
 """
 
 EXAMPLES: Final = """\
@@ -55,6 +56,11 @@ examples:
       the same path with real packets in real time: the kernel's BBR and Cubic beside ours
   python evaluate.py --trace my.trace --schemes cubic --flows 3 --interval 5 --logs all
       three Cubic flows that start 5 s apart, with Pantheon's packet logs of every run
+  python evaluate.py --suite calibrated
+      a scorecard: the oracle, classic schemes and all pretrained policies on 42 paths, ranked, in
+      results/calibrated; later with --schemes runs/mine,bbr: only what is new is run
+  python evaluate.py --suite calibrated --quick --schemes runs/eagle-1,bbr,oracle
+      a coarse answer in seconds: one run of 10 s per path
   python evaluate.py --trace 12mbps --json --no-figures | jq .summary
       numbers only, for a program to read
 
@@ -82,7 +88,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
-    path = made.add_argument_group("path (one of the two)")
+    path = made.add_argument_group("path, or suite (one of the three)")
     path.add_argument(
         "--trace",
         metavar="NAME|FILE",
@@ -90,6 +96,12 @@ def parser() -> argparse.ArgumentParser:
         "delivery trace, played in both directions without delay",
     )
     path.add_argument("--mahimahi", metavar='"COMMAND LINE"', help="a chain of mahimahi shells, the outermost first")
+    path.add_argument(
+        "--suite",
+        metavar="NAME",
+        help="many paths or tests in one go: calibrated, Pantheon's 18 emulators and Indigo's 24 synthetic links; "
+        "weaknesses, where learned congestion control is known to fail (docs/scorecard.md)",
+    )
     what = made.add_argument_group("what to run")
     what.add_argument(
         "--schemes",
@@ -99,14 +111,13 @@ def parser() -> argparse.ArgumentParser:
         "tcp:NAME, the kernel's TCP (default: all that `ccgym schemes` lists, except external, fixed_window and "
         "fixed_rate, and the kernel's where packets are simulated)",
     )
-    what.add_argument("--runs", type=int, default=5, metavar="N", help="runs per scheme (default: 5)")
+    what.add_argument("--runs", type=int, metavar="N", help="runs per scheme (default: 5; a suite has its own)")
     what.add_argument(
-        "--runtime", default="30", metavar="TIME", help="length of a run: seconds, or with a unit (default: 30)"
+        "--runtime", metavar="TIME", help="length of a run: seconds, or with a unit (default: 30; a suite has its own)"
     )
-    what.add_argument("--flows", type=int, default=1, metavar="N", help="flows per run (default: 1)")
-    what.add_argument(
-        "--interval", default="0", metavar="TIME", help="time between the starts of flows (default: 0, all at once)"
-    )
+    what.add_argument("--quick", action="store_true", help="with --suite: fewer and shorter runs, a coarse answer")
+    what.add_argument("--flows", type=int, metavar="N", help="flows per run (default: 1)")
+    what.add_argument("--interval", metavar="TIME", help="time between the starts of flows (default: 0, all at once)")
     what.add_argument("--seed", type=int, default=1, metavar="N", help="root of every random stream (default: 1)")
     what.add_argument(
         "--backend",
@@ -119,11 +130,10 @@ def parser() -> argparse.ArgumentParser:
     output.add_argument(
         "--out",
         metavar="DIRECTORY",
-        help="results directory (default: results/NAME of the path, with -BACKEND where packets are real)",
+        help="results directory (default: results/NAME of the path or suite, with -BACKEND where packets are real)",
     )
     output.add_argument(
         "--logs",
-        default="first",
         metavar="all|first|none",
         help="packet logs: of all runs, of the first run of each scheme, or none; about 36 MB per 30 s run at "
         "75 Mbit/s (default: first)",
@@ -150,7 +160,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     # With --json, standard output belongs to the program that reads it.
     shown_on = error_console() if arguments.json else console()
-    _check_choices(arguments)
+    check_choices(arguments)
+    if arguments.suite is not None:
+        from ccgym.cli.evaluate_suite import evaluate_suite
+
+        return evaluate_suite(arguments, words, shown_on)
+    _refuse_quick(arguments)
     path = _path(arguments)
     experiment = _experiment(arguments, path)
     shown_on.print(path.describe(), soft_wrap=True)
@@ -174,11 +189,12 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     return STATUS_FAILED_RUN if results.failures else 0
 
 
-def _check_choices(arguments: argparse.Namespace) -> None:
+def check_choices(arguments: argparse.Namespace) -> None:
+    """Raise if an option has a value that it cannot have, whatever else is asked for."""
     from ccgym.evaluation.backends import check_name
 
     check_name(arguments.backend, "--backend")
-    if arguments.logs not in LOGS:
+    if arguments.logs is not None and arguments.logs not in LOGS:
         raise ConfigError(
             shown(arguments.logs),
             where="--logs",
@@ -189,13 +205,22 @@ def _check_choices(arguments: argparse.Namespace) -> None:
         raise ConfigError(str(arguments.jobs), where="--jobs", expected="a whole number from 1 to 1024")
 
 
+def _refuse_quick(arguments: argparse.Namespace) -> None:
+    if arguments.quick:
+        raise ConfigError(
+            "--quick without --suite",
+            expected="it with --suite",
+            hint="for one path give --runs and --runtime",
+        )
+
+
 def _path(arguments: argparse.Namespace) -> NetworkPath:
     from ccgym.config.path import NetworkPath
 
     if (arguments.trace is None) == (arguments.mahimahi is None):
         raise ConfigError(
             "--trace and --mahimahi together" if arguments.trace is not None else "no path",
-            expected='either --trace NAME|FILE or --mahimahi "COMMAND LINE"',
+            expected='either --trace NAME|FILE, --mahimahi "COMMAND LINE" or --suite NAME',
             hint="for example --trace 77.72mbps",
         )
     if arguments.trace is not None:
@@ -218,15 +243,15 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
         schemes = contestants(real=is_real(arguments.backend))
     else:
         schemes = parse_schemes(arguments.schemes, "--schemes")
-    runtime_ns = option("--runtime", _seconds, arguments.runtime)
-    interval_ns = option("--interval", _seconds, arguments.interval)
+    runtime_ns = option("--runtime", seconds, "30" if arguments.runtime is None else arguments.runtime)
+    interval_ns = option("--interval", seconds, "0" if arguments.interval is None else arguments.interval)
     try:
         return Experiment(
             path=path,
             schemes=tuple(schemes),
-            runs=arguments.runs,
+            runs=5 if arguments.runs is None else arguments.runs,
             runtime_ns=runtime_ns,
-            flows=arguments.flows,
+            flows=1 if arguments.flows is None else arguments.flows,
             interval_ns=interval_ns,
             seed=arguments.seed,
             backend=arguments.backend,
@@ -237,7 +262,7 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
         ) from None
 
 
-def _seconds(text: str) -> int:
+def seconds(text: str) -> int:
     """Seconds, as Pantheon has them, or a time with a unit; in nanoseconds."""
     return parse_time(f"{text}s" if re.fullmatch(r"\s*[0-9.]+\s*", text) else text)
 
@@ -290,7 +315,7 @@ def _run(
             experiment,
             out,
             jobs=arguments.jobs,
-            logs=arguments.logs,
+            logs=arguments.logs or "first",
             observer=progress,
             command=["python", "evaluate.py", *words],
         )

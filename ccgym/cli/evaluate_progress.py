@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
 from rich.progress import TimeRemainingColumn as SpeedColumn
@@ -131,6 +132,69 @@ class SweepProgress:
         if self._real and not self._bar.console.is_terminal:
             # Without a bar, minutes would pass without a word.
             self._bar.console.print(f"  {done} of {total}: {outcome.scheme} run {outcome.run}", style="dim")
+
+
+class SuiteBars:
+    """Tells how a suite goes; a :class:`~ccgym.evaluation.suites.protocol.SuiteProgress`.
+
+    Without a terminal there is a line every so often: a suite takes minutes, with real packets hours.
+    """
+
+    SILENCE_S: ClassVar[float] = 20.0
+    """Seconds without a line, at least."""
+
+    def __init__(self, console: Console) -> None:
+        self._bar = _Bar(console)
+        self._stages: dict[str, _Stage] = {}
+
+    def __enter__(self) -> SuiteBars:
+        self._bar._bar.start()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._bar._bar.stop()
+        if kind is None:
+            for what, stage in self._stages.items():
+                kept = f", {stage.kept} were there already" if stage.kept else ""
+                if stage.done or stage.kept:
+                    self._bar.console.print(f"{what}: {stage.done} in {stage.elapsed_s:.1f} s{kept}")
+
+    def notice(self, text: str) -> None:
+        """Something worth a line."""
+        self._bar.console.print(f"note: {text}", style="yellow", soft_wrap=True)
+
+    def begin(self, what: str, total: int, done: int = 0) -> None:
+        """A stage begins."""
+        self._stages[what] = _Stage(total, kept=done)
+        self._bar.begin(what, total, done)
+
+    def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
+        """Steps are done."""
+        stage = self._stages[what]
+        stage.kept += by if kept else 0
+        stage.done += 0 if kept else by
+        stage.until = time.perf_counter()
+        self._bar.advance(what, by, note)
+        if stage.until - stage.told > self.SILENCE_S and not self._bar.console.is_terminal:
+            stage.told = stage.until
+            self._bar.console.print(f"  {what}: {stage.done + stage.kept} of {stage.total}", style="dim")
+
+
+@dataclass
+class _Stage:
+    """How far a stage of a suite is."""
+
+    total: int
+    done: int = 0
+    kept: int = 0
+    since: float = field(default_factory=time.perf_counter)
+    until: float = field(default_factory=time.perf_counter)
+    told: float = field(default_factory=time.perf_counter)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds from its beginning to its last step."""
+        return self.until - self.since
 
 
 class ReportProgress:

@@ -17,6 +17,7 @@
 ``store``           its directory
 ``results``         its results, per scheme
 ``gap``             the same experiment on several backends, compared
+``suites``          many paths or tests in one go: scores and rankings
 ``flags``           what looks wrong in them
 ``pantheon``        Pantheon's files
 ``pantheon_log``    reading Pantheon's and mahimahi's logs

@@ -76,6 +76,7 @@ def run_experiment(
     logs: LogsPolicy = "none",
     observer: Observer | None = None,
     command: Sequence[str] = (),
+    grow: bool = False,
 ) -> ResultSet:
     """Run what is not there yet, and write Pantheon's files and ``ccgym_results.json``.
 
@@ -92,6 +93,7 @@ def run_experiment(
         logs: Of which runs packet logs are written.
         observer: Who is told how it goes.
         command: The command line, for the record.
+        grow: Whether the directory may hold the same experiment with other schemes or runs; those are used, and kept.
 
     Raises:
         CcgymError: The backend cannot run this path here, or the directory is another experiment's.
@@ -102,7 +104,7 @@ def run_experiment(
     begun = holder(out) is not None
     if not begun:  # Before anything is written.
         runs_on.require(experiment.path, experiment.runtime_ns)
-    with ResultStore(out, experiment) as store:
+    with ResultStore(out, experiment, grow=grow) as store:
         # Asked only now: an answer may take a look at the machine.
         unavailable = {
             choice.key: reason for choice in experiment.schemes if (reason := runs_on.why_unavailable(choice))
@@ -292,15 +294,16 @@ def _write_logs(
 def published_points(path: NetworkPath, schemes: Sequence[SchemeChoice] = ()) -> dict[str, PublishedPoint]:
     """The published numbers of a path, by scheme key.
 
-    What Pantheon published of Cubic and BBR was the kernel's: where the kernel's are among the schemes, the numbers
-    stand beside them, too, and not in a row of their own.
+    A report's name of a scheme is ours, with hyphens or underscores: ``synthesized-bbr``. What Pantheon published of
+    Cubic and BBR was the kernel's, and of a learned scheme whatever version of it there was. So the numbers stand
+    beside the kernel's and beside every policy of that name, too, and then not in a row of their own.
 
     Args:
         path: The path.
         schemes: The schemes that are evaluated on it.
     """
     points = {
-        key: PublishedPoint(
+        _plain(key): PublishedPoint(
             label=entry.label,
             runs=entry.runs,
             throughput_mbps=entry.throughput_mbps,
@@ -309,12 +312,15 @@ def published_points(path: NetworkPath, schemes: Sequence[SchemeChoice] = ()) ->
         )
         for key, entry in path.published.items()
     }
-    keys = {choice.key for choice in schemes}
-    for choice in schemes:
-        if choice.kernel in points:
-            points[choice.key] = points[choice.kernel]
-    replaced = {choice.kernel for choice in schemes if choice.kernel in points and choice.kernel not in keys}
-    return {key: point for key, point in points.items() if key not in replaced}
+    # With other parameters than the defaults it is not what was measured.
+    names = {choice.key: _plain(choice.kernel or choice.title) for choice in schemes if not choice.settings}
+    beside = {key: points[name] for key, name in names.items() if name in points}
+    alone = {name: point for name, point in points.items() if name not in names.values()}
+    return {**alone, **beside}
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "_")
 
 
 def _with_flags(results: ResultSet, experiment: Experiment) -> ResultSet:

@@ -25,6 +25,8 @@ NOT_COMPARED = ("external", "fixed_", learned.SCHEME)
 
 POLICY: Final = "policy"
 """The parameter of the scheme ``learned`` that names its policy."""
+_NOT_TYPED: Final = (POLICY, "expert_window")
+"""Those of its parameters that one does not set of a policy: its name says the first, and a policy needs no teacher."""
 
 MARKERS: Final = ("o", "s", "^", "v", "D", "P", "X", "<", ">", "p", "h", "*")
 """Markers to choose from where schemes would be drawn alike."""
@@ -158,7 +160,7 @@ def listing() -> list[dict[str, Any]]:
     A policy has a further field ``card``, and the parameters that can be set beside it.
     """
     entries = [dict(entry) for entry in registry().values()]
-    beside = [p for p in registry().get(learned.SCHEME, {}).get("parameters", []) if p["name"] != POLICY]
+    beside = [p for p in registry().get(learned.SCHEME, {}).get("parameters", []) if p["name"] not in _NOT_TYPED]
     for card in learned.pretrained_cards():
         entries.append(
             {
@@ -192,7 +194,7 @@ def check(choice: SchemeChoice, where: str = "") -> SchemeChoice:
         _core.check_scheme(choice.name, json.dumps(dict(choice.settings)))
     except ValueError as error:
         info = registry()[choice.name]
-        names = ", ".join(p["name"] for p in info["parameters"] if choice.policy is None or p["name"] != POLICY)
+        names = ", ".join(p["name"] for p in info["parameters"] if choice.policy is None or p["name"] not in _NOT_TYPED)
         title = choice.title
         raise ConfigError(
             str(error),

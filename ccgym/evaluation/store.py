@@ -3,6 +3,8 @@
 Every file is written under another name and then renamed, so that a sweep may be killed at any instant: the next one
 with the same parameters goes on where it stopped. ``ccgym_manifest.json`` says whose directory it is; a run is
 complete when ``cells/<scheme>_run<k>.json`` is there, matches its checksum, and so do the files it lists.
+
+A store that may *grow* also takes an experiment with other schemes or another number of runs: a run depends on neither.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ LOCK_FILE: Final = ".ccgym_lock"
 FORMAT: Final = "ccgym-manifest"
 CELL_FORMAT: Final = "ccgym-cell"
 FORMAT_VERSION: Final = 1
+GROWING: Final = ("schemes", "policies", "runs")
+"""Parameters in which an experiment may differ from the one that a growing store holds."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +44,19 @@ class Damage:
 
 
 class ResultStore:
-    """The results directory of one experiment. Use it as a context manager: it holds a lock."""
+    """The results directory of one experiment. Use it as a context manager: it holds a lock.
 
-    def __init__(self, directory: Path, experiment: Experiment) -> None:
+    Args:
+        directory: The directory.
+        experiment: Whose it is.
+        grow: Whether it may have been that of an experiment with other schemes or runs; those are kept.
+    """
+
+    def __init__(self, directory: Path, experiment: Experiment, *, grow: bool = False) -> None:
         self.directory = directory
         self.cells = directory / CELLS_DIRECTORY
         self._experiment = experiment
+        self._grow = grow
         self._lock: TextIOWrapper | None = None
 
     def __enter__(self) -> ResultStore:
@@ -90,13 +101,7 @@ class ResultStore:
         if not manifest.exists():
             if any(self.cells.iterdir()):
                 raise self._foreign("there are results, but no manifest that says whose", [])
-            document = {
-                "format": FORMAT,
-                "version": FORMAT_VERSION,
-                "hash": parameters_hash(parameters),
-                "parameters": parameters,
-            }
-            atomic_write(manifest, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+            self._write_manifest(parameters, {})
             return
         try:
             there = json.loads(manifest.read_text(encoding="utf-8"))
@@ -106,10 +111,34 @@ class ResultStore:
             raise self._foreign(f"{MANIFEST_FILE} cannot be read: {error!r}", []) from error
         if not known or parameters_hash(old) != digest:
             raise self._foreign(f"{MANIFEST_FILE} is damaged, or of another version of ccgym", [])
-        if digest != parameters_hash(parameters):
+        if digest == parameters_hash(parameters):
+            return
+        if not self._grow or _fixed(old) != _fixed(parameters):
             raise self._foreign(
                 "the directory holds the results of a different experiment", differences(old, parameters)
             )
+        versions: dict[str, str] = there.get("policies", old.get("policies", {}))
+        self._forget_other_versions(versions, parameters)
+        self._write_manifest(parameters, versions)
+
+    def _write_manifest(self, parameters: Mapping[str, Any], versions: Mapping[str, str]) -> None:
+        """Write the manifest; it remembers the versions of all policies that have runs here, asked for or not."""
+        known = {**versions, **parameters.get("policies", {})}
+        document = {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "hash": parameters_hash(parameters),
+            "parameters": parameters,
+            **({"policies": known} if known else {}),
+        }
+        atomic_write(self.directory / MANIFEST_FILE, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+    def _forget_other_versions(self, versions: Mapping[str, str], parameters: Mapping[str, Any]) -> None:
+        """Remove the runs of policies that have another version now: they have the same names, and the same seeds."""
+        for key, digest in parameters.get("policies", {}).items():
+            if versions.get(key, digest) != digest:
+                for cell in self.cells.glob(f"{key}_run*.json"):
+                    cell.unlink(missing_ok=True)
 
     def _foreign(self, found: str, different: list[str]) -> ResultsError:
         shown = "; ".join(different[:6]) + ("; …" if len(different) > 6 else "")
@@ -187,6 +216,10 @@ class ResultStore:
     def curves(self, cell: str) -> RunCurves:
         """The curves of a finished run, by the run's name (``cubic_run1``)."""
         return read_curves(self.directory, cell)
+
+
+def _fixed(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in parameters.items() if name not in GROWING}
 
 
 def holder(directory: Path) -> str | None:

@@ -8,6 +8,9 @@
 ``run_figures``        the figures of all runs, drawn by several processes
 ``html_report``        ``pantheon_report.html``
 ``pdf_report``         ``pantheon_report.pdf``
+``heat_map_figure``    the scores of a scorecard, path by scheme
+``ranking_figure``     its rankings, with intervals
+``scorecard_report``   its tables; ``scorecard_page``: ``scorecard.html``
 ``build``              all of it, in order
 ``style``              fonts, colours, saving
 =====================  ========================================================================

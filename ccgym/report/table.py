@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.results import PublishedPoint, ResultSet, SchemeSummary, Spread
 
 COLUMNS = ("throughput_mbps", "delay_p95_ms", "loss", "utilisation")
@@ -170,14 +171,26 @@ def terminal_table(results: ResultSet) -> Table:
     return table
 
 
+def caption(results: ResultSet) -> str:
+    """Path, runs, seed, command and the source of what was published: what a table needs away from its report."""
+    parameters = results.parameters
+    runs, flows = int(parameters["runs"]), int(parameters["flows"])
+    what = f"`{parameters['path_name']}`, {runs} run{'s' if runs != 1 else ''} of {parameters['runtime_s']:g} s"
+    what += f" with {flows} flows" if flows != 1 else ""
+    place = PLACES[results.backend]
+    command = results.provenance.get("command")
+    parts = [f"{what}, seed {parameters['seed']}, {place}{f': `{command}`' if command else ''}."]
+    if results.published and results.published_source:
+        parts.append(f"Published: {results.published_source}.")
+    return " ".join(parts)
+
+
 def markdown_table(results: ResultSet) -> str:
-    """GitHub-flavoured Markdown."""
+    """GitHub-flavoured Markdown, with a caption below: it can stand in a README as it is."""
     names = headings(results)
     lines = ["| " + " | ".join(names) + " |", "|---" + "|---:" * (len(names) - 1) + "|"]
     lines += ["| " + " | ".join(_texts(row, bool(results.published))) + " |" for row in rows(results)]
-    notes = footnotes(results)
-    if notes:
-        lines += ["", "  \n".join(notes)]
+    lines += ["", "  \n".join([caption(results), *footnotes(results)])]
     return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,93 @@
+"""Whose a suite's directory is: what one suite wrote is never mixed with what another one would have measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from ccgym.errors import ResultsError
+from ccgym.evaluation.experiment import differences, parameters_hash
+from ccgym.evaluation.results import atomic_write
+from ccgym.evaluation.store import MANIFEST_FILE as PATH_MANIFEST
+from ccgym.evaluation.suites.protocol import SuiteRequest
+
+MANIFEST_FILE: Final = "ccgym_suite.json"
+FORMAT: Final = "ccgym-suite"
+FORMAT_VERSION: Final = 1
+
+
+def identity(name: str, request: SuiteRequest) -> dict[str, Any]:
+    """What must be the same for runs to be used again. Schemes and the number of runs need not: runs are kept one by
+    one, and depend on neither.
+
+    Args:
+        name: The suite.
+        request: What was asked of it.
+    """
+    from ccgym import _core
+
+    return {
+        "suite": name,
+        "ccgym": _core.__version__,
+        "seed": request.seed,
+        "runtime_s": None if request.runtime_ns is None else request.runtime_ns / 1e9,
+        "quick": request.quick,
+        "backend": request.backend,
+    }
+
+
+def held_by(directory: Path) -> dict[str, Any] | None:
+    """The identity of the suite that has a directory; None where it is free; empty where something else has it."""
+    try:
+        document = json.loads((directory / MANIFEST_FILE).read_text(encoding="utf-8"))
+        found = document["parameters"] if document["format"] == FORMAT and document["version"] == FORMAT_VERSION else {}
+    except (FileNotFoundError, NotADirectoryError):
+        return {} if (directory / PATH_MANIFEST).exists() else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def default_directory(name: str, request: SuiteRequest) -> Path:
+    """``results/<suite>``; with what differs from the usual where another suite has that.
+
+    Args:
+        name: The suite.
+        request: What is asked of it; its ``out`` is left aside.
+    """
+    mine = identity(name, request)
+    words = [name, *(["quick"] if request.quick else [])]
+    words += [request.backend] if request.backend != "sim" else []
+    plain = Path("results", "-".join(words))
+    if held_by(plain) in (None, mine):
+        return plain
+    return plain.with_name(f"{plain.name}-{parameters_hash(mine)[:8]}")
+
+
+def claim(name: str, request: SuiteRequest) -> None:
+    """Make the directory this suite's.
+
+    Raises:
+        ResultsError: It is another one's, or cannot be written.
+    """
+    mine, there = identity(name, request), held_by(request.out)
+    if there is not None and there != mine:
+        differing = "; ".join(differences(there, mine)[:6]) if there else "results of something else"
+        raise ResultsError(
+            f"the directory holds the results of a different evaluation ({differing})",
+            where=str(request.out),
+            expected="an empty directory, or one that the same suite filled; schemes and runs may differ",
+            hint="choose another directory with --out, or delete this one",
+        )
+    try:
+        request.out.mkdir(parents=True, exist_ok=True)
+        document = {"format": FORMAT, "version": FORMAT_VERSION, "parameters": mine}
+        atomic_write(request.out / MANIFEST_FILE, json.dumps(document, indent=2) + "\n")
+    except OSError as error:
+        raise ResultsError(
+            f"the directory cannot be written: {error.strerror}",
+            where=str(request.out),
+            expected="a directory that exists or can be made",
+            hint="choose another one with --out",
+        ) from error

@@ -1,0 +1,182 @@
+"""The heat map of a scorecard: a row per path, a column per scheme, coloured by score, the number inside.
+
+Rows stand in the sections of the suite, each below its mean; columns from the best scheme to the worst, schemes that
+know the path apart from the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Polygon, Rectangle
+
+from ccgym.evaluation.suites.paths import SECTIONS
+from ccgym.evaluation.suites.scorecard import Contestant, Mark, Scorecard
+from ccgym.report.scorecard_report import score_text
+from ccgym.report.style import DPI, INK, MUTED
+
+WORST: Final = -4.0
+"""Scores from here down have one colour: a sixteenth of the power."""
+COLOURS: Final = LinearSegmentedColormap.from_list(
+    "ccgym-score",
+    ["#9c2f22", "#c9583c", "#e59a6f", "#f5d3ae", "#f6efe2", "#cfe2dc", "#8fc0bf", "#4493a1", "#17627f"],
+)
+"""From the worst score to zero."""
+
+CELL_W_IN: Final = 0.66
+CELL_H_IN: Final = 0.235
+LABELS_IN: Final = 3.25
+"""Room for the names of the paths."""
+MARGIN_IN: Final = 0.2
+HEAD_IN: Final = 1.75
+"""Room for title and scale, at least; long names of schemes take more."""
+FOOT_IN: Final = 0.2
+SLANT: Final = 38.0
+"""Angle of the schemes' names, degrees."""
+CHARACTER_IN: Final = 0.09
+"""Width of a character of theirs, about, inches."""
+GAP: Final = 0.55
+"""Space between sections, rows."""
+APART: Final = 0.3
+"""Space between schemes that know the path and the others, columns."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row: a path, or the mean of a section."""
+
+    label: str
+    facts: str
+    top: float
+    paths: tuple[str, ...]
+    mean: bool
+
+
+def heat_map_figure(card: Scorecard) -> Figure:
+    """Draw the map. Call within :func:`~ccgym.report.style.house_style`."""
+    columns = columns_of(card)
+    rows = list(_rows(card))
+    height_rows = rows[-1].top + 1 if rows else 1.0
+    right = columns[-1][1] + 1 if columns else 1.0
+    longest = CHARACTER_IN * max((len(one.style.label) for one, _ in columns), default=0)
+    head = max(HEAD_IN, math.sin(math.radians(SLANT)) * longest + 0.4)
+    width = MARGIN_IN + LABELS_IN + right * CELL_W_IN + math.cos(math.radians(SLANT)) * longest
+    height = head + height_rows * CELL_H_IN + FOOT_IN
+    figure = Figure(figsize=(width, height), dpi=DPI)
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes(
+        ((MARGIN_IN + LABELS_IN) / width, FOOT_IN / height, right * CELL_W_IN / width, height_rows * CELL_H_IN / height)
+    )
+    axes.set_xlim(0, right)
+    axes.set_ylim(height_rows, 0)
+    axes.axis("off")
+    for row in rows:
+        _name(axes, row)
+        for one, left in columns:
+            _cell(axes, row, left, [card.marks[path, one.key] for path in row.paths])
+    for one, left in columns:
+        axes.text(
+            left + 0.42, -0.35, one.style.label, rotation=SLANT, rotation_mode="anchor", ha="left", va="bottom",
+            fontsize=10, color=MUTED if one.reference else INK, style="italic" if one.reference else "normal",
+        )  # fmt: skip
+    _scale(figure, card, width, height)
+    return figure
+
+
+def columns_of(card: Scorecard) -> list[tuple[Contestant, float]]:
+    """The schemes from left to right with the place of their left edge: those that know the path, then by rank."""
+    by_key = {one.key: one for one in card.schemes}
+    ranked = [by_key[place.scheme] for place in card.rankings[card.groups[0].name]] if card.groups else []
+    # Whoever has no numbers at all is not in the ranking, and has no column.
+    references = [one for one in ranked if one.reference]
+    rivals = [one for one in ranked if not one.reference]
+    apart = APART if references and rivals else 0.0
+    return [
+        *((one, float(place)) for place, one in enumerate(references)),
+        *((one, len(references) + apart + place) for place, one in enumerate(rivals)),
+    ]
+
+
+def _rows(card: Scorecard) -> Iterator[_Row]:
+    everything = tuple(path.name for path in card.paths)
+    top = 0.0
+    yield _Row(f"Mean of all {len(everything)} paths", "", top, everything, mean=True)
+    for section, title in SECTIONS.items():
+        members = [path for path in card.paths if path.section == section]
+        if not members:
+            continue
+        top += 1 + GAP
+        yield _Row(title, "", top, tuple(path.name for path in members), mean=True)
+        for path in members:
+            top += 1
+            yield _Row(path.name, path.facts, top, (path.name,), mean=False)
+
+
+def _name(axes: Axes, row: _Row) -> None:
+    middle = row.top + 0.52
+    if row.mean:
+        axes.text(-0.15, middle, row.label, ha="right", va="center", fontsize=9.5, weight="bold", color=INK)
+        return
+    axes.text(-0.15 - 1.62 / CELL_W_IN, middle, row.label, ha="right", va="center", fontsize=8.5, color=INK)
+    axes.text(-0.15, middle, row.facts, ha="right", va="center", fontsize=8.5, color=MUTED)
+
+
+def _cell(axes: Axes, row: _Row, left: float, marks: Sequence[Mark]) -> None:
+    scores = [mark.score for mark in marks if mark.score is not None]
+    if not scores or len(scores) < len(marks):
+        axes.text(left + 0.5, row.top + 0.52, "–", ha="center", va="center", fontsize=8.5, color=MUTED)
+        return
+    value = float(np.mean(scores))
+    colour = COLOURS(Normalize(WORST, 0.0, clip=True)(value))
+    axes.add_patch(Rectangle((left, row.top), 1, 1, facecolor=colour, edgecolor="white", linewidth=1.0))
+    best = not row.mean and marks[0].best
+    if best:
+        axes.add_patch(
+            Rectangle((left + 0.03, row.top + 0.07), 0.94, 0.86, fill=False, edgecolor=INK, linewidth=1.1, zorder=3)
+        )
+    axes.text(
+        left + 0.5, row.top + 0.53, score_text(value), ha="center", va="center", fontsize=8.5,
+        weight="bold" if row.mean or best else "normal", color=_ink_on(colour), zorder=4,
+    )  # fmt: skip
+    if not row.mean and marks[0].trained:
+        edge = 0.97 if best else 1.0
+        top = row.top + (0.07 if best else 0.03)
+        corner = [(left + edge - 0.15, top), (left + edge, top), (left + edge, top + 0.36)]
+        axes.add_patch(Polygon(corner, closed=True, facecolor=_ink_on(colour), linewidth=0, zorder=5))
+
+
+def _ink_on(colour: tuple[float, float, float, float]) -> str:
+    red, green, blue = colour[:3]
+    return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "white"
+
+
+def _scale(figure: Figure, card: Scorecard, width: float, height: float) -> None:
+    """Title, the colours' scale, and what the marks mean: above the names of the paths."""
+    left, top = MARGIN_IN, height - 0.28
+    figure.text(
+        left / width, top / height, "Score by path and scheme", fontsize=14, weight="bold", color=INK, va="center"
+    )
+    axes = figure.add_axes((left / width, (top - 0.42) / height, 2.4 / width, 0.14 / height))
+    axes.imshow(np.linspace(WORST, 0, 256)[None, :], aspect="auto", cmap=COLOURS, extent=(WORST, 0, 0, 1))
+    axes.set_yticks([])
+    axes.set_xticks([WORST, -3, -2, -1, 0], ["≤ −4", "−3", "−2", "−1", "0"], fontsize=8.5)
+    ends = axes.get_xticklabels()
+    ends[0].set_horizontalalignment("left")
+    ends[-1].set_horizontalalignment("right")
+    axes.tick_params(length=0, pad=3)
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    lines = ["0: the physical limit;  −1: half the power", "frame: the best that does not know the path"]
+    if any(mark.trained for mark in card.marks.values()):
+        lines.append("corner: the policy was trained on the path")
+    for place, line in enumerate(lines):
+        figure.text(left / width, (top - 0.8 - 0.18 * place) / height, line, fontsize=8.5, color=MUTED, va="center")

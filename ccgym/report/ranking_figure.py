@@ -1,0 +1,116 @@
+"""The rankings of a scorecard: a panel per group of paths, schemes from best to worst, scores with their intervals."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from ccgym.evaluation.suites.scorecard import Group, Place, Scorecard
+from ccgym.report.scorecard_report import score_text
+from ccgym.report.style import DPI, INK, MUTED
+
+COLUMNS: Final = 2
+WIDTH_IN: Final = 13.0
+ROW_IN: Final = 0.29
+"""Height of a scheme's line, inches."""
+HEAD_IN: Final = 0.62
+"""Room of a panel for its title, inches."""
+EDGES_IN: Final = 1.1
+"""Room of a panel above and below its lines, inches."""
+FOOT_IN: Final = 0.4
+CHARACTER_IN: Final = 0.083
+"""Width of a character of a scheme's name, about, inches."""
+NUMBER_IN: Final = 0.75
+"""Room for the number at the end of a line."""
+TITLE_CHARACTERS: Final = 66
+"""Longer titles take a second line."""
+
+
+def ranking_figure(card: Scorecard) -> Figure:
+    """Draw the panels. Call within :func:`~ccgym.report.style.house_style`."""
+    panels = _panels(card)
+    rows = max(1, math.ceil(len(panels) / COLUMNS))
+    lines = max((len(card.rankings[group.name]) for group, _ in panels), default=1)
+    panel = lines * ROW_IN + EDGES_IN
+    height = rows * panel + FOOT_IN
+    figure = Figure(figsize=(WIDTH_IN, height), dpi=DPI)
+    FigureCanvasAgg(figure)
+    longest = max((len(one.style.label) for one in card.schemes), default=0)
+    left = 0.65 + CHARACTER_IN * longest
+    wide = WIDTH_IN / COLUMNS - left - NUMBER_IN
+    low = min((place.score.low for group, _ in panels for place in card.rankings[group.name]), default=-1.0)
+    for number, (group, title) in enumerate(panels):
+        row, column = divmod(number, COLUMNS)
+        places = card.rankings[group.name]
+        bottom = height - row * panel - HEAD_IN - len(places) * ROW_IN
+        axes = figure.add_axes(
+            (
+                (column / COLUMNS) + left / WIDTH_IN,
+                bottom / height,
+                wide / WIDTH_IN,
+                len(places) * ROW_IN / height,
+            )
+        )
+        axes.set_title(title, loc="left", fontsize=11, weight="bold", x=-(left - 0.25) / wide)
+        _panel(axes, places, {one.key: one.style.colour for one in card.schemes}, low)
+    figure.text(
+        0.25 / WIDTH_IN, 0.2 / height,
+        "mean score with 95 % bootstrap interval over paths and runs; 0 is the limit, −1 half the power. "
+        "Hollow: knows the path, and is not ranked.",
+        fontsize=9.5, color=MUTED, va="center",
+    )  # fmt: skip
+    return figure
+
+
+def _panels(card: Scorecard) -> list[tuple[Group, str]]:
+    """The groups that have rankings, and their titles; groups of the same paths share a panel."""
+    titles: dict[tuple[str, ...], list[Group]] = {}
+    for group in card.groups:
+        if card.rankings[group.name]:
+            titles.setdefault(group.paths, []).append(group)
+    return [(groups[0], _title(card, groups)) for groups in titles.values()]
+
+
+def _title(card: Scorecard, groups: list[Group]) -> str:
+    first, *others = (group.title for group in groups)
+    count, of = len(card.ranked_paths(groups[0])), len(groups[0].paths)
+    paths = f"{count} of {of} paths" if count != of else f"{count} path{'s' if count != 1 else ''}"
+    words = ", ".join([first, *(other[0].lower() + other[1:] for other in others)])
+    return "\n".join(textwrap.wrap(f"{words} ({paths})", TITLE_CHARACTERS, max_lines=2, placeholder=f" … ({paths})"))
+
+
+def _panel(axes: Axes, places: Sequence[Place], colours: Mapping[str, str], low: float) -> None:
+    for line, place in enumerate(places):
+        _line(axes, line, place, colours[place.scheme])
+    axes.set_ylim(len(places) - 0.4, -0.6)
+    axes.set_xlim(low - 0.04 * abs(low), 0.03 * abs(low))
+    axes.set_yticks(range(len(places)), [_label(place) for place in places], fontsize=10)
+    for tick, place in zip(axes.get_yticklabels(), places, strict=True):
+        tick.set_color(MUTED if place.reference else INK)
+    axes.tick_params(axis="y", length=0, pad=6)
+    axes.tick_params(axis="x", labelsize=9)
+    axes.grid(axis="y", visible=False)
+    axes.spines["left"].set_visible(False)
+
+
+def _label(place: Place) -> str:
+    return place.label if place.rank is None else f"{place.label}   {place.rank}"
+
+
+def _line(axes: Axes, line: int, place: Place, colour: str) -> None:
+    shown = MUTED if place.reference else INK
+    axes.plot([place.score.low, place.score.high], [line, line], color=shown, linewidth=1.6, solid_capstyle="butt")
+    axes.plot(
+        place.score.mean, line, marker="o", markersize=7, color="white" if place.reference else colour,
+        markeredgecolor=shown, markeredgewidth=1.1, zorder=3,
+    )  # fmt: skip
+    axes.annotate(
+        score_text(place.score.mean), (1.0, line), xycoords=("axes fraction", "data"), xytext=(8, 0),
+        textcoords="offset points", va="center", ha="left", fontsize=9, color=shown, annotation_clip=False,
+    )  # fmt: skip

@@ -1,0 +1,76 @@
+"""Overview of the weakness tests: schemes × tests, passed or not, with the number that decided."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import Final
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from ccgym.evaluation.weaknesses.results import Verdict, WeaknessResults
+from ccgym.report.style import DPI, INK, MUTED
+
+FILLS: Final[dict[Verdict, str]] = {"pass": "#cfe8d5", "fail": "#f3cfc8", "incomplete": "#e8e8e8"}
+"""Fill of a cell."""
+EDGES: Final[dict[Verdict, str]] = {"pass": "#2a7a45", "fail": "#b3261e", "incomplete": "#6b6b6b"}
+"""Colour of its verdict."""
+MARKS: Final[dict[Verdict, str]] = {"pass": "✓ pass", "fail": "✗ fail", "incomplete": "? incomplete"}
+"""The verdict in a cell: not by colour alone."""
+
+COLUMN_IN: Final = 1.66
+"""Width of a test's column, inches."""
+ROW_IN: Final = 0.62
+"""Height of a scheme's row, inches."""
+NAMES_IN: Final = 1.9
+"""Room for the schemes' names, inches."""
+HEAD_IN: Final = 1.25
+"""Room for the tests' names, inches."""
+CHARACTERS: Final = 19
+"""Characters of a line in the head."""
+
+
+def overview_figure(results: WeaknessResults) -> Figure:
+    """Draw the matrix. Call within ``house_style``."""
+    columns, rows = len(results.tests), len(results.styles)
+    width, height = NAMES_IN + COLUMN_IN * columns + 0.15, HEAD_IN + ROW_IN * rows + 0.15
+    figure = Figure(figsize=(width, height), dpi=DPI)
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_xlim(0, width)
+    axes.set_ylim(height, 0)
+    axes.axis("off")
+    for column, test in enumerate(results.tests):
+        middle = NAMES_IN + COLUMN_IN * (column + 0.5)
+        title = "\n".join(textwrap.wrap(test.title, CHARACTERS))
+        # Signs and units stay with their numbers.
+        together = re.sub(r"([≤≥]) |(\d) (?=%|s\b)", lambda found: f"{found[1] or found[2]}\u00a0", test.brief)
+        brief = "\n".join(textwrap.wrap(together, CHARACTERS + 5))
+        axes.text(middle, 0.1, test.id, ha="center", va="top", weight="bold", color=INK, fontsize=11)
+        axes.text(middle, 0.3, title, ha="center", va="top", color=INK, fontsize=10, linespacing=1.1)
+        axes.text(middle, HEAD_IN - 0.06, brief, ha="center", va="bottom", color=MUTED, fontsize=8, linespacing=1.1)
+    for row, style in enumerate(results.styles):
+        top = HEAD_IN + ROW_IN * row
+        axes.text(0.15, top + 0.24, style.label, va="center", color=INK, fontsize=11, weight="bold")
+        count = f"{results.passed(style.key)} of {columns} passed"
+        axes.text(0.15, top + 0.45, count, va="center", color=MUTED, fontsize=9)
+        for column, test in enumerate(results.tests):
+            outcome = results.outcome(test, style.key)
+            left = NAMES_IN + COLUMN_IN * column
+            box = Rectangle(
+                (left + 0.03, top + 0.03),
+                COLUMN_IN - 0.06,
+                ROW_IN - 0.06,
+                facecolor=FILLS[outcome.verdict],
+                linewidth=0,
+            )
+            axes.add_patch(box)
+            middle = left + COLUMN_IN / 2
+            axes.text(middle, top + 0.24, outcome.headline or "–", ha="center", va="center", color=INK, fontsize=10.5)
+            axes.text(
+                middle, top + 0.45, MARKS[outcome.verdict], ha="center", va="center", color=EDGES[outcome.verdict],
+                fontsize=9, weight="bold",
+            )  # fmt: skip
+    return figure

@@ -1,0 +1,507 @@
+"""The suite ``calibrated``: scores, training paths, rankings, what is kept and what is added, figures and page."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.patches import Polygon, Rectangle
+from matplotlib.text import Text
+
+from ccgym.config.path import NetworkPath
+from ccgym.errors import ResultsError
+from ccgym.evaluation import learned
+from ccgym.evaluation.policy_card import PolicyCard
+from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.schemes import parse_schemes
+from ccgym.evaluation.store import MANIFEST_FILE
+from ccgym.evaluation.suites.bootstrap import bootstrap
+from ccgym.evaluation.suites.calibrated import (
+    JSON_FILE,
+    MARKS_FILE,
+    RANKING_FILE,
+    SUITE,
+    CalibratedSuite,
+    write_numbers,
+)
+from ccgym.evaluation.suites.paths import SECTIONS, SuitePath, calibrated_paths
+from ccgym.evaluation.suites.protocol import SilentProgress, SuiteRequest
+from ccgym.evaluation.suites.score import SCORE_FLOOR, Standing, dominates, score, undominated
+from ccgym.evaluation.suites.scorecard import Contestant, Scorecard, run_score
+from ccgym.evaluation.suites.trained import trained_on
+from ccgym.report.heat_map_figure import columns_of, heat_map_figure
+from ccgym.report.ranking_figure import ranking_figure
+from ccgym.report.scorecard_page import html_page
+from ccgym.report.scorecard_report import REPORT, footnotes, interval_text, markdown, score_text
+from ccgym.report.style import house_style
+
+FAST, SMALL = "77.72mbps", "small-buffer-one-bdp"
+PATHS = (SuitePath(FAST, "calibrated"), SuitePath(SMALL, "small-buffers"))
+
+
+class Watching(SilentProgress):
+    """Counts what is run and what was there."""
+
+    def __init__(self) -> None:
+        self.ran = self.kept = 0
+        self.notices: list[str] = []
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+    def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
+        self.kept += by if kept else 0
+        self.ran += 0 if kept else by
+
+
+def request(out: Path, schemes: str = "oracle,cubic,vegas", runs: int = 2, **changes: Any) -> SuiteRequest:
+    made = SuiteRequest(schemes=tuple(parse_schemes(schemes)), out=out, runs=runs, runtime_ns=2 * 10**9, jobs=1)
+    return replace(made, **changes)
+
+
+def run(out: Path, schemes: str = "oracle,cubic,vegas", runs: int = 2, **changes: Any) -> tuple[Scorecard, Watching]:
+    watching = Watching()
+    card = CalibratedSuite(paths=PATHS).run(request(out, schemes, runs, **changes), watching)
+    return card, watching
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Scorecard, Path]:
+    out = tmp_path_factory.mktemp("scorecard")
+    return run(out)[0], out
+
+
+def with_learners(card: Scorecard) -> Scorecard:
+    """The same with a scheme that was trained on the first path, and one that does not say."""
+    oracle, cubic, vegas = card.schemes
+    taught = replace(cubic, learned=True, trained_on={FAST: True, SMALL: False})
+    return replace(card, schemes=(oracle, taught, replace(vegas, learned=True)))
+
+
+# --- The score -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("share", "ratio", "expected"),
+    [
+        (1.0, 1.0, 0.0),
+        (0.5, 1.0, -1.0),
+        (1.0, 2.0, -1.0),
+        (0.5, 4.0, -3.0),
+        (1e-9, 1.0, SCORE_FLOOR),
+        (0.0, 1.0, SCORE_FLOOR),
+        (None, 1.0, SCORE_FLOOR),
+        (1.0, None, SCORE_FLOOR),
+    ],
+)
+def test_score(share: float | None, ratio: float | None, expected: float) -> None:
+    assert score(share, ratio) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("other", "dominated"),
+    [
+        (Standing(10.0, 50.0, 0.01), False),  # the same
+        (Standing(9.95, 50.0, 0.01), False),  # within the margins
+        (Standing(9.0, 50.0, 0.01), True),
+        (Standing(10.0, 60.0, 0.01), True),
+        (Standing(10.0, 50.0, 0.02), True),
+        (Standing(9.95, 60.0, 0.012), True),
+        (Standing(9.0, 40.0, 0.01), False),  # less, but sooner
+        (Standing(9.0, 50.0, 0.0), False),  # less, but without loss
+    ],
+)
+def test_dominance(other: Standing, dominated: bool) -> None:
+    one = Standing(10.0, 50.0, 0.01)
+    assert dominates(one, other) is dominated
+    assert undominated([one, other, None]) == [not dominates(other, one), not dominated, False]
+
+
+def test_a_bootstrap_over_paths_is_paired() -> None:
+    """Paths that are hard for all make intervals wide, and leave no doubt about who is better."""
+    table = [[[value], [value - 0.1]] for value in np.linspace(-8, 0, 20)]
+    found = bootstrap(table, [True, True], seed=1)
+    assert found.scores[0].low < found.scores[1].mean < found.scores[0].high
+    assert found.first == (1.0, 0.0)
+    assert found.behind[1].high == pytest.approx(-0.1)
+    assert found != bootstrap(table, [True, True], seed=2)
+    assert found != bootstrap(table, [True, True], seed=1, name="another")
+
+
+def test_a_single_path_has_the_interval_of_its_runs() -> None:
+    found = bootstrap([[[-1.0, -2.0, -3.0], [-2.0, -2.0, -2.0]]], [True, True], seed=3)
+    assert (found.scores[0].low, found.scores[0].high) == pytest.approx((-3.0, -1.0), abs=0.4)
+    assert (found.scores[1].low, found.scores[1].high) == (-2.0, -2.0)
+
+
+# --- Paths, and on which of them a policy was trained ----------------------------------------------------------------
+
+
+def test_the_paths_are_pantheons_and_indigos() -> None:
+    paths = calibrated_paths()
+    assert len(paths) == len({path.name for path in paths}) == 42
+    counts = {section: sum(path.section == section for path in paths) for section in SECTIONS}
+    assert counts == {"calibrated": 6, "policers": 6, "ack-aggregation": 2, "small-buffers": 4, "synthetic": 24}
+    assert [path.section for path in paths] == sorted((path.section for path in paths), key=list(SECTIONS).index), (
+        "section by section"
+    )
+    assert {NetworkPath.named(f"pantheon-{number}").name for number in range(1, 19)} <= {path.name for path in paths}
+
+
+def card_of(paths: Any) -> PolicyCard:
+    aurora = learned.read_card(learned.pretrained()["aurora"])
+    return replace(aurora, training={} if paths is None else {"config": {"environment": {"paths": paths}}})
+
+
+WIDE = {
+    "kind": "ranges",
+    "rate": {"uniform": ["5mbps", "120mbps"]},
+    "rtt": {"uniform": ["20ms", "200ms"]},
+    "queue": {"bdp": {"uniform": [0.05, 2]}},
+    "loss": {"uniform": [0, 0.01]},
+}
+
+
+@pytest.mark.parametrize(
+    ("paths", "path", "expected"),
+    [
+        (None, FAST, None),
+        ({"kind": "of another version"}, FAST, None),
+        ("indigo", FAST, True),
+        ("indigo", "indigo-5mbps-10ms", True),
+        ("indigo", SMALL, False),
+        ({"kind": "indigo_links", "which": "synthetic"}, FAST, False),
+        (FAST, FAST, True),
+        ("pantheon-5", FAST, True),
+        (FAST, SMALL, False),
+        ({"kind": "named", "names": [SMALL]}, SMALL, True),
+        ({"kind": "mixture", "parts": [{"paths": FAST}, {"paths": WIDE}]}, SMALL, True),
+        ({"kind": "stages", "stages": [{"until": 0.5, "paths": SMALL}, {"until": 1.0, "paths": FAST}]}, SMALL, True),
+        (WIDE, FAST, True),
+        ({**WIDE, "loss": 0}, FAST, False),
+        ({**WIDE, "rate": {"uniform": ["5mbps", "70mbps"]}}, FAST, False),
+        ({**WIDE, "rtt": {"uniform": ["110ms", "200ms"]}}, FAST, False),
+        ({**WIDE, "queue": "1bdp"}, FAST, False),
+        ({**WIDE, "queue": {"packets": {"uniform": [50, 100]}}}, FAST, True),
+        ({**WIDE, "jitter": {"uniform": ["1ms", "2ms"]}}, FAST, False),
+        (WIDE, "indigo-5mbps-10ms", False),  # its queue has no end
+        ({**WIDE, "queue": "infinite"}, "indigo-5mbps-10ms", True),
+        ({**WIDE, "queue": "infinite"}, FAST, False),
+        (WIDE, "policer-12mbps-rtt20", False),  # acknowledgements have a queue of one packet, too
+        ({**WIDE, "queue": "infinite"}, "ack-aggregation-slow", False),
+        ({**WIDE, "queue": "infinite"}, "ack-aggregation-bursts", False),
+        (
+            {**WIDE, "rate": {"uniform": ["0.1mbps", "9mbps"]}, "rtt": "176ms", "queue": "130p"},
+            "2.64mbps-poisson",
+            False,
+        ),
+        (
+            {"kind": "traces", "uplink": ["2.64mbps-poisson"], "rtt": "176ms", "queue": "130p"},
+            "2.64mbps-poisson",
+            True,
+        ),
+        (
+            {"kind": "traces", "uplink": ["3.04mbps-poisson"], "rtt": "176ms", "queue": "130p"},
+            "2.64mbps-poisson",
+            False,
+        ),
+    ],
+)
+def test_trained_on(paths: Any, path: str, expected: bool | None) -> None:
+    assert trained_on(card_of(paths), NetworkPath.named(path)) is expected
+
+
+def test_auroras_own_training_holds_none_of_the_paths() -> None:
+    aurora = learned.read_card(learned.pretrained()["aurora"])
+    assert [trained_on(aurora, path.path) for path in calibrated_paths()] == [False] * 42
+
+
+def test_whoever_takes_part_by_default() -> None:
+    titles = [choice.title for choice in SUITE.schemes()]
+    assert titles[0] == "oracle"
+    assert {"bbr", "cubic", "copa", "vegas", "reno", *learned.pretrained()} <= set(titles)
+
+
+# --- What is measured ------------------------------------------------------------------------------------------------
+
+
+def test_marks_are_those_of_the_runs(made: tuple[Scorecard, Path]) -> None:
+    card, out = made
+    results = ResultSet.load(out / "paths" / FAST)
+    cubic = next(one for one in results.schemes if one.style.key == "cubic")
+    mark = card.marks[FAST, "cubic"]
+    assert cubic.throughput_mbps is not None
+    assert cubic.delay_p95_ms is not None
+    assert mark.throughput_mbps == cubic.throughput_mbps.mean
+    assert mark.share == pytest.approx(cubic.throughput_mbps.mean / 77.72, rel=0.01)
+    assert mark.delay_ratio == pytest.approx(cubic.delay_p95_ms.mean / 51)
+    assert mark.scores == tuple(run_score(cell, 51.0) for cell in cubic.runs)
+    assert len(mark.scores) == mark.runs == mark.counted == 2
+    assert mark.trained is None
+
+
+def test_who_knows_the_path_is_shown_and_not_ranked(made: tuple[Scorecard, Path]) -> None:
+    card, _ = made
+    places = {place.scheme: place for place in card.rankings["all"]}
+    assert [place.score.mean for place in card.rankings["all"]] == sorted(
+        (place.score.mean for place in card.rankings["all"]), reverse=True
+    )
+    oracle = places.pop("oracle")
+    assert (oracle.rank, oracle.first, oracle.wins) == (None, 0.0, 0)
+    assert oracle.score.mean > max(place.score.mean for place in places.values())
+    assert sorted(place.rank or 0 for place in places.values()) == [1, 2]
+    assert sum(place.wins for place in places.values()) == 2
+    assert not any(card.marks[path, "oracle"].best for path in (FAST, SMALL))
+    assert [group.name for group in card.groups] == ["all", "calibrated", "pathological"], "no synthetic link took part"
+
+
+def test_json_and_csv_hold_all_of_it(made: tuple[Scorecard, Path]) -> None:
+    card, out = made
+    document = json.loads((out / JSON_FILE).read_text())
+    assert document == json.loads(json.dumps(card.to_json()))
+    assert (document["format"], document["version"], document["suite"]) == ("ccgym-scorecard", 1, "calibrated")
+    assert len(document["marks"]) == 6
+    with (out / MARKS_FILE).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["path"], row["scheme"]) for row in rows] == list(card.marks)
+    assert float(rows[1]["score"]) == card.marks[FAST, "cubic"].score
+    with (out / RANKING_FILE).open(newline="") as file:
+        ranking = list(csv.DictReader(file))
+    assert [row["scheme"] for row in ranking if row["group"] == "all"] == [p.scheme for p in card.rankings["all"]]
+
+
+def test_a_run_that_does_not_count_scores_the_least(made: tuple[Scorecard, Path], tmp_path: Path) -> None:
+    card, _ = made
+    results = card.results[FAST]
+    spoilt = tuple(
+        replace(cell, invalid="no packet left the path") if (cell.scheme, cell.run) == ("vegas", 2) else cell
+        for cell in results.cells
+    )
+    sick = replace(card, results={**card.results, FAST: replace(results, cells=spoilt)})
+    mark = sick.marks[FAST, "vegas"]
+    assert (mark.runs, mark.counted) == (2, 1)
+    assert mark.scores == (card.marks[FAST, "vegas"].scores[0], SCORE_FLOOR)
+    assert any("1 run in which next to nothing arrived" in note for note in footnotes(sick))
+    write_numbers(sick, tmp_path)
+    assert json.loads((tmp_path / JSON_FILE).read_text())["marks"][2]["counted"] == 1
+
+
+def test_a_path_without_a_scheme_is_ranked_by_nobody(made: tuple[Scorecard, Path]) -> None:
+    card, _ = made
+    results = card.results[FAST]
+    fewer = replace(results, cells=tuple(cell for cell in results.cells if cell.scheme != "vegas"))
+    holed = replace(card, results={**card.results, FAST: fewer})
+    assert holed.ranked_paths(holed.groups[0]) == (SMALL,)
+    assert {place.scheme for place in holed.rankings["all"]} == {"oracle", "cubic", "vegas"}
+    assert {place.scheme for place in holed.rankings["calibrated"]} == {"oracle", "cubic"}
+    assert any(FAST in note and "left out" in note for note in footnotes(holed))
+
+
+def test_training_paths_and_held_out_ones_are_ranked_apart(made: tuple[Scorecard, Path]) -> None:
+    card = with_learners(made[0])
+    groups = {group.name: group for group in card.groups}
+    assert groups["train:cubic"].paths == (FAST,)
+    assert groups["held-out:cubic"].paths == (SMALL,)
+    assert [card.marks[path, "cubic"].trained for path in (FAST, SMALL)] == [True, False]
+    assert card.marks[FAST, "vegas"].trained is None
+    assert "on what they were trained is not known: TCP Vegas" in footnotes(card)
+    everywhere = replace(card.schemes[1], trained_on={FAST: False, SMALL: False})
+    nowhere = replace(card, schemes=(card.schemes[0], everywhere, card.schemes[2]))
+    assert not any(group.learners for group in nowhere.groups), "it would repeat the ranking over all paths"
+    assert "trained on none of these paths: TCP Cubic" in footnotes(nowhere)
+
+
+# --- What is kept ----------------------------------------------------------------------------------------------------
+
+
+def test_runs_are_kept_and_schemes_and_runs_are_added(tmp_path: Path) -> None:
+    first, watching = run(tmp_path, "cubic", runs=1)
+    assert (watching.ran, watching.kept) == (2, 0)
+    _, watching = run(tmp_path, "cubic,reno", runs=1)
+    assert (watching.ran, watching.kept) == (2, 2)
+    more, watching = run(tmp_path, "cubic,reno", runs=2)
+    assert (watching.ran, watching.kept) == (4, 4)
+    again, watching = run(tmp_path, "cubic", runs=1)
+    assert (watching.ran, watching.kept) == (0, 2)
+    assert again.marks == first.marks
+    assert more.marks[FAST, "cubic"].scores[0] == first.marks[FAST, "cubic"].scores[0]
+
+
+def test_an_interrupted_suite_goes_on(tmp_path: Path) -> None:
+    class Stopping(Watching):
+        def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
+            super().advance(what, by, note, kept=kept)
+            if self.ran == 3:
+                raise KeyboardInterrupt
+
+    stopping = Stopping()
+    with pytest.raises(KeyboardInterrupt):
+        CalibratedSuite(paths=PATHS).run(request(tmp_path, "cubic,reno"), stopping)
+    assert not (tmp_path / JSON_FILE).exists()
+    card, watching = run(tmp_path, "cubic,reno")
+    assert watching.kept >= 3
+    assert watching.kept + watching.ran == 8
+    assert card.marks == run(tmp_path / "whole", "cubic,reno")[0].marks
+
+
+def test_a_damaged_run_is_told_of_and_made_again(tmp_path: Path) -> None:
+    first, _ = run(tmp_path, "cubic", runs=1)
+    (tmp_path / "paths" / SMALL / "cells" / "cubic_run1.json").write_text("{")
+    again, watching = run(tmp_path, "cubic", runs=1)
+    assert (watching.ran, watching.kept) == (1, 1)
+    assert any(SMALL in notice and "cut off or damaged" in notice for notice in watching.notices)
+    assert again.marks == first.marks
+
+
+def test_other_lengths_and_seeds_are_another_suites(tmp_path: Path) -> None:
+    run(tmp_path, "cubic", runs=1)
+    for change in ({"seed": 2}, {"runtime_ns": 3 * 10**9}):
+        with pytest.raises(ResultsError, match="different experiment"):
+            run(tmp_path, "cubic", runs=1, **change)
+
+
+def test_a_policy_that_was_exported_anew_is_run_anew(tmp_path: Path) -> None:
+    """A pretrained policy keeps its name and its seeds; its runs must not be taken for those of the next version."""
+    first, _ = run(tmp_path, "aurora", runs=1)
+    for path in (FAST, SMALL):
+        manifest = tmp_path / "paths" / path / MANIFEST_FILE
+        document = json.loads(manifest.read_text())
+        assert list(document["policies"]) == ["aurora"]
+        # In between others were run, and the manifest's parameters no longer name the policy.
+    run(tmp_path, "cubic", runs=1)
+    _, watching = run(tmp_path, "aurora,cubic", runs=1)
+    assert (watching.ran, watching.kept) == (0, 4)
+    run(tmp_path, "cubic", runs=1)
+    manifest = tmp_path / "paths" / FAST / MANIFEST_FILE
+    document = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**document, "policies": {"aurora": "0" * 64}}))
+    again, watching = run(tmp_path, "aurora,cubic", runs=1)
+    assert (watching.ran, watching.kept) == (1, 3)
+    assert again.marks[FAST, "aurora"].scores == first.marks[FAST, "aurora"].scores
+
+
+# --- What is shown ---------------------------------------------------------------------------------------------------
+
+
+def texts(figure: Figure) -> list[str]:
+    return [found.get_text() for found in figure.findobj(Text) if found.get_text()]
+
+
+def test_the_heat_map_says_it_all(made: tuple[Scorecard, Path]) -> None:
+    card = with_learners(made[0])
+    with house_style():
+        figure = heat_map_figure(card)
+    found = texts(figure)
+    for words in (FAST, SMALL, "Oracle", "TCP Cubic", "TCP Vegas", "Mean of all 2 paths", SECTIONS["calibrated"]):
+        assert words in found
+    assert SECTIONS["synthetic"] not in found
+    for mark in card.marks.values():
+        assert score_text(mark.score) in found
+    patches = figure.axes[0].patches
+    frames = [patch for patch in patches if isinstance(patch, Rectangle) and not patch.get_fill()]
+    assert len(frames) == 2, "the best of each path"
+    assert len([patch for patch in patches if isinstance(patch, Polygon)]) == 1, "the training path"
+    assert "corner: the policy was trained on the path" in found
+    columns = [one.key for one, _ in columns_of(card)]
+    assert columns == ["oracle", *(place.scheme for place in card.rankings["all"] if place.rank)]
+
+
+def test_a_scheme_without_a_number_has_a_dash(made: tuple[Scorecard, Path]) -> None:
+    card, _ = made
+    fewer = tuple(cell for cell in card.results[FAST].cells if cell.scheme != "vegas")
+    holed = replace(card, results={**card.results, FAST: replace(card.results[FAST], cells=fewer)})
+    with house_style():
+        assert texts(heat_map_figure(holed)).count("–") == 3, "the path, its section, and all paths"
+
+
+def test_the_ranking_figure_has_a_panel_per_group(made: tuple[Scorecard, Path]) -> None:
+    card = with_learners(made[0])
+    with house_style():
+        figure = ranking_figure(card)
+    titles = [axes.get_title(loc="left").replace("\n", " ") for axes in figure.axes]
+    assert titles == [
+        "All paths (2 paths)",
+        "Calibrated emulators, training paths of TCP Cubic (1 path)",
+        "Pathological emulators, held out from TCP Cubic (1 path)",
+    ]
+    labels = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+    assert labels[0] == "Oracle"
+    assert [label[-1] for label in labels[1:]] == ["1", "2"]
+    for axes, group in zip(figure.axes, ("all", "calibrated", "pathological"), strict=True):
+        for line, place in zip(axes.get_lines()[::2], card.rankings[group], strict=True):
+            assert list(line.get_xdata()) == [place.score.low, place.score.high]
+
+
+def test_forty_two_paths_and_twelve_schemes_fit(made: tuple[Scorecard, Path]) -> None:
+    """No name is cut off by the edge of a figure."""
+    card, _ = made
+    schemes = tuple(
+        Contestant(replace(card.schemes[1].style, key=f"s{number}", label=f"Scheme {number} (of-a-run)"), False)
+        for number in range(12)
+    )
+    one = card.results[FAST]
+    cells = tuple(replace(cell, scheme=look.key) for look in schemes for cell in one.cells if cell.scheme == "cubic")
+    results = replace(one, styles=tuple(look.style for look in schemes), cells=cells)
+    paths = tuple(replace(card.paths[0], name=path.name, section=path.section) for path in calibrated_paths())
+    whole = replace(card, paths=paths, schemes=schemes, results={path.name: results for path in paths})
+    for draw in (heat_map_figure, ranking_figure):
+        with house_style():
+            figure = draw(whole)
+            renderer: Any = figure.canvas
+            renderer.draw()
+            for text in figure.findobj(Text):
+                if text.get_text() and text.get_visible():
+                    box = text.get_window_extent()
+                    assert box.x0 >= 0, text
+                    assert box.x1 <= figure.bbox.x1, text
+                    assert box.y1 <= figure.bbox.y1, text
+
+
+def test_the_page_needs_nothing_else(made: tuple[Scorecard, Path]) -> None:
+    card, out = made
+    written = REPORT.write(with_learners(card), out, SilentProgress(), figures=True)
+    assert all(file.file.exists() for file in written)
+    assert written[0].file.name == "scorecard.html"
+    page = written[0].file.read_text()
+    assert not re.search(r'(src|href)="(?!data:|#)', page), "nothing is fetched"
+    for words in ("TCP Cubic", FAST, "small-buffer-one-bdp", "Training paths of TCP Cubic", "held out", "Root seed"):
+        assert words in page
+    assert "Figure is missing" not in page
+    assert "Figure is missing" in html_page(card, out / "elsewhere")
+    assert (out / "paths" / FAST / "pantheon_table.md").exists()
+    assert not list(out.glob(".*partial*"))
+
+
+def test_markdown_marks_the_best_and_training_paths(made: tuple[Scorecard, Path]) -> None:
+    card = with_learners(made[0])
+    lines = markdown(card).splitlines()
+    row = next(line for line in lines if line.startswith(f"| {FAST} |"))
+    assert row.count("**") == 2
+    assert row.count(" t |") == 1
+    assert any(line.startswith("| 1 | ") for line in lines)
+
+
+def test_numbers_without_figures(made: tuple[Scorecard, Path], tmp_path: Path) -> None:
+    card, _ = made
+    (tmp_path / "paths" / FAST).mkdir(parents=True)
+    (tmp_path / "paths" / SMALL).mkdir()
+    written = REPORT.write(card, tmp_path, SilentProgress(), figures=False)
+    assert not list(tmp_path.glob("*.svg"))
+    assert "report" not in [file.title for file in written]
+
+
+@pytest.mark.parametrize(("value", "text"), [(-0.001, "0.00"), (-1.5, "−1.50"), (None, "–"), (0.02, "0.02")])
+def test_scores_as_text(value: float | None, text: str) -> None:
+    assert score_text(value) == text
+
+
+def test_intervals_as_text(made: tuple[Scorecard, Path]) -> None:
+    interval = made[0].rankings["all"][0].score
+    assert re.fullmatch(r"\[−?\d\.\d\d, −?\d\.\d\d\]", interval_text(interval))
