@@ -27,6 +27,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from ccgym.errors import ConfigError
+
 if TYPE_CHECKING:
     from ccgym.evaluation.learned import LearnedPolicy
 
@@ -339,7 +341,11 @@ class Reference:
             sent = term["of"] == "sent"
             value = now["lost_packets"] / now["sent_packets"] if sent and now["sent_packets"] else now["loss_fraction"]
         else:
-            raise NotImplementedError(kind)
+            raise ConfigError(
+                f"the reward term {kind!r}",
+                expected="utilisation, throughput, queue_delay or loss",
+                where="agent.reward",
+            )
         return min(value, term.get("at_most") or math.inf)
 
 

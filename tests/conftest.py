@@ -11,6 +11,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.busy_machine import NOT_RUN, run_protocol
+
 # Effort of the property tests: HYPOTHESIS_PROFILE, else `ci` where CI is set, else `dev`. `ci` is derandomised: a
 # submission is judged by itself, and the random search goes on in `dev` and `long`.
 hypothesis.settings.register_profile("dev", max_examples=50, deadline=None)
@@ -27,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "long" if config.getoption("--run-long") else "ci" if os.environ.get("CI") else "dev"
     )
     hypothesis.settings.load_profile(chosen)
-    config.stash[_skipped_real] = []
+    config.stash[NOT_RUN] = []
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -40,8 +42,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 # --- Tests on the real network -----------------------------------------------------------------------------------
-
-_skipped_real: pytest.StashKey[list[tuple[str, str]]] = pytest.StashKey()
 
 
 @cache
@@ -70,13 +70,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in item.iter_markers("real"):
         reasons = [reason for reason in map(_missing, marker.args) if reason]
         if reasons:
-            item.config.stash[_skipped_real].append((item.nodeid, "; ".join(reasons)))
+            item.config.stash[NOT_RUN].append((item.nodeid, "; ".join(reasons)))
             pytest.skip("; ".join(reasons))
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Try a `real` test again that fails while others have the processors; see :mod:`tests.busy_machine`."""
+    return run_protocol(item, nextitem) if item.get_closest_marker("real") else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Name each real-network test that did not run: a green run without them says less."""
-    skipped = config.stash[_skipped_real]
+    skipped = config.stash[NOT_RUN]
     if not skipped:
         return
     terminalreporter.section(f"NOT RUN: {len(skipped)} tests on the real network", sep="!", yellow=True, bold=True)

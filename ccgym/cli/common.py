@@ -111,3 +111,21 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30)
+
+
+def add_repeat_limited(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
+    """The option of all commands that run real packets."""
+    group.add_argument(
+        "--repeat-limited",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with real packets: run what the machine could not hold the schedule of (emulator-limited) again, up to N "
+        "times, also runs that are there from before (default: 0, such runs are marked)",
+    )
+
+
+def check_repeat_limited(times: int) -> None:
+    """Raise if a run cannot be repeated that often."""
+    if not 0 <= times <= 1000:
+        raise ConfigError(str(times), where="--repeat-limited", expected="a whole number from 0 to 1000")

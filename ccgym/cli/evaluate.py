@@ -17,7 +17,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from ccgym.cli.common import PIPE_WIDTH, STATUS_ERROR, HelpFormatter, console, error_console, option, run
+from ccgym.cli.common import (
+    PIPE_WIDTH,
+    STATUS_ERROR,
+    HelpFormatter,
+    add_repeat_limited,
+    check_repeat_limited,
+    console,
+    error_console,
+    option,
+    run,
+)
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.units import parse_time
 
@@ -126,6 +136,7 @@ def parser() -> argparse.ArgumentParser:
         help="where packets travel: in the simulator (default); as real packets, in real time, over our own emulated "
         "path; or over mahimahi's programs. `ccgym doctor` says what works here",
     )
+    add_repeat_limited(what)
     output = made.add_argument_group("output")
     output.add_argument(
         "--out",
@@ -203,6 +214,7 @@ def check_choices(arguments: argparse.Namespace) -> None:
         )
     if arguments.jobs is not None and not 1 <= arguments.jobs <= 1024:
         raise ConfigError(str(arguments.jobs), where="--jobs", expected="a whole number from 1 to 1024")
+    check_repeat_limited(arguments.repeat_limited)
 
 
 def _refuse_quick(arguments: argparse.Namespace) -> None:
@@ -315,6 +327,7 @@ def _run(
             experiment,
             out,
             jobs=arguments.jobs,
+            repeat_limited=arguments.repeat_limited,
             logs=arguments.logs or "first",
             observer=progress,
             command=["python", "evaluate.py", *words],

@@ -111,6 +111,7 @@ def _request(arguments: argparse.Namespace, words: Sequence[str], chosen: Suite)
         seed=arguments.seed,
         backend=arguments.backend,
         jobs=arguments.jobs,
+        repeat_limited=arguments.repeat_limited,
         quick=arguments.quick,
         command=("python", "evaluate.py", *words),
     )

@@ -15,7 +15,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import PIPE_WIDTH, HelpFormatter, console, error_console, option, run
+from ccgym.cli.common import (
+    PIPE_WIDTH,
+    HelpFormatter,
+    add_repeat_limited,
+    check_repeat_limited,
+    console,
+    error_console,
+    option,
+    run,
+)
 from ccgym.errors import ConfigError
 from ccgym.units import parse_time
 
@@ -64,6 +73,7 @@ def parser() -> argparse.ArgumentParser:
         "--runtime", default="30", metavar="TIME", help="length of a run: seconds, or with a unit (default: 30)"
     )
     made.add_argument("--seed", type=int, default=1, metavar="N", help="root of every random stream (default: 1)")
+    add_repeat_limited(made)
     made.add_argument("--out", metavar="DIRECTORY", help="results directory (default: results/NAME-gap)")
     made.add_argument("--no-figures", action="store_true", help="no figure and no page, only numbers")
     made.add_argument(
@@ -88,6 +98,7 @@ def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     schemes = parse_schemes(arguments.schemes, "--schemes")
     backends = [name.strip() for name in arguments.backends.split(",") if name.strip()]
     runtime_ns = option("--runtime", _seconds, arguments.runtime)
+    check_repeat_limited(arguments.repeat_limited)
     if not arguments.no_figures:
         from ccgym.report.build import require_drawing
 
@@ -104,6 +115,7 @@ def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
             runs=arguments.runs,
             runtime_ns=runtime_ns,
             seed=arguments.seed,
+            repeat_limited=arguments.repeat_limited,
             observe=lambda experiment: _progress(experiment, shown_on),
             command=["ccgym", "gap", *words],
         )

@@ -156,6 +156,8 @@ class WindowCap(Strict):
     """Multiple of estimate × smallest round trip."""
     packets: float = Field(ge=0, le=1e9)
     """Packets beside."""
+    startup: float | None = Field(None, ge=0, le=1e6)
+    """Multiple in start-up, where the estimate lags behind by a round trip; ``bdp`` if absent."""
     estimate: ExpressionField = "max_delivery_rate"
     """The bandwidth, bit/s."""
 

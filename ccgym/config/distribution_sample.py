@@ -7,9 +7,10 @@ gives the :class:`~ccgym.config.path.NetworkPath` that compiles to the same, for
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from ccgym.config.elements import AnyElement
 from ccgym.config.path import NetworkPath
 from ccgym.units import NS_PER_S, format_rate, format_time
 
@@ -132,6 +133,8 @@ class SampledPath:
     """The native traces that the elements name."""
     origin: DrawnLink | NetworkPath | None = field(default=None, repr=False)
     """What :meth:`path` makes the path of."""
+    beside: tuple[AnyElement, ...] = ()
+    """Elements at the sender's end beside those of :attr:`origin`."""
 
     @property
     def start_rate_mbps(self) -> float | None:
@@ -144,6 +147,8 @@ class SampledPath:
 
     def path(self) -> NetworkPath:
         """The path for everything else that takes one: evaluation, plots, ``ccgym path show``."""
+        if self.beside:
+            return NetworkPath(chain=[*replace(self, beside=()).path().chain, *self.beside], name=self.name or None)
         if isinstance(self.origin, NetworkPath):
             return self.origin
         assert self.origin is not None

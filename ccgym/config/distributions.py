@@ -5,7 +5,7 @@ In YAML, ``paths:`` is one of
 * a name of :data:`PRESETS`: ``paths: aurora``;
 * any one path, by name, mahimahi command line, YAML or trace file: ``paths: 77.72mbps``;
 * a mapping with ``kind``: ``ranges``, ``traces`` (:mod:`ccgym.config.distribution_ranges`), ``fixed``, ``named``,
-  ``indigo_links`` (:mod:`ccgym.config.distribution_kinds`) or ``mixture``;
+  ``indigo_links`` (:mod:`ccgym.config.distribution_kinds`), ``extended`` or ``mixture``;
 * ``kind: stages``, a curriculum (:mod:`ccgym.config.distribution_curriculum`).
 
 In Python::
@@ -17,12 +17,13 @@ In Python::
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from typing_extensions import override
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from typing_extensions import Self, override
 
 from ccgym.config.catalogue import path_names
 from ccgym.config.distribution_base import NumberRow, PathDistribution, prefixed
@@ -30,6 +31,7 @@ from ccgym.config.distribution_kinds import Fixed, IndigoLinks, Named
 from ccgym.config.distribution_numbers import cumulative, pick
 from ccgym.config.distribution_ranges import Ranges, Traces
 from ccgym.config.distribution_sample import DEFAULT_DURATION_NS, UNITS, SampledPath
+from ccgym.config.elements import Delay, ElementField, Link
 from ccgym.config.path import NetworkPath
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import CcgymError, ConfigError, did_you_mean, shown
@@ -145,6 +147,49 @@ class Part(BaseModel):
     """What is drawn."""
 
 
+class Extended(PathDistribution):
+    """Another distribution, with further elements at the sender's end of whatever that draws."""
+
+    kind: Literal["extended"] = "extended"
+    paths: PathDistributionField
+    """What is drawn."""
+    elements: tuple[ElementField, ...] = Field(min_length=1, max_length=100)
+    """Elements as in a path, the outermost first. Links that limit the rate belong into ``paths``."""
+
+    @model_validator(mode="after")
+    def _transparent(self) -> Self:
+        for place, element in enumerate(self.elements):
+            if isinstance(element, (Delay, Link)):
+                raise ConfigError(
+                    f"a {element.kind}", expected="elements that leave rate and base round trip as they are",
+                    where=f"elements[{place}]",
+                )  # fmt: skip
+        return self
+
+    @cached_property
+    def _made(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        alone = NetworkPath(chain=self.elements).compile()
+        return alone.uplink, alone.downlink
+
+    @override
+    def sample(self, rng: np.random.Generator, duration_ns: int = DEFAULT_DURATION_NS) -> SampledPath:
+        drawn = self.paths.sample(rng, duration_ns)
+        first, last = self._made
+        return replace(
+            drawn, uplink=[*first, *drawn.uplink], downlink=[*drawn.downlink, *last],
+            beside=(*drawn.beside, *self.elements),
+        )  # fmt: skip
+
+    @override
+    def rows(self) -> list[NumberRow]:
+        return self.paths.rows()
+
+    @override
+    def summary(self) -> str:
+        added = (element.words() for element in self.elements if not isinstance(element, (Delay, Link)))
+        return f"{self.paths.summary()}, with {' and '.join(added)}"
+
+
 class Mixture(PathDistribution):
     """Other distributions, by weight."""
 
@@ -171,7 +216,7 @@ class Mixture(PathDistribution):
         return f"a mixture of {len(self.parts)} ({'; '.join(parts)})"
 
 
-AnyDistribution: TypeAlias = Ranges | Traces | Fixed | Named | IndigoLinks | Mixture
+AnyDistribution: TypeAlias = Ranges | Traces | Fixed | Named | IndigoLinks | Extended | Mixture
 """Every distribution."""
 
 PathDistributionField: TypeAlias = Annotated[AnyDistribution, Field(discriminator="kind"), BeforeValidator(_read)]
@@ -183,11 +228,13 @@ KINDS: Final[dict[str, type[PathDistribution]]] = {
     "fixed": Fixed,
     "named": Named,
     "indigo_links": IndigoLinks,
+    "extended": Extended,
     "mixture": Mixture,
 }
 """The distributions by ``kind``."""
 
 Part.model_rebuild()
+Extended.model_rebuild()
 Mixture.model_rebuild()
 
 
@@ -228,6 +275,7 @@ __all__ = [
     "PRESETS",
     "UNITS",
     "AnyDistribution",
+    "Extended",
     "Fixed",
     "IndigoLinks",
     "Mixture",

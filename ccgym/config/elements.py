@@ -145,21 +145,25 @@ class GilbertElliott(_Directed):
 
 
 class OnOff(_Directed):
-    """Exponential on and off periods, starting on; arrivals while off are dropped (mahimahi's ``mm-onoff``)."""
+    """Exponential on and off periods, starting on; arrivals while off are dropped (as by mahimahi's ``mm-onoff``)."""
 
     kind: Literal["on_off"] = "on_off"
     mean_on: PeriodField
     """Mean on period."""
     mean_off: PeriodField
     """Mean off period."""
+    hold: bool = False
+    """Whether arrivals while off leave together when it is on again, as from a host that was not scheduled."""
 
     @override
     def native(self) -> dict[str, Any]:
-        return {"kind": "on_off", "mean_on": self.mean_on, "mean_off": self.mean_off}
+        held = {"hold": True} if self.hold else {}
+        return {"kind": "on_off", "mean_on": self.mean_on, "mean_off": self.mean_off, **held}
 
     @override
     def words(self) -> str:
-        return f"on for {format_time(self.mean_on)}, off for {format_time(self.mean_off)} (exponential means)"
+        on, off = format_time(self.mean_on), format_time(self.mean_off)
+        return f"on for {on}, {'held' if self.hold else 'off'} for {off} (exponential means)"
 
 
 class Intermittent(_Directed):

@@ -423,6 +423,8 @@ def _write(element: AnyElement, trace_of: Callable[[LinkDirection | None], str])
             raise _unspeakable("a loss rate that changes", "one loss rate")
         return ["mm-loss", element.direction, _decimal(element.probability)]
     if isinstance(element, OnOff):
+        if element.hold:
+            raise _unspeakable("packets that are held while a path is off", "that they are dropped")
         return ["mm-onoff", element.direction, _seconds(element.mean_on), _seconds(element.mean_off)]
     if isinstance(element, Intermittent):
         return ["mm-intermittent", element.direction, _seconds(element.on), _seconds(element.off)]

@@ -214,7 +214,7 @@ def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) 
             f"{limited[0].limited}",
             cause="too few processors for this rate, or something else that kept them busy: these numbers are partly "
             "the machine's own",
-            command="ccgym doctor",
+            command="ccgym doctor; the same evaluation with --repeat-limited 5 tries such runs again",
         )
     ignored = [cell for cell in summary.runs if cell.invalid is not None]
     if ignored:

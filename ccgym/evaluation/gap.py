@@ -212,6 +212,7 @@ def run_gap(
     runs: int = 3,
     runtime_ns: int = 30_000_000_000,
     seed: int = 1,
+    repeat_limited: int = 0,
     observe: Callable[[Experiment], AbstractContextManager[Observer]] | None = None,
     command: Sequence[str] = (),
 ) -> Gap:
@@ -225,6 +226,7 @@ def run_gap(
         runs: Runs per scheme and backend.
         runtime_ns: Length of a run, nanoseconds.
         seed: Root of every random stream.
+        repeat_limited: As in :func:`~ccgym.evaluation.runner.run_experiment`.
         observe: Makes the observer of a backend's runs.
         command: The command line, for the record.
 
@@ -251,7 +253,9 @@ def run_gap(
             if holder(out / name) is None:
                 backend(name).require(path, runtime_ns)
             with nullcontext(Silent()) if observe is None else observe(experiment) as observer:
-                measured = run_experiment(experiment, out / name, observer=observer, command=command)
+                measured = run_experiment(
+                    experiment, out / name, observer=observer, command=command, repeat_limited=repeat_limited
+                )
         except (ConfigError, PlatformError, RealPathError) as error:
             left_out[name] = "; ".join(filter(None, (error.found, error.hint)))
             continue

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError
@@ -32,7 +32,10 @@ from ccgym.evaluation.results import (
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.schemes import SchemeChoice, styles
 from ccgym.evaluation.store import Damage, ResultStore, holder
-from ccgym.realpath.report import PathReport
+from ccgym.realpath.report import PathReport, limited_reason
+
+REPEATED: Final = "repeated, since the machine could not hold the schedule of an earlier try"
+"""Note of a run before which others were discarded; ``repeats`` in its report says how many."""
 
 Outcome = CellResult | CellFailure | CellUnavailable
 """How a run can end."""
@@ -77,6 +80,7 @@ def run_experiment(
     observer: Observer | None = None,
     command: Sequence[str] = (),
     grow: bool = False,
+    repeat_limited: int = 0,
 ) -> ResultSet:
     """Run what is not there yet, and write Pantheon's files and ``ccgym_results.json``.
 
@@ -94,6 +98,9 @@ def run_experiment(
         observer: Who is told how it goes.
         command: The command line, for the record.
         grow: Whether the directory may hold the same experiment with other schemes or runs; those are used, and kept.
+        repeat_limited: How often a run of real packets is tried again whose schedule the machine could not hold, also
+            one that is there from before. The first that it held counts, otherwise the last; what the packets came to
+            plays no part.
 
     Raises:
         CcgymError: The backend cannot run this path here, or the directory is another experiment's.
@@ -109,7 +116,7 @@ def run_experiment(
         unavailable = {
             choice.key: reason for choice in experiment.schemes if (reason := runs_on.why_unavailable(choice))
         }
-        finished, missing = _look(experiment, store, logs, observer, unavailable)
+        finished, missing = _look(experiment, store, logs, observer, unavailable, repeat_limited > 0)
         if missing and begun:
             runs_on.require(experiment.path, experiment.runtime_ns)
         total = len(finished) + len(missing)
@@ -120,7 +127,7 @@ def run_experiment(
         workers = jobs or (1 if experiment.real else os.cpu_count() or 1)
         with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="cell") as pool:
             futures: dict[Future[CellResult | CellUnavailable], Cell] = {
-                pool.submit(_run_cell, experiment, cell, runs_on, store, wants_logs(logs, cell)): cell
+                pool.submit(_run_cell, experiment, cell, runs_on, store, wants_logs(logs, cell), repeat_limited): cell
                 for cell in missing
             }
             try:
@@ -184,6 +191,7 @@ def _look(
     logs: LogsPolicy,
     observer: Observer,
     unavailable: Mapping[str, str],
+    limited_again: bool,
 ) -> tuple[list[CellResult], list[Cell]]:
     """What is there already, and what remains to be run."""
     finished: list[CellResult] = []
@@ -195,8 +203,10 @@ def _look(
             observer.notice(f"{cell.name}: kept without packet logs, which nobody asked for when it ran")
             found = kept
         if isinstance(found, CellResult):
-            finished.append(found)
-            continue
+            if found.limited is None or not limited_again or cell.choice.key in unavailable:
+                finished.append(found)
+                continue
+            observer.notice(f"{cell.name}: emulator-limited; running it again")
         if isinstance(found, Damage):
             observer.notice(f"{found.cell}: {found.reason}; running it again")
         if cell.choice.key not in unavailable:
@@ -226,17 +236,26 @@ def _outcome(future: Future[CellResult | CellUnavailable], cell: Cell) -> Outcom
 
 
 def _run_cell(
-    experiment: Experiment, cell: Cell, runs_on: Backend, store: ResultStore, with_logs: bool
+    experiment: Experiment, cell: Cell, runs_on: Backend, store: ResultStore, with_logs: bool, repeat_limited: int
 ) -> CellResult | CellUnavailable:
-    started = time.time()
-    clock = time.perf_counter()
-    record = runs_on.run(
-        experiment.path,
-        experiment.cell_flows(cell.choice),
-        experiment.runtime_ns,
-        cell.seed,
-        Record(link_events=with_logs),
-    )
+    repeats = 0
+    while True:
+        started = time.time()
+        clock = time.perf_counter()
+        record = runs_on.run(
+            experiment.path,
+            experiment.cell_flows(cell.choice),
+            experiment.runtime_ns,
+            cell.seed,
+            Record(link_events=with_logs),
+        )
+        if limited_reason(record.path_report) is None or repeats == repeat_limited:
+            break
+        repeats += 1
+    if repeats:
+        assert record.path_report is not None
+        notes = [*record.path_report.get("notes", ()), REPEATED]
+        record = replace(record, path_report={**record.path_report, "repeats": repeats, "notes": notes})
     if record.path_report is not None:
         missing = PathReport(record.path_report).unavailable
         if missing:

@@ -267,6 +267,14 @@ OTHERS: list[Any] = [
         "jitter": "1ms",
     },
     {"kind": "indigo_links", "which": "synthetic"},
+    {
+        "kind": "extended",
+        "paths": {"kind": "mixture", "parts": [{"paths": "genet_rl1"}, {"paths": "77.72mbps"}, {"paths": "aurora"}]},
+        "elements": [
+            {"kind": "on_off", "mean_on": "100ms", "mean_off": "2ms", "hold": True},
+            {"kind": "jitter", "distribution": "1ms", "direction": "downlink"},
+        ],
+    },
     {"kind": "mixture", "parts": [{"weight": 0.3, "paths": "genet_rl1"}, {"weight": 0.7, "paths": "12mbps"}]},
 ]
 

@@ -85,6 +85,7 @@ class CalibratedSuite:
                 experiment,
                 request.out / PATHS_DIRECTORY / path.name,
                 jobs=request.jobs,
+                repeat_limited=request.repeat_limited,
                 observer=counting,
                 command=request.command,
                 grow=True,

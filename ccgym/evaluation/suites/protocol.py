@@ -38,6 +38,8 @@ class SuiteRequest:
     """Where packets travel: ``sim``, ``emulated`` or ``mahimahi``."""
     jobs: int | None = None
     """Runs at a time; None: as :func:`~ccgym.evaluation.runner.run_experiment` decides."""
+    repeat_limited: int = 0
+    """As in :func:`~ccgym.evaluation.runner.run_experiment`."""
     quick: bool = False
     """A coarse answer in a fraction of the time: fewer, shorter runs, or a subset of paths or tests."""
     command: tuple[str, ...] = ()

@@ -9,10 +9,9 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from ccgym.errors import ConfigError
+from ccgym.training.algorithms.actor_critic import ActorCritic
 from ccgym.training.algorithms.base import (
-    AlgorithmBase,
     Lstm,
-    Normalise,
     Schedule,
     policy_arguments,
     schedule,
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
 
-class PpoConfig(AlgorithmBase):
+class PpoConfig(ActorCritic):
     """PPO, with Stable-Baselines3's names."""
 
     name: Literal["ppo", "recurrent_ppo"] = "ppo"
@@ -32,8 +31,6 @@ class PpoConfig(AlgorithmBase):
     """Samples per gradient step."""
     n_epochs: int = Field(default=4, ge=1, le=1000)
     """Passes over the samples per update."""
-    gamma: float = Field(default=0.99, gt=0, le=1)
-    """Discount per step."""
     gae_lambda: float = Field(default=0.95, ge=0, le=1)
     """Bias against variance of the advantage."""
     clip_range: Schedule = 0.2
@@ -42,39 +39,14 @@ class PpoConfig(AlgorithmBase):
     """Limit of the value function's change; none by default. In units of the reward."""
     normalise_advantage: bool = True
     """Whether advantages are standardised per batch."""
-    ent_coef: float = Field(default=0.0, ge=0)
-    """Weight of the entropy."""
-    vf_coef: float = Field(default=0.5, ge=0)
-    """Weight of the value loss."""
     target_kl: float | None = Field(default=None, gt=0)
     """Divergence at which an update stops early."""
     use_sde: bool = False
     """State-dependent exploration."""
     sde_sample_freq: int = Field(default=-1, ge=-1)
     """Steps between two samples of its noise; -1: once per update."""
-    critic: Literal["same", "privileged"] = "same"
-    """What the value function sees: the same as the policy, or the path's truth beside it
-    (:mod:`ccgym.training.privileged_critic`). The policy that is exported is the same either way."""
-    ortho_init: bool = True
-    """Orthogonal initial weights."""
-    log_std_init: float = 0.0
-    """Logarithm of the initial standard deviation of a continuous action."""
-    adam_epsilon: float = Field(default=1e-5, gt=0)
-    """Adam's epsilon."""
     lstm: Lstm = Lstm()
     """The recurrent part; of no effect with ``ppo``."""
-    normalise: Normalise = Normalise()
-    """Running normalisation."""
-
-    @model_validator(mode="after")
-    def _critic_fits(self) -> PpoConfig:
-        if self.critic == "privileged" and (self.name != "ppo" or self.normalise.observation):
-            raise ConfigError(
-                "critic: privileged with " + (self.name if self.name != "ppo" else "normalise.observation"),
-                expected="name: ppo and features that are not normalised by running statistics",
-                hint="write critic: same",
-            )
-        return self
 
     @model_validator(mode="after")
     def _batches(self) -> PpoConfig:
@@ -92,21 +64,6 @@ class PpoConfig(AlgorithmBase):
     @override
     def memory(self) -> Lstm | None:
         return self.lstm if self.name == "recurrent_ppo" else None
-
-    @property
-    @override
-    def normalisation(self) -> Normalise:
-        return self.normalise
-
-    @property
-    @override
-    def discount(self) -> float:
-        return self.gamma
-
-    @property
-    @override
-    def privileged(self) -> bool:
-        return self.critic == "privileged"
 
 
 def build(config: PpoConfig, env: VecEnv, device: str) -> OnPolicyAlgorithm:

@@ -154,10 +154,10 @@ pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'
             let transitions = (*good_to_bad, *bad_to_good);
             other(GilbertElliott::new(transitions, (*loss_good, *loss_bad), seed, index))
         }
-        ElementSpec::OnOff { mean_on, mean_off } => {
+        ElementSpec::OnOff { mean_on, mean_off, hold } => {
             check_span("on_off.mean_on", *mean_on, SHORTEST_PERIOD)?;
             check_span("on_off.mean_off", *mean_off, SHORTEST_PERIOD)?;
-            other(OnOff::new(*mean_on, *mean_off, seed, index))
+            other(OnOff::new((*mean_on, *mean_off), *hold, seed, index))
         }
         ElementSpec::Intermittent { on, off } => {
             check_span("intermittent.on", *on, 1)?;

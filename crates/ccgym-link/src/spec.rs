@@ -154,12 +154,15 @@ pub enum ElementSpec {
         /// Loss probability in the bad state.
         loss_bad: f64,
     },
-    /// mahimahi's `mm-onoff`: exponential periods, starts on; arrivals while off are dropped.
+    /// mahimahi's `mm-onoff`: exponential periods, starts on; arrivals while off are dropped, or held.
     OnOff {
         /// Mean on period.
         mean_on: TimeSpan,
         /// Mean off period.
         mean_off: TimeSpan,
+        /// Whether arrivals while off leave together when it is on again, as from a host that was not scheduled.
+        #[serde(default)]
+        hold: bool,
     },
     /// mahimahi's `mm-intermittent`: fixed periods, starts on; arrivals while off are dropped.
     Intermittent {

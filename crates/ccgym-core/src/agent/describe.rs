@@ -180,6 +180,9 @@ fn consequences(plan: &Plan) -> String {
     }
     if let Some(cap) = &plan.spec.action.cwnd_cap {
         text.push_str(&format!("; cwnd at most {} · {} · min_rtt + {} packets", cap.bdp, cap.estimate, cap.packets));
+        if let Some(startup) = cap.startup {
+            text.push_str(&format!(", in start-up {startup} times instead"));
+        }
     }
     text
 }

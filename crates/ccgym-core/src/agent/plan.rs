@@ -54,7 +54,8 @@ impl Plan {
         }
         let named = ["phase_startup", "phase_drain", "phase_probe"].iter().any(|name| expressions.uses(name));
         let taught = spec.expert.as_ref().is_some_and(ExpertSpec::is_phased);
-        let phased = named || taught || reward.terms.iter().any(|term| term.phases.is_some());
+        let capped = spec.action.cwnd_cap.as_ref().is_some_and(|cap| cap.startup.is_some());
+        let phased = named || taught || capped || reward.terms.iter().any(|term| term.phases.is_some());
         Ok(Self { spec, expressions, layout, actions, reward, shows_reward, phased })
     }
 }

@@ -263,6 +263,15 @@ fn pacing_caps_and_smoothing() {
     // 5 packets in one smallest round trip.
     assert_eq!(in_force(&flow), (14.0, 1_000_000));
 
+    // In start-up another multiple; it ends when the delivery rate has been flat for three intervals.
+    let cap = json!({"bdp": 1.0, "packets": 4, "startup": 3.0});
+    let mut flow = started(&action(json!({"cwnd_cap": cap, "target": "rate"})));
+    let windows = [0, 1, 2, 3, 4].map(|i| {
+        flow.observe(&interval(at(50 * i), at(50 * (i + 1)), &[50; 5]), None);
+        in_force(&flow).0
+    });
+    assert_eq!(windows, [19.0, 19.0, 19.0, 9.0, 9.0]);
+
     let mut flow = started(&action(json!({"smoothing": [[0, 0.0], [40_000_000, 0.25]]})));
     flow.act(at(0), &[4.0]);
     assert_eq!(in_force(&flow).0, 20.0);

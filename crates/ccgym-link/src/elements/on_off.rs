@@ -1,5 +1,8 @@
 //! Exponential on and off periods (mahimahi's `mm-onoff`, `onoffshell.cc`): starts on, drops arrivals while off.
 //!
+//! Or holds them, which mahimahi cannot: a host that is not scheduled, or a radio that waits its turn, delivers what
+//! came meanwhile all at once.
+//!
 //! Mahimahi counts the periods in whole milliseconds; here they are exact.
 
 use ccgym_core::packet::Datagram;
@@ -14,6 +17,7 @@ use crate::elements::settle;
 pub struct OnOff {
     mean_on: f64,
     mean_off: f64,
+    hold: bool,
     on: bool,
     until: Timestamp,
     rng: Rng,
@@ -21,12 +25,13 @@ pub struct OnOff {
 }
 
 impl OnOff {
-    /// Mean periods, above zero; the random stream is number `index` of `seed`.
+    /// Mean periods, above zero, and whether arrivals while off are held instead of dropped; the random stream is number `index` of `seed`.
     #[must_use]
-    pub fn new(mean_on: TimeSpan, mean_off: TimeSpan, seed: u64, index: u64) -> Self {
+    pub fn new((mean_on, mean_off): (TimeSpan, TimeSpan), hold: bool, seed: u64, index: u64) -> Self {
         let mut element = Self {
             mean_on: mean_on.0 as f64,
             mean_off: mean_off.0 as f64,
+            hold,
             on: true,
             until: Timestamp::ZERO,
             rng: Rng::stream(seed, "link/on_off", index),
@@ -49,7 +54,8 @@ impl PathElement for OnOff {
             self.on = !self.on;
             self.extend();
         }
-        settle(&mut self.counters, datagram, !self.on, now)
+        let leaves = if self.on { now } else { self.until };
+        settle(&mut self.counters, datagram, !self.on && !self.hold, leaves)
     }
 
     fn counters(&self) -> Counters {

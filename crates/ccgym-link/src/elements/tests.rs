@@ -80,12 +80,30 @@ fn gilbert_elliott_is_bad_for_its_share_and_in_bursts() {
 
 #[test]
 fn on_and_off() {
-    let spec = ElementSpec::OnOff { mean_on: ms(300), mean_off: ms(100) };
+    let spec = ElementSpec::OnOff { mean_on: ms(300), mean_off: ms(100), hold: false };
     assert!((lost(&mut *make(&spec), 2_000_000, 1_000_000) - 0.25).abs() < 0.02);
     assert!(offer(&mut *make(&spec), Timestamp::ZERO).is_some(), "starts on");
     let mut element = make(&ElementSpec::Intermittent { on: ms(3), off: ms(2) });
     let passed: Vec<_> = (0..10).map(|t| offer(&mut *element, Timestamp::from_millis(t)).is_some()).collect();
     assert_eq!(passed, [true, true, true, false, false, true, true, true, false, false]);
+}
+
+#[test]
+fn held_while_off() {
+    let held = || make(&ElementSpec::OnOff { mean_on: ms(300), mean_off: ms(100), hold: true });
+    assert_eq!(lost(&mut *held(), 1_000_000, 1_000_000), 0.0);
+    let (mut holds, mut drops) = (held(), make(&ElementSpec::OnOff { mean_on: ms(300), mean_off: ms(100), hold: false }));
+    let (mut last, mut bursts) = (Timestamp::ZERO, 0);
+    for t in 0..100_000 {
+        let now = Timestamp::from_millis(t);
+        let leaves = offer(&mut *holds, now).unwrap();
+        // Late exactly where the other drops, in order, and together.
+        assert_eq!(leaves > now, offer(&mut *drops, now).is_none());
+        assert!(leaves >= last);
+        bursts += u32::from(leaves > now && leaves > last);
+        last = leaves;
+    }
+    assert!((200..300).contains(&bursts), "{bursts}");
 }
 
 #[test]

@@ -44,6 +44,12 @@ const FAREWELL: Duration = Duration::from_secs(5);
 const PROBATION: Duration = Duration::from_millis(30);
 /// What the dead wrote is read within this time.
 const PIPE_TIME: Duration = Duration::from_millis(20);
+/// What mahimahi says where dnsmasq took longer than the 0.3 s that it grants: of a busy machine, not of the path.
+const HASTY: &str = "dnsmasq: did not start after";
+/// Then it is started again, after pauses that double.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// The last pause; whoever has no dnsmasq learns that after all of them.
+const LAST_PAUSE: Duration = Duration::from_secs(2);
 /// What is kept of standard error.
 const KEPT_TEXT: usize = 16 << 10;
 /// The user that owns nothing.
@@ -110,11 +116,25 @@ pub struct ShellLogs {
 }
 
 impl Session {
-    /// Start the shells, and wait until the program inside them runs.
+    /// Start the shells, and wait until the program inside them runs. On a busy machine several starts may be needed.
     ///
     /// # Errors
     /// What keeps them from it, with mahimahi's own words and the remedy where it is known.
     pub fn start(spec: &SessionSpec) -> Result<Self> {
+        let deadline = Instant::now() + spec.patience;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match Self::try_start(spec, deadline) {
+                Err(error) if error.found.contains(HASTY) && Instant::now() + pause < deadline && pause <= LAST_PAUSE => {
+                    thread::sleep(pause);
+                    pause *= 2;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn try_start(spec: &SessionSpec, deadline: Instant) -> Result<Self> {
         let mut shells = parse(&spec.command)?;
         let logs = if spec.logs { add_logs(&mut shells)? } else { Vec::new() };
         let rooted = geteuid().is_root() && present() == Some(Capability::Root);
@@ -139,7 +159,6 @@ impl Session {
         // Around ours, another mahimahi may stand: its addresses are not those of this path.
         let forgotten = vec!["MAHIMAHI_BASE".to_owned(), "MAHIMAHI_SHELL_PREFIX".to_owned()];
         let launch = Launch { words, forgotten, stdin: theirs.into(), stderr, kept };
-        let deadline = Instant::now() + spec.patience;
         let isolated = Isolated::start(launch, surroundings).map_err(|error| {
             if error.step.starts_with("executing") {
                 error.hint("install mahimahi (Debian, Ubuntu: the package mahimahi)")

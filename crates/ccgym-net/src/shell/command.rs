@@ -202,7 +202,7 @@ impl Reader {
                 let spec = if fixed {
                     ElementSpec::Intermittent { on, off }
                 } else {
-                    ElementSpec::OnOff { mean_on: on, mean_off: off }
+                    ElementSpec::OnOff { mean_on: on, mean_off: off, hold: false }
                 };
                 let name = if fixed { "intermittent" } else { "onoff" };
                 let way = if up { "up" } else { "down" };

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::error::AgentError;
 use super::expressions::{Expression, Expressions, Values};
 use super::memory::Memory;
-use super::spec::{ActionSpec, InnerRole, LimitsSpec, Pace, SmoothingSpec, Target};
+use super::spec::{ActionSpec, InnerRole, LimitsSpec, Pace, Phase, SmoothingSpec, Target};
 use crate::congestion_control::Control;
 use crate::units::{Rate, TimeSpan};
 
@@ -66,6 +66,7 @@ pub(crate) struct Actions {
 #[derive(Clone, Copy)]
 struct Cap {
     bdp: f64,
+    startup: f64,
     packets: f64,
     estimate: usize,
 }
@@ -100,8 +101,10 @@ impl Actions {
                 let good = |x: f64| x.is_finite() && x >= 0.0;
                 AgentError::ensure(good(cap.bdp), "action.cwnd_cap.bdp", cap.bdp, "a number from 0 on")?;
                 AgentError::ensure(good(cap.packets), "action.cwnd_cap.packets", cap.packets, "a number from 0 on")?;
+                let startup = cap.startup.unwrap_or(cap.bdp);
+                AgentError::ensure(good(startup), "action.cwnd_cap.startup", startup, "a number from 0 on")?;
                 let estimate = Expression::parse_in("action.cwnd_cap.estimate", &cap.estimate, "bit/s")?;
-                Some(Cap { bdp: cap.bdp, packets: cap.packets, estimate: expressions.insert(estimate) })
+                Some(Cap { bdp: cap.bdp, startup, packets: cap.packets, estimate: expressions.insert(estimate) })
             }
         };
         let smoothing = smoothing(&spec.smoothing)?;
@@ -153,7 +156,8 @@ impl Actions {
         let Some(cap) = self.cap else { return f64::INFINITY };
         let bdp = memory.in_packets(values.get(cap.estimate));
         if bdp > 0.0 {
-            (cap.bdp * bdp + cap.packets).max(self.limits.window[0])
+            let multiple = if memory.phase == Phase::Startup { cap.startup } else { cap.bdp };
+            (multiple * bdp + cap.packets).max(self.limits.window[0])
         } else {
             f64::INFINITY
         }

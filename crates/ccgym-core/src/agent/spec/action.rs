@@ -147,6 +147,9 @@ pub struct CapSpec {
     pub bdp: f64,
     /// Packets beside.
     pub packets: f64,
+    /// Multiple in start-up, where the estimate lags behind by a round trip; `bdp` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub startup: Option<f64>,
     /// The bandwidth, bit/s.
     #[serde(default = "max_delivery_rate")]
     pub estimate: String,

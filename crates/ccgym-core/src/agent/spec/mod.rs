@@ -12,7 +12,7 @@
 //!   "action": {"map": MAP, "target": "rate|cwnd|both", "limits": {"rate": [1e4, 1e12], "window": [2, 1e6],
 //!              "packets_per_min_rtt": 0}, "bounds": [-1, 1], "smoothing": w | [[min_rtt_ns, w], …],
 //!              "pace": "none|cwnd_over_min_rtt|cwnd_over_srtt",
-//!              "cwnd_cap": null | {"bdp": 2.0, "packets": 4, "estimate": "max_delivery_rate"},
+//!              "cwnd_cap": null | {"bdp": 2.0, "packets": 4, "startup": null, "estimate": "max_delivery_rate"},
 //!              "inner": null | {"scheme": "cubic", "params": {}, "role": "gain|cap"}},
 //!   "reward": {"scale": 1.0, "terms": [{"term": NAME, "weight": w, "name": null, "phase": null, …parameters}]},
 //!   "startup": {"kind": "rate", "rate": bit/s} | {"kind": "window", "packets": 10}

@@ -1,0 +1,79 @@
+"""A failure on the real network while others have the processors is tried again, and never hides one of ours."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.busy_machine import TRIES, processor_times, stolen_share
+
+CONFTEST = """
+import tests.busy_machine as busy
+ticks = iter(range(0, 10**6, 100))
+def times():
+    now = next(ticks)
+    return now, now * {percent} // 100
+busy.processor_times = times
+busy.time.sleep = lambda s: None
+def pytest_configure(config):
+    config.stash[busy.NOT_RUN] = []
+    config.addinivalue_line("markers", "real: on the network")
+def pytest_runtest_protocol(item, nextitem):
+    return busy.run_protocol(item, nextitem)
+def pytest_terminal_summary(terminalreporter, config):
+    for name, why in config.stash[busy.NOT_RUN]:
+        terminalreporter.write_line("NOT RUN " + why)
+"""
+TESTS = """
+import pytest
+tries = []
+@pytest.fixture
+def fresh():
+    return []
+def test_it(fresh):
+    fresh.append(1)
+    assert fresh == [1]
+    tries.append(1)
+    assert len(tries) >= {needed}, "too early"
+def test_fine():
+    pass
+"""
+
+
+def run(folder: Path, percent: int, needed: int) -> str:
+    (folder / "conftest.py").write_text(CONFTEST.format(percent=percent))
+    (folder / "test_inner.py").write_text(TESTS.format(needed=needed))
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--rootdir", str(folder), str(folder)],
+        cwd=folder, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(root)},
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("percent", "needed", "expected"),
+    [
+        (0, 1, "2 passed"),
+        (20, TRIES, "2 passed"),
+        (20, TRIES + 1, "1 passed, 1 skipped"),
+        (0, 2, "1 failed, 1 passed"),
+    ],
+)
+def test_only_what_the_machine_may_have_caused_is_tried_again(
+    tmp_path: Path, percent: int, needed: int, expected: str
+) -> None:
+    said = run(tmp_path, percent, needed)
+    assert expected in said, said
+    assert ("THIS MACHINE IS BUSY: 20 % of its processors' time" in said) == ("skipped" in expected)
+
+
+def test_what_was_stolen() -> None:
+    assert stolen_share((0, 0), (0, 0)) == 0.0
+    assert stolen_share((100, 10), (300, 20)) == 0.05
+    before, after = processor_times(), processor_times()
+    assert 0.0 <= stolen_share(before, after) <= 1.0
