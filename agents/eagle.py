@@ -265,7 +265,9 @@ class Reference:
         estimate = self._read(cap["estimate"]) * self.memory[-1]["min_rtt"] / self.packet_bits
         if estimate <= 0:
             return math.inf
-        return float(max(cap["bdp"] * estimate + cap["packets"], self.agent["action"]["limits"]["window"][0]))
+        starting = self.phases.name == "startup" and cap.get("startup") is not None
+        multiple = cap["startup"] if starting else cap["bdp"]
+        return float(max(multiple * estimate + cap["packets"], self.agent["action"]["limits"]["window"][0]))
 
     def label(self) -> tuple[float, int]:
         """What the expert aims at, bit/s or packets, and the action whose result is nearest to it."""

@@ -3,7 +3,7 @@
 Refused, because each has cost somebody a day: duplicate keys, the bare words ``yes no on off`` as booleans, sexagesimal
 and octal numbers, anchors and aliases, tags, several documents in a file, keys that are no strings. Numbers are those
 of YAML 1.2, so ``1e-3`` is a float. A file may build on one other with ``extends: other.yaml``: mappings are merged key
-by key, everything else is replaced.
+by key, everything else is replaced, and so is a mapping of another ``kind``, whose keys are others.
 
 A model is read with :func:`load_model`, which applies overrides (``--set link.delay=40ms``) through the same
 validation and turns pydantic's complaints into :class:`~ccgym.errors.ConfigError` with the line of the key.
@@ -315,8 +315,9 @@ def _merge(
     merged = dict(base)
     for key, value in over.items():
         here = (*place, key)
-        if isinstance(merged.get(key), dict) and isinstance(value, dict):
-            merged[key] = _merge(merged[key], value, here, lines, over_lines)
+        before = merged.get(key)
+        if isinstance(before, dict) and isinstance(value, dict) and value.get("kind") in (None, before.get("kind")):
+            merged[key] = _merge(before, value, here, lines, over_lines)
         else:
             merged[key] = value
             for known in [known for known in lines if known[: len(here)] == here]:

@@ -23,6 +23,8 @@ from ccgym.evaluation.capacity import LinkCapacity, mean_per_bin_mbps
 
 FloatArray = npt.NDArray[np.float64]
 
+UNLIMITED: Final = 2.0**63
+"""Bytes from which on a window is none: the transport writes 2⁶⁴ − 1."""
 BIN_BASE_RTTS: Final = 4
 """Width of a throughput bin in base round-trip times: ccperf's #85 (15 ms) fits bins of 52 to 60 ms."""
 
@@ -220,7 +222,8 @@ def _flow_table(run: RunInput, flow: FlowInput, part: _Samples) -> MetricTable:
         "cov_in_flight_l4": Metric(_cov(part.in_flight), "1", step_s),
         "cov_throughput_l4": Metric(_cov(bins), "1", bin_s),
         "flow_completion_time_l4": Metric((completion - flow.start_ns) / 1e9, "s"),
-        "mean_cwnd_l4": Metric(_mean(part.cwnd), "segments", step_s),
+        # While a rate alone decides there is no window to average.
+        "mean_cwnd_l4": Metric(_mean(part.cwnd[part.cwnd < UNLIMITED / flow.packet_bytes]), "segments", step_s),
         "mean_delivery_rate_l4": mbps(counters["acked_bytes"] * payload_share),
         "mean_est_qdelay_l4": Metric(None if srtt_ms is None else srtt_ms - flow.base_rtt_ns / 1e6, "ms", step_s),
         "mean_in_flight_l4": Metric(_mean(part.in_flight), "segments", step_s),

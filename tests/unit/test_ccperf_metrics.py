@@ -95,6 +95,14 @@ def test_flow_table_of_a_constant_flow() -> None:
     assert {name: metric.value for name, metric in table.items()} == pytest.approx(expected, rel=1e-6)
 
 
+def test_no_window_is_no_huge_window() -> None:
+    made = flow([12.0])
+    made.series["cwnd_bytes"][:100] = 2**64 - 1
+    assert tables(made).flows[0]["mean_cwnd_l4"].value == pytest.approx(20.0)
+    made.series["cwnd_bytes"][:] = 2**64 - 1
+    assert tables(made).flows[0]["mean_cwnd_l4"].value is None
+
+
 def test_bins_are_recorded_with_the_metric() -> None:
     table = tables(flow([12.0])).flows[0]
     assert table["cov_throughput_l4"].bin_s == pytest.approx(0.06)  # four base RTTs

@@ -109,6 +109,14 @@ def test_extends_one_level(tmp_path: Path) -> None:
     assert loaded.where(("link", "rate")) == f"{tmp_path / 'base.yaml'}:2: link.rate"
     assert loaded.where(("link", "delay")) == f"{top}:3: link.delay"
 
+    # Of another kind, the keys are others.
+    write(tmp_path, "base.yaml", "map: {kind: a, x: 1}\nsame: {kind: a, x: 1}\nplain: {kind: a, x: 1}\n")
+    kinds = "extends: base.yaml\nmap: {kind: b, y: 2}\nsame: {kind: a, y: 2}\nplain: {y: 2}\n"
+    both = {"kind": "a", "x": 1, "y": 2}
+    loaded = load_yaml(write(tmp_path, "kinds.yaml", kinds))
+    assert loaded.data == {"map": {"kind": "b", "y": 2}, "same": both, "plain": both}
+    assert ("map", "x") not in loaded.lines
+
     write(tmp_path, "base.yaml", "extends: other.yaml\n")
     with pytest.raises(ConfigError, match="one level"):
         load_model(top, Experiment)
