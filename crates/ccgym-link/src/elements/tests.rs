@@ -92,7 +92,8 @@ fn on_and_off() {
 fn held_while_off() {
     let held = || make(&ElementSpec::OnOff { mean_on: ms(300), mean_off: ms(100), hold: true });
     assert_eq!(lost(&mut *held(), 1_000_000, 1_000_000), 0.0);
-    let (mut holds, mut drops) = (held(), make(&ElementSpec::OnOff { mean_on: ms(300), mean_off: ms(100), hold: false }));
+    let (mut holds, mut drops) =
+        (held(), make(&ElementSpec::OnOff { mean_on: ms(300), mean_off: ms(100), hold: false }));
     let (mut last, mut bursts) = (Timestamp::ZERO, 0);
     for t in 0..100_000 {
         let now = Timestamp::from_millis(t);

@@ -125,7 +125,9 @@ impl Session {
         let mut pause = FIRST_PAUSE;
         loop {
             match Self::try_start(spec, deadline) {
-                Err(error) if error.found.contains(HASTY) && Instant::now() + pause < deadline && pause <= LAST_PAUSE => {
+                Err(error)
+                    if error.found.contains(HASTY) && Instant::now() + pause < deadline && pause <= LAST_PAUSE =>
+                {
                     thread::sleep(pause);
                     pause *= 2;
                 }
