@@ -18,7 +18,6 @@ from ccgym.config.path import NetworkPath
 from ccgym.envs import LinkEnv
 from ccgym.errors import ConfigError, RealPathError
 from ccgym.realpath import doctor
-from ccgym.realpath.report import limited_reason
 
 pytestmark = pytest.mark.real("netns")
 
@@ -224,21 +223,16 @@ CALM = [
 @pytest.mark.parametrize("path", CALM, ids=lambda path: str(path["rate"]))
 def test_the_pretrained_policy_does_what_it_does_in_the_simulator(path: dict[str, Any], how: str) -> None:
     """Throughput within 10 %, mean delay within 5 ms, decided for by an environment and natively. Where the machine is
-    busy with something else, the path is not what it says: then it is tried again, and in the end skipped.
+    busy with something else, the path is not what it says: then it is tried again.
     """
     run = pretrained if how == "environment" else native
     sim = run(path, "sim")
-    late = []
     for _ in range(3):
         real = run(path, "emulated")
         rate = real["throughput_mbps"] / sim["throughput_mbps"] - 1
         delay = real["delay_mean_ms"] - sim["delay_mean_ms"]
         if abs(rate) < 0.1 and abs(delay) < 5:
             return
-        # An environment does not tell; a run after it does.
-        late.append((real if how == "native" else native(path, "emulated"))["limited"])
-    if all(late):
-        pytest.skip(f"THIS MACHINE IS BUSY: in three tries it could not hold the path's schedule ({late[-1]})")
     pytest.fail(f"throughput off by {100 * rate:.1f} %, mean delay by {delay:.1f} ms")
 
 
@@ -248,11 +242,7 @@ def native(path: dict[str, Any], backend: str) -> dict[str, Any]:
 
     run = backends.backend(backend).run(NetworkPath.from_any(path), ["aurora"], 8 * 10**9, 3)
     assert run.packets is not None
-    return {
-        "throughput_mbps": run.total.throughput_mbps,
-        "delay_mean_ms": float(run.packets.delay_ns.mean()) / 1e6,
-        "limited": limited_reason(run.path_report),
-    }
+    return {"throughput_mbps": run.total.throughput_mbps, "delay_mean_ms": float(run.packets.delay_ns.mean()) / 1e6}
 
 
 def pretrained(path: dict[str, Any], backend: str) -> dict[str, Any]:
