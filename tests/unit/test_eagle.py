@@ -15,6 +15,8 @@ from agents import eagle
 from ccgym.config.path import NetworkPath
 from ccgym.envs.batch import Batch
 from ccgym.envs.settings import Settings
+from ccgym.evaluation.prepared_run import Record
+from ccgym.evaluation.simulate import simulate
 from ccgym.training.config import TrainConfig
 from ccgym.units import NS_PER_S
 from tests.unit.pretrained import CALIBRATED, check_card, check_record, measured, recorded
@@ -157,6 +159,16 @@ def test_v3_does_on_the_report_s_path_what_is_asked_of_it() -> None:
     assert runs.throughput_mbps >= 72
     assert runs.delay_p95_ms <= 56
     assert runs.loss <= 0.01
+
+
+@recorded(eagle.CONFIGS["v3"])
+def test_a_busy_host_does_not_bring_v3_down() -> None:
+    path = NetworkPath.named("77.72mbps")
+    stall = {"kind": "on_off", "mean_on": "200ms", "mean_off": "40ms", "hold": True}
+    busy = NetworkPath(chain=[*path.chain, stall])
+    runs = [simulate(busy, [eagle.CONFIGS["v3"]], "30s", seed, Record(series=0)) for seed in range(1, 6)]
+    # BBR comes to 49 to 60 Mbit/s there, Cubic to 6 to 8.
+    assert min(run.total.throughput_mbps for run in runs) > 25
 
 
 @recorded(eagle.CONFIGS["v3"])
