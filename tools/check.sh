@@ -47,9 +47,30 @@ lint() {
     cargo_tool "clippy" clippy --workspace --all-targets --locked -- -D warnings
 }
 
+# Time of all processors so far and how much of it others took away, in ticks; zeros where that is not known.
+processor_times() {
+    awk '/^cpu /{for (i = 2; i <= 9; i++) all += $i; print all, $9; known = 1; exit} END{if (!known) print 0, 0}' \
+        /proc/stat 2>/dev/null || echo 0 0
+}
+
+# Tests with real packets, in real time. One that fails while a hundredth of the processors' time is taken away may fail
+# for that alone; pytest does the same (tests/busy_machine.py).
+real_time() {
+    local try before after stolen
+    for try in 1 2 3; do
+        before=$(processor_times)
+        "$@" && return
+        after=$(processor_times)
+        stolen=$(echo "$before $after" | awk '{print ($3 > $1) ? int(100 * ($4 - $2) / ($3 - $1)) : 0}')
+        [ "$stolen" -ge 1 ] && [ "$try" -lt 3 ] || return 1
+        echo "== THIS MACHINE IS BUSY: $stolen % of its processors' time was taken away; trying again: $*"
+    done
+}
+
 tests() {
     echo "== cargo test"
-    cargo test --workspace --locked --no-fail-fast || failed+=("cargo test")
+    cargo test --workspace --exclude ccgym-net --locked --no-fail-fast || failed+=("cargo test")
+    real_time cargo test --package ccgym-net --locked --no-fail-fast || failed+=("cargo test ccgym-net")
     echo "== pytest"
     python -m pytest "$@" || failed+=("pytest")
 }
