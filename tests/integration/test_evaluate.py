@@ -255,6 +255,8 @@ def start(out: Path, *words: str) -> subprocess.Popen[str]:
          "cubic,bbr", "--runs", "40", "--runtime", "20", "--no-figures", "--jobs", "1", "--out", str(out), *words],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env={**os.environ, "PYTHONPATH": str(script.parent)},
+        # Whoever starts us in the background of a shell may have told us to ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
 
 
