@@ -266,6 +266,7 @@ fn pacing_caps_and_smoothing() {
     // In start-up another multiple; it ends when the delivery rate has been flat for three intervals.
     let cap = json!({"bdp": 1.0, "packets": 4, "startup": 3.0});
     let mut flow = started(&action(json!({"cwnd_cap": cap, "target": "rate"})));
+    flow.start(at(0), StartOverrides { rate: Some(Rate(1_000_000)), ..StartOverrides::default() });
     let windows = [0, 1, 2, 3, 4].map(|i| {
         flow.observe(&interval(at(50 * i), at(50 * (i + 1)), &[50; 5]), None);
         in_force(&flow).0
