@@ -86,8 +86,10 @@ class Phases:
             grew = greatest >= (1 + spec["growth"]) * self._full
             self._count = 0 if grew else self._count + 1
             self._full = greatest if grew else self._full
-            overflows = self._count > 0 and now["loss_fraction"] > self.FULL_LOSS
-            if self._count >= spec["plateau_steps"] or overflows:
+            part = spec.get("exit_queue")
+            queued = part is not None and now["mean_rtt"] > (1 + part) * now["min_rtt"]
+            overflows = queued or now["loss_fraction"] > self.FULL_LOSS
+            if self._count >= spec["plateau_steps"] or (self._count > 0 and overflows):
                 self.name, self._count = "drain", 0
         elif self.name == "drain":
             self._count += 1

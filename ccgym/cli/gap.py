@@ -48,6 +48,8 @@ examples:
       ours and the kernel's, on all backends that work here; into results/77.72mbps-gap
   ccgym gap --trace 12mbps --schemes aurora --backends sim,emulated --runs 1 --runtime 10
       does the pretrained policy do over real packets what it does in the simulator?
+  ccgym gap --trace 3.04mbps-poisson --schemes eagle --host-jitter 0.1ms --sim-runs 20
+      the same where fractions of a millisecond decide what a policy does
 """
 
 
@@ -74,6 +76,14 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--seed", type=int, default=1, metavar="N", help="root of every random stream (default: 1)")
     add_repeat_limited(made)
+    made.add_argument(
+        "--host-jitter",
+        default="0ms",
+        metavar="TIME",
+        help="simulated acknowledgements reach the sender later by up to this, at random, as on any host: shows what "
+        "is chance where such trifles decide; 0.1ms is typical (default: 0ms)",
+    )
+    made.add_argument("--sim-runs", type=int, metavar="N", help="runs in the simulator (default: as --runs)")
     made.add_argument("--out", metavar="DIRECTORY", help="results directory (default: results/NAME-gap)")
     made.add_argument("--no-figures", action="store_true", help="no figure and no page, only numbers")
     made.add_argument(
@@ -98,6 +108,7 @@ def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     schemes = parse_schemes(arguments.schemes, "--schemes")
     backends = [name.strip() for name in arguments.backends.split(",") if name.strip()]
     runtime_ns = option("--runtime", _seconds, arguments.runtime)
+    host_jitter_ns = option("--host-jitter", parse_time, arguments.host_jitter)
     check_repeat_limited(arguments.repeat_limited)
     if not arguments.no_figures:
         from ccgym.report.build import require_drawing
@@ -116,6 +127,8 @@ def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
             runtime_ns=runtime_ns,
             seed=arguments.seed,
             repeat_limited=arguments.repeat_limited,
+            host_jitter_ns=host_jitter_ns,
+            sim_runs=arguments.sim_runs,
             observe=lambda experiment: _progress(experiment, shown_on),
             command=["ccgym", "gap", *words],
         )

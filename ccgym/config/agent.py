@@ -226,6 +226,8 @@ class Phases(Strict):
     """Growth of it below which an interval counts as flat."""
     plateau_steps: int = Field(default=3, ge=1, le=10_000)
     """Flat intervals that end start-up."""
+    exit_queue: float | None = Field(default=None, ge=0)
+    """A single one ends it if the mean round trip exceeds the smallest by more than this part of that; not if None."""
     reenter_growth: float = Field(default=0.25, ge=0)
     """Growth of it above its lowest value since start-up, from which on start-up begins again …"""
     reenter_steps: int = Field(default=2, ge=1, le=10_000)

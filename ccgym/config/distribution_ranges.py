@@ -66,7 +66,7 @@ class _Strict(BaseModel):
 
 
 class Changing(_Strict):
-    """A rate that changes at regular times; each value is drawn evenly between the two bounds of the episode."""
+    """A rate that changes at regular times; each value is drawn between the two bounds of the episode."""
 
     highest: RateNumber
     """The episode's upper bound."""
@@ -76,6 +76,8 @@ class Changing(_Strict):
     """Time between changes, rounded up to the grid; zero never changes."""
     grid: PeriodField = 100 * NS_PER_MS
     """Changes happen at whole multiples of this."""
+    log: bool = False
+    """Values are drawn evenly by their logarithm, so that a rate often becomes a multiple of itself."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -329,7 +331,9 @@ class Ranges(Bottleneck):
                 expected=f"at most {MAX_RATE_STEPS}",
                 where="rate",
             )
-        values = np.rint(lowest + (highest - lowest) * rng.random(count)).astype(np.int64)
+        parts = rng.random(count)
+        drawn = lowest * (highest / lowest) ** parts if self.rate.log else lowest + (highest - lowest) * parts
+        values = np.rint(drawn).astype(np.int64)
         last = duration_ns - (count - 1) * step
         mean = float(values[0]) if count == 1 else float(values[:-1].sum() * step + values[-1] * last) / duration_ns
         numbers.update(

@@ -3,7 +3,8 @@
 Refused, because each has cost somebody a day: duplicate keys, the bare words ``yes no on off`` as booleans, sexagesimal
 and octal numbers, anchors and aliases, tags, several documents in a file, keys that are no strings. Numbers are those
 of YAML 1.2, so ``1e-3`` is a float. A file may build on one other with ``extends: other.yaml``: mappings are merged key
-by key, everything else is replaced, and so is a mapping of another ``kind``, whose keys are others.
+by key, everything else is replaced, and so are a mapping of another ``kind`` and another ``algorithm``, whose keys are
+others.
 
 A model is read with :func:`load_model`, which applies overrides (``--set link.delay=40ms``) through the same
 validation and turns pydantic's complaints into :class:`~ccgym.errors.ConfigError` with the line of the key.
@@ -316,7 +317,7 @@ def _merge(
     for key, value in over.items():
         here = (*place, key)
         before = merged.get(key)
-        if isinstance(before, dict) and isinstance(value, dict) and value.get("kind") in (None, before.get("kind")):
+        if isinstance(before, dict) and isinstance(value, dict) and _is_same_kind(before, value, here):
             merged[key] = _merge(before, value, here, lines, over_lines)
         else:
             merged[key] = value
@@ -325,6 +326,12 @@ def _merge(
             lines.update({known: line for known, line in over_lines.items() if known[: len(here)] == here})
         lines[here] = over_lines[here]
     return merged
+
+
+def _is_same_kind(before: dict[str, Any], over: dict[str, Any], place: Place) -> bool:
+    """Whether the keys of two mappings mean the same; that of an algorithm is told by its name."""
+    tag = "name" if place == ("algorithm",) else "kind"
+    return over.get(tag) in (None, before.get(tag))
 
 
 class _Builder:

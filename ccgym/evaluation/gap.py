@@ -184,6 +184,18 @@ def counterpart(choice: SchemeChoice, name: str) -> SchemeChoice | None:
     return SchemeChoice(choice.kernel) if choice.kernel in registry() else None
 
 
+def with_host_jitter(path: NetworkPath, most_ns: int) -> NetworkPath:
+    """The path with acknowledgements that reach the sender up to ``most_ns`` nanoseconds late, each by its own."""
+    if most_ns <= 0:
+        return path
+    jitter = {
+        "kind": "jitter",
+        "distribution": {"kind": "uniform", "max": f"{most_ns}ns"},
+        "direction": "downlink",
+    }
+    return NetworkPath(chain=[*path.chain, jitter], name=path.name, title=path.title, source=path.source)
+
+
 def differences(ours: SchemeSummary | None, theirs: SchemeSummary | None) -> dict[str, Difference]:
     """How far one measurement is from another, by quantity, where both have numbers."""
     found: dict[str, Difference] = {}
@@ -213,6 +225,8 @@ def run_gap(
     runtime_ns: int = 30_000_000_000,
     seed: int = 1,
     repeat_limited: int = 0,
+    host_jitter_ns: int = 0,
+    sim_runs: int | None = None,
     observe: Callable[[Experiment], AbstractContextManager[Observer]] | None = None,
     command: Sequence[str] = (),
 ) -> Gap:
@@ -227,6 +241,10 @@ def run_gap(
         runtime_ns: Length of a run, nanoseconds.
         seed: Root of every random stream.
         repeat_limited: As in :func:`~ccgym.evaluation.runner.run_experiment`.
+        host_jitter_ns: In the simulator, acknowledgements reach the sender later by up to so many nanoseconds, each by
+            its own. No host is as exact as the simulator: where such trifles decide what a scheme does, one simulated
+            run is one of many possible ones, and only means over runs compare.
+        sim_runs: Runs in the simulator, as many as elsewhere by default.
         observe: Makes the observer of a backend's runs.
         command: The command line, for the record.
 
@@ -246,8 +264,14 @@ def run_gap(
         if not there:
             left_out[name] = "none of the schemes can be simulated"
             continue
+        simulated = name == SIMULATED
         experiment = Experiment(
-            path=path, schemes=tuple(there.values()), runs=runs, runtime_ns=runtime_ns, seed=seed, backend=name
+            path=with_host_jitter(path, host_jitter_ns) if simulated else path,
+            schemes=tuple(there.values()),
+            runs=sim_runs if simulated and sim_runs is not None else runs,
+            runtime_ns=runtime_ns,
+            seed=seed,
+            backend=name,
         )
         try:
             if holder(out / name) is None:

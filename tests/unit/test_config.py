@@ -116,6 +116,11 @@ def test_extends_one_level(tmp_path: Path) -> None:
     loaded = load_yaml(write(tmp_path, "kinds.yaml", kinds))
     assert loaded.data == {"map": {"kind": "b", "y": 2}, "same": both, "plain": both}
     assert ("map", "x") not in loaded.lines
+    # So they are of another algorithm; elsewhere a name is only a name.
+    write(tmp_path, "base.yaml", "algorithm: {name: a, x: 1}\nagent: {name: a, x: 1}\n")
+    named = "extends: base.yaml\nalgorithm: {name: b, y: 2}\nagent: {name: b, y: 2}\n"
+    loaded = load_yaml(write(tmp_path, "named.yaml", named))
+    assert loaded.data == {"algorithm": {"name": "b", "y": 2}, "agent": {"name": "b", "x": 1, "y": 2}}
 
     write(tmp_path, "base.yaml", "extends: other.yaml\n")
     with pytest.raises(ConfigError, match="one level"):

@@ -237,6 +237,20 @@ def test_a_lower_bound_that_the_upper_one_undercuts_ends_there() -> None:
         assert 0.9 <= numbers["rate_lowest_mbps"] <= numbers["rate_highest_mbps"]
 
 
+def test_changing_rates_may_be_drawn_by_their_logarithm() -> None:
+    rate = {"highest": "100mbps", "lowest": "1mbps", "every": "1s"}
+    rates: dict[bool, list[float]] = {}
+    for log in (False, True):
+        ranges = Ranges.model_validate({"rate": {**rate, "log": log}, "rtt": "40ms"})
+        drawn = [ranges.sample(generator(seed), 30 * SECOND).facts for seed in range(40)]
+        rates[log] = [value / 1e6 for facts in drawn if facts is not None for _, value in facts["capacity"]]
+        assert min(rates[log]) >= 1
+        assert max(rates[log]) <= 100
+    # Halves of the draws are below the arithmetic and the geometric middle of the bounds.
+    assert np.median(rates[False]) == pytest.approx(50.5, rel=0.1)
+    assert np.median(rates[True]) == pytest.approx(10, rel=0.25)
+
+
 def test_draws_are_cheap_enough_for_the_reset_path() -> None:
     distribution, rng = read_distribution("aurora"), generator(1)
     best = math.inf

@@ -18,7 +18,7 @@ from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, PlatformError, RealPathError
 from ccgym.evaluation.backends import real as real_backend
 from ccgym.evaluation.curves import FlowCurves
-from ccgym.evaluation.gap import GAP_FILE, Gap, differences, run_gap
+from ccgym.evaluation.gap import GAP_FILE, Gap, differences, run_gap, with_host_jitter
 from ccgym.evaluation.results import SchemeSummary
 from ccgym.evaluation.schemes import parse_schemes
 from ccgym.realpath import doctor
@@ -112,6 +112,30 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path, reality: list[str]) -> None
     before = len(reality)
     gap(tmp_path, "cubic", "sim,emulated,mahimahi")
     assert [line.split()[0] for line in reality[before:]] == ["mahimahi", "mahimahi"]
+
+
+def test_simulated_hosts_may_be_inexact_too(tmp_path: Path, reality: list[str]) -> None:
+    exact = gap(tmp_path / "exact", "cubic", "sim,emulated", runs=1)
+    made = run_gap(
+        PATH,
+        parse_schemes("cubic"),
+        ["sim", "emulated"],
+        tmp_path / "inexact",
+        runs=1,
+        runtime_ns=2 * 10**9,
+        host_jitter_ns=500_000,
+        sim_runs=3,
+    )
+    simulated, emulated = made.rows()
+    assert (simulated.runs, emulated.runs) == (3, 1)
+    assert emulated.throughput_mbps == exact.rows()[1].throughput_mbps, "reality has its own"
+    assert simulated.throughput_mbps is not None
+    assert simulated.throughput_mbps.std is not None
+    assert simulated.throughput_mbps.std > 0
+    assert abs(emulated.against["sim"]["throughput_mbps"].relative or 1) < 0.2
+    assert with_host_jitter(PATH, 0) is PATH
+    (jitter,) = with_host_jitter(PATH, 500_000).chain[len(PATH.chain) :]
+    assert (jitter.kind, jitter.direction) == ("jitter", "downlink")  # type: ignore[union-attr]
 
 
 def test_backends_that_do_not_work_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

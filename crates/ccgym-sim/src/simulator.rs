@@ -303,6 +303,10 @@ impl Simulator {
             let now = self.now;
             let flow = &mut self.flows[index];
             match flow.inbox.front() {
+                Some((key, _)) if key.0 <= now && flow.sender.is_interval_over(now) => {
+                    rare();
+                    flow.sender.end_interval(now);
+                }
                 Some((key, ack)) if key.0 <= now => {
                     self.hash = (self.hash ^ now.0 ^ ack.trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
                     if ack.feedback != 0 {

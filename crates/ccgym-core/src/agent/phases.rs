@@ -46,7 +46,9 @@ impl Phases {
                 } else {
                     self.flat += 1;
                 }
-                if self.flat >= self.spec.plateau_steps || (self.flat > 0 && m.loss_fraction() > FULL) {
+                let queued = self.spec.exit_queue.is_some_and(|part| memory.mean_rtt > (1.0 + part) * memory.min_rtt);
+                let full = queued || m.loss_fraction() > FULL;
+                if self.flat >= self.spec.plateau_steps || (self.flat > 0 && full) {
                     (self.phase, self.flat) = (Phase::Drain, 0);
                 }
             }
@@ -122,6 +124,25 @@ mod tests {
         };
         let found = [4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 2.0, 2.0, 2.0, 2.4, 2.5, 2.5].map(&mut step);
         assert_eq!(found[4..], [[Phase::Probe; 7].as_slice(), &[Phase::Startup]].concat());
+    }
+
+    #[test]
+    fn a_queue_ends_start_up_where_the_rate_is_flat() {
+        let mut phases = Phases::new(PhasesSpec { exit_queue: Some(0.25), ..PhasesSpec::default() });
+        let mut memory = Memory::new(1500);
+        memory.min_rtt = 0.1;
+        let mut m = MonitorInterval::new(Timestamp::ZERO);
+        (m.in_flight, m.acked_packets) = (1_000_000, 90);
+        let mut step = |mbps: f64, rtt: f64| {
+            memory.delivery_rate = mbps * 1e6;
+            memory.mean_rtt = rtt;
+            phases.update(&m, &memory)
+        };
+        // A queue alone is no sign while the rate grows, nor a flat rate alone; an eighth more is the path's noise.
+        assert_eq!(step(1.0, 0.2), Phase::Startup);
+        assert_eq!(step(1.3, 0.2), Phase::Startup);
+        assert_eq!(step(1.3, 0.12), Phase::Startup);
+        assert_eq!(step(1.3, 0.1251), Phase::Drain);
     }
 
     #[test]

@@ -71,6 +71,9 @@ impl PhasesSpec {
         for (name, n) in [("plateau_steps", self.plateau_steps), ("reenter_steps", self.reenter_steps)] {
             AgentError::ensure(n >= 1, &format!("phases.{name}"), n, "at least 1")?;
         }
+        if let Some(x) = self.exit_queue {
+            AgentError::ensure(x.is_finite() && x >= 0.0, "phases.exit_queue", x, "a number from 0 on")?;
+        }
         Ok(())
     }
 }

@@ -62,9 +62,18 @@ impl Sender {
 
     /// Close the interval if the time has come.
     pub(super) fn end_interval_on_time(&mut self, now: Timestamp) {
-        if self.interval_timer() <= now {
+        if self.is_interval_over(now) {
             self.end_interval(now);
         }
+    }
+
+    /// Whether the time has come at which the interval closes. What arrives at that very time belongs to the next one:
+    /// a driver calls [`Sender::end_interval`] before it hands such an acknowledgement over. On a host it is never
+    /// there in time, so on paths whose packets move by whole milliseconds everything else would be an artefact.
+    #[must_use]
+    #[inline]
+    pub fn is_interval_over(&self, now: Timestamp) -> bool {
+        self.interval_timer() <= now
     }
 
     /// When the timer of the running interval fires.

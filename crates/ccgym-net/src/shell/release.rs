@@ -10,6 +10,9 @@ const STEPS: u32 = 16;
 const LATE_NS: u64 = 1_000_000;
 /// Share of late releases that a run may have.
 const TOLERATED: f64 = 0.01;
+/// A release later than this counts by itself: a flow that gets no acknowledgement stops sending, so few packets are
+/// late in the longest stalls, and 20 ms overflow the short queues of fast paths.
+const STILL_NS: u64 = 20_000_000;
 
 /// Errors of release times: how long after its due time each packet left, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -100,8 +103,8 @@ const fn upper(bucket: usize) -> u64 {
     lower + ((1 << octave) - 1)
 }
 
-/// Why the machine could not hold the schedule, if it could not: packets lost in devices, or more than 1 % of the
-/// packets of a direction released more than a millisecond late.
+/// Why the machine could not hold the schedule, if it could not: packets lost in devices, more than 1 % of the packets
+/// of a direction released more than a millisecond late, or one more than 20 ms.
 #[must_use]
 pub fn emulator_limited(report: &FerryReport) -> Option<String> {
     let mut reasons = Vec::new();
@@ -112,6 +115,10 @@ pub fn emulator_limited(report: &FerryReport) -> Option<String> {
         let share = direction.release.late() as f64 / direction.release.count().max(1) as f64;
         if share > TOLERATED {
             reasons.push(format!("{name}: {:.1} % of packets left more than 1 ms late", share * 100.0));
+        }
+        if direction.release.max() > STILL_NS {
+            let still = direction.release.max() as f64 / 1e6;
+            reasons.push(format!("{name}: the path stood still for {still:.0} ms"));
         }
     }
     (!reasons.is_empty()).then(|| reasons.join("; "))
@@ -129,6 +136,21 @@ mod tests {
             assert!(upper >= value && upper - value <= value / 16, "{value}: {upper}");
         }
         assert!((1..5000).all(|value| bucket(value - 1) <= bucket(value)));
+    }
+
+    #[test]
+    fn a_stall_counts_though_few_packets_saw_it() {
+        let mut report = FerryReport::default();
+        for _ in 0..9_999 {
+            report.up.release.record(100_000);
+        }
+        report.up.release.record(20_000_000);
+        assert_eq!(emulator_limited(&report), None);
+        report.up.release.record(301_000_000);
+        assert_eq!(emulator_limited(&report).as_deref(), Some("uplink: the path stood still for 301 ms"));
+        (0..200).for_each(|_| report.down.release.record(1_000_001));
+        let said = emulator_limited(&report).unwrap_or_default();
+        assert!(said.ends_with("; downlink: 100.0 % of packets left more than 1 ms late"), "{said}");
     }
 
     #[test]

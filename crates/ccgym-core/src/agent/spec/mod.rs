@@ -207,6 +207,9 @@ pub struct PhasesSpec {
     pub growth: f64,
     /// Flat intervals that end start-up.
     pub plateau_steps: u32,
+    /// A single one ends it if the mean round trip exceeds the smallest by more than this part of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_queue: Option<f64>,
     /// Relative growth of it above its lowest value since start-up from which start-up begins again …
     pub reenter_growth: f64,
     /// … if it is seen in so many intervals in a row, without a queue.
@@ -215,7 +218,7 @@ pub struct PhasesSpec {
 
 impl Default for PhasesSpec {
     fn default() -> Self {
-        Self { window: 10, growth: 0.25, plateau_steps: 3, reenter_growth: 0.25, reenter_steps: 2 }
+        Self { window: 10, growth: 0.25, plateau_steps: 3, exit_queue: None, reenter_growth: 0.25, reenter_steps: 2 }
     }
 }
 

@@ -1,0 +1,53 @@
+//! Where intervals end: what arrives at that very time belongs to the next one.
+
+mod common;
+
+use std::sync::Arc;
+
+use ccgym_core::agent::{AgentSpec, FlowAgent};
+use ccgym_core::Timestamp;
+use ccgym_schemes::{create_with, Resources};
+use ccgym_sim::{FlowSpec, SimSpec, Simulator};
+use serde_json::json;
+
+/// A window of one packet on a path of 100 ms without a bottleneck: an acknowledgement every 100 ms exactly.
+fn simulator(interval_ms: u64) -> Simulator {
+    let agent = json!({
+        "name": "still",
+        "clock": {"kind": "fixed", "interval": interval_ms * 1_000_000},
+        "observation": {"features": [{"signal": "acked_packets", "clip": [0, 100]}]},
+        "action": {"map": {"kind": "discrete", "operations": ["+0"]}, "target": "cwnd", "limits": {"window": [1, 1]}},
+        "startup": {"kind": "window", "packets": 1},
+    });
+    let agent = Arc::new(AgentSpec::from_json(&agent.to_string()).unwrap_or_else(|e| panic!("{e}")));
+    let resources = Resources { agent: Some(FlowAgent::new(agent, 1)), ..Resources::default() };
+    let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
+    let spec: SimSpec = serde_json::from_value(json!({
+        "duration": 2_000_000_000u64,
+        "uplink": [{"kind": "delay", "delay": 50_000_000}],
+        "downlink": [{"kind": "delay", "delay": 50_000_000}],
+        "flows": [{"scheme": "learned"}],
+        "seed": 1,
+    }))
+    .unwrap_or_else(|e| panic!("{e}"));
+    Simulator::new(&spec, &|_| None, &scheme).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Packets acknowledged in each interval of the first two seconds.
+fn acknowledged(interval_ms: u64) -> Vec<u64> {
+    let mut simulator = simulator(interval_ms);
+    let mut found = Vec::new();
+    while let Some(flow) = simulator.run_to_decision(Timestamp(common::secs(2.0))) {
+        found.push(simulator.sender(flow).last_interval().acked_packets);
+        simulator.with_cca(flow, |_| ());
+    }
+    found
+}
+
+#[test]
+fn what_arrives_as_an_interval_ends_belongs_to_the_next() {
+    // After the handshake, acknowledgements at 200, 300, … ms: each is in the interval that begins then.
+    assert_eq!(acknowledged(100)[..5], [0, 0, 1, 1, 1]);
+    assert_eq!(acknowledged(200)[..4], [0, 2, 2, 2]);
+    assert_eq!(acknowledged(150)[..4], [0, 1, 2, 1]);
+}
