@@ -36,6 +36,8 @@ CONFIGS: Final = {"v1": "eagle_v1", "v2": "eagle_v2", "v3": "eagle"}
 """The configurations by version."""
 SEEDS: Final = (1, 2, 3)
 """Seeds of the recorded trainings."""
+EXPORTED: Final = {"v3": 3}
+"""Seeds that were exported in place of the one of median reward; ``docs/eagle.md`` says why."""
 
 # --- What is known ---------------------------------------------------------------------------------------------------
 
@@ -196,6 +198,7 @@ class Reference:
             "loss_fraction": interval["lost_packets"] / settled if settled else 0.0,
             "mean_rtt": interval["mean_rtt_s"] if heard else (before["mean_rtt"] if before else 0.0),
             "min_rtt": interval["min_rtt_s"],
+            "interval_min_rtt": interval["interval_min_rtt_s"] if heard else (before or {}).get("interval_min_rtt", 0.0),
             "srtt": interval["srtt_s"],
             "in_flight": interval["in_flight_bytes"] / packet,
             "cwnd": interval["cwnd_bytes"] / packet,
@@ -376,9 +379,11 @@ def main(argv: Sequence[str] = ()) -> int:
     from ccgym.cli.record import main as record
 
     words = list(argv)
-    config = CONFIGS[words.pop(0)] if words and words[0] in CONFIGS else CONFIGS["v3"]
+    version = words.pop(0) if words and words[0] in CONFIGS else "v3"
+    config = CONFIGS[version]
+    asked = ["--export", str(EXPORTED[version])] if version in EXPORTED else []
     seeds = ",".join(map(str, SEEDS))
-    return record([config, "--seeds", seeds, "--figure", f"docs/img/{config}-curve.png", *words])
+    return record([config, "--seeds", seeds, *asked, "--figure", f"docs/img/{config}-curve.png", *words])
 
 
 if __name__ == "__main__":

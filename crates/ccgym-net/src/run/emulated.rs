@@ -13,7 +13,7 @@ use super::result::{PathReport, RunResult};
 use crate::clock::Clock;
 use crate::error::{NetError, Result};
 use crate::shell::{emulator_limited, Ferry, FerryReport, FerrySpec};
-use crate::system::{become_capable, Ends, Placement};
+use crate::system::{become_capable, Awake, Ends, Placement};
 use crate::udp::ReceiverResult;
 
 /// How long before time zero everything is set up; longer where a machine proves too slow for that.
@@ -59,6 +59,7 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
         },
     )?;
     ferry.end_at(end);
+    let _awake = Awake::start();
     let receivers = Receivers::start(prepared, &ends.outside.namespace, ends.outside.address, clock)?;
     let place = Place {
         namespace: Some(ends.inside.namespace.clone()),

@@ -3,6 +3,7 @@
 //! Nothing here outlives the process: namespaces vanish with their last file descriptor or thread, devices with the
 //! descriptor that reads them or with their namespace.
 
+mod awake;
 pub mod capability;
 pub mod capture;
 pub mod child;
@@ -19,6 +20,7 @@ mod syscalls;
 pub mod thread;
 pub mod tun;
 
+pub use awake::Awake;
 pub use capability::{become_capable, become_capable_as_oneself, Capability};
 pub use ends::{Ends, Placement, Side};
 pub use namespace::Namespace;

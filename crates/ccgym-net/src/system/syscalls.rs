@@ -82,6 +82,13 @@ pub(super) fn schedule_in_real_time() -> io::Result<()> {
     check(unsafe { libc::sched_setscheduler(0, policy, &parameters) })
 }
 
+/// Schedule this thread only when no other is to run.
+pub(super) fn schedule_when_idle() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: 0 is this thread; the parameters are a valid structure.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &parameters) })
+}
+
 /// `struct sched_attr` of `linux/sched/types.h`, first version.
 #[repr(C)]
 struct SchedAttr {
