@@ -198,7 +198,6 @@ class Reference:
             "loss_fraction": interval["lost_packets"] / settled if settled else 0.0,
             "mean_rtt": interval["mean_rtt_s"] if heard else (before["mean_rtt"] if before else 0.0),
             "min_rtt": interval["min_rtt_s"],
-            "interval_min_rtt": interval["interval_min_rtt_s"] if heard else (before or {}).get("interval_min_rtt", 0.0),
             "srtt": interval["srtt_s"],
             "in_flight": interval["in_flight_bytes"] / packet,
             "cwnd": interval["cwnd_bytes"] / packet,

@@ -56,7 +56,6 @@ def begin(config: str, path: NetworkPath) -> tuple[Batch, eagle.Reference]:
             "timeouts": 0,
             "mean_rtt_s": rtt,
             "min_rtt_s": rtt,
-            "interval_min_rtt_s": rtt,
             "srtt_s": rtt,
             "in_flight_bytes": 1500 * (FIRST_PACKETS - 1),
             "cwnd_bytes": 1500 * FIRST_PACKETS,
