@@ -78,7 +78,7 @@ def _numbers_within(ranges: Bottleneck, path: NetworkPath) -> bool:
         _within_rate(ranges, link, path)
         and _holds(ranges.one_way_delay or ranges.rtt, delay)
         and _holds(ranges.loss, path.loss)
-        and ranges.jitter is None
+        and (ranges.jitter is None or _holds(ranges.jitter, 0.0))
         and _within_queue(ranges, path)
     )
 
