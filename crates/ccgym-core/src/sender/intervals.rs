@@ -68,8 +68,8 @@ impl Sender {
     }
 
     /// Whether the time has come at which the interval closes. What arrives at that very time belongs to the next one:
-    /// a driver calls [`Sender::end_interval`] before it hands such an acknowledgement over. On a host it is never
-    /// there in time, so on paths whose packets move by whole milliseconds everything else would be an artefact.
+    /// a driver calls [`Sender::end_interval`] before it hands such an acknowledgement over, in the simulator as with
+    /// real packets. On paths whose packets move by whole milliseconds simulated arrivals often meet timers.
     #[must_use]
     #[inline]
     pub fn is_interval_over(&self, now: Timestamp) -> bool {
