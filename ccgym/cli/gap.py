@@ -48,7 +48,7 @@ examples:
       ours and the kernel's, on all backends that work here; into results/77.72mbps-gap
   ccgym gap --trace 12mbps --schemes aurora --backends sim,emulated --runs 1 --runtime 10
       does the pretrained policy do over real packets what it does in the simulator?
-  ccgym gap --trace 3.04mbps-poisson --schemes eagle --host-jitter 0.1ms --sim-runs 20
+  ccgym gap --trace 3.04mbps-poisson --schemes eagle --host-jitter 0.1ms --host-start 1ms --sim-runs 20
       the same where fractions of a millisecond decide what a policy does
 """
 
@@ -83,6 +83,13 @@ def parser() -> argparse.ArgumentParser:
         help="simulated acknowledgements reach the sender later by up to this, at random, as on any host: shows what "
         "is chance where such trifles decide; 0.1ms is typical (default: 0ms)",
     )
+    made.add_argument(
+        "--host-start",
+        default="0ms",
+        metavar="TIME",
+        help="simulated flows begin up to this late, at random; with real packets 0.2 to 0.6ms is typical (default: "
+        "0ms)",
+    )
     made.add_argument("--sim-runs", type=int, metavar="N", help="runs in the simulator (default: as --runs)")
     made.add_argument("--out", metavar="DIRECTORY", help="results directory (default: results/NAME-gap)")
     made.add_argument("--no-figures", action="store_true", help="no figure and no page, only numbers")
@@ -109,6 +116,7 @@ def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     backends = [name.strip() for name in arguments.backends.split(",") if name.strip()]
     runtime_ns = option("--runtime", _seconds, arguments.runtime)
     host_jitter_ns = option("--host-jitter", parse_time, arguments.host_jitter)
+    host_start_ns = option("--host-start", parse_time, arguments.host_start)
     check_repeat_limited(arguments.repeat_limited)
     if not arguments.no_figures:
         from ccgym.report.build import require_drawing
@@ -128,6 +136,7 @@ def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
             seed=arguments.seed,
             repeat_limited=arguments.repeat_limited,
             host_jitter_ns=host_jitter_ns,
+            host_start_ns=host_start_ns,
             sim_runs=arguments.sim_runs,
             observe=lambda experiment: _progress(experiment, shown_on),
             command=["ccgym", "gap", *words],

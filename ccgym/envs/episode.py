@@ -1,8 +1,9 @@
 """One episode: a path, a seed and flows, as the simulator takes them.
 
-Everything that differs between episodes comes from one random generator, in this order: the path, then the seed of the
-simulator's own streams (losses, jitter). So an episode is reproduced by its generator's state, and environments that
-run one path or a thousand draw the same episodes from the same seeds.
+Everything that differs between episodes comes from one random generator, in this order: the path, then the seed of
+the simulator's own streams (losses, jitter), then the starts of flows that have a law for it. So an episode is
+reproduced by its generator's state, and environments that run one path or a thousand draw the same episodes from the
+same seeds.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def draw_episode(
 
     Args:
         source: Where its path comes from.
-        rng: Decides the path and the seed, and nothing else does.
+        rng: Decides the path, the seed and drawn starts, and nothing else does.
         learners: The flows that learn, in order.
         background: The other flows, after them.
         duration_ns: Its length in virtual time. ``None``: so long that its steps end it; but where the capacity changes
@@ -78,14 +79,14 @@ def draw_episode(
         duration_ns = HORIZON if facts is None or len(facts["capacity"]) < 2 else DEFAULT_DURATION_NS
     base_rtt = 0 if facts is None else int(facts["base_rtt"])
     rate = drawn.start_rate_mbps
-    flows = [flow.native(base_rtt, rate, f"learners[{place}]") for place, flow in enumerate(learners)]
+    flows = [flow.native(base_rtt, rng, rate, f"learners[{place}]") for place, flow in enumerate(learners)]
     if len(learners) == 1 and not background and _keeps_best_window(agent):
         flow = learners[0]
         alone = not flow.extra_rtt and flow.rtt is None and flow.mss + flow.header == PACKET_BYTES
         window = best_window_of(drawn.origin) if alone else None
         if window is not None:
             flows[0]["params"]["expert_window"] = window
-    flows += [flow.native(base_rtt, f"flows[{place}]") for place, flow in enumerate(background)]
+    flows += [flow.native(base_rtt, rng, f"flows[{place}]") for place, flow in enumerate(background)]
     spec = {"seed": seed, "duration": duration_ns, **drawn.spec(), "flows": flows, "record": {}}
     path = drawn.describe()
     named = {"name": drawn.name, **path} if drawn.name else path

@@ -6,8 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from ccgym.config.distribution_numbers import TIME, Number, TimeNumber
 from ccgym.config.quantities import PeriodField, RateField, TimeField
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, shown
@@ -21,13 +23,16 @@ KERNEL = "tcp:"
 """What the names of the kernel's own schemes begin with; only real paths have them."""
 
 
+AT_ONCE = Number(TIME, "constant", (0.0,), written="0s")
+
+
 class _Flow(BaseModel):
     """What learners and background flows have in common. Times are written with their units."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    start: TimeField = 0
-    """When it starts."""
+    start: TimeNumber = AT_ONCE
+    """When it starts: a time, or a law that every episode draws from, like ``{uniform: [0s, 1s]}``."""
     stop: PeriodField | None = None
     """When it stops sending; at the end of the episode if absent."""
     rtt: TimeField | None = None
@@ -43,11 +48,16 @@ class _Flow(BaseModel):
     def _consistent(self) -> _Flow:
         if self.rtt is not None and self.extra_rtt:
             raise ValueError("rtt and extra_rtt are both given; expected one of them")
-        if self.stop is not None and self.stop <= self.start:
-            raise ValueError(f"stop {format_time(self.stop)} is not after start {format_time(self.start)}")
+        if self.stop is not None and self.stop <= self.latest_start:
+            raise ValueError(f"stop {format_time(self.stop)} is not after start {format_time(self.latest_start)}")
         return self
 
-    def _native(self, base_rtt_ns: int, where: str) -> dict[str, Any]:
+    @property
+    def latest_start(self) -> int:
+        """When it starts at the latest, nanoseconds."""
+        return round(self.start.bounds()[1])
+
+    def _native(self, base_rtt_ns: int, rng: np.random.Generator, where: str) -> dict[str, Any]:
         added = self.extra_rtt if self.rtt is None else self.rtt - base_rtt_ns
         if added < 0:
             raise ConfigError(
@@ -57,7 +67,7 @@ class _Flow(BaseModel):
                 hint="give extra_rtt instead where paths are drawn",
             )
         return {
-            "start": self.start,
+            "start": round(self.start.sampler()(rng)),
             "stop": self.stop,
             "extra_rtt": added,
             "mss": self.mss,
@@ -75,11 +85,14 @@ class LearnerFlow(_Flow):
     start_window: int | None = Field(default=None, ge=1)
     """Window at the start in packets, in place of the agent's own."""
 
-    def native(self, base_rtt_ns: int, start_rate_mbps: float | None = None, where: str = "learner") -> dict[str, Any]:
+    def native(
+        self, base_rtt_ns: int, rng: np.random.Generator, start_rate_mbps: float | None = None, where: str = "learner"
+    ) -> dict[str, Any]:
         """The flow as the simulator's specification has it.
 
         Args:
             base_rtt_ns: The path's own propagation round trip.
+            rng: Draws the start, if a law is given.
             start_rate_mbps: The drawn sending rate at the start, if the path came with one.
             where: What to call the flow in errors.
         """
@@ -90,7 +103,7 @@ class LearnerFlow(_Flow):
             params["start_rate_mbps"] = self.start_rate / 1e6
         if self.start_window is not None:
             params["start_cwnd"] = self.start_window
-        return {"scheme": LEARNED, "params": params, "profile": self.profile, **self._native(base_rtt_ns, where)}
+        return {"scheme": LEARNED, "params": params, "profile": self.profile, **self._native(base_rtt_ns, rng, where)}
 
 
 class BackgroundFlow(_Flow):
@@ -140,15 +153,15 @@ class BackgroundFlow(_Flow):
         """Whether the kernel's TCP carries it."""
         return self.scheme.startswith(KERNEL)
 
-    def native(self, base_rtt_ns: int, where: str = "flows") -> dict[str, Any]:
-        """The flow as the simulator's specification has it."""
+    def native(self, base_rtt_ns: int, rng: np.random.Generator, where: str = "flows") -> dict[str, Any]:
+        """The flow as the simulator's specification has it; ``rng`` draws its start, if a law is given."""
         source = {"kind": "greedy"} if self.size is None else {"kind": "bytes", "bytes": parse_size(self.size).bytes}
         return {
             "scheme": self.scheme,
             "params": dict(self.params),
             "profile": self.profile,
             "source": source,
-            **self._native(base_rtt_ns, where),
+            **self._native(base_rtt_ns, rng, where),
         }
 
 

@@ -140,7 +140,7 @@ class RealEpisode:
         try:
             self._server = Server()
             self._process = RunProcess(_plan(settings, episode, self._server))
-            self._begin(len(settings.learners), max(flow.start for flow in settings.learners) / 1e9)
+            self._begin(len(settings.learners), max(flow.latest_start for flow in settings.learners) / 1e9)
             self._server.close()
         except BaseException:
             self.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
@@ -20,6 +21,9 @@ LogsPolicy: TypeAlias = Literal["all", "first", "none"]
 """Of which runs packet logs are written: every run, the first run of each scheme, or none."""
 
 LOGS_POLICIES: Final[tuple[LogsPolicy, ...]] = ("all", "first", "none")
+
+MAX_RUNS: Final = 10_000
+"""Most runs per scheme."""
 
 MAX_RUNTIME_NS: Final = 24 * 3600 * 1_000_000_000
 """Longest run time: a day. Pantheon allows a minute; virtual time is cheaper."""
@@ -62,10 +66,12 @@ class Experiment:
     """Root of every random stream."""
     backend: str = SIMULATED
     """Where packets travel: ``sim``, ``emulated`` or ``mahimahi``."""
+    late_start_ns: int = 0
+    """Flows begin later than they should by up to so many nanoseconds, drawn from the seed of the run."""
 
     def __post_init__(self) -> None:
         check_name(self.backend, "backend")
-        _in_range("runs", self.runs, 1, 10_000)
+        _in_range("runs", self.runs, 1, MAX_RUNS)
         _in_range("flows", self.flows, 1, 1_000)
         _in_range("seed", self.seed, 0, 2**63 - 1)
         if not 0 < self.runtime_ns <= MAX_RUNTIME_NS:
@@ -81,6 +87,12 @@ class Experiment:
                 where="interval",
                 expected="(flows − 1) · interval below the run time",
                 hint="the interval is the time between flow starts; lengthen the run or shorten the interval",
+            )
+        if not 0 <= self.late_start_ns < self.runtime_ns - last_start:
+            raise ConfigError(
+                f"flows up to {self.late_start_ns / 1e9:g} s late",
+                where="late_start",
+                expected="less than is left of the run",
             )
         if not self.schemes:
             raise ConfigError("no scheme", where="schemes", expected="at least one")
@@ -106,13 +118,14 @@ class Experiment:
         digest = hashlib.sha256(f"ccgym cell\n{self.seed}\n{choice.seed_text}\n{run}".encode()).digest()
         return int.from_bytes(digest[:8], "big")
 
-    def cell_flows(self, choice: SchemeChoice) -> list[FlowSpec]:
+    def cell_flows(self, cell: Cell) -> list[FlowSpec]:
         """The flows of a run."""
+        chance = random.Random(f"ccgym late start {cell.seed}")
         return [
             FlowSpec(
-                scheme=choice.name,
-                params=dict(choice.params),
-                start=format_time(place * self.interval_ns),
+                scheme=cell.choice.name,
+                params=dict(cell.choice.params),
+                start=format_time(place * self.interval_ns + chance.randint(0, self.late_start_ns)),
             )
             for place in range(self.flows)
         ]
@@ -138,6 +151,7 @@ class Experiment:
             "seed": self.seed,
             # Results of the simulator are older than the other backends: theirs say nothing.
             **({"backend": self.backend} if self.real else {}),
+            **({"late_start_ms": self.late_start_ns / 1e6} if self.late_start_ns else {}),
         }
 
     @property

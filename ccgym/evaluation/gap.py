@@ -16,7 +16,7 @@ from typing import Any, Final
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, PlatformError, RealPathError
 from ccgym.evaluation.backends import BACKENDS, SIMULATED, backend, check_name, is_real
-from ccgym.evaluation.experiment import Experiment
+from ccgym.evaluation.experiment import MAX_RUNS, Experiment
 from ccgym.evaluation.results import ResultSet, SchemeStyle, SchemeSummary, Spread, atomic_write
 from ccgym.evaluation.runner import Observer, Silent, run_experiment
 from ccgym.evaluation.schemes import SchemeChoice, distinct, registry, styles
@@ -226,6 +226,7 @@ def run_gap(
     seed: int = 1,
     repeat_limited: int = 0,
     host_jitter_ns: int = 0,
+    host_start_ns: int = 0,
     sim_runs: int | None = None,
     observe: Callable[[Experiment], AbstractContextManager[Observer]] | None = None,
     command: Sequence[str] = (),
@@ -244,6 +245,8 @@ def run_gap(
         host_jitter_ns: In the simulator, acknowledgements reach the sender later by up to so many nanoseconds, each by
             its own. No host is as exact as the simulator: where such trifles decide what a scheme does, one simulated
             run is one of many possible ones, and only means over runs compare.
+        host_start_ns: In the simulator, flows begin later by up to so many nanoseconds, each run by its own. With real
+            packets a flow never begins when the clock of its path does.
         sim_runs: Runs in the simulator, as many as elsewhere by default.
         observe: Makes the observer of a backend's runs.
         command: The command line, for the record.
@@ -256,6 +259,10 @@ def run_gap(
         raise ConfigError("no backend", where="backends", expected=f"some of {', '.join(BACKENDS)}")
     for name in backends:
         check_name(name, "backends")
+    if sim_runs is not None and not 1 <= sim_runs <= MAX_RUNS:
+        raise ConfigError(f"{sim_runs}", where="sim-runs", expected=f"a whole number from 1 to {MAX_RUNS}")
+    if not 0 <= host_start_ns < runtime_ns:
+        raise ConfigError(f"{host_start_ns / 1e6:g} ms", where="host-start", expected="less than the run time")
     chosen = tuple(distinct(schemes, "schemes"))
     results: dict[str, ResultSet] = {}
     left_out: dict[str, str] = {}
@@ -272,6 +279,7 @@ def run_gap(
             runtime_ns=runtime_ns,
             seed=seed,
             backend=name,
+            late_start_ns=host_start_ns if simulated else 0,
         )
         try:
             if holder(out / name) is None:

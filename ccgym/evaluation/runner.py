@@ -244,7 +244,7 @@ def _run_cell(
         clock = time.perf_counter()
         record = runs_on.run(
             experiment.path,
-            experiment.cell_flows(cell.choice),
+            experiment.cell_flows(cell),
             experiment.runtime_ns,
             cell.seed,
             Record(link_events=with_logs),

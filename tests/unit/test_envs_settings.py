@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,12 @@ def test_a_limit_replaces_the_configuration_s() -> None:
         ({"flows": [{"scheme": "cubic", "strat": "5s"}]}, ["flows[0]", "did you mean 'start'"]),
         ({"flows": ["fixed_window:cwnd"]}, ["flows[0]", "NAME:PARAMETER=VALUE"]),
         ({"flows": [{"scheme": "cubic", "start": "5s", "stop": "4s"}]}, ["flows[0]", "not after start"]),
+        ({"learner": {"start": {"uniform": ["0s", "5s"]}, "stop": "4s"}}, ["learner", "stop 4s is not after start 5s"]),
+        ({"learner": {"start": {"unifrom": ["0s", "5s"]}}}, ["learner", "start", "did you mean 'uniform'"]),
+        (
+            {"flows": [{"scheme": "cubic", "start": {"uniform": ["5s", "1s"]}}]},
+            ["flows[0]", "start", "smaller bound first"],
+        ),
         ({"flows": [{"scheme": "cubic", "size": "10p"}]}, ["flows[0]", "bytes"]),
         ({"learner": {"profil": "udp"}}, ["learner", "did you mean 'profile'"]),
         ({"learner": "udp"}, ["learner", "mapping"]),
@@ -138,7 +145,7 @@ def test_a_file_of_your_own(tmp_path: Path) -> None:
     settings = read(config=file)
     assert (settings.steps, settings.duration_ns, settings.privileged) == (5, 20_000_000_000, True)
     assert [flow.scheme for flow in settings.background] == ["cubic", "bbr"]
-    assert settings.learners[0].start == 1_000_000_000
+    assert settings.learners[0].latest_start == 1_000_000_000
     file.write_text(f"{text}environment:\n  pathz: aurora\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"mine\.yaml:\d+: environment"):
         read(config=file)
@@ -174,7 +181,7 @@ def test_the_arguments_are_those_of_read() -> None:
 
 def test_background_flows_are_read() -> None:
     flows = background_flows(["fixed_window:cwnd=20", {"scheme": "reno", "start": "5s", "size": "5MB"}])
-    native = [flow.native(40_000_000) for flow in flows]
+    native = [flow.native(40_000_000, rng()) for flow in flows]
     assert native[0]["params"] == {"cwnd": 20}
     assert native[1]["start"] == 5_000_000_000
     assert native[1]["source"] == {"kind": "bytes", "bytes": 5_000_000}
@@ -182,19 +189,39 @@ def test_background_flows_are_read() -> None:
     assert background_flows(flows) == flows
 
 
+def test_every_episode_draws_its_own_starts() -> None:
+    settings = Settings.read(
+        path="12mbps",
+        learner={"start": {"uniform": ["0s", "1s"]}},
+        flows=[{"scheme": "cubic", "start": {"choice": ["2s", "3s"]}}],
+    )
+
+    def starts(generator: np.random.Generator) -> tuple[int, int]:
+        spec = json.loads(draw_episode(settings.source, generator, settings.learners, settings.background).spec)
+        return spec["flows"][0]["start"], spec["flows"][1]["start"]
+
+    generator = rng()
+    drawn = [starts(generator) for _ in range(50)]
+    assert starts(rng()) == drawn[0], "the same seed, the same episode"
+    learner, background = zip(*drawn)
+    assert len(set(learner)) == 50
+    assert 0 <= min(learner) < 2 * 10**8 < 8 * 10**8 < max(learner) <= 10**9
+    assert set(background) == {2 * 10**9, 3 * 10**9}
+
+
 def test_a_flow_s_own_round_trip() -> None:
     flow = BackgroundFlow.model_validate({"scheme": "cubic", "rtt": "60ms"})
-    assert flow.native(40_000_000)["extra_rtt"] == 20_000_000
+    assert flow.native(40_000_000, rng())["extra_rtt"] == 20_000_000
     with pytest.raises(ConfigError, match="shorter than the path's"):
-        flow.native(80_000_000)
+        flow.native(80_000_000, rng())
     with pytest.raises(ValueError, match="both given"):
         LearnerFlow.model_validate({"rtt": "60ms", "extra_rtt": "1ms"})
 
 
 def test_the_drawn_start_rate_goes_first() -> None:
     flow = LearnerFlow.model_validate({"start_rate": "2mbps", "start_window": 5})
-    assert flow.native(0)["params"] == {"start_rate_mbps": 2.0, "start_cwnd": 5}
-    assert flow.native(0, 3.5)["params"]["start_rate_mbps"] == 3.5
+    assert flow.native(0, rng())["params"] == {"start_rate_mbps": 2.0, "start_cwnd": 5}
+    assert flow.native(0, rng(), 3.5)["params"]["start_rate_mbps"] == 3.5
 
 
 def test_unknown_schemes_are_refused() -> None:

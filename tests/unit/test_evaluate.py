@@ -245,7 +245,18 @@ def test_impossible_experiments(change: dict[str, Any], place: str) -> None:
 
 def test_flows_of_a_cell_start_one_after_the_other() -> None:
     made = Experiment(path=PATH, schemes=(SchemeChoice("cubic"),), flows=3, interval_ns=10 * 10**9)
-    assert [flow.start for flow in made.cell_flows(made.schemes[0])] == [0, 10**10, 2 * 10**10]
+    (first, *_) = made.cells()
+    assert [flow.start for flow in made.cell_flows(first)] == [0, 10**10, 2 * 10**10]
+
+
+def test_flows_that_begin_late_do_so_by_the_seed_of_their_run() -> None:
+    made = Experiment(path=PATH, schemes=(SchemeChoice("cubic"),), flows=2, interval_ns=10**9, late_start_ns=10**6)
+    starts = [[flow.start for flow in made.cell_flows(cell)] for cell in made.cells()]
+    assert starts == [[flow.start for flow in made.cell_flows(cell)] for cell in made.cells()]
+    late = [start - place * 10**9 for run in starts for place, start in enumerate(run)]
+    assert len(set(late)) == len(late) == 10
+    assert all(0 <= ns <= 10**6 for ns in late)
+    assert made.parameters() != replace(made, late_start_ns=0).parameters()
 
 
 # --- The command line ----------------------------------------------------------------------------------------------

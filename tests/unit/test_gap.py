@@ -124,10 +124,14 @@ def test_simulated_hosts_may_be_inexact_too(tmp_path: Path, reality: list[str]) 
         runs=1,
         runtime_ns=2 * 10**9,
         host_jitter_ns=500_000,
+        host_start_ns=1_000_000,
         sim_runs=3,
     )
     simulated, emulated = made.rows()
     assert (simulated.runs, emulated.runs) == (3, 1)
+    starts = [cell.record.flows[0].start_s for cell in made.results["sim"].cells]
+    assert len({0.0, *starts}) == 4
+    assert max(starts) <= 0.001
     assert emulated.throughput_mbps == exact.rows()[1].throughput_mbps, "reality has its own"
     assert simulated.throughput_mbps is not None
     assert simulated.throughput_mbps.std is not None

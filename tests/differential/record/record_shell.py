@@ -85,7 +85,7 @@ CASES = (
     Case("droptail bytes", "droptail", "bytes=9000", 14),
     Case("drophead", "drophead", "packets=10", 14),
     Case("codel", "codel", "packets=1000, target=5, interval=20", 14, drain_s=0.2),
-    Case("pie", "pie", "packets=200, qdelay_ref=20, max_burst=100", 14, chance=True),
+    Case("pie", "pie", "packets=200, qdelay_ref=20, max_burst=100", 14, drain_s=0.2, chance=True),
 )
 
 
