@@ -39,6 +39,7 @@ impl Phases {
         self.recent[self.next] = memory.delivery_rate;
         self.next = (self.next + 1) % self.recent.len();
         let greatest = self.recent.iter().copied().fold(0.0, f64::max);
+        let clear = memory.mean_rtt <= (1.0 + QUEUED) * memory.min_rtt;
         match self.phase {
             Phase::Startup => {
                 if greatest >= (1.0 + self.spec.growth) * self.full {
@@ -56,7 +57,9 @@ impl Phases {
                 // A queue that is still there when the window has forgotten start-up is not the flow's own, or the
                 // round trip has grown: waiting on would starve it.
                 self.flat += 1;
-                if m.in_flight as f64 <= memory.in_packets(greatest) * memory.mss || self.flat >= self.spec.window {
+                // At the lowest rate there is no less to have in flight: there the round trip says that all has drained.
+                let drained = m.in_flight as f64 <= memory.in_packets(greatest) * memory.mss || clear;
+                if drained || self.flat >= self.spec.window {
                     (self.phase, self.full, self.rises) = (Phase::Probe, greatest, 0);
                 }
             }
@@ -65,7 +68,6 @@ impl Phases {
                 // packets per interval rise and fall by more, and probes rise too seldom for two in a row. A path that
                 // began at a tenth of its rate (pantheon-2, pantheon-3) was then never filled within 30 s.
                 self.full = self.full.min(greatest);
-                let clear = memory.mean_rtt <= (1.0 + QUEUED) * memory.min_rtt;
                 let rises = clear && greatest >= (1.0 + self.spec.reenter_growth) * self.full;
                 self.rises = if rises { self.rises + 1 } else { 0 };
                 if self.rises >= self.spec.reenter_steps {
@@ -98,9 +100,9 @@ mod tests {
             assert_eq!(step(mbps, 100_000, 0.1), Phase::Startup, "{mbps}");
         }
         // Third flat interval; then 4.5 Mbit/s · 0.1 s = 56,250 bytes.
-        assert_eq!(step(4.5, 100_000, 0.1), Phase::Drain);
-        assert_eq!(step(4.5, 56_251, 0.1), Phase::Drain);
-        assert_eq!(step(4.5, 56_250, 0.1), Phase::Probe);
+        assert_eq!(step(4.5, 100_000, 0.12), Phase::Drain);
+        assert_eq!(step(4.5, 56_251, 0.12), Phase::Drain);
+        assert_eq!(step(4.5, 56_250, 0.12), Phase::Probe);
         // Less does not matter; a quarter more twice, without a queue, does.
         assert_eq!(step(1.0, 0, 0.1), Phase::Probe);
         assert_eq!(step(5.7, 0, 0.1), Phase::Probe);
@@ -109,6 +111,24 @@ mod tests {
         assert_eq!(step(5.0, 0, 0.1), Phase::Startup);
         // It begins again where it left off.
         assert_eq!(step(7.2, 0, 0.1), Phase::Startup);
+    }
+
+    #[test]
+    fn what_must_be_in_flight_is_no_queue() {
+        let mut phases = Phases::new(PhasesSpec::default());
+        let mut memory = Memory::new(1500);
+        memory.min_rtt = 0.1;
+        let mut m = MonitorInterval::new(Timestamp::ZERO);
+        (m.in_flight, m.acked_packets) = (4500, 3);
+        // Three packets, where two fill the path.
+        memory.delivery_rate = 240e3;
+        let mut step = |rtt: f64| {
+            memory.mean_rtt = rtt;
+            phases.update(&m, &memory)
+        };
+        assert_eq!([0.15; 5].map(&mut step)[3..], [Phase::Drain; 2]);
+        assert_eq!(step(0.1126), Phase::Drain);
+        assert_eq!(step(0.1125), Phase::Probe);
     }
 
     #[test]

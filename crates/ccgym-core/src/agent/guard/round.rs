@@ -7,6 +7,8 @@ use crate::monitor::MonitorInterval;
 const PARTS: usize = 6;
 /// Shortest round trip, lest one of nothing make a rate infinite.
 pub(super) const LEAST_RTT: f64 = 1e-6;
+/// Shortest round, in round trips: an interval that is meant to last one is often a little shorter.
+const SHORTEST: f64 = 0.9;
 /// Most of a round that counts as time, in round trips: the rest was silence.
 const HEARD: f64 = 2.0;
 
@@ -40,7 +42,7 @@ impl Recent {
     }
 }
 
-/// One round trip or more, up to an acknowledgement.
+/// About one round trip or more, up to an acknowledgement.
 #[derive(Clone, Debug)]
 pub(super) struct Round {
     seconds: f64,
@@ -118,7 +120,7 @@ impl Path {
             round.rtt_sum += mean.as_secs_f64() * m.rtt_count() as f64;
             round.samples += m.rtt_count() as u64;
         }
-        if round.acked == 0 || round.samples == 0 || round.seconds < round.rtt {
+        if round.acked == 0 || round.samples == 0 || round.seconds < SHORTEST * round.rtt {
             return None;
         }
         let round = std::mem::replace(round, Round::new());

@@ -8,6 +8,12 @@ use crate::monitor::MonitorInterval;
 
 /// Delay over that at the start, as part of it and in seconds, above which the path is full.
 const FULL: (f64, f64) = (0.125, 0.004);
+/// The same of the mean over the second half of an interval. The smallest delay shows a queue a whole interval after it
+/// began to grow, when a window that doubles has become twice as long again.
+const FILLING: (f64, f64) = (0.25, 0.008);
+/// Growth of the window per round trip: from a low rate, and from what a search has found already, which mostly is all.
+const DOUBLE: f64 = 2.0;
+const MORE: f64 = 1.25;
 /// Round-trip samples, and losses, below which neither is seen.
 const SAMPLES: u64 = 4;
 const LOSSES: u64 = 3;
@@ -18,8 +24,8 @@ const GROWTH: f64 = 1.25;
 const FLAT: u32 = 3;
 /// Growth that makes a search from a low rate worth its while.
 const FOUND: f64 = 2.0;
-/// Fewest rounds of holding, rounds in which the search's own queue leaves and what is sent then of what was found, and
-/// rounds of a queue that end a hold after that.
+/// Fewest rounds of holding, most rounds in which the search's own queue leaves and what is sent then of what was found,
+/// and rounds of a queue that end a hold after that.
 const ROUNDS: u32 = 4;
 const DRAIN: u32 = 3;
 const DRAINING: f64 = 0.5;
@@ -52,7 +58,7 @@ impl Before {
     }
 }
 
-/// A search: the window grows by what is acknowledged, so it doubles each round trip, and not at all in silence.
+/// A search: the window grows with what is acknowledged, so by the same factor each round trip, and not at all in silence.
 #[derive(Clone, Debug)]
 pub(super) struct Search {
     /// Packets, and how many there may be at the end of the round: as many as at first in the first one, as nothing is
@@ -88,14 +94,17 @@ impl Search {
         memory: &Memory,
     ) -> bool {
         let queue = |samples: u64, rtt: f64, base: f64| samples >= SAMPLES && above(rtt, base, FULL);
-        self.queued |=
-            m.interval_min_rtt().is_some_and(|rtt| queue(m.rtt_count() as u64, rtt.as_secs_f64(), self.base));
+        let samples = m.rtt_count() as u64;
+        self.queued |= m.interval_min_rtt().is_some_and(|rtt| queue(samples, rtt.as_secs_f64(), self.base))
+            || m.second_half_rtt()
+                .is_some_and(|rtt| samples >= 2 * SAMPLES && above(rtt.as_secs_f64(), self.base, FILLING));
+        let growth = if self.again.is_none() { DOUBLE } else { MORE };
         if !self.queued {
-            self.window = (self.window + m.acked_packets as f64).min(self.most);
+            self.window = (self.window + (growth - 1.0) * m.acked_packets as f64).min(self.most);
         }
         let Some(round) = round else { return false };
         self.base = self.base.min(round.rtt);
-        self.most = 2.0 * self.window;
+        self.most = growth * self.window;
         let delivered = round.delivered();
         self.best = self.best.max(delivered);
         if delivered >= GROWTH * self.full {
@@ -162,6 +171,8 @@ pub(super) struct Hold {
     /// Packets lost and acknowledged after the queue left.
     lost: u64,
     acked: u64,
+    /// The search's own queue has left.
+    drained: bool,
     /// Another search found nothing more.
     pub sure: bool,
 }
@@ -169,12 +180,13 @@ pub(super) struct Hold {
 impl Hold {
     fn new(rate: f64, search: &Search) -> Self {
         let (base, before) = (search.base, search.before);
-        Self { rate, base, before, seconds: 0.0, rounds: 0, calm: 0, late: 0, rtt: 0.0, lost: 0, acked: 0, sure: false }
+        let (seconds, rtt, rounds, calm, late, lost, acked) = (0.0, 0.0, 0, 0, 0, 0, 0);
+        Self { rate, base, before, seconds, rounds, calm, late, rtt, lost, acked, drained: false, sure: false }
     }
 
     /// The path went silent.
     pub fn on_timeout(&mut self) {
-        (self.calm, self.late, self.sure) = (0, 0, false);
+        (self.calm, self.late, self.drained, self.sure) = (0, 0, false, false);
     }
 
     /// Take in a round; to be held for `seconds`.
@@ -186,6 +198,7 @@ impl Hold {
         // A queue that shrinks is leaving.
         let queued = above(round.rtt, self.base, FULL);
         let late = queued && round.rtt >= self.rtt;
+        self.drained |= !queued || self.calm >= DRAIN;
         self.rtt = round.rtt;
         self.late = if late { self.late + 1 } else { 0 };
         let settled = self.calm > DRAIN;
@@ -212,7 +225,7 @@ impl Hold {
 
     /// The rate in force.
     pub fn sent(&self) -> f64 {
-        if self.calm < DRAIN {
+        if !self.drained {
             DRAINING * self.rate
         } else {
             self.rate

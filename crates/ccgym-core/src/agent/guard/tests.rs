@@ -5,8 +5,14 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{json, Value};
 
+use super::super::action::Actions;
+use super::super::expressions::Expressions;
+use super::super::memory::Memory;
+use super::super::spec::RecoverySpec;
 use super::super::testing::{agent, interval, MSS};
 use super::super::{AgentSpec, FlowAgent, GuardSpec, StartOverrides};
+use super::round::Path;
+use super::search::{Before, Search};
 use crate::units::{Rate, TimeSpan, Timestamp};
 
 const DOWN: f32 = 0.0;
@@ -351,4 +357,47 @@ proptest! {
         toy.steps(20, KEEP);
         prop_assert!(toy.lifted(), "{} of {capacity}", toy.acked);
     }
+}
+
+/// Windows of a search in packets, from 20, as rounds of 100 ms with these round trips in ms end.
+fn windows(search: &mut Search, rounds: &[&[u64]]) -> Vec<f64> {
+    let (any, spec) = (spec("rate", &recovery()), RecoverySpec::default());
+    let actions = Actions::new(&any.action, &mut Expressions::default()).expect("valid actions");
+    let (mut path, mut memory) = (Path::new(60.0), Memory::new(MSS));
+    let mut now = 10_000;
+    let mut step = |rtts: &&[u64]| {
+        let m = interval(Timestamp::from_millis(now), Timestamp::from_millis(now + 100), rtts);
+        now += 100;
+        memory.digest(&m, true);
+        let round = path.add(&m, &memory);
+        search.on_interval(&spec, &m, round.as_ref(), &actions, &memory);
+        search.window
+    };
+    rounds.iter().map(&mut step).collect()
+}
+
+#[test]
+fn a_search_doubles_and_a_second_one_goes_on_by_a_quarter() {
+    let before = Before { values: [1e5, 2.0], delivered: 1e5, loss: 0.0 };
+    let clear: &[u64] = &[100; 20];
+    let mut search = Search::new(20.0, 0.1, before);
+    assert_eq!(windows(&mut search, &[clear, clear, &[100; 40], &[100; 80]]), [20.0, 40.0, 80.0, 160.0]);
+    let spec = RecoverySpec { lift: 1.0, ..RecoverySpec::default() };
+    let mut again = search.found(&spec).expect("eighty times as much").search(MSS as f64);
+    assert_eq!(again.window, 80.0);
+    assert_eq!(windows(&mut again, &[&[100; 80], &[100; 80], &[100; 100]]), [80.0, 100.0, 125.0]);
+}
+
+#[test]
+fn a_queue_is_seen_while_it_grows() {
+    let before = Before { values: [1e5, 2.0], delivered: 1e5, loss: 0.0 };
+    let ramp = |end: u64| -> Vec<u64> { (0..40).map(|i| 100 + (end - 100) * i / 39).collect() };
+    let (short, long) = (ramp(130), ramp(140));
+    let clear: &[u64] = &[100; 20];
+    // Its smallest delay is that without a queue; the mean of its second half is 123 or 130 ms.
+    assert_eq!(
+        windows(&mut Search::new(20.0, 0.1, before), &[clear, clear, &short, &short]),
+        [20.0, 40.0, 80.0, 120.0]
+    );
+    assert_eq!(windows(&mut Search::new(20.0, 0.1, before), &[clear, clear, &long, &long]), [20.0, 40.0, 40.0, 40.0]);
 }
