@@ -79,7 +79,7 @@ def describe(config: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
 
     Returns:
         ``name``, ``source``, ``agent`` (:meth:`AgentConfig.describe`, and ``reward_scale``, ``native``),
-        ``environment`` (``paths``, ``episode``, ``flows``), and the other sections as they are written.
+        ``environment`` (``paths``, ``episode``, ``learner``, ``flows``), and the other sections as they are written.
 
     Raises:
         ConfigError: The file is wrong; with file and line.
@@ -141,6 +141,7 @@ def _environment(environment: EnvironmentConfig) -> dict[str, Any]:
     return {
         "paths": paths.describe(),
         "episode": {"steps": episode.steps, "duration": None if duration is None else format_time(duration)},
+        "learner": environment.learner.model_dump(mode="json", exclude_defaults=True),
         "flows": [flow.model_dump(mode="json", exclude_defaults=True) for flow in environment.flows],
     }
 
@@ -237,8 +238,9 @@ def _print_environment(environment: Mapping[str, Any]) -> None:
     limits = [f"{episode['steps']} decisions"] if episode["steps"] is not None else []
     limits += [f"{episode['duration']} of virtual time"] if episode["duration"] is not None else []
     say(f"episode: {' or '.join(limits)}")
-    for flow in environment["flows"]:
-        say(f"  beside it: {', '.join(f'{key} {value}' for key, value in flow.items())}")
+    for name, flow in (("its flow", environment["learner"]), *(("beside it", one) for one in environment["flows"])):
+        if flow:
+            say(f"  {name}: {', '.join(f'{key} {_text(value)}' for key, value in flow.items())}")
 
 
 def _print_vocabulary(words: Mapping[str, Any]) -> None:
