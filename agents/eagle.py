@@ -84,6 +84,7 @@ class Phases:
             return
         self._rates = [*self._rates, now["delivery_rate"]][-spec["window"] :]
         greatest = max(self._rates)
+        clear = now["mean_rtt"] <= (1 + self.QUEUED) * now["min_rtt"]
         if self.name == "startup":
             grew = greatest >= (1 + spec["growth"]) * self._full
             self._count = 0 if grew else self._count + 1
@@ -95,12 +96,11 @@ class Phases:
                 self.name, self._count = "drain", 0
         elif self.name == "drain":
             self._count += 1
-            drained = now["in_flight_bytes"] <= greatest * now["min_rtt"] / 8
+            drained = now["in_flight_bytes"] <= greatest * now["min_rtt"] / 8 or clear
             if drained or self._count >= spec["window"]:
                 self.name, self._full, self._rises = "probe", greatest, 0
         else:
             self._full = min(self._full, greatest)
-            clear = now["mean_rtt"] <= (1 + self.QUEUED) * now["min_rtt"]
             rose = clear and greatest >= (1 + spec["reenter_growth"]) * self._full
             self._rises = self._rises + 1 if rose else 0
             if self._rises >= spec["reenter_steps"]:

@@ -434,6 +434,8 @@ def test_the_command_describes_a_configuration(capsys: pytest.CaptureFixture[str
     assert len(re.findall(r"latency_ratio", capsys.readouterr().out)) >= 10
     assert main(["describe", str(CONFIGS / "aurora.yaml"), "--json", "--set", "agent.observation.history=3"]) == 0
     assert len(json.loads(capsys.readouterr().out)["agent"]["observation"]) == 9
+    assert main(["describe", str(CONFIGS / "eagle.yaml")]) == 0
+    assert 'its flow: start {"uniform": ["0s", "1s"]}' in capsys.readouterr().out
     assert main(["describe", "--signals"]) == 0
     assert "latency_ratio" in capsys.readouterr().out
 
