@@ -48,14 +48,16 @@ impl Path {
         let mut buffer = vec![0; LARGEST_PACKET];
         let mut free = Instant::now();
         while !halt.load(Ordering::Relaxed) {
-            let now = Instant::now();
             while let Some((length, offload)) = from.receive(&mut buffer).unwrap() {
+                // Read anew for each packet: an earlier time would shorten the delay of those that came in a stall.
+                let now = Instant::now();
                 let waiting = free.saturating_duration_since(now).as_secs_f64() * rate;
                 if !self.cut && waiting <= self.buffer {
                     free = free.max(now) + Duration::from_secs_f64(length as f64 / rate);
                     under_way.push_back((free + self.delay, offload, buffer[..length].to_vec()));
                 }
             }
+            let now = Instant::now();
             while under_way.front().is_some_and(|packet| packet.0 <= now) {
                 let (_, offload, packet) = under_way.pop_front().unwrap();
                 // IP without options, and TCP's header with its own length.
