@@ -1,7 +1,9 @@
 //! How long a deployed policy takes for one decision, from the observation to the action.
 //!
-//! The networks are put together here, with weights from a generator: the time does not depend on their values.
+//! Of the committed policies, and of networks of other sizes that are put together here, with weights from a generator:
+//! the time does not depend on their values.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,10 +29,29 @@ pub const NETWORKS: &[Network] = &[
     Network { name: "lstm_256_256", observation: 11, units: &[256, 256], action: 7, recurrent: true },
 ];
 
+/// What `agents/pretrained` holds, by name; where a file cannot be read or used, which, and why.
+pub fn committed() -> Vec<(String, Result<Arc<Policy>, String>)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agents/pretrained");
+    let entries = match std::fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(error) => return vec![("committed".into(), Err(format!("{}: {error}", directory.display())))],
+    };
+    let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "onnx"));
+    files.sort();
+    let load = |onnx: &Path| {
+        let bytes = std::fs::read(onnx).map_err(|error| error.to_string())?;
+        let card = std::fs::read_to_string(onnx.with_extension("json")).map_err(|error| error.to_string())?;
+        Policy::load(&bytes, &card).map_err(|error| error.to_string())
+    };
+    let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    files.iter().map(|path| (name(path), load(path))).collect()
+}
+
 /// The wall time of so many decisions in a row; divide for the time of one.
-pub fn run(network: &Network, decisions: u64) -> Result<(u64, Duration), PolicyError> {
-    let mut session = policy(network)?.session();
-    let mut observation = vec![0.0f32; network.observation];
+pub fn run(policy: &Arc<Policy>, decisions: u64) -> Result<(u64, Duration), PolicyError> {
+    let mut session = policy.session();
+    let mut observation = vec![0.0f32; policy.card().policy.observation_size];
     let mut action = Vec::new();
     session.decide(&observation, &mut action)?;
     let start = Instant::now();
@@ -42,7 +63,8 @@ pub fn run(network: &Network, decisions: u64) -> Result<(u64, Duration), PolicyE
     Ok((decisions, start.elapsed()))
 }
 
-fn policy(network: &Network) -> Result<Arc<Policy>, PolicyError> {
+/// A policy with `network`.
+pub fn policy(network: &Network) -> Result<Arc<Policy>, PolicyError> {
     let onnx = Model::of(network);
     Policy::load(&onnx, &card(network, &sha256(&onnx)).to_string())
 }

@@ -7,10 +7,12 @@
 mod decision;
 mod environment;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ccgym_core::{Datagram, Ecn, Timestamp};
 use ccgym_link::{build_element, DeliveryTrace, ElementSpec, PathElement};
+use ccgym_schemes::learned::{Policy, PolicyError};
 use ccgym_sim::{FlowSpec, SimSpec, Simulator};
 use serde_json::json;
 
@@ -163,10 +165,13 @@ fn main() {
             println!("{}", json!({"name": name, "value": best_rate(|| f(1.0)), "unit": unit}));
         }
     }
-    for network in decision::NETWORKS {
-        let name = format!("decision_microseconds/{}", network.name);
+    let networks = decision::NETWORKS
+        .iter()
+        .map(|network| (network.name.to_owned(), decision::policy(network).map_err(|error| error.to_string())));
+    for (name, policy) in networks.chain(decision::committed()) {
+        let name = format!("decision_microseconds/{name}");
         if args.is_empty() || args.iter().any(|a| name.contains(a.as_str())) {
-            match best_decision(network) {
+            match policy.and_then(|policy| best_decision(&policy).map_err(|error| error.to_string())) {
                 Ok(value) => println!("{}", json!({"name": name, "value": value, "unit": "us"})),
                 Err(error) => {
                     eprintln!("{name}: {error}");
@@ -178,10 +183,10 @@ fn main() {
 }
 
 /// Best mean time of a decision in several batches, microseconds.
-fn best_decision(network: &decision::Network) -> Result<f64, ccgym_schemes::learned::PolicyError> {
+fn best_decision(policy: &Arc<Policy>) -> Result<f64, PolicyError> {
     let mut best = f64::INFINITY;
     for _ in 0..10 {
-        let (decisions, elapsed) = decision::run(network, 5_000)?;
+        let (decisions, elapsed) = decision::run(policy, 5_000)?;
         best = best.min(elapsed.as_secs_f64() * 1e6 / decisions as f64);
     }
     Ok(best)
