@@ -9,7 +9,6 @@ A store that may *grow* also takes an experiment with other schemes or another n
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 from collections.abc import Mapping
@@ -21,11 +20,10 @@ from typing import Any, Final
 from ccgym.errors import ResultsError
 from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.experiment import Cell, Experiment, differences, parameters_hash
+from ccgym.evaluation.lock import CELLS_DIRECTORY, lock_directory
 from ccgym.evaluation.results import CellResult, atomic_write
 
 MANIFEST_FILE: Final = "ccgym_manifest.json"
-CELLS_DIRECTORY: Final = "cells"
-LOCK_FILE: Final = ".ccgym_lock"
 FORMAT: Final = "ccgym-manifest"
 CELL_FORMAT: Final = "ccgym-cell"
 FORMAT_VERSION: Final = 1
@@ -60,26 +58,7 @@ class ResultStore:
         self._lock: TextIOWrapper | None = None
 
     def __enter__(self) -> ResultStore:
-        try:
-            self.cells.mkdir(parents=True, exist_ok=True)
-            self._lock = (self.directory / LOCK_FILE).open("w")
-        except OSError as error:
-            raise ResultsError(
-                f"the directory cannot be written: {error.strerror}",
-                where=str(self.directory),
-                expected="a directory that exists or can be made",
-                hint="choose another one with --out",
-            ) from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.close()
-            raise ResultsError(
-                "another evaluation is writing to this directory",
-                where=str(self.directory),
-                expected="one evaluation at a time",
-                hint="wait for it, or choose another directory with --out",
-            ) from None
+        self._lock = lock_directory(self.directory)
         try:
             self._claim()
             for partial in [*self.directory.glob(".*.partial"), *self.cells.glob(".*.partial")]:

@@ -7,7 +7,6 @@ there, and a test that changed is run again by itself.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 from io import TextIOWrapper
@@ -15,7 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from ccgym.errors import ResultsError
-from ccgym.evaluation.store import CELLS_DIRECTORY, LOCK_FILE, MANIFEST_FILE
+from ccgym.evaluation.lock import CELLS_DIRECTORY, lock_directory
+from ccgym.evaluation.store import MANIFEST_FILE
 from ccgym.evaluation.weaknesses.runs import Cell, RunResult
 
 
@@ -39,26 +39,7 @@ class RunStore:
                 expected="an empty directory, or one that this suite filled",
                 hint="choose another directory with --out",
             )
-        try:
-            self._cells.mkdir(parents=True, exist_ok=True)
-            self._lock = (self.directory / LOCK_FILE).open("w")
-        except OSError as error:
-            raise ResultsError(
-                f"the directory cannot be written: {error.strerror}",
-                where=str(self.directory),
-                expected="a directory that exists or can be made",
-                hint="choose another one with --out",
-            ) from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.close()
-            raise ResultsError(
-                "another evaluation is writing to this directory",
-                where=str(self.directory),
-                expected="one evaluation at a time",
-                hint="wait for it, or choose another directory with --out",
-            ) from None
+        self._lock = lock_directory(self.directory)
         return self
 
     def __exit__(self, *_: object) -> None:
