@@ -2,7 +2,11 @@
 
 use std::env;
 use std::net::Ipv4Addr;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::interface::Interfaces;
 use super::namespace::Namespace;
@@ -66,6 +70,10 @@ impl Ends {
             Placement::HostOutside => Namespace::current()?,
         }
         .shared();
+        let _turn = match placement {
+            Placement::Isolated => None,
+            Placement::HostOutside => outside.run(take_turn)?,
+        };
         let (near, far) = match placement {
             Placement::Isolated => (ADDRESSES[0], ADDRESSES[1]),
             Placement::HostOutside => outside.run(free_addresses)??,
@@ -109,6 +117,11 @@ impl Side {
 /// Outside and inside of the first path.
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 64, 0, 1), Ipv4Addr::new(100, 64, 0, 2)];
 
+/// Abstract name of the socket that stands for the turn.
+const TURN: &[u8] = b"ccgym-ends";
+/// Longest wait for it. Making both ends takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// TUN where that can be had.
 fn choose() -> Result<DeviceKind> {
     match env::var(DEVICE_VARIABLE).as_deref() {
@@ -117,6 +130,21 @@ fn choose() -> Result<DeviceKind> {
         Ok("") | Err(_) => Ok(if tun::available().is_ok() { DeviceKind::Tun } else { DeviceKind::Veth }),
         Ok(other) => Err(NetError::new(format!("reading {DEVICE_VARIABLE}"), format!("{other:?}"))
             .expected("tun or veth, or nothing")),
+    }
+}
+
+/// Nobody else chooses a name and addresses in the network namespace of this thread while this is held: two that choose at
+/// once choose the same. Abstract names of sockets are each namespace's own, and vanish with their process. None if
+/// somebody keeps it: a device that cannot be made is an error by itself.
+fn take_turn() -> Option<UnixDatagram> {
+    let address = SocketAddr::from_abstract_name(TURN).ok()?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match UnixDatagram::bind_addr(&address) {
+            Ok(turn) => return Some(turn),
+            Err(_) if Instant::now() >= until => return None,
+            Err(_) => thread::sleep(Duration::from_millis(1)),
+        }
     }
 }
 
@@ -155,6 +183,7 @@ fn free_name(pattern: &str) -> Result<String> {
 #[cfg(test)]
 #[allow(clippy::print_stderr)] // what is skipped must be seen
 mod tests {
+    use std::collections::HashSet;
     use std::io::{Read, Write};
     use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -172,6 +201,26 @@ mod tests {
         assert!(!contains((Ipv4Addr::new(100, 64, 1, 0), 24), a));
         assert!(contains((a, 32), a));
         assert!(contains((Ipv4Addr::UNSPECIFIED, 0), a));
+    }
+
+    #[test]
+    fn paths_made_at_once_share_nothing() {
+        if present() != Some(Capability::Root) {
+            return eprintln!("SKIPPED: not root");
+        }
+        // A namespace with many who open paths to it at once, over either kind of device.
+        let outside = Namespace::new().unwrap().shared();
+        let made: Vec<Ends> = thread::scope(|scope| {
+            let open = |number: usize| {
+                let kind = if number % 2 == 0 && tun::available().is_ok() { DeviceKind::Tun } else { DeviceKind::Veth };
+                outside.run(|| Ends::open_with(Placement::HostOutside, kind).unwrap()).unwrap()
+            };
+            let all: Vec<_> = (0..6).map(|number| scope.spawn(move || open(number))).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        let devices: HashSet<_> = made.iter().map(|ends| &ends.outside.device).collect();
+        let addresses: HashSet<_> = made.iter().flat_map(|ends| [ends.outside.address, ends.inside.address]).collect();
+        assert_eq!((devices.len(), addresses.len()), (6, 12), "{devices:?} {addresses:?}");
     }
 
     /// Pass everything on at once, as it is.
