@@ -92,6 +92,10 @@ mod tests {
             thread::yield_now();
         }
         drop(awake);
-        assert_eq!(policies(), Vec::<i32>::new());
+        // A thread that has been joined stays in /proc for an instant.
+        while !policies().is_empty() {
+            assert!(begun.elapsed().as_secs() < 20, "{:?}", policies());
+            thread::yield_now();
+        }
     }
 }

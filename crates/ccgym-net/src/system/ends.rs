@@ -183,7 +183,7 @@ fn free_name(pattern: &str) -> Result<String> {
 #[cfg(test)]
 #[allow(clippy::print_stderr)] // what is skipped must be seen
 mod tests {
-    use std::collections::HashSet;
+    use std::collections::BTreeSet;
     use std::io::{Read, Write};
     use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -218,8 +218,8 @@ mod tests {
             let all: Vec<_> = (0..6).map(|number| scope.spawn(move || open(number))).collect();
             all.into_iter().map(|one| one.join().unwrap()).collect()
         });
-        let devices: HashSet<_> = made.iter().map(|ends| &ends.outside.device).collect();
-        let addresses: HashSet<_> = made.iter().flat_map(|ends| [ends.outside.address, ends.inside.address]).collect();
+        let devices: BTreeSet<_> = made.iter().map(|ends| &ends.outside.device).collect();
+        let addresses: BTreeSet<_> = made.iter().flat_map(|ends| [ends.outside.address, ends.inside.address]).collect();
         assert_eq!((devices.len(), addresses.len()), (6, 12), "{devices:?} {addresses:?}");
     }
 
