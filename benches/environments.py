@@ -19,6 +19,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from ccgym.config.distributions import read_distribution
 from ccgym.envs.vector_env import VectorLinkEnv
 
 Actions = Sequence[npt.NDArray[np.float32]]
@@ -31,9 +32,9 @@ RUNS = 5
 def main(words: Sequence[str]) -> int:
     """Entry point; words choose the benchmarks whose names contain one of them."""
 
-    def emit(name: str, measure: Callable[[], dict[str, float]]) -> None:
+    def emit(name: str, measure: Callable[[], dict[str, float]], unit: str = "steps/s") -> None:
         if not words or any(word in name for word in words):
-            print(json.dumps({"name": name, "unit": "steps/s", **measure()}), flush=True)
+            print(json.dumps({"name": name, "unit": unit, **measure()}), flush=True)
 
     rng = np.random.default_rng(1)
     one = [rng.standard_normal(1, dtype=np.float32) for _ in range(10 * STEPS)]
@@ -41,6 +42,7 @@ def main(words: Sequence[str]) -> int:
     emit("env_steps_per_second/single/random", lambda: best(lambda: single(one)))
     emit(f"env_steps_per_second/vector_{COUNT}/random", lambda: best(lambda: vector(many)))
     emit(f"env_steps_per_second/vector_{COUNT}/pretrained", lambda: best(lambda: vector(by_the_policy())))
+    emit("env_draws_per_second/aurora", lambda: best(draws), unit="draws/s")
     return 0
 
 
@@ -83,6 +85,15 @@ def vector(actions: Actions) -> dict[str, float]:
         if "interval" in info
     ]  # where all episodes end at once there is only what they ended with
     return {"value": value, "packets_per_step": round(float(np.mean(packets)), 1)}
+
+
+def draws() -> dict[str, float]:
+    """Paths drawn as each reset does it."""
+    distribution, rng = read_distribution("aurora"), np.random.default_rng(1)
+    began = time.perf_counter()
+    for _ in range(STEPS):
+        distribution.sample(rng)
+    return {"value": STEPS / (time.perf_counter() - began)}
 
 
 _recorded: list[npt.NDArray[np.float32]] = []

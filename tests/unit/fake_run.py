@@ -1,4 +1,8 @@
-"""A run process that is none: its senders speak the control protocol in threads, in real time, with no path below."""
+"""A run process that is none: its senders speak the control protocol in threads, with no path below.
+
+Their time is not the machine's: a decision interval closes when the one before it has been answered, or has been missed
+as often as a test wants.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ import contextlib
 import select
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,13 +28,15 @@ class Behaviour:
 
     period_s: float = 0.01
     """A decision interval."""
+    lapses: int = 0
+    """Intervals that close before an answer comes: as if the learner thought for so long."""
     terms: int = 3
     hello: dict[str, Any] = field(default_factory=dict)
     """Fields of the greeting that differ."""
     die_after: int | None = None
     """Intervals after which the process is gone; 0: before it says anything."""
-    duration_s: float = 60.0
-    """When the flows end."""
+    duration_s: float | None = None
+    """When the flows end; None: when they are told to."""
     false_starts: int = 0
     """How often the run begins anew before it begins."""
     silent: bool = False
@@ -92,7 +97,7 @@ class FakeRun:
             self._status = 0
 
     def _talk(self, connected: socket.socket, flow: int, *, false: bool) -> None:
-        behaviour, start = self.behaviour, time.monotonic()
+        behaviour = self.behaviour
         greeting: dict[str, Any] = {
             "version": 1,
             "flow": flow,
@@ -109,32 +114,26 @@ class FakeRun:
                 _say(connected, FromSender(ended=Ended(summary=_summary(0))))
             return
         incoming = _messages(connected)
-        sequence, missed, latency, applied = 0, 0, 0, None
-        answered, closes = False, start + behaviour.period_s * (1 + flow / 4)
-        ends = start + behaviour.duration_s
+        period, ends = behaviour.period_s * (1 + flow / 4), behaviour.duration_s
+        sequence, missed, latency, unanswered, applied = 0, 0, 0, 0, None
         while not self._over.is_set():
-            now = time.monotonic()
-            if now >= ends:
-                last = self._interval(sequence, now - start, applied, latency, missed, False) if sequence else None
+            closes = period * (sequence + 1)
+            if ends is not None and (behaviour.silent or closes >= ends):
+                last = self._interval(sequence, ends, applied, latency, missed, False) if sequence else None
                 _say(connected, FromSender(ended=Ended(interval=last, summary=_summary(sequence))))
                 return
-            if now >= closes and not behaviour.silent:
-                if sequence and not answered:
-                    missed += 1
-                answered = False
-                _say(
-                    connected,
-                    FromSender(interval=self._interval(sequence, closes - start, applied, latency, missed, True)),
-                )
+            if not behaviour.silent:
+                interval = self._interval(sequence, closes, applied, latency, missed, True)
+                _say(connected, FromSender(interval=interval))
                 sequence += 1
-                closes += behaviour.period_s
                 if sequence == behaviour.die_after:
                     self._die(3)
                     return
-            wait = max(0.0, min(closes, ends) - time.monotonic()) if not behaviour.silent else 0.01
-            if not select.select([connected], [], [], min(wait, 0.05))[0]:
-                continue
-            message = next(incoming)
+                if unanswered < behaviour.lapses:
+                    unanswered += 1
+                    missed += 1
+                    continue
+            message = self._next(connected, incoming)
             if message is None:
                 return
             if message.WhichOneof("body") == "stop":
@@ -143,8 +142,15 @@ class FakeRun:
                 return
             action = message.action
             self.actions.append(list(action.values))
-            applied, answered = action.sequence, True
-            latency = int((time.monotonic() - start) * 1e9) - action.time_ns
+            applied, unanswered = action.sequence, 0
+            latency = int(closes * 1e9) - action.time_ns
+
+    def _next(self, connected: socket.socket, incoming: Iterator[ToSender | None]) -> ToSender | None:
+        """What the environment says; None when it has gone, or the run is over."""
+        while not self._over.is_set():
+            if select.select([connected], [], [], 0.05)[0]:
+                return next(incoming)
+        return None
 
     def _interval(
         self, sequence: int, now_s: float, applied: int | None, latency: int, missed: int, awaiting: bool

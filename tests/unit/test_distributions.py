@@ -6,7 +6,6 @@ import copy
 import json
 import math
 import pickle
-import time
 from pathlib import Path
 from typing import Any
 
@@ -249,17 +248,6 @@ def test_changing_rates_may_be_drawn_by_their_logarithm() -> None:
     # Halves of the draws are below the arithmetic and the geometric middle of the bounds.
     assert np.median(rates[False]) == pytest.approx(50.5, rel=0.1)
     assert np.median(rates[True]) == pytest.approx(10, rel=0.25)
-
-
-def test_draws_are_cheap_enough_for_the_reset_path() -> None:
-    distribution, rng = read_distribution("aurora"), generator(1)
-    best = math.inf
-    for _ in range(5):
-        start = time.perf_counter()
-        for _ in range(500):
-            distribution.sample(rng)
-        best = min(best, (time.perf_counter() - start) / 500)
-    assert best < 150e-6
 
 
 # --- The other kinds ----------------------------------------------------------------------------------------------

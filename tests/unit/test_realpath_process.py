@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -124,10 +125,7 @@ def test_it_is_told_what_to_do_and_ends_with_its_life_line(temporary: Path, monk
         "sys.stdin.buffer.read()",
     )
     with RunProcess(Plan(SPEC)) as run:
-        deadline = time.monotonic() + 10
-        while b"ready --json-errors run --life-line" not in run._errors.read():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        _until(lambda: b"ready --json-errors run --life-line" in run._errors.read())
         assert run.poll() is None
         assert run._result.read() == b"here"
         assert list(temporary.iterdir()) == [], "it lies in memory"
@@ -149,19 +147,18 @@ def test_what_does_not_hear_is_killed_with_its_children(
         "time.sleep(600)",
     )
     with RunProcess(Plan(SPEC)) as run:
-        deadline = time.monotonic() + 10
-        while not (child.exists() and child.read_text().endswith("\n")):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        _until(lambda: child.exists() and child.read_text().endswith("\n"))
     assert run.poll() == -9
-    assert _is_gone(int(child.read_text()))
+    _until(lambda: _is_gone(int(child.read_text())))
     assert list(temporary.iterdir()) == []
 
 
 def test_a_run_that_stalls_is_killed_and_named(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     acting(monkeypatch, "print('still connecting', file=sys.stderr, flush=True); time.sleep(600)")
-    with RunProcess(Plan(SPEC)) as run, pytest.raises(RealPathError, match="did not end within") as caught:
-        run.wait(slack_s=0.5)
+    with RunProcess(Plan(SPEC)) as run:
+        _until(lambda: b"still connecting" in run._errors.read())
+        with pytest.raises(RealPathError, match="did not end within") as caught:
+            run.wait(slack_s=0.5)
     assert str(run.pid) in str(caught.value)
     assert "still connecting" in str(caught.value)
     assert run.poll() == -9
@@ -172,10 +169,8 @@ def test_a_run_can_be_given_up_from_another_thread(temporary: Path, monkeypatch:
     acting(monkeypatch, WAITS_FOR_ITS_LIFE_LINE)
     halt = threading.Event()
     threading.Timer(0.3, halt.set).start()
-    started = time.monotonic()
-    with pytest.raises(RealPathError, match="given up"):
+    with pytest.raises(RealPathError, match="given up"):  # not "did not end within"
         run_plan(Plan({**SPEC, "duration": 600 * 10**9}), halt)
-    assert time.monotonic() - started < 5
     assert list(temporary.iterdir()) == []
 
 
@@ -194,16 +189,18 @@ def test_control_c_ends_the_run(temporary: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def _is_gone(pid: int) -> bool:
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-        except FileNotFoundError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.02)
-    return False
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    """Wait for what must come, however slow the machine."""
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 # --- Commands that answer ------------------------------------------------------------------------------------------
@@ -215,18 +212,18 @@ def test_answers_are_json(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "word"),
+    ("script", "word", "timeout_s"),
     [
-        ('print(\'{"step": "doctor", "found": "trouble"}\', file=sys.stderr); sys.exit(2)', "trouble"),
-        ("sys.exit(3)", "status 3"),
-        ("print('not json')", "not json"),
-        ("time.sleep(60)", "no answer within"),
+        ('print(\'{"step": "doctor", "found": "trouble"}\', file=sys.stderr); sys.exit(2)', "trouble", 60),
+        ("sys.exit(3)", "status 3", 60),
+        ("print('not json')", "not json", 60),
+        ("time.sleep(60)", "no answer within", 0.5),
     ],
 )
-def test_answers_that_are_none(script: str, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_that_are_none(script: str, word: str, timeout_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
     acting(monkeypatch, script)
     with pytest.raises(RealPathError, match=word):
-        output_of(["doctor"], timeout_s=0.5)
+        output_of(["doctor"], timeout_s=timeout_s)
 
 
 def test_the_run_process_finds_ccgym_anywhere(tmp_path: Path) -> None:

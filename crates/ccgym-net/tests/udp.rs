@@ -174,6 +174,12 @@ fn endpoints_speak_ipv6() {
 #[test]
 fn a_flood_of_foreign_datagrams_disturbs_nobody() {
     let _alone = alone();
+    // Where the receiver is not given time to fetch them, the kernel drops a few datagrams, of either kind: tried again.
+    assert!((0..3).any(|_| flooded()), "datagrams were dropped or miscounted three times");
+}
+
+/// Send under a flood. Whether all data arrived, and the flood was rejected to the last datagram.
+fn flooded() -> bool {
     let clock = Clock::start();
     let listening = Listening::at("127.0.0.1:0", clock, 1);
     let address = listening.address;
@@ -203,11 +209,10 @@ fn a_flood_of_foreign_datagrams_disturbs_nobody() {
     let got = listening.stop();
     let thrown = thrown.load(Ordering::Relaxed);
     assert!(thrown > 10_000, "a flood of {thrown}");
-    // Where the receiver was not given time to fetch them, the kernel dropped a few, of either kind.
-    let (arrived, gone) = (got.received.packets, sent.stats.sent_packets - got.received.packets);
-    assert!(gone * 20 <= sent.stats.sent_packets, "data arrives: {arrived}, and {gone} do not");
+    let arrived = got.received.packets;
     assert_eq!(arrived + got.rejected + got.overflowed, sent.stats.sent_packets + thrown, "everything is counted");
     assert_eq!(sent.rejected, 0, "and none of it answered towards us");
+    arrived == sent.stats.sent_packets && got.overflowed == 0 && got.rejected == thrown
 }
 
 #[test]
