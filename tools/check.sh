@@ -47,34 +47,9 @@ lint() {
     cargo_tool "clippy" clippy --workspace --all-targets --locked -- -D warnings
 }
 
-# Time of all processors so far and how much of it others took away, in ticks; zeros where that is not known.
-processor_times() {
-    awk '/^cpu /{for (i = 2; i <= 9; i++) all += $i; print all, $9; known = 1; exit} END{if (!known) print 0, 0}' \
-        /proc/stat 2>/dev/null || echo 0 0
-}
-
-# All Rust tests in one command: with a selection of packages cargo builds every dependency anew. Those of ccgym-net send
-# real packets in real time. Where nothing else fails, and a hundredth of the processors' time was taken away meanwhile,
-# that may be the reason, and all is run again; pytest does the same (tests/busy_machine.py).
-rust_tests() {
-    local try before after stolen packages log
-    log=$(mktemp) || return
-    for try in 1 2 3; do
-        before=$(processor_times)
-        cargo test --workspace --locked --no-fail-fast 2>&1 | tee "$log" && rm "$log" && return
-        after=$(processor_times)
-        packages=$(sed -n 's/^    `-p \([^ ]*\) .*/\1/p' "$log" | sort -u)
-        stolen=$(echo "$before $after" | awk '{print ($3 > $1) ? int(100 * ($4 - $2) / ($3 - $1)) : 0}')
-        [ "$packages" = ccgym-net ] && [ "$stolen" -ge 1 ] && [ "$try" -lt 3 ] || break
-        echo "== THIS MACHINE IS BUSY: $stolen % of its processors' time was taken away; trying again: cargo test"
-    done
-    rm "$log"
-    return 1
-}
-
 tests() {
     echo "== cargo test"
-    rust_tests || failed+=("cargo test")
+    python tools/cargo_test.py || failed+=("cargo test")
     echo "== pytest"
     python -m pytest "$@" || failed+=("pytest")
 }

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.busy_machine import TRIES, processor_times, stolen_share
+from tests.busy_machine import TRIES
+from tools.stolen_time import processor_times, stolen_share
 
 CONFTEST = """
 import tests.busy_machine as busy

@@ -306,12 +306,13 @@ def test_a_check_that_fails_fails_the_whole(tmp_path: Path, checkout: Path) -> N
     script = tmp_path / "tools" / "check.sh"
     script.write_text((checkout / "tools" / "check.sh").read_text(encoding="utf-8"), encoding="utf-8")
     for name in ("ruff", "lint-imports", "cargo", "python"):
-        program(tmp_path / "bin" / name, "echo fine")
+        program(tmp_path / "bin" / name, "echo fine $*")
     program(tmp_path / "bin" / "mypy", "echo units.py:3: error; exit 1")
     done = subprocess.run(
         ["bash", str(script), "test"], env={"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}, capture_output=True, text=True
     )
     assert done.returncode == 1
     assert "units.py:3: error" in done.stdout
+    assert "fine tools/cargo_test.py" in done.stdout
     assert "== pytest" in done.stdout, "the other parts run all the same"
     assert done.stdout.splitlines()[-1] == "test: FAILED: mypy"
