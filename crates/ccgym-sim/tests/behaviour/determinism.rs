@@ -1,12 +1,10 @@
 //! One seed, one outcome: whatever the number of threads, the size of the steps, snapshots on the way, and whether
 //! packets are carried eagerly or through the event heap.
 
-mod common;
-
+use crate::common::{run, simulator, spec};
 use ccgym_core::{TimeSpan, Timestamp};
 use ccgym_sim::recorder::PacketLog;
 use ccgym_sim::{BatchSimulator, Outcome, SimSpec, Simulator};
-use common::{run, simulator, spec};
 use serde_json::{json, Value};
 
 /// Everything that a run left behind, as text.

@@ -1,14 +1,12 @@
 //! What no run may violate, on random small paths: packets are neither lost nor made, nothing is faster than
 //! propagation, windows hold, and flows do not stall on a path that delivers.
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 
+use crate::common::{create, secs, spec, Seen, Watched};
 use ccgym_core::{CongestionControl, Timestamp};
 use ccgym_link::DeliveryTrace;
 use ccgym_sim::{FlowSpec, Outcome, SimSpec, Simulator};
-use common::{create, secs, spec, Seen, Watched};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::{json, Value};
@@ -273,7 +271,7 @@ fn progress(up: &Value, down: &Value, scheme: &str, profile: &str, at: &[f64]) -
         "downlink": [{"kind": "delay", "delay": 20_000_000}, down],
         "flows": [{"scheme": scheme, "profile": profile}],
     }));
-    let mut sim = common::simulator(&spec);
+    let mut sim = crate::common::simulator(&spec);
     at.iter()
         .map(|&s| {
             sim.run_until(Timestamp(secs(s)));

@@ -1,15 +1,13 @@
 //! Guarded flows: no disturbance and no policy keeps them down once the path is clear, and where nothing is wrong the
 //! guard does nothing.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::{secs, spec};
 use ccgym_core::agent::{AgentSpec, FlowAgent};
 use ccgym_core::{Rng, Timestamp};
 use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::{FlowSpec, SimSpec, Simulator};
-use common::{secs, spec};
 use serde_json::{json, Value};
 
 /// The calibrated path: 77.72 Mbit/s, 51 ms each way, 94 packets of queue, 0.06 % loss.

@@ -1,10 +1,8 @@
 //! What Reno, Cubic and Vegas must do: rows 1–8, 10, 11 and 40 of the table of expectations
 //! of published and derived results. Rows and their tolerances are cited above each test.
 
-mod common;
-
+use crate::common::{assert_close, flow, flows, jain, l1, run, run_watched, secs, uncapped, Steady, Wire, MSS};
 use ccgym_core::{TimeSpan, Timestamp};
-use common::{assert_close, flow, flows, jain, l1, run, run_watched, secs, uncapped, Steady, Wire, MSS};
 use serde_json::{json, Value};
 
 /// Mathis et al. 1997: the window of AIMD(1, ½) under loss p, in packets.

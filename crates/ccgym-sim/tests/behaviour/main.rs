@@ -1,0 +1,12 @@
+//! What simulations do, in one program: each program of its own would hold all schemes once more.
+
+mod agent_batch;
+mod agent_labels;
+mod common;
+mod conservation;
+mod determinism;
+mod expectations_bbr_copa;
+mod expectations_loss_based;
+mod expectations_synthesized_bbr;
+mod guard;
+mod intervals;
