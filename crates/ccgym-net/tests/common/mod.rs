@@ -3,12 +3,14 @@
 
 use std::fs;
 use std::net::UdpSocket;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ccgym_net::system::Namespace;
+use nix::sys::signal::{signal, SigHandler, Signal};
 
 /// Whether this process may do what the tests need; says so loudly if not.
 pub fn root() -> bool {
@@ -48,8 +50,12 @@ impl Place {
         shell
     }
 
-    /// Start it in the namespace of this place.
+    /// Start it in the namespace of this place, as from a terminal: whoever started these tests in the background of a
+    /// shell may have had SIGINT ignored.
+    #[allow(unsafe_code)] // `pre_exec` and `signal` are unsafe: only a system call may follow, and here only such follows.
     pub fn spawn(&self, mut command: Command) -> Child {
+        let heed = || unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }.map(drop).map_err(Into::into);
+        unsafe { command.pre_exec(heed) };
         self.namespace.run(|| command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()).unwrap().unwrap()
     }
 
