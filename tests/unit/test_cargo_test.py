@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.test_setup import TOOLS, program
+from tests.unit.scripts import TOOLS, load, program
 
 CARGO = """
 echo "$*" >> {calls}
@@ -17,12 +17,16 @@ tries=$(wc -l < {calls})
 echo 'test waiting::is_fine ... ok'
 [ $tries -gt {failures} ] && exit 0
 echo 'test paths::are_held ... FAILED'
+echo 'test result: FAILED. 81 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 9.25s'
 echo 'test bytes_are_counted ... FAILED'
+echo 'test result: FAILED. 12 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 9.25s'
 echo 'error: 2 targets failed:'
 echo '    `-p {package} --lib`'
 echo '    `-p ccgym-net --test udp`'
 exit 101
 """
+cargo_test = load("cargo_test")
+
 FIRST = "test --workspace --locked --no-fail-fast"
 AGAIN = f"{FIRST} -- --exact bytes_are_counted paths::are_held"
 
@@ -75,3 +79,23 @@ def test_what_does_not_compile_fails_at_once(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (101, "error: could not compile\n")
     assert calls.read_text().splitlines() == [FIRST]
+
+
+NAMED = "test held ... FAILED"
+ONE = "test result: FAILED. 12 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s"
+UDP = "    `-p ccgym-net --test udp`"
+
+
+@pytest.mark.parametrize(
+    ("lines", "tests"),
+    [
+        ([NAMED, ONE, UDP], ("held",)),
+        # A name that is torn apart by what the test prints.
+        (["test held ... noise", "FAILED", ONE, UDP], ()),
+        # A second program that died without a word; an example in the documentation.
+        ([NAMED, ONE, UDP, "    `-p ccgym-net --test tcp`"], ()),
+        ([NAMED, ONE, "test src/lib.rs - send (line 3) ... FAILED", ONE, UDP, "    `-p ccgym-net --doc`"], ()),
+    ],
+)
+def test_nothing_is_tried_again_that_the_names_do_not_explain(lines: list[str], tests: tuple[str, ...]) -> None:
+    assert cargo_test.outcome_of(101, lines).tests == tests

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import subprocess
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-TOOLS = Path(__file__).resolve().parents[2] / "tools"
-
-
-def load(name: str) -> ModuleType:
-    """A module of tools/, which is a folder of scripts and no package."""
-    sys.path.insert(0, str(TOOLS))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(TOOLS))
-
+from tests.unit.scripts import TOOLS, load, program
 
 machine = load("machine")
 console = load("console")
 setup = load("setup")
-
-
-def program(path: Path, script: str) -> Path:
-    """An executable shell script."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-    path.chmod(0o755)
-    return path
 
 
 def run_setup(**variables: str) -> subprocess.CompletedProcess[str]:

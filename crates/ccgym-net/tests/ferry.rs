@@ -191,8 +191,8 @@ fn an_overloaded_queue_drops_what_a_pipeline_with_the_same_arrivals_drops() {
     }
     let logged: Vec<usize> = (0..log.left.len()).filter(|&i| log.left[i] == u64::MAX).collect();
     assert_eq!(logged, dropped);
-    // A third of what comes does not fit; more, if the sender was held up and sends many at once.
-    assert!(dropped.len() >= 150, "{}", dropped.len());
+    // A third of what comes does not fit.
+    assert!((150..250).contains(&dropped.len()), "{}", dropped.len());
     assert_eq!(report.up.counters[0].1.arrived, 612);
     assert!(report.up.queue.drops.last().is_some_and(|&drops| drops >= 150));
 

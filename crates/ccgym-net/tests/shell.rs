@@ -191,8 +191,7 @@ fn logs_tell_what_happened() {
     let delays: Vec<f64> =
         fields.iter().filter(|f| f[1] == "-" && f[2] == "1428").map(|f| f[3].parse().unwrap()).collect();
     assert_eq!((entered, delays.len()), (200, left));
-    let least = delays.iter().copied().fold(f64::INFINITY, f64::min);
-    assert!((9.0..50.0).contains(&least), "{delays:?}");
+    assert!(delays.iter().all(|delay| *delay > 9.0 && *delay < 200.0), "{delays:?}");
     assert!(fields.iter().any(|f| f[1] == "#" && f[2] == "1500"));
     assert!(String::from_utf8(place.read("t_acklink.log")).unwrap().lines().count() > 2 * left);
 }

@@ -1,6 +1,7 @@
 //! The two ends of a path: a namespace inside, one outside, and a device in each that leads to us.
 
 use std::env;
+use std::io::ErrorKind;
 use std::net::Ipv4Addr;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -135,15 +136,17 @@ fn choose() -> Result<DeviceKind> {
 
 /// Nobody else chooses a name and addresses in the network namespace of this thread while this is held: two that choose at
 /// once choose the same. Abstract names of sockets are each namespace's own, and vanish with their process. None if
-/// somebody keeps it: a device that cannot be made is an error by itself.
+/// somebody keeps it, or there are no such sockets: a device that cannot be made is an error by itself.
 fn take_turn() -> Option<UnixDatagram> {
     let address = SocketAddr::from_abstract_name(TURN).ok()?;
     let until = Instant::now() + PATIENCE;
     loop {
         match UnixDatagram::bind_addr(&address) {
             Ok(turn) => return Some(turn),
-            Err(_) if Instant::now() >= until => return None,
-            Err(_) => thread::sleep(Duration::from_millis(1)),
+            Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < until => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            Err(_) => return None,
         }
     }
 }
