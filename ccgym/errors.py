@@ -41,7 +41,10 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
 
 def shown(value: object) -> str:
     """Quote a foreign value for an error message: on one line, and not longer than :data:`MAX_SHOWN` characters."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python writes
+        text = f"a huge {type(value).__name__}"
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
 
 

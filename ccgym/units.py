@@ -1,9 +1,9 @@
 """Quantities with units: ``"77.72mbps"``, ``"51ms"``, ``"94p"``, ``"1.5bdp"``, ``"0.06%"``.
 
 Inside ccgym a rate is an integer in bits per second, a time an integer in nanoseconds, a size an integer in bytes or
-packets, a probability a float. A bare number has no unit and is refused: 50 could be Mbit/s or bytes per second, and
-such a guess has ruined experiments before. Prefixes are decimal for rates (1 Mbit = 10⁶ bit, as in
-Pantheon's and ccperf's reports) and for sizes (1 kB = 1000 B); ``KiB`` and ``MiB`` are binary.
+packets, a probability a float. Where a time is asked for, a plain number is seconds; as a rate or a size it is refused:
+50 could be Mbit/s or bytes per second, and such a guess has ruined experiments before. Prefixes are decimal for rates
+(1 Mbit = 10⁶ bit, as in Pantheon's and ccperf's reports) and for sizes (1 kB = 1000 B); ``KiB`` and ``MiB`` are binary.
 
 Parsing is exact: decimal text goes through :class:`fractions.Fraction`, never through binary floating point, and what
 is not a whole number of the base unit is rounded half to even.
@@ -11,10 +11,14 @@ is not a whole number of the base unit is rounded half to even.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from numbers import Integral, Real
+from typing import Final, TypeAlias
+
+from typing_extensions import TypeGuard
 
 from ccgym.errors import UnitError, did_you_mean, shown
 
@@ -66,6 +70,14 @@ _BYTE_UNITS: Final[dict[str, int]] = {
 _PACKET_UNITS: Final = frozenset({"p", "pkt", "pkts", "packet", "packets"})
 
 
+TimeLike: TypeAlias = "str | float"
+"""A time as people give it: ``"51ms"``, or plain seconds."""
+
+
+class Nanoseconds(int):
+    """A time that our own code has in nanoseconds already; :func:`parse_time` takes it as it is."""
+
+
 @dataclass(frozen=True, order=True)
 class Size:
     """A buffer size in exactly one of three measures; the other two are ``None``."""
@@ -98,11 +110,11 @@ def _split(text: str, what: str, example: str) -> tuple[Fraction, str]:
     return Fraction(match.group()), unit
 
 
-def _refuse_bare(value: object, what: str, examples: str) -> UnitError:
+def _refuse_bare(value: object, what: str, units: str, examples: str) -> UnitError:
     return UnitError(
         f"{shown(value)} has no unit",
-        expected=f"a {what} with its unit, like {examples}",
-        hint="ccgym never guesses a unit; in Python and in YAML write a string",
+        expected=f"a {what} with its unit ({units}), like {examples}",
+        hint="only times may be plain numbers, which are seconds; in Python and in YAML write a string",
     )
 
 
@@ -112,6 +124,10 @@ def _whole(value: Fraction, text: object, what: str, limit: int) -> int:
     if value > limit:
         raise UnitError(f"{shown(text)} is too large", expected=f"a {what} of at most {limit}")
     return round(value)
+
+
+_RATE_WORDS: Final = ("rate", "bps, kbps, mbps or gbps", "'77.72mbps', '100kbps' or '1gbps'")
+_SIZE_WORDS: Final = ("size", "p, B, kB, MB, KiB, MiB or bdp", "'94p' (packets), '30000B' (bytes) or '1.5bdp'")
 
 
 def parse_rate(value: str | int | float) -> int:
@@ -127,10 +143,10 @@ def parse_rate(value: str | int | float) -> int:
         UnitError: No unit, an unknown unit, bytes instead of bits, zero, negative, or out of range.
     """
     if not isinstance(value, str):
-        raise _refuse_bare(value, "rate", "'77.72mbps', '100kbps' or '1gbps'")
+        raise _refuse_bare(value, *_RATE_WORDS)
     number, unit = _split(value, "rate", "'77.72mbps'")
     if not unit:
-        raise _refuse_bare(value, "rate", "'77.72mbps', '100kbps' or '1gbps'")
+        raise _refuse_bare(value, *_RATE_WORDS)
     if re.fullmatch(r"[kKmMgG]?i?B(?:ps|/s|yte/s|ytes/s)?|.*bytes?(?:/s|ps)", unit):
         prefix = unit[0] if unit[0] in "kKmMgG" else ""
         as_bytes, as_bits = (f"'{_plain(n)}{prefix.casefold()}bps'" for n in (8 * number, number))
@@ -152,29 +168,25 @@ def parse_rate(value: str | int | float) -> int:
     return rate
 
 
-def parse_time(value: str | int | float) -> int:
-    """Read a time such as ``"51ms"``, ``"0.5s"``, ``"200us"`` or ``"2min"``.
+def parse_time(value: TimeLike) -> int:
+    """Read a time such as ``"51ms"``, ``"0.5s"``, ``"200us"`` or ``"2min"``; a plain number is in seconds.
 
-    Zero needs no unit; every other bare number is refused.
+    Args:
+        value: Text with or without a unit, any real number (numpy's, too), or :class:`Nanoseconds`.
 
     Returns:
         Nanoseconds, from 0 to 2⁶³−1.
 
     Raises:
-        UnitError: No unit, an unknown unit, negative, or out of range.
+        UnitError: No number, not finite, an unknown unit, negative, or out of range.
     """
-    examples = "'51ms', '0.5s' or '200us'"
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise _refuse_bare(value, "time", examples)
+    if isinstance(value, Nanoseconds):
+        return _whole(Fraction(int(value)), value, "time in ns", MAX_NS)
     if not isinstance(value, str):
-        if value == 0:
-            return 0
-        raise _refuse_bare(value, "time", examples)
+        return _whole(_seconds(value) * NS_PER_S, value, "time in ns", MAX_NS)
     number, unit = _split(value, "time", "'51ms'")
     if not unit:
-        if number == 0:
-            return 0
-        raise _refuse_bare(value, "time", examples)
+        return _whole(number * NS_PER_S, value, "time in ns", MAX_NS)
     factor = _TIME_UNITS.get(unit)
     if factor is None and unit in ("S", "Ms", "MS", "mS", "Us", "US", "uS", "NS", "Sec", "SEC", "Min", "MIN"):
         factor = _TIME_UNITS[unit.casefold()]
@@ -190,6 +202,35 @@ def parse_time(value: str | int | float) -> int:
     return _whole(number * factor, value, "time in ns", MAX_NS)
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a real number, Python's or numpy's; truth values are none."""
+    return not isinstance(value, bool) and isinstance(value, Real)
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether it is a whole number by its type, Python's or numpy's; truth values are none."""
+    return not isinstance(value, bool) and isinstance(value, Integral)
+
+
+def _seconds(value: object) -> Fraction:
+    """A plain number, exactly as it is printed: 0.1 is a tenth."""
+    if is_whole(value):
+        return Fraction(int(value))
+    if is_number(value) and math.isfinite(value):
+        return Fraction(str(value))
+    raise UnitError(
+        f"{shown(value)} is no time", expected="seconds as a number, or a time with its unit, like '51ms' or '0.5s'"
+    )
+
+
+def parse_positive_time(value: TimeLike) -> int:
+    """Read a length of time as :func:`parse_time` does; zero is refused."""
+    time = parse_time(value)
+    if time == 0:
+        raise UnitError(f"{shown(value)} is no length of time", expected="a time above zero")
+    return time
+
+
 def parse_size(value: str | int | float) -> Size:
     """Read a buffer size such as ``"94p"``, ``"30000B"``, ``"64kB"`` or ``"1.5bdp"``.
 
@@ -199,14 +240,13 @@ def parse_size(value: str | int | float) -> Size:
     Raises:
         UnitError: No unit, an unknown unit, zero, negative, or a fraction of a packet.
     """
-    examples = "'94p' (packets), '30000B' (bytes) or '1.5bdp'"
     if not isinstance(value, str):
-        raise _refuse_bare(value, "size", examples)
+        raise _refuse_bare(value, *_SIZE_WORDS)
     number, unit = _split(value, "size", "'94p'")
     if not unit:
-        raise _refuse_bare(value, "size", examples)
+        raise _refuse_bare(value, *_SIZE_WORDS)
     if number <= 0:
-        raise UnitError(f"{shown(value)} leaves no room", expected=f"a size above zero, like {examples}")
+        raise UnitError(f"{shown(value)} leaves no room", expected=f"a size above zero, like {_SIZE_WORDS[2]}")
     if unit.casefold() in _PACKET_UNITS:
         if number.denominator != 1:
             raise UnitError(f"{shown(value)} is no whole number of packets", expected="a whole number, like '94p'")
@@ -227,32 +267,40 @@ def parse_size(value: str | int | float) -> Size:
         )
     size = _whole(number * factor, value, "number of bytes", 2**48)
     if size == 0:
-        raise UnitError(f"{shown(value)} leaves no room", expected=f"a size above zero, like {examples}")
+        raise UnitError(f"{shown(value)} leaves no room", expected=f"a size above zero, like {_SIZE_WORDS[2]}")
     return Size(bytes=size)
 
 
 def parse_probability(value: str | int | float) -> float:
     """Read a probability such as ``0.01``, ``"0.01"`` or ``"1%"``.
 
+    A whole ``1`` is refused, since some mean one per cent by it; ``1.0`` and ``"100%"`` are certain.
+
     Returns:
         A float from 0 to 1.
 
     Raises:
-        UnitError: Not a number, or outside 0…1 (a number above 1 was probably meant in per cent).
+        UnitError: Not a number, a whole 1, or outside 0…1 (a number above 1 was probably meant in per cent).
     """
     expected = "a fraction from 0 to 1, or per cent like '1%'"
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise UnitError(f"{shown(value)} is no probability", expected=expected)
     if isinstance(value, str):
         number, unit = _split(value, "probability", "'1%' or 0.01")
         if unit not in ("", "%"):
             raise UnitError(f"{shown(value)} has the unknown unit {shown(unit)}", expected=expected)
         probability = float(number / 100 if unit == "%" else number)
-    else:
+    elif is_number(value):
         probability = float(value)
+    else:
+        raise UnitError(f"{shown(value)} is no probability", expected=expected)
+    if probability == 1.0 and (is_whole(value) or (isinstance(value, str) and value.strip() == "1")):
+        raise UnitError(
+            f"{shown(value)} could be one per cent or certainty",
+            expected=expected,
+            hint="write '1%' for one in a hundred, '100%' or 1.0 for always",
+        )
     if not 0.0 <= probability <= 1.0:
         hint = ""
-        if isinstance(value, (int, float)) or not value.strip().endswith("%"):
+        if not str(value).strip().endswith("%"):
             hint = f"if you mean {probability:g} per cent, write '{probability:g}%'" if 1 < probability <= 100 else ""
         raise UnitError(f"{shown(value)} is no probability", expected=expected, hint=hint)
     return probability

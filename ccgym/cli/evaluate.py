@@ -255,8 +255,8 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
         schemes = contestants(real=is_real(arguments.backend))
     else:
         schemes = parse_schemes(arguments.schemes, "--schemes")
-    runtime_ns = option("--runtime", seconds, "30" if arguments.runtime is None else arguments.runtime)
-    interval_ns = option("--interval", seconds, "0" if arguments.interval is None else arguments.interval)
+    runtime_ns = option("--runtime", parse_time, "30" if arguments.runtime is None else arguments.runtime)
+    interval_ns = option("--interval", parse_time, "0" if arguments.interval is None else arguments.interval)
     try:
         return Experiment(
             path=path,
@@ -272,11 +272,6 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
         raise ConfigError(
             error.found, expected=error.expected, hint=error.hint, where=f"--{error.where}" if error.where else ""
         ) from None
-
-
-def seconds(text: str) -> int:
-    """Seconds, as Pantheon has them, or a time with a unit; in nanoseconds."""
-    return parse_time(f"{text}s" if re.fullmatch(r"\s*[0-9.]+\s*", text) else text)
 
 
 def _has_errors(path: NetworkPath, shown_on: Console) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ccgym.cli.common import PIPE_WIDTH, option
 from ccgym.errors import ConfigError
+from ccgym.units import parse_time
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,7 +89,6 @@ def evaluate_suite(arguments: argparse.Namespace, words: Sequence[str], shown_on
 
 
 def _request(arguments: argparse.Namespace, words: Sequence[str], chosen: Suite) -> SuiteRequest:
-    from ccgym.cli.evaluate import seconds
     from ccgym.evaluation.backends import is_real
     from ccgym.evaluation.schemes import parse_schemes
     from ccgym.evaluation.suites.directory import default_directory
@@ -102,7 +102,7 @@ def _request(arguments: argparse.Namespace, words: Sequence[str], chosen: Suite)
         schemes = tuple(chosen.schemes(real=is_real(arguments.backend)))
     else:
         schemes = tuple(parse_schemes(arguments.schemes, "--schemes"))
-    runtime_ns = None if arguments.runtime is None else option("--runtime", seconds, arguments.runtime)
+    runtime_ns = None if arguments.runtime is None else option("--runtime", parse_time, arguments.runtime)
     request = SuiteRequest(
         schemes=schemes,
         out=Path(),

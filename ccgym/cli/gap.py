@@ -114,7 +114,7 @@ def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     path = _path(arguments)
     schemes = parse_schemes(arguments.schemes, "--schemes")
     backends = [name.strip() for name in arguments.backends.split(",") if name.strip()]
-    runtime_ns = option("--runtime", _seconds, arguments.runtime)
+    runtime_ns = option("--runtime", parse_time, arguments.runtime)
     host_jitter_ns = option("--host-jitter", parse_time, arguments.host_jitter)
     host_start_ns = option("--host-start", parse_time, arguments.host_start)
     check_repeat_limited(arguments.repeat_limited)
@@ -166,10 +166,6 @@ def _path(arguments: argparse.Namespace) -> NetworkPath:
     if arguments.trace is not None:
         return option("--trace", NetworkPath.from_any, arguments.trace)
     return option("--mahimahi", lambda text: NetworkPath.from_mahimahi(text, name="mahimahi path"), arguments.mahimahi)
-
-
-def _seconds(text: str) -> int:
-    return parse_time(f"{text}s" if re.fullmatch(r"\s*[0-9.]+\s*", text) else text)
 
 
 @contextmanager

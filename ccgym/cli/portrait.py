@@ -6,7 +6,6 @@ Exit status: 0, the figure is written; for the rest see :mod:`ccgym.cli.common`.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ccgym.cli.common import HelpFormatter, console, option, run, say
 from ccgym.errors import ConfigError, PathNotFoundError, shown
-from ccgym.units import parse_time
+from ccgym.units import Nanoseconds, parse_time
 
 if TYPE_CHECKING:
     from ccgym.config.path import NetworkPath
@@ -86,7 +85,7 @@ def _portrait(arguments: argparse.Namespace) -> int:
 
     schemes = _schemes(arguments.scheme, arguments.beside)
     paths = _paths(arguments.trace)
-    runtime_ns = option("--runtime", _nanoseconds, arguments.runtime)
+    runtime_ns = option("--runtime", parse_time, arguments.runtime)
     if runtime_ns <= 0:
         raise ConfigError(shown(arguments.runtime), expected="a positive time, like 30 or 30s", where="--runtime")
     if not 0 <= arguments.seed <= MAX_SEED:
@@ -96,7 +95,8 @@ def _portrait(arguments: argparse.Namespace) -> int:
 
     option("--out", lambda text: check_suffix(Path(text)), str(arguments.out))
     columns = [
-        Column(path, [simulate(path, [scheme], runtime_ns, arguments.seed) for scheme in schemes]) for path in paths
+        Column(path, [simulate(path, [scheme], Nanoseconds(runtime_ns), arguments.seed) for scheme in schemes])
+        for path in paths
     ]
     styles = [scheme.style for scheme in schemes]
     write_portrait(styles, columns, arguments.out)
@@ -132,10 +132,6 @@ def _paths(text: str) -> list[NetworkPath]:
         return [NetworkPath.from_any(part) for part in parts]
     except (ConfigError, PathNotFoundError) as error:
         raise error.at("--trace") from None
-
-
-def _nanoseconds(text: str) -> int:
-    return parse_time(f"{text}s" if re.fullmatch(r"\s*[0-9.]+\s*", text) else text)
 
 
 def _show(styles: Sequence[SchemeStyle], columns: Sequence[Column]) -> None:

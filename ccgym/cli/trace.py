@@ -186,7 +186,7 @@ def _write(times: object, output: str | None) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     from ccgym.config.catalogue import resolve_trace
-    from ccgym.tracetools.check import check_trace
+    from ccgym.tracetools.check import find_mistakes
     from ccgym.tracetools.inspect import sparkline, summarise
 
     source = resolve_trace(args.trace)
@@ -215,7 +215,7 @@ def _show(args: argparse.Namespace) -> int:
     line = sparkline(times, min(100, max(20, console().width - 4)))
     say(f"  {line}")
     say(f"  0{f'{seconds:g} s':>{max(9, len(line) - 1)}}")
-    for finding in check_trace(times, name=os.path.basename(args.trace)):
+    for finding in find_mistakes(times, None, None, name=os.path.basename(args.trace)):
         if finding.code not in source.intended:
             say(str(finding))
     if args.plot:
@@ -228,7 +228,7 @@ def _show(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> int:
     from ccgym.config.catalogue import resolve_trace
-    from ccgym.tracetools.check import check_trace
+    from ccgym.tracetools.check import find_mistakes
 
     rate = None if args.rate is None else option("--rate", parse_rate, args.rate)
     rtt = None if args.rtt is None else option("--rtt", parse_time, args.rtt)
@@ -236,7 +236,7 @@ def _check(args: argparse.Namespace) -> int:
     for name in args.traces:
         source = resolve_trace(name)
         nominal = source.entry.nominal_rate if source.entry is not None else None
-        findings = check_trace(source.load(), nominal if rate is None else rate, rtt, name=os.path.basename(name))
+        findings = find_mistakes(source.load(), nominal if rate is None else rate, rtt, name=os.path.basename(name))
         findings = [finding for finding in findings if finding.code not in source.intended]
         for finding in findings:
             say(str(finding))

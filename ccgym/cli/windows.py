@@ -7,7 +7,6 @@ measured in the same way, are not searched again; interrupted, the same command 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -69,7 +68,7 @@ def _windows(arguments: argparse.Namespace) -> int:
     from ccgym.config.best_windows import read_table
     from ccgym.evaluation.best_window import Search, is_of
 
-    runtime_ns = option("--runtime", _nanoseconds, arguments.runtime)
+    runtime_ns = option("--runtime", parse_time, arguments.runtime)
     search = Search(arguments.runs, runtime_ns, arguments.seed)
     names = _names(arguments.paths)
     rows = read_table(arguments.out)
@@ -79,10 +78,6 @@ def _windows(arguments: argparse.Namespace) -> int:
     _show([rows[name] for name in names])
     say(f"table     {arguments.out}")
     return 0
-
-
-def _nanoseconds(text: str) -> int:
-    return parse_time(f"{text}s" if re.fullmatch(r"\s*[0-9.]+\s*", text) else text)
 
 
 def _names(given: Sequence[str]) -> list[str]:

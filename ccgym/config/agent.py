@@ -22,7 +22,7 @@ from ccgym.config.packet_rates import PACKET_RATE_UNITS, FlowRateField, parse_fl
 from ccgym.config.quantities import PeriodField, ProbabilityField, TimeField
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, PlatformError, did_you_mean, shown
-from ccgym.units import NS_PER_MS, NS_PER_S, parse_size, parse_time
+from ccgym.units import NS_PER_MS, NS_PER_S, is_number, parse_size, parse_time
 
 # --- When it decides ----------------------------------------------------------------------------------------------
 
@@ -81,6 +81,7 @@ def _read_clock(value: Any) -> Any:
             return {"kind": "rtt", "multiple": float(rtts.group(1))}
         if value == "per_ack":
             return {"kind": "per_ack"}
+    if isinstance(value, str) or is_number(value):
         parse_time(value)
         return {"kind": "fixed", "interval": value}
     return with_known_kind(value, _CLOCKS, "clock")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.config.elements import AnyElement
 from ccgym.config.path import NetworkPath
-from ccgym.units import NS_PER_S, format_rate, format_time
+from ccgym.units import NS_PER_S, Nanoseconds, format_rate
 
 if TYPE_CHECKING:
     from ccgym import _core
@@ -99,16 +99,16 @@ class DrawnLink:
         if self.trace is not None:
             uplink["trace"] = self.trace
         elif isinstance(self.rate, tuple):
-            uplink["rate"] = [[format_time(start), format_rate(rate)] for start, rate in self.rate]
+            uplink["rate"] = [[Nanoseconds(start), format_rate(rate)] for start, rate in self.rate]
         else:
             assert self.rate is not None
             uplink["rate"] = format_rate(self.rate)
         link: dict[str, Any] = {"kind": "link", "uplink": uplink}
         if self.reverse_trace is not None:
             link["downlink"] = {"trace": self.reverse_trace, "overhead": self.overhead}
-        chain: list[dict[str, Any]] = [{"kind": "delay", "delay": format_time(self.delay)}]
+        chain: list[dict[str, Any]] = [{"kind": "delay", "delay": Nanoseconds(self.delay)}]
         if self.jitter:
-            chain.append({"kind": "jitter", "distribution": format_time(self.jitter)})
+            chain.append({"kind": "jitter", "distribution": Nanoseconds(self.jitter)})
         chain.append(link)
         if self.loss:
             chain.insert(len(chain) if self.loss_first else len(chain) - 1, {"kind": "loss", "probability": self.loss})

@@ -18,7 +18,7 @@ from typing_extensions import override
 from ccgym.config.quantities import PeriodField, ProbabilityField, ProbabilitySteps, RateSteps, TimeField, TimeSteps
 from ccgym.config.queues import Infinite, QueueField
 from ccgym.errors import ConfigError, did_you_mean, shown
-from ccgym.units import NS_PER_MS, format_probability, format_rate, format_time
+from ccgym.units import NS_PER_MS, format_probability, format_rate, format_time, is_number
 
 Direction: TypeAlias = Literal["uplink", "downlink"]
 """``uplink`` carries the data: from the sender outwards. ``downlink`` carries the acknowledgements."""
@@ -211,7 +211,7 @@ class ExponentialJitter(_Strict):
 
 
 def _distribution(value: object) -> object:
-    return {"kind": "uniform", "max": value} if isinstance(value, (str, int, float)) else value
+    return {"kind": "uniform", "max": value} if isinstance(value, str) or is_number(value) else value
 
 
 JitterDistribution: TypeAlias = Annotated[

@@ -45,7 +45,7 @@ from ccgym.config.elements import (
 from ccgym.config.queues import AnyQueue, Drophead, Droptail, Infinite, Limit, MahimahiCodel, MahimahiPie
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, did_you_mean, shown
-from ccgym.units import NS_PER_MS, NS_PER_S, format_time
+from ccgym.units import NS_PER_MS, NS_PER_S, Nanoseconds, format_time
 
 TOOLS: Final = ("mm-delay", "mm-loss", "mm-onoff", "mm-intermittent", "mm-link", "mm-meter")
 """The shells that describe a path."""
@@ -189,7 +189,7 @@ class _Reader:
     def simple(self) -> AnyElement:
         """A tool with positional arguments only; it does not read options."""
         if self.tool == "mm-delay":
-            return Delay(delay=self.milliseconds(), tick=format_time(MAHIMAHI_TICK_NS))
+            return Delay(delay=self.milliseconds(), tick=Nanoseconds(MAHIMAHI_TICK_NS))
         direction = self.direction()
         if self.tool == "mm-loss":
             return Loss(direction=direction, probability=self.probability())
@@ -199,7 +199,7 @@ class _Reader:
         on, off = self.seconds("ON"), self.seconds("OFF")
         return Intermittent(direction=direction, on=on, off=off)
 
-    def milliseconds(self) -> str:
+    def milliseconds(self) -> Nanoseconds:
         word = self.next("a delay in whole milliseconds")
         if not re.fullmatch(r"[0-9]+", word):
             number = re.match(r"[0-9.]+", word)
@@ -211,7 +211,7 @@ class _Reader:
             raise self.fail(f"the delay {shown(word)}", "whole milliseconds, like 51", hint)
         if len(word) > 10 or int(word) > _MAX_MS:
             raise self.fail(f"the delay {shown(word)}", f"at most {_MAX_MS} milliseconds")
-        return f"{int(word)}ms"
+        return Nanoseconds(int(word) * NS_PER_MS)
 
     def direction(self) -> Direction:
         word = self.next("uplink or downlink")
@@ -234,13 +234,13 @@ class _Reader:
             raise self.fail(f"the loss rate {shown(word)}", "a fraction from 0 to 1", hint)
         return value
 
-    def seconds(self, what: str) -> str:
+    def seconds(self, what: str) -> Nanoseconds:
         word = self.next(f"{what} in seconds")
         value = _number(word)
         if value is None or not 1e-9 <= value <= 1e9:
             hint = "times of this tool are in seconds, without unit" if word[-1:].isalpha() else ""
             raise self.fail(f"{what} {shown(word)}", "a number of seconds above zero", hint)
-        return format_time(max(1, round(value * NS_PER_S)))
+        return Nanoseconds(max(1, round(value * NS_PER_S)))
 
     def meter(self) -> None:
         while self.at < len(self.words) and self.words[self.at].startswith("-"):

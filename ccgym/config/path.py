@@ -44,11 +44,12 @@ from ccgym.config.shorthand import KEYS as SHORTHAND_KEYS
 from ccgym.config.shorthand import chain_of
 from ccgym.config.yaml_loader import config_error, load_yaml, validate
 from ccgym.errors import ConfigError, PathNotFoundError, did_you_mean, shown
-from ccgym.tracetools.check import Finding, check_trace
+from ccgym.tracetools.check import Finding, find_mistakes
 from ccgym.units import (
     NS_PER_MS,
     NS_PER_S,
     PACKET_BITS,
+    TimeLike,
     parse_size,
     parse_time,
 )
@@ -57,8 +58,10 @@ if TYPE_CHECKING:
     from ccgym import _core
 
 
-StepsOf: TypeAlias = "str | Sequence[tuple[str, str]]"
+StepsOf: TypeAlias = "str | Sequence[tuple[TimeLike, str]]"
 """One quantity with its unit, or steps ``[("0s", "16mbps"), ("3.75s", "256mbps")]``."""
+TimeStepsOf: TypeAlias = "TimeLike | Sequence[tuple[TimeLike, TimeLike]]"
+"""A time, or times in steps ``[("0s", "20ms"), ("5s", "40ms")]``."""
 QueueLike: TypeAlias = "str | Mapping[str, Any] | AnyQueue"
 """``"94p"``, ``"30000B"``, ``"1.5bdp"``, ``"infinite"``, ``"codel"``, or ``{"kind": "codel", "limit": "1000p"}``."""
 PathLike: TypeAlias = "NetworkPath | str | os.PathLike[str] | Mapping[str, Any]"
@@ -66,6 +69,17 @@ PathLike: TypeAlias = "NetworkPath | str | os.PathLike[str] | Mapping[str, Any]"
 
 MAX_ELEMENTS: Final = 100
 """Longer chains are refused."""
+OTHER_WORDS: Final[dict[str, str]] = {
+    **dict.fromkeys(("bandwidth", "bw", "capacity", "throughput", "speed", "link_rate"), "did you mean 'rate'?"),
+    **dict.fromkeys(
+        ("delay", "latency", "owd", "one_way_delay", "prop_delay", "propagation_delay"),
+        "did you mean 'rtt'? It is the whole round trip, twice the delay of one direction",
+    ),
+    **dict.fromkeys(("base_rtt", "min_rtt", "rtt_ms", "ping"), "did you mean 'rtt'?"),
+    **dict.fromkeys(("buffer", "buffer_size", "queue_size", "qlen", "qdisc", "aqm"), "did you mean 'queue'?"),
+    **dict.fromkeys(("plr", "loss_rate", "packet_loss", "loss_ratio", "error_rate"), "did you mean 'loss'?"),
+}
+"""Arguments that other tools have, and what to say about them."""
 CCPERF_OVERHEAD: Final = 2
 """Bytes of ns-3's point-to-point header: ccperf's packets are 1502 bytes on the wire."""
 
@@ -117,7 +131,7 @@ class NetworkPath(BaseModel):
     Args:
         rate: Bits per second of the bottleneck: ``"32mbps"``, or steps ``[("0s", "16mbps"), ("3.75s", "256mbps")]``.
         trace: Or its delivery trace: a name of the catalogue or a file.
-        rtt: Round-trip propagation delay, ``"15ms"`` or steps. Needed with ``rate`` or ``trace``.
+        rtt: Round-trip propagation delay, ``"15ms"``, plain seconds or steps. Needed with ``rate`` or ``trace``.
         queue: Queue of the bottleneck: ``"40p"``, ``"30000B"``, ``"1.5bdp"``, ``"infinite"``, ``"codel"``,
             ``"fq_codel"``, or a mapping such as ``{"kind": "codel", "limit": "1000p", "ecn": True}``. By default
             droptail with one bandwidth-delay product. Where rate or RTT change, the product is the largest.
@@ -168,10 +182,10 @@ class NetworkPath(BaseModel):
             *,
             rate: StepsOf | None = None,
             trace: str | os.PathLike[str] | None = None,
-            rtt: StepsOf | None = None,
+            rtt: TimeStepsOf | None = None,
             queue: QueueLike | None = None,
-            loss: float | str | Sequence[tuple[str, float | str]] = 0.0,
-            jitter: str | Mapping[str, Any] | None = None,
+            loss: float | str | Sequence[tuple[TimeLike, float | str]] = 0.0,
+            jitter: TimeLike | Mapping[str, Any] | None = None,
             reverse_rate: StepsOf | None = None,
             reverse_trace: str | os.PathLike[str] | None = None,
             reverse_queue: QueueLike | None = None,
@@ -206,7 +220,7 @@ class NetworkPath(BaseModel):
                 raise ConfigError(
                     f"unknown argument {shown(key)}",
                     expected=", ".join(cls.ACCEPTED_KEYS),
-                    hint=did_you_mean(str(key), cls.ACCEPTED_KEYS),
+                    hint=OTHER_WORDS.get(str(key).casefold()) or did_you_mean(str(key), cls.ACCEPTED_KEYS),
                     where="path",
                 )
         given = {key: value for key, value in data.items() if value is not None}
@@ -320,9 +334,9 @@ class NetworkPath(BaseModel):
     def ccperf(
         cls,
         bw: StepsOf,
-        rtt: StepsOf,
+        rtt: TimeStepsOf,
         qlen: str,
-        loss: float | str | Sequence[tuple[str, float | str]] = 0.0,
+        loss: float | str | Sequence[tuple[TimeLike, float | str]] = 0.0,
         qdisc: str = "fifo",
         *,
         name: str | None = None,
@@ -482,7 +496,7 @@ class NetworkPath(BaseModel):
         links = [element.toward(way) for element in self.chain if isinstance(element, Link) for way in DIRECTIONS]
         return tuple(dict.fromkeys(link.trace for link in links if link is not None and link.trace is not None))
 
-    def to_mahimahi(self, *, materialise: bool = False, duration: str = "60s") -> str:
+    def to_mahimahi(self, *, materialise: bool = False, duration: TimeLike = "60s") -> str:
         """Write the path as a mahimahi command line, without a command to run in it.
 
         A link with a rate becomes a trace of that rate, an unconstrained direction one of 1008 Mbit/s; they are files
@@ -519,7 +533,7 @@ class NetworkPath(BaseModel):
             source = resolve_trace(name)
             entry = source.entry
             nominal = entry.nominal_rate if entry is not None else None
-            found = check_trace(source.load(), nominal, self.base_rtt_ns, name=os.path.basename(name))
+            found = find_mistakes(source.load(), nominal, self.base_rtt_ns, name=os.path.basename(name))
             findings += [one for one in found if one.code not in source.intended]
             findings += shadowed_file(name, source)
         findings += too_small_queues(self.chain)
@@ -594,4 +608,5 @@ __all__ = [
     "PublishedResult",
     "QueueLike",
     "StepsOf",
+    "TimeStepsOf",
 ]

@@ -11,11 +11,12 @@ from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
-from ccgym.errors import ConfigError, UnitError, shown
+from ccgym.errors import ConfigError, shown
 from ccgym.units import (
     format_probability,
     format_rate,
     format_time,
+    parse_positive_time,
     parse_probability,
     parse_rate,
     parse_time,
@@ -68,15 +69,8 @@ def format_steps(value: _T | tuple[tuple[int, _T], ...], write: Callable[[_T], s
     return write(value)
 
 
-def _positive_time(value: Any) -> int:
-    time = parse_time(value)
-    if time == 0:
-        raise UnitError(f"{shown(value)} is no length of time", expected="a time above zero")
-    return time
-
-
-def _schema(*examples: object) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "examples": list(examples)})
+def _schema(*examples: object, plain: bool = False) -> WithJsonSchema:
+    return WithJsonSchema({"type": ["string", "number"] if plain else "string", "examples": list(examples)})
 
 
 def _steps_schema(*examples: object) -> WithJsonSchema:
@@ -87,10 +81,12 @@ def _steps_schema(*examples: object) -> WithJsonSchema:
 
 RateField = Annotated[int, BeforeValidator(parse_rate), PlainSerializer(format_rate), _schema("77.72mbps")]
 """Bits per second, from ``"77.72mbps"``."""
-TimeField = Annotated[int, BeforeValidator(parse_time), PlainSerializer(format_time), _schema("51ms")]
-"""Nanoseconds, from ``"51ms"``; may be zero."""
-PeriodField = Annotated[int, BeforeValidator(_positive_time), PlainSerializer(format_time), _schema("0.5s")]
-"""Nanoseconds above zero, from ``"0.5s"``."""
+TimeField = Annotated[int, BeforeValidator(parse_time), PlainSerializer(format_time), _schema("51ms", plain=True)]
+"""Nanoseconds, from ``"51ms"`` or plain seconds; may be zero."""
+PeriodField = Annotated[
+    int, BeforeValidator(parse_positive_time), PlainSerializer(format_time), _schema("0.5s", plain=True)
+]
+"""Nanoseconds above zero, from ``"0.5s"`` or plain seconds."""
 ProbabilityField = Annotated[
     float, BeforeValidator(parse_probability), PlainSerializer(format_probability), _schema("1%")
 ]

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from ccgym.config.quantities import PeriodField
 from ccgym.errors import ConfigError, did_you_mean, shown
-from ccgym.units import NS_PER_MS, Size, format_size, format_time, parse_size
+from ccgym.units import NS_PER_MS, Size, format_size, format_time, is_number, parse_size
 
 
 class _Strict(BaseModel):
@@ -64,7 +64,7 @@ class Limit(_Strict):
 
 
 def _limit(value: object) -> object:
-    if isinstance(value, (str, int, float)):
+    if isinstance(value, str) or is_number(value):
         size = parse_size(value)
         return Limit(packets=size.packets, bytes=size.bytes, bdp=size.bdp)
     return value
@@ -295,7 +295,7 @@ def parse_queue(value: object) -> object:
         if not name[:1].isdigit() and name[:1] not in "+-.":
             return _by_name(name)
         return {"kind": "droptail", "limit": name}
-    if isinstance(value, (int, float)):
+    if is_number(value):
         parse_size(value)  # raises: it has no unit
     if isinstance(value, dict) and isinstance(value.get("kind"), str):
         _by_name(value["kind"], alone=False)
@@ -310,6 +310,8 @@ def _by_name(name: str, alone: bool = True) -> dict[str, Any]:
             hint = "mahimahi's PIE is called mahimahi_pie; textbook PIE is not there"
         elif name.casefold() in ("fifo", "taildrop", "tail_drop", "drop_tail", "droptailqueue"):
             hint = "did you mean 'droptail'? A size alone, like '94p', is one"
+        elif name.casefold() in ("red", "ared", "wred", "blue", "choke", "aqm"):
+            hint = "the active queue management that is here: codel, fq_codel and mahimahi_pie"
         raise ConfigError(
             f"unknown queue {shown(name)}",
             expected=f"a size like '94p', '30000B' or '1bdp', or one of {', '.join(KINDS)}",

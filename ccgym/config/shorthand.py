@@ -13,7 +13,7 @@ from ccgym.config.quantities import parse_steps
 from ccgym.config.queues import AnyQueue, Droptail, Limit, parse_queue
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, shown
-from ccgym.units import format_time, parse_probability, parse_rate, parse_time
+from ccgym.units import Nanoseconds, parse_probability, parse_rate, parse_time
 
 _T = TypeVar("_T", int, float)
 
@@ -106,9 +106,9 @@ def _delays(rtt: int | tuple[tuple[int, int], ...]) -> list[Delay]:
 
     def delay(direction: str, part: Callable[[int], int]) -> Delay:
         value = (
-            [(format_time(start), format_time(part(time))) for start, time in rtt]
+            [(Nanoseconds(start), Nanoseconds(part(time))) for start, time in rtt]
             if isinstance(rtt, tuple)
-            else (format_time(part(rtt)))
+            else Nanoseconds(part(rtt))
         )
         return Delay.model_validate({"delay": value, "direction": direction})
 

@@ -27,7 +27,7 @@ AT_ONCE = Number(TIME, "constant", (0.0,), written="0s")
 
 
 class _Flow(BaseModel):
-    """What learners and background flows have in common. Times are written with their units."""
+    """What learners and background flows have in common. Plain times are seconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

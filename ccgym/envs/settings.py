@@ -28,7 +28,7 @@ from ccgym.config.yaml_loader import config_error, load_model
 from ccgym.envs.episode import Source
 from ccgym.envs.flows import BackgroundFlow, LearnerFlow, background_flows
 from ccgym.errors import CcgymError, ConfigError, did_you_mean, shown
-from ccgym.units import parse_time
+from ccgym.units import TimeLike, parse_positive_time
 
 REAL_BACKENDS: Final = ("emulated", "mahimahi")
 """Where packets travel for real, in real time."""
@@ -215,7 +215,7 @@ class Settings:
         agent: object = None,
         backend: str | None = None,
         episode_steps: int | None = None,
-        duration: str | int | None = None,
+        duration: TimeLike | None = None,
         flows: Sequence[object] | None = None,
         learner: Mapping[str, Any] | LearnerFlow | None = None,
         privileged: bool | None = None,
@@ -366,11 +366,11 @@ def _steps(value: object) -> int | None:
     return value
 
 
-def _duration(value: str | int | None) -> int | None:
-    """Nanoseconds of a duration, which is text with a unit or nanoseconds already."""
+def _duration(value: TimeLike | None) -> int | None:
+    """Nanoseconds of a duration."""
     if value is None:
         return None
-    nanoseconds = parse_time(value) if isinstance(value, str) else value
-    if type(nanoseconds) is not int or nanoseconds <= 0:
-        raise ConfigError(shown(value), where="duration", expected="a positive time with its unit, like '30s'")
-    return nanoseconds
+    try:
+        return parse_positive_time(value)
+    except ConfigError as error:
+        raise error.at("duration") from None

@@ -24,12 +24,12 @@ import numpy as np
 
 from ccgym.config.best_windows import WindowRow
 from ccgym.config.catalogue import catalogue
-from ccgym.config.path import NetworkPath
+from ccgym.config.path import NetworkPath, PathLike
 from ccgym.errors import ConfigError
 from ccgym.evaluation.metrics import NEVER, percentile_nearest
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.simulate import simulate
-from ccgym.units import NS_PER_MS, NS_PER_S
+from ccgym.units import NS_PER_MS, NS_PER_S, Nanoseconds
 
 SMALLEST: Final = 2
 """Smallest window that is tried: Indigo's floor."""
@@ -151,7 +151,7 @@ class _Bench:
     def _run(self, window: int, seed: int) -> tuple[tuple[float, ...], str]:
         """The numbers of :class:`Measured`, and the hash of what happened."""
         flow = {"scheme": "fixed_window", "params": {"cwnd": window}, "profile": "udp"}
-        run = simulate(self.path, [flow], self.search.runtime_ns, seed, Record(series=0))
+        run = simulate(self.path, [flow], Nanoseconds(self.search.runtime_ns), seed, Record(series=0))
         assert run.native is not None
         data, acks = run.native.packets("data"), run.native.packets("ack")
         return _numbers(data, acks, self.search.runtime_ns), run.trajectory_hash
@@ -181,7 +181,7 @@ def _numbers(data: Mapping[str, Any], acks: Mapping[str, Any], runtime_ns: int) 
 
 
 def search_windows(
-    path: NetworkPath,
+    path: PathLike,
     criteria: Sequence[Criterion] = (THROUGHPUT_FIRST, POWER),
     search: Search | None = None,
     notify: Callable[[int], None] | None = None,
@@ -193,7 +193,7 @@ def search_windows(
     until neighbours are :data:`RESOLUTION` apart.
 
     Args:
-        path: The path; it needs a link.
+        path: The path, however :meth:`NetworkPath.from_any` understands it; it needs a link.
         criteria: What is best.
         search: How it is measured.
         notify: Is told how many windows have been measured.
@@ -202,6 +202,7 @@ def search_windows(
         ConfigError: A path without a link.
         SimulationError: The simulator refused the path.
     """
+    path = NetworkPath.from_any(path)
     if not path.links:
         raise ConfigError("a path without a link", where="path", expected="a bottleneck that a window can fill")
     search = search or Search()

@@ -15,7 +15,7 @@ from ccgym.evaluation.backends import SIMULATED, check_name, is_real
 from ccgym.evaluation.flow_spec import FlowSpec
 from ccgym.evaluation.kernel_schemes import refuse_in_virtual_time
 from ccgym.evaluation.schemes import SchemeChoice, check, distinct, registry
-from ccgym.units import format_time
+from ccgym.units import Nanoseconds, format_time
 
 LogsPolicy: TypeAlias = Literal["all", "first", "none"]
 """Of which runs packet logs are written: every run, the first run of each scheme, or none."""
@@ -51,7 +51,7 @@ class Experiment:
     """What to run; everything that decides its outcome, and nothing else."""
 
     path: NetworkPath
-    """The path."""
+    """The path; anything that :meth:`NetworkPath.from_any` understands becomes one."""
     schemes: tuple[SchemeChoice, ...]
     """The schemes, in the order of the table."""
     runs: int = 5
@@ -70,6 +70,7 @@ class Experiment:
     """Flows begin later than they should by up to so many nanoseconds, drawn from the seed of the run."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "path", NetworkPath.from_any(self.path))
         check_name(self.backend, "backend")
         _in_range("runs", self.runs, 1, MAX_RUNS)
         _in_range("flows", self.flows, 1, 1_000)
@@ -125,7 +126,7 @@ class Experiment:
             FlowSpec(
                 scheme=cell.choice.name,
                 params=dict(cell.choice.params),
-                start=format_time(place * self.interval_ns + chance.randint(0, self.late_start_ns)),
+                start=Nanoseconds(place * self.interval_ns + chance.randint(0, self.late_start_ns)),
             )
             for place in range(self.flows)
         ]

@@ -68,7 +68,7 @@ Source: TypeAlias = Annotated[GreedySource | BytesSource | OnOffSource | RateSou
 
 
 class FlowSpec(_Model):
-    """One flow of a simulation. Times and rates are written with their units."""
+    """One flow of a simulation. Rates are written with their units; plain times are seconds."""
 
     scheme: str
     """Name of its congestion-control scheme; parameters may follow, as in ``fixed_window:cwnd=100``. Also the name of

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ccgym.config.path import NetworkPath
+from ccgym.config.path import NetworkPath, PathLike
 from ccgym.errors import ConfigError, PlatformError, RealPathError
 from ccgym.evaluation.backends import BACKENDS, SIMULATED, backend, check_name, is_real
 from ccgym.evaluation.experiment import MAX_RUNS, Experiment
@@ -21,6 +21,7 @@ from ccgym.evaluation.results import ResultSet, SchemeStyle, SchemeSummary, Spre
 from ccgym.evaluation.runner import Observer, Silent, run_experiment
 from ccgym.evaluation.schemes import SchemeChoice, distinct, registry, styles
 from ccgym.evaluation.store import holder
+from ccgym.units import Nanoseconds
 
 GAP_FILE: Final = "ccgym_gap.json"
 FORMAT: Final = "ccgym-gap"
@@ -190,7 +191,7 @@ def with_host_jitter(path: NetworkPath, most_ns: int) -> NetworkPath:
         return path
     jitter = {
         "kind": "jitter",
-        "distribution": {"kind": "uniform", "max": f"{most_ns}ns"},
+        "distribution": {"kind": "uniform", "max": Nanoseconds(most_ns)},
         "direction": "downlink",
     }
     return NetworkPath(chain=[*path.chain, jitter], name=path.name, title=path.title, source=path.source)
@@ -216,7 +217,7 @@ def differences(ours: SchemeSummary | None, theirs: SchemeSummary | None) -> dic
 
 
 def run_gap(
-    path: NetworkPath,
+    path: PathLike,
     schemes: Sequence[SchemeChoice],
     backends: Sequence[str],
     out: Path,
@@ -234,7 +235,7 @@ def run_gap(
     """Run the same schemes and seeds on several backends, as far as that was not done before.
 
     Args:
-        path: The path.
+        path: The path, however :meth:`NetworkPath.from_any` understands it.
         schemes: The schemes.
         backends: The backends; those that do not work here are left out, and the gap says why.
         out: Where results go, a folder for each backend.
@@ -255,6 +256,7 @@ def run_gap(
         ConfigError: An argument is wrong.
         ResultsError: A folder is another experiment's.
     """
+    path = NetworkPath.from_any(path)
     if not backends:
         raise ConfigError("no backend", where="backends", expected=f"some of {', '.join(BACKENDS)}")
     for name in backends:

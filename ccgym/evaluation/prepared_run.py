@@ -7,11 +7,11 @@ them is in :mod:`ccgym.evaluation.backends`; what they share is here.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ccgym.config.path import CompiledPath, NetworkPath
+from ccgym.config.path import CompiledPath, NetworkPath, PathLike
 from ccgym.errors import ConfigError, shown
 from ccgym.evaluation.capacity import LinkCapacity, link_capacity, slowest_link
 from ccgym.evaluation.ccperf_metrics import CcperfMetrics, FlowInput, RunInput, ccperf_metrics
@@ -20,7 +20,7 @@ from ccgym.evaluation.learned import LearnedPolicy
 from ccgym.evaluation.metrics import PacketLog, RunMetrics, run_metrics
 from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
 from ccgym.evaluation.schemes import SchemeChoice
-from ccgym.units import parse_time
+from ccgym.units import TimeLike, is_whole, parse_positive_time, parse_time
 
 if TYPE_CHECKING:
     from ccgym._core import SimResult
@@ -38,8 +38,8 @@ class Record:
 
     packets: bool = True
     """Every packet, from which Pantheon's metrics are computed."""
-    series: str | int = "10ms"
-    """Spacing of the sampled series, from which ccperf's metrics are computed; ``0``: none."""
+    series: TimeLike = "10ms"
+    """Spacing of the sampled series, a time; ccperf's metrics are computed from them. ``0``: none."""
     link_events: bool = False
     """Every event of the links, which mahimahi's logs and the ``#`` lines of Pantheon's need."""
 
@@ -142,9 +142,9 @@ class PreparedRun:
 
 
 def prepare(
-    path: NetworkPath,
+    path: PathLike,
     flows: Sequence[Flow],
-    duration: str | int = "30s",
+    duration: TimeLike = "30s",
     seed: int = 1,
     record: Record | None = None,
 ) -> PreparedRun:
@@ -154,15 +154,17 @@ def prepare(
         ConfigError: An argument is wrong.
         SchemeNotFoundError: No scheme has that name.
     """
+    path = NetworkPath.from_any(path)
     record = record or Record()
     if isinstance(flows, (str, Mapping)) or not flows:
         raise ConfigError(
             shown(flows), where="flows", expected="a list with at least one flow", hint="write flows=['cubic']"
         )
-    if not 0 <= seed <= MAX_SEED:
-        raise ConfigError(f"{seed}", where="seed", expected=f"a whole number from 0 to {MAX_SEED}")
-    duration_ns = _positive_time(duration, "duration")
-    step_ns = parse_time(record.series) if isinstance(record.series, str) else record.series
+    if not is_whole(seed) or not 0 <= seed <= MAX_SEED:
+        raise ConfigError(shown(seed), where="seed", expected=f"a whole number from 0 to {MAX_SEED}")
+    seed = int(seed)
+    duration_ns = _read(parse_positive_time, duration, "duration")
+    step_ns = _read(parse_time, record.series, "record.series")
     compiled = path.compile(duration_ns)
     specs = tuple(flow_spec(flow, f"flows[{place}]") for place, flow in enumerate(flows))
     for place, spec in enumerate(specs):
@@ -179,18 +181,18 @@ def prepare(
         "uplink": compiled.uplink,
         "downlink": compiled.downlink,
         "flows": [spec.native(base_rtt, f"flows[{place}]") for place, spec in enumerate(specs)],
-        "record": {"packets": record.packets, "series": step_ns, "link_events": record.link_events},
+        "record": {"packets": bool(record.packets), "series": step_ns, "link_events": bool(record.link_events)},
         # A path without a link has no capacity that a scheme could know.
         "facts": compiled.facts if compiled.facts["capacity"] else None,
     }
     return PreparedRun(path, compiled, specs, duration_ns, seed, record, document)
 
 
-def _positive_time(value: str | int, where: str) -> int:
-    nanoseconds = parse_time(value) if isinstance(value, str) else value
-    if nanoseconds <= 0:
-        raise ConfigError(shown(value), where=where, expected="a positive time with its unit, like '30s'")
-    return nanoseconds
+def _read(parse: Callable[[TimeLike], int], value: TimeLike, where: str) -> int:
+    try:
+        return parse(value)
+    except ConfigError as error:
+        raise error.at(where) from None
 
 
 def _flow_record(

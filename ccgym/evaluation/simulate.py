@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from ccgym.config.path import NetworkPath
+from ccgym.config.path import PathLike
 from ccgym.errors import SimulationError
 from ccgym.evaluation.kernel_schemes import refuse_in_virtual_time
 from ccgym.evaluation.prepared_run import Flow, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.schemes import registry
+from ccgym.units import TimeLike
 
 __all__ = ["Flow", "Job", "Record", "RunRecord", "simulate", "simulate_many"]
 
@@ -22,29 +23,30 @@ __all__ = ["Flow", "Job", "Record", "RunRecord", "simulate", "simulate_many"]
 class Job:
     """The arguments of one :func:`simulate` call, for :func:`simulate_many`."""
 
-    path: NetworkPath
-    """The path."""
+    path: PathLike
+    """The path, however :meth:`NetworkPath.from_any` understands it."""
     flows: Sequence[Flow]
     """The flows on it."""
-    duration: str | int = "30s"
-    """Length of the run, with a unit, or nanoseconds."""
+    duration: TimeLike = "30s"
+    """Length of the run, seconds or with a unit."""
     seed: int = 1
     """Root of every random stream."""
 
 
 def simulate(
-    path: NetworkPath,
+    path: PathLike,
     flows: Sequence[Flow] = ("cubic",),
-    duration: str | int = "30s",
+    duration: TimeLike = "30s",
     seed: int = 1,
     record: Record | None = None,
 ) -> RunRecord:
     """Run flows over a path, in virtual time and from a seed: the same arguments give the same packets.
 
     Args:
-        path: The path, e.g. ``NetworkPath.named("77.72mbps")``.
+        path: The path: its name (``"77.72mbps"``), a :class:`NetworkPath`, a mahimahi command line, or anything else
+            that :meth:`NetworkPath.from_any` understands.
         flows: One entry per flow: the name of a scheme or policy, or a mapping with the fields of :class:`FlowSpec`.
-        duration: Length of the run in virtual time, with a unit (``"30s"``), or whole nanoseconds.
+        duration: Length of the run in virtual time: seconds (``30``), or with a unit (``"500ms"``).
         seed: Root of every random stream: losses, jitter, on/off sources.
         record: What to remember; by default packets and series every 10 ms.
 
@@ -73,9 +75,7 @@ def simulate(
             {key: policy.native for key, policy in run.policies.items()},
         )
     except ValueError as error:
-        raise SimulationError(
-            f"the simulator refused the run: {error}", hint="`ccgym path show` says how a path is understood"
-        ) from error
+        raise SimulationError(f"the simulator refused the run: {error}") from error
     return run.run_record(result)
 
 

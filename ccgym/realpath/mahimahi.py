@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ccgym.config.distributions import DEFAULT_DURATION_NS
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, PlatformError
-from ccgym.units import format_time
+from ccgym.units import Nanoseconds
 
 
 def programs(command: Sequence[str]) -> list[str]:
@@ -40,7 +40,7 @@ def mahimahi_words(path: NetworkPath, duration_ns: int) -> list[str]:
         ConfigError: It cannot be expressed.
     """
     try:
-        text = path.to_mahimahi(materialise=True, duration=format_time(max(duration_ns, DEFAULT_DURATION_NS)))
+        text = path.to_mahimahi(materialise=True, duration=Nanoseconds(max(duration_ns, DEFAULT_DURATION_NS)))
     except ConfigError as error:
         raise ConfigError(
             error.found,

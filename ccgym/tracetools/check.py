@@ -15,7 +15,7 @@ from typing import Final, Literal
 import numpy as np
 
 from ccgym.tracetools.inspect import TraceLike, mean_rate_bps, times_of
-from ccgym.units import NS_PER_MS, PACKET_BITS, PACKET_BYTES, format_rate, parse_rate, parse_time
+from ccgym.units import NS_PER_MS, PACKET_BITS, PACKET_BYTES, TimeLike, format_rate, parse_rate, parse_time
 
 Severity = Literal["error", "warning"]
 
@@ -70,8 +70,8 @@ class Finding:
 
 def check_trace(
     trace: TraceLike,
-    declared_rate: str | int | None = None,
-    declared_rtt: str | int | None = None,
+    declared_rate: str | None = None,
+    declared_rtt: TimeLike | None = None,
     *,
     name: str = "",
 ) -> list[Finding]:
@@ -90,17 +90,22 @@ def check_trace(
 
     Args:
         trace: The trace, native or as milliseconds.
-        declared_rate: The rate it should have: text with a unit, or bits per second. By default the rate in ``name``,
-            if there is one, as in ``50mbps_10ms.trace``.
-        declared_rtt: The path's round-trip time: text with a unit, or nanoseconds.
+        declared_rate: The rate it should have, with a unit. By default the rate in ``name``, if there is one, as in
+            ``50mbps_10ms.trace``.
+        declared_rtt: The path's round-trip time: text with a unit, or seconds.
         name: The trace's name, for messages.
 
     Returns:
         What was found, errors first; empty if nothing is wrong.
     """
+    rate_bps = None if declared_rate is None else parse_rate(declared_rate)
+    rtt_ns = None if declared_rtt is None else parse_time(declared_rtt)
+    return find_mistakes(trace, rate_bps, rtt_ns, name=name)
+
+
+def find_mistakes(trace: TraceLike, rate: int | None, rtt: int | None, *, name: str = "") -> list[Finding]:
+    """What :func:`check_trace` finds, with the rate in bits per second and the round-trip time in nanoseconds."""
     times = times_of(trace).astype(np.int64)
-    rate = parse_rate(declared_rate) if isinstance(declared_rate, str) else declared_rate
-    rtt = parse_time(declared_rtt) if isinstance(declared_rtt, str) else declared_rtt
     from_name = rate is None
     if from_name:
         rate = rate_in_name(name)

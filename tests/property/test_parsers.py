@@ -28,7 +28,7 @@ from ccgym.config.queues import AnyQueue, Drophead, Droptail, Infinite, Limit, M
 from ccgym.config.yaml_loader import Loaded, apply_override, parse_yaml, validate
 from ccgym.errors import CcgymError
 from ccgym.tracetools import generate
-from ccgym.tracetools.check import check_trace, likely_rate
+from ccgym.tracetools.check import check_trace, find_mistakes, likely_rate
 from ccgym.tracetools.convert import FORMATS, convert
 from ccgym.tracetools.inspect import binned_rates, capacity_steps, opportunities_before, sparkline, summarise
 from ccgym.tracetools.text import parse_trace, trace_text
@@ -335,7 +335,7 @@ def test_capacity_steps_are_steps(times: Any, duration_ns: int | None) -> None:
 
 @given(traces, st.none() | st.integers(1, 10**9), st.none() | st.integers(0, 10**9), st.text(max_size=20))
 def test_the_detector_never_fails(times: Any, rate: int | None, rtt: int | None, name: str) -> None:
-    for finding in check_trace(times, rate, rtt, name=name):
+    for finding in find_mistakes(times, rate, rtt, name=name):
         assert finding.message
         assert finding.cause
         assert finding.remedy

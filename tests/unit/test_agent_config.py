@@ -302,9 +302,9 @@ agent:
 @pytest.mark.parametrize(
     ("old", "new", "line", "part"),
     [
-        ("clock: 10ms", "clock: 10", 3, "10"),
+        ("clock: 10ms", "clock: -10", 3, "negative"),
         ("clock: 10ms", "clock: {kind: fixd}", 3, "did you mean 'fixed'?"),
-        ("clock: 10ms", "clock: {kind: fixed, interval: 10}", 3, "has no unit"),
+        ("clock: 10ms", "clock: {kind: fixed, interval: 0}", 3, "no length of time"),
         ("clock: 10ms", "clock: {kind: fixed, intervall: 10ms}", 3, "intervall"),
         ("clock: 10ms", "clok: 10ms", 1, "'clock' is missing"),
         ("name: test", "name: ' '", 2, "match pattern"),

@@ -81,7 +81,7 @@ def test_refuses_the_traps_of_yaml(text: str, line: int, part: str) -> None:
         ("link:\n  rate: 50\n", "f.yaml:2: link.rate", "no unit"),
         ("link:\n  rate: 5mbps\ntags:\n  - a\n  - [b]\n", "f.yaml:5: tags[1]", "['b']"),
         ("- 1\n", "f.yaml", "keys and values"),
-        ("link:\n  rate: 5mbps\npath:\n  rate: 5mbps\n  rtt: 15\n", "f.yaml:5: path: rtt", "no unit"),
+        ("link:\n  rate: 5mbps\npath:\n  rate: 5mbps\n  rtt: -15\n", "f.yaml:5: path: rtt", "negative"),
         ("link: {rate: 5mbps}\npath:\n  rate: 5mbps\n  rtt: 1ms\n  queue:\n    kind: codel\n    limt: 9p\n",
          "f.yaml:7: path", "did you mean 'limit'?"),
     ],
@@ -140,8 +140,8 @@ def test_overrides_go_through_the_same_validation(tmp_path: Path) -> None:
     assert model.path is not None
     assert model.path.name == "77.72mbps"
     with pytest.raises(UnitError) as caught:
-        load_model(file, Experiment, ["link.delay=40"])
-    assert caught.value.where == "--set link.delay=40: link.delay"
+        load_model(file, Experiment, ["link.delay=-40"])
+    assert caught.value.where == "--set link.delay=-40: link.delay"
     with pytest.raises(PathNotFoundError, match=r"did you mean '77\.72mbps'\?"):
         load_model(file, Experiment, ["path=77.72mbs"])
 

@@ -15,7 +15,7 @@ import pytest
 import ccgym
 from ccgym.cli.evaluate import main, parser
 from ccgym.config.path import NetworkPath
-from ccgym.errors import CcgymError, ConfigError, ResultsError, SchemeNotFoundError
+from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, ResultsError, SchemeNotFoundError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.flags import PathFacts, flags, path_facts, profile_flags
 from ccgym.evaluation.flow_spec import FlowSpec, flow_spec
@@ -109,7 +109,7 @@ def test_native_form_of_a_flow() -> None:
 @pytest.mark.parametrize(
     ("flow", "place", "word"),
     [
-        ({"scheme": "cubic", "start": 5}, "flow: start", "no unit"),
+        ({"scheme": "cubic", "start": True}, "flow: start", "no time"),
         ({"scheme": "cubic", "start": "5 parsec"}, "flow: start", "unknown time unit"),
         ({"scheme": "cubic", "start": "-1s"}, "flow: start", "negative"),
         ({"scheme": "cubic", "strat": "5s"}, "flow: strat", "did you mean 'start'"),
@@ -209,13 +209,40 @@ def test_a_path_without_a_link_has_no_capacity() -> None:
         ({"flows": ["cubik"]}, "flows[0]"),
         ({"flows": ["cubic", {"scheme": "bbr", "start": "40s"}]}, "flows[1].start"),
         ({"duration": "0s"}, "duration"),
+        ({"duration": float("nan")}, "duration"),
+        ({"duration": True}, "duration"),
+        ({"duration": "30 parsec"}, "duration"),
+        ({"record": Record(series=-1)}, "record.series"),
         ({"seed": -1}, "seed"),
+        ({"seed": 1.5}, "seed"),
     ],
 )
 def test_wrong_arguments_of_simulate(arguments: dict[str, Any], place: str) -> None:
     with pytest.raises(CcgymError) as caught:
         simulate(PATH, **arguments)
     assert caught.value.where == place
+
+
+@pytest.mark.parametrize("seconds", [2, 2.0, np.int64(2), np.float32(2), "2", "2000ms"])
+def test_plain_numbers_are_seconds(seconds: Any) -> None:
+    flows = [{"scheme": "cubic", "start": seconds / 4 if not isinstance(seconds, str) else 0.5, "extra_rtt": 0.01}]
+    run = simulate(PATH, flows, seconds, record=Record(packets=False, series=0.1))
+    assert run.duration_s == 2.0
+    assert run.flows[0].start_s == 0.5
+    assert run.series is not None
+    assert run.series["t_ns"][0] == 100_000_000
+
+
+def test_a_path_is_taken_by_name_wherever_a_path_is() -> None:
+    named = simulate(NetworkPath.named("77.72mbps"), ["cubic"], 1, record=Record(series=0))
+    assert simulate("77.72mbps", ["cubic"], 1, record=Record(series=0)) == named
+    assert simulate_many([Job("77.72mbps", ["cubic"], 1)], record=Record(series=0)) == [named]
+    assert Experiment("77.72mbps", (SchemeChoice("cubic"),)).path == NetworkPath.named("77.72mbps")
+    shells = simulate("mm-delay 10 mm-link 12mbps.trace 12mbps.trace", ["cubic"], 1)
+    assert shells.flows[0].min_rtt_ms is not None
+    assert shells.flows[0].min_rtt_ms >= 20.0
+    with pytest.raises(PathNotFoundError, match="did you mean '77.72mbps'"):
+        simulate("77.72mbp", ["cubic"], 1)
 
 
 # --- Experiments ---------------------------------------------------------------------------------------------------

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from ccgym.errors import UnitError
 from ccgym.units import (
+    Nanoseconds,
     Size,
     format_probability,
     format_rate,
@@ -42,7 +44,8 @@ def test_rates(text: str, bps: int) -> None:
 @pytest.mark.parametrize(
     ("value", "part"),
     [
-        (50, "no unit"),
+        (50, "bps, kbps, mbps or gbps"),
+        (np.int64(50), "no unit"),
         (50.0, "no unit"),
         ("50", "no unit"),
         (None, "no unit"),
@@ -84,24 +87,40 @@ def test_no_rates(value: object, part: str) -> None:
         (0, 0),
         ("0ms", 0),
         ("51MS", 51_000_000),
+        (30, 30 * 10**9),
+        ("30", 30 * 10**9),
+        (0.1, 100_000_000),
+        (1e-9, 1),
+        (np.float64(0.1), 100_000_000),
+        (np.float32(0.1), 100_000_000),
+        (np.int64(2), 2 * 10**9),
+        (Nanoseconds(30), 30),
     ],
 )
-def test_times(text: str, ns: int) -> None:
+def test_times(text: str | float, ns: int) -> None:
     assert parse_time(text) == ns
+    assert type(parse_time(text)) is int
 
 
 @pytest.mark.parametrize(
     ("value", "part"),
     [
-        (51, "no unit"),
-        ("51", "no unit"),
-        (True, "no unit"),
+        (True, "seconds as a number"),
+        (np.bool_(True), "seconds as a number"),
+        (float("nan"), "nan is no time"),
+        (float("inf"), "inf is no time"),
+        (-5, "-5 is negative"),
+        ("-5", "'-5' is negative"),
+        pytest.param(10**5000, "too large", id="huge"),
+        (1e300, "too large"),
+        (Nanoseconds(-1), "negative"),
+        (None, "seconds as a number"),
         ("-1ms", "negative"),
         ("5 seconds", "did you mean 's'?"),
         ("5m", "did you mean 'min'?"),
         ("5mss", "did you mean 'ms'?"),
         ("1e300s", "too large"),
-        ([], "no unit"),
+        ([], "seconds as a number"),
     ],
 )
 def test_no_times(value: object, part: str) -> None:
@@ -129,7 +148,7 @@ def test_sizes(text: str, size: Size) -> None:
 @pytest.mark.parametrize(
     ("value", "part"),
     [
-        (94, "no unit"),
+        (94, "p, B, kB, MB, KiB, MiB or bdp"),
         ("94", "no unit"),
         ("0p", "no room"),
         ("1.5p", "no whole number"),
@@ -145,7 +164,9 @@ def test_no_sizes(value: object, part: str) -> None:
     assert part in str(caught.value)
 
 
-@pytest.mark.parametrize(("value", "probability"), [("1%", 0.01), (0.01, 0.01), ("0.0006", 0.0006), (1, 1.0), (0, 0.0)])
+@pytest.mark.parametrize(
+    ("value", "probability"), [("1%", 0.01), (0.01, 0.01), ("0.0006", 0.0006), (1.0, 1.0), ("100%", 1.0), (0, 0.0)]
+)
 def test_probabilities(value: str | float, probability: float) -> None:
     assert parse_probability(value) == probability
 
@@ -154,12 +175,15 @@ def test_probabilities(value: str | float, probability: float) -> None:
     ("value", "part"),
     [
         (5, "write '5%'"),
+        (1, "write '1%' for one in a hundred, '100%' or 1.0 for always"),
+        ("1", "one per cent or certainty"),
+        (np.int64(1), "one per cent or certainty"),
+        (True, "no probability"),
         ("5", "write '5%'"),
         (-0.1, "from 0 to 1"),
         (float("nan"), "from 0 to 1"),
         ("101%", "from 0 to 1"),
         ("1 percent", "unknown unit"),
-        (True, "no probability"),
         (None, "no probability"),
     ],
 )

@@ -338,7 +338,7 @@ def test_acknowledgements_are_killed_for_a_second() -> None:
     test = BY_ID["D10"]
     cell = cell_of(test, "fixed_window:cwnd=20", path="reported")
     record = simulate(
-        cell.scenario.path, ["fixed_window:cwnd=20"], cell.scenario.duration_ns, 1, Record(packets=False, series="50ms")
+        cell.scenario.path, ["fixed_window:cwnd=20"], cell.scenario.duration_s, 1, Record(packets=False, series="50ms")
     )
     assert record.series is not None
     acked = dict(zip(record.series["t_ns"] // 10**6, record.series["flows"][0]["acked_bytes"], strict=True))

@@ -14,6 +14,7 @@ from ccgym.realpath import doctor, kernel_tcp
 from ccgym.realpath.mahimahi import mahimahi_words, require_programs
 from ccgym.realpath.plan import Plan, PolicyFiles, trace_files
 from ccgym.realpath.process import run_plan
+from ccgym.units import Nanoseconds
 
 MAHIMAHI = "mahimahi"
 """The backend that needs mahimahi's programs."""
@@ -49,7 +50,7 @@ class RealPath:
             ConfigError: An argument is wrong, or mahimahi cannot express the path.
             RealPathError: The run failed, stalled, or was halted.
         """
-        run = prepare(path, flows, duration_ns, seed, record)
+        run = prepare(path, flows, Nanoseconds(duration_ns), seed, record)
         outcome = run_plan(self.plan(run), self._halt)
         return run.run_record(outcome.result, self.name, outcome.report.data)
 

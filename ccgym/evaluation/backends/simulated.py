@@ -10,6 +10,7 @@ from ccgym.evaluation.prepared_run import Flow, Record
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.schemes import SchemeChoice
 from ccgym.evaluation.simulate import simulate
+from ccgym.units import Nanoseconds
 
 
 class Simulated:
@@ -28,7 +29,7 @@ class Simulated:
         self, path: NetworkPath, flows: Sequence[Flow], duration_ns: int, seed: int, record: Record | None = None
     ) -> RunRecord:
         """See :func:`ccgym.evaluation.simulate.simulate`."""
-        return simulate(path, flows, duration_ns, seed, record)
+        return simulate(path, flows, Nanoseconds(duration_ns), seed, record)
 
     def halt(self) -> None:
         """A simulated run is over in a moment: nothing is cut short."""

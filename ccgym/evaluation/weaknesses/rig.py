@@ -15,7 +15,7 @@ from ccgym.config.elements import AnyElement, Link
 from ccgym.config.path import NetworkPath
 from ccgym.config.queues import Droptail
 from ccgym.errors import ConfigError
-from ccgym.units import NS_PER_MS, PACKET_BITS, format_rate, format_time
+from ccgym.units import NS_PER_MS, PACKET_BITS, Nanoseconds, format_rate
 
 BUFFERS_BDP: Final = (0.2, 1.0, 4.0)
 """Buffers of the common rig, bandwidth-delay products."""
@@ -50,18 +50,18 @@ def dumbbell(
         phase: Whether packets are delayed at random by up to one transmission time, against phase effects.
     """
     limit = f"{buffer_packets}p" if buffer_packets is not None else f"{buffer_bdp or 1.0:g}bdp"
-    rate = [(_s(at), _mbps(value)) for at, value in rate_mbps] if isinstance(rate_mbps, list) else _mbps(rate_mbps)
-    delay = [(_s(at), _ms(value)) for at, value in one_way_ms] if isinstance(one_way_ms, list) else _ms(one_way_ms)
+    rate = [(at, _mbps(value)) for at, value in rate_mbps] if isinstance(rate_mbps, list) else _mbps(rate_mbps)
+    delay = [(at, _ms(value)) for at, value in one_way_ms] if isinstance(one_way_ms, list) else _ms(one_way_ms)
     chain: list[dict[str, object]] = [{"kind": "delay", "delay": delay}]
     if ack_loss is not None:
-        steps = [(_s(at), probability) for at, probability in ack_loss]
+        steps = [(at, probability) for at, probability in ack_loss]
         chain.append({"kind": "loss", "direction": "downlink", "probability": steps})
     if loss:
         chain.append({"kind": "loss", "probability": loss})
     chain.append({"kind": "link", "uplink": {"rate": rate, "queue": {"kind": "droptail", "limit": limit}}})
     if phase:
         fastest = max(value for _, value in rate_mbps) if isinstance(rate_mbps, list) else rate_mbps
-        chain.append({"kind": "jitter", "distribution": f"{round(PACKET_BITS * 1000 / fastest)}ns"})
+        chain.append({"kind": "jitter", "distribution": Nanoseconds(round(PACKET_BITS * 1000 / fastest))})
     path = NetworkPath(chain=chain)
     require_fifo(path)
     return path
@@ -91,12 +91,8 @@ def joins_at(time_s: float, rng: np.random.Generator) -> int:
     return round(time_s * (1 + JOIN_SPREAD * float(rng.random())) * 1e9)
 
 
-def _s(seconds: float) -> str:
-    return format_time(round(seconds * 1e9))
-
-
-def _ms(milliseconds: float) -> str:
-    return format_time(round(milliseconds * NS_PER_MS))
+def _ms(milliseconds: float) -> Nanoseconds:
+    return Nanoseconds(round(milliseconds * NS_PER_MS))
 
 
 def _mbps(rate: float) -> str:

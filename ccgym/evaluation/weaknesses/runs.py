@@ -19,6 +19,7 @@ from ccgym.evaluation.schemes import SchemeChoice, check
 from ccgym.evaluation.simulate import simulate
 from ccgym.evaluation.weaknesses.base import Condition, Scenario, Series, Weakness
 from ccgym.evaluation.weaknesses.sample import Sample
+from ccgym.units import NS_PER_MS, Nanoseconds
 
 
 @dataclass(frozen=True)
@@ -105,9 +106,9 @@ class Cell:
         record = simulate(
             self.scenario.path,
             [_flow(self.choice, flow.scheme, flow.start_ns, flow.stop_ns) for flow in self.scenario.flows],
-            self.scenario.duration_ns,
+            Nanoseconds(self.scenario.duration_ns),
             self.seed,
-            Record(packets=False, series=self.test.series_step_ms * 1_000_000),
+            Record(packets=False, series=Nanoseconds(self.test.series_step_ms * NS_PER_MS)),
         )
         sample = Sample.of(record)
         return RunResult(
@@ -123,9 +124,9 @@ class Cell:
 
 def _flow(tested: SchemeChoice, scheme: str | None, start_ns: int, stop_ns: int | None) -> FlowSpec:
     choice = tested if scheme is None else SchemeChoice(scheme)
-    times: dict[str, Any] = {"start": f"{start_ns}ns"}
+    times: dict[str, Any] = {"start": Nanoseconds(start_ns)}
     if stop_ns is not None:
-        times["stop"] = f"{stop_ns}ns"
+        times["stop"] = Nanoseconds(stop_ns)
     return FlowSpec(scheme=choice.name, params=dict(choice.params), **times)
 
 
