@@ -6,8 +6,9 @@ real time (the emulated path). Start here::
     import ccgym
 
     path = ccgym.NetworkPath.named("77.72mbps")
-    run = ccgym.simulate(path, flows=["cubic"], duration="30s", seed=1)
+    run = ccgym.simulate(path, flows=["cubic"], duration=30, seed=1)
     run.flows[0].throughput_mbps, run.flows[0].delay_p95_ms, run.flows[0].loss
+    run.plot("cubic.png")
 
 Names are loaded when first used, so importing ``ccgym`` costs next to nothing and never loads torch. Gymnasium knows
 the environments (``gymnasium.make("ccgym/Aurora-v0")``) as soon as both have been imported, in whichever order.
@@ -34,17 +35,20 @@ from ccgym.lazy import lazy
 
 if TYPE_CHECKING:
     from ccgym.config.path import NetworkPath
-    from ccgym.evaluation.simulate import RunRecord, simulate
+    from ccgym.evaluation.simulate import Job, Record, RunRecord, simulate, simulate_many
+    from ccgym.report.run_plot import plot_run
     from ccgym.tracetools.check import Finding, check_trace
 
 __all__ = [
     "CcgymError",
     "ConfigError",
     "Finding",
+    "Job",
     "NetworkPath",
     "PathNotFoundError",
     "PlatformError",
     "RealPathError",
+    "Record",
     "ResultsError",
     "RunRecord",
     "SchemeNotFoundError",
@@ -53,15 +57,21 @@ __all__ = [
     "UnitError",
     "__version__",
     "check_trace",
+    "plot_run",
     "simulate",
+    "simulate_many",
 ]
 
 _LAZY: Final = {
     "Finding": "ccgym.tracetools.check",
+    "Job": "ccgym.evaluation.simulate",
     "NetworkPath": "ccgym.config.path",
+    "Record": "ccgym.evaluation.simulate",
     "RunRecord": "ccgym.evaluation.simulate",
     "check_trace": "ccgym.tracetools.check",
+    "plot_run": "ccgym.report.run_plot",
     "simulate": "ccgym.evaluation.simulate",
+    "simulate_many": "ccgym.evaluation.simulate",
 }
 
 __version__: str

@@ -16,9 +16,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral, Real
-from typing import Final, TypeAlias
-
-from typing_extensions import TypeGuard
+from typing import Final, TypeAlias, TypeGuard
 
 from ccgym.errors import UnitError, did_you_mean, shown
 

@@ -7,10 +7,14 @@ would change.
 
 from __future__ import annotations
 
+import ast
+import inspect
+import itertools
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +23,8 @@ from ccgym import _core
 from ccgym.config.agent import vocabulary
 from ccgym.config.distributions import PRESETS as DISTRIBUTIONS
 from ccgym.envs.registration import PRESETS as ENVIRONMENTS
+from ccgym.evaluation import frames
+from ccgym.evaluation.run_record import FlowRecord
 from ccgym.evaluation.schemes import listing
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -196,6 +202,25 @@ def percent(fraction: float) -> str:
     return f"{100 * fraction:.1f} %".replace("-", "−")
 
 
+def field_meanings(kind: type[Any]) -> dict[str, str]:
+    """The fields of a class with the texts that stand below them in its source."""
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(body, ast.ClassDef)
+    return {
+        field.target.id: inspect.cleandoc(text.value.value)
+        for field, text in itertools.pairwise(body.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+    }  # fmt: skip
+
+
+def frame_columns(meanings: Mapping[str, str]) -> list[str]:
+    """The columns of a table of results."""
+    return table(
+        ["Column", ""], [(code(name), text[0].upper() + text[1:].rstrip(".")) for name, text in meanings.items()]
+    )
+
+
 BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
     "docs/aurora.md": {"aurora-results": partial(results, "aurora")},
     "docs/indigo.md": {"indigo-results": partial(results, "indigo")},
@@ -206,6 +231,12 @@ BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
         "transforms": partial(words, "transforms", "Key"),
         "maps": maps,
         "terms": terms,
+    },
+    "docs/results.md": {
+        "flow-columns": partial(frame_columns, {**frames.FLOW_COLUMN, **field_meanings(FlowRecord)}),
+        "series-columns": partial(frame_columns, frames.SERIES_COLUMNS),
+        "packet-columns": partial(frame_columns, frames.PACKET_COLUMNS),
+        "result-columns": partial(frame_columns, frames.RUN_COLUMNS),
     },
     "docs/environments.md": {
         "environments": environments,

@@ -9,18 +9,24 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.errors import ResultsError, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
-from ccgym.evaluation.run_record import RunRecord
+from ccgym.evaluation.frames import result_table, to_frame, write_csv
+from ccgym.evaluation.run_record import RunRecord, flow_summary
 from ccgym.realpath.report import limited_reason
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 RESULTS_FILE: Final = "ccgym_results.json"
+RESULTS_CSV: Final = "ccgym_results.csv"
 FORMAT: Final = "ccgym-results"
 FORMAT_VERSION: Final = 1
 
@@ -76,6 +82,12 @@ class CellResult:
     def limited(self) -> str | None:
         """Why the machine could not hold a real path's schedule in this run; None where it could."""
         return limited_reason(self.record.path_report)
+
+    def __repr__(self) -> str:
+        record = self.record
+        numbers = record.flows[0].summary() if len(record.flows) == 1 else f"{len(record.flows)} flows"
+        ignored = "" if self.invalid is None else f"; does not count: {self.invalid}"
+        return f"CellResult({self.scheme}, run {self.run}, seed {record.seed}: {numbers}{ignored})"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data; :meth:`from_dict` is the inverse."""
@@ -153,6 +165,17 @@ class SchemeSummary:
     unavailable: str | None = None
     """Why it could not be run here; None where it could."""
 
+    def __repr__(self) -> str:
+        counted = f"{len(self.valid_runs)} of {len(self.runs)} runs count"
+        return f"SchemeSummary({self.style.label}, {counted}: {self.summary()})"
+
+    def summary(self) -> str:
+        """Means of throughput, 95th percentile of the one-way delay, and loss, on one line."""
+        throughput, delay, loss = self.throughput_mbps, self.delay_p95_ms, self.loss
+        if throughput is None:
+            return "no run counts" if self.unavailable is None else self.unavailable
+        return flow_summary(throughput.mean, None if delay is None else delay.mean, None if loss is None else loss.mean)
+
     @property
     def limited_runs(self) -> tuple[CellResult, ...]:
         """The runs in which the machine could not hold the path's schedule."""
@@ -209,6 +232,27 @@ class ResultSet:
     """What looks wrong, and why (see ``flags.py``)."""
     unavailable: Mapping[str, str] = field(default_factory=dict)
     """Why schemes could not be run here, by key: they have a row without numbers, and nothing failed."""
+
+    def __repr__(self) -> str:
+        asked = self.parameters
+        lines = [f"ResultSet: {asked.get('path_name', 'a path')}, {self.backend}, seed {asked.get('seed', '?')}"]
+        width = max((len(style.label) for style in self.styles), default=0)
+        lines += [f"  {one.style.label:<{width}}  {len(one.valid_runs)} runs: {one.summary()}" for one in self.schemes]
+        if self.failures:
+            lines.append(f"  {len(self.failures)} runs failed")
+        return "\n".join(lines)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per scheme, run and flow as a data frame; ``docs/results.md`` lists the columns with their units.
+
+        Raises:
+            PlatformError: pandas is not installed.
+        """
+        return to_frame(result_table(self))
+
+    def to_csv(self, file: str | os.PathLike[str]) -> None:
+        """Write the table of :meth:`to_pandas` as CSV; :class:`ResultsError` where that cannot be done."""
+        write_csv(file, result_table(self))
 
     @property
     def backend(self) -> str:

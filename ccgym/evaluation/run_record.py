@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ccgym.errors import ResultsError, shown
+from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.evaluation.capacity import LinkCapacity
 from ccgym.evaluation.ccperf_metrics import CcperfMetrics
 from ccgym.evaluation.curves import RunCurves
+from ccgym.evaluation.frames import flow_table, packet_table, series_table, to_frame, write_csv
 from ccgym.evaluation.metrics import PacketLog, PantheonMetrics, RunMetrics
+from ccgym.units import TimeLike
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
     from ccgym._core import SimResult
 
 FORMAT: Final = "ccgym-run"
@@ -66,6 +72,15 @@ class FlowRecord:
     completion_s: float | None
     """Seconds from the start to the last acknowledgement, for a flow of limited bytes that finished."""
 
+    def __repr__(self) -> str:
+        return f"FlowRecord({self.scheme}, {self.start_s:g} to {self.stop_s:g} s: {self.summary()})"
+
+    def summary(self) -> str:
+        """Throughput, 95th percentile of the one-way delay, and loss, on one line."""
+        if self.throughput_mbps is None:
+            return f"goodput {self.goodput_mbps:.2f} Mbit/s"
+        return flow_summary(self.throughput_mbps, self.delay_p95_ms, self.loss)
+
 
 @dataclass(frozen=True)
 class LinkRecord:
@@ -84,13 +99,19 @@ class LinkRecord:
     mean_queue_delay_ms: float
     """Mean sojourn per packet, ms."""
 
+    def __repr__(self) -> str:
+        of = "" if self.capacity_mbps is None else f"{self.capacity_mbps:.2f} Mbit/s, "
+        used = "" if self.utilisation is None else f"{self.utilisation:.1%} used, "
+        return f"LinkRecord({of}{used}{self.drops} drops, mean queue {self.mean_queue_packets:.1f} packets)"
+
 
 @dataclass(frozen=True)
 class RunRecord:
     """One run: parameters, results per flow, and, while in memory, its packets and series.
 
-    Only the numbers go through :meth:`to_json`; ``packets``, ``series`` and ``native`` do not, and are None in a
-    record that was read back.
+    ``print(run)`` says what it came to; :meth:`to_pandas`, :meth:`to_csv` and :meth:`plot` show the rest. Only the
+    numbers go through :meth:`to_json`; ``packets``, ``series`` and ``native`` do not, and are None in a record that was
+    read back.
     """
 
     path: str
@@ -117,13 +138,36 @@ class RunRecord:
     """What a real path says about itself: release errors, drops in devices, whether it was ``limited`` by the machine,
     flows that were ``unavailable``, ``notes``. None in the simulator."""
     packets: PacketLog | None = field(default=None, repr=False, compare=False)
-    """The packets of the data direction, if they were recorded."""
+    """The packets of the data direction, if they were recorded: arrays ``arrival_ns``, ``arrival_bytes``,
+    ``arrival_flow`` of what entered the path, and ``departure_ns``, ``departure_bytes``, ``departure_flow``,
+    ``delay_ns`` of what left it, flows from 1. ``to_pandas("packets")`` has one row per packet."""
     capacity: LinkCapacity | None = field(default=None, repr=False, compare=False)
     """What the bottleneck could carry over time, where there is one."""
     series: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
-    """Sampled series (``t_ns``, ``flows``, ``link``), if they were recorded."""
+    """Sampled series, if they were recorded. ``t_ns``: times; ``flows``: per flow ``cwnd_bytes``, ``in_flight_bytes``,
+    ``srtt_ns`` (0 before the first sample) and ``pacing_bps`` (0: not paced) at those times, and the totals so far of
+    ``sent_bytes``, ``sent_packets``, ``acked_bytes``, ``lost_packets``, ``received_bytes``, ``received_unique_bytes``
+    (payload, each byte once); ``link``: ``queue_packets``, ``queue_bytes``, and the total of ``drops``. Bytes are of IP
+    packets, except where they are payload. ``to_pandas("series")`` has rates instead of totals."""
     native: SimResult | None = field(default=None, repr=False, compare=False)
     """The native result, from which logs are written."""
+
+    def __repr__(self) -> str:
+        where = "simulated" if self.backend == "sim" else self.backend
+        lines = [
+            f"RunRecord: {self.duration_s:g} s, seed {self.seed}, {where}",
+            f"  path    {self.path.partition(chr(10))[0]}",
+        ]
+        width = max((len(flow.scheme) for flow in self.flows), default=0)
+        lines += [
+            f"  flow {number}  {flow.scheme:<{width}}  {flow.summary()}"
+            for number, flow in enumerate(self.flows, start=1)
+        ]
+        if self.metrics is not None and len(self.flows) > 1:
+            total = self.metrics.total
+            numbers = flow_summary(total.throughput_mbps, total.delay_p95_ms, total.loss)
+            lines.append(f"  total   {'':<{width}}  {numbers}")
+        return "\n".join(lines)
 
     @property
     def total(self) -> PantheonMetrics:
@@ -132,7 +176,7 @@ class RunRecord:
             raise ResultsError(
                 "this run recorded no packets",
                 expected="a run with packets, from which throughput, delay and loss are computed",
-                hint="simulate(..., record=Record(packets=True)), which is the default",
+                hint="simulate(..., record=ccgym.Record(packets=True)), which is the default",
             )
         return self.metrics.total
 
@@ -142,12 +186,20 @@ class RunRecord:
             raise ResultsError(
                 "this run recorded no series",
                 expected="a run with series, from which ccperf's metrics are computed",
-                hint="simulate(..., record=Record(series='10ms')), which is the default",
+                hint="simulate(..., record=ccgym.Record(series='10ms')), which is the default",
             )
         return self.ccperf_tables
 
     def curves(self) -> RunCurves:
-        """Throughput per 500 ms and delay per packet, as Pantheon's figures of a run show them."""
+        """Throughput per 500 ms and delay per packet, as Pantheon's figures of a run show them.
+
+        Returns:
+            ``bin_s``, the width of a bin; ``capacity_mbps``, a value per bin; ``flows``, with ``ingress_mbps`` and
+            ``egress_mbps`` (a value per bin) and the points ``delay_time_s``, ``delay_ms`` of each.
+
+        Raises:
+            ResultsError: The record holds no packets.
+        """
         if self.packets is None:
             raise ResultsError(
                 "this record holds no packets",
@@ -155,6 +207,60 @@ class RunRecord:
                 hint="records that were read from JSON hold numbers only; simulate again with the same seed",
             )
         return RunCurves.from_log(self.packets, self.capacity, round(self.duration_s * 1e9))
+
+    def to_pandas(
+        self, table: Literal["flows", "series", "packets"] = "flows", step: TimeLike | None = None
+    ) -> pd.DataFrame:
+        """A table of the run as a data frame; ``docs/results.md`` lists the columns with their units.
+
+        Args:
+            table: ``"flows"``: one row per flow; ``"series"``: one row per interval and flow; ``"packets"``: one row
+                per data packet.
+            step: Length of the intervals of the series; that of the recorded series by default, 10 ms.
+
+        Raises:
+            ConfigError: There is no such table, or ``step`` is no multiple of the recorded spacing.
+            PlatformError: pandas is not installed.
+            ResultsError: The record holds no series, or no packets.
+        """
+        if table == "flows":
+            return to_frame(flow_table(self))
+        if table == "series":
+            return to_frame(series_table(self, step))
+        if table == "packets":
+            return to_frame(packet_table(self))
+        raise ConfigError(shown(table), where="table", expected="'flows', 'series' or 'packets'")
+
+    def to_csv(self, file: str | os.PathLike[str], step: TimeLike | None = None) -> None:
+        """Write the series as CSV, one row per interval and flow: the table ``"series"`` of :meth:`to_pandas`.
+
+        Args:
+            file: The file.
+            step: As in :meth:`to_pandas`.
+
+        Raises:
+            ConfigError: ``step`` is no multiple of the recorded spacing.
+            ResultsError: The record holds no series, or the file cannot be written.
+        """
+        write_csv(file, series_table(self, step))
+
+    def plot(self, file: str | os.PathLike[str] | None = None) -> Figure:
+        """Draw throughput and one-way delay over time, a color per flow.
+
+        Args:
+            file: Where to save it: a ``.png``, ``.svg`` or ``.pdf`` file. By default nowhere.
+
+        Returns:
+            The matplotlib figure; its two axes are ``figure.axes``. A notebook shows it.
+
+        Raises:
+            ConfigError: A suffix that matplotlib does not know.
+            PlatformError: matplotlib is not installed, or the file cannot be written.
+            ResultsError: The record holds no packets.
+        """
+        from ccgym import plot_run  # drawing is of a higher layer: the package hands it down
+
+        return plot_run(self, file)
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers as plain data; :meth:`from_dict` is the inverse."""
@@ -233,6 +339,13 @@ class RunRecord:
                 f"no JSON: {error}", expected="what RunRecord.to_json wrote", hint="run it again"
             ) from error
         return cls.from_dict(data)
+
+
+def flow_summary(throughput_mbps: float, delay_p95_ms: float | None, loss: float | None) -> str:
+    """Throughput, delay and loss on one line."""
+    delay = "no packet arrived" if delay_p95_ms is None else f"p95 one-way delay {delay_p95_ms:.2f} ms"
+    lost = "" if loss is None else f", loss {loss:.2%}".replace("%", " %")
+    return f"{throughput_mbps:.2f} Mbit/s, {delay}{lost}"
 
 
 def _build(kind: type[Any], data: Mapping[str, Any]) -> Any:

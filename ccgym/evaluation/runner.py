@@ -17,9 +17,11 @@ from ccgym.evaluation import mahimahi_log, pantheon
 from ccgym.evaluation.backends import Backend, backend
 from ccgym.evaluation.experiment import Cell, Experiment, LogsPolicy
 from ccgym.evaluation.flags import flag_dicts, flags, path_facts
+from ccgym.evaluation.frames import result_table, series_table, to_csv
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.provenance import git_summary, provenance
 from ccgym.evaluation.results import (
+    RESULTS_CSV,
     RESULTS_FILE,
     CellFailure,
     CellResult,
@@ -33,9 +35,13 @@ from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.schemes import SchemeChoice, styles
 from ccgym.evaluation.store import Damage, ResultStore, holder
 from ccgym.realpath.report import PathReport, limited_reason
+from ccgym.units import NS_PER_MS, Nanoseconds
 
 REPEATED: Final = "repeated, since the machine could not hold the schedule of an earlier try"
 """Note of a run before which others were discarded; ``repeats`` in its report says how many."""
+
+SERIES_STEP_NS: Final = 100 * NS_PER_MS
+"""Intervals of the CSV of a run: a tenth of the recorded series, some 20 kB per flow and 30 s."""
 
 Outcome = CellResult | CellFailure | CellUnavailable
 """How a run can end."""
@@ -263,6 +269,7 @@ def _run_cell(
         started = float(record.path_report.get("started_epoch_ms") or started * 1e3) / 1e3
     assert record.metrics is not None
     logs = _write_logs(experiment, cell, record, store.directory, started) if with_logs else {}
+    atomic_write(store.directory / f"{cell.name}.csv", to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS))))
     result = CellResult(
         scheme=cell.choice.key,
         run=cell.run,
@@ -387,5 +394,6 @@ def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path) 
 
 
 def write_results(results: ResultSet, out: Path) -> None:
-    """Write ``ccgym_results.json``."""
+    """Write ``ccgym_results.json``, and the numbers of each flow as CSV."""
+    atomic_write(out / RESULTS_CSV, to_csv(result_table(results)))
     atomic_write(out / RESULTS_FILE, json.dumps(results.as_dict(), indent=1, ensure_ascii=False) + "\n")

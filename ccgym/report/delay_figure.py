@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -30,6 +31,22 @@ def _dots(points: int) -> dict[str, Any]:
 def delay_figure(curves: RunCurves, metrics: RunMetrics) -> Figure:
     """Draw the figure ``<scheme>_datalink_delay_run<k>.png``. Call within ``house_style``."""
     figure, axes = new_figure(12, 6)
+    handles = draw_delay(axes, curves, metrics)
+    rows = math.ceil(max(1, len(curves.flows)) / 3)
+    figure.subplots_adjust(left=0.07, right=0.975, top=0.965, bottom=min(0.5, 0.125 + 0.038 * rows))
+    axes.legend(
+        handles=handles,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=figure.transFigure,
+        ncol=3,
+        handletextpad=0.2,
+    )
+    return figure
+
+
+def draw_delay(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[Line2D]:
+    """Draw the delays into axes; the dots for a legend."""
     latest = 1.0
     top = 0.0
     handles = []
@@ -59,14 +76,4 @@ def delay_figure(curves: RunCurves, metrics: RunMetrics) -> Figure:
     axes.set_ylim(0, top * 1.05 or 1.0)
     axes.set_xlabel("Time (s)")
     axes.set_ylabel("Per-packet one-way delay (ms)")
-    rows = math.ceil(max(1, len(curves.flows)) / 3)
-    figure.subplots_adjust(left=0.07, right=0.975, top=0.965, bottom=min(0.5, 0.125 + 0.038 * rows))
-    axes.legend(
-        handles=handles,
-        loc="lower center",
-        bbox_to_anchor=(0.5, 0.0),
-        bbox_transform=figure.transFigure,
-        ncol=3,
-        handletextpad=0.2,
-    )
-    return figure
+    return handles

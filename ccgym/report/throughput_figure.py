@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from ccgym.evaluation.curves import FloatArray, RunCurves
 from ccgym.evaluation.metrics import RunMetrics
@@ -19,6 +21,23 @@ from ccgym.report.style import CAPACITY_COLOUR, CAPACITY_EDGE, flow_colour, new_
 def throughput_figure(curves: RunCurves, metrics: RunMetrics) -> Figure:
     """Draw the figure ``<scheme>_datalink_throughput_run<k>.png``. Call within ``house_style``."""
     figure, axes = new_figure(12, 6)
+    lines = draw_throughput(axes, curves, metrics)
+    rows = max(1, len(curves.flows))
+    figure.subplots_adjust(left=0.07, right=0.975, top=0.93, bottom=min(0.5, 0.125 + 0.038 * rows))
+    # Columns are filled one after the other: ingress left, egress right, one row per flow.
+    axes.legend(
+        handles=lines,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=figure.transFigure,
+        ncol=2,
+        handlelength=2.6,
+    )
+    return figure
+
+
+def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[Line2D]:
+    """Draw the curves into axes; the lines for a legend, those of the ingress first."""
     step = curves.bin_s
     end = step
     if curves.capacity_mbps.size:
@@ -52,18 +71,7 @@ def throughput_figure(curves: RunCurves, metrics: RunMetrics) -> Figure:
     axes.set_ylim(bottom=0)
     axes.set_xlabel("Time (s)")
     axes.set_ylabel("Throughput (Mbit/s)")
-    rows = max(1, len(curves.flows))
-    figure.subplots_adjust(left=0.07, right=0.975, top=0.93, bottom=min(0.5, 0.125 + 0.038 * rows))
-    # Columns are filled one after the other: ingress left, egress right, one row per flow.
-    axes.legend(
-        handles=ingress_lines + egress_lines,
-        loc="lower center",
-        bbox_to_anchor=(0.5, 0.0),
-        bbox_transform=figure.transFigure,
-        ncol=2,
-        handlelength=2.6,
-    )
-    return figure
+    return [*ingress_lines, *egress_lines]
 
 
 def _first_bin(values: FloatArray) -> int:

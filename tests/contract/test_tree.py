@@ -84,10 +84,11 @@ def test_the_readme_s_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 < delivered <= 6, "Aurora's links have at most 6 Mbit/s"
 
 
-@pytest.mark.parametrize("page", ["docs/agents.md", "docs/environments.md"])
-def test_the_examples_of_these_pages_run(page: str) -> None:
+@pytest.mark.parametrize("page", ["docs/agents.md", "docs/environments.md", "docs/evaluation.md", "docs/results.md"])
+def test_the_examples_of_these_pages_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One after the other, as a reader would type them; those of packages that are not here are left out."""
     pytest.importorskip("ccgym._core")
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     ran = 0
     for example in python_blocks(page):

@@ -241,7 +241,7 @@ def test_a_path_is_taken_by_name_wherever_a_path_is() -> None:
     shells = simulate("mm-delay 10 mm-link 12mbps.trace 12mbps.trace", ["cubic"], 1)
     assert shells.flows[0].min_rtt_ms is not None
     assert shells.flows[0].min_rtt_ms >= 20.0
-    with pytest.raises(PathNotFoundError, match="did you mean '77.72mbps'"):
+    with pytest.raises(PathNotFoundError, match=r"did you mean '77\.72mbps'"):
         simulate("77.72mbp", ["cubic"], 1)
 
 

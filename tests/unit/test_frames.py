@@ -1,0 +1,225 @@
+"""Results that people use: short texts, data frames, CSV and figures of a run, and of an experiment."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ccgym
+from ccgym.config.path import NetworkPath
+from ccgym.errors import ConfigError, PlatformError, ResultsError
+from ccgym.evaluation.experiment import Experiment
+from ccgym.evaluation.frames import PACKET_COLUMNS, RUN_COLUMNS, SERIES_COLUMNS, series_table, to_csv
+from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.run_record import FlowRecord, RunRecord
+from ccgym.evaluation.runner import run_experiment
+from ccgym.evaluation.schemes import SchemeChoice
+
+PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
+FLOW_FIELDS = [field.name for field in fields(FlowRecord)]
+
+
+@pytest.fixture(scope="module")
+def run() -> RunRecord:
+    return ccgym.simulate(PATH, ["cubic", {"scheme": "reno", "start": 1}], 3)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> ResultSet:
+    schemes = (SchemeChoice("cubic"), SchemeChoice("reno"))
+    experiment = Experiment(PATH, schemes, runs=2, runtime_ns=2 * 10**9, flows=2)
+    return run_experiment(experiment, tmp_path_factory.mktemp("results"))
+
+
+# --- Texts -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_prints_in_a_few_lines(run: RunRecord) -> None:
+    text = repr(run)
+    assert str(run) == text
+    assert len(text) < 500
+    for part in ("3 s", "seed 1", "test", "cubic", "reno", "total"):
+        assert part in text
+    flow = run.flows[0]
+    assert f"{flow.throughput_mbps:.2f} Mbit/s" in text
+    assert f"p95 one-way delay {flow.delay_p95_ms:.2f} ms" in text
+    assert f"loss {100 * (flow.loss or 0):.2f} %" in text
+    assert len(repr(flow)) < 150
+    assert repr(run.flows[1]).startswith("FlowRecord(reno, 1 to 3 s: ")
+    assert len(repr(run.link)) < 150
+
+
+def test_runs_without_packets_print_too() -> None:
+    bare = ccgym.simulate(PATH, ["cubic"], 1, record=ccgym.Record(packets=False, series=0))
+    assert f"goodput {bare.flows[0].goodput_mbps:.2f} Mbit/s" in repr(bare)
+
+
+def test_results_print_in_a_line_per_scheme(results: ResultSet) -> None:
+    text = repr(results)
+    assert len(text) < 500
+    assert len(text.splitlines()) == 3
+    assert "2 runs" in text
+    assert "test" in text
+    assert len(repr(results.cells[0])) < 200
+    assert repr(results.cells[0]).startswith("CellResult(cubic, run 1, seed ")
+    assert len(repr(results.schemes[0])) < 200
+
+
+# --- Data frames -----------------------------------------------------------------------------------------------------
+
+
+def test_the_frame_of_flows(run: RunRecord) -> None:
+    frame = run.to_pandas()
+    assert list(frame.columns) == ["flow", *FLOW_FIELDS]
+    assert list(frame["flow"]) == [1, 2]
+    assert frame["throughput_mbps"][1] == run.flows[1].throughput_mbps
+    assert np.isnan(frame["completion_s"]).all()
+
+
+@pytest.mark.parametrize("step", [None, "100ms", 0.5])
+def test_the_frame_of_series_adds_up(run: RunRecord, step: str | float | None) -> None:
+    frame = run.to_pandas("series", step)
+    assert list(frame.columns) == list(SERIES_COLUMNS)
+    seconds = {None: 0.01, "100ms": 0.1}.get(step, 0.5)
+    assert list(frame["time_s"][:3]) == pytest.approx([seconds, seconds, 2 * seconds])
+    assert list(frame["flow"][:3]) == [1, 2, 1]
+    assert len(frame) == 2 * round(3 / seconds)
+    for number, counters in enumerate(run.counters["flows"], start=1):
+        one = frame[frame["flow"] == number]
+        assert one["throughput_mbps"].sum() * seconds / 8 * 1e6 == pytest.approx(counters["received_bytes"])
+        assert one["goodput_mbps"].sum() * seconds / 8 * 1e6 == pytest.approx(counters["received_unique_bytes"])
+        assert one["sending_rate_mbps"].sum() * seconds / 8 * 1e6 == pytest.approx(counters["sent_bytes"])
+        assert one["lost_packets"].sum() == counters["lost_packets"]
+
+
+def test_what_is_not_known_is_missing(run: RunRecord) -> None:
+    frame = run.to_pandas("series")
+    reno = frame[frame["flow"] == 2]
+    before, after = reno[reno["time_s"] <= 1], reno[reno["time_s"] > 1.1]
+    for name in ("srtt_ms", "cwnd_bytes", "in_flight_bytes", "one_way_delay_ms"):
+        assert before[name].isna().all(), name
+    assert (before["throughput_mbps"] == 0).all()
+    assert after["srtt_ms"].min() >= 20
+    assert after["cwnd_bytes"].notna().all()
+    assert reno["pacing_rate_mbps"].isna().all(), "reno does not pace"
+
+
+def test_delays_of_the_series_are_those_of_the_packets(run: RunRecord) -> None:
+    packets, series = run.to_pandas("packets"), run.to_pandas("series", "0.5s")
+    chosen = packets[(packets["flow"] == 1) & (packets["left_s"] > 1.5) & (packets["left_s"] <= 2.0)]
+    row = series[(series["flow"] == 1) & np.isclose(series["time_s"], 2.0)]
+    assert row["one_way_delay_ms"].item() == pytest.approx(chosen["one_way_delay_ms"].mean())
+
+
+def test_the_frame_of_packets(run: RunRecord) -> None:
+    frame = run.to_pandas("packets")
+    assert list(frame.columns) == list(PACKET_COLUMNS)
+    assert len(frame) == run.total.packets_in
+    assert frame["left_s"].notna().sum() == run.total.packets_out
+    assert frame["one_way_delay_ms"].min() >= 10
+    assert set(frame["flow"]) == {1, 2}
+
+
+def test_the_frame_of_an_experiment(results: ResultSet) -> None:
+    frame = results.to_pandas()
+    assert list(frame.columns) == [*RUN_COLUMNS, "flow", *(name for name in FLOW_FIELDS if name != "scheme")]
+    assert len(frame) == 2 * 2 * 2
+    assert list(frame["scheme"].unique()) == ["cubic", "reno"]
+    assert frame["counts"].dtype == bool
+    assert frame["goodput_mbps"][0] == results.cells[0].record.flows[0].goodput_mbps
+
+
+def test_without_pandas_the_error_names_the_extra(run: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(PlatformError, match=r"pip install 'ccgym\[pandas\]'"):
+        run.to_pandas()
+
+
+def test_records_without_series_or_packets_say_so(run: RunRecord) -> None:
+    read = RunRecord.from_json(run.to_json())
+    assert read.flows == run.flows
+    with pytest.raises(ResultsError, match="holds no series"):
+        read.to_csv("nothing.csv")
+    with pytest.raises(ResultsError, match="holds no packets"):
+        read.to_pandas("packets")
+    with pytest.raises(ResultsError, match="holds no packets"):
+        read.plot()
+
+
+def test_wrong_tables_and_steps(run: RunRecord) -> None:
+    with pytest.raises(ConfigError, match="'flows', 'series' or 'packets'"):
+        run.to_pandas("flow")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="a multiple of 10ms"):
+        run.to_pandas("series", "15ms")
+
+
+# --- CSV -------------------------------------------------------------------------------------------------------------
+
+
+def test_csv_of_a_run(run: RunRecord, tmp_path: Path) -> None:
+    run.to_csv(tmp_path / "run.csv", step="100ms")
+    with (tmp_path / "run.csv").open(newline="") as text:
+        rows = list(csv.DictReader(text))
+    assert list(rows[0]) == list(SERIES_COLUMNS)
+    assert len(rows) == 60
+    assert (rows[1]["time_s"], rows[1]["flow"], rows[1]["scheme"], rows[1]["srtt_ms"]) == ("0.1", "2", "reno", "")
+    with pytest.raises(ResultsError, match="cannot be written"):
+        run.to_csv(tmp_path / "no" / "run.csv")
+
+
+def test_csv_without_packets_has_no_delays() -> None:
+    bare = ccgym.simulate(PATH, ["cubic"], 1, record=ccgym.Record(packets=False))
+    rows = list(csv.DictReader(to_csv(series_table(bare, 0.5)).splitlines()))
+    assert [row["one_way_delay_ms"] for row in rows] == ["", ""]
+    assert float(rows[1]["throughput_mbps"]) > 5
+
+
+def test_an_experiment_leaves_csv(results: ResultSet, tmp_path: Path) -> None:
+    experiment = Experiment(PATH, (SchemeChoice("cubic"),), runs=1, runtime_ns=10**9)
+    made = run_experiment(experiment, tmp_path)
+    with (tmp_path / "cubic_run1.csv").open(newline="") as text:
+        assert len(list(csv.DictReader(text))) == 10
+    with (tmp_path / "ccgym_results.csv").open(newline="") as text:
+        (row,) = csv.DictReader(text)
+    assert float(row["throughput_mbps"]) == pytest.approx(made.cells[0].record.flows[0].throughput_mbps)
+    assert row["counts"] == "True"
+    assert row["completion_s"] == ""
+
+
+# --- Figures ---------------------------------------------------------------------------------------------------------
+
+
+def test_plot_of_a_run(run: RunRecord, tmp_path: Path) -> None:
+    figure = run.plot(tmp_path / "run.png")
+    assert (tmp_path / "run.png").stat().st_size > 10_000
+    throughput, delay = figure.axes
+    assert "Mbit/s" in throughput.get_ylabel()
+    assert "ms" in delay.get_ylabel()
+    labels = [text.get_text() for text in throughput.get_legend().get_texts()]
+    assert [label.split(" (")[0] for label in labels] == [
+        "1 cubic ingress", "2 reno ingress", "1 cubic egress", "2 reno egress",
+    ]  # fmt: skip
+    with pytest.raises(ConfigError, match=r"in \.png, \.svg or \.pdf"):
+        run.plot("run.bmp")
+    with pytest.raises(PlatformError, match="cannot be written"):
+        run.plot(tmp_path / "no" / "run.png")
+
+
+def test_without_matplotlib_the_error_names_the_extra(run: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(PlatformError, match=r"pip install 'ccgym\[report\]'"):
+        run.plot()
+
+
+def test_names_of_hints_can_be_imported(run: RunRecord) -> None:
+    assert ccgym.Record is not None
+    assert ccgym.Job is not None
+    assert ccgym.simulate_many is not None
+    bare = replace(run, metrics=None)
+    with pytest.raises(ResultsError, match=r"ccgym\.Record\(packets=True\)"):
+        _ = bare.total
