@@ -116,12 +116,16 @@ def _refuse_bare(value: object, what: str, units: str, examples: str) -> UnitErr
     )
 
 
-def _whole(value: Fraction, text: object, what: str, limit: int) -> int:
+def _whole(value: Fraction, text: object, what: str, limit: int, limit_text: str = "") -> int:
     if value < 0:
         raise UnitError(f"{shown(text)} is negative", expected=f"a {what} of zero or more")
     if value > limit:
-        raise UnitError(f"{shown(text)} is too large", expected=f"a {what} of at most {limit}")
+        raise UnitError(f"{shown(text)} is too large", expected=f"a {what} of at most {limit_text or limit}")
     return round(value)
+
+
+def _nanoseconds(value: Fraction, text: object) -> int:
+    return _whole(value, text, "time", MAX_NS, f"{MAX_NS // NS_PER_S} s; plain numbers are seconds")
 
 
 _RATE_WORDS: Final = ("rate", "bps, kbps, mbps or gbps", "'77.72mbps', '100kbps' or '1gbps'")
@@ -179,12 +183,12 @@ def parse_time(value: TimeLike) -> int:
         UnitError: No number, not finite, an unknown unit, negative, or out of range.
     """
     if isinstance(value, Nanoseconds):
-        return _whole(Fraction(int(value)), value, "time in ns", MAX_NS)
+        return _nanoseconds(Fraction(int(value)), value)
     if not isinstance(value, str):
-        return _whole(_seconds(value) * NS_PER_S, value, "time in ns", MAX_NS)
+        return _nanoseconds(_seconds(value) * NS_PER_S, value)
     number, unit = _split(value, "time", "'51ms'")
     if not unit:
-        return _whole(number * NS_PER_S, value, "time in ns", MAX_NS)
+        return _nanoseconds(number * NS_PER_S, value)
     factor = _TIME_UNITS.get(unit)
     if factor is None and unit in ("S", "Ms", "MS", "mS", "Us", "US", "uS", "NS", "Sec", "SEC", "Min", "MIN"):
         factor = _TIME_UNITS[unit.casefold()]
@@ -197,7 +201,7 @@ def parse_time(value: TimeLike) -> int:
             expected="ns, us, ms, s or min",
             hint=f"did you mean {meant!r}?" if meant else did_you_mean(unit, ("ns", "us", "ms", "s", "min")),
         )
-    return _whole(number * factor, value, "time in ns", MAX_NS)
+    return _nanoseconds(number * factor, value)
 
 
 def is_number(value: object) -> TypeGuard[float]:

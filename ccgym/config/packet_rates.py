@@ -1,6 +1,6 @@
 """Rates of flows: in bits per second, or in full packets of 1500 bytes per second as papers on agents count.
 
-A bare number is refused, as everywhere: ``40`` could be either.
+A bare number is refused: ``40`` could be either.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from ccgym.config.elements import (
     Loss,
 )
 from ccgym.config.mahimahi import looks_like_mahimahi, parse_mahimahi
-from ccgym.config.path_check import missing_delay, shadowed_file, too_small_queues
+from ccgym.config.path_check import long_delay, missing_delay, shadowed_file, too_small_queues
 from ccgym.config.path_mahimahi import as_mahimahi, pantheon_parts
 from ccgym.config.path_text import describe_path
 from ccgym.config.queues import AnyQueue, Codel, Droptail, Limit
@@ -538,6 +538,7 @@ class NetworkPath(BaseModel):
             findings += shadowed_file(name, source)
         findings += too_small_queues(self.chain)
         findings += missing_delay(self.base_rtt_ns, self.name or "")
+        findings += long_delay(self.base_rtt_ns, self.name or "")
         return sorted(findings, key=lambda finding: finding.severity != "error")
 
     def describe(self) -> str:

@@ -10,7 +10,10 @@ from ccgym.config.catalogue import TraceSource
 from ccgym.config.elements import DIRECTIONS, AnyElement, Link
 from ccgym.config.queues import Limit
 from ccgym.tracetools.check import Finding
-from ccgym.units import PACKET_BYTES
+from ccgym.units import NS_PER_S, PACKET_BYTES
+
+LONG_RTT_NS = 5 * NS_PER_S
+"""A longer round trip was probably meant in another unit: one to the moon takes 2.6 s."""
 
 
 def shadowed_file(name: str, source: TraceSource) -> list[Finding]:
@@ -64,6 +67,23 @@ def missing_delay(base_rtt_ns: int, name: str) -> list[Finding]:
             "the path has no propagation delay",
             cause="a trace says when packets may leave, not how long they travel",
             remedy="give a whole path, such as 'mm-delay 20 mm-link UP DOWN', or rtt='40ms'",
+            subject=name,
+        )
+    ]
+
+
+def long_delay(base_rtt_ns: int, name: str) -> list[Finding]:
+    """Warn of a path whose delay may have been given in another unit."""
+    if base_rtt_ns <= LONG_RTT_NS:
+        return []
+    seconds = base_rtt_ns / NS_PER_S
+    return [
+        Finding(
+            "warning",
+            "long-delay",
+            f"the base RTT is {seconds:g} s",
+            cause="plain numbers are seconds",
+            remedy=f"if you mean milliseconds, write '{seconds:g}ms'",
             subject=name,
         )
     ]

@@ -13,12 +13,15 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from ccgym.errors import ConfigError, shown
 from ccgym.units import (
+    Size,
     format_probability,
     format_rate,
+    format_size,
     format_time,
     parse_positive_time,
     parse_probability,
     parse_rate,
+    parse_size,
     parse_time,
 )
 
@@ -69,6 +72,13 @@ def format_steps(value: _T | tuple[tuple[int, _T], ...], write: Callable[[_T], s
     return write(value)
 
 
+def _bytes(value: Any) -> int:
+    size = parse_size(value)
+    if size.bytes is None:
+        raise ConfigError(f"{shown(value)} is not in bytes", expected="a number of bytes, like '5MB'")
+    return size.bytes
+
+
 def _schema(*examples: object, plain: bool = False) -> WithJsonSchema:
     return WithJsonSchema({"type": ["string", "number"] if plain else "string", "examples": list(examples)})
 
@@ -87,6 +97,10 @@ PeriodField = Annotated[
     int, BeforeValidator(parse_positive_time), PlainSerializer(format_time), _schema("0.5s", plain=True)
 ]
 """Nanoseconds above zero, from ``"0.5s"`` or plain seconds."""
+BytesField = Annotated[
+    int, BeforeValidator(_bytes), PlainSerializer(lambda value: format_size(Size(bytes=value))), _schema("5MB")
+]
+"""Bytes, from ``"5MB"``."""
 ProbabilityField = Annotated[
     float, BeforeValidator(parse_probability), PlainSerializer(format_probability), _schema("1%")
 ]

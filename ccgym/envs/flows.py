@@ -10,11 +10,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ccgym.config.distribution_numbers import TIME, Number, TimeNumber
-from ccgym.config.quantities import PeriodField, RateField, TimeField
+from ccgym.config.quantities import BytesField, PeriodField, RateField, TimeField
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, shown
 from ccgym.realpath import kernel_tcp
-from ccgym.units import format_time, parse_size
+from ccgym.units import format_time
 
 LEARNED = "learned"
 """Registry name of the scheme that an agent steers."""
@@ -113,7 +113,7 @@ class BackgroundFlow(_Flow):
     """Name of its congestion-control scheme; parameters may follow, as in ``fixed_window:cwnd=100``."""
     params: Mapping[str, Any] = Field(default_factory=dict)
     """Parameters of the scheme that differ from its defaults."""
-    size: str | None = None
+    size: BytesField | None = None
     """Payload to send, like ``"5MB"``; without end if absent."""
     profile: Literal["tcp", "udp", "ns3"] = "tcp"
     """Transport."""
@@ -144,8 +144,6 @@ class BackgroundFlow(_Flow):
             _check_kernel(self.scheme, dict(self.params))
         else:
             _check_scheme(self.scheme, dict(self.params))
-        if self.size is not None and parse_size(self.size).bytes is None:
-            raise ConfigError(f"{shown(self.size)} is not in bytes", expected="a number of bytes, like '5MB'")
         return self
 
     @property
@@ -155,7 +153,7 @@ class BackgroundFlow(_Flow):
 
     def native(self, base_rtt_ns: int, rng: np.random.Generator, where: str = "flows") -> dict[str, Any]:
         """The flow as the simulator's specification has it; ``rng`` draws its start, if a law is given."""
-        source = {"kind": "greedy"} if self.size is None else {"kind": "bytes", "bytes": parse_size(self.size).bytes}
+        source = {"kind": "greedy"} if self.size is None else {"kind": "bytes", "bytes": self.size}
         return {
             "scheme": self.scheme,
             "params": dict(self.params),

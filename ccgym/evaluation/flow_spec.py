@@ -5,26 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ccgym.config.quantities import PeriodField, RateField, TimeField
+from ccgym.config.quantities import BytesField, PeriodField, RateField, TimeField
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, shown
 from ccgym.evaluation.schemes import SchemeChoice, check, parse_scheme
-from ccgym.units import Size, format_size, format_time, parse_size
-
-
-def _bytes(value: Any) -> int:
-    size = parse_size(value)
-    if size.bytes is None:
-        raise ConfigError(f"{shown(value)} is not in bytes", expected="a number of bytes, like '5MB'")
-    return size.bytes
-
-
-BytesField: TypeAlias = Annotated[
-    int, BeforeValidator(_bytes), PlainSerializer(lambda value: format_size(Size(bytes=value)))
-]
-"""Payload bytes, from ``"5MB"``."""
+from ccgym.units import format_time, is_number
 
 
 class _Model(BaseModel):
@@ -110,9 +97,9 @@ class FlowSpec(_Model):
     @model_validator(mode="before")
     @classmethod
     def _short_forms(cls, data: Any) -> Any:
-        if isinstance(data, Mapping) and isinstance(data.get("source"), str):
-            text = data["source"]
-            source = {"kind": "greedy"} if text == "greedy" else {"kind": "bytes", "bytes": text}
+        if isinstance(data, Mapping) and (isinstance(data.get("source"), str) or is_number(data.get("source"))):
+            given = data["source"]
+            source = {"kind": "greedy"} if given == "greedy" else {"kind": "bytes", "bytes": given}
             data = {**data, "source": source}
         return data
 

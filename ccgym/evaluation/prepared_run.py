@@ -155,7 +155,9 @@ def prepare(
         SchemeNotFoundError: No scheme has that name.
     """
     path = NetworkPath.from_any(path)
-    record = record or Record()
+    record = Record() if record is None else record
+    if not isinstance(record, Record):
+        raise ConfigError(shown(record), where="record", expected="ccgym.Record(packets=…, series=…)")
     if isinstance(flows, (str, Mapping)) or not flows:
         raise ConfigError(
             shown(flows), where="flows", expected="a list with at least one flow", hint="write flows=['cubic']"

@@ -273,6 +273,13 @@ def test_mahimahi_mistakes(command: str, part: str) -> None:
     assert part in str(caught.value)
 
 
+def test_a_round_trip_of_many_seconds_is_remarked() -> None:
+    (finding,) = NetworkPath(rate="12mbps", rtt=20).check()
+    assert (finding.severity, finding.code) == ("warning", "long-delay")
+    assert "'20ms'" in finding.remedy
+    assert NetworkPath(rate="12mbps", rtt=0.02).check() == []
+
+
 def test_mistakes_name_the_word_as_typed() -> None:
     with pytest.raises(ConfigError) as caught:
         NetworkPath.from_mahimahi("mm-link a b --once -- mm-delay 3 mm-loss uplink 2")
