@@ -41,7 +41,7 @@ def emit(name: str, value: float, unit: str, **more: float) -> None:
 
 def run(path: NetworkPath, where: str, seconds: float = SECONDS, scheme: str = "tcp:cubic") -> RunRecord:
     """One run of one kernel flow."""
-    return backend(where).run(path, [scheme], int(seconds * 1e9), 1, NOTHING)
+    return backend(where).run(path, [scheme], seconds, 1, NOTHING)
 
 
 def gigabits(record: RunRecord) -> float:

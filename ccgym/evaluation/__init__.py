@@ -5,6 +5,7 @@
 ``prepared_run``    what every backend does before and after a run
 ``backends``        where packets travel: the simulator, our emulated path, mahimahi
 ``run_record``      what came out of it
+``frames``          the same as tables: data frames, CSV
 ``flow_spec``       what a flow is
 ``schemes``         the registry of schemes
 ``kernel_schemes``  the kernel's TCP among them

@@ -251,7 +251,7 @@ def _run_cell(
         record = runs_on.run(
             experiment.path,
             experiment.cell_flows(cell),
-            experiment.runtime_ns,
+            Nanoseconds(experiment.runtime_ns),
             cell.seed,
             Record(link_events=with_logs),
         )

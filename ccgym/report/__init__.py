@@ -3,6 +3,7 @@
 =====================  ========================================================================
 ``throughput_figure``  throughput over time of one run
 ``delay_figure``       per-packet delay of one run
+``run_plot``           both in one figure: ``run.plot()``
 ``summary_figure``     throughput against delay, all runs or means
 ``table``              the table, for terminal, Markdown and CSV
 ``run_figures``        the figures of all runs, drawn by several processes

@@ -35,6 +35,7 @@ from ccgym.tracetools.text import parse_trace, trace_text
 from ccgym.units import (
     MAX_NS,
     MAX_RATE_BPS,
+    Nanoseconds,
     Size,
     format_probability,
     format_rate,
@@ -56,7 +57,7 @@ def test_rates_round_trip(bps: int) -> None:
 
 @given(st.integers(0, MAX_NS))
 def test_times_round_trip(ns: int) -> None:
-    assert parse_time(format_time(ns)) == ns
+    assert parse_time(format_time(ns)) == parse_time(Nanoseconds(ns)) == ns
 
 
 @given(

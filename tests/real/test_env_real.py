@@ -240,7 +240,7 @@ def native(path: dict[str, Any], backend: str) -> dict[str, Any]:
     """What a flow of the pretrained Aurora comes to that decides in its sender."""
     from ccgym.evaluation import backends
 
-    run = backends.backend(backend).run(NetworkPath.from_any(path), ["aurora"], 8 * 10**9, 3)
+    run = backends.backend(backend).run(NetworkPath.from_any(path), ["aurora"], 8, 3)
     assert run.packets is not None
     return {"throughput_mbps": run.total.throughput_mbps, "delay_mean_ms": float(run.packets.delay_ns.mean()) / 1e6}
 

@@ -55,7 +55,7 @@ def processes() -> set[int]:
 
 
 def test_our_cubic_fills_the_link() -> None:
-    run = backend("emulated").run(PATH, ["cubic"], 3 * 10**9, 1)
+    run = backend("emulated").run(PATH, ["cubic"], 3, 1)
     assert (run.backend, run.flows[0].scheme) == ("emulated", "cubic")
     assert 8 < run.total.throughput_mbps < 12.6
     assert run.total.delay_p95_ms is not None
@@ -70,7 +70,7 @@ def test_our_cubic_fills_the_link() -> None:
 
 @pytest.mark.skipif("cubic" not in kernel_tcp.available(), reason="this kernel has no cubic")
 def test_the_kernels_cubic_and_ours_beside_it() -> None:
-    run = backend("emulated").run(PATH, ["tcp:cubic", {"scheme": "cubic", "start": "0.5s"}], 3 * 10**9, 1)
+    run = backend("emulated").run(PATH, ["tcp:cubic", {"scheme": "cubic", "start": "0.5s"}], 3, 1)
     assert [flow.scheme for flow in run.flows] == ["tcp:cubic", "cubic"]
     assert run.flows[0].throughput_mbps is not None
     assert run.flows[0].throughput_mbps > 2
@@ -81,7 +81,7 @@ def test_the_kernels_cubic_and_ours_beside_it() -> None:
 
 def test_a_policy_decides_over_real_packets() -> None:
     path = NetworkPath(rate="5mbps", rtt="40ms", queue="50p", name="aurora's")
-    run = backend("emulated").run(path, ["aurora"], 3 * 10**9, 1)
+    run = backend("emulated").run(path, ["aurora"], 3, 1)
     assert run.total.throughput_mbps > 1
     assert run.flows[0].scheme == "aurora"
 
@@ -110,7 +110,7 @@ def test_over_mahimahi(mahimahi: None) -> None:
         "mm-delay 10 mm-loss uplink 0.0001 mm-link 12mbps.trace 12mbps.trace "
         "--uplink-queue=droptail --uplink-queue-args=packets=40"
     )
-    run = backend("mahimahi").run(lossy, ["cubic"], 3 * 10**9, 1)
+    run = backend("mahimahi").run(lossy, ["cubic"], 3, 1)
     assert run.path_report is not None
     assert any("seed" in note for note in run.path_report["notes"]), "nobody can seed its losses"
     assert 8 < run.total.throughput_mbps < 12.6

@@ -114,13 +114,13 @@ def test_backends_by_name() -> None:
 
 
 def test_the_simulator_is_a_backend() -> None:
-    ours = backend("sim").run(PATH, ["cubic"], 10**9, 7, Record())
+    ours = backend("sim").run(PATH, ["cubic"], 1, 7, Record())
     assert ours.to_json() == simulate(PATH, ["cubic"], "1s", 7).to_json()
     assert (ours.backend, ours.path_report) == ("sim", None)
 
 
 def test_a_real_run_is_told_what_the_simulator_is_told(stand_in: StandIn) -> None:
-    run = backend("emulated").run(PATH, ["cubic", {"scheme": "tcp:bbr", "start": "0.2s"}], 10**9, 7)
+    run = backend("emulated").run(PATH, ["cubic", {"scheme": "tcp:bbr", "start": "0.2s"}], 1, 7)
     (plan,) = stand_in.plans
     assert plan.spec == prepare(PATH, ["cubic", {"scheme": "tcp:bbr", "start": 0.2}], 1, 7).document
     assert plan.backend == "emulated"
@@ -144,7 +144,7 @@ def test_learned_policies_come_as_files(stand_in: StandIn) -> None:
 
 
 def test_mahimahi_gets_words_with_real_files(stand_in: StandIn) -> None:
-    run = backend("mahimahi").run(PATH, ["cubic"], 10**9, 1)
+    run = backend("mahimahi").run(PATH, ["cubic"], 1, 1)
     words = stand_in.plans[0].mahimahi
     assert words[:5] == ("mm-delay", "10", "mm-loss", "uplink", "0.01")
     place = words.index("mm-link")

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 from ccgym.errors import ConfigError, did_you_mean, shown
 
 if TYPE_CHECKING:
-    from ccgym.config.path import NetworkPath
+    from ccgym.config.path import NetworkPath, PathLike
     from ccgym.evaluation.prepared_run import Flow, Record
     from ccgym.evaluation.run_record import RunRecord
     from ccgym.evaluation.schemes import SchemeChoice
+    from ccgym.units import TimeLike
 
 SIMULATED: Final = "sim"
 """The simulator's name."""
@@ -66,7 +67,7 @@ class Backend(Protocol):
         ...
 
     def run(
-        self, path: NetworkPath, flows: Sequence[Flow], duration_ns: int, seed: int, record: Record | None = None
+        self, path: PathLike, flows: Sequence[Flow], duration: TimeLike, seed: int, record: Record | None = None
     ) -> RunRecord:
         """Run flows over a path; the arguments are those of :func:`ccgym.evaluation.simulate.simulate`.
 

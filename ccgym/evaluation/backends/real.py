@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from ccgym.config.path import NetworkPath
+from ccgym.config.path import NetworkPath, PathLike
 from ccgym.evaluation.onnx_runtime import provide_library
 from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
@@ -14,7 +14,7 @@ from ccgym.realpath import doctor, kernel_tcp
 from ccgym.realpath.mahimahi import mahimahi_words, require_programs
 from ccgym.realpath.plan import Plan, PolicyFiles, trace_files
 from ccgym.realpath.process import run_plan
-from ccgym.units import Nanoseconds
+from ccgym.units import TimeLike
 
 MAHIMAHI = "mahimahi"
 """The backend that needs mahimahi's programs."""
@@ -39,7 +39,7 @@ class RealPath:
         return None if choice.kernel is None else kernel_tcp.why_unavailable(choice.kernel)
 
     def run(
-        self, path: NetworkPath, flows: Sequence[Flow], duration_ns: int, seed: int, record: Record | None = None
+        self, path: PathLike, flows: Sequence[Flow], duration: TimeLike, seed: int, record: Record | None = None
     ) -> RunRecord:
         """Run flows over a path, in real time.
 
@@ -50,7 +50,7 @@ class RealPath:
             ConfigError: An argument is wrong, or mahimahi cannot express the path.
             RealPathError: The run failed, stalled, or was halted.
         """
-        run = prepare(path, flows, Nanoseconds(duration_ns), seed, record)
+        run = prepare(path, flows, duration, seed, record)
         outcome = run_plan(self.plan(run), self._halt)
         return run.run_record(outcome.result, self.name, outcome.report.data)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ccgym.config.path import NetworkPath
+from ccgym.config.path import NetworkPath, PathLike
 from ccgym.evaluation.backends import SIMULATED
 from ccgym.evaluation.prepared_run import Flow, Record
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.schemes import SchemeChoice
 from ccgym.evaluation.simulate import simulate
-from ccgym.units import Nanoseconds
+from ccgym.units import TimeLike
 
 
 class Simulated:
@@ -26,10 +26,10 @@ class Simulated:
         return None
 
     def run(
-        self, path: NetworkPath, flows: Sequence[Flow], duration_ns: int, seed: int, record: Record | None = None
+        self, path: PathLike, flows: Sequence[Flow], duration: TimeLike, seed: int, record: Record | None = None
     ) -> RunRecord:
         """See :func:`ccgym.evaluation.simulate.simulate`."""
-        return simulate(path, flows, Nanoseconds(duration_ns), seed, record)
+        return simulate(path, flows, duration, seed, record)
 
     def halt(self) -> None:
         """A simulated run is over in a moment: nothing is cut short."""
