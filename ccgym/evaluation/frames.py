@@ -236,7 +236,7 @@ def to_frame(table: Table) -> pd.DataFrame:
     # None becomes NaN in columns of numbers; a column without any number is one of numbers, too.
     columns = {
         name: np.array(column, dtype=np.float64) if any(value is None for value in column) else column
-        for name, column in ((name, values) for name, values in table.items())
+        for name, column in table.items()
     }
     return pd.DataFrame(columns)
 

@@ -66,7 +66,7 @@ def test_an_unknown_name_is_explained() -> None:
         ("algorithm.name=dqn", "ppo, recurrent_ppo"),
         ("algorithm.batch_size=5000", "batch_size 6400 would do"),
         ("training.steps=0", "training.steps"),
-        ("training.time_limit=10", "time_limit"),
+        ("training.time_limit=-10", "time_limit"),
         ("training.seed=-1", "training.seed"),
         ("evaluation.episodes=none", "evaluation.episodes"),
         ("name=../x", "name"),
