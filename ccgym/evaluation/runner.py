@@ -208,6 +208,8 @@ def _look(
             # A simulation would be repeated for its logs, packet by packet. This cannot be.
             observer.notice(f"{cell.name}: kept without packet logs, which nobody asked for when it ran")
             found = kept
+        if isinstance(found, CellResult) and not experiment.real and not store.series_file(cell).exists():
+            found = Damage(cell.name, f"{store.series_file(cell).name} is missing")
         if isinstance(found, CellResult):
             if found.limited is None or not limited_again or cell.choice.key in unavailable:
                 finished.append(found)
@@ -269,7 +271,7 @@ def _run_cell(
         started = float(record.path_report.get("started_epoch_ms") or started * 1e3) / 1e3
     assert record.metrics is not None
     logs = _write_logs(experiment, cell, record, store.directory, started) if with_logs else {}
-    atomic_write(store.directory / f"{cell.name}.csv", to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS))))
+    atomic_write(store.series_file(cell), to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS))))
     result = CellResult(
         scheme=cell.choice.key,
         run=cell.run,

@@ -128,6 +128,10 @@ class ResultStore:
             hint="choose another directory with --out, or delete this one",
         )
 
+    def series_file(self, cell: Cell) -> Path:
+        """The CSV of a run over time."""
+        return self.directory / f"{cell.name}.csv"
+
     def _cell_file(self, cell: Cell) -> Path:
         return self.cells / f"{cell.name}.json"
 

@@ -80,6 +80,8 @@ def test_pantheons_files_are_all_there_and_agree(tmp_path: Path) -> None:
         "pantheon_metadata.json",
         "pantheon_perf.json",
         "ccgym_results.json",
+        "ccgym_results.csv",
+        *(f"{scheme}_run{run}.csv" for scheme in ("cubic", "bbr") for run in (1, 2)),
         "ccgym_manifest.json",
         *(f"{scheme}_stats_run{run}.log" for scheme in ("cubic", "bbr") for run in (1, 2)),
         *(f"{scheme}_{link}_run1.log" for scheme in ("cubic", "bbr")

@@ -189,6 +189,10 @@ def test_an_experiment_leaves_csv(results: ResultSet, tmp_path: Path) -> None:
     assert float(row["throughput_mbps"]) == pytest.approx(made.cells[0].record.flows[0].throughput_mbps)
     assert row["counts"] == "True"
     assert row["completion_s"] == ""
+    text = (tmp_path / "cubic_run1.csv").read_bytes()
+    (tmp_path / "cubic_run1.csv").unlink()
+    run_experiment(experiment, tmp_path)
+    assert (tmp_path / "cubic_run1.csv").read_bytes() == text
 
 
 # --- Figures ---------------------------------------------------------------------------------------------------------
