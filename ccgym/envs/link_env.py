@@ -56,7 +56,7 @@ class LinkEnv(PathsOfEpisodes, gymnasium.Env[Observation, Any]):
         agent: Clock, observation, actions and reward: a YAML file, a mapping or an ``AgentConfig``.
         backend: Where it runs: ``"sim"``; or for real, ``"emulated"`` by this machine or ``"mahimahi"``.
         episode_steps: Most decisions per episode.
-        duration: Most time per episode, ``"30s"``. Either limit replaces those of ``config``.
+        duration: Most time per episode, seconds or ``"30s"``. Either limit replaces those of ``config``.
         flows: Other flows on the path: ``["cubic", {"scheme": "bbr", "start": "5s"}]``.
         learner: Fields of :class:`LearnerFlow` for the flow that learns, such as ``{"start": "1s"}``.
         privileged: Whether ``info["privileged"]`` is there.
@@ -88,7 +88,7 @@ class LinkEnv(PathsOfEpisodes, gymnasium.Env[Observation, Any]):
         agent: object = None,
         backend: str | None = None,
         episode_steps: int | None = None,
-        duration: str | int | None = None,
+        duration: str | float | None = None,
         flows: Sequence[object] | None = None,
         learner: Mapping[str, Any] | LearnerFlow | None = None,
         privileged: bool | None = None,

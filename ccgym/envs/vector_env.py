@@ -68,7 +68,7 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
         agent: object = None,
         backend: str | None = None,
         episode_steps: int | None = None,
-        duration: str | int | None = None,
+        duration: str | float | None = None,
         flows: Sequence[object] | None = None,
         learner: Mapping[str, Any] | LearnerFlow | None = None,
         privileged: bool | None = None,

@@ -43,6 +43,7 @@ def test_defaults_come_from_the_configuration() -> None:
 def test_a_limit_replaces_the_configuration_s() -> None:
     timed = read(duration="30s")
     assert (timed.steps, timed.duration_ns) == (None, 30_000_000_000)
+    assert read(duration=30).duration_ns == read(duration=30.0).duration_ns == 30_000_000_000
     both = read(duration="30s", episode_steps=10)
     assert (both.steps, both.duration_ns) == (10, 30_000_000_000)
 
@@ -67,6 +68,7 @@ def test_a_limit_replaces_the_configuration_s() -> None:
         ({"episode_steps": 2.5}, ["episode_steps", "2.5"]),
         ({"duration": "-1s"}, ["-1s"]),
         ({"duration": 0}, ["duration"]),
+        ({"duration": True}, ["duration", "seconds as a number"]),
         ({"flows": "cubic"}, ["flows", "flows=['cubic']"]),
         ({"flows": [5]}, ["flows[0]", "5 is no flow"]),
         ({"flows": ["cubic", "cubbic"]}, ["flows[1]", "did you mean 'cubic'"]),
