@@ -24,7 +24,8 @@ from ccgym.config.agent import vocabulary
 from ccgym.config.distributions import PRESETS as DISTRIBUTIONS
 from ccgym.envs.registration import PRESETS as ENVIRONMENTS
 from ccgym.evaluation import frames
-from ccgym.evaluation.run_record import FlowRecord
+from ccgym.evaluation.curves import FlowCurves, RunCurves
+from ccgym.evaluation.run_record import FlowRecord, RunRecord
 from ccgym.evaluation.schemes import listing
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -221,6 +222,15 @@ def frame_columns(meanings: Mapping[str, str]) -> list[str]:
     )
 
 
+def raw_arrays() -> list[str]:
+    """What a run holds as arrays."""
+    run = field_meanings(RunRecord)
+    meanings = {f"run.{name}": run[name] for name in ("series", "packets")}
+    meanings |= {f"run.curves().{name}": text for name, text in field_meanings(RunCurves).items()}
+    meanings |= {f"run.curves().flows[i].{name}": text for name, text in field_meanings(FlowCurves).items()}
+    return table(["Attribute", ""], [(code(name), text.replace("``", "`")) for name, text in meanings.items()])
+
+
 BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
     "docs/aurora.md": {"aurora-results": partial(results, "aurora")},
     "docs/indigo.md": {"indigo-results": partial(results, "indigo")},
@@ -237,6 +247,7 @@ BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
         "series-columns": partial(frame_columns, frames.SERIES_COLUMNS),
         "packet-columns": partial(frame_columns, frames.PACKET_COLUMNS),
         "result-columns": partial(frame_columns, frames.RUN_COLUMNS),
+        "raw-arrays": raw_arrays,
     },
     "docs/environments.md": {
         "environments": environments,
