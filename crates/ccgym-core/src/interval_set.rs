@@ -21,6 +21,13 @@ impl IntervalSet {
         self.next
     }
 
+    /// Holes between integers that are in the set; each takes 16 bytes.
+    #[must_use]
+    #[inline]
+    pub fn gaps(&self) -> usize {
+        self.islands.len()
+    }
+
     /// Add `value`; whether it is new.
     #[inline]
     pub fn insert(&mut self, value: u64) -> bool {
@@ -93,7 +100,7 @@ mod tests {
     fn fills_and_absorbs() {
         let mut s = IntervalSet::default();
         assert!(s.insert(0) && s.insert(2) && s.insert(3) && s.insert(5));
-        assert_eq!(s.first_missing(), 1);
+        assert_eq!((s.first_missing(), s.gaps()), (1, 2));
         assert!(s.insert(1));
         assert_eq!(s.first_missing(), 4);
         assert!(!s.insert(3) && !s.insert(5));

@@ -109,6 +109,13 @@ impl Receiver {
         self.segments.first_missing()
     }
 
+    /// Gaps among the segments that arrived (reliable flows). There is no bound here: a real receiver needs one.
+    #[must_use]
+    #[inline]
+    pub fn segment_gaps(&self) -> usize {
+        self.segments.gaps()
+    }
+
     /// A data packet arrives at `now`. Call [`Receiver::on_timeout`] first if its time came before `now`.
     pub fn on_data(&mut self, now: Timestamp, packet: &Packet) -> (bool, Option<Ack>) {
         let mut ack = Ack::new(0, packet, now, 0);

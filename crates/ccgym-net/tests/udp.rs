@@ -8,13 +8,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use ccgym_core::{CongestionControl, InitContext, Rng, TimeSpan, Timestamp};
+use ccgym_core::sender::HANDSHAKE;
+use ccgym_core::{CongestionControl, InitContext, Packet, Rng, TimeSpan, Timestamp};
+use ccgym_net::udp::codec::{encode_packet, Token, VERSION};
+use ccgym_net::udp::datagram::{self, datagram::Kind};
+use ccgym_net::udp::receiver::MOST_GAPS;
 use ccgym_net::udp::{
-    corpus, mutate, run_receiver, Connection, Hello, ReceiverResult, ReceiverTask, SenderResult, SenderTask,
+    corpus, mutate, serve, Connection, Hello, ReceiverResult, ReceiverTask, SenderResult, SenderTask, Service,
 };
 use ccgym_net::{Clock, NetError};
 use ccgym_schemes::registry::{create_with, Resources};
 use ccgym_sim::FlowSpec;
+use prost::Message as _;
 
 /// One flow at a time: flows of other tests on a small machine would be its cross traffic.
 fn alone() -> MutexGuard<'static, ()> {
@@ -34,12 +39,16 @@ struct Listening {
 
 impl Listening {
     fn at(address: &str, clock: Clock, flows: usize) -> Self {
+        Self::serving(address, clock, flows, Service::default())
+    }
+
+    fn serving(address: &str, clock: Clock, flows: usize, service: Service) -> Self {
         let socket = UdpSocket::bind(address).unwrap();
         let address = socket.local_addr().unwrap();
         let halt = Arc::new(AtomicBool::new(false));
         let step = TimeSpan::from_millis(100);
         let task = ReceiverTask { clock, step, end: Timestamp::NEVER, halt: halt.clone(), flows };
-        Self { address, halt, thread: std::thread::spawn(move || run_receiver(socket, task)) }
+        Self { address, halt, thread: std::thread::spawn(move || serve(socket, task, service, &mut |_| ())) }
     }
 
     fn stop(self) -> ReceiverResult {
@@ -194,7 +203,7 @@ fn flooded() -> bool {
             while !over.load(Ordering::Relaxed) {
                 // Noise, and datagrams of another flow. Hellos would be answered: that is not what is tested here.
                 mutate(&corpus, &mut input, &mut || rng.next_u64());
-                if input.first() != Some(&0x0a) && !input.is_empty() && socket.send(&input).is_ok() {
+                if input.first() != Some(&0x0a) && socket.send(&input).is_ok() {
                     thrown.fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -232,53 +241,259 @@ fn handshakes_have_deadlines_and_explain_themselves() {
     let error = Connection::open(bind(), peer, &hello, wait).unwrap_err();
     assert!(error.found.contains("nobody listens on that port"), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(2));
-    // Somebody who serves one flow already.
-    let listening = Listening::at("127.0.0.1:0", Clock::start(), 1);
+    // Somebody who has served one flow, and serves no more.
+    let clock = Clock::start();
+    let listening = Listening::at("127.0.0.1:0", clock, 1);
     let first = Connection::open(bind(), listening.address, &hello, wait).unwrap();
     assert!(first.seen_from().starts_with("127.0.0.1:"));
+    let sent = send(listening.address, r#"{"scheme": "cubic"}"#, clock, Duration::from_millis(20));
+    assert!(sent.stats.acked_packets > 0, "a handshake alone holds no place: {:?}", sent.stats);
     let error = Connection::open(bind(), listening.address, &hello, wait).unwrap_err();
     assert!(error.found.contains("it serves 1 flow, and has as many"), "{error}");
     assert_eq!(listening.stop().rejected, 1);
 }
 
+/// A sender that says what it likes.
+struct Raw {
+    socket: UdpSocket,
+    token: Token,
+    /// Bytes that it sent.
+    sent: usize,
+}
+
+impl Raw {
+    fn new(peer: SocketAddr, token: u8) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(peer).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        Self { socket, token: Token([token; 16]), sent: 0 }
+    }
+
+    fn hello(&self) -> datagram::Hello {
+        datagram::Hello {
+            token: self.token.0.to_vec(),
+            version: VERSION,
+            ack_every: 1,
+            packet_bytes: 1500,
+            header_bytes: 52,
+            ack_bytes: 1500,
+            reliable: true,
+            padding: vec![0; 200],
+            ..Default::default()
+        }
+    }
+
+    fn throw(&mut self, bytes: &[u8]) {
+        self.sent += self.socket.send(bytes).unwrap();
+    }
+
+    fn say(&mut self, kind: Kind) {
+        self.throw(&datagram::Datagram { kind: Some(kind) }.encode_to_vec());
+    }
+
+    /// A packet whose number is `number`; `HANDSHAKE` connects.
+    fn packet(&mut self, number: u64) {
+        let segment = if number == HANDSHAKE { 0 } else { number };
+        let packet = Packet { number, segment, size: 60, ..Packet::default() };
+        let mut bytes = Vec::new();
+        encode_packet(&mut bytes, self.token, &packet, 28);
+        self.throw(&bytes);
+    }
+
+    fn close(&mut self) {
+        self.say(Kind::Close(datagram::Close { token: self.token.0.to_vec(), ..Default::default() }));
+    }
+
+    /// The next datagram.
+    fn hear(&self) -> (usize, Kind) {
+        let mut room = [0; 2048];
+        let length = self.socket.recv(&mut room).unwrap();
+        (length, datagram::Datagram::decode(&room[..length]).unwrap().kind.unwrap())
+    }
+
+    fn answer(&self) -> (usize, datagram::HelloAck) {
+        match self.hear() {
+            (length, Kind::HelloAck(answer)) => (length, answer),
+            (_, other) => panic!("{other:?}"),
+        }
+    }
+
+    fn ask(&mut self, hello: datagram::Hello) -> datagram::HelloAck {
+        let before = self.sent;
+        self.say(Kind::Hello(hello));
+        let (length, answer) = self.answer();
+        assert!(length <= self.sent - before, "{length} bytes in answer to {}", self.sent - before);
+        answer
+    }
+
+    /// Ask, and again with the cookie. The refusal.
+    fn ask_twice(&mut self, hello: datagram::Hello) -> String {
+        let first = self.ask(hello.clone());
+        assert!(first.refusal.is_empty() && !first.cookie.is_empty(), "{first:?}");
+        let second = self.ask(datagram::Hello { cookie: first.cookie, ..hello });
+        assert!(second.cookie.is_empty(), "{second:?}");
+        second.refusal
+    }
+
+    fn shake_hands(&mut self) {
+        assert_eq!(self.ask_twice(self.hello()), "");
+    }
+
+    /// Bytes that are there to be read.
+    fn got(&self) -> usize {
+        self.socket.set_nonblocking(true).unwrap();
+        let mut room = [0; 2048];
+        std::iter::from_fn(|| self.socket.recv(&mut room).ok()).sum()
+    }
+}
+
 #[test]
 fn hellos_that_say_nothing_sensible_get_no_more_than_they_brought() {
-    use ccgym_net::udp::datagram::{self, datagram::Kind};
-    use prost::Message as _;
     let listening = Listening::at("127.0.0.1:0", Clock::start(), 1);
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.connect(listening.address).unwrap();
-    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    let good = datagram::Hello {
-        token: vec![1; 16],
-        version: 1,
-        ack_every: 1,
-        packet_bytes: 1500,
-        header_bytes: 52,
-        padding: vec![0; 200],
-        ..Default::default()
-    };
-    let ask = |hello: datagram::Hello| {
-        let bytes = datagram::Datagram { kind: Some(Kind::Hello(hello)) }.encode_to_vec();
-        socket.send(&bytes).unwrap();
-        let mut room = [0; 2048];
-        let length = socket.recv(&mut room).ok()?;
-        assert!(length <= bytes.len(), "{length} bytes in answer to {}", bytes.len());
-        match datagram::Datagram::decode(&room[..length]).unwrap().kind {
-            Some(Kind::HelloAck(answer)) => Some(answer.refusal),
+    let mut raw = Raw::new(listening.address, 1);
+    let good = raw.hello();
+    for mute in [
+        datagram::Hello { token: vec![1; 8], ..good.clone() },
+        datagram::Hello { ack_every: 0, ..good.clone() },
+        datagram::Hello { padding: vec![], version: VERSION + 1, ..good.clone() },
+    ] {
+        raw.say(Kind::Hello(mute));
+    }
+    for _ in 0..3 {
+        raw.throw(&[]);
+    }
+    // The first answer is that of the next one.
+    let old = raw.ask(datagram::Hello { version: VERSION - 1, ..good.clone() });
+    assert!(old.refusal.contains(&format!("speaks version {VERSION}")), "{old:?}");
+    let scheme = datagram::Hello { scheme: "no such scheme".repeat(9), padding: vec![0; 400], ..good.clone() };
+    assert!(raw.ask_twice(scheme).contains("found \"no such scheme"));
+    assert!(!raw.ask_twice(datagram::Hello { params_json: "{".into(), scheme: "x".into(), ..good.clone() }).is_empty());
+    assert_eq!(raw.ask_twice(good.clone()), "");
+    assert!(raw.ask(good).cookie.is_empty(), "answered again, served once");
+    raw.packet(0);
+    assert!(matches!(raw.hear().1, Kind::Ack(_)));
+    let got = listening.stop();
+    // Three Hellos, three empty datagrams, three refusals.
+    assert_eq!((got.flows.len(), got.rejected), (1, 9));
+}
+
+/// Everything that a sender can say from the address of somebody who never hears the answers.
+#[test]
+fn an_address_gets_no_more_than_it_sent_until_it_has_proved_itself() {
+    let listening = Listening::at("127.0.0.1:0", Clock::start(), 1);
+    let (mut attacker, mut victim) = (Raw::new(listening.address, 1), Raw::new(listening.address, 1));
+    // A cookie for the same token, but from the attacker's own address.
+    let stolen = attacker.ask(attacker.hello()).cookie;
+    for cookie in [Vec::new(), stolen.clone(), vec![0; 8], vec![0; 1000]] {
+        for padding in [0, 30, 200, 1000] {
+            let hello = datagram::Hello { cookie: cookie.clone(), padding: vec![0; padding], ..victim.hello() };
+            victim.say(Kind::Hello(hello));
+            for number in [HANDSHAKE, HANDSHAKE, 0, 1, 2, 7] {
+                victim.packet(number);
+            }
+        }
+    }
+    victim.close();
+    // Datagrams are handled in order: what answers the victim gets are there when this one is answered.
+    attacker.ask(attacker.hello());
+    let got = victim.got();
+    assert!(0 < got && got <= victim.sent, "{got} bytes in answer to {}", victim.sent);
+    // Who has proved itself gets what it asks for.
+    assert_eq!(attacker.ask(datagram::Hello { cookie: stolen, ..attacker.hello() }).refusal, "");
+    attacker.packet(HANDSHAKE);
+    assert_eq!(attacker.hear().0, 1472);
+    assert_eq!(listening.stop().flows.len(), 0);
+}
+
+#[test]
+fn a_place_is_taken_by_data_and_nothing_else() {
+    let service = Service { again: true, ..Service::default() };
+    let listening = Listening::serving("127.0.0.1:0", Clock::start(), 1, service);
+    let full = "it serves 1 flow, and has as many";
+    // Many shake hands, some connect: no more than is kept of those.
+    let mut idle: Vec<Raw> = (10..110).map(|token| Raw::new(listening.address, token)).collect();
+    for raw in &mut idle {
+        raw.shake_hands();
+        raw.packet(HANDSHAKE);
+        assert!(matches!(raw.hear().1, Kind::ConnectAck(_)));
+    }
+    let [mut a, mut b, mut c] = [1, 2, 3].map(|token| Raw::new(listening.address, token));
+    a.shake_hands();
+    b.shake_hands();
+    a.packet(0);
+    assert!(matches!(a.hear().1, Kind::Ack(_)));
+    // The other one came too late, and is told.
+    b.packet(0);
+    assert_eq!(b.answer().1.refusal, full);
+    assert_eq!(c.ask_twice(c.hello()), full);
+    // Until there is room.
+    a.close();
+    loop {
+        b.packet(0);
+        match b.hear().1 {
+            Kind::Ack(_) => break,
+            Kind::HelloAck(answer) => assert_eq!(answer.refusal, full),
+            other => panic!("{other:?}"),
+        }
+    }
+    listening.stop();
+}
+
+#[test]
+fn a_sender_whose_place_was_taken_is_told() {
+    let clock = Clock::start();
+    let listening = Listening::at("127.0.0.1:0", clock, 1);
+    let spec = spec(r#"{"scheme": "cubic"}"#);
+    let late = open(listening.address, &spec);
+    let mut first = Raw::new(listening.address, 1);
+    first.shake_hands();
+    first.packet(0);
+    assert!(matches!(first.hear().1, Kind::Ack(_)));
+    let cca = create_with(&spec.scheme, &spec.params, &Resources::default()).unwrap();
+    let error = late.run(task(spec, cca, clock, Duration::from_secs(60))).unwrap_err();
+    assert!(error.found.contains("the receiver refuses: it serves 1 flow, and has as many"), "{error}");
+    listening.stop();
+}
+
+#[test]
+fn only_a_flow_that_sent_data_ends_a_receiver_that_serves_once() {
+    let clock = Clock::start();
+    let listening = Listening::serving("127.0.0.1:0", clock, 1, Service { once: true, ..Service::default() });
+    let mut raw = Raw::new(listening.address, 1);
+    raw.shake_hands();
+    raw.packet(HANDSHAKE);
+    raw.close();
+    let sent = send(listening.address, r#"{"scheme": "cubic"}"#, clock, Duration::from_millis(50));
+    let got = listening.thread.join().unwrap().unwrap();
+    assert_eq!((got.flows.len(), got.flows[0].sent_packets), (1, Some(sent.stats.sent_packets)));
+}
+
+#[test]
+fn a_flow_with_too_many_gaps_is_refused() {
+    let service = Service { again: true, ..Service::default() };
+    let listening = Listening::serving("127.0.0.1:0", Clock::start(), 1, service);
+    let mut raw = Raw::new(listening.address, 1);
+    raw.shake_hands();
+    let mut accepted = 0;
+    let refusal = loop {
+        if accepted % 32 == 0 {
+            (accepted..accepted + 32).for_each(|k| raw.packet(2 * k));
+        }
+        match raw.hear().1 {
+            Kind::Ack(_) => accepted += 1,
+            Kind::HelloAck(answer) => break answer.refusal,
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(ask(datagram::Hello { token: vec![1; 8], ..good.clone() }), None);
-    assert_eq!(ask(datagram::Hello { ack_every: 0, ..good.clone() }), None);
-    assert_eq!(ask(datagram::Hello { padding: vec![], version: 2, ..good.clone() }), None, "too short to answer");
-    assert!(ask(datagram::Hello { version: 2, ..good.clone() }).unwrap().contains("version 1"));
-    let scheme = datagram::Hello { scheme: "no such scheme".repeat(9), ..good.clone() };
-    assert!(ask(scheme).unwrap().contains("found \"no such scheme"));
-    assert!(ask(datagram::Hello { params_json: "{".into(), scheme: "x".into(), ..good.clone() }).is_some());
-    assert_eq!(ask(good.clone()), Some(String::new()));
-    assert_eq!(ask(good), Some(String::new()), "answered again, served once");
-    assert_eq!(listening.stop().flows.len(), 1);
+    // Segment 0 is no island; each further one leaves a gap behind it.
+    assert_eq!(accepted, MOST_GAPS as u64 + 1);
+    assert!(refusal.contains(&format!("{MOST_GAPS} gaps")), "{refusal}");
+    // Its place is free.
+    let mut next = Raw::new(listening.address, 2);
+    next.shake_hands();
+    next.packet(0);
+    assert!(matches!(next.hear().1, Kind::Ack(_)));
+    listening.stop();
 }
 
 #[test]
@@ -513,4 +728,111 @@ fn commands_carry_a_transfer() {
     assert!(String::from_utf8_lossy(&lost.stderr).contains("no answer to 1 hello from"));
     let help = Command::new(program).args(["receiver", "--help"]).output().unwrap();
     assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("--listen"));
+}
+
+/// A program, started as from a terminal: whoever started these tests in the background of a shell may have had SIGINT
+/// ignored.
+#[allow(unsafe_code)] // `pre_exec` and `signal` are unsafe: only a system call may follow, and here only such follows.
+fn started(words: &[&str]) -> std::process::Child {
+    use nix::sys::signal::{signal, SigHandler, Signal};
+    use std::os::unix::process::CommandExt as _;
+    use std::process::{Command, Stdio};
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ccgym-net"));
+    let heed = || unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }.map(drop).map_err(Into::into);
+    unsafe { command.pre_exec(heed) };
+    command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn interrupt(child: std::process::Child, signal: nix::sys::signal::Signal) -> (Option<i32>, String) {
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id() as i32), signal).unwrap();
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn signals_end_the_commands_with_their_summaries() {
+    use nix::sys::signal::Signal::{SIGINT, SIGTERM};
+    use std::io::BufRead as _;
+    let _alone = alone();
+    for signal in [SIGINT, SIGTERM] {
+        let mut receiver = started(&["receiver", "--listen", "127.0.0.1:0", "--report-every=0"]);
+        let mut lines = std::io::BufReader::new(receiver.stderr.take().unwrap()).lines();
+        let first = lines.next().unwrap().unwrap();
+        let address = first.strip_prefix("listening on ").unwrap();
+        // Two flows of one receiver, one after the other: the first is interrupted, and the second with the receiver.
+        for end in [Some(signal), None] {
+            let sender = started(&["sender", "--to", address, "--scheme", "cubic", "--bytes", "1000000000000"]);
+            assert!(lines.next().unwrap().unwrap().ends_with(": begins"));
+            if let Some(signal) = end {
+                let (status, summary) = interrupt(sender, signal);
+                assert_eq!(status, Some(128 + signal as i32), "{summary}");
+                assert!(summary.contains("Mbit/s acknowledged in"), "{summary}");
+                continue;
+            }
+            let (status, summaries) = interrupt(receiver, signal);
+            assert_eq!(status, Some(128 + signal as i32), "{summaries}");
+            assert_eq!(summaries.matches(" packets").count(), 2, "{summaries}");
+            assert_eq!(lines.next().unwrap().unwrap(), "received 2 flows");
+            interrupt(sender, signal);
+            break;
+        }
+    }
+}
+
+/// A receiver that answers every Hello with `answer`, and nothing else.
+fn answering(answer: datagram::HelloAck) -> (String, Arc<AtomicBool>, JoinHandle<()>) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    let (address, over) = (socket.local_addr().unwrap().to_string(), Arc::new(AtomicBool::new(false)));
+    let halt = over.clone();
+    let thread = std::thread::spawn(move || {
+        let mut room = [0; 2048];
+        while !halt.load(Ordering::Relaxed) {
+            let Ok((length, from)) = socket.recv_from(&mut room) else { continue };
+            if let Ok(datagram::Datagram { kind: Some(Kind::Hello(hello)) }) =
+                datagram::Datagram::decode(&room[..length])
+            {
+                let answer = datagram::HelloAck { token: hello.token, version: VERSION, ..answer.clone() };
+                socket
+                    .send_to(&datagram::Datagram { kind: Some(Kind::HelloAck(answer)) }.encode_to_vec(), from)
+                    .unwrap();
+            }
+        }
+    });
+    (address, over, thread)
+}
+
+#[test]
+fn a_sender_survives_what_a_receiver_says_and_what_it_does_not() {
+    let run = |address: &str, more: &[&str]| {
+        let words =
+            ["sender", "--to", address, "--scheme", "fixed_rate:rate_mbps=1", "--duration=0.3", "--deadline=0.3"];
+        let output = started(&[&words[..], more].concat()).wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    // Nothing is acknowledged.
+    let (address, over, thread) = answering(datagram::HelloAck::default());
+    let (status, out, err) = run(&address, &["--report-every=100ms"]);
+    assert_eq!(status, Some(0), "{err}");
+    assert!(out.starts_with("fixed_rate: 0.00 Mbit/s") && out.contains("smallest round trip none yet"), "{out}");
+    assert!(err.contains("no window limit") && !err.contains(&u64::MAX.to_string()), "{err}");
+    let (_, out, _) = run(&address, &["--json"]);
+    assert!(serde_json::from_str::<serde_json::Value>(&out).unwrap()["min_rtt_ms"].is_null(), "{out}");
+    over.store(true, Ordering::Relaxed);
+    thread.join().unwrap();
+    // A refusal that would clear the screen.
+    let (address, over, thread) =
+        answering(datagram::HelloAck { refusal: "\u{1b}[2Jfull".into(), ..Default::default() });
+    let (status, _, err) = run(&address, &[]);
+    assert_eq!(status, Some(2));
+    assert!(err.contains(r"the receiver refuses: \u{1b}[2Jfull"), "{err:?}");
+    over.store(true, Ordering::Relaxed);
+    thread.join().unwrap();
+    // Cookies for ever.
+    let (address, over, thread) = answering(datagram::HelloAck { cookie: vec![1; 8], ..Default::default() });
+    let (status, _, err) = run(&address, &[]);
+    assert_eq!(status, Some(2));
+    assert!(err.contains("no answer to"), "{err}");
+    over.store(true, Ordering::Relaxed);
+    thread.join().unwrap();
 }

@@ -14,7 +14,7 @@ use super::wire::{varint_length, Fields, Reader, Wire};
 use crate::error::{NetError, Result};
 
 /// Version of the protocol.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Packet numbers lie below this.
 pub const NUMBERS: u64 = 1 << 62;

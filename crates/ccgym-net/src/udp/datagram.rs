@@ -34,13 +34,13 @@ pub mod datagram {
         Close(super::Close),
     }
 }
-/// A flow asks to be served. Repeated until answered; padded so that its answer is never longer.
+/// A flow asks to be served. Repeated until answered; padded, since an answer that would be longer is not given.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Hello {
     /// 128 random bits that name the flow in every datagram of it. 16 bytes.
     #[prost(bytes = "vec", tag = "1")]
     pub token: ::prost::alloc::vec::Vec<u8>,
-    /// Version of this protocol: 1.
+    /// Version of this protocol: 2.
     #[prost(uint32, tag = "2")]
     pub version: u32,
     /// The flow's index in its run, for the reader of logs.
@@ -73,11 +73,15 @@ pub struct Hello {
     /// That scheme's parameters, a JSON object; empty for none.
     #[prost(string, tag = "12")]
     pub params_json: ::prost::alloc::string::String,
+    /// The receiver's cookie for this token from this address; empty in the first Hello.
+    #[prost(bytes = "vec", tag = "13")]
+    pub cookie: ::prost::alloc::vec::Vec<u8>,
     /// Zeros.
     #[prost(bytes = "vec", tag = "15")]
     pub padding: ::prost::alloc::vec::Vec<u8>,
 }
-/// The answer to a Hello, to its address, one for each. Never longer than the Hello.
+/// The answer to a Hello, to its address, one for each. Never longer than the Hello. With a refusal it is also the
+/// answer to a packet of a flow that is not served, or no longer.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HelloAck {
     /// The Hello's. 16 bytes.
@@ -95,6 +99,9 @@ pub struct HelloAck {
     /// The receiver's clock when it answered. Nanoseconds.
     #[prost(uint64, tag = "5")]
     pub clock_ns: u64,
+    /// Not served yet: say Hello again with this, within 10 seconds. Empty: served, or refused.
+    #[prost(bytes = "vec", tag = "6")]
+    pub cookie: ::prost::alloc::vec::Vec<u8>,
 }
 /// The first packet of a transport that connects.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -92,19 +92,22 @@ pub fn corpus() -> Vec<Vec<u8>> {
     }
     let hello = Hello {
         token: bytes.clone(),
-        version: 1,
+        version: 2,
         ack_every: 2,
         packet_bytes: 1500,
         header_bytes: 52,
         ack_bytes: 52,
         scheme: "cubic".into(),
         params_json: "{\"beta\":0.7}".into(),
+        cookie: vec![9; 8],
         padding: vec![0; 40],
         ..Hello::default()
     };
     add(&|out| encode_rare(out, Kind::Hello(hello.clone())));
     let answer =
         HelloAck { token: bytes.clone(), refusal: "full".into(), seen_from: "x".into(), ..HelloAck::default() };
+    add(&|out| encode_rare(out, Kind::HelloAck(answer.clone())));
+    let answer = HelloAck { token: bytes.clone(), cookie: vec![9; 8], ..HelloAck::default() };
     add(&|out| encode_rare(out, Kind::HelloAck(answer.clone())));
     let close = Close { token: bytes.clone(), sent_packets: 5, sent_bytes: 7500 };
     add(&|out| encode_rare(out, Kind::Close(close.clone())));

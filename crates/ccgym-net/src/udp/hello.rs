@@ -97,7 +97,7 @@ impl Hello {
         }
     }
 
-    fn encode(&self, token: Token) -> Result<Vec<u8>> {
+    fn encode(&self, token: Token, cookie: Vec<u8>) -> Result<Vec<u8>> {
         let (scheme, params_json) = match &self.scheme {
             None => (String::new(), String::new()),
             Some((scheme, params)) => (scheme.clone(), Value::Object(params.clone()).to_string()),
@@ -115,6 +115,7 @@ impl Hello {
             ack_bytes: self.ack_size,
             scheme,
             params_json,
+            cookie,
             padding: Vec::new(),
         };
         let mut out = Vec::new();
@@ -180,6 +181,18 @@ pub fn check(spec: &FlowSpec) -> Result<()> {
     Ok(())
 }
 
+/// Why the receiver at `peer` does not serve the flow, if it says so.
+pub(super) fn refusal(peer: SocketAddr, answer: &datagram::HelloAck) -> Option<NetError> {
+    let found = || format!("the receiver refuses: {}", printable(&answer.refusal));
+    (!answer.refusal.is_empty()).then(|| NetError::new(format!("handshake with {peer}"), found()))
+}
+
+/// What somebody else wrote, fit for a terminal: whatever is not printable is escaped.
+pub(super) fn printable(text: &str) -> String {
+    let quotes = |c: &char| matches!(c, '"' | '\'' | '\\');
+    text.chars().map(|c| if quotes(&c) { c.to_string() } else { c.escape_debug().to_string() }).collect()
+}
+
 /// A flow's socket after the handshake.
 #[derive(Debug)]
 pub struct Connection {
@@ -205,12 +218,12 @@ impl Connection {
         socket.connect(peer).step(|| format!("{}: finding the way", step()))?;
         prepare(&socket)?;
         let token = Token::random()?;
-        let bytes = hello.encode(token)?;
+        let mut bytes = hello.encode(token, Vec::new())?;
         let mut connection =
             Self { socket, token, overhead: overhead(&peer.ip()), rejected: 0, peer, seen_from: String::new() };
         let clock = Clock::start();
         let end = clock.now() + TimeSpan(deadline.as_nanos().min(u128::from(u64::MAX >> 1)) as u64);
-        let (mut hellos, mut refusals, mut pause) = (0, 0, FIRST_WAIT);
+        let (mut hellos, mut refusals, mut pause, mut proven) = (0, 0, FIRST_WAIT, false);
         let mut again = clock.now();
         while clock.now() < end {
             if again <= clock.now() {
@@ -235,10 +248,18 @@ impl Connection {
                         .expected(format!("version {VERSION}"))
                         .hint("install the same ccgym at both ends"));
                 }
-                if !answer.refusal.is_empty() {
-                    return Err(NetError::new(step(), format!("the receiver refuses: {}", answer.refusal)));
+                if let Some(error) = refusal(peer, &answer) {
+                    return Err(error);
                 }
-                connection.seen_from = answer.seen_from;
+                if !answer.cookie.is_empty() {
+                    bytes = hello.encode(token, answer.cookie)?;
+                    // At once, but only once: a receiver that sends cookies for ever is not asked faster than a mute one.
+                    if !proven {
+                        (proven, again) = (true, clock.now());
+                    }
+                    continue;
+                }
+                connection.seen_from = printable(&answer.seen_from);
                 return Ok(connection);
             }
         }
@@ -294,7 +315,7 @@ mod tests {
         assert_eq!((hello.scheme.as_ref(), hello.packet_size, hello.reliable), (None, 1500, true));
         hello.scheme = Some(("x".into(), serde_json::from_str(r#"{"a": 1}"#).unwrap()));
         let token = Token::random().unwrap();
-        let bytes = hello.encode(token).unwrap();
+        let bytes = hello.encode(token, vec![1; 8]).unwrap();
         let Ok(Message::Hello(found, message)) = decode(&bytes, 28) else { panic!() };
         assert_eq!((found, Hello::from_message(&message).unwrap()), (token, hello));
         let mut answer = Vec::new();
@@ -304,9 +325,19 @@ mod tests {
             refusal: "x".repeat(REFUSAL_BYTES),
             seen_from: "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535".into(),
             clock_ns: u64::MAX,
+            cookie: Vec::new(),
         };
         encode_rare(&mut answer, Kind::HelloAck(longest));
         assert!(answer.len() <= bytes.len(), "{} in answer to {}", answer.len(), bytes.len());
+    }
+
+    #[test]
+    fn nothing_of_a_refusal_reaches_a_terminal_as_a_command() {
+        let refusal = "found \"x\"\u{1b}[2J\u{1b}]0;owned\u{7}\r\n\u{9b}31m\u{202e} Ж";
+        let answer = datagram::HelloAck { refusal: refusal.into(), ..datagram::HelloAck::default() };
+        let text = super::refusal(([127, 0, 0, 1], 9).into(), &answer).unwrap().to_string();
+        assert!(text.contains(r#"found "x"\u{1b}[2J"#) && text.ends_with(r"\u{202e} Ж"), "{text}");
+        assert!(!text.chars().any(|c| c.is_control() || c == '\u{202e}'), "{text}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`datagram`] | the datagrams as code generated from `proto/datagram.proto` |
 //! | [`codec`] | the same by hand, for what every packet needs |
+//! | `cookie` | proof that a sender receives at its address |
 //! | [`hello`] | what a flow asks of its receiver, and the handshake |
 //! | [`sender`] | one flow's sending end |
 //! | [`receiver`] | one or several flows' receiving end |
@@ -11,6 +12,7 @@
 
 pub mod codec;
 pub mod command;
+mod cookie;
 /// Generated from `proto/datagram.proto`; `tests/udp_schema.rs` renews it.
 #[rustfmt::skip]
 #[allow(clippy::module_inception)]

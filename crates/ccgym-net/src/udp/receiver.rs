@@ -5,10 +5,12 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
+use ccgym_core::sender::HANDSHAKE;
 use ccgym_core::{Ack, Ecn, Packet, Receiver, TimeSpan, Timestamp};
 use ccgym_sim::flow::Received;
 
 use super::codec::{decode, encode_ack, encode_rare, Message, Token, VERSION};
+use super::cookie::Cookies;
 use super::datagram::{self, datagram::Kind};
 use super::filter;
 use super::hello::{Hello, REFUSAL_BYTES};
@@ -22,6 +24,12 @@ use crate::Clock;
 const ATTENTION: TimeSpan = TimeSpan::from_millis(20);
 /// After so many refused datagrams the kernel is asked to refuse the rest.
 const FLOOD: u64 = 1024;
+/// So many flows at least may have shaken hands without having sent data; then the oldest is forgotten. They hold no
+/// place: that takes data.
+const WAITING: usize = 64;
+/// A flow with so many gaps among its segments is refused: each takes 16 bytes and the time to sort it in. A window of
+/// 100,000 packets that loses every tenth has 10,000.
+pub const MOST_GAPS: usize = 16_384;
 
 /// What a receiver is to do.
 #[derive(Clone, Debug)]
@@ -55,6 +63,8 @@ pub struct Served {
     pub last: Timestamp,
     /// Packets that arrived with congestion-experienced.
     pub ce_packets: u64,
+    /// Why the receiver ended it, if it did.
+    pub refused: Option<String>,
 }
 
 /// What a receiver leaves behind.
@@ -70,7 +80,7 @@ pub struct ReceiverResult {
     pub rejected: u64,
     /// Datagrams that the kernel dropped since the receiver did not fetch them in time: the machine is too slow.
     pub overflowed: u64,
-    /// Each flow.
+    /// Each flow that sent data.
     pub flows: Vec<Served>,
 }
 
@@ -95,7 +105,7 @@ impl Default for Service {
 
 /// What an observer of a receiver is told.
 pub enum Event<'a> {
-    /// A flow begins.
+    /// A flow begins: its first data has come.
     Began(&'a Served),
     /// Some time has passed.
     Goes(Timestamp, &'a [&'a Served]),
@@ -129,6 +139,7 @@ pub fn serve(
         overhead: overhead(&local.ip()),
         flows: Vec::new(),
         departures: Departures::new(),
+        cookies: Cookies::new(),
         rejected: 0,
         suspects: 0,
         drops_before: None,
@@ -145,7 +156,7 @@ pub fn serve(
     Ok(server.finish())
 }
 
-/// A flow that is served.
+/// A flow that is served, or will be.
 struct Flow {
     token: Token,
     header: u32,
@@ -153,8 +164,10 @@ struct Flow {
     receiver: Receiver,
     /// The machine's clock: no event is earlier.
     now: Timestamp,
-    /// When something last came, Hellos included.
+    /// When something last came, further Hellos apart.
     heard: Timestamp,
+    /// Whether data has come: then it has a place.
+    begun: bool,
     over: bool,
     series: ReceiverSeries,
     served: Served,
@@ -168,6 +181,7 @@ struct Server<'a> {
     overhead: u32,
     flows: Vec<Flow>,
     departures: Departures,
+    cookies: Cookies,
     rejected: u64,
     /// Refused since the kernel's filter last knew all flows.
     suspects: u64,
@@ -218,7 +232,7 @@ impl Server<'_> {
             2 => Ecn::Ect0,
             _ => Ecn::Ce,
         };
-        for bytes in incoming.bytes.chunks(incoming.segment) {
+        for bytes in incoming.datagrams() {
             let taken = match decode(bytes, self.overhead) {
                 Ok(Message::Data(token, packet)) => self.take_data(token, incoming.from, at, Packet { ecn, ..packet }),
                 Ok(Message::Hello(token, hello)) => self.take_hello(token, incoming.from, at, &hello, bytes.len()),
@@ -249,6 +263,13 @@ impl Server<'_> {
         flow.heard = at;
         if at > end {
             return true;
+        }
+        if !flow.begun && !self.begin(i, packet.number) {
+            return false;
+        }
+        let flow = &mut self.flows[i];
+        if flow.receiver.segment_gaps() >= MOST_GAPS {
+            return self.give_up(i);
         }
         // What the machine wanted to do before this came.
         if flow.receiver.next_timeout() <= at {
@@ -287,16 +308,19 @@ impl Server<'_> {
         due
     }
 
-    /// Flows that are over leave, if their places are wanted or counted.
+    /// Flows that are over leave: with places if those are wanted or counted, without at once.
     #[cold]
     fn dismiss(&mut self, now: Timestamp) {
-        if !self.service.again && !self.service.once {
-            return;
-        }
+        let leave = self.service.again || self.service.once;
         let mut i = 0;
         while i < self.flows.len() {
-            if self.flows[i].over || now.since(self.flows[i].heard) >= self.service.idle {
+            let flow = &self.flows[i];
+            let over = flow.over || now.since(flow.heard) >= self.service.idle;
+            if over && (leave || !flow.begun) {
                 let flow = self.flows.remove(i);
+                if !flow.begun {
+                    continue;
+                }
                 (self.observe)(Event::Ended(&flow.served));
                 self.ended += 1;
                 if !self.service.again {
@@ -308,6 +332,49 @@ impl Server<'_> {
         }
     }
 
+    /// Places that are taken.
+    fn places(&self) -> usize {
+        if self.service.again {
+            self.flows.iter().filter(|f| f.begun).count()
+        } else {
+            self.begun
+        }
+    }
+
+    /// Why no further flow is served.
+    fn full(&self) -> Option<String> {
+        let (most, plural) = (self.task.flows, if self.task.flows == 1 { "" } else { "s" });
+        (self.places() >= most).then(|| format!("it serves {most} flow{plural}, and has as many"))
+    }
+
+    /// The first packets of flow `i`: data takes a place. Whether there is one.
+    #[cold]
+    fn begin(&mut self, i: usize, number: u64) -> bool {
+        if let Some(refusal) = self.full() {
+            let flow = &self.flows[i];
+            self.answer(flow.token, flow.served.peer, refusal, Vec::new(), usize::MAX);
+            return false;
+        }
+        if number != HANDSHAKE {
+            self.flows[i].begun = true;
+            self.begun += 1;
+            (self.observe)(Event::Began(&self.flows[i].served));
+        }
+        true
+    }
+
+    /// Flow `i` asks for more than it can have.
+    #[cold]
+    fn give_up(&mut self, i: usize) -> bool {
+        let why = format!("the flow has {MOST_GAPS} gaps, and no more are kept");
+        let flow = &mut self.flows[i];
+        flow.over = true;
+        flow.served.refused = Some(why.clone());
+        let (token, peer) = (flow.token, flow.served.peer);
+        self.answer(token, peer, why, Vec::new(), usize::MAX);
+        false
+    }
+
     #[cold]
     fn take_hello(
         &mut self,
@@ -317,36 +384,48 @@ impl Server<'_> {
         hello: &datagram::Hello,
         long: usize,
     ) -> bool {
-        let refusal = match self.find(token, from) {
-            Some(i) => {
-                self.flows[i].heard = at;
-                None
+        let (mut refusal, mut cookie) = (String::new(), Vec::new());
+        if self.find(token, from).is_none() {
+            if self.flows.iter().any(|f| f.token == token) {
+                // The token of a flow from elsewhere: somebody who should not know it.
+                return false;
             }
-            // The token of a flow from elsewhere: somebody who should not know it.
-            None if self.flows.iter().any(|f| f.token == token) => return false,
-            None => self.admit(token, from, at, hello).err(),
-        };
+            if hello.version != VERSION {
+                refusal = format!("it speaks version {VERSION}, not {}", hello.version);
+            } else if !self.cookies.prove(&hello.cookie, from, token, at) {
+                cookie = self.cookies.make(from, token, at).to_vec();
+            } else if let Err(why) = self.admit(token, from, at, hello) {
+                refusal = why;
+            }
+        }
+        let taken = refusal.is_empty();
+        // Nothing is amplified: a Hello that is shorter than its answer has none.
+        self.answer(token, from, refusal, cookie, long) && taken
+    }
+
+    /// Answer with at most `most` bytes; whether that is enough.
+    fn answer(&mut self, token: Token, to: SocketAddr, refusal: String, cookie: Vec<u8>, most: usize) -> bool {
         let mut answer = datagram::HelloAck {
             token: token.0.to_vec(),
             version: VERSION,
-            refusal: refusal.unwrap_or_default(),
-            seen_from: from.to_string(),
+            refusal,
+            seen_from: to.to_string(),
             clock_ns: self.task.clock.now().0,
+            cookie,
         };
         while answer.refusal.len() > REFUSAL_BYTES {
             answer.refusal.pop();
         }
-        let refused = !answer.refusal.is_empty();
         let mut bytes = Vec::new();
         encode_rare(&mut bytes, Kind::HelloAck(answer));
-        // Nothing is amplified: a Hello that is shorter than its answer has none.
-        if bytes.len() <= long {
-            self.departures.add(Some(from), |out| out.extend_from_slice(&bytes));
+        let fits = bytes.len() <= most;
+        if fits {
+            self.departures.add(Some(to), |out| out.extend_from_slice(&bytes));
         }
-        !refused && bytes.len() <= long
+        fits
     }
 
-    /// Begin to serve a flow, or say why not.
+    /// Be ready for a flow whose address is proved, or say why not.
     fn admit(
         &mut self,
         token: Token,
@@ -354,13 +433,8 @@ impl Server<'_> {
         at: Timestamp,
         message: &datagram::Hello,
     ) -> Result<(), String> {
-        if message.version != VERSION {
-            return Err(format!("it speaks version {VERSION}, not {}", message.version));
-        }
-        let places = if self.service.again { self.flows.len() } else { self.begun };
-        if places >= self.task.flows {
-            let plural = if self.task.flows == 1 { "" } else { "s" };
-            return Err(format!("it serves {} flow{plural}, and has as many", self.task.flows));
+        if let Some(refusal) = self.full() {
+            return Err(refusal);
         }
         let hello = Hello::from_message(message)?;
         let half = hello.receiver_half()?;
@@ -371,6 +445,7 @@ impl Server<'_> {
             receiver: Receiver::new(hello.receiver_config(), half),
             now: Timestamp::ZERO,
             heard: at,
+            begun: false,
             over: false,
             series: ReceiverSeries::new(self.task.step),
             served: Served {
@@ -381,11 +456,15 @@ impl Server<'_> {
                 first: Timestamp::NEVER,
                 last: Timestamp::ZERO,
                 ce_packets: 0,
+                refused: None,
             },
         };
-        (self.observe)(Event::Began(&flow.served));
+        if self.flows.iter().filter(|f| !f.begun).count() >= WAITING.max(self.task.flows) {
+            if let Some(oldest) = self.flows.iter().position(|f| !f.begun) {
+                self.flows.remove(oldest);
+            }
+        }
         self.flows.push(flow);
-        self.begun += 1;
         if self.drops_before.is_some() {
             // The filter does not know this flow yet.
             self.suspects = FLOOD;
@@ -419,7 +498,7 @@ impl Server<'_> {
     }
 
     fn look(&mut self, now: Timestamp) {
-        let served: Vec<&Served> = self.flows.iter().map(|f| &f.served).collect();
+        let served: Vec<&Served> = self.flows.iter().filter(|f| f.begun).map(|f| &f.served).collect();
         (self.observe)(Event::Goes(now, &served));
         while self.report <= now {
             self.report += self.service.report;
@@ -429,7 +508,7 @@ impl Server<'_> {
     fn finish(mut self) -> ReceiverResult {
         let end = self.task.clock.now().min(self.task.end);
         let drops = self.kernel_drops();
-        for flow in &self.flows {
+        for flow in self.flows.iter().filter(|f| f.begun) {
             self.result.take(flow, end);
             (self.observe)(Event::Ended(&flow.served));
         }

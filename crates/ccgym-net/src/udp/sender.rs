@@ -23,7 +23,7 @@ use ccgym_sim::FlowSpec;
 
 use super::codec::{decode, encode_packet, encode_rare, Message};
 use super::datagram::{self, datagram::Kind};
-use super::hello::{check, Connection};
+use super::hello::{check, refusal, Connection};
 use super::series::SenderSeries;
 use super::socket::{precise_timers, wait, Arrivals, Departures};
 use super::syscalls::set_option;
@@ -216,13 +216,17 @@ impl Driver {
         if at > self.stop {
             return Ok(());
         }
-        for bytes in incoming.bytes.chunks(incoming.segment) {
+        for bytes in incoming.datagrams() {
             match decode(bytes, self.connection.overhead) {
                 Ok(Message::Ack(token, ack, feedback)) if token == self.connection.token => {
                     self.take_ack(at, &ack, feedback)?;
                 }
-                // A Hello may be answered more than once.
-                Ok(Message::HelloAck(token, _)) if token == self.connection.token => {}
+                // A Hello may be answered more than once; a receiver may refuse what it served before.
+                Ok(Message::HelloAck(token, answer)) if token == self.connection.token => {
+                    if let Some(error) = refusal(self.connection.peer(), &answer) {
+                        return Err(error);
+                    }
+                }
                 _ => self.connection.rejected += 1,
             }
         }

@@ -32,6 +32,14 @@ pub struct Incoming<'a> {
     pub class: u8,
 }
 
+impl Incoming<'_> {
+    /// Each datagram; an empty one is one, too.
+    pub fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
+        let empty = self.bytes.is_empty().then_some(self.bytes);
+        self.bytes.chunks(self.segment).chain(empty)
+    }
+}
+
 /// Buffers for many datagrams.
 pub struct Inbox {
     /// What the pointers in `headers` point into, besides `_vectors`, `names` and `controls`. Never reallocated.
