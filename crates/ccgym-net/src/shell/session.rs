@@ -18,10 +18,11 @@ use super::environment::{at_end, user_shell, BASE};
 use super::ferry::{Ferry, FerrySpec};
 use super::options::{Options, HELP};
 use super::records::Records;
-use super::watch::{Signals, Watch};
+use super::watch::{Watch, TAKEN};
 use crate::clock::Clock;
 use crate::error::{NetError, Result, Step};
 use crate::system::child::{Children, Household, Identity, Output, Program};
+use crate::system::signals::Signals;
 use crate::system::{become_capable, Capability, Ends, Namespace, Placement};
 
 /// How long a companion may take until it listens.
@@ -107,7 +108,7 @@ fn run(options: &Options) -> Result<i32> {
         terminal,
     };
 
-    let signals = Signals::take()?;
+    let signals = Signals::take(TAKEN)?;
     let children = Children::prepare(household, &signals.mask)?;
     let mut watch = Watch::new(children, &signals, terminal);
     if let Some(status) = watch.until_ready()? {

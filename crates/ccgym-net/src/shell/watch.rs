@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 
 use ccgym_core::units::Timestamp;
 use nix::poll::PollTimeout;
-use nix::sys::signal::{killpg, pthread_sigmask, SigSet, SigmaskHow, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signal::{killpg, Signal};
 use nix::unistd::{getpgid, getpgrp, getppid, getsid, tcgetpgrp, tcsetpgrp};
 
 use crate::clock::Clock;
-use crate::error::{NetError, Result, Step};
+use crate::error::{NetError, Result};
 use crate::system::child::{readable, Children, Report};
+use crate::system::signals::Signals;
 
 /// Read here instead of ending the process: what is passed on, what the terminal does, and SIGTTOU, so that we may take
 /// the terminal back from the background.
-const TAKEN: [Signal; 6] =
+pub(super) const TAKEN: [Signal; 6] =
     [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCONT, Signal::SIGTTOU];
 /// A command that survives SIGTERM or SIGHUP is ended after so long.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -24,32 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const CHECK: Duration = Duration::from_secs(1);
 /// `si_code` of signals that the kernel sends, as for Ctrl-C: the command has got them itself.
 const FROM_KERNEL: i32 = 0x80;
-
-/// The signals of this process, as long as this lives. Threads that start meanwhile do not get them.
-pub(super) struct Signals {
-    fd: SignalFd,
-    /// What was blocked before.
-    pub mask: SigSet,
-}
-
-impl Signals {
-    pub fn take() -> Result<Self> {
-        let step = || "taking over the signals".to_owned();
-        let taken = SigSet::from_iter(TAKEN);
-        let mut mask = SigSet::empty();
-        pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&taken), Some(&mut mask)).step(step)?;
-        let fd = SignalFd::with_flags(&taken, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).step(step)?;
-        Ok(Self { fd, mask })
-    }
-}
-
-impl Drop for Signals {
-    fn drop(&mut self) {
-        // What came too late to be passed on shall not end us before the logs are written.
-        while let Ok(Some(_)) = self.fd.read_signal() {}
-        let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None);
-    }
-}
 
 /// The children, and what reaches us meanwhile.
 pub(super) struct Watch<'a> {

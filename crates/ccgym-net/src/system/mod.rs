@@ -16,6 +16,7 @@ pub mod namespace;
 pub mod netlink;
 pub mod packet_socket;
 pub mod port;
+pub(crate) mod signals;
 mod syscalls;
 pub mod thread;
 pub mod tun;

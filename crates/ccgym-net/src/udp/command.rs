@@ -5,8 +5,6 @@ use std::io::Write;
 use std::net::{SocketAddr, UdpSocket};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use std::sync::Arc;
 use std::time::Duration;
 
 use ccgym_core::{InitContext, Rng, Sender, SenderStats, TimeSpan, Timestamp};
@@ -15,11 +13,12 @@ use ccgym_schemes::registry::{create_with, registry, Resources};
 use ccgym_sim::FlowSpec;
 use serde_json::{json, Map, Value};
 
-use super::hello::{Connection, Hello};
+use super::hello::{printable, Connection, Hello};
 use super::receiver::{serve, Event, ReceiverResult, ReceiverTask, Served, Service};
 use super::sender::{SenderResult, SenderTask, Watcher};
 use super::words::Words;
 use crate::error::{NetError, Result, Step};
+use crate::system::signals::{interruptible, Interruption};
 use crate::Clock;
 
 /// Help of the sender.
@@ -27,6 +26,7 @@ pub const SENDER_HELP: &str = "\
 ccgym-net sender --to ADDRESS:PORT --scheme NAME[:KEY=VALUE,...] [options]
 
 Sends one flow over UDP to a `ccgym-net receiver`, steered by a scheme of the registry or by an exported policy.
+Control-C ends it with its summary.
 
   --to ADDRESS:PORT      the receiver
   --scheme NAME[:K=V,…]  the scheme and its parameters, as in cubic or fixed_rate:rate_mbps=20
@@ -50,11 +50,13 @@ Sends one flow over UDP to a `ccgym-net receiver`, steered by a scheme of the re
 pub const RECEIVER_HELP: &str = "\
 ccgym-net receiver --listen ADDRESS:PORT [options]
 
-Receives flows of `ccgym-net sender`. It answers nobody but a sender that says hello, with less than it was sent.
+Receives flows of `ccgym-net sender`. To an address it sends no more bytes than came from there, until the sender has
+echoed a cookie that was sent to that address; what belongs to no flow is not answered. Control-C ends it with its
+summary.
 
   --listen ADDRESS:PORT  where to listen: an address of this machine (0.0.0.0 only if you say so)
-  --flows N              serve at most so many flows at a time (default 1)
-  --once                 return when so many flows have come and gone
+  --flows N              serve at most so many flows at a time (default 1); a flow has a place when it sends data
+  --once                 return when so many flows that sent data have come and gone
   --duration SECONDS     return after this (default: never)
   --idle SECONDS         a flow is over when nothing came for so long (default 30)
   --report-every TIME    spacing of the lines on standard error, as in 1s or 500ms; 0: none (default 1s)
@@ -96,10 +98,14 @@ pub fn sender(words: &[String]) -> Result<i32> {
         say(&mut std::io::stdout(), SENDER_HELP);
         return Ok(0);
     }
+    interruptible(|interruption| send(words, interruption))
+}
+
+fn send(words: &[String], interruption: &Interruption) -> Result<i32> {
     let mut words = Words::new("sender", words, &["json"])?;
     let json = words.flag("json");
     let to = words.address("to")?;
-    let (spec, resources) = flow(&mut words)?;
+    let (name, spec, resources) = flow(&mut words)?;
     let finite = words.parse::<u64>("bytes", "a number of payload bytes, 1 or more")?;
     let spec = match finite {
         None => spec,
@@ -142,27 +148,29 @@ pub fn sender(words: &[String]) -> Result<i32> {
         monitor: false,
         seed,
         steering: None,
-        halt: Arc::new(AtomicBool::new(false)),
+        halt: interruption.orderly(),
         spec,
     };
     let mut lines = Lines::new(every);
     let result = connection.run_watched(task, &mut lines)?;
     let ended = result.finished.min(clock.now());
-    let summary = sender_summary(&result, to, local, ended);
+    let summary = sender_summary(&name, &result, to, local, ended);
     say_summary(&summary, json, |text| {
         let s = &result.stats;
         let _ = writeln!(
             text,
-            "{}: {:.2} Mbit/s acknowledged in {:.2} s, smallest round trip {:.3} ms, {} of {} packets lost ({:.2} %)",
-            result.name,
+            "{name}: {:.2} Mbit/s acknowledged in {:.2} s, smallest round trip {}, {} of {} packets lost ({:.2} %)",
             rate(s.acked_bytes, ended.as_secs_f64()),
             ended.as_secs_f64(),
-            result.min_rtt.as_millis_f64(),
+            min_rtt_ms(&result).map_or("none yet".into(), |ms| format!("{ms:.3} ms")),
             s.lost_packets,
             s.sent_packets,
             100.0 * share(s.lost_packets, s.sent_packets),
         );
     });
+    if let Some(status) = interruption.status() {
+        return Ok(status);
+    }
     if finite.is_some() && !result.finished.is_set() {
         return Err(NetError::new("sender", format!("the transfer did not finish within {duration} s"))
             .expected("all bytes acknowledged")
@@ -171,8 +179,8 @@ pub fn sender(words: &[String]) -> Result<i32> {
     Ok(0)
 }
 
-/// Scheme, transport and policy of the sender.
-fn flow(words: &mut Words) -> Result<(FlowSpec, Resources)> {
+/// What the flow is called, its scheme and transport, and the policy of the sender.
+fn flow(words: &mut Words) -> Result<(String, FlowSpec, Resources)> {
     let policy: Option<PathBuf> = words.text("policy").map(Into::into);
     let card: Option<PathBuf> = words.text("card").map(Into::into);
     let library = words.text("onnx-runtime");
@@ -184,7 +192,8 @@ fn flow(words: &mut Words) -> Result<(FlowSpec, Resources)> {
             return Err(NetError::new("sender, --scheme", "nothing").expected(format!("one of {}", names.join(", "))));
         }
     };
-    let (name, mut params) = parse_scheme(&scheme)?;
+    let (scheme, mut params) = parse_scheme(&scheme)?;
+    let mut name = scheme.clone();
     let mut resources = Resources::default();
     if let Some(onnx) = &policy {
         let card = card.unwrap_or_else(|| onnx.with_extension("json"));
@@ -194,14 +203,15 @@ fn flow(words: &mut Words) -> Result<(FlowSpec, Resources)> {
         load_library(library.as_deref()).map_err(explain)?;
         let loaded = Policy::load(&bytes, &text).map_err(explain)?;
         params.insert("policy".into(), loaded.name().into());
+        name = printable(loaded.name());
         resources.policies.insert(loaded.name().to_owned(), loaded);
     }
     let profile = words.text("profile").unwrap_or_else(|| if policy.is_some() { "udp" } else { "tcp" }.into());
     let mss: u32 = words.parse("mss", "payload bytes of a packet")?.unwrap_or(1448);
     let ack_every: u32 = words.parse("ack-every", "a number of packets, 1 or more")?.unwrap_or(1);
-    let spec = json!({ "scheme": name, "params": params, "profile": profile, "mss": mss, "ack_every": ack_every });
+    let spec = json!({ "scheme": scheme, "params": params, "profile": profile, "mss": mss, "ack_every": ack_every });
     let spec = serde_json::from_value(spec).map_err(|error| NetError::new("sender, --profile", error))?;
-    Ok((spec, resources))
+    Ok((name, spec, resources))
 }
 
 /// `NAME:KEY=VALUE,KEY=VALUE`; values are JSON, or text.
@@ -234,16 +244,21 @@ fn bound(address: Option<std::net::IpAddr>, peer: SocketAddr) -> Result<UdpSocke
     UdpSocket::bind((address, 0)).step(|| format!("binding to {address}"))
 }
 
-fn sender_summary(result: &SenderResult, to: SocketAddr, local: SocketAddr, ended: Timestamp) -> Value {
+/// The smallest round trip, if there was one.
+fn min_rtt_ms(result: &SenderResult) -> Option<f64> {
+    (result.min_rtt != TimeSpan::MAX).then(|| result.min_rtt.as_millis_f64())
+}
+
+fn sender_summary(name: &str, result: &SenderResult, to: SocketAddr, local: SocketAddr, ended: Timestamp) -> Value {
     let s = &result.stats;
     json!({
-        "scheme": result.name,
+        "scheme": name,
         "to": to.to_string(),
         "from": local.to_string(),
         "duration_s": ended.as_secs_f64(),
         "finished": result.finished.is_set(),
         "throughput_mbps": rate(s.acked_bytes, ended.as_secs_f64()),
-        "min_rtt_ms": result.min_rtt.as_millis_f64(),
+        "min_rtt_ms": min_rtt_ms(result),
         "loss": share(s.lost_packets, s.sent_packets),
         "stats": s,
         "rejected": result.rejected,
@@ -258,6 +273,15 @@ fn say_summary(summary: &Value, json: bool, words: impl FnOnce(&mut String)) {
         words(&mut text);
     }
     say(&mut std::io::stdout(), &text);
+}
+
+/// A congestion window in words; schemes that only pace have none.
+fn window(bytes: u64) -> String {
+    if bytes == u64::MAX {
+        "no window limit".into()
+    } else {
+        format!("window {bytes:8} bytes")
+    }
 }
 
 /// A line on standard error now and then.
@@ -287,11 +311,11 @@ impl Watcher for Lines {
         let (s, seconds) = (sender.stats(), now.since(self.at).as_secs_f64());
         let lost = s.lost_packets - self.last.lost_packets;
         let line = format!(
-            "{:7.1} s  {:9.2} Mbit/s  sRTT {:8.3} ms  window {:8} bytes  lost {:5} ({:.2} %)\n",
+            "{:7.1} s  {:9.2} Mbit/s  sRTT {:8.3} ms  {}  lost {:5} ({:.2} %)\n",
             now.as_secs_f64(),
             rate(s.acked_bytes - self.last.acked_bytes, seconds),
             sender.rtt().smoothed().as_millis_f64(),
-            sender.window(),
+            window(sender.window()),
             lost,
             100.0 * share(lost, s.sent_packets - self.last.sent_packets),
         );
@@ -313,6 +337,10 @@ pub fn receiver(words: &[String]) -> Result<i32> {
         say(&mut std::io::stdout(), RECEIVER_HELP);
         return Ok(0);
     }
+    interruptible(|interruption| receive(words, interruption))
+}
+
+fn receive(words: &[String], interruption: &Interruption) -> Result<i32> {
     let mut words = Words::new("receiver", words, &["json", "once"])?;
     let (json, once) = (words.flag("json"), words.flag("once"));
     let listen = words.address("listen")?;
@@ -331,16 +359,18 @@ pub fn receiver(words: &[String]) -> Result<i32> {
             .hint("`ip address` shows the addresses; another receiver may hold the port")
     })?;
     let local = socket.local_addr().step(|| "receiver".into())?;
+    let halt = interruption.orderly();
     say(&mut std::io::stderr(), &format!("listening on {local}\n"));
     let task = ReceiverTask {
         clock: Clock::start(),
         step: TimeSpan::ZERO,
         end: duration.map_or(Timestamp::NEVER, |s| Timestamp::ZERO + TimeSpan::from_secs_f64(s)),
-        halt: Arc::new(AtomicBool::new(false)),
+        halt,
         flows,
     };
     let service = Service { once, again: !once, idle, report };
     let mut before: Vec<(SocketAddr, u64)> = Vec::new();
+    let mut count = 0_u64;
     let result = serve(socket, task, service, &mut |event| match event {
         Event::Began(flow) => say(&mut std::io::stderr(), &format!("{}: begins\n", flow.peer)),
         Event::Goes(now, flows) => {
@@ -357,13 +387,15 @@ pub fn receiver(words: &[String]) -> Result<i32> {
             before = flows.iter().map(|flow| (flow.peer, flow.received.bytes)).collect();
         }
         Event::Ended(flow) => {
+            count += 1;
             say_summary(&receiver_summary(flow), json, |text| {
                 let _ = writeln!(text, "{}", receiver_words(flow));
             });
         }
     })?;
-    say(&mut std::io::stderr(), &refused(&result));
-    Ok(0)
+    let plural = if count == 1 { "" } else { "s" };
+    say(&mut std::io::stderr(), &format!("received {count} flow{plural}\n{}", refused(&result)));
+    Ok(interruption.status().unwrap_or(0))
 }
 
 fn receiver_summary(flow: &Served) -> Value {
@@ -376,14 +408,16 @@ fn receiver_summary(flow: &Served) -> Value {
         "received": flow.received,
         "sent_packets": flow.sent_packets,
         "ce_packets": flow.ce_packets,
+        "refused": flow.refused,
     })
 }
 
 fn receiver_words(flow: &Served) -> String {
     let seconds = flow.last.since(flow.first).as_secs_f64();
+    let refused = flow.refused.as_ref().map_or(String::new(), |why| format!("; refused: {why}"));
     let sent = flow.sent_packets.map_or(String::new(), |sent| format!(" of {sent} sent"));
     format!(
-        "{}: {} packets{sent}, {:.2} Mbit/s over {seconds:.2} s",
+        "{}: {} packets{sent}, {:.2} Mbit/s over {seconds:.2} s{refused}",
         flow.peer,
         flow.received.packets,
         rate(flow.received.bytes, seconds)

@@ -22,7 +22,7 @@ impl Words {
             let Some(key) = word.strip_prefix("--") else {
                 return Err(NetError::new(command, format!("{word:?}"))
                     .expected("options that begin with --")
-                    .hint(format!("ccgym-net {command} --help lists them")));
+                    .hint(format!("ccgym {command} --help lists them")));
             };
             if flags.contains(&key) {
                 given.push((key.to_owned(), None));
@@ -95,7 +95,9 @@ impl Words {
     pub fn address(&mut self, key: &str) -> Result<SocketAddr> {
         let step = format!("{}, --{key}", self.command);
         let text = self.text(key).ok_or_else(|| {
-            NetError::new(step.clone(), "nothing").expected(format!("--{key} ADDRESS:PORT, as in 127.0.0.1:5001"))
+            NetError::new(step.clone(), "nothing")
+                .expected(format!("--{key} ADDRESS:PORT, as in 127.0.0.1:5001"))
+                .hint(format!("ccgym {} --help lists the options", self.command))
         })?;
         let wrong = |found: String| NetError::new(step.clone(), found).expected("ADDRESS:PORT, as in 127.0.0.1:5001");
         let mut addresses = text.to_socket_addrs().map_err(|error| wrong(format!("{text:?} ({error})")))?;
@@ -108,7 +110,7 @@ impl Words {
             None => Ok(()),
             Some((key, _)) => Err(NetError::new(self.command, format!("--{key}"))
                 .expected("one of its options, each as often as it makes sense")
-                .hint(format!("ccgym-net {} --help lists them", self.command))),
+                .hint(format!("ccgym {} --help lists them", self.command))),
         }
     }
 }

@@ -1,0 +1,116 @@
+//! Signals as something to read, and commands that they end in order.
+
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::poll::PollTimeout;
+use nix::sys::signal::{pthread_sigmask, raise, SigSet, SigmaskHow, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+use super::child::readable;
+use super::fork::reset;
+use crate::error::{Result, Step};
+
+/// Signals of this process, to be read here as long as this lives. Threads that start meanwhile do not get them.
+pub(crate) struct Signals {
+    /// Where they are read.
+    pub fd: SignalFd,
+    /// What was blocked before.
+    pub mask: SigSet,
+}
+
+impl Signals {
+    /// Take these signals over.
+    pub fn take(taken: impl IntoIterator<Item = Signal>) -> Result<Self> {
+        let step = || "taking over the signals".to_owned();
+        let taken = SigSet::from_iter(taken);
+        let mut mask = SigSet::empty();
+        pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&taken), Some(&mut mask)).step(step)?;
+        let fd = SignalFd::with_flags(&taken, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).step(step)?;
+        Ok(Self { fd, mask })
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // What came too late to be passed on shall not end us before the logs are written.
+        while let Ok(Some(_)) = self.fd.read_signal() {}
+        let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None);
+    }
+}
+
+/// What ends a command.
+const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+/// A command that does not end in order within this is ended by the signal.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How a command learns that it is to end.
+#[derive(Default)]
+pub(crate) struct Interruption {
+    halt: Arc<AtomicBool>,
+    orderly: AtomicBool,
+    by: AtomicI32,
+}
+
+impl Interruption {
+    /// From here on the command ends in order when the returned flag is set. Before, a signal ends it at once.
+    pub fn orderly(&self) -> Arc<AtomicBool> {
+        self.orderly.store(true, Ordering::Relaxed);
+        self.halt.clone()
+    }
+
+    /// The exit status that says which signal came: 128 and its number. None if none did.
+    pub fn status(&self) -> Option<i32> {
+        let by = self.by.load(Ordering::Relaxed);
+        (by != 0).then_some(128 + by)
+    }
+
+    fn came(&self, signal: i32) -> bool {
+        self.by.store(signal, Ordering::Relaxed);
+        self.halt.store(true, Ordering::Relaxed);
+        self.orderly.load(Ordering::Relaxed)
+    }
+}
+
+/// Run a command that SIGINT, SIGTERM and SIGHUP end, whoever handled them before: under Python its handler would only
+/// run after the command.
+///
+/// # Errors
+/// The signals cannot be had, and whatever the command meets.
+pub(crate) fn interruptible<T>(command: impl FnOnce(&Interruption) -> Result<T>) -> Result<T> {
+    let signals = Signals::take(ENDING)?;
+    let (running, over) = UnixStream::pair().step(|| "watching for signals".into())?;
+    let interruption = Interruption::default();
+    std::thread::scope(|scope| {
+        // Closed when the command is over, also if it panics.
+        let running = running;
+        scope.spawn(|| watch(&signals, &over, &interruption));
+        let result = command(&interruption);
+        drop(running);
+        result
+    })
+}
+
+fn watch(signals: &Signals, over: &UnixStream, interruption: &Interruption) {
+    loop {
+        if let [_, true] = readable([signals.fd.as_fd(), over.as_fd()], PollTimeout::NONE) {
+            return;
+        }
+        let Ok(Some(info)) = signals.fd.read_signal() else { continue };
+        let patience = PollTimeout::try_from(PATIENCE).unwrap_or(PollTimeout::MAX);
+        if !interruption.came(info.ssi_signo as i32) || readable([over.as_fd()], patience) == [false] {
+            die_of(info.ssi_signo as i32);
+        }
+    }
+}
+
+/// End this process as if nobody had taken the signal over.
+fn die_of(number: i32) {
+    let Ok(signal) = Signal::try_from(number) else { return };
+    let _ = reset(signal);
+    let _ = SigSet::from_iter([signal]).thread_unblock();
+    let _ = raise(signal);
+}
