@@ -19,6 +19,7 @@ SENDER_HELP: Final = """\
 usage: ccgym sender --to ADDRESS:PORT --scheme NAME [options]
 
 Send one flow over UDP to a receiver, steered by a scheme or a policy, and print what came of it.
+Control-C ends it early, also with what came of it.
 
   --to ADDRESS:PORT     the receiver
   --scheme NAME         cubic, bbr, … (`ccgym schemes`), parameters as in fixed_window:cwnd=100;
@@ -42,13 +43,13 @@ example:
 RECEIVER_HELP: Final = """\
 usage: ccgym receiver --listen ADDRESS:PORT [options]
 
-Receive flows of `ccgym sender` and print what came of them. Only this address is bound. It answers
-nobody but a sender that says hello, with less than it was sent; what belongs to no flow is counted
-and dropped.
+Receive flows of `ccgym sender` and print what came of them; control-C ends it. Only this address is
+bound. To an address it sends no more bytes than came from there, until the sender has echoed a
+cookie that was sent to that address. What belongs to no flow is counted and dropped.
 
   --listen ADDRESS:PORT where to listen: an address of this machine
-  --flows N             serve so many flows at a time (default: 1)
-  --once                end when so many flows have come and gone
+  --flows N             serve so many flows at a time (default: 1); data takes a place, not hello
+  --once                end when so many flows that sent data have come and gone
   --duration SECONDS    end after this (default: never)
   --idle SECONDS        a flow is over when nothing came for so long (default: 30)
   --report-every TIME   a line on standard error so often, as in 1s or 500ms; 0: none
@@ -73,7 +74,7 @@ def _endpoint(name: str, text: str, argv: Sequence[str] | None, prepare: Callabl
     words = list(sys.argv[1:] if argv is None else argv)
 
     def body() -> int:
-        if not words or words[0] in ("-h", "--help"):
+        if words and words[0] in ("-h", "--help"):
             say(text.rstrip())
             return 0
         become(name, *prepare(words))

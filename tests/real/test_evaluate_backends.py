@@ -193,6 +193,7 @@ def test_a_flow_between_two_endpoints() -> None:
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         sent = json.loads(done.stdout)
+        assert sent["scheme"] == "aurora"
         assert sent["throughput_mbps"] > 0.1
         output, _ = receiver.communicate(timeout=20)
         assert json.loads(output)["received"]["packets"] > 0
