@@ -476,6 +476,7 @@ fn a_flow_with_too_many_gaps_is_refused() {
     raw.shake_hands();
     let mut accepted = 0;
     let refusal = loop {
+        assert!(accepted <= MOST_GAPS as u64 + 1, "{accepted} packets with gaps between them, and no refusal");
         if accepted % 32 == 0 {
             (accepted..accepted + 32).for_each(|k| raw.packet(2 * k));
         }
