@@ -1,0 +1,260 @@
+//! What a receiver does for senders that it does not know.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use ccgym_core::sender::HANDSHAKE;
+use ccgym_core::Packet;
+use ccgym_net::udp::codec::{encode_packet, Token, VERSION};
+use ccgym_net::udp::datagram::{self, datagram::Kind};
+use ccgym_net::udp::receiver::MOST_GAPS;
+use ccgym_net::udp::Service;
+use ccgym_net::Clock;
+use ccgym_schemes::registry::{create_with, Resources};
+use prost::Message as _;
+
+use super::{open, send, spec, task, Listening};
+
+/// A sender that says what it likes.
+struct Raw {
+    socket: UdpSocket,
+    token: Token,
+    /// Bytes that it sent.
+    sent: usize,
+}
+
+impl Raw {
+    fn new(peer: SocketAddr, token: u8) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(peer).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        Self { socket, token: Token([token; 16]), sent: 0 }
+    }
+
+    fn hello(&self) -> datagram::Hello {
+        datagram::Hello {
+            token: self.token.0.to_vec(),
+            version: VERSION,
+            ack_every: 1,
+            packet_bytes: 1500,
+            header_bytes: 52,
+            ack_bytes: 1500,
+            reliable: true,
+            padding: vec![0; 200],
+            ..Default::default()
+        }
+    }
+
+    fn throw(&mut self, bytes: &[u8]) {
+        self.sent += self.socket.send(bytes).unwrap();
+    }
+
+    fn say(&mut self, kind: Kind) {
+        self.throw(&datagram::Datagram { kind: Some(kind) }.encode_to_vec());
+    }
+
+    /// A packet whose number is `number`; `HANDSHAKE` connects.
+    fn packet(&mut self, number: u64) {
+        let segment = if number == HANDSHAKE { 0 } else { number };
+        let packet = Packet { number, segment, size: 60, ..Packet::default() };
+        let mut bytes = Vec::new();
+        encode_packet(&mut bytes, self.token, &packet, 28);
+        self.throw(&bytes);
+    }
+
+    fn close(&mut self) {
+        self.say(Kind::Close(datagram::Close { token: self.token.0.to_vec(), ..Default::default() }));
+    }
+
+    /// The next datagram.
+    fn hear(&self) -> (usize, Kind) {
+        let mut room = [0; 2048];
+        let length = self.socket.recv(&mut room).unwrap();
+        (length, datagram::Datagram::decode(&room[..length]).unwrap().kind.unwrap())
+    }
+
+    fn answer(&self) -> (usize, datagram::HelloAck) {
+        match self.hear() {
+            (length, Kind::HelloAck(answer)) => (length, answer),
+            (_, other) => panic!("{other:?}"),
+        }
+    }
+
+    fn ask(&mut self, hello: datagram::Hello) -> datagram::HelloAck {
+        let before = self.sent;
+        self.say(Kind::Hello(hello));
+        let (length, answer) = self.answer();
+        assert!(length <= self.sent - before, "{length} bytes in answer to {}", self.sent - before);
+        answer
+    }
+
+    /// Ask, and again with the cookie. The refusal.
+    fn ask_twice(&mut self, hello: datagram::Hello) -> String {
+        let first = self.ask(hello.clone());
+        assert!(first.refusal.is_empty() && !first.cookie.is_empty(), "{first:?}");
+        let second = self.ask(datagram::Hello { cookie: first.cookie, ..hello });
+        assert!(second.cookie.is_empty(), "{second:?}");
+        second.refusal
+    }
+
+    fn shake_hands(&mut self) {
+        assert_eq!(self.ask_twice(self.hello()), "");
+    }
+
+    /// Bytes that are there to be read.
+    fn got(&self) -> usize {
+        self.socket.set_nonblocking(true).unwrap();
+        let mut room = [0; 2048];
+        std::iter::from_fn(|| self.socket.recv(&mut room).ok()).sum()
+    }
+}
+
+#[test]
+fn hellos_that_say_nothing_sensible_get_no_more_than_they_brought() {
+    let listening = Listening::at("127.0.0.1:0", Clock::start(), 1);
+    let mut raw = Raw::new(listening.address, 1);
+    let good = raw.hello();
+    for mute in [
+        datagram::Hello { token: vec![1; 8], ..good.clone() },
+        datagram::Hello { ack_every: 0, ..good.clone() },
+        datagram::Hello { padding: vec![], version: VERSION + 1, ..good.clone() },
+    ] {
+        raw.say(Kind::Hello(mute));
+    }
+    for _ in 0..3 {
+        raw.throw(&[]);
+    }
+    // The first answer is that of the next one.
+    let old = raw.ask(datagram::Hello { version: VERSION - 1, ..good.clone() });
+    assert!(old.refusal.contains(&format!("speaks version {VERSION}")), "{old:?}");
+    let scheme = datagram::Hello { scheme: "no such scheme".repeat(9), padding: vec![0; 400], ..good.clone() };
+    assert!(raw.ask_twice(scheme).contains("found \"no such scheme"));
+    assert!(!raw.ask_twice(datagram::Hello { params_json: "{".into(), scheme: "x".into(), ..good.clone() }).is_empty());
+    assert_eq!(raw.ask_twice(good.clone()), "");
+    assert!(raw.ask(good).cookie.is_empty(), "answered again, served once");
+    raw.packet(0);
+    assert!(matches!(raw.hear().1, Kind::Ack(_)));
+    let got = listening.stop();
+    // Three Hellos, three empty datagrams, three refusals.
+    assert_eq!((got.flows.len(), got.rejected), (1, 9));
+}
+
+/// Everything that a sender can say from the address of somebody who never hears the answers.
+#[test]
+fn an_address_gets_no_more_than_it_sent_until_it_has_proved_itself() {
+    let listening = Listening::at("127.0.0.1:0", Clock::start(), 1);
+    let (mut attacker, mut victim) = (Raw::new(listening.address, 1), Raw::new(listening.address, 1));
+    // A cookie for the same token, but from the attacker's own address.
+    let stolen = attacker.ask(attacker.hello()).cookie;
+    for cookie in [Vec::new(), stolen.clone(), vec![0; 8], vec![0; 1000]] {
+        for padding in [0, 30, 200, 1000] {
+            let hello = datagram::Hello { cookie: cookie.clone(), padding: vec![0; padding], ..victim.hello() };
+            victim.say(Kind::Hello(hello));
+            for number in [HANDSHAKE, HANDSHAKE, 0, 1, 2, 7] {
+                victim.packet(number);
+            }
+        }
+    }
+    victim.close();
+    // Datagrams are handled in order: what answers the victim gets are there when this one is answered.
+    attacker.ask(attacker.hello());
+    let got = victim.got();
+    assert!(0 < got && got <= victim.sent, "{got} bytes in answer to {}", victim.sent);
+    // Who has proved itself gets what it asks for.
+    assert_eq!(attacker.ask(datagram::Hello { cookie: stolen, ..attacker.hello() }).refusal, "");
+    attacker.packet(HANDSHAKE);
+    assert_eq!(attacker.hear().0, 1472);
+    assert_eq!(listening.stop().flows.len(), 0);
+}
+
+#[test]
+fn a_place_is_taken_by_data_and_nothing_else() {
+    let service = Service { again: true, ..Service::default() };
+    let listening = Listening::serving("127.0.0.1:0", Clock::start(), 1, service);
+    let full = "it serves 1 flow, and has as many";
+    // Many shake hands, some connect: no more than is kept of those.
+    let mut idle: Vec<Raw> = (10..110).map(|token| Raw::new(listening.address, token)).collect();
+    for raw in &mut idle {
+        raw.shake_hands();
+        raw.packet(HANDSHAKE);
+        assert!(matches!(raw.hear().1, Kind::ConnectAck(_)));
+    }
+    let [mut a, mut b, mut c] = [1, 2, 3].map(|token| Raw::new(listening.address, token));
+    a.shake_hands();
+    b.shake_hands();
+    a.packet(0);
+    assert!(matches!(a.hear().1, Kind::Ack(_)));
+    // The other one came too late, and is told.
+    b.packet(0);
+    assert_eq!(b.answer().1.refusal, full);
+    assert_eq!(c.ask_twice(c.hello()), full);
+    // Until there is room.
+    a.close();
+    loop {
+        b.packet(0);
+        match b.hear().1 {
+            Kind::Ack(_) => break,
+            Kind::HelloAck(answer) => assert_eq!(answer.refusal, full),
+            other => panic!("{other:?}"),
+        }
+    }
+    listening.stop();
+}
+
+#[test]
+fn a_sender_whose_place_was_taken_is_told() {
+    let clock = Clock::start();
+    let listening = Listening::at("127.0.0.1:0", clock, 1);
+    let spec = spec(r#"{"scheme": "cubic"}"#);
+    let late = open(listening.address, &spec);
+    let mut first = Raw::new(listening.address, 1);
+    first.shake_hands();
+    first.packet(0);
+    assert!(matches!(first.hear().1, Kind::Ack(_)));
+    let cca = create_with(&spec.scheme, &spec.params, &Resources::default()).unwrap();
+    let error = late.run(task(spec, cca, clock, Duration::from_secs(60))).unwrap_err();
+    assert!(error.found.contains("the receiver refuses: it serves 1 flow, and has as many"), "{error}");
+    listening.stop();
+}
+
+#[test]
+fn only_a_flow_that_sent_data_ends_a_receiver_that_serves_once() {
+    let clock = Clock::start();
+    let listening = Listening::serving("127.0.0.1:0", clock, 1, Service { once: true, ..Service::default() });
+    let mut raw = Raw::new(listening.address, 1);
+    raw.shake_hands();
+    raw.packet(HANDSHAKE);
+    raw.close();
+    let sent = send(listening.address, r#"{"scheme": "cubic"}"#, clock, Duration::from_millis(50));
+    let got = listening.thread.join().unwrap().unwrap();
+    assert_eq!((got.flows.len(), got.flows[0].sent_packets), (1, Some(sent.stats.sent_packets)));
+}
+
+#[test]
+fn a_flow_with_too_many_gaps_is_refused() {
+    let service = Service { again: true, ..Service::default() };
+    let listening = Listening::serving("127.0.0.1:0", Clock::start(), 1, service);
+    let mut raw = Raw::new(listening.address, 1);
+    raw.shake_hands();
+    let mut accepted = 0;
+    let refusal = loop {
+        assert!(accepted <= MOST_GAPS as u64 + 1, "{accepted} packets with gaps between them, and no refusal");
+        if accepted % 32 == 0 {
+            (accepted..accepted + 32).for_each(|k| raw.packet(2 * k));
+        }
+        match raw.hear().1 {
+            Kind::Ack(_) => accepted += 1,
+            Kind::HelloAck(answer) => break answer.refusal,
+            other => panic!("{other:?}"),
+        }
+    };
+    // Segment 0 is no island; each further one leaves a gap behind it.
+    assert_eq!(accepted, MOST_GAPS as u64 + 1);
+    assert!(refusal.contains(&format!("{MOST_GAPS} gaps")), "{refusal}");
+    // Its place is free.
+    let mut next = Raw::new(listening.address, 2);
+    next.shake_hands();
+    next.packet(0);
+    assert!(matches!(next.hear().1, Kind::Ack(_)));
+    listening.stop();
+}
