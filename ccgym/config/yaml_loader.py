@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, get_args, get_origin
 
 from ccgym.errors import CcgymError, ConfigError, did_you_mean, near_miss, shown
+from ccgym.files import read_bytes
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -299,7 +300,7 @@ def _field_names(model: type[BaseModel], place: Sequence[str | int]) -> list[str
 
 def _read(path: str | os.PathLike[str]) -> str:
     try:
-        content = Path(path).read_bytes()
+        content = read_bytes(path, MAX_FILE_BYTES)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ConfigError(f"cannot be read: {reason}", expected="a readable YAML file", where=str(path)) from None

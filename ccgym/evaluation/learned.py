@@ -19,12 +19,16 @@ from typing import Any, Final
 
 from ccgym.errors import ConfigError, SimulationError
 from ccgym.evaluation.policy_card import PolicyCard
+from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes
 
 SCHEME: Final = "learned"
 """The scheme that runs policies."""
 
 EXPORT_DIRECTORY: Final = "export"
 """Where a run directory keeps what was exported from it."""
+
+MAX_CARD_BYTES: Final = 16 * 2**20
+"""Larger cards are refused."""
 
 VERSION_DIGITS: Final = 8
 """Hex digits of a version."""
@@ -161,10 +165,10 @@ def load(file: Path, *, given: str = "", source: str = "", where: str = "") -> L
         ConfigError: A file is missing, they do not belong together, or the native core does not understand them.
     """
     try:
-        network = file.read_bytes()
-    except OSError as error:
+        network = read_bytes(file, MAX_MODEL_BYTES)
+    except (FileNotFoundError, UnreadableError) as error:
         raise ConfigError(
-            f"the policy cannot be read: {error.strerror}",
+            f"the policy cannot be read: {error.strerror if isinstance(error, OSError) else error}",
             where=_join(where, str(file)),
             expected="an exported policy: NAME.onnx with NAME.json beside it",
             hint="`ccgym export RUN_DIR` makes one of a training run",
@@ -255,7 +259,7 @@ def read_card(file: Path, where: str = "") -> PolicyCard:
     """
     beside = file.with_suffix(".json")
     try:
-        text = beside.read_text(encoding="utf-8")
+        text = read_bytes(beside, MAX_CARD_BYTES).decode()
     except FileNotFoundError:
         raise ConfigError(
             f"{file.name} has no card",
@@ -263,8 +267,10 @@ def read_card(file: Path, where: str = "") -> PolicyCard:
             expected="the card NAME.json beside NAME.onnx; it says what the network's numbers mean",
             hint="copy both files of the export, or export again: `ccgym export RUN_DIR`",
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except UnreadableError as error:
         raise ConfigError(f"the card cannot be read: {error}", where=_join(where, str(beside))) from None
+    except UnicodeDecodeError:
+        raise ConfigError("the card cannot be read: it is not UTF-8", where=_join(where, str(beside))) from None
     return PolicyCard.from_json(text, _join(where, str(beside)))
 
 
@@ -296,7 +302,11 @@ def _refuse_stale(directory: Path, policy: LearnedPolicy, text: str, where: str)
     if not isinstance(exported, Mapping) or not isinstance(exported.get("file"), str):
         return
     checkpoint = directory / str(exported["file"])
-    if not checkpoint.is_file() or hashlib.sha256(checkpoint.read_bytes()).hexdigest() == exported.get("sha256"):
+    try:
+        digest = hashlib.sha256(read_bytes(checkpoint, MAX_MODEL_BYTES)).hexdigest()
+    except (FileNotFoundError, UnreadableError):
+        return
+    if digest == exported.get("sha256"):
         return
     raise ConfigError(
         f"{policy.file.name} was exported from an older {checkpoint.name}",

@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from ccgym.errors import ConfigError, shown
+from ccgym.evaluation.looks import check_color, check_label, check_marker, check_text
+from ccgym.files import UnreadableError, parse_json
 
 CARD_FORMAT: Final = 1
 """Version of the card; it rises with any change of meaning."""
@@ -53,7 +55,7 @@ class PolicyCard:
     label: str
     """Its name in tables and legends."""
     colour: str
-    """Matplotlib colour."""
+    """Colour: its name in CSS, or ``#rrggbb``."""
     marker: str
     """Matplotlib marker."""
     summary: str
@@ -105,9 +107,9 @@ class PolicyCard:
             ConfigError: It is no card, or of a newer format than this version of ccgym knows.
         """
         try:
-            data = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ConfigError(f"the card is no JSON: {error}", where=where, hint=_EXPORT_AGAIN) from None
+            data = parse_json(text)
+        except UnreadableError as error:
+            raise ConfigError(f"the card {error}", where=where, hint=_EXPORT_AGAIN) from None
         if not isinstance(data, Mapping):
             raise ConfigError(f"the card is {shown(data)}", where=where, expected="an object", hint=_EXPORT_AGAIN)
         return cls.from_dict(data, where)
@@ -136,6 +138,11 @@ class PolicyCard:
             raise ConfigError(
                 f"a policy called {shown(texts['name'])}", where=where, expected="small letters, digits, . _ and -"
             )
+        for name, check in _CHECKS.items():
+            try:
+                check(texts[name])
+            except ConfigError as error:
+                raise _wrong(name, texts[name], error.expected, where) from None
         if not _SHA256.fullmatch(texts["onnx_sha256"]):
             raise ConfigError(f"onnx_sha256 {shown(texts['onnx_sha256'])}", where=where, expected="64 hex digits")
         profile = data.get("profile", "udp")
@@ -146,13 +153,30 @@ class PolicyCard:
             agent=_object(data, "agent", where),
             policy=_shape(_object(data, "policy", where), where),
             profile=profile,
-            parity=data.get("parity") or {},
-            versions=data.get("versions") or {},
-            training=data.get("training") or {},
+            parity=_optional_object(data, "parity", where),
+            versions=_versions(data, where),
+            training=_training(data, where),
         )
 
 
 _TEXTS: Final = ("name", "label", "colour", "marker", "summary", "reference", "onnx_sha256")
+_CHECKS: Final = {
+    "label": check_label,
+    "colour": check_color,
+    "marker": check_marker,
+    "summary": check_text,
+    "reference": check_text,
+}
+"""What reaches terminals and figures."""
+_TRAINING: Final[Mapping[str, tuple[type, ...]]] = {
+    "config": (Mapping,),
+    "seed": (int,),
+    "steps": (int,),
+    "wall_s": (int, float),
+    "fraction_of_oracle": (int, float),
+    "mean_reward": (int, float),
+}
+"""Types of what ``training`` says, as far as anybody reads it; all of it may be missing."""
 _EXPORT_AGAIN: Final = "export the policy again: `ccgym export RUN_DIR`"
 
 
@@ -168,6 +192,28 @@ def _object(data: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]
     if not isinstance(value, Mapping):
         raise _wrong(name, value, "an object", where)
     return value
+
+
+def _optional_object(data: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
+    return {} if data.get(name) is None else _object(data, name, where)
+
+
+def _versions(data: Mapping[str, Any], where: str) -> Mapping[str, str]:
+    versions = _optional_object(data, "versions", where)
+    for name, version in versions.items():
+        if not isinstance(version, str) or not version.isprintable():
+            raise _wrong(f"versions.{name}", version, "printable text", where)
+    return versions
+
+
+def _training(data: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    training = _optional_object(data, "training", where)
+    for name, kinds in _TRAINING.items():
+        value = training.get(name)
+        if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+            expected = "an object" if Mapping in kinds else "a number" if float in kinds else "a whole number"
+            raise _wrong(f"training.{name}", value, expected, where)
+    return training
 
 
 def _shape(data: Mapping[str, Any], where: str) -> NetworkShape:

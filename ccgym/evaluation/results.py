@@ -7,11 +7,11 @@ failed cells, flags. Its schema is documented in ``docs/evaluation.md``; ``versi
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +20,7 @@ from ccgym.errors import ResultsError, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
 from ccgym.evaluation.frames import result_table, to_frame, write_csv
 from ccgym.evaluation.run_record import RunRecord, flow_summary
+from ccgym.files import UnreadableError, disk_error, read_json
 from ccgym.realpath.report import limited_reason
 
 if TYPE_CHECKING:
@@ -337,19 +338,20 @@ class ResultSet:
         """Read ``ccgym_results.json`` from a results directory."""
         file = directory / RESULTS_FILE
         try:
-            return cls.from_dict(json.loads(file.read_text(encoding="utf-8")))
+            return cls.from_dict(read_json(file))
         except FileNotFoundError:
             raise ResultsError(
                 "there are no results",
                 where=str(file),
-                expected="the output directory of evaluate.py",
+                expected="the output directory of `ccgym evaluate`",
                 hint="an unfinished evaluation has none yet: run the same command again, it resumes",
             ) from None
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
+        except (UnreadableError, AttributeError, KeyError, TypeError) as error:
+            reason = f"it {error}" if isinstance(error, UnreadableError) else repr(error)
             raise ResultsError(
-                f"the file is damaged: {error!r}",
+                f"the file is damaged: {reason}",
                 where=str(file),
-                expected="what evaluate.py wrote",
+                expected="what `ccgym evaluate` wrote",
                 hint="run the same evaluation again: finished runs are kept, the file is written anew",
             ) from error
         except ResultsError as error:
@@ -372,10 +374,19 @@ def _summary_dict(summary: SchemeSummary) -> dict[str, Any]:
 
 
 def atomic_write(path: Path, data: bytes | str) -> None:
-    """Write a file so that it is either the old one or the whole new one, whenever the machine stops."""
+    """Write a file so that it is either the old one or the whole new one, whenever the machine stops.
+
+    Raises:
+        PlatformError: The disk is full, or the place cannot be written. The old file is untouched.
+    """
     partial = path.with_name(f".{path.name}.partial")
-    partial.write_bytes(data.encode() if isinstance(data, str) else data)
-    partial.replace(path)
+    try:
+        partial.write_bytes(data.encode() if isinstance(data, str) else data)
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        raise disk_error(error, path) from None
 
 
 def ordered(cells: Iterable[CellResult], styles: Sequence[SchemeStyle]) -> tuple[CellResult, ...]:

@@ -22,6 +22,7 @@ from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.experiment import Cell, Experiment, differences, parameters_hash
 from ccgym.evaluation.lock import CELLS_DIRECTORY, lock_directory
 from ccgym.evaluation.results import CellResult, atomic_write
+from ccgym.files import UnreadableError, read_json
 
 MANIFEST_FILE: Final = "ccgym_manifest.json"
 FORMAT: Final = "ccgym-manifest"
@@ -83,11 +84,13 @@ class ResultStore:
             self._write_manifest(parameters, {})
             return
         try:
-            there = json.loads(manifest.read_text(encoding="utf-8"))
+            there = read_json(manifest)
             known = there["format"] == FORMAT and there["version"] == FORMAT_VERSION
             old, digest = there["parameters"], there["hash"]
+        except UnreadableError as error:
+            raise self._foreign(f"{MANIFEST_FILE} {error}", []) from None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise self._foreign(f"{MANIFEST_FILE} cannot be read: {error!r}", []) from error
+            raise self._foreign(f"{MANIFEST_FILE} is damaged: {error!r}", []) from error
         if not known or parameters_hash(old) != digest:
             raise self._foreign(f"{MANIFEST_FILE} is damaged, or of another version of ccgym", [])
         if digest == parameters_hash(parameters):
@@ -167,7 +170,7 @@ class ResultStore:
         """
         file = self._cell_file(cell)
         try:
-            document: dict[str, Any] = json.loads(file.read_bytes())
+            document: dict[str, Any] = read_json(file)
             body = document["body"]
             if document["format"] != CELL_FORMAT or document["version"] != FORMAT_VERSION:
                 return Damage(cell.name, f"{file.name} is of another version of ccgym")
@@ -179,6 +182,8 @@ class ResultStore:
             logs: dict[str, int] = body["logs"]
         except FileNotFoundError:
             return None
+        except UnreadableError as error:
+            return Damage(cell.name, f"{file.name} {error}")
         except (OSError, ValueError, KeyError, TypeError, ResultsError) as error:
             return Damage(cell.name, f"{file.name} is cut off or damaged ({type(error).__name__})")
         curves = self._curves_file(cell)
@@ -208,7 +213,7 @@ def _fixed(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def holder(directory: Path) -> str | None:
     """Hash of the parameters of the experiment that a directory holds; None where it holds none."""
     try:
-        return str(json.loads((directory / MANIFEST_FILE).read_text(encoding="utf-8"))["hash"])
+        return str(read_json(directory / MANIFEST_FILE)["hash"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
@@ -224,6 +229,6 @@ def read_curves(directory: Path, cell: str) -> RunCurves:
         raise ResultsError(
             f"the curves of {cell} cannot be read: {error!r}",
             where=str(file),
-            expected="what evaluate.py wrote",
+            expected="what `ccgym evaluate` wrote",
             hint="run the same evaluation again: it notices, and runs this one anew",
         ) from error

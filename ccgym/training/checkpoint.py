@@ -21,6 +21,7 @@ from typing import Any, Final
 import torch
 
 from ccgym.errors import ResultsError
+from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes, read_json
 from ccgym.training.files import write_directory, write_file
 
 MANIFEST: Final = "checkpoint.json"
@@ -96,11 +97,11 @@ def read_checkpoint(directory: Path) -> Checkpoint:
         ResultsError: It is damaged, or of another version of ccgym.
     """
     try:
-        manifest = json.loads((directory / MANIFEST).read_bytes())
+        manifest = read_json(directory / MANIFEST)
         if manifest["format"] != FORMAT or manifest["version"] != FORMAT_VERSION:
             raise _damaged(directory, "written by another version of ccgym")
         files: Mapping[str, str] = manifest["sha256"]
-        content = {name: (directory / name).read_bytes() for name in (MODEL, STATE)}
+        content = {name: read_bytes(directory / name, MAX_MODEL_BYTES) for name in (MODEL, STATE)}
         for name, data in content.items():
             if _digest(data) != files[name]:
                 raise _damaged(directory, f"{name} does not match its checksum")
@@ -108,8 +109,8 @@ def read_checkpoint(directory: Path) -> Checkpoint:
         return Checkpoint(int(manifest["step"]), content[MODEL], state)
     except FileNotFoundError as error:
         raise _damaged(directory, f"{Path(error.filename).name} is missing") from None
-    except OSError as error:
-        raise _damaged(directory, (error.strerror or str(error)).lower()) from None
+    except UnreadableError as error:
+        raise _damaged(directory, str(error)) from None
     except pickle.UnpicklingError:
         raise _damaged(directory, f"{STATE} holds more than data") from None
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -150,4 +151,4 @@ def _digest(data: bytes) -> str:
 
 
 def _damaged(directory: Path, reason: str) -> ResultsError:
-    return ResultsError(reason, where=str(directory), expected="a checkpoint as train.py wrote it")
+    return ResultsError(reason, where=str(directory), expected="a checkpoint as `ccgym train` wrote it")

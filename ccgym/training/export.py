@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,8 +22,9 @@ from ccgym.errors import ConfigError, shown
 from ccgym.evaluation import learned
 from ccgym.evaluation.policy_card import NAME_PATTERN, PolicyCard
 from ccgym.evaluation.schemes import registry
+from ccgym.files import disk_error, read_json
 from ccgym.training.config import TrainConfig
-from ccgym.training.files import disk_error, write_file
+from ccgym.training.files import write_file
 from ccgym.training.looks import Looks
 from ccgym.training.onnx_graph import build_onnx
 from ccgym.training.parity import EPISODES, Parity, check_parity
@@ -194,7 +194,7 @@ def _training(run: RunDirectory, config: TrainConfig, model: Mapping[str, Any], 
         },
     }
     try:
-        maker = json.loads((run.path / "versions.json").read_bytes())
+        maker = read_json(run.path / "versions.json")
         made |= {"machine": maker["machine"], "commit": maker["git"], "versions": maker["versions"]}
     except (OSError, ValueError, KeyError, TypeError):
         pass  # an incomplete copy of a run directory

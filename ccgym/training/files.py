@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from ccgym.errors import PlatformError
+from ccgym.files import disk_error
 
 
 def write_file(path: Path, data: bytes | str) -> None:
@@ -59,17 +59,6 @@ def settle(path: Path) -> None:
         _old(path).replace(path)
     shutil.rmtree(_old(path), ignore_errors=True)
     shutil.rmtree(_partial(path), ignore_errors=True)
-
-
-def disk_error(error: OSError, path: Path | str) -> PlatformError:
-    """The error that says what the disk refused."""
-    reason = (error.strerror or str(error)).lower()
-    return PlatformError(
-        f"cannot be written: {reason}",
-        where=str(path),
-        expected="a place with room that can be written",
-        hint="make room, or choose another place",
-    )
 
 
 def _partial(path: Path) -> Path:

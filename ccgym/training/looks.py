@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
-MARKERS: Final = ".,ov^<>1234+x|_8spP*hHXDd"
-"""Matplotlib's markers of one letter."""
+from ccgym.evaluation.looks import check_color, check_label, check_marker, check_text
 
 
 class Looks(BaseModel):
@@ -15,13 +14,13 @@ class Looks(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    label: str = ""
+    label: Annotated[str, AfterValidator(check_label)] = ""
     """Name in tables and legends; by default the policy's name with a capital."""
-    colour: Annotated[str, Field(min_length=1)] = "darkorange"
-    """Colour by a name that matplotlib knows, or ``#rrggbb``."""
-    marker: Annotated[str, Field(pattern=f"^[{MARKERS}]$")] = "*"
+    colour: Annotated[str, AfterValidator(check_color)] = "darkorange"
+    """Colour by its name in CSS, or ``#rrggbb``."""
+    marker: Annotated[str, AfterValidator(check_marker)] = "*"
     """Marker by matplotlib's one-letter code."""
-    summary: str = ""
+    summary: Annotated[str, AfterValidator(check_text)] = ""
     """One sentence; by default how long it was trained."""
-    reference: str = ""
+    reference: Annotated[str, AfterValidator(check_text)] = ""
     """The paper, or what else it follows."""

@@ -450,7 +450,7 @@ def _rows(file: Path) -> list[dict[str, str]]:
 
 
 def _unreadable(file: Path, reason: str) -> ResultsError:
-    return ResultsError(f"cannot be read: {reason}", where=str(file), expected="a table that train.py wrote")
+    return ResultsError(f"cannot be read: {reason}", where=str(file), expected="a table that `ccgym train` wrote")
 
 
 def _trained_on(each: Mapping[int, Path]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """A run directory: everything about one training run, so that it can be resumed, evaluated and repeated.
 
 ======================  ============================================================================
-``config.yaml``         the configuration with every default spelled out; ``train.py`` takes it back
+``config.yaml``         the configuration with every default spelled out; ``ccgym train`` takes it back
 ``command.txt``         the command line
 ``versions.json``       ccgym, torch, SB3, Python, commit, machine
 ``seeds.json``          the root seed and the streams that come from it
@@ -33,7 +33,8 @@ from typing import Any, Final
 
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.evaluation.provenance import git_summary, versions
-from ccgym.training.files import disk_error, write_file
+from ccgym.files import UnreadableError, disk_error, read_json
+from ccgym.training.files import write_file
 
 RUNS: Final = "runs"
 """Directory of run directories."""
@@ -154,14 +155,12 @@ class RunDirectory:
             ResultsError: It is missing or damaged.
         """
         try:
-            content = json.loads(file.read_bytes())
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "is no JSON"
-            raise ResultsError(
-                f"cannot be read: {reason}", where=str(file), expected="a file that train.py wrote"
-            ) from None
+            content = read_json(file)
+        except (FileNotFoundError, UnreadableError) as error:
+            reason = str(error) if isinstance(error, UnreadableError) else "is missing"
+            raise ResultsError(reason, where=str(file), expected="a file that `ccgym train` wrote") from None
         if not isinstance(content, dict):
-            raise ResultsError(shown(content), where=str(file), expected="a file that train.py wrote")
+            raise ResultsError(shown(content), where=str(file), expected="a file that `ccgym train` wrote")
         return content
 
 
@@ -184,7 +183,7 @@ def open_run(path: Path) -> RunDirectory:
         found = "no such directory" if not path.exists() else "no training run: it has no config.yaml"
         newest = sorted(Path(RUNS).glob("*/config.yaml"), key=lambda file: file.stat().st_mtime)
         hint = f"the newest one here is {newest[-1].parent}" if newest else "start one with --config"
-        raise ConfigError(found, where=str(path), expected="a run directory of train.py", hint=hint)
+        raise ConfigError(found, where=str(path), expected="a run directory of `ccgym train`", hint=hint)
     return run
 
 

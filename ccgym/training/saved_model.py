@@ -120,6 +120,6 @@ def _damaged(file: Path, reason: str) -> ResultsError:
     return ResultsError(
         reason,
         where=str(file),
-        expected="a model that train.py wrote",
-        hint="train.py --resume writes it anew at the next best evaluation",
+        expected="a model that `ccgym train` wrote",
+        hint="`ccgym train --resume` writes it anew at the next best evaluation",
     )

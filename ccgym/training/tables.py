@@ -12,7 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from ccgym.errors import ResultsError
-from ccgym.training.files import disk_error, write_file
+from ccgym.files import disk_error
+from ccgym.training.files import write_file
 
 STEP: Final = "step"
 """First column of every table."""
@@ -67,7 +68,7 @@ class Table:
             raise ResultsError(
                 f"cannot be read: {error}",
                 where=str(self.path),
-                expected="a table that train.py wrote",
+                expected="a table that `ccgym train` wrote",
                 hint="remove the file to go on without what it says",
             ) from None
 

@@ -26,6 +26,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from typing_extensions import override
 
 from ccgym.errors import ResultsError, SimulationError
+from ccgym.files import disk_error
 from ccgym.training import normaliser as normalisers
 from ccgym.training.callbacks.base import Callback
 from ccgym.training.callbacks.configuration import ConfigurationCallback
@@ -37,7 +38,7 @@ from ccgym.training.callbacks.system import SystemCallback
 from ccgym.training.checkpoint import Checkpoint, latest_checkpoint, remove_leftovers, write_checkpoint
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments
-from ccgym.training.files import disk_error, settle, write_file
+from ccgym.training.files import settle, write_file
 from ccgym.training.fine_tuning import start_from
 from ccgym.training.model import (
     build_model,
@@ -224,7 +225,7 @@ class Trainer:
                 raise ResultsError(
                     f"no checkpoint can be used: {'; '.join(map(str, damages))}",
                     where=str(self.run.checkpoints),
-                    expected="a checkpoint as train.py wrote it",
+                    expected="a checkpoint as `ccgym train` wrote it",
                     hint=f"start a new run with --config {self.run.config}",
                 )
             self.display.notice("killed before the first checkpoint; beginning from step 0")

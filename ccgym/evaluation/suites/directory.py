@@ -11,6 +11,7 @@ from ccgym.evaluation.experiment import differences, parameters_hash
 from ccgym.evaluation.results import atomic_write
 from ccgym.evaluation.store import MANIFEST_FILE as PATH_MANIFEST
 from ccgym.evaluation.suites.protocol import SuiteRequest
+from ccgym.files import read_json
 
 MANIFEST_FILE: Final = "ccgym_suite.json"
 FORMAT: Final = "ccgym-suite"
@@ -40,9 +41,9 @@ def identity(name: str, request: SuiteRequest) -> dict[str, Any]:
 def held_by(directory: Path) -> dict[str, Any] | None:
     """The identity of the suite that has a directory; None where it is free; empty where something else has it."""
     try:
-        document = json.loads((directory / MANIFEST_FILE).read_text(encoding="utf-8"))
+        document = read_json(directory / MANIFEST_FILE)
         found = document["parameters"] if document["format"] == FORMAT and document["version"] == FORMAT_VERSION else {}
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return {} if (directory / PATH_MANIFEST).exists() else None
     except (OSError, ValueError, KeyError, TypeError):
         return {}

@@ -17,6 +17,7 @@ from ccgym.errors import ResultsError
 from ccgym.evaluation.lock import CELLS_DIRECTORY, lock_directory
 from ccgym.evaluation.store import MANIFEST_FILE
 from ccgym.evaluation.weaknesses.runs import Cell, RunResult
+from ccgym.files import parse_json
 
 
 class RunStore:
@@ -84,10 +85,10 @@ class RunStore:
             return found
         for line in lines:
             try:
-                entry = json.loads(line)
+                entry = parse_json(line)
                 if _sha256(entry["body"]) != entry["sha256"]:
                     raise ValueError("checksum")
-                found[entry["digest"]] = RunResult.from_dict(json.loads(entry["body"]))
+                found[entry["digest"]] = RunResult.from_dict(parse_json(entry["body"]))
             except (ValueError, KeyError, TypeError, AttributeError):
                 bad += bool(line.strip())
         if bad:

@@ -56,12 +56,10 @@ def training_range(choice: SchemeChoice) -> TrainingRange | None:
 
 def range_of_card(training: Mapping[str, Any]) -> TrainingRange | None:
     """The range that the training part of a card tells; None where it does not."""
-    paths = ((training.get("config") or {}).get("environment") or {}).get("paths")
-    if paths is None:
-        return None
     try:
-        return range_of_rows(read_paths(paths).rows())
-    except (CcgymError, ValueError, TypeError, AttributeError):
+        paths = training["config"]["environment"]["paths"]
+        return None if paths is None else range_of_rows(read_paths(paths).rows())
+    except (CcgymError, LookupError, ValueError, TypeError, AttributeError):
         # Trained by a newer version, or on paths that are not here: then nobody knows.
         return None
 

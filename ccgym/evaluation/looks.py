@@ -1,0 +1,80 @@
+"""How a scheme may be named and drawn: what is checked before a label reaches a terminal, and a color a figure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ccgym.errors import ConfigError, did_you_mean, shown
+
+MARKERS: Final = ".,ov^<>1234+x|_8spP*hHXDd"
+"""Matplotlib's markers of one letter."""
+
+MAX_LABEL: Final = 60
+"""Characters of a label; longer ones would leave no room in tables and legends."""
+
+_CSS: Final = """
+aliceblue antiquewhite aqua aquamarine azure beige bisque black blanchedalmond blue blueviolet brown burlywood
+cadetblue chartreuse chocolate coral cornflowerblue cornsilk crimson cyan darkblue darkcyan darkgoldenrod darkgray
+darkgreen darkgrey darkkhaki darkmagenta darkolivegreen darkorange darkorchid darkred darksalmon darkseagreen
+darkslateblue darkslategray darkslategrey darkturquoise darkviolet deeppink deepskyblue dimgray dimgrey dodgerblue
+firebrick floralwhite forestgreen fuchsia gainsboro ghostwhite gold goldenrod gray green greenyellow grey honeydew
+hotpink indianred indigo ivory khaki lavender lavenderblush lawngreen lemonchiffon lightblue lightcoral lightcyan
+lightgoldenrodyellow lightgray lightgreen lightgrey lightpink lightsalmon lightseagreen lightskyblue lightslategray
+lightslategrey lightsteelblue lightyellow lime limegreen linen magenta maroon mediumaquamarine mediumblue mediumorchid
+mediumpurple mediumseagreen mediumslateblue mediumspringgreen mediumturquoise mediumvioletred midnightblue mintcream
+mistyrose moccasin navajowhite navy oldlace olive olivedrab orange orangered orchid palegoldenrod palegreen
+paleturquoise palevioletred papayawhip peachpuff peru pink plum powderblue purple rebeccapurple red rosybrown
+royalblue saddlebrown salmon sandybrown seagreen seashell sienna silver skyblue slateblue slategray slategrey snow
+springgreen steelblue tan teal thistle tomato turquoise violet wheat white whitesmoke yellow yellowgreen
+"""
+COLOR_NAMES: Final = frozenset(_CSS.split())
+"""The color names of CSS (https://www.w3.org/TR/css-color-4/#named-colors), which matplotlib and browsers know."""
+
+_HEX: Final = re.compile(r"#[0-9a-fA-F]{6}")
+
+
+def check_label(text: str) -> str:
+    """A label that may be printed on a terminal and drawn in a legend.
+
+    Raises:
+        ConfigError: It is too long, or holds control characters or a dollar sign, which begins a formula.
+    """
+    if len(text) > MAX_LABEL or not text.isprintable() or "$" in text:
+        raise ConfigError(shown(text), expected=f"at most {MAX_LABEL} printable characters, none of them $")
+    return text
+
+
+def check_text(text: str) -> str:
+    """A sentence that may be printed on a terminal.
+
+    Raises:
+        ConfigError: It holds control characters.
+    """
+    if not all(character.isprintable() or character == "\n" for character in text):
+        raise ConfigError(shown(text), expected="printable characters")
+    return text
+
+
+def check_color(text: str) -> str:
+    """A color that figures and pages can draw.
+
+    Raises:
+        ConfigError: It is none.
+    """
+    if text not in COLOR_NAMES and not _HEX.fullmatch(text):
+        raise ConfigError(
+            shown(text), expected="a color name of CSS, or #rrggbb", hint=did_you_mean(text, sorted(COLOR_NAMES))
+        )
+    return text
+
+
+def check_marker(text: str) -> str:
+    """A marker that figures can draw.
+
+    Raises:
+        ConfigError: It is none.
+    """
+    if len(text) != 1 or text not in MARKERS:
+        raise ConfigError(shown(text), expected=f"one of matplotlib's markers {MARKERS}")
+    return text

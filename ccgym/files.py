@@ -1,0 +1,132 @@
+"""Reading files that may hold anything, within bounds; and what to say when a disk refuses to write.
+
+Configurations, cards, manifests and results are sent around. Only regular files are read, never more of them than they
+may hold, and JSON only as deep and with numbers only as long as what ccgym writes.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any, Final
+
+from ccgym.errors import PlatformError
+
+MAX_JSON_BYTES: Final = 256 * 2**20
+"""Larger JSON files are refused."""
+MAX_MODEL_BYTES: Final = 2**31
+"""Larger networks and states of training are refused."""
+MAX_JSON_DEPTH: Final = 64
+"""Deeper nesting is refused; the deepest that ccgym writes is a card with its configuration, about 15 levels."""
+MAX_INTEGER_DIGITS: Final = 20
+"""Longer integers are refused; 2^64 has 20 digits."""
+
+DISK_ERRORS: Final = frozenset(
+    {
+        errno.EACCES,
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EIO,
+        errno.EISDIR,
+        errno.ENAMETOOLONG,
+        errno.ENOSPC,
+        errno.ENOTDIR,
+        errno.ENOTEMPTY,
+        errno.EPERM,
+        errno.EROFS,
+    }
+)
+"""What a disk, or whoever owns it, may answer through no mistake of the program."""
+
+
+class UnreadableError(ValueError):
+    """Why a file that exists cannot be read, in a few words; whoever reads it knows what it was to be."""
+
+
+def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
+    """The content of a regular file.
+
+    Args:
+        path: The file.
+        limit: Bytes that it may hold at most; no more are read.
+
+    Raises:
+        FileNotFoundError: It does not exist.
+        UnreadableError: It is no regular file, too large, or cannot be read.
+    """
+    try:
+        # Opening a pipe would otherwise wait for its writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(descriptor, "rb") as file:
+            kind = os.fstat(descriptor).st_mode
+            if stat.S_ISDIR(kind):
+                raise UnreadableError("is a directory")
+            if not stat.S_ISREG(kind):
+                raise UnreadableError("is no regular file")
+            content = file.read(limit + 1)
+    except FileNotFoundError:
+        raise
+    except NotADirectoryError as error:
+        raise FileNotFoundError(error.errno, "No such file or directory", str(path)) from None
+    except OSError as error:
+        raise UnreadableError((error.strerror or str(error)).lower()) from None
+    if len(content) > limit:
+        raise UnreadableError(f"is larger than {limit} bytes")
+    return content
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What a JSON text says.
+
+    Raises:
+        UnreadableError: It is no JSON, or nested more deeply or with longer integers than allowed.
+    """
+    try:
+        content = json.loads(text, parse_int=_integer)
+    except RecursionError:
+        raise _too_deep() from None
+    except UnicodeDecodeError:
+        raise UnreadableError("is not UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise UnreadableError(f"is no JSON: {error}") from None
+    level = [content]
+    for _ in range(MAX_JSON_DEPTH):
+        containers = [value for value in level if isinstance(value, (dict, list))]
+        level = [inside for one in containers for inside in (one.values() if isinstance(one, dict) else one)]
+        if not level:
+            return content
+    raise _too_deep()
+
+
+def read_json(path: str | os.PathLike[str], limit: int = MAX_JSON_BYTES) -> Any:
+    """What a JSON file says.
+
+    Raises:
+        FileNotFoundError: It does not exist.
+        UnreadableError: It cannot be read; see :func:`read_bytes` and :func:`parse_json`.
+    """
+    return parse_json(read_bytes(path, limit))
+
+
+def disk_error(error: OSError, path: Path | str) -> PlatformError:
+    """The error that says what the disk refused."""
+    reason = (error.strerror or str(error)).lower()
+    return PlatformError(
+        f"cannot be written: {reason}",
+        where=str(path),
+        expected="a place with room that can be written",
+        hint="make room, or choose another place",
+    )
+
+
+def _integer(digits: str) -> int:
+    if len(digits.lstrip("-")) > MAX_INTEGER_DIGITS:
+        raise UnreadableError(f"holds a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _too_deep() -> UnreadableError:
+    return UnreadableError(f"is nested more than {MAX_JSON_DEPTH} levels deep")
