@@ -4,6 +4,8 @@
 import sys
 
 from ccgym.cli.evaluate import main
+from ccgym.invocation import called_as
 
 if __name__ == "__main__":
+    called_as("script")
     sys.exit(main())

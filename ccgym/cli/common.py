@@ -16,12 +16,16 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
-from ccgym.errors import CcgymError, ConfigError
+from ccgym.errors import CcgymError, ConfigError, PlatformError, did_you_mean
+from ccgym.files import DISK_ERRORS, disk_error
+from ccgym.invocation import as_typed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,8 +77,16 @@ def run(body: Callable[[], int | None]) -> int:
         status = body()
         sys.stdout.flush()
     except CcgymError as error:
-        error_console().print(f"error: {error}", style="red" if error_console().is_terminal else None)
-        return STATUS_ERROR
+        return _explain(error)
+    except OSError as error:
+        if error.errno not in DISK_ERRORS:
+            raise
+        return _explain(disk_error(error, error.filename2 or error.filename or "a file"))
+    except ImportError as error:
+        missing = missing_package(error)
+        if missing is None:
+            raise
+        return _explain(missing)
     except KeyboardInterrupt:
         error_console().print("interrupted")
         return STATUS_INTERRUPTED
@@ -106,11 +118,71 @@ def set_up_logging(verbose: int) -> None:
     logging.basicConfig(level=level, format="%(message)s", handlers=[handler], force=True)
 
 
+def _explain(error: CcgymError) -> int:
+    """Show an error and return its status. Where rich is what is missing, plain text does."""
+    text = as_typed(f"error: {error}")
+    try:
+        error_console().print(text, style="red" if error_console().is_terminal else None)
+    except ImportError:
+        sys.stderr.write(f"{text}\n")
+    return STATUS_ERROR
+
+
+_EXTRAS: Final = {
+    "report": ("jinja2", "matplotlib"),
+    "train": ("onnx", "pettingzoo", "sb3_contrib", "stable_baselines3", "tensorboard", "torch"),
+}
+"""Packages that only some commands need, by the extra that brings them."""
+
+
+def missing_package(error: ImportError) -> PlatformError | None:
+    """The error that says what to install; None where an import failed for another reason.
+
+    Args:
+        error: What the import system said.
+    """
+    name = (error.name or "").partition(".")[0]
+    checkout = Path(__file__).resolve().parents[2]
+    in_checkout = (checkout / "Makefile").is_file() and (checkout / "tools" / "setup.sh").is_file()
+    enter = "run `make setup`, then `. .venv/ccgym.env`" if in_checkout else ""
+    if name == "ccgym":
+        if "_core" not in str(error):
+            return None
+        hint = enter or "install ccgym again"
+        return PlatformError("the native module ccgym._core is missing", expected="a built ccgym", hint=hint)
+    if not isinstance(error, ModuleNotFoundError):
+        return None
+    extra = next((extra for extra, packages in _EXTRAS.items() if name in packages), None)
+    install = f"pip install 'ccgym[{extra}]'" if extra else "pip install ccgym"
+    if extra == "train" and in_checkout:
+        enter = "run `make train` once, or `make setup`; then `. .venv/ccgym.env`"
+    return PlatformError(
+        f"the package {name} is not installed for {sys.executable}",
+        expected=f"the packages of the extra `{extra}`" if extra else "what ccgym depends on",
+        hint=enter or install,
+    )
+
+
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Help with descriptions and examples as they are written."""
+    """Help with descriptions and examples as they are written, and with the commands as the user types them."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30)
+        super().__init__(as_typed(prog), max_help_position=30)
+
+    def format_help(self) -> str:
+        """The whole text."""
+        return as_typed(super().format_help())
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises our own errors, with a suggestion for mistyped options. To be used within :func:`run`."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise :class:`ConfigError` instead of ending the program."""
+        unknown = re.search(r"unrecognized arguments: (--[\w-]+)", message)
+        options = [option for action in self._actions for option in action.option_strings]
+        hint = did_you_mean(unknown[1], options) if unknown else ""
+        raise ConfigError(message, hint=hint or f"{self.prog} --help explains the options")
 
 
 def add_repeat_limited(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:

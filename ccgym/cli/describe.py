@@ -40,7 +40,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )
-    parser.add_argument("config", nargs="?", help="a YAML file, or a name of configs/")
+    parser.add_argument("config", nargs="?", help="a YAML file, or a name, as with `ccgym train`")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides", help="change a setting; repeat"
     )
@@ -87,6 +87,7 @@ def describe(config: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
     from pydantic import BaseModel, ConfigDict
 
     from ccgym.config import agent as agents
+    from ccgym.config.configurations import find_config
     from ccgym.config.yaml_loader import load_model
     from ccgym.envs import settings
 
@@ -97,7 +98,7 @@ def describe(config: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
         agent: agents.AgentConfig
         environment: settings.EnvironmentConfig | None = None
 
-    path = settings.find_config(config)
+    path = find_config(config)
     loaded = load_model(path, File, overrides)
     others = loaded.model_extra or {}
     return {

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from ccgym.cli.common import PIPE_WIDTH, HelpFormatter, console, error_console, run, say
+from ccgym.invocation import command
 
 if TYPE_CHECKING:
     from ccgym.realpath.doctor import Finding
@@ -67,6 +68,6 @@ def _show(findings: Sequence[Finding], works_here: bool) -> None:
         table.add_row(Text(word, style=colour), finding.name, found)
     console().print(table, width=None if console().is_terminal else PIPE_WIDTH)
     if works_here:
-        say("\nthe emulated path works here: python evaluate.py --backend emulated …")
+        say(f"\nthe emulated path works here: {command('evaluate')} --backend emulated …")
     else:
         say("\nthe emulated path cannot work here until what is missing is there; simulations need none of it")

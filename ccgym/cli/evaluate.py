@@ -1,4 +1,4 @@
-"""``evaluate.py``: schemes on a path, Pantheon's table, figures and report.
+"""``ccgym evaluate``: schemes on a path, Pantheon's table, figures and report.
 
 Only arguments are read here, and what is going on is shown; the work is done by :mod:`ccgym.evaluation` and
 :mod:`ccgym.report`, which are imported when needed, so that ``--help`` is quick.
@@ -15,12 +15,13 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from ccgym.cli.common import (
     PIPE_WIDTH,
     STATUS_ERROR,
     HelpFormatter,
+    Parser,
     add_repeat_limited,
     check_repeat_limited,
     console,
@@ -29,6 +30,7 @@ from ccgym.cli.common import (
     run,
 )
 from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.invocation import command
 from ccgym.units import parse_time
 
 if TYPE_CHECKING:
@@ -52,26 +54,26 @@ With --suite, many paths or tests in one go, with scores, rankings and figures o
 
 EXAMPLES: Final = """\
 examples:
-  python evaluate.py --trace 77.72mbps
+  ccgym evaluate --trace 77.72mbps
       every scheme on the calibrated path 77.72mbps (51 ms each way, 0.06 % loss, 94 packets),
       5 runs of 30 s, beside what was published for it; results in results/77.72mbps
-  python evaluate.py --trace 77.72mbps --schemes cubic,bbr,fixed_window:cwnd=690 --runs 10
+  ccgym evaluate --trace 77.72mbps --schemes cubic,bbr,fixed_window:cwnd=690 --runs 10
       three schemes, one of them with a parameter (further parameters: NAME:A=1:B=2)
-  python evaluate.py --trace 77.72mbps --schemes aurora,runs/aurora-1-1,bbr,cubic
-      learned schemes beside classic ones: a pretrained policy, and one that train.py made
+  ccgym evaluate --trace 77.72mbps --schemes aurora,runs/aurora-1-1,bbr,cubic
+      learned schemes beside classic ones: a pretrained policy, and one that `ccgym train` made
       (after `ccgym export runs/aurora-1-1`)
-  python evaluate.py --mahimahi "mm-delay 20 mm-loss uplink 0.01 mm-link 12mbps.trace 12mbps.trace"
+  ccgym evaluate --mahimahi "mm-delay 20 mm-loss uplink 0.01 mm-link 12mbps.trace 12mbps.trace"
       any chain of mahimahi shells, as one would type it
-  python evaluate.py --trace 77.72mbps --backend emulated --schemes tcp:bbr,tcp:cubic,bbr,cubic
+  ccgym evaluate --trace 77.72mbps --backend emulated --schemes tcp:bbr,tcp:cubic,bbr,cubic
       the same path with real packets in real time: the kernel's BBR and Cubic beside ours
-  python evaluate.py --trace my.trace --schemes cubic --flows 3 --interval 5 --logs all
+  ccgym evaluate --trace my.trace --schemes cubic --flows 3 --interval 5 --logs all
       three Cubic flows that start 5 s apart, with Pantheon's packet logs of every run
-  python evaluate.py --suite calibrated
+  ccgym evaluate --suite calibrated
       a scorecard: the oracle, classic schemes and all pretrained policies on 42 paths, ranked, in
       results/calibrated; later with --schemes runs/mine,bbr: only what is new is run
-  python evaluate.py --suite calibrated --quick --schemes runs/eagle-1,bbr,oracle
+  ccgym evaluate --suite calibrated --quick --schemes runs/eagle-1,bbr,oracle
       a coarse answer in seconds: one run of 10 s per path
-  python evaluate.py --trace 12mbps --json --no-figures | jq .summary
+  ccgym evaluate --trace 12mbps --json --no-figures | jq .summary
       numbers only, for a program to read
 
 exit status: 0 fine; 1 a run failed (see the end of the output); 2 the command or the path is
@@ -79,20 +81,10 @@ wrong; 130 interrupted
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    """Raises our own errors, with a suggestion for mistyped options."""
-
-    def error(self, message: str) -> NoReturn:
-        unknown = re.search(r"unrecognized arguments: (--[\w-]+)", message)
-        options = [option for action in self._actions for option in action.option_strings]
-        hint = did_you_mean(unknown[1], options) if unknown else ""
-        raise ConfigError(message, hint=hint or "python evaluate.py --help explains the options")
-
-
 def parser() -> argparse.ArgumentParser:
-    """The command line of ``evaluate.py``."""
-    made = _Parser(
-        prog="evaluate.py",
+    """The command line of ``ccgym evaluate``."""
+    made = Parser(
+        prog="ccgym evaluate",
         description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=HelpFormatter,
@@ -117,7 +109,7 @@ def parser() -> argparse.ArgumentParser:
         "--schemes",
         metavar="A,B,C",
         help="schemes, separated by commas, with parameters as in fixed_window:cwnd=100; also learned ones: the name "
-        "of a pretrained policy, a run directory of train.py, or an exported .onnx file; on real backends also "
+        "of a pretrained policy, a run directory of `ccgym train`, or an exported .onnx file; on real backends also "
         "tcp:NAME, the kernel's TCP (default: all that `ccgym schemes` lists, except external, fixed_window and "
         "fixed_rate, and the kernel's where packets are simulated)",
     )
@@ -163,7 +155,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``evaluate.py`` and return its exit status; see :mod:`ccgym.cli.common`."""
+    """Run ``ccgym evaluate`` and return its exit status; see :mod:`ccgym.cli.common`."""
     words = list(sys.argv[1:] if argv is None else argv)
     return run(lambda: _evaluate(parser().parse_args(words), words))
 
@@ -185,7 +177,7 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     if not arguments.no_figures:
         from ccgym.report.build import require_drawing
 
-        require_drawing()
+        require_drawing("--no-figures")
     out = _directory(arguments, experiment)
     try:
         results = _run(arguments, experiment, out, words, shown_on)
@@ -325,7 +317,7 @@ def _run(
             repeat_limited=arguments.repeat_limited,
             logs=arguments.logs or "first",
             observer=progress,
-            command=["python", "evaluate.py", *words],
+            command=[*command("evaluate").split(), *words],
         )
 
 

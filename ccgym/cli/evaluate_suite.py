@@ -1,4 +1,4 @@
-"""``evaluate.py --suite NAME``: many paths or tests in one go.
+"""``ccgym evaluate --suite NAME``: many paths or tests in one go.
 
 Whatever the suite, this reads the arguments, shows how it goes, prints its summary and says where its files are.
 """
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ccgym.cli.common import PIPE_WIDTH, option
 from ccgym.errors import ConfigError
+from ccgym.invocation import command
 from ccgym.units import parse_time
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def evaluate_suite(arguments: argparse.Namespace, words: Sequence[str], shown_on
     if not arguments.no_figures:
         from ccgym.report.build import require_drawing
 
-        require_drawing()
+        require_drawing("--no-figures")
     claim(chosen.name, request)
     shown_on.print(f"{chosen.name}: {chosen.title}", soft_wrap=True)
     shown_on.print(f"schemes: {', '.join(choice.text for choice in request.schemes)}; into {request.out}\n")
@@ -113,7 +114,7 @@ def _request(arguments: argparse.Namespace, words: Sequence[str], chosen: Suite)
         jobs=arguments.jobs,
         repeat_limited=arguments.repeat_limited,
         quick=arguments.quick,
-        command=("python", "evaluate.py", *words),
+        command=(*command("evaluate").split(), *words),
     )
     out = default_directory(chosen.name, request) if arguments.out is None else Path(arguments.out)
     return replace(request, out=out)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ccgym.cli.common import HelpFormatter, run, say
-from ccgym.errors import PlatformError
+from ccgym.invocation import command
 
 if TYPE_CHECKING:
     from ccgym.training.export import Exported
@@ -26,7 +26,7 @@ _EXAMPLES: Final = """\
 examples:
   ccgym export runs/aurora-1-1
       the best model, into runs/aurora-1-1/export
-  python evaluate.py --trace 77.72mbps --schemes runs/aurora-1-1,bbr,cubic
+  ccgym evaluate --trace 77.72mbps --schemes runs/aurora-1-1,bbr,cubic
       … which is then a scheme like any other
   ccgym export runs/aurora-1-1 --model final -o mine.onnx
       the model at the end of training, into mine.onnx and mine.json
@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="ccgym export", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter
     )
-    made.add_argument("run_dir", metavar="RUN_DIR", type=Path, help="a run directory of train.py")
+    made.add_argument("run_dir", metavar="RUN_DIR", type=Path, help="a run directory of `ccgym train`")
     made.add_argument(
         "-o", "--out", metavar="OUT", type=Path, help="a .onnx file or a directory (default: RUN_DIR/export)"
     )
@@ -57,16 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    try:
-        from ccgym.training.export import export_policy
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] == "ccgym":
-            raise
-        raise PlatformError(
-            f"the package {error.name} is missing",
-            expected="what training needs; an exported policy runs without it",
-            hint="pip install 'ccgym[train]'",
-        ) from None
+    from ccgym.training.export import export_policy
+
     _show(
         export_policy(
             arguments.run_dir,
@@ -89,4 +81,4 @@ def _show(made: Exported) -> None:
     say(f"  as torch in float64, bit for bit; {len(parity.trajectories)} trajectories with the same hash")
     say(f"network   {made.onnx}")
     say(f"card      {made.card_file}")
-    say(f"to use it: python evaluate.py --trace 77.72mbps --schemes {made.onnx},bbr,cubic")
+    say(f"to use it: {command('evaluate')} --trace 77.72mbps --schemes {made.onnx},bbr,cubic")

@@ -26,6 +26,7 @@ from ccgym.cli.common import (
     run,
 )
 from ccgym.errors import ConfigError
+from ccgym.invocation import command
 from ccgym.units import parse_time
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
     path.add_argument("--trace", metavar="NAME|FILE", help="a named path, a YAML file, or a delivery trace")
     path.add_argument("--mahimahi", metavar='"COMMAND LINE"', help="a chain of mahimahi shells, the outermost first")
     made.add_argument(
-        "--schemes", default="bbr,cubic", metavar="A,B", help="schemes, as in evaluate.py (default: bbr,cubic)"
+        "--schemes", default="bbr,cubic", metavar="A,B", help="schemes, as in `ccgym evaluate` (default: bbr,cubic)"
     )
     made.add_argument(
         "--backends",
@@ -121,7 +122,7 @@ def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     if not arguments.no_figures:
         from ccgym.report.build import require_drawing
 
-        require_drawing()
+        require_drawing("--no-figures")
     name = re.sub(r"[^\w.+-]+", "-", path.name or "path").strip("-.") or "path"
     out = Path(arguments.out) if arguments.out is not None else Path("results", f"{name}-gap")
     shown_on.print(path.describe(), soft_wrap=True)
@@ -139,7 +140,7 @@ def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
             host_start_ns=host_start_ns,
             sim_runs=arguments.sim_runs,
             observe=lambda experiment: _progress(experiment, shown_on),
-            command=["ccgym", "gap", *words],
+            command=[*command("gap").split(), *words],
         )
     except ConfigError as error:
         where = f"--{error.where}" if error.where and not error.where.startswith("-") else error.where

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ccgym.cli import describe, trace
 from ccgym.cli.common import HelpFormatter, console, run, say, set_up_logging
-from ccgym.errors import PlatformError
+from ccgym.invocation import program
 
 _DELEGATED: Final = {
     "doctor": ("ccgym.cli.doctor:main", "what this machine can do with real packets"),
@@ -45,7 +45,7 @@ examples:
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser; its namespace has ``run``, a function of the namespace."""
     parser = argparse.ArgumentParser(
-        prog="ccgym",
+        prog=program(),
         description="Congestion-control simulator, environments and evaluation.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
@@ -78,8 +78,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         module, _, function = _DELEGATED[words[0]][0].partition(":")
         return int(getattr(importlib.import_module(module), function)(words[1:]))
     args = build_parser().parse_args(words)
-    set_up_logging(args.verbose)
-    return run(lambda: int(args.run(args)))
+
+    def body() -> int:
+        set_up_logging(args.verbose)
+        return int(args.run(args))
+
+    return run(body)
 
 
 def _add_path(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -137,12 +141,7 @@ def _schemes(args: argparse.Namespace) -> int:
     from ccgym.evaluation import kernel_schemes
     from ccgym.evaluation.schemes import listing
 
-    try:
-        rows = [*listing(), *kernel_schemes.listing()]
-    except ImportError as error:
-        raise PlatformError(
-            f"the native module ccgym._core is missing ({error})", expected="a built ccgym", hint="run `make setup`"
-        ) from None
+    rows = [*listing(), *kernel_schemes.listing()]
     if args.name is not None:
         names = [row["name"] for row in rows]
         rows = [row for row in rows if row["name"] == args.name]

@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="ccgym record", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter
     )
-    made.add_argument("config", metavar="CONFIG", help="a YAML file, or the name of one in configs/")
+    made.add_argument("config", metavar="CONFIG", help="a YAML file, or a name, as with `ccgym train`")
     made.add_argument("--seeds", required=True, metavar="1,2,3", help="the seeds to train")
     made.add_argument(
         "--runs", type=Path, default=Path("runs"), metavar="DIR", help="where the run directories are (default: runs)"
@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         dest="overrides",
         metavar="KEY=VALUE",
-        help="any setting, as with train.py; may be repeated",
+        help="any setting, as with `ccgym train`; may be repeated",
     )
     made.add_argument(
         "--export",
@@ -81,18 +81,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _record(arguments: argparse.Namespace) -> int:
     seeds = _seeds(arguments.seeds)
-    try:
-        from ccgym.training.progress import ProgressDisplay
-        from ccgym.training.recording import record
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] == "ccgym":
-            raise
-        raise PlatformError(
-            f"the package {error.name} is missing",
-            expected="the packages of the extra `train`",
-            hint="pip install 'ccgym[train]', or run `make setup`",
-        ) from None
     from ccgym.training.config import TrainConfig
+    from ccgym.training.progress import ProgressDisplay
+    from ccgym.training.recording import record
 
     config = TrainConfig.load(arguments.config, arguments.overrides)
     made = record(

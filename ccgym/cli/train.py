@@ -1,4 +1,4 @@
-"""``train.py``: train a policy from a YAML file, watch it in TensorBoard, resume it, export it.
+"""``ccgym train``: train a policy from a YAML file, watch it in TensorBoard, resume it, export it.
 
 Only arguments are read here; the work is done by :mod:`ccgym.training`, which is imported when needed, so that
 ``--help`` is quick and does without torch.
@@ -10,16 +10,15 @@ Exit status: 0, trained to the end; 130, stopped by a signal and ready to be res
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import re
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import STATUS_INTERRUPTED, HelpFormatter, console, run, set_up_logging
-from ccgym.errors import ConfigError, PlatformError, did_you_mean, shown
+from ccgym.cli.common import STATUS_INTERRUPTED, HelpFormatter, Parser, console, run, set_up_logging
+from ccgym.errors import ConfigError, shown
+from ccgym.invocation import command
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,27 +35,24 @@ the same result, byte for byte; the same seed gives the same policy.
 
 EXAMPLES: Final = """\
 examples:
-  python train.py --config aurora.yaml
-      train, in a new directory runs/aurora-1-1; the name finds configs/aurora.yaml
+  ccgym train --config aurora.yaml
+      train, in a new directory runs/aurora-1-1, what comes with ccgym as aurora.yaml
   tensorboard --logdir runs
       watch it, and all other runs beside it
-  python train.py --config aurora --seed 3 --steps 1000000
+  ccgym train --config aurora --seed 3 --steps 1000000
       another seed, fewer steps
-  python train.py --config aurora --set algorithm.learning_rate=3e-4 --set training.time_limit=5min
+  ccgym train --config aurora --set algorithm.learning_rate=3e-4 --set training.time_limit=5min
       any setting of the file, by its path
-  python train.py --resume runs/aurora-1-1
+  ccgym train --resume runs/aurora-1-1
       go on where it was killed or stopped
-  python train.py --resume runs/aurora-1-1 --steps 8000000
+  ccgym train --resume runs/aurora-1-1 --steps 8000000
       go on beyond its end
-  python evaluate.py --trace 77.72mbps --schemes runs/aurora-1-1,bbr,cubic
+  ccgym evaluate --trace 77.72mbps --schemes runs/aurora-1-1,bbr,cubic
       the trained policy as one scheme among others
 
 exit status: 0 fine; 2 the command, the configuration or the machine is wrong; 130 stopped by
 control-C or SIGTERM after the update under way, ready for --resume
 """
-
-NEEDED: Final = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard")
-"""Packages of the extra ``train``."""
 
 RESUMABLE: Final = ("training.steps", "training.time_limit", "training.keep_checkpoints", "training.checkpoint_every",
                     "training.simulator_threads")  # fmt: skip
@@ -66,23 +62,17 @@ _SHORT: Final = {"seed": "training.seed", "steps": "training.steps", "threads": 
 """Settings that have an option of their own."""
 
 
-class _Parser(argparse.ArgumentParser):
-    """Raises our own errors, with a suggestion for mistyped options."""
-
-    def error(self, message: str) -> NoReturn:
-        unknown = re.search(r"unrecognized arguments: (--[\w-]+)", message)
-        options = [option for action in self._actions for option in action.option_strings]
-        hint = did_you_mean(unknown[1], options) if unknown else ""
-        raise ConfigError(message, hint=hint or "python train.py --help explains the options")
-
-
 def parser() -> argparse.ArgumentParser:
-    """The command line of ``train.py``."""
-    made = _Parser(
-        prog="train.py", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=HelpFormatter, allow_abbrev=False
+    """The command line of ``ccgym train``."""
+    made = Parser(
+        prog="ccgym train", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=HelpFormatter, allow_abbrev=False
     )
     what = made.add_argument_group("what to train (one of the two)")
-    what.add_argument("--config", metavar="FILE|NAME", help="a YAML file, or the name of one in configs/")
+    what.add_argument(
+        "--config",
+        metavar="FILE|NAME",
+        help="a YAML file, or the name of one in ./configs, or of one that comes with ccgym: aurora, indigo, eagle …",
+    )
     what.add_argument("--resume", metavar="DIRECTORY", help="go on with the run in this directory")
     how = made.add_argument_group("settings over those of the file")
     how.add_argument(
@@ -112,7 +102,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``train.py`` and return its exit status; see :mod:`ccgym.cli.common`."""
+    """Run ``ccgym train`` and return its exit status; see :mod:`ccgym.cli.common`."""
     words = list(sys.argv[1:] if argv is None else argv)
     return run(lambda: _train(parser().parse_args(words), words))
 
@@ -120,10 +110,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _train(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     if (arguments.config is None) == (arguments.resume is None):
         given = "both --config and --resume" if arguments.config is not None else "neither --config nor --resume"
-        raise ConfigError(given, expected="one of them", hint="python train.py --config aurora.yaml")
+        raise ConfigError(given, expected="one of them", hint="ccgym train --config aurora")
     if arguments.resume is not None and arguments.run_dir is not None:
         raise ConfigError("--resume with --run-dir", expected="--resume DIRECTORY alone: the run stays where it is")
-    _require_packages()
     set_up_logging(arguments.verbose)
     from ccgym.training.progress import ProgressDisplay
     from ccgym.training.run_directory import new_run_directory
@@ -146,27 +135,17 @@ def _train(arguments: argparse.Namespace, words: Sequence[str]) -> int:
             display,
             resume=resume,
             device=arguments.device,
-            command=["python", "train.py", *words],
+            command=[*command("train").split(), *words],
         )
     if outcome.stopped:
         shown_on.print(f"\nstopped after {outcome.step:,} steps; to go on:", style="yellow")
-        shown_on.print(f"  python train.py --resume {shlex.quote(str(directory))}", soft_wrap=True)
+        shown_on.print(f"  {command('train')} --resume {shlex.quote(str(directory))}", soft_wrap=True)
         return STATUS_INTERRUPTED
     _conclude(outcome, config, shown_on)
     if not arguments.no_export:
         _export(outcome, shown_on)
     _what_next(outcome, shown_on)
     return 0
-
-
-def _require_packages() -> None:
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise PlatformError(
-            f"not installed: {', '.join(missing)}",
-            expected="the packages of the extra `train`",
-            hint="pip install 'ccgym[train]', or run `make setup`",
-        )
 
 
 def _config(arguments: argparse.Namespace) -> TrainConfig:
@@ -219,10 +198,9 @@ def _conclude(outcome: Outcome, config: TrainConfig, shown_on: Console) -> None:
 
 
 def _export(outcome: Outcome, shown_on: Console) -> None:
-    if importlib.util.find_spec("ccgym.training.export") is None:
-        return
-    export = importlib.import_module("ccgym.training.export")
-    exported = export.export_policy(outcome.run_dir)
+    from ccgym.training.export import export_policy
+
+    exported = export_policy(outcome.run_dir)
     shown_on.print(f"policy     {exported.onnx}  (does what torch does: checked)", soft_wrap=True)
 
 
@@ -232,6 +210,6 @@ def _what_next(outcome: Outcome, shown_on: Console) -> None:
         ("run", directory),
         ("curve", f"{directory}/evaluations.csv"),
         ("watch", f"tensorboard --logdir {directory}"),
-        ("evaluate", f"python evaluate.py --trace 77.72mbps --schemes {directory},bbr,cubic"),
+        ("evaluate", f"{command('evaluate')} --trace 77.72mbps --schemes {directory},bbr,cubic"),
     ):
         shown_on.print(f"{name:<10} {text}", soft_wrap=True)

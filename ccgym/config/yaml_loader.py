@@ -2,9 +2,9 @@
 
 Refused, because each has cost somebody a day: duplicate keys, the bare words ``yes no on off`` as booleans, sexagesimal
 and octal numbers, anchors and aliases, tags, several documents in a file, keys that are no strings. Numbers are those
-of YAML 1.2, so ``1e-3`` is a float. A file may build on one other with ``extends: other.yaml``: mappings are merged key
-by key, everything else is replaced, and so are a mapping of another ``kind`` and another ``algorithm``, whose keys are
-others.
+of YAML 1.2, so ``1e-3`` is a float. A file may build on one other with ``extends: other.yaml``, which lies beside it
+or comes with ccgym: mappings are merged key by key, everything else is replaced, and so are a mapping of another
+``kind`` and another ``algorithm``, whose keys are others.
 
 A model is read with :func:`load_model`, which applies overrides (``--set link.delay=40ms``) through the same
 validation and turns pydantic's complaints into :class:`~ccgym.errors.ConfigError` with the line of the key.
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, get_args, get_origin
 
+from ccgym.config.configurations import packaged_config
 from ccgym.errors import CcgymError, ConfigError, did_you_mean, near_miss, shown
 from ccgym.files import read_bytes
 
@@ -106,6 +107,8 @@ def load_yaml(path: str | os.PathLike[str]) -> Loaded:
     if not isinstance(base_name, str) or not base_name:
         raise ConfigError(shown(base_name), expected="the name of one YAML file", where=where)
     base_path = Path(path).parent / base_name
+    if not base_path.exists() or base_path.samefile(path):
+        base_path = packaged_config(base_name) or base_path
     try:
         base = parse_yaml(_read(base_path), str(base_path))
     except ConfigError as error:
@@ -164,7 +167,7 @@ def load_model(path: str | os.PathLike[str], model: type[_M], overrides: Iterabl
     if not isinstance(loaded.data, dict):
         raise ConfigError(shown(loaded.data), expected="keys and values", where=loaded.source)
     for override in overrides:
-        apply_override(loaded, override)
+        apply_override(loaded, override, model)
     return validate(loaded, model)
 
 
@@ -180,13 +183,16 @@ def validate(loaded: Loaded, model: type[_M]) -> _M:
         raise error.at(loaded.source) from None
 
 
-def apply_override(loaded: Loaded, override: str) -> None:
-    """Apply one ``a.b=c`` to loaded YAML, in place. Raises :class:`ConfigError`."""
+def apply_override(loaded: Loaded, override: str, model: type[BaseModel]) -> None:
+    """Apply one ``a.b=c`` to loaded YAML, in place; the model names keys for hints. Raises :class:`ConfigError`."""
     where = f"--set {override}"
     name, equals, text = override.partition("=")
     keys = name.strip().split(".")
     if not equals or not all(keys):
-        raise ConfigError(shown(override), expected="key.path=value", hint="as in --set path.rtt=40ms", where="--set")
+        near = _key_near(name.strip(), model)
+        raise ConfigError(
+            shown(override), expected="key.path=value", hint=f"as in --set {near}=…" if near else "", where="--set"
+        )
     value = parse_yaml(text, where).data
     node = loaded.data
     place: Place = ()
@@ -210,6 +216,7 @@ def apply_override(loaded: Loaded, override: str) -> None:
         else:
             if isinstance(node, dict) and node.get(step) is None:
                 node[step] = {}
+                loaded.lines[place] = where
             node = node[step]
 
 
@@ -238,7 +245,8 @@ def config_error(error: ValidationError, model: type[BaseModel], loaded: Loaded 
         if kind == "extra_forbidden":
             known = _field_names(model, place[:-1])
             found, expected = f"unknown key {shown(place[-1])}", ", ".join(known) or "no keys"
-            hint = did_you_mean(str(place[-1]), known)
+            elsewhere = _key_near(str(place[-1]), model)
+            hint = did_you_mean(str(place[-1]), known, f"did you mean {elsewhere!r}?" if elsewhere else "")
         elif kind == "missing":
             found, expected = f"key {shown(place[-1])} is missing", "it to be given"
             parent = value if isinstance(value, dict) else {}
@@ -266,17 +274,6 @@ def config_error(error: ValidationError, model: type[BaseModel], loaded: Loaded 
 
 def _field_names(model: type[BaseModel], place: Sequence[str | int]) -> list[str]:
     """The keys that could stand at a place of a model: best effort, for suggestions."""
-    from pydantic import BaseModel
-
-    def models_in(annotation: object) -> Iterator[type[BaseModel]]:
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            yield annotation
-        elif get_origin(annotation) is Annotated:
-            yield from models_in(get_args(annotation)[0])
-        else:
-            for argument in get_args(annotation):
-                yield from models_in(argument)
-
     candidates: list[type[BaseModel]] = [model]
     for step in place:
         if isinstance(step, int):
@@ -285,17 +282,55 @@ def _field_names(model: type[BaseModel], place: Sequence[str | int]) -> list[str
             found
             for candidate in candidates
             if step in candidate.model_fields
-            for found in models_in(candidate.model_fields[step].annotation)
+            for found in _models_in(candidate.model_fields[step].annotation)
         ]
         if inside:
             candidates = inside
             continue
-        tagged = [c for c in candidates if "kind" in c.model_fields and c.model_fields["kind"].default == step]
-        candidates = tagged or candidates
+        candidates = [candidate for candidate in candidates if step in _tags(candidate)] or candidates
     names: dict[str, None] = {}
     for candidate in candidates:
         names.update(dict.fromkeys(getattr(candidate, "ACCEPTED_KEYS", ()) or candidate.model_fields))
     return list(names)
+
+
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
+    """The models that a field of this type may hold."""
+    from pydantic import BaseModel
+
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif get_origin(annotation) is Annotated:
+        yield from _models_in(get_args(annotation)[0])
+    else:
+        for argument in get_args(annotation):
+            yield from _models_in(argument)
+
+
+def _tags(model: type[BaseModel]) -> tuple[object, ...]:
+    """The values by which a model is told from the others of its union: of its key ``kind`` or ``name``."""
+    fields = [model.model_fields[key] for key in ("kind", "name") if key in model.model_fields]
+    return tuple(tag for field in fields for tag in (*get_args(field.annotation), field.default))
+
+
+def _key_near(name: str, model: type[BaseModel]) -> str | None:
+    """The key path of a model whose last word, or else all of it, is nearest to a name."""
+    paths = [".".join(path) for path in _key_paths(model)]
+    by_last = {path.rpartition(".")[2]: path for path in reversed(paths)}
+    last = near_miss(name.rpartition(".")[2], by_last)
+    return by_last[last] if last is not None else near_miss(name, paths)
+
+
+def _key_paths(model: type[BaseModel], deepest: int = 3) -> Iterator[tuple[str, ...]]:
+    """Key paths of a model, as far as they go by names alone; what is nearer to the top comes first."""
+    inside = []
+    for key, found in model.model_fields.items():
+        yield (key,)
+        if deepest > 1:
+            inside += [(key, inner) for inner in _models_in(found.annotation)]
+    for key, inner in inside:
+        for path in _key_paths(inner, deepest - 1):
+            yield (key, *path)
 
 
 def _read(path: str | os.PathLike[str]) -> str:

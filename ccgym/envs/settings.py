@@ -20,6 +20,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from ccgym.config.agent import AgentConfig
+from ccgym.config.configurations import find_config, packaged_config
 from ccgym.config.distribution_curriculum import Curriculum, PathsField, curriculum_of, read_paths
 from ccgym.config.distributions import Fixed
 from ccgym.config.path import NetworkPath, PathField, PathLike
@@ -236,7 +237,7 @@ class Settings:
             raise ConfigError("path and paths together", expected="one of them", where="paths")
         if backend is not None:
             check_backend(backend)
-        defaults = load_model(find_config(config), _File)
+        defaults = load_model(_config_file(config), _File)
         settings = cls.of(defaults.environment, defaults.agent, strict=strict)
         if episode_steps is not None or duration is not None:
             # Whoever gives a limit means that one, and not the configuration's beside it.
@@ -266,27 +267,9 @@ def settings_from(arguments: Mapping[str, Any]) -> tuple[Settings, str | None]:
     return Settings.read(**known, unknown=unknown), arguments.get("render_mode")
 
 
-def find_config(config: str | os.PathLike[str]) -> Path:
-    """The file of a configuration: a YAML file, or the name of one that ccgym brings along.
-
-    Raises:
-        ConfigError: There is none.
-    """
-    text = os.fspath(config)
-    if text.endswith((".yaml", ".yml")):
-        return Path(text)
-    package = Path(__file__).resolve().parent.parent
-    folder = next(place for place in (package / "_data" / "configs", package.parent / "configs") if place.is_dir())
-    file = folder / f"{text}.yaml"
-    if not file.is_file():
-        known = sorted(one.stem for one in folder.glob("*.yaml"))
-        raise ConfigError(
-            f"no configuration is called {shown(text)}",
-            where="config",
-            expected=f"a YAML file, or one of {', '.join(known)}",
-            hint=did_you_mean(text, known),
-        )
-    return file
+def _config_file(config: str | os.PathLike[str]) -> Path:
+    """The file of a configuration; a name that comes with ccgym means the same in every directory."""
+    return packaged_config(config) or find_config(config)
 
 
 def read_agent(agent: object) -> AgentConfig:
@@ -305,7 +288,7 @@ def read_agent(agent: object) -> AgentConfig:
         except CcgymError as error:
             raise error.at("agent") from None
     if isinstance(agent, (str, os.PathLike)):
-        return load_model(find_config(agent), _AgentFile).agent
+        return load_model(_config_file(agent), _AgentFile).agent
     raise ConfigError(f"{shown(agent)} is no agent", where="agent", expected="a YAML file, a mapping or an AgentConfig")
 
 

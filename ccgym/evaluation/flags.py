@@ -20,6 +20,7 @@ from ccgym.errors import ConfigError
 from ccgym.evaluation.capacity import OPPORTUNITY_BYTES, slowest_link
 from ccgym.evaluation.kernel_schemes import algorithm_of
 from ccgym.evaluation.results import ResultSet, SchemeSummary
+from ccgym.invocation import as_typed, command
 from ccgym.tracetools.check import rate_in_name
 
 STARVED_SHARE: Final = 0.20
@@ -85,7 +86,7 @@ class PathFacts:
     declared_mbps: float | None
     """Rate that the trace is said to have, Mbit/s; None where nothing is said, or the difference is known."""
     options: str
-    """What one gives evaluate.py to get this path."""
+    """What one gives `ccgym evaluate` to get this path."""
 
 
 def path_facts(path: NetworkPath, results: ResultSet) -> PathFacts:
@@ -148,7 +149,7 @@ def _again(results: ResultSet, facts: PathFacts, scheme: str, *options: str) -> 
     """The command that repeats a scheme's first run with its packet logs."""
     texts = {_key(text): text for text in results.parameters["schemes"]}
     where = [f"--backend {results.backend}"] if results.real else []
-    words = ["python evaluate.py", facts.options, *where, f"--schemes {texts.get(scheme, scheme)}", *options]
+    words = [command("evaluate"), facts.options, *where, f"--schemes {texts.get(scheme, scheme)}", *options]
     return " ".join(words)
 
 
@@ -332,4 +333,4 @@ def _ratio(one: float, other: float) -> float:
 
 def flag_dicts(found: Sequence[Flag]) -> tuple[Mapping[str, str], ...]:
     """Flags as plain data."""
-    return tuple(asdict(flag) for flag in found)
+    return tuple({**asdict(flag), "command": as_typed(flag.command)} for flag in found)

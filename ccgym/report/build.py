@@ -31,8 +31,11 @@ def write_tables(results: ResultSet, directory: Path) -> None:
     atomic_write(directory / CSV_FILE, csv_table(results))
 
 
-def require_drawing() -> None:
+def require_drawing(instead: str = "") -> None:
     """Make sure that figures can be drawn, before hours are spent on what they show.
+
+    Args:
+        instead: The option that does without them, where there is one.
 
     Raises:
         PlatformError: matplotlib or jinja2 is not installed.
@@ -44,7 +47,7 @@ def require_drawing() -> None:
             raise PlatformError(
                 f"{package} is not installed: {error}",
                 expected="the packages for figures and reports",
-                hint="pip install 'ccgym[report]', or evaluate with --no-figures",
+                hint="pip install 'ccgym[report]'" + (f", or use {instead}" if instead else ""),
             ) from error
 
 

@@ -8,25 +8,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Final
 
 import yaml
 from pydantic import Field, PrivateAttr, model_validator
 
 from ccgym.config.agent import AgentConfig, read_agent
+from ccgym.config.configurations import find_config
 from ccgym.config.distribution_curriculum import Stages
 from ccgym.config.quantities import PeriodField
 from ccgym.config.yaml_loader import Loaded, apply_override, load_yaml, validate
 from ccgym.envs.settings import REAL_BACKENDS, EnvironmentConfig
-from ccgym.errors import CcgymError, ConfigError, NotFoundError, did_you_mean, shown
+from ccgym.errors import CcgymError, ConfigError, shown
 from ccgym.training.algorithms import AlgorithmField
 from ccgym.training.algorithms.base import Strict
 from ccgym.training.algorithms.ppo import PpoConfig
 from ccgym.training.looks import Looks
-
-CONFIG_DIRECTORY: Final = "configs"
-"""Where configurations are looked for by name, below the current directory and beside the package."""
 
 MOST_PER_PROCESSOR: Final = 4
 """Real paths at once; each needs about half a processor, and simulators have none of that trouble."""
@@ -158,7 +155,7 @@ class TrainConfig(Strict):
         """Read a configuration.
 
         Args:
-            path: A file, or the name of one in ``configs/``: ``aurora``, ``aurora.yaml``, ``configs/aurora.yaml``.
+            path: A file or a name, as :func:`~ccgym.config.configurations.find_config` finds it.
             overrides: Settings ``key=value`` that replace what the file says.
 
         Raises:
@@ -173,7 +170,7 @@ class TrainConfig(Strict):
         if not isinstance(loaded.data, dict):
             raise ConfigError(shown(loaded.data), expected="keys and values", where=loaded.source)
         for override in overrides:
-            apply_override(loaded, override)
+            apply_override(loaded, override, cls)
         config = validate(loaded, cls)
         config._written.update(loaded.data)
         return config
@@ -194,24 +191,3 @@ class _PlainDumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         """No value is worth a name."""
         return True
-
-
-def find_config(path: str | os.PathLike[str]) -> Path:
-    """Find a configuration by file or by name.
-
-    Raises:
-        NotFoundError: There is none; the nearest name is suggested.
-    """
-    given = Path(path)
-    checkout = Path(__file__).resolve().parents[2]
-    for root in (Path(), Path(CONFIG_DIRECTORY), checkout, checkout / CONFIG_DIRECTORY):
-        for candidate in (root / given, root / f"{given}.yaml"):
-            if candidate.is_file():
-                return candidate
-    known = sorted({file.stem for root in (Path(), checkout) for file in (root / CONFIG_DIRECTORY).glob("*.yaml")})
-    raise NotFoundError(
-        f"no configuration is called {shown(str(path))}",
-        expected=f"a YAML file, or one of {', '.join(known)}" if known else "a YAML file",
-        hint=did_you_mean(given.stem, known),
-        where="--config",
-    )

@@ -288,7 +288,7 @@ def test_models_raise_nothing_else(data: Any, overrides: list[str]) -> None:
     loaded = Loaded({"a": 1, "b": {"a": data, "b": [data]}, "c": data}, {(): "x:1"}, "x")
     with contextlib.suppress(CcgymError):
         for override in overrides:
-            apply_override(loaded, override)
+            apply_override(loaded, override, _Model)
         validate(loaded, _Model)
 
 

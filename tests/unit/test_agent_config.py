@@ -446,4 +446,4 @@ def test_the_command_explains_mistakes(capsys: pytest.CaptureFixture[str], tmp_p
     assert main(["describe"]) == 2
     assert "no configuration" in capsys.readouterr().err
     assert main(["describe", str(tmp_path / "none.yaml")]) == 2
-    assert "cannot be read" in capsys.readouterr().err
+    assert "no configuration is called" in capsys.readouterr().err

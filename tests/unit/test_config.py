@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ConfigDict
 
+from ccgym.config.configurations import PACKAGED
 from ccgym.config.path import PathField
 from ccgym.config.quantities import RateField, TimeField
 from ccgym.config.yaml_loader import Loaded, apply_override, load_model, load_yaml, parse_yaml
@@ -133,6 +134,25 @@ def test_extends_one_level(tmp_path: Path) -> None:
         load_model(top, Experiment)
 
 
+@pytest.mark.parametrize("name", ["aurora.yaml", "configs/aurora.yaml", "aurora"])
+def test_extends_what_comes_with_ccgym(name: str, tmp_path: Path) -> None:
+    loaded = load_yaml(write(tmp_path, "mine.yaml", f"extends: {name}\nname: mine\n"))
+    assert loaded.data == {**load_yaml(PACKAGED / "aurora.yaml").data, "name": "mine"}
+    # A file of the same name extends the packaged one, and not itself.
+    assert load_yaml(write(tmp_path, "aurora.yaml", "extends: aurora.yaml\nname: mine\n")).data == loaded.data
+    # What lies beside it is nearer.
+    write(tmp_path, "indigo.yaml", "name: other\n")
+    assert load_yaml(write(tmp_path, "top.yaml", "extends: indigo.yaml\n")).data == {"name": "other"}
+
+
+@pytest.mark.timeout(30)
+def test_only_regular_files_are_configurations(tmp_path: Path) -> None:
+    for name in ("/dev/zero", "."):
+        top = write(tmp_path, "top.yaml", f"extends: {name}\n")
+        with pytest.raises(ConfigError, match="cannot be read: is"):
+            load_yaml(top)
+
+
 def test_overrides_go_through_the_same_validation(tmp_path: Path) -> None:
     file = write(tmp_path, "f.yaml", "link:\n  rate: 5mbps\ntags: [a, b]\n")
     model = load_model(file, Experiment, ["link.rate=9mbps", "runs=7", "tags.1=z", "path=77.72mbps"])
@@ -149,7 +169,9 @@ def test_overrides_go_through_the_same_validation(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "part"),
     [
-        ("runs", "key.path=value"),
+        ("runs", "as in --set runs=…"),
+        ("delay", "as in --set link.delay=…"),
+        ("nothing-like-it", "key.path=value"),
         ("=5", "key.path=value"),
         ("a..b=5", "key.path=value"),
         ("tags.9=x", "a number below 2"),
@@ -161,7 +183,7 @@ def test_overrides_go_through_the_same_validation(tmp_path: Path) -> None:
 def test_refuses_overrides(override: str, part: str) -> None:
     loaded = Loaded({"runs": 5, "tags": ["a", "b"]}, {}, "f")
     with pytest.raises(ConfigError) as caught:
-        apply_override(loaded, override)
+        apply_override(loaded, override, Experiment)
     assert part in str(caught.value)
     assert "--set" in caught.value.where
 

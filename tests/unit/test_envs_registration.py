@@ -72,10 +72,10 @@ def test_environments_load_neither_torch_nor_matplotlib(tmp_path: Path, checkout
 
 
 def test_a_preset_is_one_line() -> None:
+    from ccgym.config.configurations import packaged_config
     from ccgym.envs.registration import PRESETS
-    from ccgym.envs.settings import find_config
 
-    assert all(find_config(config).is_file() for config in PRESETS.values())
+    assert all(packaged_config(config) for config in PRESETS.values())
 
 
 def test_the_installed_package_brings_the_configurations(checkout: Path) -> None:

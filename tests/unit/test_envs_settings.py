@@ -13,10 +13,11 @@ import pytest
 pytest.importorskip("ccgym._core")
 
 import ccgym
+from ccgym.config.configurations import PACKAGED
 from ccgym.config.distributions import DEFAULT_DURATION_NS
 from ccgym.envs.episode import HORIZON, draw_episode
 from ccgym.envs.flows import BackgroundFlow, LearnerFlow, background_flows
-from ccgym.envs.settings import ARGUMENTS, EnvironmentConfig, Settings, find_config
+from ccgym.envs.settings import ARGUMENTS, EnvironmentConfig, Settings
 from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError
 
 PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "40p"}
@@ -63,7 +64,7 @@ def test_a_limit_replaces_the_configuration_s() -> None:
         ({"agent": {"clock": "10ms"}}, ["agent", "missing"]),
         ({"agent": "auroraa"}, ["auroraa", "did you mean 'aurora'"]),
         ({"config": "lnk"}, ["lnk", "did you mean 'link'"]),
-        ({"config": "nowhere.yaml"}, ["nowhere.yaml", "cannot be read"]),
+        ({"config": "nowhere.yaml"}, ["nowhere.yaml", "no configuration is called"]),
         ({"episode_steps": 0}, ["episode_steps", "1 or more"]),
         ({"episode_steps": 2.5}, ["episode_steps", "2.5"]),
         ({"duration": "-1s"}, ["-1s"]),
@@ -137,7 +138,7 @@ def test_settings_can_be_pickled() -> None:
 
 
 def test_a_file_of_your_own(tmp_path: Path) -> None:
-    text = find_config("link").read_text(encoding="utf-8").split("environment:")[0]
+    text = (PACKAGED / "link.yaml").read_text(encoding="utf-8").split("environment:")[0]
     file = tmp_path / "mine.yaml"
     file.write_text(
         f"{text}environment:\n  paths: aurora\n  episode: {{steps: 5, duration: 20s}}\n"

@@ -90,7 +90,7 @@ def test_help_explains_suites(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parser().parse_args(["--help"])
     text = capsys.readouterr().out
-    for words in ("--suite", "--quick", "calibrated", "python evaluate.py --suite calibrated"):
+    for words in ("--suite", "--quick", "calibrated", "ccgym evaluate --suite calibrated"):
         assert words in text
 
 
@@ -105,7 +105,7 @@ def test_a_suite_from_the_command_line(tiny: Path, capsys: pytest.CaptureFixture
         assert (tiny / "results" / "calibrated-quick" / name).stat().st_size > 100
     document = json.loads((tiny / "results" / "calibrated-quick" / "scorecard.json").read_text())
     assert document["parameters"]["runs"] == 1
-    assert document["provenance"]["command"].startswith("python evaluate.py --suite calibrated")
+    assert document["provenance"]["command"].startswith("ccgym evaluate --suite calibrated")
 
     assert main(typed("--quick", "--runtime", "2", "--no-figures", "--json")) == 0
     captured = capsys.readouterr()

@@ -20,9 +20,10 @@ from gymnasium import spaces  # noqa: E402
 from rich.console import Console  # noqa: E402
 from stable_baselines3.common.vec_env import DummyVecEnv  # noqa: E402
 
+from ccgym.config.configurations import find_config  # noqa: E402
 from ccgym.training.algorithms import read_algorithm  # noqa: E402
 from ccgym.training.algorithms.base import Linear, schedule  # noqa: E402
-from ccgym.training.config import TrainConfig, find_config  # noqa: E402
+from ccgym.training.config import TrainConfig  # noqa: E402
 from ccgym.training.environments import Environments, passive_agent  # noqa: E402
 from ccgym.training.evaluation import Baselines, EvaluationResult, evaluate, evaluation_seed  # noqa: E402
 from ccgym.training.model import build_model, choose_device, weights_hash  # noqa: E402
@@ -63,6 +64,13 @@ def test_an_unknown_name_is_explained() -> None:
     ("override", "expected"),
     [
         ("algorithm.lerning_rate=1", "did you mean 'learning_rate'"),
+        ("algorithm.gama=0.9", "clip_range"),  # the keys of ppo, not those of another algorithm
+        ("algorithm.gama=0.9", "did you mean 'gamma'"),
+        ("gamma=0.9", "--set gamma=0.9: gamma: unknown key"),
+        ("gamma=0.9", "did you mean 'algorithm.gamma'"),
+        ("gamma", "as in --set algorithm.gamma=…"),
+        ("path.rtt=40ms", "--set path.rtt=40ms: path: unknown key 'path'"),
+        ("path.rtt=40ms", "did you mean 'environment.path'"),
         ("algorithm.name=dqn", "ppo, recurrent_ppo"),
         ("algorithm.batch_size=5000", "batch_size 6400 would do"),
         ("training.steps=0", "training.steps"),

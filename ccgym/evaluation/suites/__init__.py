@@ -1,4 +1,4 @@
-"""Suites: what ``evaluate.py --suite NAME`` runs, by name.
+"""Suites: what ``ccgym evaluate --suite NAME`` runs, by name.
 
 ==============  ==================================================================================================
 ``protocol``    what a suite is, and what shows its results

@@ -1,4 +1,4 @@
-"""Weaknesses of learned congestion control that later studies found, as tests: ``evaluate.py --suite weaknesses``.
+"""Weaknesses of learned congestion control that later studies found, as tests: ``ccgym evaluate --suite weaknesses``.
 
 ========================  ====  =======================================================================
 ``intra_rtt_fairness``    D1    two flows of a scheme, equal round-trip times

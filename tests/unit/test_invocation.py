@@ -1,0 +1,131 @@
+"""Help, hints and records name the command that the user typed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ccgym import invocation
+from ccgym.cli.common import STATUS_ERROR, missing_package, run
+from ccgym.cli.main import build_parser
+
+ROOT = Path(__file__).resolve().parents[2]
+BARE = [sys.executable, "-S"]
+"""Python without any installed package."""
+
+
+@pytest.fixture(params=["program", "module", "script"])
+def way(request: pytest.FixtureRequest) -> Iterator[str]:
+    invocation.called_as(request.param)
+    yield request.param
+    invocation.called_as("program")
+
+
+TYPED = {
+    "program": ("ccgym evaluate", "ccgym train", "ccgym trace"),
+    "module": ("python -m ccgym evaluate", "python -m ccgym train", "python -m ccgym trace"),
+    "script": ("python evaluate.py", "python train.py", "ccgym trace"),
+}
+
+
+def test_commands_are_named_as_they_were_typed(way: str) -> None:
+    evaluate, train, trace = TYPED[way]
+    assert invocation.command("evaluate") == evaluate
+    text = "`ccgym evaluate --trace x` and ccgym train, ccgym trace show; ccgym understands /usr/bin/ccgym train"
+    wanted = f"`{evaluate} --trace x` and {train}, {trace} show; ccgym understands /usr/bin/ccgym train"
+    assert invocation.as_typed(text) == wanted
+    assert invocation.as_typed(wanted) == wanted
+
+
+def test_every_command_is_known() -> None:
+    (commands,) = (action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction))
+    assert sorted(commands.choices) == sorted(invocation.COMMANDS)
+
+
+def test_help_names_the_command(way: str) -> None:
+    from ccgym.cli.evaluate import parser as evaluate
+    from ccgym.cli.export import parser as export
+    from ccgym.cli.train import parser as train
+
+    typed_evaluate, typed_train, _ = TYPED[way]
+    assert f"  {typed_evaluate} --trace 77.72mbps" in evaluate().format_help()
+    assert f"  {typed_train} --config aurora" in train().format_help()
+    assert f"  {typed_evaluate} --trace 77.72mbps --schemes runs/" in export().format_help()
+    if way != "script":
+        for made in (evaluate(), train(), export()):
+            assert "evaluate.py" not in made.format_help()
+            assert "train.py" not in made.format_help()
+    usage = evaluate().format_help().splitlines()[0]
+    assert usage.startswith(f"usage: {TYPED[way][0]} ")
+
+
+def test_records_name_the_command(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ccgym._core")
+    from ccgym.cli.evaluate import main
+
+    monkeypatch.chdir(tmp_path)
+    words = ["--trace", "12mbps", "--schemes", "cubic", "--runs", "1", "--runtime", "1", "--no-figures", "--out", "o"]
+    assert main(words) == 0
+    results = json.loads((tmp_path / "o" / "ccgym_results.json").read_text())
+    assert results["provenance"]["command"] == f"{TYPED[way][0]} {' '.join(words)}"
+
+
+def test_flags_name_the_command(way: str) -> None:
+    from ccgym.evaluation.flags import Flag, flag_dicts
+
+    flag = Flag(level="note", code="gap", subject="path", message="m", cause="c", command="ccgym trace show x")
+    assert flag_dicts([flag])[0]["command"] == f"{TYPED[way][2]} show x"
+
+
+@pytest.mark.parametrize(("name", "main"), [("evaluate", "ccgym.cli.evaluate"), ("train", "ccgym.cli.train")])
+def test_each_way_is_noted(name: str, main: str) -> None:
+    for words, typed in (
+        ([f"{name}.py"], f"python {name}.py"),
+        (["-m", "ccgym", name], f"python -m ccgym {name}"),
+        (["-c", f"import sys; from {main} import main; sys.exit(main())"], f"ccgym {name}"),
+    ):
+        done = subprocess.run([sys.executable, *words, "--nope"], capture_output=True, text=True, cwd=ROOT, check=False)
+        assert done.returncode == STATUS_ERROR
+        assert f"{typed} --help explains the options" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["evaluate.py", "--trace", "12mbps"], ["train.py", "--config", "aurora"],
+                                   ["-m", "ccgym", "paths"]])  # fmt: skip
+def test_without_the_environment_there_is_one_clear_error(words: list[str]) -> None:
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run([*BARE, *words], capture_output=True, text=True, cwd=ROOT, env=bare, check=False)
+    assert done.returncode == STATUS_ERROR
+    assert "Traceback" not in done.stderr
+    assert "is not installed for" in done.stderr
+    assert "run `make setup`, then `. .venv/ccgym.env`" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "hint"),
+    [("matplotlib", "ccgym[report]"), ("torch.nn", "ccgym[train]"), ("rich", "pip install ccgym")],
+)
+def test_what_is_missing_names_what_brings_it(
+    package: str, hint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("ccgym.cli.common.__file__", str(tmp_path / "ccgym" / "cli" / "common.py"))
+    error = missing_package(ModuleNotFoundError("missing", name=package))
+    assert error is not None
+    assert hint in error.hint
+    assert "--no-figures" not in str(error)
+
+
+def test_other_failures_of_imports_keep_their_traceback() -> None:
+    assert missing_package(ImportError("cannot import name 'x' from 'ccgym.config'", name="ccgym.config")) is None
+
+    def broken() -> int:
+        raise ImportError("libstdc++.so.6: version not found", name="torch")
+
+    with pytest.raises(ImportError, match="version not found"):
+        run(broken)
