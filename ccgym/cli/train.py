@@ -54,10 +54,6 @@ exit status: 0 fine; 2 the command, the configuration or the machine is wrong; 1
 control-C or SIGTERM after the update under way, ready for --resume
 """
 
-RESUMABLE: Final = ("training.steps", "training.time_limit", "training.keep_checkpoints", "training.checkpoint_every",
-                    "training.simulator_threads")  # fmt: skip
-"""Settings that may be changed when a run is resumed: they do not change the steps that are taken anyway."""
-
 _SHORT: Final = {"seed": "training.seed", "steps": "training.steps", "threads": "training.simulator_threads"}
 """Settings that have an option of their own."""
 
@@ -149,7 +145,7 @@ def _train(arguments: argparse.Namespace, words: Sequence[str]) -> int:
 
 
 def _config(arguments: argparse.Namespace) -> TrainConfig:
-    from ccgym.training.config import TrainConfig
+    from ccgym.training.config import RESUMABLE, TrainConfig
     from ccgym.training.run_directory import open_run
 
     overrides = list(arguments.overrides)
@@ -165,7 +161,7 @@ def _config(arguments: argparse.Namespace) -> TrainConfig:
         return TrainConfig.load(arguments.config, overrides)
     for override in overrides:
         key = override.partition("=")[0].strip()
-        if key not in RESUMABLE:
+        if key not in RESUMABLE and key.partition(".")[0] not in RESUMABLE:
             raise ConfigError(
                 f"{shown(key)} with --resume",
                 expected=f"only {', '.join(RESUMABLE)}: a resumed run is the same run",

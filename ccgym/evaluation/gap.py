@@ -17,13 +17,14 @@ from ccgym.config.path import NetworkPath, PathLike
 from ccgym.errors import ConfigError, PlatformError, RealPathError
 from ccgym.evaluation.backends import BACKENDS, SIMULATED, backend, check_name, is_real
 from ccgym.evaluation.experiment import MAX_RUNS, Experiment
+from ccgym.evaluation.lock import MARKERS, refuse_other_kinds
 from ccgym.evaluation.results import ResultSet, SchemeStyle, SchemeSummary, Spread, atomic_write
 from ccgym.evaluation.runner import Observer, Silent, run_experiment
 from ccgym.evaluation.schemes import SchemeChoice, distinct, registry, styles
 from ccgym.evaluation.store import holder
 from ccgym.units import Nanoseconds
 
-GAP_FILE: Final = "ccgym_gap.json"
+GAP_FILE: Final = MARKERS["gap"][0]
 FORMAT: Final = "ccgym-gap"
 FORMAT_VERSION: Final = 1
 
@@ -254,7 +255,7 @@ def run_gap(
 
     Raises:
         ConfigError: An argument is wrong.
-        ResultsError: A folder is another experiment's.
+        ResultsError: The directory holds something else, or a folder in it is another experiment's.
     """
     path = NetworkPath.from_any(path)
     if not backends:
@@ -265,6 +266,7 @@ def run_gap(
         raise ConfigError(f"{sim_runs}", where="sim-runs", expected=f"a whole number from 1 to {MAX_RUNS}")
     if not 0 <= host_start_ns < runtime_ns:
         raise ConfigError(f"{host_start_ns / 1e6:g} ms", where="host-start", expected="less than the run time")
+    refuse_other_kinds(out, "gap")
     chosen = tuple(distinct(schemes, "schemes"))
     results: dict[str, ResultSet] = {}
     left_out: dict[str, str] = {}

@@ -20,11 +20,11 @@ from typing import Any, Final
 from ccgym.errors import ResultsError
 from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.experiment import Cell, Experiment, differences, parameters_hash
-from ccgym.evaluation.lock import CELLS_DIRECTORY, lock_directory
+from ccgym.evaluation.lock import CELLS_DIRECTORY, MARKERS, lock_directory
 from ccgym.evaluation.results import CellResult, atomic_write
 from ccgym.files import UnreadableError, read_json
 
-MANIFEST_FILE: Final = "ccgym_manifest.json"
+MANIFEST_FILE: Final = MARKERS["evaluation"][0]
 FORMAT: Final = "ccgym-manifest"
 CELL_FORMAT: Final = "ccgym-cell"
 FORMAT_VERSION: Final = 1
@@ -59,7 +59,7 @@ class ResultStore:
         self._lock: TextIOWrapper | None = None
 
     def __enter__(self) -> ResultStore:
-        self._lock = lock_directory(self.directory)
+        self._lock = lock_directory(self.directory, "evaluation")
         try:
             self._claim()
             for partial in [*self.directory.glob(".*.partial"), *self.cells.glob(".*.partial")]:

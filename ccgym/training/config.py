@@ -17,7 +17,7 @@ from ccgym.config.agent import AgentConfig, read_agent
 from ccgym.config.configurations import find_config
 from ccgym.config.distribution_curriculum import Stages
 from ccgym.config.quantities import PeriodField
-from ccgym.config.yaml_loader import Loaded, apply_override, load_yaml, validate
+from ccgym.config.yaml_loader import Loaded, apply_override, load_yaml, parse_yaml, validate
 from ccgym.envs.settings import REAL_BACKENDS, EnvironmentConfig
 from ccgym.errors import CcgymError, ConfigError, shown
 from ccgym.training.algorithms import AlgorithmField
@@ -29,6 +29,19 @@ MOST_PER_PROCESSOR: Final = 4
 """Real paths at once; each needs about half a processor, and simulators have none of that trouble."""
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}$"
+
+
+RESUMABLE: Final = (
+    "training.steps",
+    "training.time_limit",
+    "training.keep_checkpoints",
+    "training.checkpoint_every",
+    "training.simulator_threads",
+    "deployment",
+    "looks",
+)
+"""Settings and sections that may be changed when a run is resumed: they do not change the steps that are taken anyway.
+"""
 
 
 class TrainingConfig(Strict):
@@ -183,6 +196,14 @@ class TrainConfig(Strict):
         for section in ("agent", "environment"):
             resolved.setdefault(section, getattr(self, section).model_dump(mode="json", exclude_unset=True))
         return yaml.dump(resolved, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=120)
+
+    def fixed(self) -> dict[str, Any]:
+        """What a resumed run must have in common with the one that it goes on with: all but :data:`RESUMABLE`."""
+        content: dict[str, Any] = parse_yaml(self.as_yaml(), "config.yaml").data
+        for key in RESUMABLE:
+            section, _, setting = key.partition(".")
+            (content[section] if setting else content).pop(setting or section, None)
+        return content
 
 
 class _PlainDumper(yaml.SafeDumper):

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ccgym.errors import ConfigError, ResultsError, shown
+from ccgym.evaluation.lock import LOCK_FILE, MARKERS, refuse_other_kinds
 from ccgym.evaluation.provenance import git_summary, versions
 from ccgym.files import UnreadableError, disk_error, read_json
 from ccgym.training.files import write_file
@@ -39,7 +40,6 @@ from ccgym.training.files import write_file
 RUNS: Final = "runs"
 """Directory of run directories."""
 PACKAGES: Final = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "gymnasium", "pydantic")
-_LOCK: Final = ".ccgym_lock"
 
 
 class RunDirectory:
@@ -90,9 +90,10 @@ class RunDirectory:
         return self.path / "evaluations.npz"
 
     def __enter__(self) -> RunDirectory:
+        refuse_other_kinds(self.path, "training", "--run-dir")
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
-            self._lock = (self.path / _LOCK).open("a+", encoding="utf-8")
+            self._lock = (self.path / LOCK_FILE).open("a+", encoding="utf-8")
         except OSError as error:
             raise disk_error(error, self.path) from None
         try:
@@ -137,7 +138,7 @@ class RunDirectory:
                 hint=f"go on with it by --resume {shlex.quote(str(self.path))}, or choose another --run-dir",
             )
         self.note_start(command)
-        write_file(self.path / "seeds.json", _json(seeds))
+        write_file(self.path / MARKERS["training"][0], _json(seeds))
         # The last one: with it there is a run.
         write_file(self.config, config)
 

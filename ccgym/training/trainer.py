@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 import math
+import shlex
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from typing_extensions import override
 
 from ccgym.errors import ResultsError, SimulationError
+from ccgym.evaluation.experiment import differences
 from ccgym.files import disk_error
 from ccgym.training import normaliser as normalisers
 from ccgym.training.callbacks.base import Callback
@@ -36,7 +38,7 @@ from ccgym.training.callbacks.evaluation import EvaluationCallback
 from ccgym.training.callbacks.real_path import RealPathCallback
 from ccgym.training.callbacks.system import SystemCallback
 from ccgym.training.checkpoint import Checkpoint, latest_checkpoint, remove_leftovers, write_checkpoint
-from ccgym.training.config import TrainConfig
+from ccgym.training.config import RESUMABLE, TrainConfig
 from ccgym.training.environments import Environments
 from ccgym.training.files import settle, write_file
 from ccgym.training.fine_tuning import start_from
@@ -53,8 +55,8 @@ from ccgym.training.model import (
 )
 from ccgym.training.outputs import make_logger
 from ccgym.training.rollouts import plain
-from ccgym.training.run_directory import RunDirectory
-from ccgym.training.saved_model import write_model
+from ccgym.training.run_directory import RunDirectory, open_run
+from ccgym.training.saved_model import read_card, write_model
 from ccgym.training.signals import StopRequest
 from ccgym.training.streams import capture_generators, restore_generators, stream_seed, stream_seeds
 from ccgym.training.tables import Table
@@ -180,19 +182,24 @@ class Trainer:
             "episode_figure": EpisodeFigureCallback(self.evaluation),
         }
 
-    def train(self, *, resume: bool) -> Outcome:
+    def train(self, *, resume: bool, command: Sequence[str] = ()) -> Outcome:
         """Train to the end, to the time limit, or until a signal comes.
 
         Args:
             resume: Whether to go on from the newest checkpoint that is whole.
+            command: The command line of a resumption, for the record.
 
         Raises:
-            ResultsError: There is none.
+            ResultsError: There is none, or it was trained with another configuration.
             PlatformError: The disk is full; earlier checkpoints are untouched.
             SimulationError: Learning diverged.
         """
         set_up_torch(self.config.training.torch_threads)
-        checkpoint = self._checkpoint_to_resume() if resume else None
+        checkpoint = None
+        if resume:
+            checkpoint = self._checkpoint_to_resume()
+            self.run.note_start(command)
+            write_file(self.run.config, self.config.as_yaml())
         self.resumed = checkpoint is not None
         try:
             self._build(checkpoint)
@@ -230,9 +237,28 @@ class Trainer:
                 )
             self.display.notice("killed before the first checkpoint; beginning from step 0")
             return None
+        self._refuse_other(checkpoint)
         for damage in damages:
             self.display.notice(f"{damage}; going on from step {checkpoint.step} instead")
         return checkpoint
+
+    def _refuse_other(self, checkpoint: Checkpoint) -> None:
+        """Raise if a checkpoint was trained with another configuration: its weights would be those of neither."""
+        trained_with = checkpoint.state.get("configuration")
+        if trained_with is None:  # written before checkpoints knew
+            return
+        changed = differences(trained_with, self.config.fixed())
+        if changed:
+            place = shlex.quote(str(self.run.path))
+            more = f"; and {len(changed) - 6} more" if len(changed) > 6 else ""
+            raise ResultsError(
+                f"the checkpoint of step {checkpoint.step} was trained with another configuration "
+                f"({'; '.join(changed[:6])}{more})",
+                where=str(self.run.config),
+                expected=f"the same, but for {', '.join(RESUMABLE)}: a resumed run is the same run",
+                hint=f"put it back, or let a new run begin with this policy: "
+                f"`ccgym train --config {place}/config.yaml --set training.start_from={place}`",
+            )
 
     def _build(self, checkpoint: Checkpoint | None) -> None:
         config, resume_at = self.config, None if checkpoint is None else checkpoint.step
@@ -357,6 +383,7 @@ class Trainer:
         self.events.flush()
         model = self.model
         state = {
+            "configuration": self.config.fixed(),
             "updates": self.updates,
             "seconds": self.seconds,
             "spent": vars(self.spent_in_all),
@@ -440,10 +467,11 @@ def train(
         ResultsError: Somebody else trains there, there is a run already, or nothing to resume from.
         PlatformError: The disk is full or cannot be written; earlier checkpoints are untouched.
     """
+    # Before anything is written.
+    device = choose_device(device, config.algorithm)
+    if config.training.start_from is not None and not resume:
+        read_card(open_run(Path(config.training.start_from)))
     with RunDirectory(run_dir) as run:
-        if resume:
-            run.note_start(command)
-            write_file(run.config, config.as_yaml())
-        else:
+        if not resume:
             run.claim(config.as_yaml(), {"root": config.training.seed, **stream_seeds(config.training.seed)}, command)
-        return Trainer(config, run, display, device=device).train(resume=resume)
+        return Trainer(config, run, display, device=device).train(resume=resume, command=command)

@@ -277,3 +277,43 @@ def test_a_resumed_run_is_the_same_run(whole: Path, capsys: pytest.CaptureFixtur
     assert "a resumed run is the same run" in capsys.readouterr().err
     assert main(["--config", str(whole / "config.yaml"), "--run-dir", str(whole)]) == 2
     assert "a training run in this directory already" in capsys.readouterr().err
+
+
+def test_an_edited_configuration_is_not_resumed(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "run"
+    shutil.copytree(whole, place)
+    text = (place / "config.yaml").read_text()
+    edited = text.replace("gamma: 0.95", "gamma: 0.5")
+    assert edited != text
+    (place / "config.yaml").write_text(edited)
+    before = {file: file.read_bytes() for file in place.rglob("*") if file.is_file() and file.name != ".ccgym_lock"}
+    assert main(["--resume", str(place), "--steps", "3000", "--no-export"]) == 2
+    error = capsys.readouterr().err
+    assert "algorithm.gamma: 0.95 there, 0.5 here" in error
+    assert f"--set training.start_from={place}" in error
+    assert {file: file.read_bytes() for file in before} == before
+    # Put back, or changed in what does not matter, it goes on.
+    (place / "config.yaml").write_text(text)
+    assert main(["--resume", str(place), "--set", "looks.label=Mine", "--steps", "1600", "--no-export"]) == 0
+
+
+@pytest.mark.parametrize("marker", ["ccgym_manifest.json", "ccgym_suite.json", "ccgym_gap.json"])
+def test_results_of_another_kind_are_left_alone(
+    marker: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / marker).write_text("{}")
+    assert main(["--config", "aurora", "--run-dir", str(tmp_path)]) == 2
+    assert "choose another directory with --run-dir" in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == [marker]
+
+
+@pytest.mark.parametrize("setting", ["--device=cuda:99", "--set=training.start_from=nowhere"])
+def test_what_cannot_begin_leaves_no_directory(
+    setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["--config", "aurora", setting]) == 2
+    assert list(tmp_path.iterdir()) == []
+    assert "error: " in capsys.readouterr().err

@@ -15,7 +15,7 @@ import pytest
 from ccgym import _core
 from ccgym.cli.main import main as cli
 from ccgym.config.path import NetworkPath
-from ccgym.errors import ConfigError, PlatformError, RealPathError
+from ccgym.errors import ConfigError, PlatformError, RealPathError, ResultsError
 from ccgym.evaluation.backends import real as real_backend
 from ccgym.evaluation.curves import FlowCurves
 from ccgym.evaluation.gap import GAP_FILE, Gap, differences, run_gap, with_host_jitter
@@ -67,6 +67,14 @@ def reality(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def gap(out: Path, schemes: str = "cubic,tcp:cubic", backends: str = "sim,emulated,mahimahi", runs: int = 2) -> Gap:
     return run_gap(PATH, parse_schemes(schemes), backends.split(","), out, runs=runs, runtime_ns=2 * 10**9)
+
+
+@pytest.mark.parametrize("marker", ["ccgym_manifest.json", "seeds.json"])
+def test_other_directories_are_left_alone(marker: str, tmp_path: Path) -> None:
+    (tmp_path / marker).touch()
+    with pytest.raises(ResultsError, match="choose another directory with --out"):
+        gap(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == [marker]
 
 
 # --- Comparing -----------------------------------------------------------------------------------------------------

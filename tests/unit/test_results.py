@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.experiment import Experiment, differences
+from ccgym.evaluation.lock import MARKERS, Kind, refuse_other_kinds
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
 from ccgym.evaluation.results import (
     CellFailure,
@@ -285,7 +287,26 @@ def test_two_evaluations_at_once_are_refused(tmp_path: Path) -> None:
         pass  # the first has let go
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"format": "other"}', "[]"])
+@pytest.mark.parametrize("kind", list(MARKERS))
+@pytest.mark.parametrize("other", list(MARKERS))
+def test_two_kinds_of_results_are_never_mixed(kind: Kind, other: Kind, tmp_path: Path) -> None:
+    (tmp_path / MARKERS[other][0]).touch()
+    if kind == other:
+        refuse_other_kinds(tmp_path, kind)
+        return
+    with pytest.raises(ResultsError, match=f"the directory holds {re.escape(MARKERS[other][1])}"):
+        refuse_other_kinds(tmp_path, kind)
+
+
+@pytest.mark.parametrize("marker", ["ccgym_suite.json", "ccgym_gap.json", "seeds.json"])
+def test_an_evaluation_leaves_other_directories_alone(marker: str, tmp_path: Path) -> None:
+    (tmp_path / marker).touch()
+    with pytest.raises(ResultsError, match="choose another directory with --out"), ResultStore(tmp_path, experiment()):
+        pass
+    assert [file.name for file in tmp_path.iterdir()] == [marker]
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"format": "other"}', "[]", "[" * 100_000, '{"hash": ' + "1" * 5001 + "}"])
 def test_a_damaged_manifest_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / MANIFEST_FILE).write_text(text)
     assert holder(tmp_path) == "unknown"

@@ -178,7 +178,7 @@ def test_a_directory_is_one_suites(tmp_path: Path) -> None:
 
 def test_an_evaluations_directory_is_not_taken(tmp_path: Path) -> None:
     (tmp_path / "ccgym_manifest.json").write_text("{}")
-    with pytest.raises(ResultsError, match="something else"):
+    with pytest.raises(ResultsError, match="results of an evaluation"):
         claim("calibrated", request(tmp_path))
 
 

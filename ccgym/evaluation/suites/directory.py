@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from ccgym.errors import ResultsError
 from ccgym.evaluation.experiment import differences, parameters_hash
+from ccgym.evaluation.lock import MARKERS, refuse_other_kinds
 from ccgym.evaluation.results import atomic_write
-from ccgym.evaluation.store import MANIFEST_FILE as PATH_MANIFEST
 from ccgym.evaluation.suites.protocol import SuiteRequest
 from ccgym.files import read_json
 
-MANIFEST_FILE: Final = "ccgym_suite.json"
+MANIFEST_FILE: Final = MARKERS["suite"][0]
 FORMAT: Final = "ccgym-suite"
 FORMAT_VERSION: Final = 1
 
@@ -39,12 +39,12 @@ def identity(name: str, request: SuiteRequest) -> dict[str, Any]:
 
 
 def held_by(directory: Path) -> dict[str, Any] | None:
-    """The identity of the suite that has a directory; None where it is free; empty where something else has it."""
+    """The identity of the suite that has a directory; None where none has it; empty where it does not say which."""
     try:
         document = read_json(directory / MANIFEST_FILE)
         found = document["parameters"] if document["format"] == FORMAT and document["version"] == FORMAT_VERSION else {}
     except FileNotFoundError:
-        return {} if (directory / PATH_MANIFEST).exists() else None
+        return None
     except (OSError, ValueError, KeyError, TypeError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -61,7 +61,7 @@ def default_directory(name: str, request: SuiteRequest) -> Path:
     words = [name, *(["quick"] if request.quick else [])]
     words += [request.backend] if request.backend != "sim" else []
     plain = Path("results", "-".join(words))
-    if held_by(plain) in (None, mine):
+    if held_by(plain) in (None, mine) and not (plain / MARKERS["evaluation"][0]).exists():
         return plain
     return plain.with_name(f"{plain.name}-{parameters_hash(mine)[:8]}")
 
@@ -72,6 +72,7 @@ def claim(name: str, request: SuiteRequest) -> None:
     Raises:
         ResultsError: It is another one's, or cannot be written.
     """
+    refuse_other_kinds(request.out, "suite")
     mine, there = identity(name, request), held_by(request.out)
     if there is not None and there != mine:
         differing = "; ".join(differences(there, mine)[:6]) if there else "results of something else"

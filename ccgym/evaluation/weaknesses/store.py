@@ -13,9 +13,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Final
 
-from ccgym.errors import ResultsError
 from ccgym.evaluation.lock import CELLS_DIRECTORY, lock_directory
-from ccgym.evaluation.store import MANIFEST_FILE
 from ccgym.evaluation.weaknesses.runs import Cell, RunResult
 from ccgym.files import parse_json
 
@@ -33,14 +31,7 @@ class RunStore:
         self._open: dict[Path, TextIOWrapper] = {}
 
     def __enter__(self) -> RunStore:
-        if (self.directory / MANIFEST_FILE).exists():
-            raise ResultsError(
-                "the directory holds the results of an evaluation",
-                where=str(self.directory),
-                expected="an empty directory, or one that this suite filled",
-                hint="choose another directory with --out",
-            )
-        self._lock = lock_directory(self.directory)
+        self._lock = lock_directory(self.directory, "suite")
         return self
 
     def __exit__(self, *_: object) -> None:
