@@ -48,7 +48,12 @@ def console() -> Console:
     """The console for results, on standard output."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False, markup=False, emoji=False)
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            """Leave it to :func:`run`: rich would end the program with status 1."""
+            raise BrokenPipeError
+
+    return Output(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False, markup=False, emoji=False)
 
 
 @lru_cache(maxsize=1)
@@ -78,6 +83,10 @@ def run(body: Callable[[], int | None]) -> int:
         sys.stdout.flush()
     except CcgymError as error:
         return _explain(error)
+    except BrokenPipeError:
+        # Nobody reads: keep the interpreter from complaining when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return STATUS_BROKEN_PIPE
     except OSError as error:
         if error.errno not in DISK_ERRORS:
             raise
@@ -90,10 +99,6 @@ def run(body: Callable[[], int | None]) -> int:
     except KeyboardInterrupt:
         error_console().print("interrupted")
         return STATUS_INTERRUPTED
-    except BrokenPipeError:
-        # Nobody reads: keep the interpreter from complaining when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return STATUS_BROKEN_PIPE
     return status or 0
 
 

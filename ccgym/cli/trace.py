@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
+from pathlib import Path
 from typing import Final
 
 from ccgym.cli.common import HelpFormatter, console, option, say
@@ -178,6 +180,14 @@ def _write(times: object, output: str | None) -> int:
     if output is None:
         sys.stdout.buffer.write(trace_text(lines))
         return 0
+    folder = Path(output).parent
+    if not folder.is_dir():
+        raise ConfigError(
+            f"there is no folder {shown(str(folder))}",
+            where="--output",
+            expected="a file in a folder that is there",
+            hint=f"is it spelled right? otherwise make it first: mkdir -p {shlex.quote(str(folder))}",
+        )
     write_trace(output, lines)
     summary = summarise(lines)
     say(f"{output}: {summary.lines} lines, {summary.period_ms} ms, {summary.mean_rate_mbps:.6g} Mbit/s")
@@ -255,8 +265,6 @@ def _convert(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from pathlib import Path
-
     from rich.table import Table
 
     from ccgym.config.catalogue import catalogue

@@ -45,7 +45,12 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="ccgym windows", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter
     )
-    made.add_argument("paths", nargs="*", metavar="PATH", help="names of paths, as `ccgym paths` lists them")
+    made.add_argument(
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="what --trace of `ccgym evaluate` takes",
+    )
     made.add_argument("--runs", type=int, default=5, metavar="N", help="runs per window, if seeds differ (default: 5)")
     made.add_argument(
         "--runtime", default="30", metavar="TIME", help="length of a run: seconds, or with a unit (default: 30)"
@@ -81,12 +86,15 @@ def _windows(arguments: argparse.Namespace) -> int:
 
 
 def _names(given: Sequence[str]) -> list[str]:
-    """Proper names of the paths, each once."""
-    from ccgym.config.catalogue import path_entry
+    """Proper names of the paths, and what has no name as it was given; each once."""
+    from ccgym.config.catalogue import path_names
     from ccgym.config.distribution_kinds import INDIGO_SYNTHETIC
+    from ccgym.config.path import NetworkPath
 
     wanted = given or [*(f"pantheon-{number}" for number in range(1, PANTHEON_EMULATORS + 1)), *INDIGO_SYNTHETIC]
-    return list(dict.fromkeys(path_entry(name)[0] for name in wanted))
+    for name in given:
+        option("PATH", NetworkPath.from_any, name)
+    return list(dict.fromkeys(path_names().get(name.removesuffix(".trace"), name) for name in wanted))
 
 
 def _search(names: Sequence[str], search: Search, rows: dict[str, WindowRow], out: Path) -> None:

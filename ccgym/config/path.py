@@ -292,8 +292,9 @@ class NetworkPath(BaseModel):
 
         Args:
             value: A :class:`NetworkPath`; a mapping of its arguments; a mahimahi command line; the name of a path, with
-                or without ``.trace``; a YAML file with a path's arguments; or a trace file, which is played in both
-                directions without delay and with infinite queues, as Pantheon does with ``--uplink-trace``.
+                or without ``.trace``; a YAML file with a path's arguments, which is called as the file unless they
+                name it; or a trace file, which is played in both directions without delay and with infinite queues,
+                as Pantheon does with ``--uplink-trace``.
 
         Raises:
             ConfigError: It is none of these, or wrong.
@@ -314,7 +315,9 @@ class NetworkPath(BaseModel):
         if looks_like_mahimahi(value):
             return cls.from_mahimahi(value)
         if value.endswith((".yaml", ".yml")):
-            return validate(load_yaml(value), cls)
+            path = validate(load_yaml(value), cls)
+            stem = os.path.splitext(os.path.basename(value))[0]
+            return path if path.name or stem in path_names() else path.model_copy(update={"name": stem})
         folder, base = os.path.split(value)
         stem = base.removesuffix(".trace")
         if stem in path_names() and (not folder or not os.path.exists(value)):

@@ -254,17 +254,17 @@ def path_columns(name: str) -> dict[str, Any]:
     Raises:
         PathNotFoundError: There is no such path.
     """
-    path = NetworkPath.named(name)
-    proper = path.name or name
+    path = NetworkPath.from_any(name)
+    entry = None if path.name is None else catalogue().paths.get(path.name)
     queue = path.queue
     limit = getattr(queue, "limit", None)
     return {
-        "path": proper,
+        "path": name if entry is None else path.name,
         "rate_mbps": path.mean_rate_mbps,
         "one_way_delay_ms": path.owd_ms,
         "queue": "infinite" if limit is None or limit.unlimited else str(limit),
         "random_loss": path.loss,
-        "published": catalogue().paths[proper].expert_cwnd,
+        "published": None if entry is None else entry.expert_cwnd,
     }
 
 
@@ -289,7 +289,7 @@ def window_row(name: str, search: Search | None = None, notify: Callable[[int], 
         SimulationError: The simulator refused it.
     """
     search = search or Search()
-    found = search_windows(NetworkPath.named(name), (THROUGHPUT_FIRST, POWER), search, notify)
+    found = search_windows(NetworkPath.from_any(name), (THROUGHPUT_FIRST, POWER), search, notify)
     first, power = found.best
     return WindowRow(
         **path_columns(name),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ccgym import invocation
-from ccgym.cli.common import STATUS_ERROR, missing_package, run
+from ccgym.cli.common import STATUS_BROKEN_PIPE, STATUS_ERROR, missing_package, run
 from ccgym.cli.main import build_parser
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,3 +130,39 @@ def test_other_failures_of_imports_keep_their_traceback() -> None:
 
     with pytest.raises(ImportError, match="version not found"):
         run(broken)
+
+
+# --- What every command does alike ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [["describe", "--signals"], ["schemes", "--json"], ["trace", "list"]])
+def test_a_reader_that_goes_away_has_its_own_status(words: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as output:
+        done = subprocess.run(
+            [sys.executable, "-m", "ccgym", *words], stdout=output, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == STATUS_BROKEN_PIPE
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("error", "found"),
+    [
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "a file: cannot be written: no space left on device"),
+        (IsADirectoryError(errno.EISDIR, "Is a directory", "a", None, "out/table.csv"), "out/table.csv: cannot be"),
+        (PermissionError(errno.EACCES, "Permission denied", "out/x"), "out/x: cannot be written: permission denied"),
+    ],
+)
+def test_what_a_disk_refuses_is_explained(error: OSError, found: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def body() -> int:
+        raise error
+
+    assert run(body) == STATUS_ERROR
+    assert found in capsys.readouterr().err
+
+
+def test_a_missing_file_of_ours_keeps_its_traceback() -> None:
+    with pytest.raises(FileNotFoundError):
+        run(lambda: Path("/nowhere/at/all").stat().st_size)
