@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import pickle
+import zipfile
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from sb3_contrib.common.recurrent.type_aliases import RNNStates
@@ -34,6 +36,20 @@ def set_up_torch(threads: int) -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     # What has no deterministic form says so once instead of failing; none of our networks uses such a thing.
     torch.use_deterministic_algorithms(True, warn_only=True)
+
+
+DAMAGE: Final = (
+    OSError, ValueError, RuntimeError, LookupError, TypeError, AttributeError, EOFError, pickle.UnpicklingError,
+    zipfile.BadZipFile,
+)  # fmt: skip
+"""What torch, SB3 and zipfile raise over a file of weights that is none. Nothing in it is ever unpickled."""
+
+
+def what_is_damaged(error: Exception) -> str:
+    """One line that says what is wrong with a file of weights."""
+    if isinstance(error, pickle.UnpicklingError):
+        return "holds more than weights, and is not unpickled"
+    return f"is damaged: {(str(error).splitlines() or [type(error).__name__])[0]}"
 
 
 def choose_device(wanted: str, algorithm: AlgorithmBase) -> str:

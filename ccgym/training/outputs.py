@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +39,22 @@ class EventOutput(TensorBoardOutputFormat):
         purge = None if resume_at is None else resume_at + 1
         self.writer = SummaryWriter(log_dir=str(folder), purge_step=purge)
         self._is_closed = False
+
+
+@contextmanager
+def quiet_event_writer() -> Iterator[None]:
+    """Keep quiet when the disk refuses TensorBoard's thread, which prints a traceback: its next flush says the same."""
+    before = threading.excepthook
+
+    def hook(failed: threading.ExceptHookArgs) -> None:
+        if not isinstance(failed.exc_value, OSError):
+            before(failed)
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 def make_logger(table: Table, folder: Path, resume_at: int | None) -> tuple[Logger, SummaryWriter]:

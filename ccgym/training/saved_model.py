@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 from stable_baselines3.common.vec_env import VecNormalize
 
 from ccgym.errors import ResultsError
+from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes
 from ccgym.training import normaliser as normalisers
 from ccgym.training.config import TrainConfig
 from ccgym.training.files import write_directory
-from ccgym.training.model import build_model, model_bytes, weights_hash
+from ccgym.training.model import DAMAGE, build_model, model_bytes, weights_hash, what_is_damaged
 from ccgym.training.run_directory import RunDirectory, open_run
 from ccgym.training.streams import capture_generators, restore_generators
 
@@ -90,12 +91,14 @@ def load_model(run_dir: Path, which: str = "best") -> TrainedModel:
     try:
         env = Environments(config).bare()
         model = build_model(config.algorithm, env, config.training.seed, "cpu")
-        model.set_parameters(io.BytesIO((directory / MODEL).read_bytes()), device="cpu")  # type: ignore[arg-type]
+        model.set_parameters(io.BytesIO(read_bytes(directory / MODEL, MAX_MODEL_BYTES)), device="cpu")  # type: ignore[arg-type]
         env.close()
     except FileNotFoundError:
         raise _damaged(directory / MODEL, "no such file") from None
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise _damaged(directory / MODEL, f"is damaged: {str(error).splitlines()[0]}") from None
+    except UnreadableError as error:
+        raise _damaged(directory / MODEL, str(error)) from None
+    except DAMAGE as error:
+        raise _damaged(directory / MODEL, what_is_damaged(error)) from None
     finally:
         restore_generators(kept)
     if weights_hash(model) != card.get("weights_sha256"):

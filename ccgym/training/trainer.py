@@ -17,6 +17,7 @@ import shlex
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -43,6 +44,7 @@ from ccgym.training.environments import Environments
 from ccgym.training.files import settle, write_file
 from ccgym.training.fine_tuning import start_from
 from ccgym.training.model import (
+    DAMAGE,
     build_model,
     choose_device,
     extra_state,
@@ -52,8 +54,9 @@ from ccgym.training.model import (
     set_recurrent_state,
     set_up_torch,
     weights_hash,
+    what_is_damaged,
 )
-from ccgym.training.outputs import make_logger
+from ccgym.training.outputs import make_logger, quiet_event_writer
 from ccgym.training.rollouts import plain
 from ccgym.training.run_directory import RunDirectory, open_run
 from ccgym.training.saved_model import read_card, write_model
@@ -202,14 +205,13 @@ class Trainer:
             write_file(self.run.config, self.config.as_yaml())
         self.resumed = checkpoint is not None
         try:
-            self._build(checkpoint)
-            with StopRequest(self.display.notice) as stop:
-                self._loop(stop)
+            with quiet_event_writer(), ExitStack() as stack:
+                stack.callback(self._close)
+                self._build(checkpoint)
+                self._loop(stack.enter_context(StopRequest(self.display.notice)))
         except OSError as error:
             # Tables and event files are written as training goes, by us and by TensorBoard.
             raise disk_error(error, self.run.path) from None
-        finally:
-            self._close()
         best = self.evaluation.best
         return Outcome(
             run_dir=self.run.path,
@@ -406,10 +408,9 @@ class Trainer:
         model, state = self.model, checkpoint.state
         try:
             model.set_parameters(io.BytesIO(checkpoint.model), device=self.device)  # type: ignore[arg-type]
-        except (ValueError, RuntimeError, KeyError) as error:
+        except DAMAGE as error:
             raise ResultsError(
-                f"the checkpoint of step {checkpoint.step} does not fit the configuration: "
-                f"{str(error).splitlines()[0]}",
+                f"the checkpoint of step {checkpoint.step} does not fit the configuration: {what_is_damaged(error)}",
                 where=str(self.run.path),
                 expected="the networks that config.yaml describes",
                 hint="config.yaml has been changed since; start a new run with it",

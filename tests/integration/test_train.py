@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import os
+import pickle
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -317,3 +321,52 @@ def test_what_cannot_begin_leaves_no_directory(
     assert main(["--config", "aurora", setting]) == 2
     assert list(tmp_path.iterdir()) == []
     assert "error: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("room", [2_000, 60_000])
+def test_a_disk_that_takes_no_more_ends_in_one_error(room: int, config: Path, tmp_path: Path) -> None:
+    """Files may be so many bytes long: too few for the configuration, or for the events that a thread writes."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "train.py"), "--config", str(config), "--run-dir", str(tmp_path / "run")],
+        cwd=ROOT, capture_output=True, text=True, check=False, preexec_fn=limit,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("cannot be written") == 1
+    assert str(tmp_path / "run") in done.stderr
+
+
+@pytest.mark.parametrize("which", ["best", "checkpoint"])
+def test_a_pickle_in_place_of_weights_is_refused(
+    which: str, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``policy.pth`` of a run that somebody sends may hold anything; nothing of it runs."""
+    from ccgym.cli.export import main as export
+
+    class Evil:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (os.mkdir, (str(tmp_path / "evil"),))
+
+    place = tmp_path / "run"
+    shutil.copytree(whole, place)
+    newest = place / "checkpoints" / "step_1536"
+    file = place / "best" / "best_model.zip" if which == "best" else newest / "rl_model.zip"
+    with zipfile.ZipFile(file) as old:
+        parts = {name: old.read(name) for name in old.namelist()}
+    parts["policy.pth"] = pickle.dumps(Evil(), protocol=2)
+    with zipfile.ZipFile(file, "w") as new:
+        for name, content in parts.items():
+            new.writestr(name, content)
+    if which == "best":
+        assert export([str(place)]) == 2
+    else:
+        manifest = json.loads((newest / "checkpoint.json").read_text())
+        manifest["sha256"]["rl_model.zip"] = hashlib.sha256(file.read_bytes()).hexdigest()
+        (newest / "checkpoint.json").write_text(json.dumps(manifest))
+        assert main(["--resume", str(place), "--steps", "3000", "--no-export"]) == 2
+    assert "holds more than weights" in capsys.readouterr().err
+    assert not (tmp_path / "evil").exists()
