@@ -76,7 +76,8 @@ def run(body: Callable[[], int | None]) -> int:
         body: The command; it returns its status, ``None`` being 0.
 
     Returns:
-        The exit status; see the table above. What is not a :class:`CcgymError` is a bug and keeps its traceback.
+        The exit status; see the table above. What is neither a :class:`CcgymError`, nor a refusal of the disk, nor a
+        package that is not installed, is a bug and keeps its traceback.
     """
     try:
         status = body()

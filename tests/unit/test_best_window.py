@@ -352,3 +352,15 @@ def test_a_place_that_cannot_be_written_is_noticed_before_the_search(
     blocked.write_text("", encoding="utf-8")
     assert windows.main(["77.72mbps", "--out", str(blocked / "windows.csv")]) == 2
     assert "cannot be" in capsys.readouterr().err
+
+
+def test_whatever_is_a_path_can_be_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text("rate: 5mbps\nrtt: 40ms\nqueue: 30p\n")
+    words = ["12mbps", "mine.yaml", "--runs", "1", "--runtime", "1", "--out", "w.csv"]
+    assert windows.main(words) == 0
+    assert set(read_table(tmp_path / "w.csv")) == {"12mbps", "mine.yaml"}
+    assert windows.main(["12mbs", "--out", "w.csv"]) == 2
+    assert "no trace '12mbs'" in capsys.readouterr().err

@@ -336,9 +336,9 @@ def test_from_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert NetworkPath.from_any(PANTHEON_5).chain == path.chain
     assert NetworkPath.from_any({"named": "77.72mbps"}) == path
     assert NetworkPath.from_any("path.yaml") == NetworkPath(rate="32mbps", rtt="15ms", queue="40p", name="path")
-    (tmp_path / "77.72mbps.yaml").write_text("rate: 32mbps\n")
+    (tmp_path / "77.72mbps.yaml").write_text("rate: 32mbps\nrtt: 15ms\n")
     assert NetworkPath.from_any("77.72mbps.yaml").name is None  # that name is another path's
-    (tmp_path / "named.yaml").write_text("rate: 32mbps\nname: mine\n")
+    (tmp_path / "named.yaml").write_text("rate: 32mbps\nrtt: 15ms\nname: mine\n")
     assert NetworkPath.from_any("named.yaml").name == "mine"
     assert NetworkPath.from_any(tmp_path / "path.yaml") == NetworkPath.from_any("path.yaml")
     bare = NetworkPath.from_any("own.trace")

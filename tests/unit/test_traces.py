@@ -366,6 +366,12 @@ def test_converters_refuse(form: str, text: str, part: str) -> None:
 # --- The command line ------------------------------------------------------------------------------------------------
 
 
+def test_a_misspelled_folder_is_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", "make", "constant", "--rate", "5mbps", "-o", str(tmp_path / "tracs" / "a.trace")]) == 2
+    assert "mkdir -p" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_trace_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["trace", "make", "constant", "--rate", "50mbps", "-o", "50mbps.trace"]) == 0
