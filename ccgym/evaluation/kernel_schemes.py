@@ -18,13 +18,13 @@ PREFIX: Final = "tcp:"
 LOOKS: Final = {
     "bbr": ("darkgoldenrod", "v"),
     "cubic": ("dimgray", "P"),
-    "reno": ("peru", "^"),
-    "vegas": ("slategray", "H"),
+    "reno": ("sienna", "^"),
+    "vegas": ("darkslategray", "H"),
     "dctcp": ("teal", "X"),
 }
 """Colour and marker: near those of our scheme of that name, and not the same."""
 
-OTHER_COLOURS: Final = ("steelblue", "mediumvioletred", "olivedrab", "rosybrown", "cadetblue", "mediumpurple")
+OTHER_COLOURS: Final = ("steelblue", "mediumvioletred", "olivedrab", "brown", "darkcyan", "mediumpurple")
 """Colours of the others."""
 
 

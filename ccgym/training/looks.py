@@ -16,7 +16,7 @@ class Looks(BaseModel):
 
     label: Annotated[str, AfterValidator(check_label)] = ""
     """Name in tables and legends; by default the policy's name with a capital."""
-    colour: Annotated[str, AfterValidator(check_color)] = "darkorange"
+    colour: Annotated[str, AfterValidator(check_color)] = "chocolate"
     """Colour by its name in CSS, or ``#rrggbb``."""
     marker: Annotated[str, AfterValidator(check_marker)] = "*"
     """Marker by matplotlib's one-letter code."""

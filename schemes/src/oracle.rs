@@ -17,7 +17,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Oracle",
         reference: "none: the bound that the path's capacity and delay set",
         summary: "Knows the path: sends its fair share of the capacity in force with an almost empty queue.",
-        color: "limegreen",
+        color: "forestgreen",
         marker: "X",
         parameters: &[
             Parameter {

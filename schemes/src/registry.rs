@@ -87,7 +87,7 @@ pub struct SchemeInfo {
     pub reference: &'static str,
     /// One sentence.
     pub summary: &'static str,
-    /// Colour by a name that matplotlib knows; Pantheon's where Pantheon has the scheme (`src/config.yml`).
+    /// Color by a name that matplotlib knows; dark enough to be read on white (contrast of at least 3).
     pub color: &'static str,
     /// Marker by matplotlib's one-letter code.
     pub marker: &'static str,

@@ -24,7 +24,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Synthesized-BBR",
         reference: "Emara, Li, Chen, INFOCOM 2020 (the expert of Eagle); Cardwell et al., ACM Queue 2016 (its gains)",
         summary: "BBR's gains in Eagle's steps: once per round trip the nearest of seven factors on the sending rate.",
-        color: "goldenrod",
+        color: "olive",
         marker: "p",
         parameters: &[
             Parameter {

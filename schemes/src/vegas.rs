@@ -16,7 +16,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "TCP Vegas",
         reference: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
         summary: "Compares expected with actual rate and keeps a few packets in the queue.",
-        color: "silver",
+        color: "slategray",
         marker: "h",
         parameters: &[
             Parameter {

@@ -89,7 +89,7 @@ def test_the_scheme_has_its_colour_and_the_other_is_grey_below_it() -> None:
 def test_a_scheme_alone() -> None:
     figure = drawn([column(SHALLOW, "bbr")], "bbr")
     assert not any(text.startswith("beside") for text in words(figure))
-    assert [list(series(axes)) for axes in figure.axes] == [[line_colour("gold")]] * 2
+    assert [list(series(axes)) for axes in figure.axes] == [[line_colour("darkgoldenrod")]] * 2
 
 
 def test_rates_stay_below_the_capacity() -> None:

@@ -20,7 +20,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Learned",
         reference: "the card of its policy",
         summary: "Decides by a learned policy, on the clock and through the features and actions of the policy's card.",
-        color: "darkorange",
+        color: "chocolate",
         marker: "*",
         parameters: &[
             Parameter {
