@@ -13,9 +13,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.cli.common import (
     PIPE_WIDTH,
@@ -44,6 +44,9 @@ STATUS_FAILED_RUN: Final = 1
 """Exit status when a run failed."""
 
 LOGS: Final = ("all", "first", "none")
+
+LONGEST_NAME: Final = 40
+"""Characters of the schemes' names in the name of a directory."""
 
 DESCRIPTION: Final = """\
 Run congestion-control schemes over a path and compare them: Pantheon's table (mean throughput,
@@ -283,16 +286,39 @@ def _directory(arguments: argparse.Namespace, experiment: Experiment) -> Path:
     if arguments.out is not None:
         return Path(arguments.out)
     from ccgym.evaluation.experiment import parameters_hash
-    from ccgym.evaluation.store import holder
+    from ccgym.evaluation.store import held_parameters, holder
 
-    digest = parameters_hash(experiment.parameters())
+    parameters = json.loads(json.dumps(experiment.parameters()))
+    digest = parameters_hash(parameters)
     name = re.sub(r"[^\w.+-]+", "-", experiment.path_name).strip("-.") or "path"
     if arguments.mahimahi is not None:
-        name = f"mahimahi-{parameters_hash(experiment.parameters()['path'])[:8]}"
+        name = f"mahimahi-{parameters_hash(parameters['path'])[:8]}"
     if experiment.real:
         name = f"{name}-{experiment.backend}"
     plain = Path("results", name)
-    return plain if holder(plain) in (None, digest) else plain.with_name(f"{name}-{digest[:8]}")
+    if holder(plain) in (None, digest):
+        return plain
+    named = plain.with_name("-".join([name, *_differences(held_parameters(plain), parameters)]))
+    return named if named != plain and holder(named) in (None, digest) else plain.with_name(f"{name}-{digest[:8]}")
+
+
+def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """In what an experiment differs from another one, as parts of a name: ``10s``, ``3flows``, ``bbr+cubic``."""
+    words: dict[str, Callable[[Any], str]] = {
+        "schemes": lambda schemes: _named(schemes) or f"{len(schemes)}schemes",
+        "runs": lambda runs: f"{runs}run{'s' if runs != 1 else ''}",
+        "runtime_s": lambda seconds: f"{seconds:g}s",
+        "flows": lambda flows: f"{flows}flow{'s' if flows != 1 else ''}",
+        "interval_s": lambda seconds: f"{seconds:g}s-apart",
+        "seed": lambda seed: f"seed{seed}",
+    }
+    return [word(here[name]) for name, word in words.items() if there.get(name) != here[name]]
+
+
+def _named(schemes: Sequence[str]) -> str:
+    """Few schemes by their names; empty where that would be no name for a directory."""
+    text = "+".join(schemes)
+    return text if len(text) <= LONGEST_NAME and re.fullmatch(r"[\w+]+", text) else ""
 
 
 def _run(
@@ -348,14 +374,14 @@ def _report(arguments: argparse.Namespace, results: ResultSet, out: Path, shown_
 
 def _show(results: ResultSet, out: Path, shown_on: Console, *, figures: bool) -> None:
     """The table, what looks wrong, and where everything is."""
-    from ccgym.report.table import footnotes, repeatability, terminal_table
+    from ccgym.report.table import footnotes, has_published, repeatability, terminal_table
 
     shown_on.print()
     # A file or a pipe has no width; a table cut to 80 columns would lose digits.
     shown_on.print(terminal_table(results), width=None if shown_on.is_terminal else PIPE_WIDTH)
     for line in footnotes(results):
         shown_on.print(line, style="yellow", soft_wrap=True)
-    if results.published_source:
+    if has_published(results):
         shown_on.print(f"published: {results.published_source}", style="dim")
     for flag in results.flags:
         shown_on.print(f"\n{flag['level']}: {flag['subject']}: {flag['message']} [{flag['code']}]", style="yellow")
@@ -370,6 +396,7 @@ def _show(results: ResultSet, out: Path, shown_on: Console, *, figures: bool) ->
             ("report", "pantheon_report.html"),
             ("", "pantheon_report.pdf"),
             ("figure", "pantheon_summary_mean.svg"),
+            ("", "pantheon_summary_mean_paper.pdf"),
             *files,
         ]
     for name, file in files:

@@ -210,7 +210,8 @@ class ReportProgress:
     def __exit__(self, kind: object, *_: object) -> None:
         self._bar._bar.stop()
         if kind is None:
-            self._bar.console.print(f"drew figures and report in {self._bar.elapsed_s:.1f} s")
+            what = "figures and report" if self._bar.known("figures") else "report (figures are there already)"
+            self._bar.console.print(f"drew {what} in {self._bar.elapsed_s:.1f} s")
 
     def step(self, step: Step) -> None:
         """Something was drawn."""

@@ -197,7 +197,7 @@ def _experiment_flags(results: ResultSet) -> Iterator[Flag]:
             code="single-run",
             subject="all schemes",
             message="one run per scheme: the table has no spread",
-            cause="random loss and start-up make runs differ; one run cannot show by how much",
+            cause="where the path or a scheme draws at random, runs differ; one run cannot show by how much",
             command="the same command with --runs 5",
         )
 

@@ -140,7 +140,7 @@ class Spread:
     mean: float
     """Arithmetic mean."""
     std: float | None
-    """Sample standard deviation (n − 1); None for a single run."""
+    """Sample standard deviation (n − 1); None where runs cannot show one: a single run, or all of the same packets."""
     count: int
     """Number of runs."""
 
@@ -187,8 +187,16 @@ class SchemeSummary:
         """The runs that count."""
         return tuple(cell for cell in self.runs if cell.invalid is None)
 
+    @property
+    def identical_runs(self) -> bool:
+        """Whether there are several simulated runs and all were the same packets: nothing was random."""
+        hashes = [cell.record.trajectory_hash for cell in self.valid_runs if not is_real(cell.record.backend)]
+        return len(hashes) > 1 and len(hashes) == len(self.valid_runs) and len(set(hashes)) == 1
+
     def _over_runs(self, value: Callable[[RunRecord], float | None]) -> Spread | None:
-        return Spread.of(value(cell.record) for cell in self.valid_runs)
+        spread = Spread.of(value(cell.record) for cell in self.valid_runs)
+        # Five times the same number is one number, and not certainty.
+        return replace(spread, std=None) if spread is not None and self.identical_runs else spread
 
     @property
     def throughput_mbps(self) -> Spread | None:
@@ -365,6 +373,7 @@ def _summary_dict(summary: SchemeSummary) -> dict[str, Any]:
         "runs": len(summary.runs),
         "valid_runs": len(summary.valid_runs),
         "limited_runs": len(summary.limited_runs),
+        "identical_runs": summary.identical_runs,
         "unavailable": summary.unavailable,
     }
     for name in ("throughput_mbps", "delay_p95_ms", "loss", "utilisation"):

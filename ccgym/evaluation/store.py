@@ -220,9 +220,22 @@ def holder(directory: Path) -> str | None:
         return "unknown"
 
 
+def held_parameters(directory: Path) -> dict[str, Any]:
+    """Parameters of the experiment that a directory holds; empty where they cannot be read."""
+    try:
+        return dict(json.loads((directory / MANIFEST_FILE).read_text(encoding="utf-8"))["parameters"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def curves_file(directory: Path, cell: str) -> Path:
+    """Where the curves of a run are, by the run's name (``cubic_run1``), in a results directory."""
+    return directory / CELLS_DIRECTORY / f"{cell}.npz"
+
+
 def read_curves(directory: Path, cell: str) -> RunCurves:
     """The curves of a finished run, by the run's name (``cubic_run1``), from a results directory."""
-    file = directory / CELLS_DIRECTORY / f"{cell}.npz"
+    file = curves_file(directory, cell)
     try:
         return RunCurves.from_bytes(file.read_bytes())
     except (OSError, ValueError, KeyError) as error:

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ccgym.evaluation.results import SchemeStyle
-from ccgym.report.style import INK, MUTED, new_figure
+from ccgym.report.style import INK, MUTED, legible, new_figure
 
 Floats = npt.NDArray[np.float64]
 
@@ -52,7 +52,7 @@ def curve_figure(
     styles: Mapping[str, SchemeStyle],
     *,
     title: str = "",
-    colour: str = "darkorange",
+    colour: str = "chocolate",
     share: float = 0.8,
 ) -> Figure:
     """Draw the learning curves of several seeds. Call within :func:`ccgym.report.style.house_style`.
@@ -113,7 +113,7 @@ def _baselines(axes: Axes, baselines: Mapping[str, float], styles: Mapping[str, 
     """A horizontal line each; one that lies below the axis is in the legend only, with its number."""
     axes.axhline(100, color=MUTED, linewidth=1.0, label="oracle")
     for name, fraction in baselines.items():
-        label, colour = f"{styles[name].label} ({100 * fraction:.0f} %)".replace("-", "−"), styles[name].colour
+        label, colour = f"{styles[name].label} ({100 * fraction:.0f} %)".replace("-", "−"), legible(styles[name].colour)
         low, high = axes.get_ylim()
         if low <= 100 * fraction <= high:
             axes.axhline(100 * fraction, color=colour, linewidth=1.6, linestyle="--", label=label)

@@ -1,6 +1,8 @@
 """Per-packet one-way delay of one run, over the time at which the packets left the path.
 
-Layout as Pantheon's (``src/analysis/tunnel_graph.py`` @23e738c): a scatter of small points, one colour per flow.
+Layout as Pantheon's (``src/analysis/tunnel_graph.py`` @23e738c): a scatter of small points, one colour per flow. Unlike
+there the axis begins below the smallest delay where it would otherwise be mostly empty: the figure is about what queues
+add, and propagation is a constant.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from matplotlib.lines import Line2D
 
 from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.metrics import RunMetrics
-from ccgym.report.style import flow_colour, new_figure
+from ccgym.report.style import flow_colour, medium, new_figure, set_margins
 
 DOT_SIZES = ((3_000, 4.0), (25_000, 2.2))
 """Diameter of a dot, points, up to so many points. More are single pixels."""
@@ -24,22 +26,32 @@ def _dots(points: int) -> dict[str, Any]:
     """How to mark so many points: few have to be seen, many must not merge."""
     for most, size in DOT_SIZES:
         if points <= most:
-            return {"marker": ".", "markersize": size, "markeredgewidth": 0}
+            return {"marker": ".", "markersize": size * medium().line, "markeredgewidth": 0}
     return {"marker": ","}
+
+
+def delay_limits(low: float, high: float) -> tuple[float, float]:
+    """Limits of an axis of delays: from 0, or from below the smallest where the lower half would be empty."""
+    if low <= 0.5 * high:
+        return 0.0, 1.05 * high
+    margin = max(0.06 * (high - low), 0.02 * high)
+    return (low - margin, high + margin) if math.isfinite(low) else (0.0, 1.0)
 
 
 def delay_figure(curves: RunCurves, metrics: RunMetrics) -> Figure:
     """Draw the figure ``<scheme>_datalink_delay_run<k>.png``. Call within ``house_style``."""
+    column = medium().column
     figure, axes = new_figure(12, 6)
     handles = draw_delay(axes, curves, metrics)
-    rows = math.ceil(max(1, len(curves.flows)) / 3)
-    figure.subplots_adjust(left=0.07, right=0.975, top=0.965, bottom=min(0.5, 0.125 + 0.038 * rows))
+    columns = 1 if column else 3
+    rows = math.ceil(max(1, len(curves.flows)) / columns)
+    set_margins(figure, left=5.0, right=2.0, top=1.0 if column else 1.4, bottom=4.9 + 1.5 * rows)
     axes.legend(
         handles=handles,
         loc="lower center",
         bbox_to_anchor=(0.5, 0.0),
         bbox_transform=figure.transFigure,
-        ncol=3,
+        ncol=columns,
         handletextpad=0.2,
     )
     return figure
@@ -48,7 +60,7 @@ def delay_figure(curves: RunCurves, metrics: RunMetrics) -> Figure:
 def draw_delay(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[Line2D]:
     """Draw the delays into axes; the dots for a legend."""
     latest = 1.0
-    top = 0.0
+    low, top = math.inf, 0.0
     handles = []
     for index, (flow, (number, numbers)) in enumerate(zip(curves.flows, metrics.flows.items(), strict=True)):
         colour = flow_colour(index)
@@ -58,7 +70,7 @@ def draw_delay(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[Line2
         )
         if flow.delay_time_s.size:
             latest = max(latest, float(flow.delay_time_s.max()))
-            top = max(top, float(flow.delay_ms.max()))
+            low, top = min(low, float(flow.delay_ms.min())), max(top, float(flow.delay_ms.max()))
     # In turns, a few points of each flow at a time: drawn whole, the last flow would cover the others.
     points = sum(flow.delay_ms.size for flow in curves.flows)
     turns = 1 if len(curves.flows) == 1 else 12
@@ -73,7 +85,7 @@ def draw_delay(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[Line2
                 rasterized=True,
             )
     axes.set_xlim(0, math.ceil(latest))
-    axes.set_ylim(0, top * 1.05 or 1.0)
+    axes.set_ylim(*delay_limits(low, top))
     axes.set_xlabel("Time (s)")
-    axes.set_ylabel("Per-packet one-way delay (ms)")
+    axes.set_ylabel("One-way delay (ms)" if medium().column else "Per-packet one-way delay (ms)")
     return handles

@@ -68,7 +68,7 @@ def gap_figure(gap: Gap) -> Figure:
         axes.set_xlabel("Time (s)")
     _legend(figure, gap, height)
     figure.subplots_adjust(
-        left=0.065, right=0.985, top=1 - 0.62 / height, bottom=0.55 / height, hspace=0.28, wspace=0.17
+        left=0.065, right=0.985, top=1 - 0.62 / height, bottom=0.55 / height, hspace=0.28, wspace=0.2
     )
     return figure
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 from rich.text import Text
 
 from ccgym.evaluation.backends import BACKENDS
@@ -21,7 +18,8 @@ from ccgym.evaluation.gap import (
     GapRow,
 )
 from ccgym.evaluation.results import atomic_write
-from ccgym.report.table import LIMITED_MARK, NOTHING, format_spread
+from ccgym.report.table import LIMITED_MARK, format_spread
+from ccgym.report.terminal import NOTHING, FittingTable, plain_table
 
 QUANTITIES: Final = ("throughput_mbps", "delay_p95_ms", "loss")
 """What is compared, in order."""
@@ -126,9 +124,9 @@ def lines(gap: Gap) -> list[Line]:
     return made
 
 
-def terminal_table(gap: Gap) -> Table:
+def terminal_table(gap: Gap) -> FittingTable:
     """For a rich console; what is beyond tolerance is red."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
+    table = plain_table()
     for name in headings():
         left = name in ("scheme", "backend", "against")
         table.add_column(name.replace(" (", "\n("), justify="left" if left else "right", no_wrap=True)
@@ -137,7 +135,7 @@ def terminal_table(gap: Gap) -> Table:
         end = place + 1 == len(made) or made[place + 1].first
         coloured = [Text(cell.text, style="bold red" if cell.beyond else "") for cell in line.differences]
         table.add_row(line.label, line.backend, *line.measured, line.against, *coloured, end_section=end)
-    return table
+    return FittingTable(table)
 
 
 def _backend(row: GapRow) -> str:
@@ -193,12 +191,11 @@ def html_page(gap: Gap, directory: Path) -> str:
     """
     from jinja2 import Environment, StrictUndefined
 
-    from ccgym.report.html_report import STYLE
+    from ccgym.report.html_report import PICTURE, STYLE, Picture
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    figure = directory / f"{FIGURE_NAME}.svg"
     first = next(iter(gap.results.values()))
-    return environment.from_string(_TEMPLATE).render(
+    return environment.from_string(PICTURE + _TEMPLATE).render(
         gap=gap,
         parameters=first.parameters,
         provenance=first.provenance,
@@ -208,7 +205,10 @@ def html_page(gap: Gap, directory: Path) -> str:
         footnotes=footnotes(gap),
         tolerances=TOLERANCES,
         backends={name: BACKENDS[name] for name in gap.results},
-        figure=base64.b64encode(figure.read_bytes()).decode() if figure.exists() else "",
+        figure=Picture.of(
+            directory / f"{FIGURE_NAME}.svg",
+            "Throughput and one-way delay over time, one row per scheme, one colour per backend",
+        ),
     )
 
 
@@ -255,12 +255,7 @@ backend's. Red: {{ tolerances }}.</p>
 {% endfor %}
 
 <h2>Over time</h2>
-{% if figure %}
-<img src="data:image/svg+xml;base64,{{ figure }}"
-alt="Throughput and one-way delay over time, one row per scheme, one colour per backend">
-{% else %}
-<p class="muted">Figure is missing</p>
-{% endif %}
+{{ picture(figure) }}
 <p class="muted">Run 1 is bold, the others thin. Throughput per 0.5 s; delay is the mean per 0.1 s, propagation
 included. The shaded region is the link's capacity.</p>
 

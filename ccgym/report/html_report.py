@@ -1,4 +1,7 @@
-"""``pantheon_report.html``: the whole evaluation in one file that needs nothing else, not even a network."""
+"""``pantheon_report.html``: the whole evaluation in one file that needs nothing else, not even a network.
+
+Figures link to their files in the same directory, for those who want them larger.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,26 @@ from ccgym.evaluation.backends import PLACES, is_real
 from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.report.run_figures import figure_paths
-from ccgym.report.table import COLUMNS, PUBLISHED_COLUMNS, TITLES, Row, footnotes, headings, rows
+from ccgym.report.table import COLUMNS, PUBLISHED_COLUMNS, TITLES, Row, footnotes, has_published, headings, rows
 
 HTML_FILE: Final = "pantheon_report.html"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure on a page: the image inside it, and the file beside it."""
+
+    file: str
+    """Name of the file that is linked; empty where there is none."""
+    data: str
+    """A data address with the image."""
+    alt: str
+    """What it shows, in words."""
+
+    @classmethod
+    def of(cls, path: Path, alt: str) -> Picture:
+        """The figure in a file; where that is missing, the page says so."""
+        return cls(path.name if path.exists() else "", _image(path), alt)
 
 
 @dataclass(frozen=True)
@@ -29,8 +49,7 @@ class _Run:
     limited: str | None
     releases: str
     statistics: str
-    throughput: str
-    delay: str
+    figures: list[Picture]
 
 
 @dataclass(frozen=True)
@@ -57,30 +76,36 @@ def html_report(results: ResultSet, directory: Path) -> str:
             key=summary.style.key,
             label=summary.style.label,
             row=by_label[summary.style.label],
-            runs=[_run(cell, directory) for cell in summary.runs],
+            runs=[_run(cell, summary.style.label, directory) for cell in summary.runs],
         )
         for summary in results.schemes
     ]
-    return environment.from_string(_TEMPLATE).render(
+    return environment.from_string(PICTURE + _TEMPLATE).render(
         results=results,
         parameters=results.parameters,
         provenance=results.provenance,
         headings=headings(results),
         columns=COLUMNS,
+        published=has_published(results),
         published_columns=PUBLISHED_COLUMNS,
         titles=TITLES,
         rows=rows(results),
         footnotes=footnotes(results, unavailable=False),
         place=PLACES[results.backend],
         schemes=schemes,
-        mean_figure=_image(directory / "pantheon_summary_mean.svg"),
-        summary_figure=_image(directory / "pantheon_summary.svg"),
+        mean_figure=Picture.of(
+            directory / "pantheon_summary_mean.svg",
+            "Mean throughput against mean 95th-percentile one-way delay, one mark per scheme",
+        ),
+        summary_figure=Picture.of(
+            directory / "pantheon_summary.svg", "Throughput against 95th-percentile one-way delay, one mark per run"
+        ),
         style=STYLE,
         flows=results.parameters["flows"],
     )
 
 
-def _run(cell: CellResult, directory: Path) -> _Run:
+def _run(cell: CellResult, label: str, directory: Path) -> _Run:
     assert cell.record.metrics is not None
     throughput, delay = figure_paths(directory, cell.scheme, cell.run)
     return _Run(
@@ -90,8 +115,10 @@ def _run(cell: CellResult, directory: Path) -> _Run:
         limited=cell.limited,
         releases=release_text(cell.record.path_report),
         statistics=statistics_text(cell.record.metrics).rstrip(),
-        throughput=_image(throughput),
-        delay=_image(delay),
+        figures=[
+            Picture.of(throughput, f"{label}, run {cell.run}: throughput over time"),
+            Picture.of(delay, f"{label}, run {cell.run}: per-packet delay over time"),
+        ],
     )
 
 
@@ -139,13 +166,18 @@ pre, code { font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; }
 pre { background: var(--wash); border: 1px solid var(--line); border-radius: 6px; padding: .8rem 1rem; overflow-x: auto;
   margin: .5rem 0 1rem; white-space: pre-wrap; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .92rem; }
-.scroll { overflow-x: auto; }
+/* Shadows at the edges say that there is more to the side; they go where it ends. */
+.scroll { overflow-x: auto; background: linear-gradient(to right, #fff 30%, #fff0) 0 / 3rem 100% no-repeat local,
+  linear-gradient(to left, #fff 30%, #fff0) 100% / 3rem 100% no-repeat local,
+  linear-gradient(to right, #0004, #0000) 0 / .9rem 100% no-repeat scroll,
+  linear-gradient(to left, #0004, #0000) 100% / .9rem 100% no-repeat scroll; }
 th, td { padding: .42rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th { font-weight: 600; vertical-align: bottom; white-space: normal; }
 th:first-child, td:first-child { text-align: left; }
-td.published, th.published { color: var(--muted); background: var(--wash); }
-td a { color: inherit; text-decoration-color: #bbb; }
-img { max-width: 100%; height: auto; display: block; margin: .6rem auto; }
+td.published, th.published { color: var(--muted); background: #b49b7814; }
+td a, th a { color: inherit; text-decoration-color: #bbb; }
+figure { margin: .6rem 0; } figure img { max-width: 100%; height: auto; display: block; margin: 0 auto; }
+figcaption { text-align: right; font-size: .85rem; color: var(--muted); } figcaption a { color: var(--accent); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.2rem; margin: 0 0 1rem; }
 dt { color: var(--muted); } dd { margin: 0; }
 .flag { border-left: 4px solid var(--line); padding: .35rem 0 .35rem .9rem; margin: .7rem 0; }
@@ -154,8 +186,30 @@ dt { color: var(--muted); } dd { margin: 0; }
 details { border: 1px solid var(--line); border-radius: 6px; margin: .6rem 0; padding: 0 1rem; }
 summary { cursor: pointer; padding: .55rem 0; font-weight: 600; }
 summary span { font-weight: 400; color: var(--muted); font-size: .9rem; margin-left: .6rem; }
+@media (max-width: 640px) {
+  body { padding: 1.2rem .9rem 3rem; }
+  figure img { max-width: none; width: 40rem; mix-blend-mode: multiply; }
+  table.stack, .stack tbody, .stack tr, .stack td { display: block; width: auto; }
+  .stack thead { display: none; } .stack tr { border-bottom: 1px solid var(--ink); padding: .3rem 0; }
+  .stack td, .stack td:first-child { border: 0; padding: .12rem 0; white-space: normal; display: flex;
+    justify-content: space-between; gap: 1rem; }
+  .stack td:first-child { font-weight: 600; } .stack td:first-child::before, .stack td.nothing { display: none; }
+  .stack td::before { content: attr(data-label); color: var(--muted); font-weight: 400; text-align: left; }
+}
 @media print { details { border: 0; } h2 { break-before: page; } }
 """
+
+PICTURE: Final = """\
+{% macro picture(figure) %}
+{% if figure.file %}
+<figure><div class="scroll"><img loading="lazy" src="{{ figure.data }}" alt="{{ figure.alt }}"></div>
+<figcaption><a href="{{ figure.file }}">full size</a></figcaption></figure>
+{% else %}
+<p class="muted">Figure is missing</p>
+{% endif %}
+{% endmacro %}
+"""
+"""What a template begins with: the macro that shows a :class:`Picture`."""
 
 _TEMPLATE: Final = """\
 <!DOCTYPE html>
@@ -176,14 +230,10 @@ _TEMPLATE: Final = """\
 
 <pre>{{ provenance.path }}</pre>
 
-{% if mean_figure %}
-<img src="{{ mean_figure }}" alt="Mean throughput against mean 95th-percentile one-way delay, one mark per scheme">
-{% else %}
-<p class="muted">Figure is missing</p>
-{% endif %}
+{{ picture(mean_figure) }}
 
 <div class="scroll">
-<table>
+<table class="stack">
 <thead><tr>
 {% for name in headings %}
 <th{% if name.startswith("published ") %} class="published"{% endif %}>{{ name }}</th>
@@ -191,12 +241,15 @@ _TEMPLATE: Final = """\
 </tr></thead>
 <tbody>
 {% for row in rows %}
-<tr><td>{{ row.marked }}</td><td>{{ row.runs }}</td>
+<tr><td>{{ row.marked }}</td><td data-label="runs">{{ row.runs }}</td>
 {% if row.unavailable %}<td class="muted" style="text-align: left; white-space: normal"
 colspan="{{ columns | length }}">{{ row.unavailable }}</td>
-{% else %}{% for name in columns %}<td>{{ row.cells[name] }}</td>{% endfor %}{% endif %}
-{% if results.published %}
-{% for name in published_columns %}<td class="published">{{ row.published[name] or "–" }}</td>{% endfor %}
+{% else %}{% for name in columns %}<td data-label="{{ titles[name] }}">{{ row.cells[name] }}</td>{% endfor %}{% endif %}
+{% if published %}
+{% for name in published_columns %}
+<td class="published{% if not row.published[name] %} nothing{% endif %}"
+data-label="published {{ titles[name] }}">{{ row.published[name] or "–" }}</td>
+{% endfor %}
 {% endif %}
 </tr>
 {% endfor %}
@@ -205,7 +258,7 @@ colspan="{{ columns | length }}">{{ row.unavailable }}</td>
 </div>
 <p class="muted">Mean ± one standard deviation over the runs that count. Delay is one-way, per packet, propagation
 included; loss is by bytes, and what is in flight at the end counts as lost.
-{% if results.published_source %}Published: {{ results.published_source }}.{% endif %}</p>
+{% if published and results.published_source %}Published: {{ results.published_source }}.{% endif %}</p>
 {% for line in footnotes %}
 <p class="warning-text">{{ line }}</p>
 {% endfor %}
@@ -224,11 +277,7 @@ included; loss is by bytes, and what is in flight at the end counts as lost.
 {% endif %}
 
 <h2>All runs</h2>
-{% if summary_figure %}
-<img src="{{ summary_figure }}" alt="Throughput against 95th-percentile one-way delay, one mark per run">
-{% else %}
-<p class="muted">Figure is missing</p>
-{% endif %}
+{{ picture(summary_figure) }}
 
 {% for scheme in schemes %}
 <h2 id="{{ scheme.key }}">{{ scheme.label }}</h2>
@@ -245,10 +294,7 @@ loss {{ scheme.row.cells.loss }} %.</p>
 {% if run.limited %}<p class="warning-text">Emulator-limited: {{ run.limited }}.</p>{% endif %}
 <pre>{{ run.statistics }}</pre>
 {% if run.releases %}<p class="muted">Late releases: {{ run.releases }}.</p>{% endif %}
-{% for image, what in [(run.throughput, "throughput over time"), (run.delay, "per-packet delay over time")] %}
-{% if image %}<img loading="lazy" src="{{ image }}" alt="{{ scheme.label }}, run {{ run.number }}: {{ what }}">
-{% else %}<p class="muted">Figure is missing</p>{% endif %}
-{% endfor %}
+{% for figure in run.figures %}{{ picture(figure) }}{% endfor %}
 </details>
 {% endfor %}
 {% endfor %}

@@ -1,38 +1,58 @@
 """``pantheon_report.pdf``: the same report on paper, made with matplotlib alone.
 
-Pages: title with path and table of facts, mean figure, all runs, the table, then a page per run with its statistics
-and its two figures, the PNGs that were drawn before.
+Parts follow one another down the pages, and a part that does not fit begins a new one: title with path and table of
+facts, table, what looks wrong, mean figure, all runs; then, from a new page on, each run with its statistics and its
+two figures, the PNGs that were drawn before.
 """
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from PIL import Image
 
-from ccgym.evaluation.backends import PLACES, is_real
+from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.results import CellResult, ResultSet
+from ccgym.report.html_report import run_facts
 from ccgym.report.run_figures import figure_paths
 from ccgym.report.style import INK, MUTED, few_colours, house_style, pixels
 from ccgym.report.summary_figure import mean_figure, summary_figure
-from ccgym.report.table import COLUMNS, NOTHING, PUBLISHED_COLUMNS, TITLES, Row, folded, footnotes, rows
+from ccgym.report.table import (
+    COLUMNS,
+    PUBLISHED_COLUMNS,
+    Row,
+    folded,
+    footnotes,
+    has_published,
+    headings,
+    rows,
+)
+from ccgym.report.terminal import NOTHING
 
 PDF_FILE: Final = "pantheon_report.pdf"
 
-PAGE: Final = (8.27, 11.69)
+PAGE_IN: Final = (8.27, 11.69)
 """A4, portrait, inches."""
 
-MARGIN: Final = 0.09
-"""Left and right margin, as a fraction of the page's width."""
+MARGIN_IN: Final = 0.7
+"""Room left, right, above and below, inches."""
+
+WIDTH_IN: Final = PAGE_IN[0] - 2 * MARGIN_IN
+"""Of the text, inches."""
 
 MONOSPACE: Final = "DejaVu Sans Mono"
+
+STATISTICS_COLUMNS: Final = 2
+"""Flows whose statistics stand side by side."""
 
 
 def write_pdf(results: ResultSet, directory: Path, target: Path, runs: Iterable[CellResult] | None = None) -> None:
@@ -46,31 +66,115 @@ def write_pdf(results: ResultSet, directory: Path, target: Path, runs: Iterable[
     """
     metadata = {"Title": f"Pantheon report: {results.parameters['path_name']}", "CreationDate": None}
     labels = {style.key: style.label for style in results.styles}
-    with house_style(), PdfPages(target, metadata=metadata) as pdf:
-        pdf.savefig(_title_page(results))
-        pdf.savefig(_figure_page(mean_figure(results), summary_figure(results)))
-        for page in _table_pages(results):
-            pdf.savefig(page)
+    with house_style(), PdfPages(target, metadata=metadata) as pdf, _Sheet.of(pdf) as sheet:
+        _head(sheet, results)
+        _table(sheet, results)
+        _problems(sheet, results)
+        figures = [few_colours(pixels(draw(results), dpi=200)).convert("RGB") for draw in (mean_figure, summary_figure)]
+        sheet.room(sum(WIDTH_IN * image.height / image.width for image in figures))
+        for image in figures:
+            sheet.picture(image)
         for cell in results.cells if runs is None else runs:
-            pdf.savefig(_run_page(cell, labels[cell.scheme], directory))
+            sheet.turn()
+            _run(sheet, cell, labels[cell.scheme], directory)
 
 
-def _page() -> Figure:
-    return Figure(figsize=PAGE)
+class _Sheet:
+    """The page that is being written, and how far down it is full."""
+
+    def __init__(self, pdf: PdfPages) -> None:
+        self._pdf = pdf
+        self._page: Figure | None = None
+        self._top_in = 0.0
+
+    @classmethod
+    @contextmanager
+    def of(cls, pdf: PdfPages) -> Iterator[_Sheet]:
+        """A sheet whose last page is written, too."""
+        sheet = cls(pdf)
+        yield sheet
+        sheet.turn()
+
+    def turn(self) -> None:
+        """The page is full; an empty one stays."""
+        if self._page is not None:
+            self._pdf.savefig(self._page)  # type: ignore[no-untyped-call]
+        self._page, self._top_in = None, 0.0
+
+    def skip(self, inches: float) -> None:
+        """Leave room."""
+        self._top_in += inches
+
+    def room(self, inches: float) -> Figure:
+        """The page on which so much is free below what is there: this one, or a new one."""
+        if self._page is not None and self._top_in + inches > PAGE_IN[1] - 2 * MARGIN_IN:
+            self.turn()
+        if self._page is None:
+            self._page = Figure(figsize=PAGE_IN)
+        return self._page
+
+    def put(self, text: str, left_in: float = 0.0, down_in: float = 0.0, **looks: Any) -> None:
+        """Text at a place on the page, measured from the left margin and from what is there."""
+        page = self.room(0.0)
+        y = 1 - (MARGIN_IN + self._top_in + down_in) / PAGE_IN[1]
+        page.text((MARGIN_IN + left_in) / PAGE_IN[0], y, text, **{"color": INK, "va": "top", **looks})
+
+    def lines(self, lines: Sequence[str], size: float = 9.5, left_in: float = 0.0, **looks: Any) -> None:
+        """Lines of text, and so much room."""
+        height = 1.4 * size / 72
+        for line in lines:
+            self.room(height)
+            self.put(line, left_in, fontsize=size, **looks)
+            self.skip(height)
+
+    def paragraph(self, text: str, size: float = 9.5, **looks: Any) -> None:
+        """Wrapped text."""
+        self.lines(textwrap.wrap(text, int(WIDTH_IN * 72 / (0.58 * size))), size, **looks)
+
+    def heading(self, text: str, size: float = 13, with_in: float = 0.6) -> None:
+        """A heading that stays with what follows, of so much height."""
+        self.skip(0.15 if self._top_in else 0.0)
+        self.room(1.9 * size / 72 + with_in)
+        self.put(text, fontsize=size, weight="bold")
+        self.skip(1.9 * size / 72)
+
+    def rule(self, colour: str) -> None:
+        """A line across the page."""
+        y = 1 - (MARGIN_IN + self._top_in) / PAGE_IN[1]
+        left = MARGIN_IN / PAGE_IN[0]
+        page = self.room(0.0)
+        page.add_artist(Line2D([left, 1 - left], [y, y], transform=page.transFigure, color=colour, linewidth=0.7))
+
+    def picture(self, image: Image.Image) -> None:
+        """An image across the page. Where it has at most 256 colours, it is stored as a palette."""
+        height = WIDTH_IN * image.height / image.width
+        page = self.room(height)
+        bottom = PAGE_IN[1] - MARGIN_IN - self._top_in - height
+        axes = page.add_axes((MARGIN_IN / PAGE_IN[0], bottom / PAGE_IN[1], WIDTH_IN / PAGE_IN[0], height / PAGE_IN[1]))
+        axes.set_axis_off()
+        axes.imshow(np.asarray(image), interpolation="none")
+        self.skip(height + 0.1)
 
 
-def _title_page(results: ResultSet) -> Figure:
-    page = _page()
+def _head(sheet: _Sheet, results: ResultSet) -> None:
     parameters, provenance = results.parameters, results.provenance
     flows = parameters["flows"]
-    page.text(MARGIN, 0.93, "Pantheon report", fontsize=24, weight="bold", color=INK, va="top")
-    page.text(MARGIN, 0.89, str(parameters["path_name"]), fontsize=15, color=MUTED, va="top")
-    words = (
-        f"{len(results.styles)} schemes, {parameters['runs']} runs each of {parameters['runtime_s']:g} s with "
-        f"{flows} flow{'s' if flows != 1 else ''}. {_sentence(PLACES[results.backend])}, {provenance['started']}."
+    sheet.put("Pantheon report", fontsize=24, weight="bold")
+    sheet.skip(0.48)
+    sheet.put(str(parameters["path_name"]), fontsize=15, color=MUTED)
+    sheet.skip(0.4)
+    runs = parameters["runs"]
+    sheet.paragraph(
+        f"{len(results.styles)} scheme{'s' if len(results.styles) != 1 else ''}, {runs} run{'s' if runs != 1 else ''} "
+        f"each of {parameters['runtime_s']:g} s with {flows} flow{'s' if flows != 1 else ''}. "
+        f"{_sentence(PLACES[results.backend])}, {provenance['started']}.",
+        size=10,
     )
-    top = _paragraph(page, words, 0.855)
-    top = _block(page, str(provenance["path"]), top - 0.015)
+    sheet.skip(0.12)
+    text = str(provenance["path"]).splitlines()
+    sheet.lines([part for line in text for part in textwrap.wrap(line, 98, subsequent_indent="    ") or [""]],
+                size=8, family=MONOSPACE)  # fmt: skip
+    sheet.skip(0.15)
     facts = [
         ("Command", str(provenance["command"]) or NOTHING),
         ("Root seed", str(parameters["seed"])),
@@ -80,142 +184,95 @@ def _title_page(results: ResultSet) -> Figure:
         ("Took", f"{results.wall_s:.1f} s for {len(results.cells)} runs"),
     ]
     for name, value in facts:
-        page.text(MARGIN, top, name, fontsize=9.5, color=MUTED, va="top")
-        lines = textwrap.wrap(value, 78) or [NOTHING]
-        page.text(MARGIN + 0.13, top, "\n".join(lines), fontsize=9.5, color=INK, va="top", linespacing=1.4)
-        top -= 0.0175 * len(lines) + 0.006
-    problems = [
-        *(f"{failure.scheme}, run {failure.run} failed: {failure.error}" for failure in results.failures),
-        *(f"{flag['subject']}: {flag['message']}. Likely cause: {flag['cause']}." for flag in results.flags),
-    ]
-    if problems:
-        top -= 0.02
-        page.text(MARGIN, top, "Look at this first", fontsize=13, weight="bold", color=INK, va="top")
-        top -= 0.03
-        for place, problem in enumerate(problems):
-            lines = textwrap.wrap(problem, 92, initial_indent="• ", subsequent_indent="   ")
-            if top - 0.0165 * len(lines) < 0.06:
-                page.text(
-                    MARGIN, top, f"… and {len(problems) - place} more in the HTML report", fontsize=9, color=MUTED
-                )
-                break
-            page.text(MARGIN, top, "\n".join(lines), fontsize=9, color=INK, va="top", linespacing=1.4)
-            top -= 0.0165 * len(lines) + 0.007
-    return page
+        sheet.room(0.2)
+        sheet.put(name, fontsize=9, color=MUTED)
+        sheet.lines(textwrap.wrap(value, 82) or [NOTHING], size=9, left_in=1.0)
 
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _paragraph(page: Figure, words: str, top: float) -> float:
-    lines = textwrap.wrap(words, 88)
-    page.text(MARGIN, top, "\n".join(lines), fontsize=10, color=INK, va="top", linespacing=1.45)
-    return top - 0.0185 * len(lines)
+def _table(sheet: _Sheet, results: ResultSet) -> None:
+    names = headings(results)
+    widths = [2.0, 0.75, 1.7, 1.7, 1.6, 1.4, *([1.55, 1.5, 1.4] if has_published(results) else [])]
+    edges = WIDTH_IN * np.cumsum([0.0, *widths]) / sum(widths)
+    step, head = 0.205, 0.55
+    sheet.heading("Results", with_in=head + 3 * step)
 
-
-def _block(page: Figure, text: str, top: float) -> float:
-    lines = [part for line in text.splitlines() for part in textwrap.wrap(line, 96, subsequent_indent="    ") or [""]]
-    page.text(
-        MARGIN, top, "\n".join(lines), fontsize=8, family=MONOSPACE, color=INK, va="top", linespacing=1.5,
-        bbox={"facecolor": "#f7f5f2", "edgecolor": "#e2e2e2", "boxstyle": "round,pad=0.6"},
-    )  # fmt: skip
-    return top - 0.0145 * len(lines) - 0.035
-
-
-def _figure_page(*figures: Figure) -> Figure:
-    """Figures as images, one below the other."""
-    page = _page()
-    height = 0.88 / len(figures)
-    for place, figure in enumerate(figures):
-        drawn = few_colours(pixels(figure, dpi=200)).convert("RGB")
-        _picture(page, drawn, 0.94 - height * (place + 1), height)
-    return page
-
-
-def _table_pages(results: ResultSet) -> list[Figure]:
-    """The table, as many rows on a page as fit; landscape."""
-    all_rows = rows(results)
-    pages = []
-    per_page = 24
-    for start in range(0, len(all_rows), per_page):
-        page = Figure(figsize=PAGE[::-1])
-        page.text(0.06, 0.93, "Results", fontsize=16, weight="bold", color=INK, va="top")
-        _draw_table(page, all_rows[start : start + per_page], bool(results.published))
-        notes = "Mean ± one standard deviation over the runs that count."
-        if results.published_source:
-            notes += f" Published: {results.published_source}."
-        lines = [part for note in [notes, *footnotes(results)] for part in textwrap.wrap(note, 160)]
-        page.text(0.06, 0.05, "\n".join(lines), fontsize=8.5, color=MUTED, linespacing=1.4)
-        pages.append(page)
-    return pages
-
-
-def _draw_table(page: Figure, part: Sequence[Row], published: bool) -> None:
-    names = ["scheme", "runs", *(TITLES[name] for name in COLUMNS)]
-    widths = [2.6, 0.8, 1.8, 1.8, 1.6, 1.6]
-    if published:
-        names += [f"published {TITLES[name]}" for name in PUBLISHED_COLUMNS]
-        widths += [1.5, 1.5, 1.3]
-    edges = 0.06 + 0.88 * np.cumsum([0.0, *widths]) / sum(widths)
-    step = min(0.031, 0.74 / max(1, len(part)))
-    top = 0.85
-    for place, name in enumerate(names):
-        left = place == 0
-        page.text(
-            edges[0] if left else edges[place + 1] - 0.008, top, folded(name), fontsize=9, weight="bold",
-            color=MUTED if name.startswith("published") else INK, ha="left" if left else "right", va="bottom",
-        )  # fmt: skip
-    page.add_artist(_rule(page, top - 0.008, INK))
-    for line, row in enumerate(part):
-        y = top - 0.014 - step * (line + 0.5)
-        runs = "unavailable" if row.unavailable else row.runs
-        texts = [row.marked, runs, *(row.cells[name] for name in COLUMNS)]
-        if published:
-            texts += [row.published[name] or NOTHING for name in PUBLISHED_COLUMNS]
+    def line(texts: Sequence[str], **looks: Any) -> None:
         for place, text in enumerate(texts):
-            left = place == 0
-            page.text(
-                edges[0] if left else edges[place + 1] - 0.008, y, text, fontsize=9,
-                color=MUTED if place >= 2 + len(COLUMNS) else INK, ha="left" if left else "right", va="center",
-            )  # fmt: skip
-        page.add_artist(_rule(page, y - step / 2, "#e2e2e2"))
+            published = place >= 2 + len(COLUMNS)
+            colour = MUTED if published else INK
+            left = edges[0] if place == 0 else edges[place + 1] - 0.03
+            sheet.put(text, left, ha="left" if place == 0 else "right", color=colour, **looks)
+
+    line([folded(name) for name in names], down_in=head - 0.08, fontsize=7, weight="bold", va="bottom")
+    sheet.skip(head)
+    sheet.rule(INK)
+    for row in rows(results):
+        sheet.room(step)
+        line(_cells(row, has_published(results)), down_in=step / 2, fontsize=7.8, va="center")
+        sheet.skip(step)
+        sheet.rule("#e2e2e2")
+    sheet.skip(0.1)
+    notes = "Mean ± one standard deviation over the runs that count."
+    if has_published(results):
+        notes += f" Published: {results.published_source}."
+    for note in [notes, *footnotes(results)]:
+        sheet.paragraph(note, size=8, color=MUTED)
 
 
-def _rule(page: Figure, y: float, colour: str) -> Any:
-    from matplotlib.lines import Line2D
+def _cells(row: Row, published: bool) -> list[str]:
+    texts = [row.marked, NOTHING if row.unavailable else row.runs, *(row.cells[name] for name in COLUMNS)]
+    return texts + ([row.published[name] or NOTHING for name in PUBLISHED_COLUMNS] if published else [])
 
-    return Line2D([0.06, 0.94], [y, y], transform=page.transFigure, color=colour, linewidth=0.7)
+
+def _problems(sheet: _Sheet, results: ResultSet) -> None:
+    problems = [
+        *(f"{failure.scheme}, run {failure.run} failed: {failure.error}" for failure in results.failures),
+        *(f"{flag['subject']}: {flag['message']}. Likely cause: {flag['cause']}." for flag in results.flags),
+    ]
+    if not problems:
+        return
+    sheet.heading("Look at this first")
+    for problem in problems:
+        sheet.lines(textwrap.wrap(problem, 94, initial_indent="• ", subsequent_indent="   "), size=9)
+        sheet.skip(0.05)
 
 
-def _run_page(cell: CellResult, label: str, directory: Path) -> Figure:
+def _run(sheet: _Sheet, cell: CellResult, label: str, directory: Path) -> None:
     assert cell.record.metrics is not None
-    page = _page()
-    page.text(MARGIN, 0.955, f"{label}, run {cell.run}", fontsize=15, weight="bold", color=INK, va="top")
-    facts = f"seed {cell.record.seed}"
-    if not is_real(cell.record.backend):
-        facts += f" · trajectory {cell.record.trajectory_hash}"
-    if cell.limited:
-        facts += f" · emulator-limited: {cell.limited}"
+    sheet.heading(f"{label}, run {cell.run}", size=14)
+    facts = run_facts(cell) + (f" · emulator-limited: {cell.limited}" if cell.limited else "")
+    sheet.paragraph(facts, size=8.5, color=MUTED)
     if cell.invalid:
-        facts += f"\nThis run does not count: {cell.invalid}."
-    page.text(MARGIN, 0.928, facts, fontsize=9, color=MUTED, va="top", linespacing=1.5)
-    text = statistics_text(cell.record.metrics).rstrip().splitlines()
-    shown = text if len(text) <= 16 else [*text[:15], f"… and {(len(text) - 15) // 4} more flows"]
-    page.text(MARGIN, 0.885, "\n".join(shown), fontsize=9, family=MONOSPACE, color=INK, va="top", linespacing=1.45)
-    height = 0.315
-    for place, file in enumerate(figure_paths(directory, cell.scheme, cell.run)):
-        bottom = 0.355 - place * (height + 0.005)
+        sheet.paragraph(f"This run does not count: {cell.invalid}.", size=8.5, color=MUTED)
+    sheet.skip(0.1)
+    total, *flows = _parts(statistics_text(cell.record.metrics))
+    sheet.lines(total, size=8, family=MONOSPACE)
+    for start in range(0, len(flows), STATISTICS_COLUMNS):
+        beside = flows[start : start + STATISTICS_COLUMNS]
+        height = 1.4 * 7.5 / 72 * max(len(flow) for flow in beside)
+        sheet.room(height + 0.06)
+        for place, flow in enumerate(beside):
+            sheet.put("\n".join(flow), place * WIDTH_IN / STATISTICS_COLUMNS, fontsize=7.5, family=MONOSPACE,
+                      linespacing=1.4)  # fmt: skip
+        sheet.skip(height + 0.06)
+    sheet.skip(0.1)
+    for file in figure_paths(directory, cell.scheme, cell.run):
         if file.exists():
             with Image.open(file) as image:
-                _picture(page, image.convert("RGB"), bottom, height)
+                sheet.picture(image.convert("RGB"))
         else:
-            page.text(0.5, bottom + height / 2, "Figure is missing", fontsize=10, color=MUTED, ha="center")
-    return page
+            sheet.paragraph("Figure is missing", color=MUTED)
 
 
-def _picture(page: Figure, image: Image.Image, bottom: float, height: float) -> None:
-    """Place an image across the page. Where it has at most 256 colours, it is stored as a palette."""
-    axes = page.add_axes((0.04, bottom, 0.92, height))
-    axes.set_axis_off()
-    axes.imshow(np.asarray(image), interpolation="none")
+def _parts(statistics: str) -> list[list[str]]:
+    """Pantheon's statistics of a run: those of all flows together, then each flow's."""
+    parts: list[list[str]] = []
+    for line in statistics.rstrip().splitlines():
+        if line.startswith("-- ") or not parts:
+            parts.append([])
+        parts[-1].append(line)
+    return parts

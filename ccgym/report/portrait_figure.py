@@ -31,7 +31,7 @@ from ccgym.evaluation.capacity import LinkCapacity
 from ccgym.evaluation.metrics import PacketLog
 from ccgym.evaluation.results import SchemeStyle
 from ccgym.evaluation.run_record import FlowRecord, RunRecord
-from ccgym.report.style import CAPACITY_COLOUR, INK, MUTED, flow_colour, house_style, save
+from ccgym.report.style import CAPACITY_COLOUR, INK, MUTED, flow_colour, house_style, legible, save
 from ccgym.tracetools.text import write_bytes
 
 Floats = npt.NDArray[np.float64]
@@ -51,8 +51,6 @@ BIN_PACKETS: Final = 20
 """Full packets that a bin could carry, at least: with fewer, rates are noise."""
 LOG_FROM: Final = 8.0
 """Delays that differ by this factor are drawn on a logarithmic axis."""
-LIGHTEST: Final = 0.36
-"""Relative luminance up to which a colour makes a line on white and on the capacity's fill."""
 
 _ROUND: Final = (1, 2, 2.5, 5, 10)  # ticks are multiples of these
 _DPI: Final = 200  # printed at a page's width, where 100 would blur
@@ -126,27 +124,18 @@ def bin_edges(duration_ns: int, capacity: LinkCapacity | None) -> npt.NDArray[np
 
 
 def line_colour(colour: str) -> str:
-    """A scheme's colour as a line's: dark enough for white, and never the grey of the other scheme.
+    """A scheme's color as a line's: dark enough for white, and never the grey of the other scheme.
 
     Args:
-        colour: Any colour that matplotlib knows.
+        colour: Any color that matplotlib knows.
 
     Returns:
         ``"#rrggbb"``.
     """
-    red, green, blue = to_rgb(colour)
-    hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
+    _, lightness, saturation = colorsys.rgb_to_hls(*to_rgb(colour))
     if saturation < 0.15 and lightness > 0.25:
         return flow_colour(0)
-    while _luminance(red, green, blue) > LIGHTEST:
-        lightness *= 0.97
-        red, green, blue = colorsys.hls_to_rgb(hue, lightness, saturation)
-    return "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))
-
-
-def _luminance(*rgb: float) -> float:
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in rgb]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return legible(colour)
 
 
 def facts(path: NetworkPath) -> tuple[str, str]:

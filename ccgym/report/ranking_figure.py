@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from ccgym.evaluation.suites.scorecard import Group, Place, Scorecard
 from ccgym.report.scorecard_report import score_text
-from ccgym.report.style import DPI, INK, MUTED
+from ccgym.report.style import DPI, INK, MUTED, legible
 
 COLUMNS: Final = 2
 WIDTH_IN: Final = 13.0
@@ -58,7 +58,7 @@ def ranking_figure(card: Scorecard) -> Figure:
             )
         )
         axes.set_title(title, loc="left", fontsize=11, weight="bold", x=-(left - 0.25) / wide)
-        _panel(axes, places, {one.key: one.style.colour for one in card.schemes}, low)
+        _panel(axes, places, {one.key: legible(one.style.colour) for one in card.schemes}, low)
     figure.text(
         0.25 / WIDTH_IN, 0.2 / height,
         "mean score with 95 % bootstrap interval over paths and runs; 0 is the limit, −1 half the power. "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,7 +9,7 @@ from typing import Final
 from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.suites.paths import SECTIONS
 from ccgym.evaluation.suites.scorecard import CardPath, Mark, Scorecard
-from ccgym.report.html_report import STYLE
+from ccgym.report.html_report import PICTURE, STYLE, Picture
 from ccgym.report.scorecard_report import (
     EXPLANATION,
     HEAT_MAP_NAME,
@@ -48,7 +47,7 @@ def html_page(card: Scorecard, directory: Path) -> str:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(_TEMPLATE).render(
+    return environment.from_string(PICTURE + _TEMPLATE).render(
         card=card,
         parameters=card.parameters,
         provenance=card.provenance,
@@ -68,8 +67,8 @@ def html_page(card: Scorecard, directory: Path) -> str:
             if any(path.section == section for path in card.paths)
         ],
         footnotes=footnotes(card),
-        ranking=_svg(directory / f"{RANKING_NAME}.svg"),
-        heat_map=_svg(directory / f"{HEAT_MAP_NAME}.svg"),
+        ranking=Picture.of(directory / f"{RANKING_NAME}.svg", "Mean scores with intervals, by group of paths"),
+        heat_map=Picture.of(directory / f"{HEAT_MAP_NAME}.svg", "Heat map of scores: paths down, schemes across"),
     )
 
 
@@ -102,10 +101,6 @@ def _cells(mark: Mark, label: str) -> list[str]:
         number(mark.loss, 2, 100),
         trained_text(mark),
     ]
-
-
-def _svg(file: Path) -> str:
-    return base64.b64encode(file.read_bytes()).decode() if file.exists() else ""
 
 
 _TEMPLATE: Final = """\
@@ -157,13 +152,10 @@ geometric mean; loss is no part of the score.</p>
 {% endfor %}
 
 <h2>Heat map</h2>
-{% if heat_map %}<img src="data:image/svg+xml;base64,{{ heat_map }}"
-alt="Heat map of scores: paths down, schemes across">
-{% else %}<p class="muted">Figure is missing</p>{% endif %}
+{{ picture(heat_map) }}
 
 <h2>Rankings</h2>
-{% if ranking %}<img src="data:image/svg+xml;base64,{{ ranking }}" alt="Mean scores with intervals, by group of paths">
-{% else %}<p class="muted">Figure is missing</p>{% endif %}
+{{ picture(ranking) }}
 {% for group, paths, places in groups %}
 {% if not loop.first %}
 <details><summary>{{ group.title }}<span>{{ paths }} paths</span></summary>

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from ccgym.evaluation.results import atomic_write
@@ -16,7 +15,8 @@ from ccgym.evaluation.suites.calibrated import JSON_FILE, MARKS_FILE, PATHS_DIRE
 from ccgym.evaluation.suites.protocol import SuiteProgress, Written
 from ccgym.evaluation.suites.scorecard import Group, Mark, Place, Scorecard
 from ccgym.report.build import write_tables
-from ccgym.report.table import LIMITED_MARK, NOTHING
+from ccgym.report.table import LIMITED_MARK
+from ccgym.report.terminal import NOTHING, FittingTable, plain_table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -79,7 +79,7 @@ def ranking_texts(place: Place, paths: int) -> list[str]:
     ]
 
 
-def terminal_ranking(card: Scorecard) -> Table:
+def terminal_ranking(card: Scorecard) -> FittingTable:
     """All paths together."""
     group = card.groups[0]
     table = _table(
@@ -90,10 +90,10 @@ def terminal_ranking(card: Scorecard) -> Table:
         rank, label, mean, interval, first, wins, _, *rest = ranking_texts(place, paths)
         style = "italic" if place.reference else ""
         table.add_row(rank, label, f"{mean} {interval:>14}", first, wins, *rest, style=style)
-    return table
+    return FittingTable(table)
 
 
-def terminal_groups(card: Scorecard) -> Table:
+def terminal_groups(card: Scorecard) -> FittingTable:
     """The mean score in every group of paths."""
     groups = shown_groups(card)
     table = _table(["", "scheme", *(_head(group) for group in groups)])
@@ -102,11 +102,11 @@ def terminal_groups(card: Scorecard) -> Table:
         rank = "" if place.rank is None else f"{place.rank}"
         texts = [score_text(means.get((group.name, place.scheme))) for group in groups]
         table.add_row(rank, place.label, *texts, style="italic" if place.reference else "")
-    return table
+    return FittingTable(table)
 
 
 def _table(heads: Sequence[str]) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
+    table = plain_table()
     for place, head in enumerate(heads):
         table.add_column(head, justify="left" if place == 1 else "right", no_wrap=True)
     return table

@@ -6,8 +6,11 @@ display, safe in worker processes.
 
 from __future__ import annotations
 
+import colorsys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +18,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -36,12 +40,48 @@ MUTED: Final = "#6b6b6b"
 DPI: Final = 100
 """Dots per inch of PNG figures."""
 
+PRINT_DPI: Final = 400
+"""Dots per inch of the points of figures on paper."""
+
+COLUMN_IN: Final = 3.4
+"""Width of a column of a paper, inches."""
+
+COLUMN_AXES_IN: Final = 2.1
+"""Height of axes there, inches."""
+
+LIGHTEST: Final = 0.3
+"""Relative luminance up to which a color makes marks and lines on white: a contrast of 3, as WCAG asks of graphics."""
+
+
+@dataclass(frozen=True)
+class Medium:
+    """What figures are made for."""
+
+    text_pt: float
+    """Size of the text, points; names and legends are a point smaller."""
+    mark_pt: float
+    """Diameter of a mark, points."""
+    column: bool = False
+    """Whether figures are a column of a paper: :data:`COLUMN_IN` wide, without a title (the caption says it), and as
+    high as axes of :data:`COLUMN_AXES_IN` with what belongs to them."""
+
+    @property
+    def line(self) -> float:
+        """Width of lines, relative to those on a screen."""
+        return 0.6 if self.column else 1.0
+
+
+SCREEN: Final = Medium(text_pt=11, mark_pt=8.5)
+"""Reports and pages."""
+
+PAPER: Final = Medium(text_pt=8, mark_pt=5, column=True)
+"""A column of a paper, to be included as it is."""
+
+_medium: ContextVar[Medium] = ContextVar("medium", default=SCREEN)
+
 _RC: Final[dict[Any, Any]] = {
     "font.family": "DejaVu Sans",
-    "font.size": 11,
-    "axes.titlesize": 12,
     "axes.titley": 1.0,  # a fixed place: looking for a free one costs a tenth of the drawing
-    "axes.labelsize": 12,
     "axes.edgecolor": "#888888",
     "axes.labelcolor": INK,
     "axes.titlecolor": INK,
@@ -54,28 +94,62 @@ _RC: Final[dict[Any, Any]] = {
     "xtick.color": INK,
     "ytick.color": INK,
     "legend.frameon": False,
-    "legend.fontsize": 11,
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
     "svg.fonttype": "path",
     "svg.hashsalt": "ccgym",
     "pdf.fonttype": 42,
     "path.simplify": True,
+    "text.parse_math": False,  # labels are text, whatever signs are in them
 }
 
 
 @contextmanager
-def house_style() -> Iterator[None]:
-    """Within this context, matplotlib draws in our style."""
-    with mpl.rc_context(dict(_RC)):
-        yield
+def house_style(medium: Medium = SCREEN) -> Iterator[None]:
+    """Within this context, matplotlib draws in our style, for the medium."""
+    size = medium.text_pt
+    sizes: dict[Any, Any] = {
+        "font.size": size,
+        "axes.titlesize": size + 1,
+        "axes.labelsize": size if medium.column else size + 1,
+        "xtick.labelsize": size - 1 if medium.column else size,
+        "ytick.labelsize": size - 1 if medium.column else size,
+        "legend.fontsize": size - 1,
+    }
+    token = _medium.set(medium)
+    try:
+        with mpl.rc_context({**_RC, **sizes}):
+            yield
+    finally:
+        _medium.reset(token)
+
+
+def medium() -> Medium:
+    """What is drawn for."""
+    return _medium.get()
 
 
 def new_figure(width_in: float, height_in: float) -> tuple[Figure, Axes]:
-    """A figure with one axes, on an Agg canvas; sizes in inches. Call within :func:`house_style`."""
-    figure = Figure(figsize=(width_in, height_in), dpi=DPI)
+    """A figure with one axes, on an Agg canvas. Call within :func:`house_style`.
+
+    Args:
+        width_in: Width in inches, but for a column of a paper.
+        height_in: Height in inches, likewise.
+    """
+    figure = Figure(figsize=(COLUMN_IN, COLUMN_AXES_IN) if medium().column else (width_in, height_in), dpi=DPI)
     FigureCanvasAgg(figure)
     return figure, figure.add_subplot()
+
+
+def set_margins(figure: Figure, left: float, right: float, top: float, bottom: float) -> None:
+    """Leave room around the axes, in multiples of the text's size: whatever the figure's, text needs the same."""
+    unit = medium().text_pt / 72
+    if medium().column:
+        figure.set_size_inches(COLUMN_IN, COLUMN_AXES_IN + (top + bottom) * unit)
+    width, height = figure.get_size_inches() / unit
+    # On a screen, a legend of many rows leaves half of the figure to the axes.
+    lower = bottom / height if medium().column else min(0.5, bottom / height)
+    figure.subplots_adjust(left=left / width, right=1 - right / width, top=1 - top / height, bottom=lower)
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -85,7 +159,8 @@ def save(figure: Figure, path: Path) -> None:
         metadata = {"Date": None}
     elif path.suffix == ".pdf":
         metadata = {"CreationDate": None}
-    figure.savefig(path, metadata=metadata)
+    # What is drawn as pixels in a PDF has to be sharp in print.
+    figure.savefig(path, metadata=metadata, dpi=PRINT_DPI if medium().column else "figure")
 
 
 def save_compact(figure: Figure, path: Path) -> None:
@@ -110,6 +185,29 @@ def few_colours(image: Image.Image) -> Image.Image:
     palette[3 * corner : 3 * corner + 3] = [255, 255, 255]
     reduced.putpalette(palette)
     return reduced
+
+
+def legible(colour: str) -> str:
+    """A color as it is drawn on white: as it is, or as much darker as it must be.
+
+    Args:
+        colour: Any color that matplotlib knows.
+
+    Returns:
+        ``"#rrggbb"``.
+    """
+    red, green, blue = to_rgb(colour)
+    hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
+    while luminance(red, green, blue) > LIGHTEST:
+        lightness *= 0.97
+        red, green, blue = colorsys.hls_to_rgb(hue, lightness, saturation)
+    return "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))
+
+
+def luminance(*rgb: float) -> float:
+    """Relative luminance of a color (WCAG 2), its parts from 0 to 1."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in rgb]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def flow_colour(index: int) -> str:

@@ -2,8 +2,8 @@
 
 As Pantheon's (``src/analysis/plot.py`` @23e738c): x is the 95th-percentile one-way delay with the axis inverted, so
 that better is to the right, y the average throughput from 0, and x turns logarithmic (base 2) when delays differ much.
-Beyond Pantheon: where the path has published numbers they stand beside ours as hollow marks, joined to ours by a thin
-line, and the mean figure has a cross of one standard deviation.
+Beyond Pantheon: what was published for these schemes on this path stands beside ours as hollow marks, joined to ours by
+a thin line, and the mean figure has a cross of one standard deviation.
 """
 
 from __future__ import annotations
@@ -11,21 +11,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.path import Path
 from matplotlib.patheffects import Normal, Stroke
 from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import Bbox
 
-from ccgym.evaluation.results import PublishedPoint, ResultSet, SchemeStyle, SchemeSummary
-from ccgym.report.style import INK, MUTED, new_figure
-
-MARK_SIZE = 8.5
-"""Diameter of a mark, points."""
+from ccgym.evaluation.results import ResultSet, SchemeStyle, SchemeSummary
+from ccgym.report.style import INK, MUTED, SCREEN, legible, medium, new_figure, set_margins
 
 MARK_SCALE = {"*": 1.55, "^": 1.1, "<": 1.1, ">": 1.1, "v": 1.1, "p": 1.1, "h": 1.1, "H": 1.1, "D": 0.85, "s": 0.95}
 """Relative size per marker, so that all look equally large."""
@@ -40,6 +39,10 @@ LOG_ACROSS_ZERO = 2.0
 """And those that reach this far to both sides of zero (clocks out of step)."""
 
 
+_Line: TypeAlias = list[tuple[float, float]]
+"""Ends of a drawn line: delay in ms, throughput in Mbit/s."""
+
+
 @dataclass(frozen=True)
 class _Mark:
     """One point of the figure."""
@@ -48,6 +51,16 @@ class _Mark:
     delay_ms: float
     throughput_mbps: float
     hollow: bool = False
+
+    @property
+    def colour(self) -> str:
+        """As it is drawn."""
+        return legible(self.style.colour)
+
+
+def _mark_size(style: SchemeStyle) -> float:
+    """Diameter of a scheme's mark, points."""
+    return medium().mark_pt * MARK_SCALE.get(style.marker, 1.0)
 
 
 def outward(value: float, *, up: bool) -> float:
@@ -106,26 +119,21 @@ def mean_figure(results: ResultSet) -> Figure:
     marks = [mark for mark, _ in means]
     figure, axes = _axes(results, [*marks, *published, *_ends(means)])
     ours = {mark.style.key: mark for mark in marks}
+    lines: list[_Line] = []
     for mark in published:
         _draw(axes, mark, alpha=0.9)
         own = ours.get(mark.style.key)
         if own is not None:
-            axes.plot(
-                [own.delay_ms, mark.delay_ms],
-                [own.throughput_mbps, mark.throughput_mbps],
-                color=mark.style.colour,
-                linewidth=0.8,
-                linestyle=":",
-                zorder=1,
-            )
+            line = [(own.delay_ms, own.throughput_mbps), (mark.delay_ms, mark.throughput_mbps)]
+            lines.append(line)
+            axes.plot(*zip(*line, strict=True), color=mark.colour, linewidth=0.8, linestyle=":", zorder=1)
     for mark, summary in means:
-        _cross(axes, mark, summary)
+        lines += _cross(axes, mark, summary)
         _draw(axes, mark)
-    named = [*marks, *(mark for mark in published if mark.style.key not in ours)]
-    _name(figure, axes, named, [*marks, *published])
     if published:
         handles = [_proxy("none", "published"), _proxy(INK, "this evaluation")]
-        axes.legend(handles=handles[::-1], loc="lower left", fontsize=10)
+        axes.legend(handles=handles[::-1], loc="lower left")
+    _name(figure, axes, marks, [*marks, *published], lines)
     return figure
 
 
@@ -151,24 +159,23 @@ def _mean_mark(summary: SchemeSummary) -> _Mark | None:
 
 
 def _published_marks(results: ResultSet) -> list[_Mark]:
-    styles = {style.key: style for style in results.styles}
-
-    def style_of(key: str, point: PublishedPoint) -> SchemeStyle:
-        return styles.get(key) or SchemeStyle(key=key, label=f"{point.label} (published)", colour=MUTED, marker="o")
-
     return [
-        _Mark(style_of(key, point), point.delay_p95_ms, point.throughput_mbps, hollow=True)
-        for key, point in results.published.items()
+        _Mark(one.style, one.published.delay_p95_ms, one.published.throughput_mbps, hollow=True)
+        for one in results.schemes
+        if one.published is not None
     ]
 
 
 def _axes(results: ResultSet, marks: Sequence[_Mark]) -> tuple[Figure, Axes]:
+    column = medium().column
     figure, axes = new_figure(10, 6.4)
-    axes.set_title(title(results), loc="left", color=INK)
+    if not column:
+        axes.set_title(title(results), loc="left", color=INK)
     axes.set_xlabel("95th percentile one-way delay (ms)")
     axes.set_ylabel("Average throughput (Mbit/s)")
     top = max((mark.throughput_mbps for mark in marks), default=1.0)
-    axes.set_ylim(0, top * 1.08 or 1.0)
+    # Names need room above the marks, more of it where marks are close together.
+    axes.set_ylim(0, top * (1.25 if column else 1.08) or 1.0)
     delays = [mark.delay_ms for mark in marks] or [1.0]
     low, high = min(delays), max(delays)
     if needs_log_axis(low, high):
@@ -180,9 +187,10 @@ def _axes(results: ResultSet, marks: Sequence[_Mark]) -> tuple[Figure, Axes]:
         low, high = low - margin, high + margin
     axes.set_xlim(high, low)
     axes.annotate(
-        "better ↗", xy=(0.995, 0.985), xycoords="axes fraction", ha="right", va="top", color=MUTED, fontsize=10
-    )
-    figure.subplots_adjust(left=0.085, right=0.965, top=0.89, bottom=0.1)
+        "better ↗", xy=(0.995, 0.985), xycoords="axes fraction", ha="right", va="top", color=MUTED,
+        fontsize=rcParams["legend.fontsize"],
+    )  # fmt: skip
+    set_margins(figure, left=5.0, right=2.3, top=1.0 if column else 4.5, bottom=4.2)
     return figure, axes
 
 
@@ -194,9 +202,9 @@ def _draw(axes: Axes, mark: _Mark, alpha: float = 1.0) -> None:
         mark.throughput_mbps,
         linestyle="",
         marker=style.marker,
-        markersize=MARK_SIZE * MARK_SCALE.get(style.marker, 1.0),
-        markerfacecolor="white" if mark.hollow else style.colour,
-        markeredgecolor=style.colour if mark.hollow or line_marker else "white",
+        markersize=_mark_size(style),
+        markerfacecolor="white" if mark.hollow else mark.colour,
+        markeredgecolor=mark.colour if mark.hollow or line_marker else "white",
         markeredgewidth=1.3 if mark.hollow or line_marker else 0.6,
         alpha=alpha,
         zorder=3 if mark.hollow else 4,
@@ -204,49 +212,51 @@ def _draw(axes: Axes, mark: _Mark, alpha: float = 1.0) -> None:
     )
 
 
-def _cross(axes: Axes, mark: _Mark, summary: SchemeSummary) -> None:
-    """One standard deviation over runs, each way."""
+def _cross(axes: Axes, mark: _Mark, summary: SchemeSummary) -> list[_Line]:
+    """Draw one standard deviation over runs, each way, and return the lines."""
     throughput, delay = summary.throughput_mbps, summary.delay_p95_ms
+    aside = (delay.std or 0.0) if delay else 0.0
+    rise = (throughput.std or 0.0) if throughput else 0.0
     axes.errorbar(
-        mark.delay_ms,
-        mark.throughput_mbps,
-        xerr=(delay.std or 0.0) if delay else 0.0,
-        yerr=(throughput.std or 0.0) if throughput else 0.0,
-        fmt="none",
-        ecolor=mark.style.colour,
-        elinewidth=1.0,
-        alpha=0.55,
-        zorder=2,
-    )
+        mark.delay_ms, mark.throughput_mbps, xerr=aside, yerr=rise, fmt="none", ecolor=mark.colour, elinewidth=1.0,
+        alpha=0.55, zorder=2,
+    )  # fmt: skip
+    x, y = mark.delay_ms, mark.throughput_mbps
+    return [[(x - aside, y), (x + aside, y)], [(x, y - rise), (x, y + rise)]]
 
 
 def _proxy(face: str, label: str) -> Line2D:
     return Line2D(
-        [], [], linestyle="", marker="o", markersize=7, markerfacecolor=face, markeredgecolor=INK, label=label
-    )
+        [], [], linestyle="", marker="o", markersize=0.8 * medium().mark_pt, markerfacecolor=face,
+        markeredgecolor=INK, label=label,
+    )  # fmt: skip
 
 
 def _legend(figure: Figure, axes: Axes, results: ResultSet, published: bool) -> None:
     handles = [
         Line2D(
-            [],
-            [],
-            linestyle="",
-            marker=style.marker,
-            markersize=MARK_SIZE * MARK_SCALE.get(style.marker, 1.0),
-            markerfacecolor=style.colour,
-            markeredgecolor=style.colour,
+            [], [], linestyle="", marker=style.marker, markersize=_mark_size(style),
+            markerfacecolor=legible(style.colour), markeredgecolor=legible(style.colour),
             label=style.label,
         )
         for style in results.styles
-    ]
+    ]  # fmt: skip
     if published:
         handles.append(_proxy("none", "published mean"))
+    if medium().column:
+        # A column has no room beside the axes.
+        rows = -(-len(handles) // 3)
+        set_margins(figure, left=5.0, right=2.3, top=1.0, bottom=4.2 + 1.5 * rows)
+        figure.legend(
+            handles=handles, loc="lower center", ncols=3, columnspacing=0.8, handletextpad=0.1, borderpad=0,
+            borderaxespad=0.3,
+        )  # fmt: skip
+        return
     # The labels decide how much room the legend needs.
     longest = max((len(str(handle.get_label())) for handle in handles), default=0)
     right = max(0.6, 0.93 - 0.0085 * longest)
     figure.subplots_adjust(right=right)
-    axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=10, labelspacing=0.7)
+    axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.01, 0.5), labelspacing=0.7)
 
 
 _PLACES = (
@@ -276,15 +286,24 @@ _PLACES = (
 """Where a name may stand: offset from its mark in points, and alignment; the first free one is taken."""
 
 
-def _name(figure: Figure, axes: Axes, named: Sequence[_Mark], everything: Sequence[_Mark]) -> None:
-    """Write each scheme's name beside its mark, where it covers neither a mark nor another name."""
+def _name(
+    figure: Figure, axes: Axes, named: Sequence[_Mark], everything: Sequence[_Mark], lines: Sequence[_Line]
+) -> None:
+    """Write each scheme's name beside its mark, where it covers no mark, no other name and, if it can be, no line."""
     canvas: Any = figure.canvas
     renderer = canvas.get_renderer()
-    radius = MARK_SIZE * figure.dpi / 72 / 2 + 1
-    taken = []
+    pixel = figure.dpi / 72
+    radius = medium().mark_pt * pixel / 2 + 1
+    offset = medium().mark_pt / SCREEN.mark_pt
+    size = rcParams["legend.fontsize"]
+    taken = [other.get_window_extent(renderer) for other in axes.texts]
     for mark in everything:
         x, y = axes.transData.transform((mark.delay_ms, mark.throughput_mbps))
         taken.append(Bbox.from_extents(x - radius, y - radius, x + radius, y + radius))
+    legend = axes.get_legend()
+    if legend is not None:
+        taken.append(legend.get_window_extent(renderer))
+    drawn = [Path(axes.transData.transform(line)) for line in lines]
     frame = axes.get_window_extent(renderer)
     for mark in sorted(named, key=lambda mark: -mark.throughput_mbps):
         best: tuple[float, Annotation, Bbox] | None = None
@@ -292,13 +311,13 @@ def _name(figure: Figure, axes: Axes, named: Sequence[_Mark], everything: Sequen
             text = axes.annotate(
                 mark.style.label,
                 xy=(mark.delay_ms, mark.throughput_mbps),
-                xytext=(dx, dy),
+                xytext=(offset * dx, offset * dy),
                 textcoords="offset points",
                 ha=horizontal,
                 va=vertical,
-                fontsize=10,
-                color=MUTED if mark.hollow else INK,
-                arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 0.7, "shrinkB": 5}
+                fontsize=size,
+                color=INK,
+                arrowprops={"arrowstyle": "-", "color": "#999999", "linewidth": 0.7, "shrinkB": 5 * offset}
                 if abs(dx) + abs(dy) > 20
                 else None,
                 zorder=5,
@@ -306,6 +325,8 @@ def _name(figure: Figure, axes: Axes, named: Sequence[_Mark], everything: Sequen
             )
             box = Annotation.get_window_extent(text, renderer)
             cost = sum(_overlap(box, other) for other in taken) + 3 * _outside(box, frame)
+            # A line below a name is a smaller evil than a name over another, and a name far away is one, too.
+            cost += 0.1 * box.width * box.height * sum(line.intersects_bbox(box, filled=False) for line in drawn)
             if best is None or cost < best[0]:
                 if best is not None:
                     best[1].remove()

@@ -10,11 +10,11 @@ import csv
 import io
 from dataclasses import dataclass
 
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.results import PublishedPoint, ResultSet, SchemeSummary, Spread
+from ccgym.report.terminal import NOTHING, FittingTable, plain_table
 
 COLUMNS = ("throughput_mbps", "delay_p95_ms", "loss", "utilisation")
 """The measured columns, in order."""
@@ -27,6 +27,9 @@ TITLES = {
 }
 """Their headings."""
 
+SHORT_TITLES = {"throughput_mbps": "Mbit/s", "delay_p95_ms": "p95 ms", "loss": "loss %", "utilisation": "used %"}
+"""Their headings on a narrow screen: throughput, 95th-percentile one-way delay, loss, utilisation."""
+
 DIGITS = {"throughput_mbps": 2, "delay_p95_ms": 2, "loss": 2, "utilisation": 1}
 """Digits after the point."""
 
@@ -36,11 +39,11 @@ PERCENT = frozenset({"loss", "utilisation"})
 PUBLISHED_COLUMNS = ("throughput_mbps", "delay_p95_ms", "loss")
 """The columns that reports publish."""
 
-NOTHING = "–"
-"""Where there is no number."""
-
 LIMITED_MARK = "‡"
 """Behind schemes whose numbers are partly the machine's own."""
+
+IDENTICAL_MARK = "="
+"""Behind the number of runs that were the same packets."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Row:
     """Why there are no numbers: this machine cannot run the scheme. Empty where it can."""
     limited: bool = False
     """Whether the machine could not hold a real path's schedule in some of its runs."""
+    identical: bool = False
+    """Whether all runs were the same packets."""
 
     @property
     def marked(self) -> str:
@@ -71,7 +76,7 @@ def _scaled(name: str, value: float) -> float:
 
 
 def format_spread(name: str, spread: Spread | None) -> str:
-    """``72.70 ± 0.32``; without the deviation for a single run."""
+    """``72.70 ± 0.32``; without the deviation where runs cannot show one."""
     if spread is None:
         return NOTHING
     digits = DIGITS[name]
@@ -89,11 +94,13 @@ def _row(summary: SchemeSummary) -> Row:
     valid, total = len(summary.valid_runs), len(summary.runs)
     return Row(
         label=summary.style.label,
-        runs=str(valid) if valid == total else f"{valid} of {total}",
+        runs=(str(valid) if valid == total else f"{valid} of {total}")
+        + (f" {IDENTICAL_MARK}" if summary.identical_runs else ""),
         cells={name: format_spread(name, getattr(summary, name)) for name in COLUMNS},
         published=_published(summary.published),
         unavailable="" if summary.unavailable is None else f"unavailable: {summary.unavailable}",
         limited=bool(summary.limited_runs),
+        identical=summary.identical_runs,
     )
 
 
@@ -109,6 +116,11 @@ def footnotes(results: ResultSet, *, unavailable: bool = True) -> list[str]:
         lines.append(
             f"{LIMITED_MARK} emulator-limited: the machine could not hold the path's schedule in some of these runs"
         )
+    if any(row.identical for row in rows(results)):
+        runs = int(results.parameters["runs"])
+        lines.append(
+            f"{IDENTICAL_MARK} {runs} runs, identical packets: nothing random on this path, so one run says as much"
+        )
     if unavailable:
         lines += [f"{row.label}: {row.unavailable}" for row in rows(results) if row.unavailable]
     return lines
@@ -122,21 +134,19 @@ def repeatability(results: ResultSet) -> str:
 
 
 def rows(results: ResultSet) -> list[Row]:
-    """All rows: the evaluated schemes, then those that only the published report has."""
-    evaluated = [_row(summary) for summary in results.schemes]
-    known = {style.key for style in results.styles}
-    only_published = [
-        Row(label=point.label, runs=NOTHING, cells=dict.fromkeys(COLUMNS, NOTHING), published=_published(point))
-        for key, point in results.published.items()
-        if key not in known
-    ]
-    return evaluated + only_published
+    """A row for each scheme that was evaluated."""
+    return [_row(summary) for summary in results.schemes]
+
+
+def has_published(results: ResultSet) -> bool:
+    """Whether anything was published for the schemes that were evaluated."""
+    return any(summary.published is not None for summary in results.schemes)
 
 
 def headings(results: ResultSet) -> list[str]:
     """The headings of the text forms."""
     names = ["scheme", "runs", *(TITLES[name] for name in COLUMNS)]
-    if results.published:
+    if has_published(results):
         names += [f"published {TITLES[name]}" for name in PUBLISHED_COLUMNS]
     return names
 
@@ -155,9 +165,14 @@ def folded(heading: str) -> str:
     return heading.replace("loss (", "loss\n(").replace("utilisation (", "utilisation\n(")
 
 
-def terminal_table(results: ResultSet) -> Table:
-    """For a rich console: ours, and the published means beside them."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
+def terminal_table(results: ResultSet) -> FittingTable:
+    """For a rich console: ours and the published means, in the form that the screen has room for."""
+    return FittingTable(_wide_table(results), _narrow_table(results), _narrow_table(results, fold=True))
+
+
+def _wide_table(results: ResultSet) -> Table:
+    """The published means beside ours."""
+    table = plain_table()
     for place, name in enumerate(headings(results)):
         published = name.startswith("published ")
         table.add_column(
@@ -167,7 +182,33 @@ def terminal_table(results: ResultSet) -> Table:
             no_wrap=True,
         )
     for row in rows(results):
-        table.add_row(*_texts(row, bool(results.published)))
+        table.add_row(*_texts(row, has_published(results)))
+    return table
+
+
+def _narrow_table(results: ResultSet, *, fold: bool = False) -> Table:
+    """The published means below ours.
+
+    Args:
+        results: The experiment.
+        fold: Whether headings are short and deviations stand below their means, too.
+    """
+    table = plain_table()
+    if fold:
+        table.caption = "p95: 95th percentile of the one-way delay; used: share of the capacity"
+        table.caption_justify = "left"
+    table.add_column("scheme", no_wrap=True)
+    for name in ("runs", *((SHORT_TITLES if fold else TITLES)[name] for name in COLUMNS)):
+        table.add_column(name if fold else folded(name), justify="right", no_wrap=True)
+    for row in rows(results):
+        cells = [row.cells[name] for name in COLUMNS]
+        if fold:
+            cells = [cell.replace(" ± ", "\n± ") for cell in cells]
+        # Why a scheme has no numbers is said below the table.
+        table.add_row(row.marked, NOTHING if row.unavailable else row.runs, *cells)
+        if any(row.published.values()):
+            published = [row.published.get(name, "") for name in COLUMNS]
+            table.add_row("  published", "", *published, style="dim")
     return table
 
 
@@ -180,7 +221,7 @@ def caption(results: ResultSet) -> str:
     place = PLACES[results.backend]
     command = results.provenance.get("command")
     parts = [f"{what}, seed {parameters['seed']}, {place}{f': `{command}`' if command else ''}."]
-    if results.published and results.published_source:
+    if has_published(results):
         parts.append(f"Published: {results.published_source}.")
     return " ".join(parts)
 
@@ -189,14 +230,14 @@ def markdown_table(results: ResultSet) -> str:
     """GitHub-flavoured Markdown, with a caption below: it can stand in a README as it is."""
     names = headings(results)
     lines = ["| " + " | ".join(names) + " |", "|---" + "|---:" * (len(names) - 1) + "|"]
-    lines += ["| " + " | ".join(_texts(row, bool(results.published))) + " |" for row in rows(results)]
+    lines += ["| " + " | ".join(_texts(row, has_published(results))) + " |" for row in rows(results)]
     lines += ["", "  \n".join([caption(results), *footnotes(results)])]
     return "\n".join(lines) + "\n"
 
 
 def csv_table(results: ResultSet) -> str:
     """Exact numbers with units in the column names; loss and utilisation are fractions."""
-    fields = ["scheme", "label", "runs", "valid_runs"]
+    fields = ["scheme", "label", "runs", "valid_runs", "identical_runs"]
     if results.real:
         fields += ["limited_runs", "unavailable"]
     for name in COLUMNS:
@@ -211,6 +252,7 @@ def csv_table(results: ResultSet) -> str:
             "label": summary.style.label,
             "runs": len(summary.runs),
             "valid_runs": len(summary.valid_runs),
+            "identical_runs": summary.identical_runs,
         }
         if results.real:
             record |= {"limited_runs": len(summary.limited_runs), "unavailable": summary.unavailable or ""}

@@ -15,22 +15,24 @@ from matplotlib.lines import Line2D
 
 from ccgym.evaluation.curves import FloatArray, RunCurves
 from ccgym.evaluation.metrics import RunMetrics
-from ccgym.report.style import CAPACITY_COLOUR, CAPACITY_EDGE, flow_colour, new_figure
+from ccgym.report.style import CAPACITY_COLOUR, CAPACITY_EDGE, flow_colour, medium, new_figure, set_margins
 
 
 def throughput_figure(curves: RunCurves, metrics: RunMetrics) -> Figure:
     """Draw the figure ``<scheme>_datalink_throughput_run<k>.png``. Call within ``house_style``."""
+    column = medium().column
     figure, axes = new_figure(12, 6)
     lines = draw_throughput(axes, curves, metrics)
-    rows = max(1, len(curves.flows))
-    figure.subplots_adjust(left=0.07, right=0.975, top=0.93, bottom=min(0.5, 0.125 + 0.038 * rows))
+    # A column has no room for two entries side by side.
+    rows = max(1, len(curves.flows)) * (2 if column else 1)
+    set_margins(figure, left=5.0, right=2.0, top=1.0 if column else 2.7, bottom=4.9 + 1.5 * rows)
     # Columns are filled one after the other: ingress left, egress right, one row per flow.
     axes.legend(
         handles=lines,
         loc="lower center",
         bbox_to_anchor=(0.5, 0.0),
         bbox_transform=figure.transFigure,
-        ncol=2,
+        ncol=1 if column else 2,
         handlelength=2.6,
     )
     return figure
@@ -44,7 +46,8 @@ def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[
         starts = np.arange(curves.capacity_mbps.size + 1) * step
         capacity = np.append(curves.capacity_mbps, curves.capacity_mbps[-1])
         axes.fill_between(starts, 0, capacity, facecolor=CAPACITY_COLOUR, edgecolor=CAPACITY_EDGE, linewidth=0.8)
-        axes.set_title(f"Average capacity {metrics.capacity_mbps or 0.0:.2f} Mbit/s (shaded region)")
+        if not medium().column:
+            axes.set_title(f"Average capacity {metrics.capacity_mbps or 0.0:.2f} Mbit/s (shaded region)")
         end = max(end, float(starts[-1]))
     ingress_lines, egress_lines = [], []
     for index, (flow, (number, numbers)) in enumerate(zip(curves.flows, metrics.flows.items(), strict=True)):
@@ -54,7 +57,7 @@ def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[
             np.arange(first, flow.ingress_mbps.size) * step,
             flow.ingress_mbps[first:],
             linestyle="--",
-            linewidth=1.4,
+            linewidth=1.4 * medium().line,
             color=colour,
             label=f"Flow {number} ingress (mean {numbers.ingress_mbps:.2f} Mbit/s)",
         )
@@ -62,7 +65,7 @@ def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[
         egress_lines += axes.plot(
             np.arange(first, flow.egress_mbps.size + 1) * step,
             np.concatenate(([0.0], flow.egress_mbps[first:])),
-            linewidth=1.8,
+            linewidth=1.8 * medium().line,
             color=colour,
             label=f"Flow {number} egress (mean {numbers.throughput_mbps:.2f} Mbit/s)",
         )

@@ -25,7 +25,7 @@ RATE: Final = "rate (Mbit/s)"
 
 
 def fairness_figure(results: WeaknessResults, test: Weakness) -> Figure:
-    """D1: goodput ratio over the delay, a panel per buffer."""
+    """Goodput ratio over the delay, a panel per buffer."""
     return sweep_figure(
         results,
         test,
@@ -46,7 +46,7 @@ def fairness_figure(results: WeaknessResults, test: Weakness) -> Figure:
 
 
 def bandwidth_figure(results: WeaknessResults, test: Weakness) -> Figure:
-    """D2: goodput ratio and utilisation over the rate, a column per buffer."""
+    """Goodput ratio and utilisation over the rate, a column per buffer."""
     marks = {"ratio": bandwidth_sweep.FAIR, "utilisation": bandwidth_sweep.USED}
     return sweep_figure(
         results,
@@ -71,7 +71,7 @@ def bandwidth_figure(results: WeaknessResults, test: Weakness) -> Figure:
 
 
 def cubic_figure(results: WeaknessResults, test: Weakness) -> Figure:
-    """D4: Cubic's share over delay and rate, a column per buffer, lines for both orders."""
+    """Cubic's share over delay and rate, a column per buffer, lines for both orders."""
     sweeps = {"delay": ("one_way_ms", DELAY), "rate": ("rate_mbps", RATE)}
     return sweep_figure(
         results,
@@ -97,7 +97,7 @@ def cubic_figure(results: WeaknessResults, test: Weakness) -> Figure:
 
 
 def loss_figure(results: WeaknessResults, test: Weakness) -> Figure:
-    """D8: loss rate over the buffer, a panel per rate; delays together."""
+    """Loss rate over the buffer, a panel per rate; delays together."""
     names = {buffer: f"{buffer:g}" for buffer in self_inflicted_loss.BUFFERS_BDP}
     return sweep_figure(
         results,

@@ -26,7 +26,7 @@ ROW_IN: Final = 0.62
 """Height of a scheme's row, inches."""
 NAMES_IN: Final = 1.9
 """Room for the schemes' names, inches."""
-HEAD_IN: Final = 1.25
+HEAD_IN: Final = 1.05
 """Room for the tests' names, inches."""
 CHARACTERS: Final = 19
 """Characters of a line in the head."""
@@ -48,8 +48,7 @@ def overview_figure(results: WeaknessResults) -> Figure:
         # Signs and units stay with their numbers.
         together = re.sub(r"([≤≥]) |(\d) (?=%|s\b)", lambda found: f"{found[1] or found[2]}\u00a0", test.brief)
         brief = "\n".join(textwrap.wrap(together, CHARACTERS + 5))
-        axes.text(middle, 0.1, test.id, ha="center", va="top", weight="bold", color=INK, fontsize=11)
-        axes.text(middle, 0.3, title, ha="center", va="top", color=INK, fontsize=10, linespacing=1.1)
+        axes.text(middle, 0.1, title, ha="center", va="top", weight="bold", color=INK, fontsize=10, linespacing=1.1)
         axes.text(middle, HEAD_IN - 0.06, brief, ha="center", va="bottom", color=MUTED, fontsize=8, linespacing=1.1)
     for row, style in enumerate(results.styles):
         top = HEAD_IN + ROW_IN * row

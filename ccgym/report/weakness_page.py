@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,8 +9,8 @@ from jinja2 import Environment, StrictUndefined
 
 from ccgym.evaluation.weaknesses.base import Weakness
 from ccgym.evaluation.weaknesses.results import WeaknessResults
-from ccgym.report.html_report import STYLE
-from ccgym.report.weakness_tables import WORDS, condition_cells, condition_heads, criterion_row
+from ccgym.report.html_report import PICTURE, STYLE, Picture
+from ccgym.report.weakness_tables import WORDS, condition_cells, condition_heads, criterion_row, quantity
 
 
 def weakness_page(results: WeaknessResults, directory: Path) -> str:
@@ -22,12 +21,15 @@ def weakness_page(results: WeaknessResults, directory: Path) -> str:
         directory: Where its figures are; those that are missing are replaced by the words "Figure is missing".
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(_TEMPLATE).render(
+    return environment.from_string(PICTURE + _TEMPLATE).render(
         results=results,
         provenance=results.provenance,
         style=STYLE,
         words=WORDS,
-        overview=_image(directory / "weakness_overview.svg"),
+        overview=Picture.of(
+            directory / "weakness_overview.svg",
+            "Matrix of schemes and tests: passed or failed, with the number that decided",
+        ),
         tests=[_test(results, test, directory) for test in results.tests],
     )
 
@@ -36,7 +38,10 @@ def _test(results: WeaknessResults, test: Weakness, directory: Path) -> dict[str
     """A test, as the template needs it."""
     return {
         "test": test,
-        "figure": _image(directory / f"weakness_{test.name}.svg"),
+        "quantity": quantity(results, test),
+        "figure": Picture.of(
+            directory / f"weakness_{test.name}.svg", f"{test.title}: the measure over the test's conditions"
+        ),
         "schemes": [
             {
                 "style": style,
@@ -48,11 +53,6 @@ def _test(results: WeaknessResults, test: Weakness, directory: Path) -> dict[str
             for style, outcome in results.of_test(test)
         ],
     }
-
-
-def _image(path: Path) -> str:
-    """A data address with the image inside; empty where there is none."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode()}" if path.exists() else ""
 
 
 _TEMPLATE: Final = """\
@@ -76,11 +76,26 @@ tr.first td { border-top: 1px solid #bbb; }
 {{ results.tests | length }} tests, {{ results.extent }}; root seed {{ results.parameters.seed }}, simulated in virtual
 time, {{ provenance.started }}.</p>
 
-{% if overview %}
-<img src="{{ overview }}" alt="Matrix of schemes and tests: passed or failed, with the number that decided">
-{% else %}
-<p class="muted">Figure is missing</p>
-{% endif %}
+{{ picture(overview) }}
+<div class="scroll">
+<table class="stack">
+<thead><tr><th>scheme</th>
+{% for entry in tests %}<th><a href="#{{ entry.test.name }}">{{ entry.test.title }}</a><br>
+<span class="muted">{{ entry.quantity }}</span></th>{% endfor %}
+<th>passed</th></tr></thead>
+<tbody>
+{% for style in results.styles %}
+<tr><td>{{ style.label }}</td>
+{% for entry in tests %}
+{% set outcome = results.outcome(entry.test, style.key) %}
+<td class="{{ outcome.verdict }}" data-label="{{ entry.test.title }} ({{ entry.quantity }})">
+{{ outcome.headline or "–" }} {{ words[outcome.verdict] }}</td>
+{% endfor %}
+<td data-label="passed">{{ results.passed(style.key) }} of {{ tests | length }}</td></tr>
+{% endfor %}
+</tbody>
+</table>
+</div>
 <p class="muted">Each cell shows the mean that decided: of several criteria the one that came off worst. Every path is a
 dumbbell with a plain FIFO bottleneck, and every scheme meets the same paths and seeds.</p>
 {% for style in results.styles if style.key in results.trained_on %}
@@ -92,18 +107,14 @@ dumbbell with a plain FIFO bottleneck, and every scheme meets the same paths and
 {% endif %}
 
 {% for entry in tests %}
-<h2 id="{{ entry.test.name }}">{{ entry.test.id }} {{ entry.test.title }}</h2>
+<h2 id="{{ entry.test.name }}">{{ entry.test.title }}</h2>
 <p>{{ entry.test.question }}</p>
 <dl>
 <dt>Setting</dt><dd>{{ entry.test.setting }}</dd>
 <dt>Passes</dt><dd>{{ entry.test.pass_mark }}</dd>
 <dt>Source</dt><dd>{{ entry.test.source }}</dd>
 </dl>
-{% if entry.figure %}
-<img loading="lazy" src="{{ entry.figure }}" alt="{{ entry.test.title }}: the measure over the test's conditions">
-{% else %}
-<p class="muted">Figure is missing</p>
-{% endif %}
+{{ picture(entry.figure) }}
 <div class="scroll">
 <table class="criteria">
 <thead><tr><th>scheme</th><th>criterion</th><th>found</th><th>passes</th><th>verdict</th></tr></thead>

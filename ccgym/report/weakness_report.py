@@ -27,11 +27,12 @@ class WeaknessReport:
 
     def terminal(self, result: WeaknessResults) -> Sequence[RenderableType]:
         """The table of verdicts, and what was run."""
-        lines: list[RenderableType] = ["", terminal_table(result), f"\n{result.extent}"]
+        lines: list[RenderableType] = ["", terminal_table(result), ""]
+        lines += [f"{test.title}: {test.question} Passes: {test.brief}." for test in result.tests]
         for style in result.styles:
             if style.key in result.trained_on:
                 lines.append(f"{style.label} was trained on {result.trained_on[style.key]}")
-        return [*lines, ""]
+        return [*lines, f"{result.extent}", ""]
 
     def write(
         self, result: WeaknessResults, directory: Path, progress: SuiteProgress, *, figures: bool
@@ -60,7 +61,7 @@ class WeaknessReport:
                 drawn = FIGURES[test.name](result, test)
                 for suffix in FIGURE_SUFFIXES:
                     save(drawn, directory / f"weakness_{test.name}{suffix}")
-                progress.advance(STAGE, 1, test.id)
+                progress.advance(STAGE, 1, test.title)
         atomic_write(directory / HTML_FILE, weakness_page(result, directory))
         progress.advance(STAGE, 1, "page")
         return [

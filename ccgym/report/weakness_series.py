@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from ccgym.evaluation.weaknesses import stale_estimates
 from ccgym.evaluation.weaknesses.base import Series, Weakness
 from ccgym.evaluation.weaknesses.results import WeaknessResults
-from ccgym.report.style import CAPACITY_COLOUR, CAPACITY_EDGE, DPI, INK, MUTED
+from ccgym.report.style import CAPACITY_COLOUR, CAPACITY_EDGE, DPI, INK, MUTED, legible
 from ccgym.report.weakness_sweeps import PASS_COLOUR, add_legend, lay_out
 
 ROW_IN: Final = 1.25
@@ -38,9 +38,9 @@ def responsiveness_figure(results: WeaknessResults, test: Weakness) -> Figure:
         first = first or axes
         for series in outcome.series().values():
             _capacity(axes, series)
-            axes.step(series["t_s"], series["rate_mbps"], where="pre", color=style.colour, linewidth=1.2)
+            axes.step(series["t_s"], series["rate_mbps"], where="pre", color=legible(style.colour), linewidth=1.2)
         axes.text(
-            0.995, 0.93, style.label, transform=axes.transAxes, ha="right", va="top", color=style.colour,
+            0.995, 0.93, style.label, transform=axes.transAxes, ha="right", va="top", color=legible(style.colour),
             weight="bold", fontsize=10, bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 1.5},
         )  # fmt: skip
         axes.tick_params(labelbottom=row == len(results.styles) - 1)
@@ -50,9 +50,7 @@ def responsiveness_figure(results: WeaknessResults, test: Weakness) -> Figure:
         figure.axes[-1].set_xlabel("time (s), first of the paths drawn")
         figure.text(0.008, 0.5, "rate on the wire (Mbit/s)", rotation=90, va="center", color=INK, fontsize=12)
     _all_paths(figure.add_subplot(grid[:, 1]), results, test)
-    figure.suptitle(
-        f"{test.id}  {test.title}", x=0.012, y=1 - 0.12 / height, ha="left", va="top", color=INK, weight="bold"
-    )
+    figure.suptitle(test.title, x=0.012, y=1 - 0.12 / height, ha="left", va="top", color=INK, weight="bold")
     add_legend(figure, results.styles)
     return figure
 
@@ -64,10 +62,10 @@ def _all_paths(axes: Axes, results: WeaknessResults, test: Weakness) -> None:
             continue
         delay = np.array([run.values["queue_delay_ms"] for run in outcome.runs])
         used = 100 * np.array([run.values["utilisation"] for run in outcome.runs])
-        axes.plot(delay, used, style.marker, color=style.colour, markersize=3.5, alpha=0.3, markeredgewidth=0)
+        axes.plot(delay, used, style.marker, color=legible(style.colour), markersize=3.5, alpha=0.3, markeredgewidth=0)
         axes.plot(
-            delay.mean(), used.mean(), style.marker, color=style.colour, markersize=11, markeredgecolor="white",
-            markeredgewidth=1.2, zorder=4,
+            delay.mean(), used.mean(), style.marker, color=legible(style.colour), markersize=11,
+            markeredgecolor="white", markeredgewidth=1.2, zorder=4,
         )  # fmt: skip
     mark = next((one for _, outcome in results.of_test(test) for one in outcome.criteria if one.low is not None), None)
     queue = next(
@@ -112,8 +110,8 @@ def stale_figure(results: WeaknessResults, test: Weakness) -> Figure:
                 continue
             share = 100 * np.array(series["rate_mbps"]) / np.maximum(series["capacity_mbps"], 1e-9)
             axes.plot(
-                series["t_s"], share, color=style.colour, marker=style.marker, markevery=(3, 12), markersize=4.5,
-                linewidth=1.3,
+                series["t_s"], share, color=legible(style.colour), marker=style.marker, markevery=(3, 12),
+                markersize=4.5, linewidth=1.3,
             )  # fmt: skip
         for at, what in ((stale_estimates.RTT_CHANGE_S, "RTT ×2"), (stale_estimates.RATE_CHANGE_S, "rate ×8")):
             axes.axvline(at, color=MUTED, linewidth=0.9, linestyle=":")
@@ -127,9 +125,7 @@ def stale_figure(results: WeaknessResults, test: Weakness) -> Figure:
         axes.set_xlabel("time (s)")
     for row_axes in grid:
         row_axes[0].set_ylabel("rate / capacity (%)")
-    figure.suptitle(
-        f"{test.id}  {test.title}", x=0.012, y=1 - 0.12 / height, ha="left", va="top", color=INK, weight="bold"
-    )
+    figure.suptitle(test.title, x=0.012, y=1 - 0.12 / height, ha="left", va="top", color=INK, weight="bold")
     add_legend(figure, results.styles)
     lay_out(figure, 1 - 0.82 / height)
     return figure

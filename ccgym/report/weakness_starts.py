@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from ccgym.evaluation.weaknesses import startup_recovery
 from ccgym.evaluation.weaknesses.base import Weakness
 from ccgym.evaluation.weaknesses.results import WeaknessResults
-from ccgym.report.style import DPI, INK
+from ccgym.report.style import DPI, INK, legible
 
 TITLES: Final = {"reported": "77.72 Mbit/s, 51 ms one way, 94 packets", "drawn": "paths drawn"}
 """What the conditions are."""
@@ -35,8 +35,8 @@ def starts_figure(results: WeaknessResults, test: Weakness) -> Figure:
             # Strewn by rank, not at random: the figure is the same every time.
             offsets = SPREAD * ((np.arange(len(used)) * 0.618) % 1.0 - 0.5)
             axes.plot(
-                used, place + offsets, style.marker, color=style.colour, markersize=5, alpha=0.55, markeredgewidth=0,
-                clip_on=False,
+                used, place + offsets, style.marker, color=legible(style.colour), markersize=5, alpha=0.55,
+                markeredgewidth=0, clip_on=False,
             )  # fmt: skip
             below = sum(value < 100 * startup_recovery.COLLAPSED for value in used)
             axes.text(
@@ -49,7 +49,7 @@ def starts_figure(results: WeaknessResults, test: Weakness) -> Figure:
     grid[0].set_yticks(range(len(results.styles)), [style.label for style in results.styles])
     grid[0].set_ylim(len(results.styles) - 0.5, -0.5)
     figure.suptitle(
-        f"{test.id}  {test.title}: shaded and counted on the right, collapsed runs", x=0.012, y=1 - 0.12 / height,
+        f"{test.title}: shaded and counted on the right, collapsed runs", x=0.012, y=1 - 0.12 / height,
         ha="left", va="top", color=INK, weight="bold",
     )  # fmt: skip
     figure.subplots_adjust(left=0.115, right=0.945, bottom=0.62 / height, top=1 - 0.78 / height, wspace=0.2)

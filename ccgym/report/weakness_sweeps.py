@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter
 from ccgym.evaluation.results import SchemeStyle
 from ccgym.evaluation.weaknesses.base import Weakness
 from ccgym.evaluation.weaknesses.results import ConditionResult, WeaknessResults
-from ccgym.report.style import DPI, INK, MUTED
+from ccgym.report.style import DPI, INK, MUTED, legible
 
 PASS_COLOUR: Final = "#e4f1e6"
 """Fill of what passes."""
@@ -85,9 +85,7 @@ def sweep_figure(results: WeaknessResults, test: Weakness, panels: Sequence[Sequ
                 axes.set_ylabel(f"{measure.label}{unit}")
     extra = [line for line in panels[0][0].lines if line.label]
     add_legend(figure, results.styles, extra)
-    figure.suptitle(
-        f"{test.id}  {test.title}", x=0.012, y=1 - 0.12 / height, ha="left", va="top", color=INK, weight="bold"
-    )
+    figure.suptitle(test.title, x=0.012, y=1 - 0.12 / height, ha="left", va="top", color=INK, weight="bold")
     lay_out(figure, 1 - 0.82 / height)
     return figure
 
@@ -103,7 +101,7 @@ def add_legend(figure: Figure, styles: Sequence[SchemeStyle], extra: Sequence[Li
     """The schemes, and what else tells lines apart, in a row below the title."""
     height = figure.get_size_inches()[1]
     handles = [
-        Line2D([], [], color=style.colour, marker=style.marker, linewidth=1.8, markersize=6, label=style.label)
+        Line2D([], [], color=legible(style.colour), marker=style.marker, linewidth=1.8, markersize=6, label=style.label)
         for style in styles
     ]
     handles += [Line2D([], [], color=MUTED, linestyle=line.style, linewidth=1.6, label=line.label) for line in extra]
@@ -158,11 +156,11 @@ def _draw_line(
     means = [scale * sum(mean for mean, _, _ in by_x[x]) / len(by_x[x]) for x in values]
     lows = [scale * min(low for _, low, _ in by_x[x]) for x in values]
     highs = [scale * max(high for _, _, high in by_x[x]) for x in values]
-    axes.vlines(places, lows, highs, color=style.colour, linewidth=1.0, alpha=0.45)
+    axes.vlines(places, lows, highs, color=legible(style.colour), linewidth=1.0, alpha=0.45)
     axes.plot(
         places,
         means,
-        color=style.colour,
+        color=legible(style.colour),
         marker=style.marker,
         markersize=5,
         linewidth=1.6,

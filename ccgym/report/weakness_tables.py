@@ -5,25 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 from rich.text import Text
 
 from ccgym.evaluation.weaknesses.base import Criterion, Measure, Weakness
 from ccgym.evaluation.weaknesses.results import ConditionResult, Outcome, Verdict, WeaknessResults
-from ccgym.report.table import NOTHING
+from ccgym.report.terminal import NOTHING, FittingTable, plain_table
 
 WORDS: Final[dict[Verdict, str]] = {"pass": "pass", "fail": "FAIL", "incomplete": "incomplete"}
 """Verdicts in tables: fails stand out without colour, too."""
 COLOURS: Final[dict[Verdict, str]] = {"pass": "green", "fail": "red", "incomplete": "yellow"}
 
 
-def terminal_table(results: WeaknessResults) -> Table:
+def terminal_table(results: WeaknessResults) -> FittingTable:
     """Schemes × tests for a rich console."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False, show_lines=False)
+    table = plain_table()
     table.add_column("scheme", no_wrap=True)
     for test in results.tests:
-        table.add_column(f"{test.title}\n{test.id}", justify="right", max_width=18)
+        table.add_column(f"{test.title}\n({quantity(results, test)})", justify="right", max_width=18)
     for style in results.styles:
         outcomes = [results.outcome(test, style.key) for test in results.tests]
         cells = [
@@ -32,18 +30,23 @@ def terminal_table(results: WeaknessResults) -> Table:
         ]
         passed = Text(f"{results.passed(style.key)} of {len(results.tests)}", style="dim")
         table.add_row(Text.assemble(style.label, "\n", passed), *cells)
-    return table
+    return FittingTable(table)
+
+
+def quantity(results: WeaknessResults, test: Weakness) -> str:
+    """What the numbers of a test in the overview are."""
+    return next((outcome.quantity for _, outcome in results.of_test(test) if outcome.quantity), NOTHING)
 
 
 def markdown_table(results: WeaknessResults) -> str:
     """GitHub-flavoured Markdown, with what was run below it."""
-    heads = ["test", "passes", *(style.label for style in results.styles)]
-    lines = ["| " + " | ".join(heads) + " |", "|---|---|" + "---:|" * len(results.styles)]
+    heads = ["test", "numbers", "passes", *(style.label for style in results.styles)]
+    lines = ["| " + " | ".join(heads) + " |", "|---|---|---|" + "---:|" * len(results.styles)]
     for test in results.tests:
         cells = [_cell(outcome) for _, outcome in results.of_test(test)]
-        lines.append("| " + " | ".join([f"{test.id} {test.title}", test.brief, *cells]) + " |")
+        lines.append("| " + " | ".join([test.title, quantity(results, test), test.brief, *cells]) + " |")
     passed = [f"{results.passed(style.key)} of {len(results.tests)}" for style in results.styles]
-    lines.append("| " + " | ".join(["passed", "", *passed]) + " |")
+    lines.append("| " + " | ".join(["passed", "", "", *passed]) + " |")
     return (
         "\n".join([*lines, "", f"{results.extent[0].upper()}{results.extent[1:]}, seed {results.parameters['seed']}."])
         + "\n"

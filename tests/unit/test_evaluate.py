@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import ccgym
+from ccgym.cli import evaluate as cli_evaluate
 from ccgym.cli.evaluate import main, parser
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, ResultsError, SchemeNotFoundError
@@ -25,6 +27,7 @@ from ccgym.evaluation.results import CellResult, ResultSet, SchemeStyle
 from ccgym.evaluation.run_record import LinkRecord, RunRecord
 from ccgym.evaluation.schemes import SchemeChoice, contestants, parse_scheme, parse_schemes, registry
 from ccgym.evaluation.simulate import Job, Record, simulate, simulate_many
+from ccgym.evaluation.store import ResultStore
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 
@@ -467,3 +470,34 @@ def test_ccperf_means_are_plain_numbers() -> None:
     run = simulate(PATH, ["cubic"], "2s")
     assert all(isinstance(metric.value, (float, type(None))) for metric in run.ccperf().flows[0].values())
     assert not any(isinstance(value, np.generic) for value in vars(run.flows[0]).values())
+
+
+def test_one_run_is_not_said_to_differ_where_nothing_is_random() -> None:
+    (note,) = (flag for flag in flags(results(12.0, 70.0, runs=1, capacity=12.0), STUDENT) if flag.code == "single-run")
+    assert note.cause == "where the path or a scheme draws at random, runs differ; one run cannot show by how much"
+
+
+# --- Where results go ----------------------------------------------------------------------------------------------
+
+
+def directory_of(*words: str) -> str:
+    """The directory that an evaluation would take, which is then its own."""
+    arguments = parser().parse_args(["--trace", "12mbps", *words])
+    made = cli_evaluate._experiment(arguments, NetworkPath.from_any("12mbps"))
+    out = cli_evaluate._directory(arguments, made)
+    with ResultStore(out, made):
+        return str(out)
+
+
+def test_the_directory_says_what_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    bbr = ("--schemes", "bbr")
+    assert directory_of(*bbr) == "results/12mbps"
+    assert directory_of(*bbr, "--runtime", "10", "--flows", "3") == "results/12mbps-10s-3flows"
+    assert directory_of(*bbr, "--runtime", "10", "--flows", "3") == "results/12mbps-10s-3flows", "the same again"
+    assert directory_of(*bbr, "--interval", "2.5", "--seed", "7") == "results/12mbps-2.5s-apart-seed7"
+    assert directory_of("--schemes", "cubic,copa", "--runs", "1") == "results/12mbps-cubic+copa-1run"
+    assert directory_of("--schemes", "fixed_window:cwnd=5,bbr") == "results/12mbps-2schemes"
+    assert directory_of(*bbr) == "results/12mbps"
+    other = directory_of("--schemes", "fixed_window:cwnd=6,bbr")
+    assert re.fullmatch(r"results/12mbps-[0-9a-f]{8}", other), "its name was taken"

@@ -5,12 +5,14 @@ The run process is replaced by the simulator, on a path with more loss, so that 
 
 from __future__ import annotations
 
+import io
 import json
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from ccgym import _core
 from ccgym.cli.main import main as cli
@@ -210,6 +212,13 @@ def test_texts(tmp_path: Path) -> None:
     assert difference_text("loss", None).text == "–"
 
 
+def printed(table: object, width: int) -> str:
+    console = Console(width=width, file=io.StringIO())
+    console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
 def test_the_table(tmp_path: Path) -> None:
     made = gap(tmp_path, "cubic", runs=1)
     four = lines(made)
@@ -218,7 +227,10 @@ def test_the_table(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert [line.first for line in four] == [True, False, False, False]
     assert all(len(line.texts) == len(headings()) for line in four)
-    assert terminal_table(made).row_count == 4
+    for width in (60, 80, 160):
+        shown = printed(terminal_table(made), width)
+        assert max(map(len, shown.splitlines())) <= width
+        assert all(text in shown for line in four for text in line.texts)
     table = markdown_table(made)
     assert f"**{four[3].differences[0].text}**" in table
     assert len({line.count("|") for line in table.splitlines() if line.startswith("|")}) == 1

@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg as PageCanvas
+from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from rich.console import Console
 
+from ccgym.errors import ResultsError
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
 from ccgym.evaluation.results import CellFailure, CellResult, PublishedPoint, ResultSet, SchemeStyle
 from ccgym.evaluation.run_record import LinkRecord, RunRecord
-from ccgym.report import run_figures
-from ccgym.report.build import build_report, write_tables
-from ccgym.report.delay_figure import delay_figure
+from ccgym.evaluation.schemes import parse_schemes
+from ccgym.report import pdf_report, run_figures
+from ccgym.report.build import Step, build_report, write_tables
+from ccgym.report.delay_figure import delay_figure, delay_limits
+from ccgym.report.drawn import Drawn
 from ccgym.report.html_report import html_report
-from ccgym.report.style import house_style, save
+from ccgym.report.style import LIGHTEST, PAPER, house_style, legible, luminance, save
 from ccgym.report.summary_figure import mean_figure, needs_log_axis, outward, summary_figure
-from ccgym.report.table import csv_table, markdown_table, rows
+from ccgym.report.table import csv_table, markdown_table, rows, terminal_table
 from ccgym.report.throughput_figure import throughput_figure
 
 STYLES = (
@@ -41,7 +51,7 @@ def cell(scheme: str, run: int, throughput: float, delay: float, loss: float, fl
     part = numbers(throughput, delay, loss)
     metrics = RunMetrics(total=part, flows={n: part for n in range(1, flows + 1)}, capacity_mbps=77.72)
     link = LinkRecord(77.72, throughput / 77.72, 3, 10, 1.0, 1.0)
-    record = RunRecord("a path <&>", 11, 30.0, "00ff", (), link, metrics)
+    record = RunRecord("a path <&>", 11, 30.0, f"00ff{run}", (), link, metrics)
     return CellResult(scheme, run, record, None, 1.7e9, 0.5)
 
 
@@ -201,9 +211,9 @@ def test_mean_figure() -> None:
     assert axes.get_ylim()[0] == 0
     assert axes.get_xlabel() == "95th percentile one-way delay (ms)"
     assert axes.get_ylabel() == "Average throughput (Mbit/s)"
-    assert {"TCP BBR", "TCP Cubic", "SCReAM", "Eagle-v3 (published)"} <= set(texts(figure))
+    assert set(texts(figure)) == {"TCP BBR", "TCP Cubic", "SCReAM", "better ↗"}, "and nobody asked for Eagle"
     hollow = [line for line in axes.get_lines() if line.get_markerfacecolor() == "white"]
-    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in hollow] == [(65.94, 72.70), (55.64, 47.55)]
+    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in hollow] == [(65.94, 72.70)]
     assert axes.get_title(loc="left") == "simulated: 77.72mbps\n3 runs of 30 s each per scheme, 1 flow per run"
 
 
@@ -266,7 +276,7 @@ def test_markdown_table() -> None:
     assert lines[2] == (
         "| TCP BBR | 3 | 72.70 ± 0.10 | 65.92 ± 0.01 | 3.40 ± 0.00 | 93.5 ± 0.1 | 72.70 | 65.94 | 3.43 |"
     )
-    assert lines[-3] == "| Eagle-v3 | – | – | – | – | – | 47.55 | 55.64 | 1.55 |"
+    assert "Eagle" not in "".join(lines), "nobody asked for it"
     assert lines[-2:] == [
         "",
         "`77.72mbps`, 3 runs of 30 s, seed 1, simulated in virtual time: `python evaluate.py --trace 77.72mbps`. "
@@ -280,7 +290,7 @@ def test_a_table_without_published_numbers_has_no_such_columns() -> None:
 
 def test_ignored_runs_show_in_the_table() -> None:
     first, *rest = result_set().cells
-    ignored = CellResult(first.scheme, first.run, first.record, "too short", 0.0, 0.1)
+    ignored = replace(first, invalid="too short")
     assert rows(result_set(cells=(ignored, *rest)))[0].runs == "2 of 3"
 
 
@@ -299,7 +309,8 @@ def test_html_report_needs_nothing_else(tmp_path: Path) -> None:
     with house_style():
         save(mean_figure(result_set()), tmp_path / "pantheon_summary_mean.svg")
     page = html_report(result_set(failures=(CellFailure("cubic", 4, 5, "<no luck>"),)), tmp_path)
-    assert not re.search(r'(src|href)="(?!data:|#)', page), "nothing is fetched"
+    assert not re.search(r'src="(?!data:)', page), "nothing is fetched"
+    assert re.findall(r'href="([^#"]+)"', page) == ["pantheon_summary_mean.svg"], "a larger one is a click away"
     assert "a path &lt;&amp;&gt;" in page
     assert "&lt;no luck&gt;" in page
     assert "python evaluate.py --trace 77.72mbps" in page
@@ -321,45 +332,255 @@ def test_build_report_writes_pantheons_files(tmp_path: Path) -> None:
         "bbr_datalink_throughput_run2.png",
         "bbr_datalink_delay_run1.png",
         "bbr_datalink_delay_run2.png",
+        "bbr_datalink_throughput_run1_paper.pdf",
+        "bbr_datalink_delay_run1_paper.pdf",
         "pantheon_summary.svg",
         "pantheon_summary.pdf",
         "pantheon_summary.png",
         "pantheon_summary_mean.svg",
         "pantheon_summary_mean.pdf",
         "pantheon_summary_mean.png",
+        "pantheon_summary_paper.pdf",
+        "pantheon_summary_mean_paper.pdf",
+        "ccgym_figures.json",
         "pantheon_report.html",
         "pantheon_report.pdf",
         "pantheon_table.md",
         "pantheon_table.csv",
     }
     assert "Figure is missing" not in (tmp_path / "pantheon_report.html").read_text()
-    assert (tmp_path / "pantheon_report.pdf").read_bytes().count(b"/Type /Page ") == 3 + 2
+    assert (tmp_path / "pantheon_report.pdf").read_bytes().count(b"/Type /Page ") == 2 + 2
     assert sum(step.advance for step in steps if step.what == "figures") == 2
 
 
-class BrokenPool:
-    """A pool whose workers cannot start: the caller's script has no main guard."""
+# --- What is drawn, and by whom ------------------------------------------------------------------------------------
 
-    def __init__(self, **_: object) -> None:
-        pass
 
-    def __enter__(self) -> BrokenPool:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def submit(self, *_: object) -> Future[None]:
-        future: Future[None] = Future()
-        future.set_exception(BrokenProcessPool("no worker started"))
-        return future
+def with_curves(directory: Path, results: ResultSet, flows: int = 1) -> ResultSet:
+    """Store curves for all runs of the results."""
+    (directory / "cells").mkdir(exist_ok=True)
+    for one in results.cells:
+        (directory / "cells" / f"{one.scheme}_run{one.run}.npz").write_bytes(curves(flows).to_bytes())
+    return results
 
 
 def test_figures_are_drawn_even_where_no_worker_can_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "cells").mkdir()
-    for one in result_set().cells:
-        (tmp_path / "cells" / f"{one.scheme}_run{one.run}.npz").write_bytes(curves().to_bytes())
-    monkeypatch.setattr(run_figures, "ProcessPoolExecutor", BrokenPool)
-    drawn = list(run_figures.drawn_runs(result_set(), tmp_path, jobs=2))
-    assert drawn == list(result_set().cells)
+    results = with_curves(tmp_path, result_set())
+    monkeypatch.setattr(run_figures, "environment", lambda: {"PYTHONHOME": "/nowhere"})
+    assert list(run_figures.drawn_runs(results, tmp_path, jobs=2)) == list(results.cells)
     assert len(list(tmp_path.glob("*.png"))) == 18
+
+
+def test_workers_draw_what_one_process_draws(tmp_path: Path) -> None:
+    for name, jobs in (("one", 1), ("two", 2)):
+        (tmp_path / name).mkdir()
+        results = with_curves(tmp_path / name, result_set())
+        assert list(run_figures.drawn_runs(results, tmp_path / name, jobs)) == list(results.cells)
+    alone = {file.name: file.read_bytes() for file in (tmp_path / "one").glob("*.png")}
+    assert alone == {file.name: file.read_bytes() for file in (tmp_path / "two").glob("*.png")}
+
+
+def test_a_run_that_cannot_be_drawn_is_an_error_here(tmp_path: Path) -> None:
+    results = with_curves(tmp_path, result_set())
+    (tmp_path / "cells" / "cubic_run2.npz").write_bytes(b"cut off")
+    with pytest.raises(ResultsError, match="the curves of cubic_run2 cannot be read"):
+        list(run_figures.drawn_runs(results, tmp_path, jobs=2))
+
+
+def test_only_what_has_changed_is_drawn_again(tmp_path: Path) -> None:
+    results = with_curves(tmp_path, result_set(cells=result_set().cells[:3]))
+
+    def build(what: ResultSet) -> tuple[int, set[str]]:
+        """Runs that were drawn, and the names of the figures that are new files."""
+        before = {file: file.stat().st_mtime_ns for file in tmp_path.glob("*.p*")}
+        steps: list[Step] = []
+        build_report(what, tmp_path, jobs=1, progress=steps.append)
+        drawn = sum(step.advance for step in steps if step.what == "figures")
+        return drawn, {file.name for file in tmp_path.glob("*.p*") if file.stat().st_mtime_ns != before.get(file)}
+
+    assert build(results)[0] == 3
+    assert build(replace(results, provenance={**results.provenance, "started": "later"})) == (0, set())
+    (tmp_path / "cells" / "bbr_run1.npz").write_bytes(replace(curves(), bin_s=0.4).to_bytes())
+    (tmp_path / "bbr_datalink_delay_run2.png").unlink()
+    (tmp_path / "pantheon_summary.png").write_bytes(b"edited")
+    drawn, new = build(results)
+    assert drawn == 2
+    assert "bbr_datalink_delay_run3.png" not in new
+    assert {"bbr_datalink_delay_run1.png", "bbr_datalink_delay_run2.png", "pantheon_report.pdf"} <= new
+    assert {"pantheon_summary.png", "pantheon_summary_paper.pdf"} <= new
+    other = replace(results.cells[0], record=replace(results.cells[0].record, metrics=metrics()))
+    assert run_figures.run_inputs(tmp_path, other) != run_figures.run_inputs(tmp_path, results.cells[0])
+
+
+def test_a_record_of_what_is_drawn_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+    figure = tmp_path / "a.png"
+    figure.write_bytes(b"figure")
+    record = Drawn(tmp_path)
+    record.note("a", "inputs", [figure])
+    record.write()
+    assert Drawn(tmp_path).is_current("a", "inputs", [figure])
+    assert not Drawn(tmp_path).is_current("a", "others", [figure])
+    for text in ("[[", "[]", "{", "\xff"):
+        (tmp_path / "ccgym_figures.json").write_text(text)
+        assert not Drawn(tmp_path).is_current("a", "inputs", [figure])
+
+
+# --- Screens of any width, and paper -------------------------------------------------------------------------------
+
+
+def printed(table: object, width: int) -> str:
+    console = Console(width=width, file=io.StringIO())
+    console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 160])
+@pytest.mark.parametrize("scale", [1, 100])
+def test_the_table_fits_and_loses_no_digit(width: int, scale: int) -> None:
+    cells = tuple(
+        cell(one.scheme, one.run, one.record.total.throughput_mbps, scale * (one.record.total.delay_p95_ms or 0), 0.1)
+        for one in result_set().cells
+    )
+    results = result_set(cells=cells)
+    shown = printed(terminal_table(results), width)
+    assert max(map(len, shown.splitlines())) <= width
+    assert "…" not in shown
+    numbers = re.findall(r"[\d.]+", shown)
+    for row in rows(results):
+        wanted = [row.label, *(number for text in row.cells.values() for number in re.findall(r"[\d.]+", text))]
+        assert all(number in numbers or number in shown.splitlines()[0] or number == row.label for number in wanted)
+        assert row.label in shown
+        assert all(text in numbers for text in row.published.values() if text)
+
+
+def test_a_wide_screen_has_one_line_per_scheme() -> None:
+    lines = printed(terminal_table(result_set()), 120).splitlines()
+    assert sum("72.70 ± 0.10" in line and "65.94" in line for line in lines) == 1
+
+
+def test_runs_of_the_same_packets_are_said_to_be_so(tmp_path: Path) -> None:
+    cells = tuple(replace(one, record=replace(one.record, trajectory_hash="00ff")) for one in result_set().cells)
+    results = with_curves(tmp_path, result_set(cells=cells))
+    words = "3 runs, identical packets: nothing random on this path"
+    assert all(row.runs == "3 =" and "±" not in "".join(row.cells.values()) for row in rows(results))
+    assert words in markdown_table(results)
+    assert "±" not in printed(terminal_table(results), 80)
+    assert words in html_report(results, tmp_path)
+    pages: list[str] = pdf_texts(results, tmp_path)
+    assert words in "\n".join(pages)
+    summary = results.as_dict()["summary"][0]
+    assert summary["identical_runs"] is True
+    assert summary["loss"]["std"] is None
+    assert [line["identical_runs"] for line in csv.DictReader(io.StringIO(csv_table(results)))] == ["True"] * 3
+    assert "identical" not in markdown_table(result_set()), "different packets"
+    alone = result_set(cells=tuple(one for one in cells if one.run == 1))
+    assert not any(row.identical for row in rows(alone)), "one run is like no other"
+
+
+def pdf_pages(results: ResultSet, directory: Path) -> list[Figure]:
+    """The pages of the PDF, as they are written."""
+    pages: list[Figure] = []
+
+    class Pages(PdfPages):
+        def savefig(self, figure: Any = None, **options: Any) -> None:
+            pages.append(figure)
+            super().savefig(figure, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pdf_report, "PdfPages", Pages)
+        pdf_report.write_pdf(results, directory, directory / "report.pdf")
+    return pages
+
+
+def pdf_texts(results: ResultSet, directory: Path) -> list[str]:
+    return ["\n".join(text.get_text() for text in page.texts) for page in pdf_pages(results, directory)]
+
+
+@pytest.mark.parametrize("flows", [1, 3, 20])
+def test_the_pdf_shows_every_flow_and_covers_none(tmp_path: Path, flows: int) -> None:
+    results = result_set(cells=(cell("bbr", 1, 72.6, 65.9, 0.03, flows),))
+    with_curves(tmp_path, results, flows)
+    list(run_figures.drawn_runs(results, tmp_path, jobs=1))
+    pages = pdf_pages(results, tmp_path)
+    shown = "\n".join(text.get_text() for page in pages for text in page.texts)
+    assert all(f"-- Flow {flow}:" in shown for flow in range(1, flows + 1))
+    assert len(pages) == (3 if flows <= 3 else 4)
+    for page in pages:
+        renderer = PageCanvas(page).get_renderer()  # type: ignore[no-untyped-call]
+        boxes = [text.get_window_extent(renderer) for text in page.texts]
+        pictures = [axes.get_window_extent(renderer) for axes in page.axes]
+        assert not any(box.overlaps(picture) for box in boxes for picture in pictures)
+        sheet = page.bbox
+        assert all(box.y0 > 0 and box.x1 < sheet.x1 for box in boxes), "all on the page"
+
+
+def test_paper_figures_have_the_width_of_a_column_and_legible_text() -> None:
+    for draw in (
+        lambda: mean_figure(result_set()),
+        lambda: summary_figure(result_set()),
+        lambda: throughput_figure(curves(3), metrics(3)),
+        lambda: delay_figure(curves(3), metrics(3)),
+    ):
+        with house_style(PAPER):
+            figure = draw()
+            figure.draw_without_rendering()
+            drawn = figure.get_tightbbox()
+        assert drawn.x0 >= 0
+        assert drawn.x1 <= 3.4
+        assert drawn.y0 >= 0, "nothing is cut off"
+        assert drawn.y1 <= figure.get_size_inches()[1]
+        assert figure.get_size_inches()[0] == pytest.approx(3.4)
+        assert figure.axes[0].get_title(loc="left") == figure.axes[0].get_title() == "", "the caption says it"
+        sizes = [text.get_fontsize() for text in figure.findobj(Text) if text.get_text()]
+        assert min(sizes) >= 7
+        assert figure.axes[0].xaxis.label.get_fontsize() == 8
+
+
+def test_every_scheme_has_a_color_that_shows_on_white() -> None:
+    choices = parse_schemes("reno,cubic,vegas,bbr,copa,synthesized_bbr,oracle,aurora,eagle,eagle_v1,eagle_v2,indigo")
+    choices += parse_schemes("tcp:bbr,tcp:cubic,tcp:reno,tcp:vegas,tcp:dctcp")
+    pale = [one.style.label for one in choices if luminance(*to_rgb(one.style.colour)) > LIGHTEST]
+    assert not pale
+    assert len({(one.style.colour, one.style.marker) for one in choices}) == len(choices)
+    assert len({one.style.colour for one in choices[:12]}) == 12, "each of ours has a color of its own"
+
+
+@pytest.mark.parametrize("colour", ["gold", "white", "#ffeeff", "silver", "lime"])
+def test_pale_colors_are_drawn_darker(colour: str) -> None:
+    assert luminance(*to_rgb(legible(colour))) <= LIGHTEST
+
+
+def test_labels_are_text_and_not_formulas(tmp_path: Path) -> None:
+    style = SchemeStyle("odd", r"$\bad{ _x$ $5", "gold", "o")
+    with house_style():
+        figure = mean_figure(result_set(styles=(style,), cells=(cell("odd", 1, 60, 60, 0),), published={}))
+        save(figure, tmp_path / "odd.svg")
+    assert style.label in texts(figure)
+
+
+def test_names_stay_off_error_bars_and_lines() -> None:
+    results = result_set()
+    wide = tuple(
+        cell(one.scheme, one.run, 60 + 10 * STYLES.index(style), 60 + 2 * one.run, 0.0)
+        for style in STYLES
+        for one in results.cells
+        if one.scheme == style.key
+    )
+    with house_style():
+        figure = mean_figure(result_set(cells=wide, published={}))
+    axes = figure.axes[0]
+    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+    bars = [path for bar in axes.collections for path in bar.get_paths()]
+    drawn = [axes.transData.transform_path(path) for path in bars]
+    for text in axes.texts:
+        box = Text.get_window_extent(text, renderer)
+        assert not any(path.intersects_bbox(box, filled=False) for path in drawn), text.get_text()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "limits"),
+    [(51.0, 66.0, (49.68, 67.32)), (1.0, 66.0, (0.0, 69.3)), (math.inf, 0.0, (0.0, 1.0)), (5.0, 5.0, (4.9, 5.1))],
+)
+def test_the_delay_axis_shows_the_queue(low: float, high: float, limits: tuple[float, float]) -> None:
+    assert delay_limits(low, high) == pytest.approx(limits)

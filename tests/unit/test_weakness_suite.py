@@ -6,6 +6,7 @@ import csv
 import fcntl
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,9 @@ from ccgym.evaluation.weaknesses.runs import Cell, RunResult, cells_of
 from ccgym.evaluation.weaknesses.self_inflicted_loss import SelfInflictedLoss
 from ccgym.evaluation.weaknesses.suite import CSV_FILE, RESULTS_FILE, WeaknessSuite
 from ccgym.report import weakness_report
+from ccgym.report.weakness_tables import WORDS, quantity
 
-BY_ID = {test.id: test for test in TESTS}
+BY_NAME = {test.name: test for test in TESTS}
 
 
 # --- Resume, damage, failures, errors -------------------------------------------------------------------
@@ -148,7 +150,7 @@ def test_a_failed_run_leaves_its_test_open(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Cell, "execute", failing)
     results = run(tmp_path, "cubic,reno", [Small()])
     assert len(results.failures) == 1
-    assert "D8 · cubic · rate=10mbps,owd=20ms,buffer=0.2bdp · run 1" in results.failures[0]
+    assert "self_inflicted_loss · cubic · rate=10mbps,owd=20ms,buffer=0.2bdp · run 1" in results.failures[0]
     assert "out of luck" in results.failures[0]
     assert results.outcome(results.tests[0], "cubic").verdict == "incomplete"
     assert results.outcome(results.tests[0], "reno").verdict == "pass"
@@ -245,7 +247,15 @@ def test_spreads() -> None:
 
 def test_the_suite_is_registered() -> None:
     assert suite("weaknesses") is SUITE
-    assert [test.id for test in SUITE.tests] == ["D1", "D2", "D4", "D6", "D8", "D10", "D11"]
+    assert [test.name for test in SUITE.tests] == [
+        "intra_rtt_fairness",
+        "bandwidth_sweep",
+        "cubic_friendliness",
+        "responsiveness",
+        "self_inflicted_loss",
+        "startup_recovery",
+        "stale_estimates",
+    ]
     names = [choice.title for choice in SUITE.schemes()]
     assert names[:3] == ["cubic", "bbr", "copa"]
     assert "aurora" in names
@@ -263,7 +273,7 @@ def invented(schemes: str = "cubic,aurora", runs: int = 2) -> WeaknessResults:
         fractions = {measure.key: float(generator.random()) for measure in cell.test.measures}
         times = [1.0, 2.0, 3.0]
         series = {"t_s": times, "rate_mbps": [1.0, 2.0, 3.0], "capacity_mbps": [4.0, 4.0, 4.0]}
-        over_time = series if cell.run == 1 and cell.test.id in ("D6", "D11") else None
+        over_time = series if cell.run == 1 and cell.test.name in ("responsiveness", "stale_estimates") else None
         return RunResult(cell.condition.key, cell.run, cell.seed, fractions, "00", 0.1, over_time)
 
     made = [cell for test in TESTS for cell in cells_of(test, choices, runs=runs, seed=1, quick=True)]
@@ -286,7 +296,7 @@ def invented(schemes: str = "cubic,aurora", runs: int = 2) -> WeaknessResults:
             for test in TESTS
             for choice, outcome in suite_module._judged(test, choices, made, found)
         },
-        failures=("D1 · cubic: <broken>",),
+        failures=("intra_rtt_fairness · cubic: <broken>",),
     )
 
 
@@ -313,6 +323,9 @@ def test_the_report_has_a_figure_per_test(results: WeaknessResults, tmp_path: Pa
     assert "a quick look: fewer conditions" in page
     for test in TESTS:
         assert f'id="{test.name}"' in page
+        for style, outcome in results.of_test(test):
+            cell = re.escape(f"{outcome.headline}") + r"\s+" + WORDS[outcome.verdict]
+            assert re.search(cell, page), f"{style.label} in the table of the overview"
 
 
 def test_tables_without_figures(results: WeaknessResults, tmp_path: Path) -> None:
@@ -321,15 +334,25 @@ def test_tables_without_figures(results: WeaknessResults, tmp_path: Path) -> Non
     written = suite_report("weaknesses").write(results, tmp_path, SilentProgress(), figures=False)
     assert [file.file.name for file in written] == ["weaknesses.md", RESULTS_FILE, CSV_FILE]
     table = (tmp_path / "weaknesses.md").read_text(encoding="utf-8").splitlines()
-    assert table[0] == "| test | passes | TCP Cubic | Aurora |"
-    assert len([line for line in table if line.startswith("| D")]) == len(TESTS)
+    assert table[0] == "| test | numbers | passes | TCP Cubic | Aurora |"
+    assert [line.split(" | ")[0][2:] for line in table[2 : 2 + len(TESTS)]] == [test.title for test in TESTS]
     assert table[-1].startswith("2 repetitions of every condition")
-    console = Console(width=160, record=True, file=io.StringIO())
-    for part in suite_report("weaknesses").terminal(results):
-        console.print(part)
-    text = console.export_text()
-    assert "Aurora was trained on slow paths" in text
-    assert "FAIL" in text
+    for width in (60, 80, 160):
+        console = Console(width=width, record=True, file=io.StringIO())
+        for part in suite_report("weaknesses").terminal(results):
+            console.print(part)
+        text = " ".join(console.export_text().split())
+        assert "Aurora was trained on slow paths" in text
+        assert "FAIL" in text
+        # What is tested, what the numbers are, and when it passes.
+        for test in TESTS:
+            assert f"{test.title}: {test.question} Passes: {test.brief}." in text
+            assert not re.search(r"\bD\d", text)
+        outcomes = [outcome for test in TESTS for _, outcome in results.of_test(test)]
+        numbers = [number for outcome in outcomes for number in re.findall(r"[\d.]+", outcome.headline)]
+        assert set(numbers) <= set(re.findall(r"[\d.]+", text)), "no digit is cut"
+    changing = next(test for test in TESTS if test.name == "responsiveness")
+    assert quantity(results, changing) == "utilisation, queueing delay"
 
 
 def test_figures_say_what_was_measured(results: WeaknessResults) -> None:
@@ -344,7 +367,7 @@ def test_figures_say_what_was_measured(results: WeaknessResults) -> None:
             for style, outcome in results.of_test(test):
                 assert outcome.headline in texts
                 assert style.label in texts
-        fairness = FIGURES["intra_rtt_fairness"](results, BY_ID["D1"])
+        fairness = FIGURES["intra_rtt_fairness"](results, BY_NAME["intra_rtt_fairness"])
         assert [axes.get_title() for axes in fairness.axes] == [f"buffer {size} BDP" for size in ("0.2", "1", "4")]
         for axes, buffer in zip(fairness.axes, (0.2, 1.0, 4.0), strict=True):
             cubic = axes.lines[0]

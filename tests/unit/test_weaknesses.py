@@ -27,7 +27,7 @@ from ccgym.evaluation.weaknesses.stale_estimates import StaleEstimates
 from ccgym.evaluation.weaknesses.startup_recovery import StartupRecovery
 from ccgym.evaluation.weaknesses.training_range import range_of_card, range_of_rows
 
-BY_ID = {test.id: test for test in TESTS}
+BY_NAME = {test.name: test for test in TESTS}
 
 
 def rng(seed: int = 1) -> np.random.Generator:
@@ -122,7 +122,7 @@ def test_a_path_without_a_bottleneck_is_refused() -> None:
         require_fifo(NetworkPath(chain=[{"kind": "delay", "delay": "10ms"}]))
 
 
-@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.id)
+@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
 @pytest.mark.parametrize("quick", [True, False])
 def test_every_scenario_is_sound_and_repeats_itself(test: Weakness, quick: bool) -> None:
     conditions = test.conditions(quick=quick)
@@ -146,13 +146,13 @@ def test_quick_looks_are_smaller_and_share_their_runs_with_long_ones() -> None:
 
 
 def test_repetitions_differ_and_schemes_meet_the_same_ones() -> None:
-    made = list(cells_of(BY_ID["D6"], parse_schemes("cubic,bbr"), runs=1, seed=1, quick=True))
+    made = list(cells_of(BY_NAME["responsiveness"], parse_schemes("cubic,bbr"), runs=1, seed=1, quick=True))
     assert len(made) == 2 * 5
     by_scheme = {key: [cell.scenario for cell in made if cell.choice.key == key] for key in ("cubic", "bbr")}
     assert by_scheme["cubic"] == by_scheme["bbr"]
     assert len({cell.seed for cell in made}) == 5
     assert len({str(scenario.path) for scenario in by_scheme["bbr"]}) == 5
-    other = next(cells_of(BY_ID["D6"], parse_schemes("cubic"), runs=1, seed=2, quick=True))
+    other = next(cells_of(BY_NAME["responsiveness"], parse_schemes("cubic"), runs=1, seed=2, quick=True))
     assert other.seed != made[0].seed
 
 
@@ -283,27 +283,29 @@ def values(test: Weakness, scheme: str, **at: float | str) -> dict[str, float]:
 def test_a_window_loses_what_exceeds_link_and_buffer() -> None:
     """10 Mbit/s and 40 ms: 34 packets in flight, 17 more in a buffer of half a product."""
     at = {"rate_mbps": 10, "one_way_ms": 20, "buffer_bdp": 0.5}
-    fitting = values(BY_ID["D8"], "fixed_window:cwnd=40", **at)
+    fitting = values(BY_NAME["self_inflicted_loss"], "fixed_window:cwnd=40", **at)
     assert fitting["loss"] == 0.0
     assert fitting["utilisation"] == pytest.approx(1.0, abs=0.01)
-    assert values(BY_ID["D8"], "fixed_window:cwnd=10", **at)["utilisation"] == pytest.approx(10 / 33.3, rel=0.05)
-    assert values(BY_ID["D8"], "fixed_window:cwnd=200", **at)["loss"] > 0.03
+    assert values(BY_NAME["self_inflicted_loss"], "fixed_window:cwnd=10", **at)["utilisation"] == pytest.approx(
+        10 / 33.3, rel=0.05
+    )
+    assert values(BY_NAME["self_inflicted_loss"], "fixed_window:cwnd=200", **at)["loss"] > 0.03
 
 
 def test_a_rate_loses_what_exceeds_the_link() -> None:
     at = {"rate_mbps": 10, "one_way_ms": 20, "buffer_bdp": 0.1}
-    lost = values(BY_ID["D8"], "fixed_rate:rate_mbps=12.5", **at)["loss"]
+    lost = values(BY_NAME["self_inflicted_loss"], "fixed_rate:rate_mbps=12.5", **at)["loss"]
     assert lost == pytest.approx(0.2, abs=0.01)
 
 
 def test_equal_flows_share_equally() -> None:
     at = {"rate_mbps": 10, "buffer_bdp": 4.0}
-    assert values(BY_ID["D2"], "fixed_window:cwnd=40", **at)["ratio"] > 0.97
-    assert values(BY_ID["D2"], "copa", **at)["ratio"] > 0.8
+    assert values(BY_NAME["bandwidth_sweep"], "fixed_window:cwnd=40", **at)["ratio"] > 0.97
+    assert values(BY_NAME["bandwidth_sweep"], "copa", **at)["ratio"] > 0.8
 
 
 def test_known_neighbours_of_cubic() -> None:
-    test = BY_ID["D4"]
+    test = BY_NAME["cubic_friendliness"]
     shares = {
         scheme: values(test, scheme, sweep="rate", rate_mbps=10, buffer_bdp=buffer, cubic="first")["cubic_share"]
         for scheme, buffer in (("cubic", 1.0), ("vegas", 1.0), ("bbr", 0.2))
@@ -314,7 +316,7 @@ def test_known_neighbours_of_cubic() -> None:
 
 
 def test_both_orders_together_with_cubic_itself_give_half() -> None:
-    test = BY_ID["D4"]
+    test = BY_NAME["cubic_friendliness"]
     found = [
         values(test, "cubic", sweep="rate", rate_mbps=rate, buffer_bdp=1.0, cubic=order)["cubic_share"]
         for rate in (10, 20, 30)
@@ -324,7 +326,7 @@ def test_both_orders_together_with_cubic_itself_give_half() -> None:
 
 
 def test_estimates_of_known_schemes() -> None:
-    test = BY_ID["D11"]
+    test = BY_NAME["stale_estimates"]
     vegas = values(test, "vegas", rate_mbps=6.0, buffer="first")
     assert vegas["after_rtt_s"] == 10.0, "its least RTT never grows"
     bbr = values(test, "bbr", rate_mbps=6.0, buffer="first")
@@ -335,7 +337,7 @@ def test_estimates_of_known_schemes() -> None:
 
 
 def test_acknowledgements_are_killed_for_a_second() -> None:
-    test = BY_ID["D10"]
+    test = BY_NAME["startup_recovery"]
     cell = cell_of(test, "fixed_window:cwnd=20", path="reported")
     record = simulate(
         cell.scenario.path, ["fixed_window:cwnd=20"], cell.scenario.duration_s, 1, Record(packets=False, series="50ms")

@@ -1,4 +1,4 @@
-"""D2: does a scheme share, and use, links of any rate, also when flows come and go?"""
+"""Does a scheme share, and use, links of any rate, also when flows come and go?"""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ USED: Final = 0.9
 class BandwidthSweep(Weakness):
     """Two flows of one scheme over links of different rates."""
 
-    id: ClassVar[str] = "D2"
     name: ClassVar[str] = "bandwidth_sweep"
     title: ClassVar[str] = "Bandwidth sweep"
     question: ClassVar[str] = "Do two flows share links of any rate fairly, and fill them?"

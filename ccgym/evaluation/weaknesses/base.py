@@ -161,12 +161,10 @@ class Evidence:
 class Weakness(ABC):
     """A test. Subclasses say what is run, what is measured, and what passes."""
 
-    id: ClassVar[str]
-    """Short name: ``D1``."""
     name: ClassVar[str]
     """Name in files: ``intra_rtt_fairness``."""
     title: ClassVar[str]
-    """A few words."""
+    """Name for people: what is tested, in a few words."""
     question: ClassVar[str]
     """What is asked, in a sentence."""
     setting: ClassVar[str]
@@ -210,6 +208,11 @@ class Weakness(ABC):
     def by_key(self, key: str) -> Measure:
         """One of the measures."""
         return next(measure for measure in self.measures if measure.key == key)
+
+    def quantity(self, criteria: Sequence[Criterion]) -> str:
+        """What the numbers of :meth:`headline` are, in their order: ``utilisation, queueing delay``."""
+        deciding = {one.measure for one in criteria}
+        return ", ".join(measure.label for measure in self.measures if measure.key in deciding)
 
     def headline(self, criteria: Sequence[Criterion]) -> str:
         """The number of the overview: of each measure the criterion that comes off worst."""

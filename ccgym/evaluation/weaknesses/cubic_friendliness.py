@@ -1,4 +1,4 @@
-"""D4: does a scheme live beside one flow of Cubic, taking no more and no less than is decent?"""
+"""Does a scheme live beside one flow of Cubic, taking no more and no less than is decent?"""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ ORDERS: Final = {"first": (CUBIC, None), "second": (None, CUBIC)}
 class CubicFriendliness(Weakness):
     """One flow of the scheme, one of Cubic, both orders, over both sweeps."""
 
-    id: ClassVar[str] = "D4"
     name: ClassVar[str] = "cubic_friendliness"
     title: ClassVar[str] = "Cubic-friendliness"
     question: ClassVar[str] = "What is left of the link for a flow of Cubic, and for the scheme beside it?"
-    setting: ClassVar[str] = "as D1 and D2 with one of the two flows Cubic, which comes first or second"
+    setting: ClassVar[str] = (
+        "one flow of the scheme and one of Cubic, which comes first or second, on the paths of the tests of fairness "
+        "at equal RTT and of the bandwidth sweep"
+    )
     pass_mark: ClassVar[str] = (
         f"Cubic's share of the link: mean from {SHARE[0]:g} to {SHARE[1]:g} for each buffer and each order"
     )

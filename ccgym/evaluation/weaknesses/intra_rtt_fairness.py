@@ -1,4 +1,4 @@
-"""D1: do two flows of a scheme share a link when their round-trip times are the same?"""
+"""Do two flows of a scheme share a link when their round-trip times are the same?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ OUTSIDE: Final = 0.5
 class IntraRttFairness(Weakness):
     """Two flows of one scheme and one round-trip time."""
 
-    id: ClassVar[str] = "D1"
     name: ClassVar[str] = "intra_rtt_fairness"
     title: ClassVar[str] = "Fairness at equal RTT"
     question: ClassVar[str] = "Does a second flow of the same scheme and round-trip time get its share?"

@@ -1,4 +1,4 @@
-"""D6: does a scheme follow a path whose rate and delay change every ten seconds?"""
+"""Does a scheme follow a path whose rate and delay change every ten seconds?"""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ BIN_S: Final = 1.0
 class Responsiveness(Weakness):
     """One flow over a changing path, compared with Cubic over the same."""
 
-    id: ClassVar[str] = "D6"
     name: ClassVar[str] = "responsiveness"
     title: ClassVar[str] = "Responsiveness"
     question: ClassVar[str] = "Does it use a changing path as well as Cubic, with no longer queue?"

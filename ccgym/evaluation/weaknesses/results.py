@@ -86,6 +86,11 @@ class Outcome:
         """The number of the overview."""
         return self.test.headline(self.criteria)
 
+    @property
+    def quantity(self) -> str:
+        """What the numbers of the overview are."""
+        return self.test.quantity(self.criteria)
+
     def value(self, measure: str) -> float | None:
         """The criterion of a measure that came off worst: its value."""
         own = [one for one in self.criteria if one.measure == measure]
@@ -223,7 +228,7 @@ class WeaknessResults:
         """One line per test, scheme, condition and measure, with its spread over the runs."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        heads = ["test", "name", "scheme", "condition", "inside_training_range", "measure", "unit"]
+        heads = ["test", "scheme", "condition", "inside_training_range", "measure", "unit"]
         writer.writerow([*heads, "mean", "std", "min", "max", "runs", "verdict_of_test"])
         for test in self.tests:
             for style, outcome in self.of_test(test):
@@ -235,11 +240,11 @@ class WeaknessResults:
                         # Fractions stay fractions in files.
                         unit = "fraction" if measure.unit == "%" else measure.unit
                         numbers = [f"{value:.6g}" for value in (spread.mean, spread.std, spread.low, spread.high)]
-                        place = [test.id, test.name, style.key, row.key, inside, measure.key, unit]
+                        place = [test.name, style.key, row.key, inside, measure.key, unit]
                         writer.writerow([*place, *numbers, spread.count, outcome.verdict])
         return text.getvalue()
 
 
 def _test_dict(test: Weakness) -> dict[str, Any]:
-    words = ("id", "name", "title", "question", "setting", "pass_mark", "brief", "source", "baseline", "version")
+    words = ("name", "title", "question", "setting", "pass_mark", "brief", "source", "baseline", "version")
     return {**{word: getattr(test, word) for word in words}, "measures": [asdict(one) for one in test.measures]}

@@ -73,8 +73,8 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Its name in messages: ``D4 · aurora · owd=10ms,buffer=1bdp,cubic=first · run 2``."""
-        return f"{self.test.id} · {self.choice.key} · {self.condition.key} · run {self.run}"
+        """Its name in messages: ``cubic_friendliness · aurora · owd=10ms,buffer=1bdp,cubic=first · run 2``."""
+        return f"{self.test.name} · {self.choice.key} · {self.condition.key} · run {self.run}"
 
     @cached_property
     def digest(self) -> str:

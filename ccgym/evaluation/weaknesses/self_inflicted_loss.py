@@ -1,4 +1,4 @@
-"""D8: how much does a scheme lose alone, on a link that loses nothing itself?"""
+"""How much does a scheme lose alone, on a link that loses nothing itself?"""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ MOST_SHALLOW: Final = 0.03
 class SelfInflictedLoss(Weakness):
     """One flow on a lossless link with a small buffer."""
 
-    id: ClassVar[str] = "D8"
     name: ClassVar[str] = "self_inflicted_loss"
     title: ClassVar[str] = "Self-inflicted loss"
     question: ClassVar[str] = "How much of its own data does one flow drive into a full queue?"

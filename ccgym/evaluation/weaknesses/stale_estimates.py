@@ -1,4 +1,4 @@
-"""D11: does a scheme give up what it once learnt of a path, its least delay and its capacity?"""
+"""Does a scheme give up what it once learnt of a path, its least delay and its capacity?"""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ BUFFERS: Final = {"first": 1.0, "last": RTT_FACTOR * RATE_FACTOR}
 class StaleEstimates(Weakness):
     """One flow on a path whose delay doubles and whose rate then grows eightfold."""
 
-    id: ClassVar[str] = "D11"
     name: ClassVar[str] = "stale_estimates"
     title: ClassVar[str] = "Stale min RTT and BDP"
     question: ClassVar[str] = "How long does an old idea of the path's delay or capacity hold a flow back?"

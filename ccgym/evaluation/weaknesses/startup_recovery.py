@@ -1,4 +1,4 @@
-"""D10: does a flow get going again when no acknowledgement comes for a second during its start?"""
+"""Does a flow get going again when no acknowledgement comes for a second during its start?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ COLLAPSED: Final = 0.2
 class StartupRecovery(Weakness):
     """One flow whose acknowledgements are killed during its start."""
 
-    id: ClassVar[str] = "D10"
     name: ClassVar[str] = "startup_recovery"
     title: ClassVar[str] = "Start-up recovery"
     question: ClassVar[str] = "Does a run collapse when a second's acknowledgements are lost during the start?"

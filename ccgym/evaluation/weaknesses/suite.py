@@ -180,7 +180,7 @@ def _execute(
                     else:
                         store.write(cell, result)
                         found[cell.digest] = result
-                    progress.advance(STAGE, 1, f"{cell.test.id} · {cell.choice.key}")
+                    progress.advance(STAGE, 1, f"{cell.test.title} · {cell.choice.key}")
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             for future, cell in futures.items():  # What was under way has ended meanwhile.

@@ -1,0 +1,84 @@
+"""What has been drawn already: figures whose inputs have not changed are not drawn again.
+
+``ccgym_figures.json`` in the results directory says of each drawn thing (the figures of a run, a summary, the PDF) what
+it was made from, as a digest that the code of this package is part of, and what its files contain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from ccgym.evaluation.results import atomic_write
+
+DRAWN_FILE: Final = "ccgym_figures.json"
+
+
+class Drawn:
+    """The record of a results directory.
+
+    Args:
+        directory: The results directory. A record that cannot be read is none: then everything is drawn again.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._known: dict[str, str] = {}
+        try:
+            known = json.loads((directory / DRAWN_FILE).read_text(encoding="utf-8"))
+            self._known = {str(name): str(mark) for name, mark in known.items()}
+        except (OSError, ValueError, AttributeError, RecursionError):
+            pass
+
+    def is_current(self, name: str, inputs: str, files: Iterable[Path]) -> bool:
+        """Whether something is there as it would be drawn again.
+
+        Args:
+            name: What.
+            inputs: Digest of what it is made from.
+            files: Its files.
+        """
+        known = self._known.get(name)
+        return known is not None and known == self._mark(inputs, files)
+
+    def note(self, name: str, inputs: str, files: Iterable[Path]) -> None:
+        """Something has been drawn; see :meth:`is_current`."""
+        mark = self._mark(inputs, files)
+        if mark is not None:
+            self._known[name] = mark
+
+    def write(self) -> None:
+        """Write the record."""
+        atomic_write(self._directory / DRAWN_FILE, json.dumps(self._known, indent=1) + "\n")
+
+    def _mark(self, inputs: str, files: Iterable[Path]) -> str | None:
+        """Digest of inputs and files; None where a file is missing."""
+        try:
+            return digest(inputs, *(file.read_bytes() for file in files))
+        except OSError:
+            return None
+
+
+def digest(*parts: str | bytes) -> str:
+    """SHA-256 over parts, and over the code that draws."""
+    found = hashlib.sha256(_code().encode())
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        found.update(f"{len(data)} ".encode() + data)
+    return found.hexdigest()
+
+
+@cache
+def _code() -> str:
+    """Digest of this package's code, and the versions of what it draws with."""
+    found = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        found.update(file.read_bytes())
+    for package in ("matplotlib", "numpy", "pillow"):
+        found.update(version(package).encode())
+    return found.hexdigest()
