@@ -12,6 +12,8 @@ use super::error::{PolicyError, EXPORT_AGAIN};
 
 /// Version of the card that this build reads.
 pub const FORMAT: u64 = 1;
+/// Longest observation, state and action.
+pub const MAX_SIZE: usize = 65_536;
 
 /// What is known about an exported policy. Fields that this version does not know are left aside.
 #[derive(Clone, Debug, Deserialize)]
@@ -93,6 +95,13 @@ impl Card {
     }
 
     fn check(&self) -> Result<(), PolicyError> {
+        let NetworkShape { observation_size, state_size, action_size, .. } = self.policy;
+        for (key, size) in [("observation", observation_size), ("state", state_size), ("action", action_size)] {
+            if size > MAX_SIZE {
+                let place = format!("card.policy.{key}_size");
+                return Err(PolicyError::new(place, size.to_string(), format!("{MAX_SIZE} at most"), EXPORT_AGAIN));
+            }
+        }
         self.agent.validate().map_err(|e| {
             PolicyError::new(format!("card.agent.{}", e.place), e.found.clone(), e.expected.clone(), EXPORT_AGAIN)
         })?;

@@ -6,7 +6,11 @@
 //!
 //! Field numbers are those of `onnx.proto3` (<https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3>).
 
+use std::collections::BTreeMap;
+
+use super::card::NetworkShape;
 use super::error::{PolicyError, EXPORT_AGAIN};
+use super::shapes::{self, Operation, Shapes, Value};
 use super::wire::{packed, Field, Fields, Malformed};
 
 /// Versions of ONNX's operations that the runtime is asked to run: from the first with `Split` by sizes to the
@@ -21,12 +25,21 @@ pub(super) const OPERATIONS: &[&str] = &[
     "Neg", "Relu", "Sigmoid", "Slice", "Split", "Sqrt", "Sub", "Tanh",
 ];
 
+/// Bytes of a file: eight million weights.
+pub(super) const MAX_FILE: usize = 64_000_000;
+/// Nodes of a graph. A network of ours has about a hundred.
+const MAX_NODES: usize = 10_000;
+
 const FLOAT: u64 = 1;
 const INT64: u64 = 7;
 const DOUBLE: u64 = 11;
 
 /// Check the bytes of an ONNX file. What is right about them beyond that, the runtime finds out.
-pub(super) fn check(onnx: &[u8]) -> Result<(), PolicyError> {
+pub(super) fn check(onnx: &[u8], sizes: NetworkShape) -> Result<(), PolicyError> {
+    if onnx.len() > MAX_FILE {
+        let expected = format!("{MAX_FILE} at most");
+        return Err(PolicyError::new("file", format!("{} bytes", onnx.len()), expected, "export a smaller network"));
+    }
     let mut graph = None;
     let mut opset = None;
     for field in fields("file", onnx) {
@@ -61,7 +74,7 @@ pub(super) fn check(onnx: &[u8]) -> Result<(), PolicyError> {
             return Err(PolicyError::new("opset", found, expected, "export for one of these opsets"));
         }
     }
-    check_graph(graph.ok_or_else(|| refused("file", "no graph", "an ONNX model"))?)
+    check_graph(graph.ok_or_else(|| refused("file", "no graph", "an ONNX model"))?, sizes)
 }
 
 fn operator_set(message: &[u8]) -> Result<(&[u8], u64), PolicyError> {
@@ -76,19 +89,35 @@ fn operator_set(message: &[u8]) -> Result<(&[u8], u64), PolicyError> {
     Ok((domain, version))
 }
 
-fn check_graph(message: &[u8]) -> Result<(), PolicyError> {
+fn check_graph(message: &[u8], sizes: NetworkShape) -> Result<(), PolicyError> {
+    let mut constants = BTreeMap::new();
     let mut inputs = Vec::new();
+    let mut widths = Vec::new();
     let mut outputs = Vec::new();
     let mut nodes = Vec::new();
     for field in fields("graph", message) {
         match field? {
+            (1, Field::Bytes(_)) if nodes.len() == MAX_NODES => {
+                return Err(refused("graph", &format!("more than {MAX_NODES} nodes"), &format!("{MAX_NODES} at most")))
+            }
             (1, Field::Bytes(bytes)) => nodes.push(Node::read(bytes)?),
-            (5, Field::Bytes(bytes)) => check_tensor(bytes)?,
-            (11, Field::Bytes(bytes)) => inputs.push(first_text(bytes)?),
-            (12, Field::Bytes(bytes)) => outputs.push(first_text(bytes)?),
+            (5, Field::Bytes(bytes)) => {
+                let (name, value) = check_tensor(bytes)?;
+                constants.insert(name, value);
+            }
+            (11, Field::Bytes(bytes)) => {
+                let (name, width) = port(bytes)?;
+                inputs.push(name);
+                widths.push(width);
+            }
+            (12, Field::Bytes(bytes)) => outputs.push(port(bytes)?.0),
             (15, _) => return Err(refused("graph", "a sparse initializer", "dense ones")),
             _ => {}
         }
+    }
+    if inputs.len() > 2 || outputs.len() > 2 {
+        let found = format!("{} inputs and {} outputs", inputs.len(), outputs.len());
+        return Err(refused("graph", &found, "an observation and an action, and a state each if it has a memory"));
     }
     // Constants are float64 or integers, so all is float64 if the inputs become it first and only outputs leave it.
     for node in &nodes {
@@ -100,29 +129,50 @@ fn check_graph(message: &[u8]) -> Result<(), PolicyError> {
             None => !reads,
         };
         if !ok {
-            let found = format!("\"{}\" ({}) on float32", node.name, node.operation);
+            let found = format!("\"{}\" ({}) on float32", node.name, node.kind);
             let expected =
                 "Cast to float64 right after the inputs, to float32 right before the outputs, float64 between";
             return Err(PolicyError::new("graph", found, expected, EXPORT_AGAIN));
         }
     }
-    Ok(())
+    // In this order, one observation at a time; the runtime looks at them once more.
+    for ((name, size), width) in inputs.into_iter().zip([sizes.observation_size, sizes.state_size]).zip(widths) {
+        if width.is_some_and(|width| width != size as u64) {
+            let found = format!("{}: [batch, {}]", String::from_utf8_lossy(name), width.unwrap_or_default());
+            let advice = "network and card do not belong together: export the policy again";
+            return Err(PolicyError::new("graph inputs", found, format!("[batch, {size}], as on the card"), advice));
+        }
+        constants.insert(name, Value { dims: vec![1, size as u64], list: None });
+    }
+    let mut shapes = Shapes::new(constants);
+    nodes.iter().try_for_each(|node| shapes.add(&node.operation()))
 }
 
 /// What matters of a node.
 struct Node<'a> {
     name: String,
-    operation: String,
+    kind: String,
     inputs: Vec<&'a [u8]>,
     outputs: Vec<&'a [u8]>,
     /// For Cast: the type after it.
     cast_to: Option<u64>,
+    axis: Option<i64>,
+    turn_a: bool,
+    turn_b: bool,
 }
 
 impl<'a> Node<'a> {
     fn read(message: &'a [u8]) -> Result<Self, PolicyError> {
-        let mut node =
-            Self { name: String::new(), operation: String::new(), inputs: vec![], outputs: vec![], cast_to: None };
+        let mut node = Self {
+            name: String::new(),
+            kind: String::new(),
+            inputs: vec![],
+            outputs: vec![],
+            cast_to: None,
+            axis: None,
+            turn_a: false,
+            turn_b: false,
+        };
         let mut domain: &[u8] = b"";
         let mut to = 0;
         for field in fields("node", message) {
@@ -130,80 +180,132 @@ impl<'a> Node<'a> {
                 (1, Field::Bytes(name)) => node.inputs.push(name),
                 (2, Field::Bytes(name)) => node.outputs.push(name),
                 (3, Field::Bytes(name)) => node.name = String::from_utf8_lossy(name).into_owned(),
-                (4, Field::Bytes(name)) => node.operation = String::from_utf8_lossy(name).into_owned(),
-                (5, Field::Bytes(bytes)) => to = attribute(bytes)?.unwrap_or(to),
+                (4, Field::Bytes(name)) => node.kind = String::from_utf8_lossy(name).into_owned(),
+                (5, Field::Bytes(bytes)) => match attribute(bytes)? {
+                    (b"to", value) => to = value,
+                    (b"axis", value) => node.axis = Some(value as i64),
+                    (b"transA", value) => node.turn_a = value != 0,
+                    (b"transB", value) => node.turn_b = value != 0,
+                    _ => {}
+                },
                 (7, Field::Bytes(name)) => domain = name,
                 _ => {}
             }
         }
         let standard = domain.is_empty() || domain == b"ai.onnx";
-        if !standard || !OPERATIONS.contains(&node.operation.as_str()) {
+        if !standard || !OPERATIONS.contains(&node.kind.as_str()) {
             let from = if standard { String::new() } else { format!(" of {}", String::from_utf8_lossy(domain)) };
             return Err(PolicyError::new(
                 "graph",
-                format!("operation {:?}{from}", node.operation),
+                format!("operation {:?}{from}", node.kind),
                 format!("only {}", OPERATIONS.join(", ")),
                 "express it through these (a discrete policy's output are the scores, without ArgMax)",
             ));
         }
-        node.cast_to = (node.operation == "Cast").then_some(to);
+        node.cast_to = (node.kind == "Cast").then_some(to);
         Ok(node)
+    }
+
+    fn operation(&self) -> Operation<'_, 'a> {
+        Operation {
+            kind: &self.kind,
+            name: &self.name,
+            inputs: &self.inputs,
+            outputs: &self.outputs,
+            axis: self.axis,
+            turn_a: self.turn_a,
+            turn_b: self.turn_b,
+        }
     }
 }
 
-/// The value of an attribute that is called `to`.
-fn attribute(message: &[u8]) -> Result<Option<u64>, PolicyError> {
-    let (mut name, mut number) = (&message[..0], None);
+/// Name of an attribute, and its whole number if it has one.
+fn attribute(message: &[u8]) -> Result<(&[u8], u64), PolicyError> {
+    let (mut name, mut number) = (&message[..0], 0);
     for field in fields("attribute", message) {
         match field? {
             (1, Field::Bytes(bytes)) => name = bytes,
-            (3, Field::Varint(value)) => number = Some(value),
+            (3, Field::Varint(value)) => number = value,
             (5 | 6 | 10 | 11 | 22 | 23, _) => {
                 return Err(refused("graph", "a tensor or a graph as an attribute", "constants as initializers"))
             }
             _ => {}
         }
     }
-    Ok(number.filter(|_| name == b"to"))
+    Ok((name, number))
 }
 
-/// The name of a graph's input or output.
-fn first_text(message: &[u8]) -> Result<&[u8], PolicyError> {
+/// The name of a graph's input or output, and its last dimension if it has a fixed one.
+fn port(message: &[u8]) -> Result<(&[u8], Option<u64>), PolicyError> {
+    let (mut name, mut width) = (&message[..0], None);
     for field in fields("value_info", message) {
-        if let (1, Field::Bytes(name)) = field? {
-            return Ok(name);
+        match field? {
+            (1, Field::Bytes(bytes)) => name = bytes,
+            (2, Field::Bytes(kind)) => {
+                // TypeProto.tensor_type, its shape, and the dimensions in it.
+                let dims = inside(inside(Some(kind), 1)?, 2)?.unwrap_or_default();
+                for dim in fields("value_info", dims) {
+                    if let (1, Field::Bytes(dim)) = dim? {
+                        width = Fields::of(dim).flatten().find_map(|field| match field {
+                            (1, Field::Varint(value)) => Some(value),
+                            _ => None,
+                        });
+                    }
+                }
+            }
+            _ => {}
         }
     }
-    Ok(&message[..0])
+    Ok((name, width))
 }
 
-fn check_tensor(message: &[u8]) -> Result<(), PolicyError> {
-    let (mut name, mut kind, mut data) = (String::new(), 0, None);
+/// The message in field `number` of `message`.
+fn inside(message: Option<&[u8]>, number: u64) -> Result<Option<&[u8]>, PolicyError> {
+    for field in fields("value_info", message.unwrap_or_default()) {
+        if let (found, Field::Bytes(bytes)) = field? {
+            if found == number {
+                return Ok(Some(bytes));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn check_tensor(message: &[u8]) -> Result<(&[u8], Value), PolicyError> {
+    let (mut name, mut kind, mut data) = (&message[..0], 0, None);
     let mut dims = Vec::new();
     // Numbers outside `raw_data` come packed or one by one, so they are counted.
     let mut listed = 0usize;
+    let mut list = Vec::new();
     let mut finite = true;
     for field in fields("initializer", message) {
         match field? {
             (1, Field::Varint(dim)) => dims.push(dim),
             (1, Field::Bytes(bytes)) => dims.extend(packed(bytes).map_err(|m| malformed("initializer", m))?),
             (2, Field::Varint(value)) => kind = value,
-            (8, Field::Bytes(bytes)) => name = String::from_utf8_lossy(bytes).into_owned(),
+            (8, Field::Bytes(bytes)) => name = bytes,
             (9, Field::Bytes(bytes)) => data = Some(bytes),
-            (7, Field::Varint(_)) => listed += 1,
-            (7, Field::Bytes(bytes)) => listed += packed(bytes).map_err(|m| malformed("initializer", m))?.len(),
+            (7, Field::Varint(value)) => {
+                listed += 1;
+                list.push(value as i64);
+            }
+            (7, Field::Bytes(bytes)) => {
+                let values = packed(bytes).map_err(|m| malformed("initializer", m))?;
+                listed += values.len();
+                list.extend(values.into_iter().map(|value| value as i64));
+            }
             (10, Field::Bytes(bytes) | Field::Fixed(bytes)) => {
                 listed += bytes.len() / 8;
                 finite &= bytes.len() % 8 == 0 && all_finite(bytes);
             }
             (13, _) | (14, Field::Varint(1..)) => {
                 let expected = "all numbers inside the ONNX file";
-                return Err(refused(&format!("initializer {name:?}"), "numbers in another file", expected));
+                return Err(refused(&initializer(name), "numbers in another file", expected));
             }
             _ => {}
         }
     }
-    let place = format!("initializer {name:?}");
+    let place = initializer(name);
     if kind != DOUBLE && kind != INT64 {
         return Err(refused(&place, &format!("data type {kind}"), "11 (float64), or 7 (int64) for sizes"));
     }
@@ -216,7 +318,15 @@ fn check_tensor(message: &[u8]) -> Result<(), PolicyError> {
         let advice = "training has diverged, or the file is damaged: export an earlier checkpoint";
         return Err(PolicyError::new(place, "NaN or infinity", "numbers", advice));
     }
-    Ok(())
+    if let Some(bytes) = data.filter(|_| kind == INT64) {
+        list = bytes.chunks_exact(8).map(|cell| i64::from_le_bytes(cell.try_into().unwrap_or_default())).collect();
+    }
+    let list = (kind == INT64 && list.len() <= shapes::MAX_LIST).then_some(list);
+    Ok((name, Value { dims, list }))
+}
+
+fn initializer(name: &[u8]) -> String {
+    format!("initializer {:?}", String::from_utf8_lossy(name))
 }
 
 fn all_finite(bytes: &[u8]) -> bool {

@@ -6,6 +6,7 @@ mod graph;
 mod policy;
 mod runtime;
 mod scheme;
+mod shapes;
 mod wire;
 
 pub use card::{sha256, Card, NetworkKind, NetworkShape};

@@ -37,7 +37,7 @@ impl Policy {
     }
 
     fn build(onnx: &[u8], card: Card) -> Result<Arc<Self>, PolicyError> {
-        graph::check(onnx)?;
+        graph::check(onnx, card.policy)?;
         let engine = Engine::new(onnx, card.policy)?;
         let discrete = card.is_discrete();
         let policy = Arc::new(Self { card, discrete, onnx: onnx.to_vec(), idle: Mutex::new(vec![engine]) });

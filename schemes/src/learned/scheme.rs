@@ -152,6 +152,8 @@ impl Learned {
             window_only: false,
             intervals: true,
             decided_outside: session.is_none(),
+            // An agent's action has limits.
+            bounded: true,
             timers: (spec.decision_latency > TimeSpan::ZERO) || hears(|c| c.timers),
             rate_samples: agent.needs_rate_samples() || hears(|c| c.rate_samples),
             per_packet_receipts: hears(|c| c.per_packet_receipts),

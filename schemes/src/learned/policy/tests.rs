@@ -91,7 +91,6 @@ fn decides_as_torch_does_in_float64() {
 fn every_operation_does_float64() {
     runtime();
     let (onnx, recorded) = (model!("operations", ".onnx"), model!("operations", ".cases.json"));
-    graph::check(onnx).unwrap();
     let cases = cases(recorded);
     let shape = super::super::card::NetworkShape {
         kind: super::super::card::NetworkKind::Mlp,
@@ -99,6 +98,7 @@ fn every_operation_does_float64() {
         state_size: 0,
         action_size: cases[0].action.len(),
     };
+    graph::check(onnx, shape).unwrap();
     let mut engine = Engine::new(onnx, shape).unwrap();
     let (mut answer, mut after) = (Vec::new(), Vec::new());
     for case in &cases {
@@ -235,6 +235,57 @@ fn networks_that_are_not_wanted_are_refused() {
     assert!(says(&tiny(13, 7, "Cast", 1.0, &field(5, &cast))).starts_with("graph: found "));
 }
 
+/// Wire format of a message of any length.
+fn long(number: u8, message: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![number << 3 | 2];
+    let mut rest = message.len();
+    while rest >= 128 {
+        bytes.push(rest as u8 | 128);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
+    [bytes, message.to_vec()].concat()
+}
+
+/// A model that casts its observation, then applies `operation` again and again to the latest value and itself, from
+/// `start` on.
+fn chain(operation: &str, start: &str, count: usize, attribute: &[u8], constants: &[u8]) -> Vec<u8> {
+    let to = field(5, &[field(1, b"to"), vec![0x18, 11]].concat());
+    let cast = [field(1, b"observation"), field(2, b"v"), field(4, b"Cast"), to].concat();
+    let mut nodes = long(1, &cast);
+    let mut latest = start.to_owned();
+    for i in 0..count {
+        let name = format!("x{i}");
+        let ports = [field(1, latest.as_bytes()), field(1, latest.as_bytes()), field(2, name.as_bytes())].concat();
+        nodes.extend(long(1, &[ports, field(4, operation.as_bytes()), attribute.to_vec()].concat()));
+        latest = name;
+    }
+    let graph = [nodes, constants.to_vec(), field(11, &field(1, b"observation"))].concat();
+    [vec![0x08, 7], field(8, &[0x10, 13]), long(7, &graph)].concat()
+}
+
+#[test]
+fn what_a_small_file_may_ask_for_is_bounded() {
+    // Claims of the card, before anything is allocated for them.
+    for size in [2_000_000_000u64, 9_000_000_000_000_000_000] {
+        let state = refusal(LSTM.0, &altered(LSTM, "/policy/state_size", json!(size)));
+        assert!(state.starts_with(&format!("card.policy.state_size: found {size}, expected 65536 at most")), "{state}");
+    }
+    // Kilobytes that would become gigabytes.
+    let axis = field(5, &[field(1, b"axis"), vec![0x18, 1]].concat());
+    let doubled = chain("Concat", "v", 40, &axis, b"");
+    assert!(doubled.len() < 2000);
+    let error = refusal_of(MLP, &doubled);
+    assert!(error.contains("(Concat): found ") && error.contains("expected 4000000 at most"), "{error}");
+    // Constants count as well: the runtime computes what they come to when it loads the graph.
+    let square = [vec![0x08, 60, 0x08, 60, 0x10, 11], field(8, b"c"), long(9, &[0; 60 * 60 * 8])].concat();
+    let error = refusal_of(MLP, &chain("MatMul", "c", 1000, b"", &long(5, &square)));
+    assert!(error.contains("(MatMul): found ") && error.contains("operations on numbers so far"), "{error}");
+    assert!(refusal_of(MLP, &chain("Tanh", "v", 20_000, b"", b"")).contains("more than 10000 nodes"));
+    assert!(refusal_of(MLP, &chain("Add", "nothing", 1, b"", b"")).contains("the input \"nothing\""));
+    assert!(refusal_of(MLP, &vec![0; 64_000_001]).contains("found 64000001 bytes, expected 64000000 at most"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -263,6 +314,6 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let _ = graph::check(&bytes);
+        let _ = graph::check(&bytes, Card::parse(text(MLP.1)).unwrap().policy);
     }
 }
