@@ -9,6 +9,7 @@ import numpy.typing as npt
 __all__ = [
     "AgentBatch",
     "BatchSimulator",
+    "Halt",
     "Policy",
     "SimResult",
     "Trace",
@@ -17,12 +18,12 @@ __all__ = [
     "check_agent",
     "check_scheme",
     "describe_agent",
+    "limits_flows",
     "load_onnx_runtime",
     "load_run",
     "net_main",
     "schemes",
     "simulate",
-    "simulate_many",
 ]
 
 __version__: str
@@ -97,6 +98,14 @@ class BatchSimulator:
         """Advance simulator i by `steps_ns[i]`, write its statistics to row i of `out`; whether each run has ended."""
 
 @final
+class Halt:
+    """Ends simulations in other threads: what was started with it gives up soon, and so does what starts later."""
+
+    def __new__(cls) -> Halt: ...
+    def set(self) -> None:
+        """End them."""
+
+@final
 class Policy:
     """An exported policy: immutable, parsed once, shared by every flow that uses it."""
 
@@ -158,7 +167,8 @@ class AgentBatch:
     ) -> None:
         """Begin an episode in simulator `index`: run it to its first decision, write its rows of `obs` (rows × D).
 
-        `max_steps`: decisions after which it ends; 0: no limit. Raises ValueError if it cannot be run.
+        `max_steps`: decisions after which it ends; 0: no limit. Raises ValueError if it cannot be run, MemoryError if
+        it would hold more than it may.
         """
 
     def step(
@@ -214,13 +224,17 @@ def describe_agent(agent_json: str) -> str:
 def agent_vocabulary() -> str:
     """Every signal, transform, action map and reward term that agents can be made of, as JSON."""
 
-def simulate(spec_json: str, traces: dict[str, Trace], policies: dict[str, Policy] = {}) -> SimResult:
-    """Run one simulation, the GIL released. Raises ValueError when the specification cannot be run."""
+def simulate(
+    spec_json: str, traces: dict[str, Trace], policies: dict[str, Policy] = {}, halt: Halt | None = None
+) -> SimResult:
+    """Run one simulation, the GIL released.
 
-def simulate_many(
-    specs: list[str], traces: dict[str, Trace], threads: int, policies: dict[str, Policy] = {}
-) -> list[SimResult]:
-    """Run many simulations on `threads` threads (0: one per core); results in order, the same on any number."""
+    Raises ValueError when the specification cannot be run, MemoryError when it would hold more than its `max_memory`,
+    RuntimeError when `halt` was set, and, in the main thread, what a signal's handler raises.
+    """
+
+def limits_flows(uplink_json: str, downlink_json: str) -> bool:
+    """Whether something on a path (elements as JSON) keeps a greedy flow from growing for ever."""
 
 def check_scheme(name: str, params_json: str) -> None:
     """Raise ValueError unless the scheme exists and takes these parameters (JSON object)."""

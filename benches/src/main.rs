@@ -42,7 +42,7 @@ fn simulator(spec: &SimSpec) -> Simulator {
 fn run(spec: &SimSpec) -> (u64, Duration) {
     let mut sim = simulator(spec);
     let start = Instant::now();
-    sim.run();
+    sim.run().expect("the benchmark fits into memory");
     let elapsed = start.elapsed();
     let packets = (0..sim.flow_count()).map(|i| sim.sender(i).stats().sent_packets).sum();
     (packets, elapsed)

@@ -132,6 +132,11 @@ def parser() -> argparse.ArgumentParser:
         "path; or over mahimahi's programs. `ccgym doctor` says what works here",
     )
     add_repeat_limited(what)
+    what.add_argument(
+        "--max-memory",
+        metavar="SIZE",
+        help="what each simulation may hold at most, as in 8GB; one that needs more ends in an error (default: 4GB)",
+    )
     output = made.add_argument_group("output")
     output.add_argument(
         "--out",
@@ -198,6 +203,7 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
 def check_choices(arguments: argparse.Namespace) -> None:
     """Raise if an option has a value that it cannot have, whatever else is asked for."""
     from ccgym.evaluation.backends import check_name
+    from ccgym.evaluation.prepared_run import memory_bytes
 
     check_name(arguments.backend, "--backend")
     if arguments.logs is not None and arguments.logs not in LOGS:
@@ -210,6 +216,8 @@ def check_choices(arguments: argparse.Namespace) -> None:
     if arguments.jobs is not None and not 1 <= arguments.jobs <= 1024:
         raise ConfigError(str(arguments.jobs), where="--jobs", expected="a whole number from 1 to 1024")
     check_repeat_limited(arguments.repeat_limited)
+    if arguments.max_memory is not None:
+        memory_bytes(arguments.max_memory, "--max-memory")
 
 
 def _refuse_quick(arguments: argparse.Namespace) -> None:
@@ -325,6 +333,7 @@ def _run(
     arguments: argparse.Namespace, experiment: Experiment, out: Path, words: Sequence[str], shown_on: Console
 ) -> ResultSet:
     from ccgym.cli.evaluate_progress import SweepProgress
+    from ccgym.evaluation.prepared_run import MAX_MEMORY
     from ccgym.evaluation.runner import run_experiment
 
     runtime_s = experiment.runtime_ns / 1e9
@@ -342,6 +351,7 @@ def _run(
             jobs=arguments.jobs,
             repeat_limited=arguments.repeat_limited,
             logs=arguments.logs or "first",
+            max_memory=arguments.max_memory or MAX_MEMORY,
             observer=progress,
             command=[*command("evaluate").split(), *words],
         )

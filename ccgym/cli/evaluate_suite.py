@@ -32,6 +32,7 @@ _NOT_OF_SUITES: Final = {
     "flows": "a suite has its own flows",
     "interval": "a suite has its own flows",
     "logs": "run the path in question alone, with --trace and --logs",
+    "max_memory": "its paths need far less than the default",
 }
 """Options that make no sense with a suite, and what to do."""
 
@@ -52,7 +53,10 @@ def evaluate_suite(arguments: argparse.Namespace, words: Sequence[str], shown_on
 
     for name, hint in _NOT_OF_SUITES.items():
         if getattr(arguments, name) is not None:
-            raise ConfigError(f"--{name} together with --suite", expected=f"--suite without --{name}", hint=hint)
+            option_name = f"--{name.replace('_', '-')}"
+            raise ConfigError(
+                f"{option_name} together with --suite", expected=f"--suite without {option_name}", hint=hint
+            )
     chosen = suite(arguments.suite, "--suite")
     request = _request(arguments, words, chosen)
     if not arguments.no_figures:

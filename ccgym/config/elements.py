@@ -316,6 +316,9 @@ class Link(_Element):
         return None if link is None else link.describe() + (" (once)" if self.once else "")
 
 
+MAX_ELEMENTS: Final = 100
+"""Elements of a path; longer chains are refused."""
+
 AnyElement: TypeAlias = Delay | Loss | GilbertElliott | OnOff | Intermittent | Jitter | Link
 """Every path element."""
 

@@ -33,6 +33,7 @@ from pydantic import ValidationError
 from ccgym.config.elements import (
     MAHIMAHI_OVERHEAD,
     MAHIMAHI_TICK_NS,
+    MAX_ELEMENTS,
     AnyElement,
     Delay,
     Direction,
@@ -151,6 +152,8 @@ class _Reader:
                 raise self.unknown(tool, bool(elements))
             self.tool = tool
             self.at += 1
+            if len(elements) == MAX_ELEMENTS:
+                raise self.fail(f"more than {MAX_ELEMENTS} shells", f"at most {MAX_ELEMENTS}")
             if tool == "mm-link":
                 elements.append(self.link())
             elif tool == "mm-meter":

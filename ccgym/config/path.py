@@ -12,6 +12,7 @@ environments and the reports. It is immutable, compares and pickles by content, 
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +28,7 @@ from ccgym.config.catalogue import catalogue, path_entry, path_names, resolve_tr
 from ccgym.config.elements import (
     DIRECTIONS,
     MAHIMAHI_OVERHEAD,
+    MAX_ELEMENTS,
     AnyElement,
     Delay,
     Direction,
@@ -36,7 +38,7 @@ from ccgym.config.elements import (
     Loss,
 )
 from ccgym.config.mahimahi import looks_like_mahimahi, parse_mahimahi
-from ccgym.config.path_check import long_delay, missing_delay, shadowed_file, too_small_queues
+from ccgym.config.path_check import long_delay, missing_delay, missing_link, shadowed_file, too_small_queues
 from ccgym.config.path_mahimahi import as_mahimahi, pantheon_parts
 from ccgym.config.path_text import describe_path
 from ccgym.config.queues import AnyQueue, Codel, Droptail, Limit
@@ -67,8 +69,6 @@ QueueLike: TypeAlias = "str | Mapping[str, Any] | AnyQueue"
 PathLike: TypeAlias = "NetworkPath | str | os.PathLike[str] | Mapping[str, Any]"
 """Whatever :meth:`NetworkPath.from_any` understands."""
 
-MAX_ELEMENTS: Final = 100
-"""Longer chains are refused."""
 OTHER_WORDS: Final[dict[str, str]] = {
     **dict.fromkeys(("bandwidth", "bw", "capacity", "throughput", "speed", "link_rate"), "did you mean 'rate'?"),
     **dict.fromkeys(
@@ -542,7 +542,16 @@ class NetworkPath(BaseModel):
         findings += too_small_queues(self.chain)
         findings += missing_delay(self.base_rtt_ns, self.name or "")
         findings += long_delay(self.base_rtt_ns, self.name or "")
+        findings += missing_link(self.limits_flows, self.name or "")
         return sorted(findings, key=lambda finding: finding.severity != "error")
+
+    @property
+    def limits_flows(self) -> bool:
+        """Whether something keeps a greedy flow from growing for ever: a link, or what drops data."""
+        from ccgym import _core
+
+        compiled = self.compile()
+        return _core.limits_flows(json.dumps(compiled.uplink), json.dumps(compiled.downlink))
 
     def describe(self) -> str:
         """Describe the path for people, in a few lines."""

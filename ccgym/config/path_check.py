@@ -56,6 +56,22 @@ def too_small_queues(chain: Iterable[AnyElement]) -> list[Finding]:
     return findings
 
 
+def missing_link(limited: bool, name: str) -> list[Finding]:
+    """Warn of a path on which nothing limits a flow."""
+    if limited:
+        return []
+    return [
+        Finding(
+            "warning",
+            "no-link",
+            "the path has no link, so that nothing limits a greedy flow; such flows are refused",
+            cause="delays pass on whatever comes; only a link has a rate",
+            remedy="add a link, as in 'mm-delay 20 mm-link 12mbps 12mbps' or rate='12mbps', or use fixed_rate",
+            subject=name,
+        )
+    ]
+
+
 def missing_delay(base_rtt_ns: int, name: str) -> list[Finding]:
     """Warn of a path without propagation delay."""
     if base_rtt_ns > 0:

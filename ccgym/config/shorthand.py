@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
-from ccgym.config.elements import MAHIMAHI_OVERHEAD, Delay, Jitter, Link, LinkDirection, Loss
+from ccgym.config.elements import MAHIMAHI_OVERHEAD, MAX_ELEMENTS, Delay, Jitter, Link, LinkDirection, Loss
 from ccgym.config.quantities import parse_steps
 from ccgym.config.queues import AnyQueue, Droptail, Limit, parse_queue
 from ccgym.config.yaml_loader import config_error
@@ -61,7 +62,10 @@ def chain_of(given: Mapping[str, Any]) -> list[Any]:
     elements = given.get("elements", ())
     if isinstance(elements, (str, bytes, Mapping)) or not isinstance(elements, Iterable):
         raise ConfigError(shown(elements), expected="a list of elements", where="elements")
-    chain += list(elements)
+    elements = list(islice(elements, MAX_ELEMENTS + 1))
+    if len(elements) > MAX_ELEMENTS:
+        raise ConfigError(f"more than {MAX_ELEMENTS} elements", expected=f"at most {MAX_ELEMENTS}", where="elements")
+    chain += elements
     loss = _read(given, "loss", parse_probability) if "loss" in given else 0.0
     if loss != 0.0:
         chain.append(Loss(probability=given["loss"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -101,6 +101,7 @@ class Experiment:
         if not self.real:
             for choice in checked:
                 refuse_in_virtual_time(choice.name, choice.kernel in registry(), "schemes")
+            _refuse_unlimited(self.path, checked)
         object.__setattr__(self, "schemes", tuple(distinct(checked, "schemes")))
 
     @property
@@ -159,6 +160,23 @@ class Experiment:
     def path_name(self) -> str:
         """A short name of the path, for titles."""
         return self.path.name or "unnamed path"
+
+
+def _refuse_unlimited(path: NetworkPath, schemes: Sequence[SchemeChoice]) -> None:
+    """Refuse a simulation in which nothing limits a flow."""
+    known = registry()
+    growing = [
+        choice.title
+        for choice in schemes
+        if choice.policy is None and not known[choice.name]["capabilities"]["bounded"]
+    ]
+    if growing and not path.limits_flows:
+        raise ConfigError(
+            f"{', '.join(growing)} on a path without a link: nothing limits a greedy flow",
+            where="path",
+            expected="a link, whose rate does",
+            hint="add one, as in 'mm-delay 20 mm-link 12mbps 12mbps'; or choose fixed_rate or fixed_window",
+        )
 
 
 def _in_range(where: str, value: int, low: int, high: int) -> None:

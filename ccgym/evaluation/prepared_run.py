@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ccgym.config.path import CompiledPath, NetworkPath, PathLike
-from ccgym.errors import ConfigError, shown
+from ccgym.errors import ConfigError, UnitError, shown
 from ccgym.evaluation.capacity import LinkCapacity, link_capacity, slowest_link
 from ccgym.evaluation.ccperf_metrics import CcperfMetrics, FlowInput, RunInput, ccperf_metrics
 from ccgym.evaluation.flow_spec import FlowSpec, flow_spec
@@ -20,7 +20,7 @@ from ccgym.evaluation.learned import LearnedPolicy
 from ccgym.evaluation.metrics import PacketLog, RunMetrics, run_metrics
 from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
 from ccgym.evaluation.schemes import SchemeChoice
-from ccgym.units import TimeLike, is_whole, parse_positive_time, parse_time
+from ccgym.units import TimeLike, is_whole, parse_positive_time, parse_size, parse_time
 
 if TYPE_CHECKING:
     from ccgym._core import SimResult
@@ -32,6 +32,10 @@ MAX_SEED: Final = 2**64 - 1
 """Largest seed of the native core."""
 
 
+MAX_MEMORY: Final = "4GB"
+"""What a simulation may hold by default; the same on every machine, so that no result depends on one."""
+
+
 @dataclass(frozen=True)
 class Record:
     """What a run remembers beside its counters."""
@@ -40,8 +44,13 @@ class Record:
     """Every packet, from which Pantheon's metrics are computed."""
     series: TimeLike = "10ms"
     """Spacing of the sampled series, a time; ccperf's metrics are computed from them. ``0``: none."""
+    acks: bool = True
+    """Every acknowledgement as well, if packets are remembered; metrics do not need them."""
     link_events: bool = False
     """Every event of the links, which mahimahi's logs and the ``#`` lines of Pantheon's need."""
+    max_memory: str = MAX_MEMORY
+    """Bytes that the simulator may hold for the run, with a unit: packets in flight, logs, series. One that needs more
+    ends in an error which says for what. Real paths do not heed it."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +192,13 @@ def prepare(
         "uplink": compiled.uplink,
         "downlink": compiled.downlink,
         "flows": [spec.native(base_rtt, f"flows[{place}]") for place, spec in enumerate(specs)],
-        "record": {"packets": bool(record.packets), "series": step_ns, "link_events": bool(record.link_events)},
+        "record": {
+            "packets": bool(record.packets),
+            "acks": bool(record.acks),
+            "series": step_ns,
+            "link_events": bool(record.link_events),
+        },
+        "max_memory": memory_bytes(record.max_memory, "max_memory"),
         # A path without a link has no capacity that a scheme could know.
         "facts": compiled.facts if compiled.facts["capacity"] else None,
     }
@@ -195,6 +210,17 @@ def _read(parse: Callable[[TimeLike], int], value: TimeLike, where: str) -> int:
         return parse(value)
     except ConfigError as error:
         raise error.at(where) from None
+
+
+def memory_bytes(value: str, where: str) -> int:
+    """Read an amount of memory such as ``"4GB"`` or ``"512MiB"``; bytes."""
+    try:
+        size = parse_size(value).bytes
+    except UnitError as error:
+        raise error.at(where) from None
+    if size is None:
+        raise ConfigError(shown(value), where=where, expected="an amount of memory with its unit, like '4GB'")
+    return size
 
 
 def _flow_record(

@@ -18,7 +18,7 @@ from ccgym.evaluation.backends import Backend, backend
 from ccgym.evaluation.experiment import Cell, Experiment, LogsPolicy
 from ccgym.evaluation.flags import flag_dicts, flags, path_facts
 from ccgym.evaluation.frames import result_table, series_table, to_csv
-from ccgym.evaluation.prepared_run import Record
+from ccgym.evaluation.prepared_run import MAX_MEMORY, Record, memory_bytes
 from ccgym.evaluation.provenance import git_summary, provenance
 from ccgym.evaluation.results import (
     RESULTS_CSV,
@@ -87,6 +87,7 @@ def run_experiment(
     command: Sequence[str] = (),
     grow: bool = False,
     repeat_limited: int = 0,
+    max_memory: str = MAX_MEMORY,
 ) -> ResultSet:
     """Run what is not there yet, and write Pantheon's files and ``ccgym_results.json``.
 
@@ -107,10 +108,12 @@ def run_experiment(
         repeat_limited: How often a run of real packets is tried again whose schedule the machine could not hold, also
             one that is there from before. The first that it held counts, otherwise the last; what the packets came to
             plays no part.
+        max_memory: What each simulation may hold; see :class:`ccgym.evaluation.prepared_run.Record`.
 
     Raises:
         CcgymError: The backend cannot run this path here, or the directory is another experiment's.
     """
+    memory_bytes(max_memory, "max_memory")
     observer = observer or Silent()
     started = time.time()
     runs_on = backend(experiment.backend)
@@ -133,7 +136,9 @@ def run_experiment(
         workers = jobs or (1 if experiment.real else os.cpu_count() or 1)
         with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="cell") as pool:
             futures: dict[Future[CellResult | CellUnavailable], Cell] = {
-                pool.submit(_run_cell, experiment, cell, runs_on, store, wants_logs(logs, cell), repeat_limited): cell
+                pool.submit(
+                    _run_cell, experiment, cell, runs_on, store, _record(logs, cell, max_memory), repeat_limited
+                ): cell
                 for cell in missing
             }
             try:
@@ -191,6 +196,12 @@ def wants_logs(policy: LogsPolicy, cell: Cell) -> bool:
     return policy == "all" or (policy == "first" and cell.run == 1)
 
 
+def _record(policy: LogsPolicy, cell: Cell, max_memory: str) -> Record:
+    """What a run remembers: what metrics need, and for packet logs the rest."""
+    with_logs = wants_logs(policy, cell)
+    return Record(acks=with_logs, link_events=with_logs, max_memory=max_memory)
+
+
 def _look(
     experiment: Experiment,
     store: ResultStore,
@@ -244,7 +255,7 @@ def _outcome(future: Future[CellResult | CellUnavailable], cell: Cell) -> Outcom
 
 
 def _run_cell(
-    experiment: Experiment, cell: Cell, runs_on: Backend, store: ResultStore, with_logs: bool, repeat_limited: int
+    experiment: Experiment, cell: Cell, runs_on: Backend, store: ResultStore, recorded: Record, repeat_limited: int
 ) -> CellResult | CellUnavailable:
     repeats = 0
     while True:
@@ -255,7 +266,7 @@ def _run_cell(
             experiment.cell_flows(cell),
             Nanoseconds(experiment.runtime_ns),
             cell.seed,
-            Record(link_events=with_logs),
+            recorded,
         )
         if limited_reason(record.path_report) is None or repeats == repeat_limited:
             break
@@ -270,7 +281,7 @@ def _run_cell(
             return CellUnavailable(cell.choice.key, cell.run, next(iter(missing.values())))
         started = float(record.path_report.get("started_epoch_ms") or started * 1e3) / 1e3
     assert record.metrics is not None
-    logs = _write_logs(experiment, cell, record, store.directory, started) if with_logs else {}
+    logs = _write_logs(experiment, cell, record, store.directory, started) if recorded.link_events else {}
     atomic_write(store.series_file(cell), to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS))))
     result = CellResult(
         scheme=cell.choice.key,

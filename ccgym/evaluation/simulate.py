@@ -7,14 +7,18 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ccgym.config.path import PathLike
 from ccgym.errors import SimulationError
 from ccgym.evaluation.kernel_schemes import refuse_in_virtual_time
-from ccgym.evaluation.prepared_run import Flow, Record, prepare
+from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.schemes import registry
 from ccgym.units import TimeLike
+
+if TYPE_CHECKING:
+    from ccgym import _core
 
 __all__ = ["Flow", "Job", "Record", "RunRecord", "simulate", "simulate_many"]
 
@@ -56,16 +60,25 @@ def simulate(
     Raises:
         ConfigError: An argument is wrong.
         SchemeNotFoundError: No scheme has that name.
-        SimulationError: The simulator refused the run.
+        SimulationError: The simulator refused the run, or it would hold more than ``record.max_memory``.
 
     Example::
 
         path = ccgym.NetworkPath(rate="32mbps", rtt="15ms", queue="40p")
         run = ccgym.simulate(path, flows=["cubic", {"scheme": "reno", "start": "5s"}], duration="30s", seed=1)
     """
+    return simulate_prepared(prepare(path, flows, duration, seed, record))
+
+
+def simulate_prepared(run: PreparedRun, halt: _core.Halt | None = None) -> RunRecord:
+    """Run what was prepared; see :func:`simulate`.
+
+    Args:
+        run: The run.
+        halt: Ends it early, from another thread. Ctrl-C ends it where it runs in the main thread.
+    """
     from ccgym import _core
 
-    run = prepare(path, flows, duration, seed, record)
     for place, spec in enumerate(run.flows):
         refuse_in_virtual_time(spec.scheme, spec.choice.kernel in registry(), f"flows[{place}]")
     try:
@@ -73,7 +86,16 @@ def simulate(
             json.dumps(run.document),
             run.compiled.traces,
             {key: policy.native for key, policy in run.policies.items()},
+            halt,
         )
+    except MemoryError as error:
+        raise SimulationError(
+            f"the simulation was stopped: {error}",
+            hint="look for what nothing limits (`ccgym path show`), make the run shorter, record less, or allow more "
+            "with --max-memory, in Python record=Record(max_memory='8GB')",
+        ) from None
+    except RuntimeError as error:
+        raise SimulationError(f"the simulation was stopped: {error}") from None
     except ValueError as error:
         raise SimulationError(f"the simulator refused the run: {error}") from error
     return run.run_record(result)
@@ -92,9 +114,18 @@ def simulate_many(
             80 Mbit/s, so that by default only the numbers are kept.
     """
 
+    from ccgym import _core
+
+    halt = _core.Halt()
+
     def run(job: Job) -> RunRecord:
-        done = simulate(job.path, job.flows, job.duration, job.seed, record)
+        done = simulate_prepared(prepare(job.path, job.flows, job.duration, job.seed, record), halt)
         return done if keep else replace(done, packets=None, series=None, native=None, capacity=None)
 
     with ThreadPoolExecutor(max_workers=threads or os.cpu_count() or 1) as pool:
-        return list(pool.map(run, jobs))
+        try:
+            return list(pool.map(run, jobs))
+        except BaseException:  # Ctrl-C reaches this thread alone.
+            halt.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise

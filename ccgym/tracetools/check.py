@@ -32,6 +32,8 @@ GAP_RTTS: Final = 5
 """Nor is one of up to so many round-trip times."""
 BURST_SHARE: Final = 0.05
 """More than this share of the lines at one instant is remarked on."""
+MAX_MEAN_RATE: Final = 10**12
+"""A mean rate above this, bits per second, is refused."""
 RATE_TOLERANCE: Final = 0.05
 """So is a mean rate that is further than this from the declared one, as a fraction of it."""
 
@@ -83,6 +85,7 @@ def check_trace(
     ``all-lines-equal`` error    every line names the same instant, so the link delivers all at once per period
                                  (lines of ``1`` are mahimahi's usual notation for a rate, and one line is no burst)
     ``packet-size``     error    a single line that is a packet size
+    ``too-fast``        error    the mean rate is above 1 Tbit/s: more packets than a run can hold
     ``long-gap``        warning  nothing is delivered for more than 100 ms and more than 5 declared RTTs
     ``burst``           warning  one instant holds more than 5 % of the lines
     ``rate-mismatch``   warning  the mean rate is more than 5 % off the declared one, or off the one in the name
@@ -114,6 +117,8 @@ def find_mistakes(trace: TraceLike, rate: int | None, rtt: int | None, *, name: 
         equal = _all_equal(lines, period, rate, name)
         if equal is not None:
             return [equal]
+    if (fast := _too_fast(lines, period, name)) is not None:
+        return [fast]
     findings = [_gap(times, rtt, name), _burst(times, name), _rate(lines, period, rate, from_name, name)]
     return [finding for finding in findings if finding is not None]
 
@@ -183,6 +188,21 @@ def _all_equal(lines: int, value: int, rate: int | None, name: str) -> Finding |
         "delay or a size",
         remedy=f"spread the deliveries with `{_REMAKE} {format_rate(intended)}`; if the burst is meant, list the trace "
         "in paths.yaml with `intended: [all-lines-equal]`",
+        subject=name,
+    )
+
+
+def _too_fast(lines: int, period: int, name: str) -> Finding | None:
+    mean = mean_rate_bps(lines, period)
+    if mean <= MAX_MEAN_RATE:
+        return None
+    return Finding(
+        "error",
+        "too-fast",
+        f"the mean rate is {mean / 1e12:.4g} Tbit/s ({lines} packets every {period} ms), above "
+        f"{MAX_MEAN_RATE / 1e12:g} Tbit/s",
+        cause=f"a line is one packet, and time does not move on; one second would be {mean / PACKET_BITS:.3g} packets",
+        remedy=f"make the trace with `{_REMAKE} RATE`",
         subject=name,
     )
 

@@ -75,7 +75,7 @@ impl CongestionControl for External {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { prr: false, ..Capabilities::default() }
+        Capabilities { prr: false, bounded: true, ..Capabilities::default() }
     }
 
     fn init(&mut self, context: InitContext) {

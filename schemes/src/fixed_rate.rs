@@ -61,7 +61,7 @@ impl CongestionControl for FixedRate {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { prr: false, pacing_required: true, ..Capabilities::default() }
+        Capabilities { prr: false, pacing_required: true, bounded: true, ..Capabilities::default() }
     }
 
     fn init(&mut self, context: InitContext) {

@@ -38,7 +38,7 @@ impl CongestionControl for FixedWindow {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { prr: false, window_only: true, ..Capabilities::default() }
+        Capabilities { prr: false, window_only: true, bounded: true, ..Capabilities::default() }
     }
 
     fn init(&mut self, context: InitContext) {

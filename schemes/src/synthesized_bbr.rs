@@ -96,7 +96,7 @@ impl CongestionControl for SynthesizedBbr {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { prr: false, pacing_required: true, intervals: true, ..Capabilities::default() }
+        Capabilities { prr: false, pacing_required: true, intervals: true, bounded: true, ..Capabilities::default() }
     }
 
     fn init(&mut self, context: InitContext) {

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.evaluation.backends import SIMULATED
-from ccgym.evaluation.prepared_run import Flow, Record
+from ccgym.evaluation.prepared_run import Flow, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.schemes import SchemeChoice
-from ccgym.evaluation.simulate import simulate
+from ccgym.evaluation.simulate import simulate_prepared
 from ccgym.units import TimeLike
 
 
@@ -17,6 +17,11 @@ class Simulated:
     """The simulator: virtual time, many runs at a time, each exact from its seed."""
 
     name = SIMULATED
+
+    def __init__(self) -> None:
+        from ccgym import _core
+
+        self._halt = _core.Halt()
 
     def require(self, path: NetworkPath, duration_ns: int) -> None:
         """Whatever can be described can be simulated."""
@@ -29,7 +34,8 @@ class Simulated:
         self, path: PathLike, flows: Sequence[Flow], duration: TimeLike, seed: int, record: Record | None = None
     ) -> RunRecord:
         """See :func:`ccgym.evaluation.simulate.simulate`."""
-        return simulate(path, flows, duration, seed, record)
+        return simulate_prepared(prepare(path, flows, duration, seed, record), self._halt)
 
     def halt(self) -> None:
-        """A simulated run is over in a moment: nothing is cut short."""
+        """See :class:`ccgym.evaluation.backends.Backend`."""
+        self._halt.set()

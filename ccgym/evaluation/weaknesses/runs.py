@@ -8,18 +8,21 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ccgym.errors import ResultsError
 from ccgym.evaluation.flow_spec import FlowSpec
-from ccgym.evaluation.prepared_run import Record
+from ccgym.evaluation.prepared_run import Record, prepare
 from ccgym.evaluation.schemes import SchemeChoice, check
-from ccgym.evaluation.simulate import simulate
+from ccgym.evaluation.simulate import simulate_prepared
 from ccgym.evaluation.weaknesses.base import Condition, Scenario, Series, Weakness
 from ccgym.evaluation.weaknesses.sample import Sample
 from ccgym.units import NS_PER_MS, Nanoseconds
+
+if TYPE_CHECKING:
+    from ccgym import _core
 
 
 @dataclass(frozen=True)
@@ -96,20 +99,21 @@ class Cell:
         text = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def execute(self) -> RunResult:
-        """Run it.
+    def execute(self, halt: _core.Halt | None = None) -> RunResult:
+        """Run it, unless ``halt`` ends it.
 
         Raises:
             CcgymError: The run cannot be made, or failed.
         """
         clock = time.perf_counter()
-        record = simulate(
+        run = prepare(
             self.scenario.path,
             [_flow(self.choice, flow.scheme, flow.start_ns, flow.stop_ns) for flow in self.scenario.flows],
             Nanoseconds(self.scenario.duration_ns),
             self.seed,
             Record(packets=False, series=Nanoseconds(self.test.series_step_ms * NS_PER_MS)),
         )
+        record = simulate_prepared(run, halt)
         sample = Sample.of(record)
         return RunResult(
             condition=self.condition.key,

@@ -153,15 +153,18 @@ def _execute(
     cells: Sequence[Cell], store: RunStore, jobs: int | None, progress: SuiteProgress
 ) -> tuple[dict[str, RunResult], list[str]]:
     """Results by digest of the cell, and the failures, a line each."""
+    from ccgym import _core
+
     found = {cell.digest: kept for cell in cells if (kept := store.read(cell)) is not None}
     missing = {cell.digest: cell for cell in cells if cell.digest not in found}
     for text in store.damaged:
         progress.notice(text)
     progress.begin(STAGE, len(found) + len(missing), len(found))
     failures: list[str] = []
+    halt = _core.Halt()
     # Threads: the simulator releases the interpreter's lock.
     with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1, thread_name_prefix="weakness") as pool:
-        futures: dict[Future[RunResult], Cell] = {pool.submit(cell.execute): cell for cell in missing.values()}
+        futures: dict[Future[RunResult], Cell] = {pool.submit(cell.execute, halt): cell for cell in missing.values()}
         pending = set(futures)
         try:
             while pending:
@@ -182,6 +185,7 @@ def _execute(
                         found[cell.digest] = result
                     progress.advance(STAGE, 1, f"{cell.test.title} · {cell.choice.key}")
         except BaseException:
+            halt.set()
             pool.shutdown(wait=True, cancel_futures=True)
             for future, cell in futures.items():  # What was under way has ended meanwhile.
                 if future.done() and not future.cancelled() and future.exception() is None:

@@ -43,6 +43,9 @@ pub struct Capabilities {
     pub intervals: bool,
     /// Its decisions come from outside ([`CongestionControl::decide`]).
     pub decided_outside: bool,
+    /// Its window or its rate has a bound of its own, whatever the path. Others grow until they fill the path, and need
+    /// one that can be filled.
+    pub bounded: bool,
 }
 
 impl Default for Capabilities {
@@ -59,6 +62,7 @@ impl Default for Capabilities {
             ecn: false,
             intervals: false,
             decided_outside: false,
+            bounded: false,
         }
     }
 }

@@ -54,6 +54,12 @@ impl IntervalSet {
         self.islands.get(i).is_some_and(|&(first, _)| first <= value)
     }
 
+    /// Bytes that the islands take.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.islands.capacity() * std::mem::size_of::<(u64, u64)>()
+    }
+
     fn absorb(&mut self) {
         while let Some(&(first, last)) = self.islands.front() {
             if first > self.next {

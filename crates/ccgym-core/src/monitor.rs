@@ -166,6 +166,11 @@ impl MonitorInterval {
     pub fn samples(&self) -> &[RttSample] {
         &self.samples
     }
+    /// Bytes that the samples take.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.samples.capacity() * std::mem::size_of::<RttSample>()
+    }
     /// Number of round-trip samples.
     #[must_use]
     pub fn rtt_count(&self) -> usize {

@@ -116,6 +116,15 @@ impl Receiver {
         self.segments.gaps()
     }
 
+    /// Bytes that what it remembers takes.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        let message = |m: &(u32, Vec<u8>)| std::mem::size_of_val(m) + m.1.capacity();
+        self.older.capacity() * std::mem::size_of::<AckRange>()
+            + self.segments.held_bytes()
+            + self.messages.iter().map(message).sum::<usize>()
+    }
+
     /// A data packet arrives at `now`. Call [`Receiver::on_timeout`] first if its time came before `now`.
     pub fn on_data(&mut self, now: Timestamp, packet: &Packet) -> (bool, Option<Ack>) {
         let mut ack = Ack::new(0, packet, now, 0);

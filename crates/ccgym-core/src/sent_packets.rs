@@ -118,11 +118,26 @@ impl SentPackets {
         *self.next_slot() = packet;
         self.next - 1
     }
+    /// Make sure that there is room for one more; false if the memory for it cannot be had.
+    #[inline]
+    pub(crate) fn make_room(&mut self) -> bool {
+        (self.next - self.first) as usize <= self.mask || self.try_grow()
+    }
+    /// Bytes that the rings take, and while they grow before `more` further transmissions.
+    pub(crate) fn held_bytes(&self, more: usize) -> usize {
+        let bytes = std::mem::size_of_val(&*self.ring) + std::mem::size_of_val(&*self.stamps);
+        let full = (self.next - self.first) as usize + more > self.ring.len();
+        if full {
+            3 * bytes
+        } else {
+            bytes
+        }
+    }
     /// Take the next number; its slot holds an old transmission, of which every field must be overwritten.
     #[inline]
     pub(crate) fn next_slot(&mut self) -> &mut SentPacket {
         if (self.next - self.first) as usize > self.mask {
-            self.grow();
+            assert!(self.try_grow(), "no memory for another {} transmissions", self.ring.len());
         }
         let i = self.next as usize & self.mask;
         self.next += 1;
@@ -166,21 +181,26 @@ impl SentPackets {
     }
 
     #[cold]
-    fn grow(&mut self) {
+    fn try_grow(&mut self) -> bool {
         let len = self.ring.len() * 2;
-        let mut ring = vec![SentPacket::default(); len];
-        for n in self.first..self.next {
-            ring[n as usize & (len - 1)] = self.ring[n as usize & self.mask];
+        let (mut ring, mut stamps) = (Vec::new(), Vec::new());
+        let stamps_len = if self.stamps.is_empty() { 0 } else { len };
+        if ring.try_reserve_exact(len).is_err() || stamps.try_reserve_exact(stamps_len).is_err() {
+            return false;
         }
-        if !self.stamps.is_empty() {
-            let mut stamps = vec![SendStamp::default(); len];
-            for n in self.first..self.next {
-                stamps[n as usize & (len - 1)] = self.stamps[n as usize & self.mask];
+        ring.resize(len, SentPacket::default());
+        stamps.resize(stamps_len, SendStamp::default());
+        for n in self.first..self.next {
+            let (new, old) = (n as usize & (len - 1), n as usize & self.mask);
+            ring[new] = self.ring[old];
+            if stamps_len > 0 {
+                stamps[new] = self.stamps[old];
             }
-            self.stamps = stamps;
         }
         self.ring = ring;
+        self.stamps = stamps;
         self.mask = len - 1;
+        true
     }
 }
 

@@ -88,6 +88,9 @@ impl PathElement for Element {
     fn counters(&self) -> Counters {
         each!(self, e => e.counters())
     }
+    fn held_bytes(&self) -> (usize, usize) {
+        each!(self, e => e.held_bytes())
+    }
     fn record_events(&mut self) {
         each!(self, e => e.record_events());
     }

@@ -102,6 +102,12 @@ impl Chain {
         self.kinds.iter().map(|kind| (*kind).to_owned()).zip(counters).collect()
     }
 
+    /// Bytes that waiting packets and recorded events take: the two apart.
+    #[must_use]
+    pub fn held_bytes(&self) -> (usize, usize) {
+        self.elements.iter().map(PathElement::held_bytes).fold((0, 0), |(p, e), (q, f)| (p + q, e + f))
+    }
+
     /// Look again when a holding element has something to do.
     pub fn refresh_due(&mut self) {
         self.due = self

@@ -61,6 +61,11 @@ pub trait PathElement: Send + Sync {
     /// Counters so far.
     fn counters(&self) -> Counters;
 
+    /// Bytes that waiting packets and recorded events take: the two apart.
+    fn held_bytes(&self) -> (usize, usize) {
+        (0, 0)
+    }
+
     /// Start recording [`LinkEvent`]s; only links do.
     fn record_events(&mut self) {}
 

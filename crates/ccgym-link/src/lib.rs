@@ -24,4 +24,4 @@ pub use error::LinkError;
 pub use opportunities::Opportunities;
 pub use pipeline::{Exit, Pipeline};
 pub use spec::{ElementSpec, LimitSpec, Param, QueueSpec, ScheduleSpec};
-pub use trace::{DeliveryTrace, TraceError};
+pub use trace::{DeliveryTrace, TraceError, OPPORTUNITY_BYTES};

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use ccgym_core::agent::{AgentSpec, FlowAgent};
 use ccgym_schemes::{Resources, SchemeError};
-use ccgym_sim::agent_batch::{Arrays, COLUMNS, TRUTH_COLUMNS};
+use ccgym_sim::agent_batch::{Arrays, BatchError, COLUMNS, TRUTH_COLUMNS};
 use numpy::{Element, PyReadonlyArray, PyReadonlyArray2, PyReadwriteArray, PyReadwriteArray1, PyReadwriteArray2};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::Map;
 
+use crate::interrupt::{stopped, Watch};
 use crate::simulate::{build, parse, resources, trace_table, PolicyTable};
 use crate::trace::Trace;
 
@@ -54,10 +55,18 @@ pub struct AgentBatch {
     batch: ccgym_sim::AgentBatch,
     spec: Arc<AgentSpec>,
     resources: Resources,
+    watch: Arc<Watch>,
 }
 
 fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
+}
+
+fn batch_error(watch: &Watch, error: &BatchError) -> PyErr {
+    match error {
+        BatchError::Stopped(error) => watch.error(stopped(error)),
+        other => value_error(other),
+    }
 }
 
 #[pymethods]
@@ -77,10 +86,12 @@ impl AgentBatch {
             return Err(PyValueError::new_err("learners: found 0, expected at least 1"));
         }
         let spec = Arc::new(agent(agent_json)?);
-        let batch = ccgym_sim::AgentBatch::new(&spec, count, learners, threads)
+        let mut batch = ccgym_sim::AgentBatch::new(&spec, count, learners, threads)
             .map_err(|e| PyRuntimeError::new_err(format!("cannot start {threads} threads: {e}")))?;
         let resources = Resources { agent: Some(FlowAgent::new(spec.clone(), 1)), ..resources(py, policies) };
-        Ok(Self { batch, spec, resources })
+        let watch = Watch::new(None);
+        batch.set_interrupt(watch.interrupt());
+        Ok(Self { batch, spec, resources, watch })
     }
 
     /// Names, with units, of what `step` writes to `stats`.
@@ -123,7 +134,8 @@ impl AgentBatch {
     }
 
     /// Begin an episode in simulator `index`: run it to its first decision and write its rows of `obs`. `max_steps`:
-    /// decisions after which it ends; 0: no limit. Raises ValueError if it cannot be run.
+    /// decisions after which it ends; 0: no limit. Raises ValueError if it cannot be run, MemoryError if it would hold
+    /// more than it may.
     #[pyo3(signature = (index, spec_json, traces, max_steps, obs))]
     fn reset(
         &mut self,
@@ -146,9 +158,12 @@ impl AgentBatch {
             PyValueError::new_err(format!("obs: found too few cells, expected {}", self.batch.len() * cells))
         })?;
         let traces = trace_table(py, traces);
-        let simulator =
-            build(&parse(spec_json).map_err(value_error)?, &traces, &self.resources).map_err(value_error)?;
-        self.batch.reset(index, simulator, max_steps, rows).map_err(value_error)
+        let Self { batch, resources, watch, .. } = self;
+        watch.begin();
+        py.detach(|| {
+            let simulator = build(&parse(spec_json).map_err(value_error)?, &traces, resources, watch)?;
+            batch.reset(index, simulator, max_steps, rows).map_err(|e| batch_error(watch, &e))
+        })
     }
 
     /// Apply the actions of the rows that are due and run each simulator to its next decision or its end. Rows that are
@@ -175,8 +190,9 @@ impl AgentBatch {
             due: contiguous_mut(&mut due)?,
             ended: contiguous_mut(&mut ended)?,
         };
-        let batch = &mut self.batch;
-        py.detach(|| batch.step(arrays)).map_err(value_error)
+        let Self { batch, watch, .. } = self;
+        watch.begin();
+        py.detach(|| batch.step(arrays)).map_err(|e| batch_error(watch, &e))
     }
 
     /// Write 1 for each row that waits for an action, else 0.

@@ -1,6 +1,7 @@
 //! `BatchSimulator`: N simulators stepped together into caller-owned arrays.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ccgym_core::{Rate, TimeSpan};
 use ccgym_schemes::external::External;
@@ -9,6 +10,7 @@ use numpy::{PyReadonlyArray1, PyReadwriteArray2};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::interrupt::{stopped, Watch};
 use crate::simulate::{build, parse, trace_table, TraceTable};
 use crate::trace::Trace;
 
@@ -36,6 +38,7 @@ pub struct BatchSimulator {
     batch: ccgym_sim::BatchSimulator,
     traces: TraceTable,
     flow: usize,
+    watch: Arc<Watch>,
 }
 
 #[pymethods]
@@ -51,14 +54,12 @@ impl BatchSimulator {
         flow: usize,
     ) -> PyResult<Self> {
         let traces = trace_table(py, traces);
-        let simulators = specs
-            .iter()
-            .map(|s| make(s, &traces, flow))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(PyValueError::new_err)?;
-        let batch = ccgym_sim::BatchSimulator::new(simulators, threads)
+        let watch = Watch::new(None);
+        let simulators = specs.iter().map(|s| make(s, &traces, flow, &watch)).collect::<PyResult<Vec<_>>>()?;
+        let mut batch = ccgym_sim::BatchSimulator::new(simulators, threads)
             .map_err(|e| PyRuntimeError::new_err(format!("cannot start {threads} threads: {e}")))?;
-        Ok(Self { batch, traces, flow })
+        batch.set_interrupt(&watch.interrupt());
+        Ok(Self { batch, traces, flow, watch })
     }
 
     /// Names of the columns that `step` writes.
@@ -73,7 +74,8 @@ impl BatchSimulator {
 
     /// Replace simulator `index` by a fresh one.
     fn reset(&mut self, index: usize, spec: &str) -> PyResult<()> {
-        let fresh = make(spec, &self.traces, self.flow).map_err(PyValueError::new_err)?;
+        self.watch.begin();
+        let fresh = make(spec, &self.traces, self.flow, &self.watch)?;
         let slot = self.batch.simulators_mut().get_mut(index).ok_or_else(|| {
             PyValueError::new_err(format!("index: found {index}, expected less than the batch's length"))
         })?;
@@ -129,14 +131,21 @@ impl BatchSimulator {
             )));
         }
         let flow = self.flow;
-        let batch = &mut self.batch;
+        let failed = Mutex::new(None);
+        let Self { batch, watch, .. } = self;
+        watch.begin();
         py.detach(|| {
             batch.for_each(out, |i, sim, row| {
                 let until = sim.now() + TimeSpan(steps[i]);
-                sim.run_until(until);
-                write_row(sim, flow, row);
+                match sim.run_until(until) {
+                    Ok(()) => write_row(sim, flow, row),
+                    Err(error) => *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error),
+                }
             });
         });
+        if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(watch.error(stopped(&error)));
+        }
         Ok(self.batch.simulators().iter().map(|s| s.now() >= s.end()).collect())
     }
 }
@@ -145,13 +154,14 @@ fn slice<'a, T: numpy::Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyResult<
     array.as_slice().map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
-fn make(spec: &str, traces: &TraceTable, flow: usize) -> Result<Simulator, String> {
-    let mut spec = parse(spec)?;
+fn make(spec: &str, traces: &TraceTable, flow: usize, watch: &Arc<Watch>) -> PyResult<Simulator> {
+    let mut spec = parse(spec).map_err(PyValueError::new_err)?;
     spec.record.monitor = true;
     if flow >= spec.flows.len() {
-        return Err(format!("flow: found {flow}, expected less than {}", spec.flows.len()));
+        let found = format!("flow: found {flow}, expected less than {}", spec.flows.len());
+        return Err(PyValueError::new_err(found));
     }
-    build(&spec, traces, &ccgym_schemes::Resources::default())
+    build(&spec, traces, &ccgym_schemes::Resources::default(), watch)
 }
 
 fn write_row(sim: &mut Simulator, flow: usize, row: &mut [f64]) {

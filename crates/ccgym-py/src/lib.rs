@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 
 mod agent;
 mod batch;
+mod interrupt;
 #[cfg(target_os = "linux")]
 mod net;
 mod policy;
@@ -16,6 +17,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<trace::Trace>()?;
     m.add_class::<result::SimResult>()?;
+    m.add_class::<interrupt::Halt>()?;
     m.add_class::<batch::BatchSimulator>()?;
     m.add_class::<agent::AgentBatch>()?;
     m.add_class::<policy::Policy>()?;
@@ -24,7 +26,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(agent::describe_agent, m)?)?;
     m.add_function(wrap_pyfunction!(agent::agent_vocabulary, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::simulate, m)?)?;
-    m.add_function(wrap_pyfunction!(simulate::simulate_many, m)?)?;
+    m.add_function(wrap_pyfunction!(simulate::limits_flows, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::check_scheme, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::schemes, m)?)?;
     #[cfg(target_os = "linux")]

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ccgym_link::DeliveryTrace;
+use ccgym_link::{DeliveryTrace, ElementSpec};
 use ccgym_schemes::Resources;
-use ccgym_sim::{FlowSpec, Outcome, SimSpec, Simulator};
+use ccgym_sim::{FlowSpec, SimSpec, Simulator};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use rayon::prelude::*;
 use serde_json::{json, Map, Value};
 
+use crate::interrupt::{sim_error, stopped, Halt, Watch};
 use crate::policy::Policy;
 use crate::result::SimResult;
 use crate::trace::Trace;
@@ -35,56 +35,52 @@ pub(crate) fn parse(spec: &str) -> Result<SimSpec, String> {
     serde_json::from_str(spec).map_err(|e| format!("simulation specification: {e}"))
 }
 
-/// Build a simulator from a parsed specification.
-pub(crate) fn build(spec: &SimSpec, traces: &TraceTable, resources: &Resources) -> Result<Simulator, String> {
-    let scheme =
-        |flow: &FlowSpec| ccgym_schemes::create_with(&flow.scheme, &flow.params, resources).map_err(|e| e.to_string());
-    Simulator::new(spec, &|name| traces.get(name).cloned(), &scheme).map_err(|e| e.to_string())
+/// Build a simulator from a parsed specification, which `watch` may interrupt.
+pub(crate) fn build(
+    spec: &SimSpec,
+    traces: &TraceTable,
+    resources: &Resources,
+    watch: &Arc<Watch>,
+) -> PyResult<Simulator> {
+    let scheme = |flow: &FlowSpec| {
+        if watch.is_over() {
+            return Err("interrupted".to_owned());
+        }
+        ccgym_schemes::create_with(&flow.scheme, &flow.params, resources).map_err(|e| e.to_string())
+    };
+    let mut simulator =
+        Simulator::new(spec, &|name| traces.get(name).cloned(), &scheme).map_err(|e| watch.error(sim_error(&e)))?;
+    simulator.set_interrupt(watch.interrupt());
+    Ok(simulator)
 }
 
-fn run(spec: &str, traces: &TraceTable, resources: &Resources) -> Result<(Outcome, SimSpec), String> {
-    let spec = parse(spec)?;
-    let mut simulator = build(&spec, traces, resources)?;
-    simulator.run();
-    Ok((simulator.outcome(), spec))
-}
-
-/// Run one simulation. Raises ValueError when the specification cannot be run.
+/// Run one simulation. Raises ValueError when the specification cannot be run, MemoryError when it would hold more than
+/// it may, RuntimeError when `halt` was set, and what a signal's handler raises.
 #[pyfunction]
-#[pyo3(signature = (spec_json, traces, policies = PolicyTable::new()))]
+#[pyo3(signature = (spec_json, traces, policies = PolicyTable::new(), halt = None))]
 pub fn simulate(
     py: Python<'_>,
     spec_json: &str,
     traces: BTreeMap<String, Py<Trace>>,
     policies: PolicyTable,
+    halt: Option<Py<Halt>>,
 ) -> PyResult<SimResult> {
     let (traces, resources) = (trace_table(py, traces), resources(py, policies));
-    py.detach(|| run(spec_json, &traces, &resources))
-        .map(|(outcome, spec)| SimResult::new(outcome, &spec))
-        .map_err(PyValueError::new_err)
+    let watch = Watch::new(halt.as_ref().map(Py::get));
+    py.detach(|| {
+        let spec = parse(spec_json).map_err(PyValueError::new_err)?;
+        let mut simulator = build(&spec, &traces, &resources, &watch)?;
+        simulator.run().map_err(|e| watch.error(stopped(&e)))?;
+        Ok(SimResult::new(simulator.finish(), &spec))
+    })
 }
 
-/// Run many simulations on `threads` threads (0: one per core); results in the order of `specs`, the same on any
-/// number of threads.
+/// Whether something on a path keeps a greedy flow from growing for ever (two JSON lists of elements).
 #[pyfunction]
-#[pyo3(signature = (specs, traces, threads, policies = PolicyTable::new()))]
-pub fn simulate_many(
-    py: Python<'_>,
-    specs: Vec<String>,
-    traces: BTreeMap<String, Py<Trace>>,
-    threads: usize,
-    policies: PolicyTable,
-) -> PyResult<Vec<SimResult>> {
-    let (traces, resources) = (trace_table(py, traces), resources(py, policies));
-    let outcomes = py.detach(|| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|e| e.to_string())?;
-        pool.install(|| specs.par_iter().map(|s| run(s, &traces, &resources)).collect::<Result<Vec<_>, _>>())
-    });
-    Ok(outcomes
-        .map_err(PyValueError::new_err)?
-        .into_iter()
-        .map(|(outcome, spec)| SimResult::new(outcome, &spec))
-        .collect())
+pub fn limits_flows(uplink_json: &str, downlink_json: &str) -> PyResult<bool> {
+    let elements =
+        |json| serde_json::from_str::<Vec<ElementSpec>>(json).map_err(|e| PyValueError::new_err(e.to_string()));
+    Ok(ccgym_sim::spec::limits_flows(&elements(uplink_json)?, &elements(downlink_json)?))
 }
 
 /// Raise ValueError unless the scheme exists and takes these parameters (JSON object).
@@ -131,6 +127,7 @@ pub fn schemes() -> PyResult<String> {
                 "knows_path": c.knows_path,
                 "ecn": c.ecn,
                 "prr": c.prr,
+                "bounded": c.bounded,
             },
         }));
     }

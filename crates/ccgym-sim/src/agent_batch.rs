@@ -2,11 +2,12 @@
 
 use ccgym_core::agent::{AgentSpec, PathTruth};
 use ccgym_core::Timestamp;
-use rayon::prelude::*;
 
 pub use crate::columns::{COLUMNS, TRUTH_COLUMNS};
 
+use crate::bounds::{Interrupt, Stopped};
 use crate::columns::{write_stats, write_truth};
+use crate::pool::Pool;
 use crate::simulator::Simulator;
 use crate::tally::{Summary, Tally};
 
@@ -47,7 +48,8 @@ pub struct AgentBatch {
     widths: Widths,
     /// Truths that the agent's expert asks for.
     truths: usize,
-    pool: Option<rayon::ThreadPool>,
+    pool: Pool,
+    interrupt: Option<Interrupt>,
 }
 
 /// Cells per row.
@@ -65,6 +67,8 @@ struct Lane {
     due: Vec<bool>,
     max_steps: u64,
     ended: Ended,
+    /// Why the latest step failed.
+    stopped: Option<Stopped>,
     tallies: Vec<Tally>,
     /// Per learner: where the interval closed last began, and that which runs now.
     marks: Vec<[Mark; 2]>,
@@ -115,6 +119,9 @@ pub enum BatchError {
     /// A step in a simulator that has ended or was never reset.
     #[error("simulator {0}: found a step after its end, expected a reset first")]
     NotReset(usize),
+    /// A simulator ended before its time; it must be reset.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
     /// An array of the wrong size.
     #[error("{name}: found {found} cells, expected {expected}")]
     Size {
@@ -139,8 +146,7 @@ impl AgentBatch {
         learners: usize,
         threads: usize,
     ) -> Result<Self, rayon::ThreadPoolBuildError> {
-        let pool =
-            if threads == 1 { None } else { Some(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?) };
+        let pool = Pool::new(threads)?;
         let widths = Widths {
             observation: spec.observation_size(),
             action: spec.action_kind().size(),
@@ -152,12 +158,19 @@ impl AgentBatch {
             due: vec![false; learners],
             max_steps: 0,
             ended: Ended::Time,
+            stopped: None,
             tallies: vec![Tally::default(); learners],
             marks: vec![Default::default(); learners],
             truths: vec![Vec::new(); learners],
         };
         let truths = spec.expert_truths();
-        Ok(Self { lanes: (0..count).map(|_| lane()).collect(), learners, widths, truths, pool })
+        Ok(Self { lanes: (0..count).map(|_| lane()).collect(), learners, widths, truths, pool, interrupt: None })
+    }
+
+    /// Ask `interrupt` now and then, in the thread that waits and in those that simulate, whether to stop.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.pool.set_interrupt(interrupt.clone());
+        self.interrupt = Some(interrupt);
     }
 
     /// Simulators.
@@ -206,9 +219,13 @@ impl AgentBatch {
         }
         let lane = &mut self.lanes[index];
         lane.simulator = None;
+        lane.ended = Ended::Time;
+        if let Some(interrupt) = &self.interrupt {
+            simulator.set_interrupt(interrupt.clone());
+        }
         lane.due.fill(false);
         lane.tallies.fill(Tally::default());
-        match simulator.run_to_decision(simulator.end()) {
+        match simulator.run_to_decision(simulator.end())? {
             Some(flow) => lane.due[learner_of(&flows, flow)] = true,
             None => return Err(BatchError::TooShort(simulator.end().as_secs_f64())),
         }
@@ -282,14 +299,11 @@ impl AgentBatch {
             });
         let work = self.lanes.iter_mut().zip(parts);
         let truths = self.truths;
-        match &self.pool {
-            None => work.for_each(|(lane, part)| lane.step(w, truths, part)),
-            Some(pool) => {
-                let work: Vec<_> = work.collect();
-                pool.install(|| work.into_par_iter().for_each(|(lane, part)| lane.step(w, truths, part)));
-            }
+        self.pool.for_each(work, |(lane, part)| lane.stopped = lane.step(w, truths, part).err());
+        match self.lanes.iter_mut().find_map(|lane| lane.stopped.take()) {
+            None => Ok(()),
+            Some(stopped) => Err(stopped.into()),
         }
-        Ok(())
     }
 
     /// Write the truth about the path of every row, over its interval closed last.
@@ -349,8 +363,8 @@ impl AgentBatch {
 }
 
 impl Lane {
-    fn step(&mut self, w: Widths, truths: usize, part: Part<'_>) {
-        let Some(simulator) = &mut self.simulator else { return };
+    fn step(&mut self, w: Widths, truths: usize, part: Part<'_>) -> Result<(), Stopped> {
+        let Some(simulator) = &mut self.simulator else { return Ok(()) };
         let now = simulator.now();
         for (learner, due) in self.due.iter_mut().enumerate() {
             if std::mem::take(due) {
@@ -358,7 +372,7 @@ impl Lane {
                 simulator.with_cca(self.flows[learner], |cca| cca.decide(now, action));
             }
         }
-        let next = simulator.run_to_decision(simulator.end());
+        let next = simulator.run_to_decision(simulator.end()).inspect_err(|_| self.ended = Ended::Time)?;
         part.due.fill(0);
         match next {
             Some(flow) => {
@@ -394,6 +408,7 @@ impl Lane {
             self.tallies[learner].add(interval, &truth);
         }
         part.ended[0] = self.ended as u8;
+        Ok(())
     }
 }
 

@@ -2,14 +2,15 @@
 
 use ccgym_core::congestion_control::CongestionControl;
 use ccgym_core::{MonitorInterval, TimeSpan};
-use rayon::prelude::*;
 
+use crate::bounds::{Interrupt, Stopped};
+use crate::pool::Pool;
 use crate::simulator::Simulator;
 
 /// N independent simulators. Each owns its random streams, so the outcome does not depend on the number of threads.
 pub struct BatchSimulator {
     simulators: Vec<Simulator>,
-    pool: Option<rayon::ThreadPool>,
+    pool: Pool,
 }
 
 impl BatchSimulator {
@@ -18,9 +19,13 @@ impl BatchSimulator {
     /// # Errors
     /// The threads cannot be started.
     pub fn new(simulators: Vec<Simulator>, threads: usize) -> Result<Self, rayon::ThreadPoolBuildError> {
-        let pool =
-            if threads == 1 { None } else { Some(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?) };
-        Ok(Self { simulators, pool })
+        Ok(Self { simulators, pool: Pool::new(threads)? })
+    }
+
+    /// Ask `interrupt` now and then, in the thread that waits and in those that simulate, whether to stop.
+    pub fn set_interrupt(&mut self, interrupt: &Interrupt) {
+        self.simulators.iter_mut().for_each(|s| s.set_interrupt(interrupt.clone()));
+        self.pool.set_interrupt(interrupt.clone());
     }
 
     /// Number of simulators.
@@ -59,22 +64,18 @@ impl BatchSimulator {
         // An empty chunk size is refused, so an output without cells is divided by hand.
         let parts = out.chunks_mut(width.max(1)).map(Some).chain(std::iter::repeat_with(|| None));
         let work = self.simulators.iter_mut().zip(parts).enumerate();
-        match &self.pool {
-            None => work.for_each(|(i, (s, o))| f(i, s, o.unwrap_or_default())),
-            Some(pool) => {
-                let work: Vec<_> = work.collect();
-                pool.install(|| work.into_par_iter().for_each(|(i, (s, o))| f(i, s, o.unwrap_or_default())));
-            }
-        }
+        self.pool.for_each(work, |(i, (s, o))| f(i, s, o.unwrap_or_default()));
     }
 
     /// Advance each simulator by `step` (one length for each) and return the monitor interval of each one's `flow`.
-    pub fn step(&mut self, steps: &[TimeSpan], flow: usize) -> Vec<MonitorInterval> {
-        let mut out: Vec<Option<MonitorInterval>> = vec![None; self.simulators.len()];
+    ///
+    /// # Errors
+    /// Of the first simulator that could not: see [`Simulator::run_until`].
+    pub fn step(&mut self, steps: &[TimeSpan], flow: usize) -> Result<Vec<MonitorInterval>, Stopped> {
+        let mut out: Vec<Option<Result<MonitorInterval, Stopped>>> = vec![None; self.simulators.len()];
         self.for_each(&mut out, |i, s, o| {
             let until = s.now() + steps[i];
-            s.run_until(until);
-            o[0] = Some(s.take_interval(flow));
+            o[0] = Some(s.run_until(until).map(|()| s.take_interval(flow)));
         });
         out.into_iter().flatten().collect()
     }

@@ -3,6 +3,7 @@
 use ccgym_core::{Packet, Receiver, Sender, TimeSpan, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::Holding;
 use crate::inbox::Inbox;
 use crate::source::Source;
 use crate::tournament::{Key, IDLE};
@@ -74,6 +75,16 @@ impl Flow {
             _ if timer.0.is_set() => timer,
             _ => IDLE,
         }
+    }
+
+    /// Bytes of what is in flight, and while that grows before `more` further packets.
+    pub(crate) fn held_bytes(&self, more: usize) -> usize {
+        self.inbox.held_bytes(more) + self.sender.held_bytes(more) + self.receiver.held_bytes()
+    }
+
+    /// What `count` flows hold that are as this one is before it starts.
+    pub(crate) fn holding_of(&self, count: usize) -> Holding {
+        Holding { flows: count.saturating_mul(self.held_bytes(0) + std::mem::size_of::<Self>()), ..Holding::default() }
     }
 
     /// Whether what is due now is that the pacer lets the next packet go, and nothing else.

@@ -40,20 +40,34 @@ impl Inbox {
         self.head = self.head.wrapping_add(1);
     }
 
-    /// Append one; its key must not be smaller than those before.
-    pub fn push(&mut self, key: Key, ack: &Ack) {
-        *self.vacant() = (key, *ack);
+    /// Append one; its key must not be smaller than those before. False if the memory for it cannot be had.
+    pub fn push(&mut self, key: Key, ack: &Ack) -> bool {
+        let Some(slot) = self.vacant() else { return false };
+        *slot = (key, *ack);
         self.commit();
+        true
     }
 
-    /// Where the next one goes. It counts only after [`Inbox::commit`].
+    /// Where the next one goes; `None` if the memory for it cannot be had. It counts only after [`Inbox::commit`].
     #[inline]
-    pub fn vacant(&mut self) -> &mut (Key, Ack) {
-        if self.tail.wrapping_sub(self.head) == self.slots.len() {
-            self.grow();
+    pub fn vacant(&mut self) -> Option<&mut (Key, Ack)> {
+        if self.tail.wrapping_sub(self.head) == self.slots.len() && !self.grow() {
+            return None;
         }
         let mask = self.slots.len() - 1;
-        &mut self.slots[self.tail & mask]
+        Some(&mut self.slots[self.tail & mask])
+    }
+
+    /// Bytes that it takes, and while it grows before `more` further entries.
+    #[must_use]
+    pub fn held_bytes(&self, more: usize) -> usize {
+        let bytes = std::mem::size_of_val(&*self.slots);
+        let full = self.tail.wrapping_sub(self.head) + more > self.slots.len();
+        if full {
+            3 * bytes
+        } else {
+            bytes
+        }
     }
 
     /// What [`Inbox::vacant`] gave out has been filled in.
@@ -70,14 +84,20 @@ impl Inbox {
     }
 
     #[cold]
-    fn grow(&mut self) {
-        let mut slots = blank(self.slots.len() * 2);
+    fn grow(&mut self) -> bool {
+        let len = self.slots.len() * 2;
+        let mut slots = Vec::new();
+        if slots.try_reserve_exact(len).is_err() {
+            return false;
+        }
+        slots.resize(len, self.slots[0]);
         let (old, new) = (self.slots.len() - 1, slots.len() - 1);
         for i in 0..self.slots.len() {
             let at = self.head.wrapping_add(i);
             slots[at & new] = self.slots[at & old];
         }
-        self.slots = slots;
+        self.slots = slots.into_boxed_slice();
+        true
     }
 }
 
@@ -91,7 +111,7 @@ mod tests {
         let sample = blank(1)[0].1;
         let mut next = 0;
         for n in 0..1000u64 {
-            inbox.push((Timestamp(n), n), &sample);
+            assert!(inbox.push((Timestamp(n), n), &sample));
             if n % 3 == 0 {
                 assert_eq!(inbox.front().unwrap().0 .1, next);
                 inbox.pop();

@@ -7,11 +7,13 @@
 
 pub mod agent_batch;
 pub mod batch;
+pub mod bounds;
 pub mod columns;
 pub mod flow;
 pub mod inbox;
 pub mod logs;
 pub mod outcome;
+mod pool;
 pub mod recorder;
 pub mod simulator;
 pub mod slab;
@@ -23,6 +25,7 @@ pub mod truth;
 
 pub use agent_batch::AgentBatch;
 pub use batch::BatchSimulator;
+pub use bounds::{Interrupt, Stopped};
 pub use outcome::{FlowOutcome, Outcome};
 pub use simulator::{simulate, Simulator};
 pub use spec::{FlowSpec, SimError, SimSpec};

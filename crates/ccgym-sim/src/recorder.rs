@@ -30,6 +30,28 @@ impl PacketLog {
         (self.entered.len() - 1) as u32
     }
 
+    /// Bytes that it takes once there is room for `more` entries, and while that is made.
+    #[must_use]
+    pub fn held_bytes(&self, more: usize) -> usize {
+        const ENTRY: usize = 2 * std::mem::size_of::<u64>() + 2 * std::mem::size_of::<u32>();
+        let (len, capacity) = (self.entered.len(), self.entered.capacity());
+        if len + more <= capacity {
+            return capacity * ENTRY;
+        }
+        // One column at a time moves into twice its place, and leaves the old one.
+        let grown = (2 * capacity).max(len + more);
+        grown * ENTRY + capacity * std::mem::size_of::<u64>()
+    }
+
+    /// Make room for `more` entries; false if the memory for it cannot be had, or handles would run out.
+    pub fn make_room(&mut self, more: usize) -> bool {
+        self.entered.len() + more < UNLOGGED as usize
+            && self.entered.try_reserve(more).is_ok()
+            && self.left.try_reserve(more).is_ok()
+            && self.size.try_reserve(more).is_ok()
+            && self.flow.try_reserve(more).is_ok()
+    }
+
     /// The packet left.
     #[inline]
     pub fn leave(&mut self, handle: u32, at: Timestamp) {
@@ -38,6 +60,16 @@ impl PacketLog {
 
     /// Entries and departures after `end` did not happen in this run; the rest comes in order of entry.
     pub fn cut(&mut self, end: Timestamp) {
+        let sorted = self.entered.windows(2).all(|pair| pair[0] <= pair[1]);
+        if sorted {
+            let len = self.entered.partition_point(|&t| t <= end.0);
+            self.entered.truncate(len);
+            self.left.truncate(len);
+            self.size.truncate(len);
+            self.flow.truncate(len);
+            self.left.iter_mut().filter(|t| **t > end.0).for_each(|t| *t = u64::MAX);
+            return;
+        }
         // An acknowledgement carried eagerly is written down when its data packet is sent: before others that enter
         // sooner, and though it may enter after the end.
         let mut order: Vec<usize> = (0..self.entered.len()).filter(|&i| self.entered[i] <= end.0).collect();
@@ -113,6 +145,14 @@ impl Series {
         Self { step, t, flows, link, bins: Vec::new() }
     }
 
+    /// Bytes of a series of `samples` samples of `flows` flows.
+    #[must_use]
+    pub const fn bytes_of(samples: usize, flows: usize) -> usize {
+        const FLOW: usize = 12 * std::mem::size_of::<u64>();
+        const LINK: usize = 4 * std::mem::size_of::<u64>();
+        samples.saturating_mul(flows.saturating_mul(FLOW) + LINK)
+    }
+
     /// A packet reached the receiver of `flow` at `at`, perhaps ahead of the simulation's clock.
     #[inline]
     pub fn received(&mut self, flow: usize, at: Timestamp, packet: &Packet, new: bool, header: u32) {
@@ -124,6 +164,28 @@ impl Series {
         }
         bins[bin].0 += u64::from(packet.size);
         bins[bin].1 += if new { u64::from(packet.size - header) } else { 0 };
+    }
+
+    /// Make room for one more sample; false if the memory for it cannot be had.
+    pub fn make_room(&mut self) -> bool {
+        if self.t.len() < self.t.capacity() {
+            return true;
+        }
+        let more = self.t.len().max(64);
+        let columns = self.flows.iter_mut().flat_map(|f| {
+            [
+                &mut f.cwnd_bytes,
+                &mut f.in_flight_bytes,
+                &mut f.srtt_ns,
+                &mut f.pacing_bps,
+                &mut f.sent_bytes,
+                &mut f.sent_packets,
+                &mut f.acked_bytes,
+                &mut f.lost_packets,
+            ]
+        });
+        let link = [&mut self.link.queue_packets, &mut self.link.queue_bytes, &mut self.link.drops];
+        [&mut self.t].into_iter().chain(columns).chain(link).all(|column| column.try_reserve(more).is_ok())
     }
 
     /// Sample one flow.

@@ -15,18 +15,21 @@ use ccgym_core::congestion_control::CongestionControl;
 use ccgym_core::{rare, Ack, Datagram, Ecn, Packet, Receiver, Sender, TimeSpan, Timestamp};
 use ccgym_link::{Chain, DeliveryTrace, Fate, PathElement, Release};
 
+use crate::bounds::{Guard, Stopped};
 use crate::flow::{Flow, Received};
 use crate::inbox::Inbox;
 use crate::outcome::Outcome;
 use crate::recorder::{PacketLog, Series, UNLOGGED};
 use crate::slab::Slab;
 use crate::source::Source;
-use crate::spec::{FlowSpec, SimError, SimSpec};
+use crate::spec::{limits_flows, FlowSpec, SimError, SimSpec};
 use crate::tournament::Tournament;
 use crate::truth::Truth;
 
+mod bounds;
 mod record;
 mod steering;
+mod transmit;
 
 /// Looks up delivery traces by name.
 pub type Traces<'a> = &'a dyn Fn(&str) -> Option<Arc<DeliveryTrace>>;
@@ -89,6 +92,11 @@ pub struct Simulator {
     waiting: Option<usize>,
     truth: Truth,
     hash: u64,
+    /// Packets and events until the next look at what may end the simulation; it ends at 0 of its own accord.
+    fuel: u32,
+    guard: Guard,
+    /// Bytes that are known from the start: the logs' opportunities.
+    foreseen: usize,
 }
 
 impl Simulator {
@@ -99,6 +107,7 @@ impl Simulator {
     pub fn new(spec: &SimSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Self, SimError> {
         spec.validate()?;
         let end = Timestamp::ZERO + spec.duration;
+        let foreseen = spec.foreseen_bytes(traces)?;
         let (mut up, mut down) = spec.chains(traces)?;
         // Delayed acknowledgements of several flows leave in order of their timers, not of the data's departure.
         let delayed = spec.flows.iter().any(|f| f.ack_every > 1);
@@ -111,9 +120,18 @@ impl Simulator {
                 chain.elements.iter_mut().for_each(PathElement::record_events);
             }
         }
-        let mut flows = Vec::with_capacity(spec.flows.len());
+        let limited = limits_flows(&spec.uplink, &spec.downlink);
+        let mut guard = Guard::new(spec.max_memory);
+        let mut flows: Vec<Flow> = Vec::new();
         for (i, f) in spec.flows.iter().enumerate() {
             let cca = schemes(f).map_err(|message| SimError::Scheme { flow: i, message })?;
+            if !limited && f.is_greedy() && !cca.capabilities().bounded {
+                return Err(SimError::Unlimited { flow: i, scheme: cca.name().to_owned() });
+            }
+            if spec.facts.is_none() && cca.capabilities().knows_path {
+                let message = format!("scheme {:?}: found a path without a link, expected one to know", cca.name());
+                return Err(SimError::Scheme { flow: i, message });
+            }
             let config = f.sender_config(i as u32, spec.record.monitor);
             let context = spec.init_context(i, &*cca);
             let half = cca.receiver_half();
@@ -136,6 +154,12 @@ impl Simulator {
                 received: Received::default(),
                 finished: Timestamp::NEVER,
             });
+            if i == 0 && !guard.admit(&flows[0].holding_of(spec.flows.len()), Timestamp::ZERO, end) {
+                break;
+            }
+        }
+        if let Some(stopped) = guard.stopped {
+            return Err(stopped.into());
         }
         let mut tournament = Tournament::new(flows.len());
         for (i, flow) in flows.iter().enumerate() {
@@ -154,13 +178,16 @@ impl Simulator {
             sequence: 0,
             released: Vec::new(),
             data_log: spec.record.packets.then(PacketLog::default),
-            ack_log: spec.record.packets.then(PacketLog::default),
+            ack_log: (spec.record.packets && spec.record.acks).then(PacketLog::default),
             series: sampling.then(|| Series::new(step, flows.len())),
             next_sample: if sampling { Timestamp::ZERO + step } else { Timestamp::NEVER },
             waiting: None,
             truth: Truth::of(spec),
             flows,
             hash: 0xcbf2_9ce4_8422_2325,
+            fuel: 0,
+            guard,
+            foreseen,
         })
     }
 
@@ -195,29 +222,43 @@ impl Simulator {
     }
 
     /// Run to the end.
-    pub fn run(&mut self) {
-        self.run_until(self.end);
+    ///
+    /// # Errors
+    /// As [`Simulator::run_to_decision`].
+    pub fn run(&mut self) -> Result<(), Stopped> {
+        self.run_until(self.end)
     }
 
     /// Run until `until` (at most the end), events at that very time included. A scheme that waits for a decision
     /// from outside gets none: its last one holds.
-    pub fn run_until(&mut self, until: Timestamp) {
-        while let Some(flow) = self.run_to_decision(until) {
+    ///
+    /// # Errors
+    /// As [`Simulator::run_to_decision`].
+    pub fn run_until(&mut self, until: Timestamp) -> Result<(), Stopped> {
+        while let Some(flow) = self.run_to_decision(until)? {
             self.with_cca(flow, |_| ());
         }
+        Ok(())
     }
 
     /// As [`Simulator::run_until`], but stop where a scheme waits for a decision, and say which flow's. Give it through
     /// [`Simulator::with_cca`], at once or never: without it the last decision holds.
-    pub fn run_to_decision(&mut self, until: Timestamp) -> Option<usize> {
+    ///
+    /// # Errors
+    /// It would hold more memory than it may, or was interrupted. Then it is over, and every later call says so again.
+    pub fn run_to_decision(&mut self, until: Timestamp) -> Result<Option<usize>, Stopped> {
         if let Some(flow) = self.waiting {
             self.with_cca(flow, |_| ());
         }
         let until = until.min(self.end);
         loop {
+            if self.fuel == 0 {
+                rare();
+                self.look()?;
+            }
             if self.waiting.is_some() {
                 rare();
-                return self.waiting;
+                return Ok(self.waiting);
             }
             let (slot, key) = self.tournament.first();
             let other = self.other_due();
@@ -238,7 +279,7 @@ impl Simulator {
             }
         }
         self.now = until;
-        None
+        Ok(None)
     }
 
     #[inline]
@@ -253,6 +294,7 @@ impl Simulator {
     #[cold]
     #[inline(never)]
     fn handle_other(&mut self, now: Timestamp) {
+        self.fuel = self.fuel.saturating_sub(1);
         if self.up.due <= now {
             self.poll_chain(now, true);
         } else if self.down.due <= now {
@@ -333,8 +375,9 @@ impl Simulator {
                 return self.reschedule(index);
             }
             self.transmit(index);
+            self.fuel = self.fuel.saturating_sub(1);
             let key = self.flows[index].next_event(index as u64);
-            if key.0 > limit || limit == now {
+            if key.0 > limit || limit == now || self.fuel == 0 {
                 self.tournament.update(index, key);
                 return;
             }
@@ -370,65 +413,6 @@ impl Simulator {
     fn reschedule(&mut self, index: usize) {
         let key = self.flows[index].next_event(index as u64);
         self.tournament.update(index, key);
-    }
-
-    /// Send all that the flow may send now.
-    #[inline]
-    fn transmit(&mut self, index: usize) {
-        if self.flows[index].eager {
-            return self.transmit_eagerly(index);
-        }
-        let now = self.now;
-        while let Some(packet) = self.flows[index].sender.poll_transmit(now) {
-            let record = self.log_data(now, &packet);
-            self.carry(now, 0, Item::Data { packet, record });
-        }
-    }
-
-    /// As [`Simulator::transmit`] where every element answers at arrival and the receiver acts only on arrivals: the
-    /// packet is carried to the receiver, and its acknowledgement home, in one go.
-    #[inline]
-    fn transmit_eagerly(&mut self, index: usize) {
-        let Self { flows, up, down, data_log, ack_log, series, sequence, now, end, .. } = self;
-        let now = *now;
-        let flow = &mut flows[index];
-        let mut packet = Packet::default();
-        while flow.sender.poll_transmit_into(now, &mut packet) {
-            let record = data_log.as_mut().map_or(UNLOGGED, |log| log.enter(now, packet.size, packet.flow));
-            let mut datagram = Datagram { id: 0, flow: packet.flow, size: packet.size, ecn: packet.ecn };
-            let Some(at) = up.cross(now, &mut datagram) else { continue };
-            packet.ecn = datagram.ecn;
-            let arrived = at + flow.forward_extra;
-            // The acknowledgement is written where it will wait.
-            let slot = flow.inbox.vacant();
-            let arrival = flow.receiver.on_data_into(arrived, &packet, &mut slot.1);
-            if arrived <= *end {
-                flow.received.count(&packet, arrival.new, flow.header);
-            }
-            if let Some(log) = data_log {
-                rare();
-                log.leave(record, arrived);
-            }
-            if let Some(series) = series {
-                rare();
-                series.received(index, arrived, &packet, arrival.new, flow.header);
-            }
-            if !arrival.acknowledge {
-                continue;
-            }
-            let size = slot.1.size;
-            let record = ack_log.as_mut().map_or(UNLOGGED, |log| log.enter(arrived, size, packet.flow));
-            let mut datagram = Datagram { id: 0, flow: packet.flow, size, ecn: Ecn::NotEct };
-            let Some(at) = down.cross(at, &mut datagram) else { continue };
-            let home = at + flow.extra_rtt;
-            if let Some(log) = ack_log {
-                rare();
-                log.leave(record, home);
-            }
-            *sequence += 1;
-            slot.0 = (home, *sequence);
-            flow.inbox.commit();
-        }
     }
 
     #[inline]
@@ -506,12 +490,12 @@ impl Simulator {
         let (new, ack) = flow.receiver.on_data(arrived, packet);
         if arrived <= self.end {
             flow.received.count(packet, new, flow.header);
+            if let Some(series) = &mut self.series {
+                series.received(index, arrived, packet, new, flow.header);
+            }
         }
         if let Some(log) = &mut self.data_log {
             log.leave(record, arrived);
-        }
-        if let Some(series) = &mut self.series {
-            series.received(index, arrived, packet, new, flow.header);
         }
         if let Some(ack) = ack {
             self.send_ack(at, &ack);
@@ -557,7 +541,9 @@ impl Simulator {
         if let Some(log) = &mut self.ack_log {
             log.leave(record, home);
         }
-        flow.inbox.push((home, self.sequence), ack);
+        if !flow.inbox.push((home, self.sequence), ack) {
+            self.starve();
+        }
     }
 }
 
@@ -567,6 +553,6 @@ impl Simulator {
 /// As [`Simulator::new`].
 pub fn simulate(spec: &SimSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Outcome, SimError> {
     let mut simulator = Simulator::new(spec, traces, schemes)?;
-    simulator.run();
-    Ok(simulator.outcome())
+    simulator.run()?;
+    Ok(simulator.finish())
 }

@@ -31,6 +31,12 @@ impl<T> Slab<T> {
         value.unwrap_or_else(|| unreachable!("handle {handle} was taken twice"))
     }
 
+    /// Bytes that it takes.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.items.capacity() * std::mem::size_of::<Option<T>>() + self.free.capacity() * std::mem::size_of::<u32>()
+    }
+
     /// How many are kept.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -6,10 +6,12 @@ use ccgym_core::congestion_control::{AckPolicy, CongestionControl, InitContext, 
 use ccgym_core::sender::SenderConfig;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
 use ccgym_core::{ReceiverConfig, Rng};
-use ccgym_link::{Chain, ElementSpec};
+use ccgym_link::{Chain, ElementSpec, LinkEvent, ScheduleSpec, OPPORTUNITY_BYTES};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::bounds::{Holding, Stopped, MAX_MEMORY};
+use crate::recorder::Series;
 use crate::simulator::Traces;
 use crate::truth::loss_before_link;
 
@@ -31,6 +33,9 @@ pub struct SimSpec {
     /// What to record.
     #[serde(default)]
     pub record: RecordSpec,
+    /// Bytes that the simulation may hold: packets in flight, logs, series, flows.
+    #[serde(default = "max_memory")]
+    pub max_memory: u64,
     /// The path's truth, for schemes that may know it.
     #[serde(default)]
     pub facts: Option<FactsSpec>,
@@ -148,12 +153,15 @@ pub enum SourceSpec {
 }
 
 /// What to record; nothing by default.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordSpec {
-    /// Log every packet of both directions.
+    /// Log every data packet.
     #[serde(default)]
     pub packets: bool,
+    /// Log every acknowledgement, too, if packets are logged.
+    #[serde(default = "yes")]
+    pub acks: bool,
     /// Sample series at this spacing; zero: none.
     #[serde(default)]
     pub series: TimeSpan,
@@ -163,6 +171,12 @@ pub struct RecordSpec {
     /// Collect monitor-interval statistics at the senders.
     #[serde(default)]
     pub monitor: bool,
+}
+
+impl Default for RecordSpec {
+    fn default() -> Self {
+        Self { packets: false, acks: true, series: TimeSpan::ZERO, link_events: false, monitor: false }
+    }
 }
 
 /// What `oracle` may know.
@@ -175,6 +189,12 @@ pub struct FactsSpec {
     pub base_rtt: TimeSpan,
 }
 
+const fn max_memory() -> u64 {
+    MAX_MEMORY
+}
+const fn yes() -> bool {
+    true
+}
 const fn one() -> u32 {
     1
 }
@@ -220,6 +240,20 @@ pub enum SimError {
         /// Why.
         message: String,
     },
+    /// Nothing on the path limits a flow that wants all of it.
+    #[error(
+        "flows[{flow}]: found {scheme:?} on a path without a link: nothing limits a greedy flow, and its window would \
+         grow until memory ends; expected a link; add mm-link (or rate=…), or choose a bounded scheme or source"
+    )]
+    Unlimited {
+        /// Index of the flow.
+        flow: usize,
+        /// Its scheme.
+        scheme: String,
+    },
+    /// It could not be finished.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
 }
 
 impl SimSpec {
@@ -254,6 +288,35 @@ impl SimSpec {
                 .map_err(|(i, source)| SimError::Element { place: format!("{place}[{i}]"), source })
         };
         Ok((build(&self.uplink, "uplink", 0)?, build(&self.downlink, "downlink", 1 << 32)?))
+    }
+
+    /// Bytes of link events that are certain to come, whatever the flows do: the delivery opportunities.
+    ///
+    /// # Errors
+    /// These, or the series, are more than the simulation may hold.
+    pub(crate) fn foreseen_bytes(&self, traces: Traces<'_>) -> Result<usize, Stopped> {
+        let samples = self.duration.0.checked_div(self.record.series.0).unwrap_or(0) as usize;
+        let series = Series::bytes_of(samples, self.flows.len());
+        let link_events = if self.record.link_events { self.opportunity_bytes(traces) } else { 0 };
+        let holding = Holding { series, link_events, ..Holding::default() };
+        if holding.total() <= self.max_memory {
+            return Ok(link_events);
+        }
+        let held = format!("{holding} to come in {} s of simulated time", self.duration.as_secs_f64());
+        Err(Stopped::Memory { held, most: self.max_memory })
+    }
+
+    /// Bytes of the delivery opportunities that the logs of the first link in each direction come to.
+    fn opportunity_bytes(&self, traces: Traces<'_>) -> usize {
+        let first = |chain: &[ElementSpec]| {
+            let link = chain.iter().find_map(|element| match element {
+                ElementSpec::Link { schedule, .. } => Some(schedule),
+                _ => None,
+            });
+            link.map_or(0.0, |schedule| opportunities(schedule, self.duration, traces))
+        };
+        let count = first(&self.uplink) + first(&self.downlink);
+        (count * std::mem::size_of::<LinkEvent>() as f64) as usize
     }
 
     /// Check every value that the types leave open.
@@ -304,7 +367,45 @@ impl SimSpec {
     }
 }
 
+/// Whether something on a path keeps a flow that wants all of it from growing for ever: a link in either direction, or
+/// what drops data.
+#[must_use]
+pub fn limits_flows(uplink: &[ElementSpec], downlink: &[ElementSpec]) -> bool {
+    let link = |element: &ElementSpec| matches!(element, ElementSpec::Link { .. });
+    let drops = |element: &ElementSpec| match element {
+        ElementSpec::Loss { probability } => probability.steps().iter().any(|(_, p)| *p > 0.0),
+        ElementSpec::GilbertElliott { loss_good, loss_bad, .. } => loss_good.max(*loss_bad) > 0.0,
+        ElementSpec::OnOff { hold, .. } => !hold,
+        ElementSpec::Intermittent { .. } => true,
+        ElementSpec::Link { .. } | ElementSpec::Delay { .. } | ElementSpec::Jitter { .. } => false,
+    };
+    uplink.iter().chain(downlink).any(link) || uplink.iter().any(drops)
+}
+
+/// Delivery opportunities within `duration`.
+fn opportunities(schedule: &ScheduleSpec, duration: TimeSpan, traces: Traces<'_>) -> f64 {
+    match schedule {
+        ScheduleSpec::Trace { name, once } => traces(name).map_or(0.0, |trace| {
+            let periods = duration.0 as f64 / trace.period().0 as f64;
+            trace.len() as f64 * if *once { periods.min(1.0) } else { periods }
+        }),
+        ScheduleSpec::Rate { rate } => {
+            let steps = rate.steps();
+            let ends = steps.iter().skip(1).map(|(at, _)| at.0).chain([duration.0]);
+            let bits = |((at, rate), end): (&(Timestamp, Rate), u64)| {
+                rate.0 as f64 * end.min(duration.0).saturating_sub(at.0) as f64 / 1e9
+            };
+            steps.iter().zip(ends).map(bits).sum::<f64>() / (8.0 * f64::from(OPPORTUNITY_BYTES))
+        }
+    }
+}
+
 impl FlowSpec {
+    /// Whether it always has more to send.
+    pub(crate) const fn is_greedy(&self) -> bool {
+        matches!(self.source, SourceSpec::Greedy | SourceSpec::OnOff { .. })
+    }
+
     /// The sender that this flow asks for.
     #[must_use]
     pub fn sender_config(&self, flow: u32, monitor: bool) -> SenderConfig {

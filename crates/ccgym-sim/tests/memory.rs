@@ -84,9 +84,9 @@ fn memory_does_not_grow() {
                 "downlink": [{"kind": "delay", "delay": 20_000_000}, {"kind": "loss", "probability": 0.002}],
                 "flows": [{"scheme": scheme, "profile": profile}, {"scheme": scheme, "profile": profile}],
             })));
-            sim.run_until(Timestamp::from_millis(20_000));
+            sim.run_until(Timestamp::from_millis(20_000)).unwrap();
             let early = live();
-            sim.run();
+            sim.run().unwrap();
             let growth = live() - early;
             assert!(growth < 400_000, "{scheme}, {profile}: {growth} bytes more after ten times the time");
         }

@@ -257,6 +257,24 @@ impl Sender {
             }
     }
 
+    /// Make sure that another packet can be remembered; false if the memory for it cannot be had. A host that would
+    /// rather stop than abort asks before each [`Sender::poll_transmit`].
+    #[inline]
+    pub fn make_room(&mut self) -> bool {
+        self.packets.make_room()
+    }
+
+    /// Bytes that the sender's buffers take, and while they grow before `more` further packets; the algorithm's own
+    /// are not known.
+    #[must_use]
+    pub fn held_bytes(&self, more: usize) -> usize {
+        self.packets.held_bytes(more)
+            + self.monitor.held_bytes()
+            + self.closed.held_bytes()
+            + self.retransmit.capacity() * std::mem::size_of::<u64>()
+            + self.acked_segments.held_bytes()
+    }
+
     /// Wire bytes of a full packet.
     #[must_use]
     pub const fn packet_size(&self) -> u32 {

@@ -58,6 +58,10 @@ impl<S: Server> PathElement for HeldLink<S> {
         self.yard.counters()
     }
 
+    fn held_bytes(&self) -> (usize, usize) {
+        self.yard.held_bytes()
+    }
+
     fn record_events(&mut self) {
         let server = &self.server;
         self.yard.record(|| server.recorder());

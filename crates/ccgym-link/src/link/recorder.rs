@@ -75,6 +75,13 @@ impl Recorder {
         Self { source, arrivals: VecDeque::new(), exits: VecDeque::new() }
     }
 
+    /// Bytes that the recorded events take.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.arrivals.capacity() * std::mem::size_of::<LinkEvent>()
+            + self.exits.capacity() * std::mem::size_of::<(u64, LinkEvent)>()
+    }
+
     /// A unit arrives.
     pub fn arrived(&mut self, now: Timestamp, wire: u32, flow: u32) {
         self.arrivals.push_back(LinkEvent::Arrival(now, wire, flow));

@@ -43,6 +43,15 @@ impl Yard {
         Self { queue, pending: VecDeque::new(), dropped: Vec::new(), counters: Counters::default(), recorder: None }
     }
 
+    /// Bytes that waiting packets and recorded events take.
+    #[must_use]
+    pub fn held_bytes(&self) -> (usize, usize) {
+        // A queue grows by doubling.
+        let queued = 2 * self.queue.backlog().0 as usize * std::mem::size_of::<Queued>();
+        let pending = self.pending.capacity() * std::mem::size_of::<Release>();
+        (queued + pending, self.recorder.as_ref().map_or(0, |recorder| recorder.held_bytes()))
+    }
+
     /// Whether nothing waits in the queue.
     #[must_use]
     pub fn is_empty(&self) -> bool {

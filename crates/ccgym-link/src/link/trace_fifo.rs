@@ -111,6 +111,11 @@ impl PathElement for TraceFifo {
         self.counters
     }
 
+    fn held_bytes(&self) -> (usize, usize) {
+        let waiting = self.waiting.held_bytes();
+        (waiting, self.recorder.as_ref().map_or(0, |recorder| recorder.held_bytes()))
+    }
+
     fn record_events(&mut self) {
         if self.recorder.is_none() {
             self.recorder = Some(Box::new(Recorder::for_trace(self.opportunities.clone())));

@@ -100,6 +100,12 @@ impl Waiting {
         self.head = 0;
     }
 
+    /// Bytes that it takes.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        std::mem::size_of_val(&*self.slots)
+    }
+
     /// When the `back`-th from the end (1: the last) leaves, if that many wait.
     #[inline]
     pub fn leaves_from_back(&self, back: usize) -> Option<Timestamp> {

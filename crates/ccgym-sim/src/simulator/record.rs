@@ -5,11 +5,16 @@ use ccgym_link::{Chain, PathElement};
 
 use super::Simulator;
 use crate::outcome::{FlowOutcome, Outcome};
+use crate::recorder::{PacketLog, Series};
 
 impl Simulator {
     /// Add a sample to the series.
     pub(super) fn sample(&mut self, now: Timestamp) {
         let Some(series) = &mut self.series else { return };
+        if !series.make_room() {
+            self.starve();
+            return;
+        }
         series.t.push(now.0);
         for (i, flow) in self.flows.iter().enumerate() {
             series.sample_flow(i, &flow.sender);
@@ -30,13 +35,25 @@ impl Simulator {
     /// What the run left behind. The simulator may go on afterwards.
     #[must_use]
     pub fn outcome(&mut self) -> Outcome {
+        let logs = (self.data_log.clone(), self.ack_log.clone());
+        let series = self.series.clone();
+        self.leave(logs, series)
+    }
+
+    /// As [`Simulator::outcome`], without a copy of what was recorded.
+    #[must_use]
+    pub fn finish(mut self) -> Outcome {
+        let logs = (self.data_log.take(), self.ack_log.take());
+        let series = self.series.take();
+        self.leave(logs, series)
+    }
+
+    fn leave(&mut self, logs: (Option<PacketLog>, Option<PacketLog>), mut series: Option<Series>) -> Outcome {
         let now = self.now;
-        let mut data = self.data_log.clone();
-        let mut acks = self.ack_log.clone();
+        let (mut data, mut acks) = logs;
         for log in [&mut data, &mut acks].into_iter().flatten() {
             log.cut(now);
         }
-        let mut series = self.series.clone();
         if let Some(s) = &mut series {
             s.finish();
         }

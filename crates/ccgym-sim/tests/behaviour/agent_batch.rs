@@ -94,16 +94,16 @@ impl Store {
 fn stopping_for_decisions_changes_nothing() {
     let udp = |scheme: &str, params: Value| json!([{"scheme": scheme, "params": params, "profile": "udp"}]);
     let mut plain = simulator(&agent(), &spec(udp("fixed_rate", json!({"rate_mbps": 2.4})), 20, 5));
-    plain.run();
+    plain.run().unwrap();
     let mut held = simulator(&agent(), &spec(udp("learned", json!({})), 20, 5));
     let mut decisions = 0;
-    while let Some(flow) = held.run_to_decision(held.end()) {
+    while let Some(flow) = held.run_to_decision(held.end()).unwrap() {
         let now = held.now();
         held.with_cca(flow, |cca| cca.decide(now, &[0.0]));
         decisions += 1;
     }
     let mut ignored = simulator(&agent(), &spec(udp("learned", json!({})), 20, 5));
-    ignored.run();
+    ignored.run().unwrap();
     assert!(decisions > 300, "{decisions}");
     assert_eq!(held.trajectory_hash(), plain.trajectory_hash());
     assert_eq!(ignored.trajectory_hash(), plain.trajectory_hash());

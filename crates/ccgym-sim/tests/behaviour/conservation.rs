@@ -23,7 +23,7 @@ fn run_watched(spec: &SimSpec) -> (Simulator, Outcome, Vec<Arc<Mutex<Seen>>>) {
         Ok(Box::new(Watched::new(create(f)?, seen)))
     };
     let mut sim = Simulator::new(spec, &|name| (name == "bursty").then(|| Arc::clone(&trace)), &factory).unwrap();
-    sim.run();
+    sim.run().unwrap();
     let outcome = sim.outcome();
     let records = std::mem::take(&mut *records.lock().unwrap());
     (sim, outcome, records)
@@ -274,7 +274,7 @@ fn progress(up: &Value, down: &Value, scheme: &str, profile: &str, at: &[f64]) -
     let mut sim = crate::common::simulator(&spec);
     at.iter()
         .map(|&s| {
-            sim.run_until(Timestamp(secs(s)));
+            sim.run_until(Timestamp(secs(s))).unwrap();
             sim.sender(0).stats().acked_packets
         })
         .collect()

@@ -92,7 +92,7 @@ fn threads_make_no_difference() {
         .iter()
         .map(|s| {
             let mut sim = simulator(s);
-            sim.run_until(end);
+            sim.run_until(end).unwrap();
             fingerprint(&sim.outcome())
         })
         .collect();
@@ -100,7 +100,7 @@ fn threads_make_no_difference() {
         let mut batch = BatchSimulator::new(specs.iter().map(simulator).collect(), threads).unwrap();
         let mut found = vec![String::new(); batch.len()];
         batch.for_each(&mut found, |_, sim, out| {
-            sim.run_until(end);
+            sim.run_until(end).unwrap();
             out[0] = fingerprint(&sim.outcome());
         });
         assert!(plain == found, "{threads} threads");
@@ -117,7 +117,7 @@ fn batch_steps_are_plain_steps() {
         let mut batch = BatchSimulator::new(specs.iter().map(simulator).collect(), threads).unwrap();
         let mut intervals = String::new();
         for _ in 0..60 {
-            intervals += &format!("{:?}", batch.step(&steps, 0));
+            intervals += &format!("{:?}", batch.step(&steps, 0).unwrap());
         }
         let ends: Vec<String> = batch.simulators_mut().iter_mut().map(|s| fingerprint(&s.outcome())).collect();
         (intervals, ends)
@@ -127,7 +127,7 @@ fn batch_steps_are_plain_steps() {
     assert!(one == play(4), "4 threads");
     for (i, s) in specs.iter().enumerate() {
         let mut sim = simulator(s);
-        sim.run_until(Timestamp(60 * steps[i].0));
+        sim.run_until(Timestamp(60 * steps[i].0)).unwrap();
         assert!(fingerprint(&sim.outcome()) == one.1[i], "simulator {i}");
     }
 }
@@ -139,14 +139,14 @@ fn a_snapshot_continues_identically() {
     for s in specs {
         let mut sim = simulator(&s);
         for at in [0, 333_333_333, 1_000_000_000, 2_100_000_001] {
-            sim.run_until(Timestamp(at));
+            sim.run_until(Timestamp(at)).unwrap();
             let mut copy = sim.clone();
-            copy.run();
+            copy.run().unwrap();
             let whole = run(&s);
             assert!(fingerprint(&copy.outcome()) == fingerprint(&whole), "a copy taken at {at} ns");
         }
         // The original did not notice.
-        sim.run();
+        sim.run().unwrap();
         assert!(fingerprint(&sim.outcome()) == fingerprint(&run(&s)));
     }
 }
@@ -161,7 +161,7 @@ fn many_small_steps_are_one_run() {
             let mut sim = simulator(&s);
             while sim.now() < sim.end() {
                 let until = sim.now() + TimeSpan(step);
-                sim.run_until(until);
+                sim.run_until(until).unwrap();
             }
             assert!(fingerprint(&sim.outcome()) == whole, "steps of {step} ns");
         }

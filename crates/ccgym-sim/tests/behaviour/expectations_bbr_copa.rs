@@ -74,12 +74,12 @@ impl Steady {
 /// Run from `from` to `to` seconds and show each millisecond to `look`.
 fn watch(sim: &mut Simulator, from: u64, to: u64, mut look: impl FnMut(u64, &Simulator)) -> Steady {
     let flows = sim.flow_count();
-    sim.run_until(Timestamp::from_millis(from * 1000));
+    sim.run_until(Timestamp::from_millis(from * 1000)).unwrap();
     let acked = |sim: &Simulator| (0..flows).map(|f| sim.sender(f).stats().acked_bytes).collect::<Vec<_>>();
     let before = acked(sim);
     let (mut sum, mut max) = (0.0, 0f64);
     for ms in from * 1000 + 1..=to * 1000 {
-        sim.run_until(Timestamp::from_millis(ms));
+        sim.run_until(Timestamp::from_millis(ms)).unwrap();
         let flight = (0..flows).map(|f| sim.sender(f).in_flight()).sum::<u64>() as f64 / MSS;
         sum += flight;
         max = max.max(flight);

@@ -56,7 +56,7 @@ impl Path {
         let mut simulator = self.simulator();
         let mut acked = Vec::new();
         for seconds in times {
-            simulator.run_until(Timestamp(seconds * S));
+            simulator.run_until(Timestamp(seconds * S)).unwrap();
             acked.push(simulator.acked_bytes().next().unwrap_or(0));
         }
         let spans = times.windows(2).zip(acked.windows(2));

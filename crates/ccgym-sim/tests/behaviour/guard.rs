@@ -126,7 +126,7 @@ fn hold(agent: &Value) -> f32 {
 
 /// Drive every learner of `sim` by its policy until `until`, seconds.
 fn drive(sim: &mut Simulator, until: f64, policies: &mut [Policy]) {
-    while let Some(flow) = sim.run_to_decision(Timestamp(secs(until))) {
+    while let Some(flow) = sim.run_to_decision(Timestamp(secs(until))).unwrap() {
         let now = sim.now();
         sim.with_cca(flow, |cca| {
             let agent = cca.agent().expect("a learner");

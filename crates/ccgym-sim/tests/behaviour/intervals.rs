@@ -35,7 +35,7 @@ fn simulator(interval_ms: u64) -> Simulator {
 fn acknowledged(interval_ms: u64) -> Vec<u64> {
     let mut simulator = simulator(interval_ms);
     let mut found = Vec::new();
-    while let Some(flow) = simulator.run_to_decision(Timestamp(crate::common::secs(2.0))) {
+    while let Some(flow) = simulator.run_to_decision(Timestamp(crate::common::secs(2.0))).unwrap() {
         found.push(simulator.sender(flow).last_interval().acked_packets);
         simulator.with_cca(flow, |_| ());
     }

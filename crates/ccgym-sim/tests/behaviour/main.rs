@@ -2,6 +2,7 @@
 
 mod agent_batch;
 mod agent_labels;
+mod bounds;
 mod common;
 mod conservation;
 mod determinism;

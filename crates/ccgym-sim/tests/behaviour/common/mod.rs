@@ -42,7 +42,7 @@ pub fn simulator(spec: &SimSpec) -> Simulator {
 
 pub fn run(spec: &SimSpec) -> Outcome {
     let mut sim = simulator(spec);
-    sim.run();
+    sim.run().unwrap();
     sim.outcome()
 }
 
@@ -264,7 +264,7 @@ pub fn run_watched(spec: &SimSpec) -> (Outcome, Vec<Arc<Mutex<Seen>>>) {
         Ok(Box::new(Watched::new(create(f)?, seen)))
     };
     let mut sim = Simulator::new(spec, &|_| None, &factory).unwrap_or_else(|e| panic!("{e}"));
-    sim.run();
+    sim.run().unwrap();
     let outcome = sim.outcome();
     let records = std::mem::take(&mut *records.lock().expect("one thread"));
     (outcome, records)

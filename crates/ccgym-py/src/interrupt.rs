@@ -1,0 +1,120 @@
+//! Long native calls and whoever waits for them: signals, and `Halt`.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+use ccgym_sim::{Interrupt, SimError, Stopped};
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+/// How often a call looks for signals: Python's handlers run only while it holds the GIL.
+const TURN: Duration = Duration::from_millis(50);
+
+/// Ends simulations that run in other threads: whatever was started with it gives up soon, also what starts later.
+#[pyclass(frozen, module = "ccgym._core")]
+#[derive(Default)]
+pub struct Halt {
+    flag: Arc<AtomicBool>,
+}
+
+#[pymethods]
+impl Halt {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// End them.
+    fn set(&self) {
+        self.flag.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Watches for signals and for a `Halt` during one call, or one after the other.
+pub(crate) struct Watch {
+    halted: Arc<AtomicBool>,
+    created: Instant,
+    /// The thread that called; signals are Python's main thread's business alone.
+    caller: Mutex<ThreadId>,
+    /// When signals were looked for last, nanoseconds after `created`.
+    looked: AtomicU64,
+    stop: AtomicBool,
+    caught: Mutex<Option<PyErr>>,
+}
+
+impl Watch {
+    pub fn new(halt: Option<&Halt>) -> Arc<Self> {
+        Arc::new(Self {
+            halted: halt.map(|halt| halt.flag.clone()).unwrap_or_default(),
+            #[expect(clippy::disallowed_methods, reason = "what waits for a person goes by the clock")]
+            created: Instant::now(),
+            caller: Mutex::new(std::thread::current().id()),
+            looked: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            caught: Mutex::new(None),
+        })
+    }
+
+    /// Another call begins, of this thread.
+    pub fn begin(&self) {
+        *self.caller.lock().unwrap_or_else(PoisonError::into_inner) = std::thread::current().id();
+        self.looked.store(self.clock(), Ordering::Relaxed);
+        self.stop.store(false, Ordering::Relaxed);
+    }
+
+    fn clock(&self) -> u64 {
+        self.created.elapsed().as_nanos() as u64
+    }
+
+    /// Whether to stop; asked by the thread that called and by its helpers.
+    pub fn is_over(&self) -> bool {
+        if self.stop.load(Ordering::Relaxed) || self.halted.load(Ordering::Relaxed) {
+            return true;
+        }
+        let now = self.clock();
+        if now.saturating_sub(self.looked.load(Ordering::Relaxed)) < TURN.as_nanos() as u64 {
+            return false;
+        }
+        if *self.caller.lock().unwrap_or_else(PoisonError::into_inner) != std::thread::current().id() {
+            return false;
+        }
+        self.looked.store(now, Ordering::Relaxed);
+        match Python::attach(|py| py.check_signals()) {
+            Ok(()) => false,
+            Err(error) => {
+                *self.caught.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                self.stop.store(true, Ordering::Relaxed);
+                true
+            }
+        }
+    }
+
+    /// The same for the simulator.
+    pub fn interrupt(self: &Arc<Self>) -> Interrupt {
+        let watch = self.clone();
+        Arc::new(move || watch.is_over())
+    }
+
+    /// What to raise where a call failed with `error`: what a signal's handler raised, if that is why.
+    pub fn error(&self, error: PyErr) -> PyErr {
+        self.caught.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(error)
+    }
+}
+
+/// The exception of a simulation that ended before its time.
+pub(crate) fn stopped(error: &Stopped) -> PyErr {
+    match error {
+        Stopped::Interrupted(_) => PyRuntimeError::new_err(error.to_string()),
+        Stopped::Memory { .. } | Stopped::Exhausted(_) => PyMemoryError::new_err(error.to_string()),
+    }
+}
+
+/// The exception of a simulation that cannot be run, or not to its end.
+pub(crate) fn sim_error(error: &SimError) -> PyErr {
+    match error {
+        SimError::Stopped(error) => stopped(error),
+        other => PyValueError::new_err(other.to_string()),
+    }
+}

@@ -1,0 +1,154 @@
+//! What ends a simulation before its time: more memory than it may hold, or somebody who wants no more of it.
+//!
+//! The event loop looks up every [`STRIDE`] packets or events, and counts bytes every so many looks. Neither touches
+//! the trajectory: a simulation that goes on has not noticed.
+
+use std::fmt::{self, Write};
+use std::sync::Arc;
+
+use ccgym_core::Timestamp;
+
+/// Bytes that a simulation may hold by default. The same on every machine, so that results depend on none.
+pub const MAX_MEMORY: u64 = 4_000_000_000;
+/// Packets and events between two looks.
+pub const STRIDE: u32 = 256;
+/// Looks between two counts of bytes, at least. Of many flows every flow is counted, so that it is done more rarely.
+const LOOKS: usize = 64;
+
+/// Whether a simulation is to stop; asked now and then, from any thread.
+pub type Interrupt = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// Why a simulation ended before its time. It cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Stopped {
+    /// The [`Interrupt`] said so.
+    #[error("interrupted at {} s of simulated time", .0.as_secs_f64())]
+    Interrupted(Timestamp),
+    /// It would hold more than it may.
+    #[error("memory: found {held}, expected at most {} (max_memory)", bytes(*.most))]
+    Memory {
+        /// What it would hold, and when.
+        held: String,
+        /// What it may hold.
+        most: u64,
+    },
+    /// The machine has no more.
+    #[error("memory: the machine gives no more: found {0}; record less, run less at a time, or free memory")]
+    Exhausted(String),
+}
+
+/// Bytes for people.
+#[must_use]
+pub fn bytes(count: u64) -> String {
+    match count {
+        0..=999 => format!("{count} B"),
+        1_000..=999_999 => format!("{:.1} kB", count as f64 / 1e3),
+        1_000_000..=999_999_999 => format!("{:.1} MB", count as f64 / 1e6),
+        _ => format!("{:.2} GB", count as f64 / 1e9),
+    }
+}
+
+/// What a simulation holds, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holding {
+    /// Flows with nothing under way.
+    pub flows: usize,
+    /// Packets and acknowledgements in flight, those that wait in queues included, and what endpoints remember of them.
+    pub in_flight: usize,
+    /// Packet logs.
+    pub packets: usize,
+    /// Series.
+    pub series: usize,
+    /// Events of links.
+    pub link_events: usize,
+}
+
+impl Holding {
+    /// All of it.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.flows
+            .saturating_add(self.in_flight)
+            .saturating_add(self.packets)
+            .saturating_add(self.series)
+            .saturating_add(self.link_events) as u64
+    }
+}
+
+impl fmt::Display for Holding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = [
+            ("flows", self.flows),
+            ("packets in flight", self.in_flight),
+            ("packet logs", self.packets),
+            ("series", self.series),
+            ("link events", self.link_events),
+        ];
+        parts.sort_by_key(|(_, held)| std::cmp::Reverse(*held));
+        let mut text = String::new();
+        for (name, held) in parts.iter().filter(|(_, held)| *held > 0) {
+            let comma = if text.is_empty() { "" } else { ", " };
+            write!(text, "{comma}{name} {}", bytes(*held as u64))?;
+        }
+        write!(f, "{} ({text})", bytes(self.total()))
+    }
+}
+
+/// Watches over one simulation.
+#[derive(Clone)]
+pub(crate) struct Guard {
+    most: u64,
+    interrupt: Option<Interrupt>,
+    /// Looks until bytes are counted.
+    looks: usize,
+    /// Why it has stopped, if it has.
+    pub stopped: Option<Stopped>,
+    /// An allocation has failed.
+    pub starved: bool,
+}
+
+/// Packets or events before the next count of bytes, where `flows` are counted.
+pub(crate) fn before_next_count(flows: usize) -> usize {
+    looks(flows) * STRIDE as usize
+}
+
+fn looks(flows: usize) -> usize {
+    LOOKS.max(flows / 16)
+}
+
+impl Guard {
+    pub fn new(most: u64) -> Self {
+        Self { most, interrupt: None, looks: 1, stopped: None, starved: false }
+    }
+
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.interrupt = Some(interrupt);
+    }
+
+    /// Whether bytes are to be counted now; `None` once the simulation is to end.
+    pub fn look(&mut self, now: Timestamp, flows: usize) -> Option<bool> {
+        if self.stopped.is_none() && self.interrupt.as_ref().is_some_and(|interrupt| interrupt()) {
+            self.stopped = Some(Stopped::Interrupted(now));
+        }
+        if self.stopped.is_some() {
+            return None;
+        }
+        self.looks -= 1;
+        let count = self.looks == 0 || self.starved;
+        if count {
+            self.looks = looks(flows);
+        }
+        Some(count)
+    }
+
+    /// Whether so much may be held; otherwise the simulation is over.
+    pub fn admit(&mut self, holding: &Holding, now: Timestamp, end: Timestamp) -> bool {
+        let at = || format!("{holding} at {:.3} s of {} s of simulated time", now.as_secs_f64(), end.as_secs_f64());
+        if self.starved {
+            self.stopped = Some(Stopped::Exhausted(at()));
+        } else if holding.total() > self.most {
+            self.stopped = Some(Stopped::Memory { held: at(), most: self.most });
+        }
+        self.stopped.is_none()
+    }
+}

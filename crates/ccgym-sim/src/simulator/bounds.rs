@@ -1,0 +1,72 @@
+//! Looking up from the event loop: whether to go on, and whether what is held may be held.
+
+use super::Simulator;
+use crate::bounds::{before_next_count, Holding, Interrupt, Stopped, STRIDE};
+use crate::flow::Flow;
+use crate::recorder::Series;
+
+impl Simulator {
+    /// Ask `interrupt` now and then whether to stop.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.guard.set_interrupt(interrupt);
+    }
+
+    /// See whether to go on, and for how long.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn look(&mut self) -> Result<(), Stopped> {
+        let flows = self.flows.len();
+        let goes_on = match self.guard.look(self.now, flows) {
+            None => false,
+            Some(false) => true,
+            Some(true) => self.count(before_next_count(flows)),
+        };
+        if !goes_on {
+            self.fuel = 0;
+            return self.guard.stopped.clone().map_or(Ok(()), Err);
+        }
+        self.fuel = STRIDE;
+        Ok(())
+    }
+
+    /// Memory was refused: stop sending, and stop at the next look, which is now.
+    #[cold]
+    pub(super) fn starve(&mut self) -> bool {
+        self.guard.starved = true;
+        self.fuel = 0;
+        false
+    }
+
+    /// Count what is held, and what will be before `more` further packets; make room for their log. False ends it all.
+    fn count(&mut self, more: usize) -> bool {
+        let holding = self.holding(more);
+        if !self.guard.admit(&holding, self.now, self.end) {
+            return false;
+        }
+        let logs = [&mut self.data_log, &mut self.ack_log];
+        if logs.into_iter().flatten().all(|log| log.make_room(more)) {
+            return true;
+        }
+        self.guard.starved = true;
+        self.guard.admit(&holding, self.now, self.end)
+    }
+
+    /// What is held, and what will be while it grows before `more` further packets.
+    fn holding(&self, more: usize) -> Holding {
+        let (up, down) = (self.up.held_bytes(), self.down.held_bytes());
+        let logs = [&self.data_log, &self.ack_log].into_iter().flatten().map(|log| log.held_bytes(more));
+        let series = self.series.as_ref().map_or(0, |s| Series::bytes_of(s.t.capacity(), self.flows.len()));
+        let heap = self.heap.capacity() * std::mem::size_of::<super::Arrival>();
+        // A ring that grows is there twice for a moment. One does at a time, and the largest counts.
+        let rings = self.flows.iter().map(|flow| flow.held_bytes(0)).sum::<usize>();
+        let growth = self.flows.iter().map(|flow| flow.held_bytes(more) - flow.held_bytes(0)).max();
+        let waiting = heap + self.in_transit.held_bytes() + up.0 + down.0;
+        Holding {
+            flows: self.flows.len() * std::mem::size_of::<Flow>(),
+            in_flight: rings + growth.unwrap_or(0) + waiting,
+            packets: logs.sum(),
+            series,
+            link_events: up.1 + down.1 + self.foreseen,
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What no simulation may do: grow without end, or go on when it is told to stop.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use ccgym_core::Timestamp;
+use ccgym_sim::{BatchSimulator, SimError, SimSpec, Simulator, Stopped};
+use serde_json::{json, Value};
+
+use crate::common::{create, run, simulator, spec};
+
+const MS: u64 = 1_000_000;
+
+/// Two ways of 20 ms, and `elements` on the way there.
+fn path(elements: &[Value], flow: Value, rest: Value) -> SimSpec {
+    let delay = json!({"kind": "delay", "delay": 20 * MS});
+    let uplink = [elements, std::slice::from_ref(&delay)].concat();
+    let mut description = json!({
+        "duration": 1000 * MS,
+        "uplink": uplink,
+        "downlink": [delay],
+        "flows": [flow],
+    });
+    for (key, value) in rest.as_object().expect("an object") {
+        description[key] = value.clone();
+    }
+    spec(description)
+}
+
+fn link(mbps: u64) -> Value {
+    json!({"kind": "link", "schedule": {"kind": "rate", "rate": mbps * 1_000_000}, "queue": {"kind": "infinite"}})
+}
+
+fn refusal(spec: &SimSpec) -> SimError {
+    Simulator::new(spec, &|_| None, &create).err().expect("it must be refused")
+}
+
+fn memory(stopped: Result<(), Stopped>) -> String {
+    match stopped {
+        Err(Stopped::Memory { held, .. }) => held,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_nothing_limits_is_refused() {
+    for scheme in ["reno", "cubic", "vegas", "bbr", "copa"] {
+        for source in [json!({"kind": "greedy"}), json!({"kind": "on_off", "mean_on": 5 * MS, "mean_off": MS})] {
+            let error = refusal(&path(&[], json!({"scheme": scheme, "source": source}), json!({})));
+            assert!(matches!(error, SimError::Unlimited { flow: 0, .. }), "{error}");
+            assert!(error.to_string().contains("nothing limits a greedy flow"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn what_something_limits_runs() {
+    let bytes = json!({"scheme": "cubic", "source": {"kind": "bytes", "bytes": 1_000_000}});
+    let rate = json!({"scheme": "cubic", "source": {"kind": "rate", "rate": 8_000_000}});
+    let cubic = json!({"scheme": "cubic"});
+    let loss = json!({"kind": "loss", "probability": 0.01});
+    for (elements, flow) in [
+        (vec![], json!({"scheme": "fixed_rate", "params": {"rate_mbps": 8.0}})),
+        (vec![], json!({"scheme": "fixed_window", "params": {"cwnd": 50}})),
+        (vec![], bytes),
+        (vec![], rate),
+        (vec![loss], cubic.clone()),
+        (vec![link(12)], cubic),
+    ] {
+        let outcome = run(&path(&elements, flow.clone(), json!({})));
+        assert!(outcome.flows[0].sender.acked_packets > 0, "{flow}");
+    }
+}
+
+#[test]
+fn packets_in_flight_are_bounded() {
+    // Nothing that a rule could see beforehand: BBR doubles in spite of a loss now and then, on both ways of carrying.
+    let jitter = json!({"kind": "jitter", "distribution": {"kind": "uniform", "max": MS}, "reorder": true});
+    let loss = json!({"kind": "loss", "probability": 0.001});
+    for elements in [vec![loss.clone()], vec![jitter, loss], vec![link(1_000_000)]] {
+        let spec = path(&elements, json!({"scheme": "bbr"}), json!({"max_memory": 50_000_000}));
+        let mut sim = simulator(&spec);
+        let first = sim.run();
+        let held = memory(first.clone());
+        assert!(held.contains("packets in flight") && held.contains("of 1 s of simulated time"), "{held}");
+        assert_eq!(sim.run(), first, "it stays where it stopped");
+    }
+    // A window without end: packets come from one event, all at once.
+    let flow = json!({"scheme": "fixed_window", "params": {"cwnd": 100_000_000}});
+    memory(simulator(&path(&[], flow, json!({"max_memory": 50_000_000}))).run());
+}
+
+#[test]
+fn what_is_recorded_is_bounded() {
+    let recorded = |record: Value, most: u64| {
+        let flow = json!({"scheme": "fixed_rate", "params": {"rate_mbps": 80.0}});
+        path(&[link(100)], flow, json!({"duration": 60_000 * MS, "max_memory": most, "record": record}))
+    };
+    let held = memory(simulator(&recorded(json!({"packets": true}), 10_000_000)).run());
+    assert!(held.contains("packet logs"), "{held}");
+    // What is certain beforehand is said beforehand.
+    let series = refusal(&recorded(json!({"series": 1_000}), 10_000_000)).to_string();
+    assert!(series.contains("(series ") && series.contains("to come in 60 s"), "{series}");
+    let events = refusal(&recorded(json!({"link_events": true}), 10_000_000)).to_string();
+    assert!(events.contains("link events") && events.contains("max_memory"), "{events}");
+    let crowd: Vec<_> = (0..100_000).map(|_| json!({"scheme": "cubic"})).collect();
+    let flows = refusal(&path(&[link(100)], json!({}), json!({"flows": crowd, "max_memory": 10_000_000})));
+    assert!(flows.to_string().contains("(flows "), "{flows}");
+    // All of it fits where there is room.
+    let all = json!({"packets": true, "series": 10 * MS, "link_events": true});
+    assert_eq!(run(&recorded(all, 4_000_000_000)).end, Timestamp(60_000 * MS));
+}
+
+#[test]
+fn acknowledgements_are_logged_only_if_wanted() {
+    let logged = |record: Value| run(&path(&[link(12)], json!({"scheme": "cubic"}), json!({"record": record})));
+    let (both, one) = (logged(json!({"packets": true})), logged(json!({"packets": true, "acks": false})));
+    assert!(both.acks.is_some() && one.acks.is_none());
+    assert_eq!((both.hash, both.data.map(|d| d.left)), (one.hash, one.data.map(|d| d.left)));
+}
+
+#[test]
+fn an_interrupt_ends_any_simulation_soon() {
+    let jitter = json!({"kind": "jitter", "distribution": {"kind": "uniform", "max": MS}, "reorder": true});
+    let crowd: Vec<_> = (0..2000).map(|_| json!({"scheme": "cubic"})).collect();
+    let (cubic, hour) = (json!({"scheme": "cubic"}), json!({"duration": 3_600_000 * MS}));
+    let endless = json!({"scheme": "fixed_window", "params": {"cwnd": 100_000_000}});
+    for spec in [
+        path(&[link(100)], cubic.clone(), hour.clone()),
+        path(&[jitter, link(100)], cubic.clone(), hour.clone()),
+        path(&[link(100)], json!({}), json!({"flows": crowd})),
+        path(&[], endless, json!({})),
+        path(&[link(0)], cubic, json!({"duration": 3_600_000 * MS, "record": {"series": 1_000_000}})),
+    ] {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counter = asked.clone();
+        let mut sim = simulator(&spec);
+        sim.set_interrupt(Arc::new(move || counter.fetch_add(1, Ordering::Relaxed) == 10));
+        assert!(matches!(sim.run(), Err(Stopped::Interrupted(_))));
+        assert_eq!(asked.load(Ordering::Relaxed), 11, "it went on after the answer");
+    }
+}
+
+#[test]
+fn looking_up_changes_nothing() {
+    for flow in [json!({"scheme": "cubic"}), json!({"scheme": "bbr", "profile": "udp"})] {
+        let spec = path(&[link(30)], flow, json!({"duration": 5_000 * MS}));
+        let mut watched = simulator(&spec);
+        watched.set_interrupt(Arc::new(|| false));
+        watched.run().unwrap();
+        let mut halved = simulator(&spec);
+        halved.run_until(Timestamp(1_234_567_891)).unwrap();
+        halved.run().unwrap();
+        let whole = run(&spec);
+        assert_eq!((watched.trajectory_hash(), halved.trajectory_hash()), (whole.hash, whole.hash));
+    }
+}
+
+#[test]
+fn a_batch_is_interrupted_by_whoever_waits() {
+    let spec = path(&[link(1000)], json!({"scheme": "cubic"}), json!({"duration": 3_600_000 * MS}));
+    for threads in [1, 2] {
+        let mut batch = BatchSimulator::new(vec![simulator(&spec), simulator(&spec)], threads).unwrap();
+        let here = std::thread::current().id();
+        let over = Arc::new(AtomicUsize::new(0));
+        // Only the thread that waits learns of it, as with signals; the others are told.
+        let interrupt: ccgym_sim::Interrupt = Arc::new(move || {
+            if std::thread::current().id() == here {
+                over.store(1, Ordering::Relaxed);
+            }
+            over.load(Ordering::Relaxed) > 0
+        });
+        batch.set_interrupt(&interrupt);
+        let end = batch.simulators()[0].end();
+        let stopped = batch.step(&[end.since(Timestamp::ZERO); 2], 0);
+        assert!(matches!(stopped, Err(Stopped::Interrupted(_))), "{threads} threads: {stopped:?}");
+    }
+}
