@@ -97,7 +97,7 @@ def test_an_interrupted_suite_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     execute = Cell.execute
     ran: list[str] = []
 
-    def until_the_third(cell: Cell) -> RunResult:
+    def until_the_third(cell: Cell, halt: object) -> RunResult:
         ran.append(cell.name)
         if len(ran) == 3:
             raise KeyboardInterrupt
@@ -110,7 +110,7 @@ def test_an_interrupted_suite_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.undo()
     progress = Progress()
     resumed = run(tmp_path / "cut", "cubic", [Small()], progress)
-    assert progress.begun == [(4, 3)], "what was under way when it stopped is kept, too"
+    assert progress.begun == [(4, 3)], "what ended all the same after it stopped is kept, too"
     assert resumed.to_json()["outcomes"] == whole.to_json()["outcomes"]
 
 
@@ -142,7 +142,7 @@ def test_a_test_that_changed_is_run_again(tmp_path: Path) -> None:
 def test_a_failed_run_leaves_its_test_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     execute = Cell.execute
 
-    def failing(cell: Cell) -> RunResult:
+    def failing(cell: Cell, halt: object) -> RunResult:
         if cell.condition.at["buffer_bdp"] == 0.2 and cell.choice.key == "cubic":
             raise SimulationError("out of luck")
         return execute(cell)
@@ -161,7 +161,7 @@ def test_a_failed_run_leaves_its_test_open(tmp_path: Path, monkeypatch: pytest.M
 def test_a_baseline_that_failed_decides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     execute = Cell.execute
 
-    def failing(cell: Cell) -> RunResult:
+    def failing(cell: Cell, halt: object) -> RunResult:
         if cell.choice.key == "cubic":
             raise RuntimeError("a bug")
         return execute(cell)
