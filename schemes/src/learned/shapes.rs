@@ -160,9 +160,9 @@ fn matrix_product(a: &[u64], b: &[u64]) -> Option<Dims> {
 }
 
 fn gemm(node: &Operation<'_, '_>, inputs: &[&Value]) -> Option<Dims> {
-    let matrix = |value: &Value, turned: bool| match value.dims.as_slice() {
-        &[rows, columns] if turned => Some((columns, rows)),
-        &[rows, columns] => Some((rows, columns)),
+    let matrix = |value: &Value, turned: bool| match *value.dims.as_slice() {
+        [rows, columns] if turned => Some((columns, rows)),
+        [rows, columns] => Some((rows, columns)),
         _ => None,
     };
     let (rows, terms) = matrix(inputs[0], node.turn_a)?;
@@ -217,8 +217,8 @@ fn slice(value: &Value, lists: &[&Value]) -> Option<Dims> {
     let list = |i: usize| lists.get(i).map(|value| value.list.clone());
     let (starts, ends) = (list(0)??, list(1)??);
     let all = || (0..starts.len() as i64).collect::<Vec<_>>();
-    let axes = list(2).map_or_else(|| Some(all()), |axes| axes)?;
-    let steps = list(3).map_or_else(|| Some(vec![1; starts.len()]), |steps| steps)?;
+    let axes = list(2).unwrap_or_else(|| Some(all()))?;
+    let steps = list(3).unwrap_or_else(|| Some(vec![1; starts.len()]))?;
     if [ends.len(), axes.len(), steps.len()] != [starts.len(); 3] {
         return None;
     }
