@@ -147,7 +147,7 @@ def parser() -> argparse.ArgumentParser:
         "--logs",
         metavar="all|first|none",
         help="packet logs: of all runs, of the first run of each scheme, or none; about 36 MB per 30 s run at "
-        "75 Mbit/s (default: first)",
+        "75 Mbit/s (default: first). Pantheon's own plot.py and report.py need all",
     )
     output.add_argument("--no-figures", action="store_true", help="no figures and no report, only numbers")
     output.add_argument(
@@ -193,7 +193,7 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         shown_on.print("\nfinished runs are kept: the same command goes on from here", style="yellow")
         raise
-    _show(results, out, shown_on, figures=not arguments.no_figures)
+    _show(results, out, shown_on, figures=not arguments.no_figures, logs=arguments.logs or "first")
     if arguments.json:
         json.dump(results.as_dict(), sys.stdout, ensure_ascii=False)
         sys.stdout.write("\n")
@@ -382,7 +382,7 @@ def _report(arguments: argparse.Namespace, results: ResultSet, out: Path, shown_
         build_report(results, out, arguments.jobs, progress.step)
 
 
-def _show(results: ResultSet, out: Path, shown_on: Console, *, figures: bool) -> None:
+def _show(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, logs: str) -> None:
     """The table, what looks wrong, and where everything is."""
     from ccgym.report.table import footnotes, has_published, repeatability, terminal_table
 
@@ -411,5 +411,7 @@ def _show(results: ResultSet, out: Path, shown_on: Console, *, figures: bool) ->
         ]
     for name, file in files:
         shown_on.print(f"{name:<9} {out / file}", soft_wrap=True)
+    if logs == "first" and results.cells:
+        shown_on.print("packet logs of each scheme's first run; Pantheon's own tools need --logs all", style="dim")
     if results.failures:
         shown_on.print("\nrun the same command again to try the failed runs again", style="bold red")

@@ -13,7 +13,8 @@ total throughput              all bits that left / (latest − first departure o
 total delay and loss          over all packets, pooled
 capacity                      bits of the link's delivery opportunities / (last − first opportunity)
 utilisation                   total throughput / capacity; may exceed 1
-validity                      a run whose departures span less than 0.8 of the asked run time is ignored
+validity                      a run is ignored if its departures span less than 0.8 of the asked run time, or if of one
+                              of its flows nothing left, or nothing entered
 ============================  =========================================================================================
 
 Sizes are bytes of IP packets at the point where Pantheon's tunnel would see them; Mbit are 10⁶ bits.
@@ -182,12 +183,14 @@ class RunMetrics:
         Args:
             runtime_s: the run time that was asked for, seconds.
         """
-        silent = [flow for flow, metrics in self.flows.items() if metrics.packets_in and not metrics.packets_out]
-        if silent:
-            names = ", ".join(f"flow {flow}" for flow in silent)
-            return f"{names} sent packets but none left the path"
         if not self.total.packets_out:
             return "no packet left the path"
+        for what, flows in (
+            ("sent nothing", [flow for flow, metrics in self.flows.items() if not metrics.packets_in]),
+            ("sent packets but none left the path", [f for f, m in self.flows.items() if not m.packets_out]),
+        ):
+            if flows:
+                return f"{', '.join(f'flow {flow}' for flow in flows)} {what}"
         if self.total.span_s < MIN_RUN_FRACTION * runtime_s:
             return (
                 f"departures span {self.total.span_s:.1f} s, less than {MIN_RUN_FRACTION:g} of the "

@@ -11,6 +11,7 @@ StanfordSNR/pantheon @23e738c, ``src/experiments/test.py``, ``src/analysis/plot.
 ``<scheme>_acklink_run<k>.log``       the same of the acknowledgements
 ``<scheme>_mm_datalink_run<k>.log``   mm-link log of the data direction (paths with a mahimahi trace)
 ``<scheme>_mm_acklink_run<k>.log``    mm-link log of the acknowledgements
+``config.yml``                        names and looks of the schemes; Pantheon reads it as ``src/config.yml``
 ====================================  =================================================================================
 
 Facts that Pantheon does not store (seeds, capacity, versions) are never added here; they go to ``ccgym_results.json``.
@@ -19,17 +20,18 @@ Facts that Pantheon does not store (seeds, capacity, versions) are never added h
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
 
+if TYPE_CHECKING:
+    from ccgym.evaluation.results import SchemeStyle
+
 METADATA_FILE = "pantheon_metadata.json"
 PERF_FILE = "pantheon_perf.json"
-
-KEPT_STATS_LINES = ("Start at:", "End at:", "clock offset:")
-"""Lines of a stats file that analysis keeps when it rewrites the rest."""
+CONFIG_FILE = "config.yml"
 
 
 def stats_file(scheme: str, run: int) -> str:
@@ -60,58 +62,69 @@ def utc_text(epoch_s: float) -> str:
 def statistics_text(metrics: RunMetrics) -> str:
     """The block from ``-- Total of …`` on.
 
-    Line order matters: Pantheon's ``report.py`` reads the three lines after each ``Flow n``. A run in which nothing
-    left the path has ``N/A`` where there is no number, as Pantheon's report does.
+    Line order matters: Pantheon's ``report.py`` reads the three lines after each ``Flow n``. Where there is no number,
+    as of a run in which nothing left the path, there is no line, either.
     """
     count = len(metrics.flows)
     lines = [f"-- Total of {count} flow{'' if count == 1 else 's'}:"]
     utilisation = metrics.utilisation
     if metrics.capacity_mbps is not None:
         lines.append(f"Average capacity: {metrics.capacity_mbps:.2f} Mbit/s")
-    lines += _three_lines(metrics.total, utilisation)
+    lines += _part_lines(metrics.total, utilisation)
     for flow, part in metrics.flows.items():
         lines.append(f"-- Flow {flow}:")
-        lines += _three_lines(part, None)
+        lines += _part_lines(part, None)
     return "\n".join(lines) + "\n"
 
 
-def _three_lines(metrics: PantheonMetrics, utilisation: float | None) -> list[str]:
+def printed_number(metrics: PantheonMetrics, name: str) -> float | None:
+    """A number as :func:`statistics_text` prints it: what Pantheon's report reads back, and averages.
+
+    Args:
+        metrics: the numbers of a flow, or of all.
+        name: ``throughput_mbps``, ``delay_p95_ms`` or ``loss``; the latter in per cent.
+    """
+    value: float | None = getattr(metrics, name)
+    return None if value is None else float(_FORMATS[name](value))
+
+
+_FORMATS: Final[Mapping[str, Callable[[float], str]]] = {
+    "throughput_mbps": "{:.2f}".format,
+    "delay_p95_ms": "{:.3f}".format,
+    "loss": lambda fraction: f"{100 * fraction:.2f}",
+}
+
+
+def _part_lines(metrics: PantheonMetrics, utilisation: float | None) -> list[str]:
     share = "" if utilisation is None else f" ({100 * utilisation:.1f}% utilization)"
-    delay = "N/A" if metrics.delay_p95_ms is None else f"{metrics.delay_p95_ms:.3f} ms"
-    loss = "N/A" if metrics.loss is None else f"{100 * metrics.loss:.2f}%"
-    return [
-        f"Average throughput: {metrics.throughput_mbps:.2f} Mbit/s{share}",
-        f"95th percentile per-packet one-way delay: {delay}",
-        f"Loss rate: {loss}",
-    ]
+    lines = [f"Average throughput: {_FORMATS['throughput_mbps'](metrics.throughput_mbps)} Mbit/s{share}"]
+    if metrics.delay_p95_ms is not None:
+        lines.append(f"95th percentile per-packet one-way delay: {_FORMATS['delay_p95_ms'](metrics.delay_p95_ms)} ms")
+    if metrics.loss is not None:
+        lines.append(f"Loss rate: {_FORMATS['loss'](metrics.loss)}%")
+    return lines
 
 
-def stats_text(metrics: RunMetrics, *, start_epoch_s: float, end_epoch_s: float, generated_epoch_s: float) -> str:
+def stats_text(
+    metrics: RunMetrics | None, *, start_epoch_s: float, end_epoch_s: float, generated_epoch_s: float
+) -> str:
     """The whole content of ``<scheme>_stats_run<k>.log`` of a local run.
 
     Args:
-        metrics: the run's numbers.
+        metrics: the run's numbers. None for a run that does not count: Pantheon leaves its file without statistics,
+            and ``report.py`` counts and averages the files that have some.
         start_epoch_s: when the first flow started, seconds since the epoch.
         end_epoch_s: when the flows were stopped.
         generated_epoch_s: when the statistics were computed.
     """
+    times = f"Start at: {utc_text(start_epoch_s)}\nEnd at: {utc_text(end_epoch_s)}\n"
+    if metrics is None:
+        return times
     return (
-        f"Start at: {utc_text(start_epoch_s)}\n"
-        f"End at: {utc_text(end_epoch_s)}\n"
-        "\n"
+        f"{times}\n"
         f"# Below is generated by plot.py at {utc_text(generated_epoch_s)}\n"
         "# Datalink statistics\n"
         f"{statistics_text(metrics)}"
-    )
-
-
-def rewrite_stats(old: str, metrics: RunMetrics, generated_epoch_s: float) -> str:
-    """An existing stats file with its statistics computed anew; start, end and clock offsets are kept."""
-    kept = [line for line in old.splitlines() if any(word in line for word in KEPT_STATS_LINES)]
-    return (
-        "\n".join(kept)
-        + f"\n\n# Below is generated by plot.py at {utc_text(generated_epoch_s)}\n# Datalink statistics\n"
-        + statistics_text(metrics)
     )
 
 
@@ -139,6 +152,24 @@ def perf_json(schemes: Iterable[str], valid_runs: Mapping[tuple[str, int], RunMe
     return json.dumps(perf)
 
 
+def config_yml(styles: Iterable[SchemeStyle]) -> str:
+    """``config.yml``: what Pantheon's analysis must know of a scheme to name and draw it.
+
+    Pantheon looks for it in its own ``src/``, and nowhere else.
+    """
+    import yaml
+
+    schemes = {style.key: {"name": style.label, "color": style.colour, "marker": style.marker} for style in styles}
+    return _CONFIG_HEAD + str(yaml.safe_dump({"schemes": schemes}, sort_keys=False))
+
+
+_CONFIG_HEAD: Final = """\
+# Pantheon's plot.py and report.py take this directory with --data-dir, once they know its schemes:
+#   cp config.yml PANTHEON/src/config.yml
+# They read the packet logs of every run, which evaluate writes with --logs all; runs without logs count as failed.
+"""
+
+
 def metadata_json(
     *,
     schemes: Iterable[str],
@@ -163,7 +194,7 @@ def metadata_json(
         run_times: runs per scheme.
         uplink_trace: base name of the trace in the data direction.
         downlink_trace: base name of the trace of the return direction.
-        git_summary: what produced the results, as text.
+        git_summary: what produced the results, as lines; the last line ends as those before it.
         prepend_mm_cmds: shells outside mm-link.
         append_mm_cmds: shells inside mm-link.
         extra_mm_link_args: options of mm-link.
@@ -177,7 +208,7 @@ def metadata_json(
         "start_run_id": 1,
         "random_order": False,
         "cc_schemes": sorted(schemes),
-        "git_summary": git_summary,
+        "git_summary": f"{git_summary}\n",
         "uplink_trace": uplink_trace,
         "downlink_trace": downlink_trace,
         "prepend_mm_cmds": prepend_mm_cmds,

@@ -16,9 +16,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from ccgym.errors import ResultsError, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
 from ccgym.evaluation.frames import result_table, to_frame, write_csv
+from ccgym.evaluation.pantheon import printed_number
 from ccgym.evaluation.run_record import RunRecord, flow_summary
 from ccgym.files import UnreadableError, disk_error, read_json
 from ccgym.realpath.report import limited_reason
@@ -75,7 +78,7 @@ class CellResult:
     invalid: str | None
     """Why the run does not count (Pantheon's rules), or None."""
     started_epoch_s: float
-    """When it was run, seconds since the epoch."""
+    """When it began, seconds since the epoch. In virtual time runs follow one another, as Pantheon's do."""
     wall_s: float
     """How long that took, seconds."""
 
@@ -192,6 +195,17 @@ class SchemeSummary:
         """Whether there are several simulated runs and all were the same packets: nothing was random."""
         hashes = [cell.record.trajectory_hash for cell in self.valid_runs if not is_real(cell.record.backend)]
         return len(hashes) > 1 and len(hashes) == len(self.valid_runs) and len(set(hashes)) == 1
+
+    def as_printed(self, name: str) -> Spread | None:
+        """A quantity over the runs as Pantheon's report has it, which reads the rounded numbers of statistics files.
+
+        Args:
+            name: ``throughput_mbps``, ``delay_p95_ms`` or ``loss``; the latter in per cent.
+        """
+        spread = self._over_runs(lambda record: printed_number(record.total, name))
+        printed = [printed_number(cell.record.total, name) for cell in self.valid_runs]
+        # numpy's mean, as there: half of all means of two runs are a tie that the last bit decides.
+        return spread and replace(spread, mean=float(np.mean([value for value in printed if value is not None])))
 
     def _over_runs(self, value: Callable[[RunRecord], float | None]) -> Spread | None:
         spread = Spread.of(value(cell.record) for cell in self.valid_runs)

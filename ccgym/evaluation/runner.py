@@ -135,11 +135,20 @@ def run_experiment(
         # the simulator is numpy, which releases the lock where it matters.
         workers = jobs or (1 if experiment.real else os.cpu_count() or 1)
         with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="cell") as pool:
+            # In virtual time runs follow one another, as those of Pantheon do, however many are simulated at once.
+            begin = 0.0 if experiment.real or not missing else max(started, store.last_end())
             futures: dict[Future[CellResult | CellUnavailable], Cell] = {
                 pool.submit(
-                    _run_cell, experiment, cell, runs_on, store, _record(logs, cell, max_memory), repeat_limited
+                    _run_cell,
+                    experiment,
+                    cell,
+                    runs_on,
+                    store,
+                    begin + place * experiment.runtime_ns / 1e9,
+                    _record(logs, cell, max_memory),
+                    repeat_limited,
                 ): cell
-                for cell in missing
+                for place, cell in enumerate(missing)
             }
             try:
                 for future, cell in _as_completed(futures):
@@ -255,11 +264,18 @@ def _outcome(future: Future[CellResult | CellUnavailable], cell: Cell) -> Outcom
 
 
 def _run_cell(
-    experiment: Experiment, cell: Cell, runs_on: Backend, store: ResultStore, recorded: Record, repeat_limited: int
+    experiment: Experiment,
+    cell: Cell,
+    runs_on: Backend,
+    store: ResultStore,
+    begin: float,
+    recorded: Record,
+    repeat_limited: int,
 ) -> CellResult | CellUnavailable:
+    """Run a cell and store it; ``begin`` is when it begins in virtual time, seconds since the epoch."""
     repeats = 0
     while True:
-        started = time.time()
+        started = time.time() if experiment.real else begin
         clock = time.perf_counter()
         record = runs_on.run(
             experiment.path,
@@ -281,7 +297,7 @@ def _run_cell(
             return CellUnavailable(cell.choice.key, cell.run, next(iter(missing.values())))
         started = float(record.path_report.get("started_epoch_ms") or started * 1e3) / 1e3
     assert record.metrics is not None
-    logs = _write_logs(experiment, cell, record, store.directory, started) if recorded.link_events else {}
+    logs = _write_logs(experiment, cell, record, store.directory, started) if recorded.link_events else []
     atomic_write(store.series_file(cell), to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS))))
     result = CellResult(
         scheme=cell.choice.key,
@@ -295,19 +311,17 @@ def _run_cell(
     return result.without_packets()
 
 
-def _write_logs(
-    experiment: Experiment, cell: Cell, record: RunRecord, directory: Path, started: float
-) -> dict[str, int]:
-    """Write the packet logs of a run; their sizes by name."""
+def _write_logs(experiment: Experiment, cell: Cell, record: RunRecord, directory: Path, started: float) -> list[str]:
+    """Write the packet logs of a run; their names."""
     assert record.native is not None
     native = record.native
-    sizes: dict[str, int] = {}
+    names: list[str] = []
 
     def write(name: str, writer: Any) -> None:
         partial = directory / f".{name}.partial"
         writer(partial)
         partial.replace(directory / name)
-        sizes[name] = (directory / name).stat().st_size
+        names.append(name)
 
     epoch_ms = started * 1e3
     compiled = experiment.path.compile()
@@ -327,7 +341,7 @@ def _write_logs(
                 pantheon.mm_log_file(cell.choice.key, cell.run, link),
                 lambda file, direction=direction, header=header: native.write_mm_log(file, direction, header),
             )
-    return sizes
+    return names
 
 
 def published_points(path: NetworkPath, schemes: Sequence[SchemeChoice] = ()) -> dict[str, PublishedPoint]:
@@ -368,7 +382,8 @@ def _with_flags(results: ResultSet, experiment: Experiment) -> ResultSet:
 
 
 def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path) -> None:
-    """Write metadata, performance and the statistics of every run, as Pantheon names and formats them."""
+    """Write metadata, performance, looks and the statistics of every run, as Pantheon names and formats them."""
+    atomic_write(out / pantheon.CONFIG_FILE, pantheon.config_yml(results.styles))
     valid = {(cell.scheme, cell.run): cell.record.metrics for cell in results.cells if cell.invalid is None}
     atomic_write(
         out / pantheon.PERF_FILE,
@@ -396,9 +411,8 @@ def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path) 
     )
     now = time.time()
     for cell in results.cells:
-        assert cell.record.metrics is not None
         text = pantheon.stats_text(
-            cell.record.metrics,
+            cell.record.metrics if cell.invalid is None else None,
             start_epoch_s=cell.started_epoch_s,
             end_epoch_s=cell.started_epoch_s + cell.record.duration_s,
             generated_epoch_s=now,

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
@@ -141,15 +142,15 @@ class ResultStore:
     def _curves_file(self, cell: Cell) -> Path:
         return self.cells / f"{cell.name}.npz"
 
-    def write(self, cell: Cell, result: CellResult, curves: RunCurves, logs: Mapping[str, int]) -> None:
-        """Store a finished run; ``logs`` are the sizes of its packet logs by name, already written."""
+    def write(self, cell: Cell, result: CellResult, curves: RunCurves, logs: Iterable[str]) -> None:
+        """Store a finished run; ``logs`` are the names of its packet logs, already written."""
         packed = curves.to_bytes()
         atomic_write(self._curves_file(cell), packed)
         body = {
             "seed": cell.seed,
             "result": result.as_dict(),
             "curves_sha256": hashlib.sha256(packed).hexdigest(),
-            "logs": dict(logs),
+            "log_files": {name: _fingerprint(self.directory / name) for name in logs},
         }
         text = json.dumps(body)
         document = {
@@ -179,7 +180,8 @@ class ResultStore:
             if body["seed"] != cell.seed:
                 return Damage(cell.name, f"{file.name} was run with another seed")
             result = CellResult.from_dict(body["result"])
-            logs: dict[str, int] = body["logs"]
+            # Earlier versions stored no checksums: their logs count as not written.
+            logs: dict[str, dict[str, Any]] = body.get("log_files", {})
         except FileNotFoundError:
             return None
         except UnreadableError as error:
@@ -195,15 +197,56 @@ class ResultStore:
         if with_logs:
             if not logs:
                 return None
-            for name, size in logs.items():
-                log = self.directory / name
-                if not log.exists() or log.stat().st_size != size:
-                    return Damage(cell.name, f"{name} is missing or cut off")
+            for name, known in logs.items():
+                wrong = _what_is_wrong(self.directory / name, known)
+                if wrong is not None:
+                    return Damage(cell.name, f"{name} {wrong}")
         return result
+
+    def last_end(self) -> float:
+        """When the last of the runs that are here ended, seconds since the epoch; 0 where there is none."""
+        end = 0.0
+        for file in self.cells.glob("*.json"):
+            # What is damaged is reported, and run again, where it is asked for.
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                result = json.loads(file.read_bytes())["body"]["result"]
+                end = max(end, result["started_epoch_s"] + result["record"]["duration_s"])
+        return end
 
     def curves(self, cell: str) -> RunCurves:
         """The curves of a finished run, by the run's name (``cubic_run1``)."""
         return read_curves(self.directory, cell)
+
+
+def _fingerprint(log: Path) -> dict[str, Any]:
+    """By what a packet log is known again."""
+    stat = log.stat()
+    return {"bytes": stat.st_size, "changed_ns": stat.st_ctime_ns, "sha256": _sha256(log)}
+
+
+def _what_is_wrong(log: Path, known: Mapping[str, Any]) -> str | None:
+    """What is wrong with a packet log, or None.
+
+    A log whose change time is still that of its fingerprint is not read again, since a gigabyte of logs takes seconds:
+    the kernel sets this time on every write, and lets nobody set it back. Of a copy it is another, so its bytes decide.
+    """
+    try:
+        stat = log.stat()
+        if stat.st_size != known["bytes"]:
+            return "is cut off or was edited"
+        if stat.st_ctime_ns != known["changed_ns"] and _sha256(log) != known["sha256"]:
+            return "was edited"
+    except OSError:
+        return "is missing"
+    return None
+
+
+def _sha256(file: Path) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb") as opened:
+        while part := opened.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def _fixed(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The table of an evaluation: one row per scheme, for the terminal, as Markdown and as CSV.
 
-Numbers are means over the runs that count, ± one sample standard deviation. Pantheon's own table averages numbers that
-were first rounded for its text files; ours averages the exact ones, so a last digit may differ from it.
+Numbers are means over the runs that count, ± one sample standard deviation. Those that Pantheon's table has, too, are
+averaged as there, from the rounded numbers of the statistics files, so that every digit agrees. The CSV has exact ones.
 """
 
 from __future__ import annotations
@@ -77,11 +77,20 @@ def _scaled(name: str, value: float) -> float:
 
 def format_spread(name: str, spread: Spread | None) -> str:
     """``72.70 ± 0.32``; without the deviation where runs cannot show one."""
+    return _format(spread, DIGITS[name], 100 if name in PERCENT else 1)
+
+
+def _format(spread: Spread | None, digits: int, factor: int) -> str:
     if spread is None:
         return NOTHING
-    digits = DIGITS[name]
-    text = f"{_scaled(name, spread.mean):.{digits}f}"
-    return text if spread.std is None else f"{text} ± {_scaled(name, spread.std):.{digits}f}"
+    text = f"{factor * spread.mean:.{digits}f}"
+    return text if spread.std is None else f"{text} ± {factor * spread.std:.{digits}f}"
+
+
+def _cell(summary: SchemeSummary, name: str) -> str:
+    if name in PUBLISHED_COLUMNS:
+        return _format(summary.as_printed(name), DIGITS[name], 1)
+    return format_spread(name, getattr(summary, name))
 
 
 def _published(point: PublishedPoint | None) -> dict[str, str]:
@@ -96,7 +105,7 @@ def _row(summary: SchemeSummary) -> Row:
         label=summary.style.label,
         runs=(str(valid) if valid == total else f"{valid} of {total}")
         + (f" {IDENTICAL_MARK}" if summary.identical_runs else ""),
-        cells={name: format_spread(name, getattr(summary, name)) for name in COLUMNS},
+        cells={name: _cell(summary, name) for name in COLUMNS},
         published=_published(summary.published),
         unavailable="" if summary.unavailable is None else f"unavailable: {summary.unavailable}",
         limited=bool(summary.limited_runs),

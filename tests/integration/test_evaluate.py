@@ -20,6 +20,7 @@ from ccgym.errors import ResultsError
 from ccgym.evaluation.backends import simulated
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.metrics import run_metrics
+from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.pantheon_log import read_log
 from ccgym.evaluation.results import CellFailure, CellResult, ResultSet
 from ccgym.evaluation.runner import run_experiment
@@ -79,6 +80,7 @@ def test_pantheons_files_are_all_there_and_agree(tmp_path: Path) -> None:
     assert names == {
         "pantheon_metadata.json",
         "pantheon_perf.json",
+        "config.yml",
         "ccgym_results.json",
         "ccgym_results.csv",
         *(f"{scheme}_run{run}.csv" for scheme in ("cubic", "bbr") for run in (1, 2)),
@@ -155,9 +157,9 @@ TINY_MM_LOG = """\
 # header
 0 + 1504
 0 + 1504
-0 d 1 1504
+# 0 d 1 1504
 0 + 1504
-0 d 1 1504
+# 0 d 1 1504
 1 # 1504
 1 - 1504 1
 2 # 1504
@@ -199,7 +201,7 @@ def test_written_mm_logs_have_mahimahis_header(tmp_path: Path) -> None:
     assert lines[0] == "# mahimahi mm-link (Uplink) [12mbps.trace]"
     assert lines[2] == "# queue: droptail [packets=20]"
     assert lines[5] == "# mahimahi config: [delay 10 ms] [loss up=0.01] "
-    assert all(re.fullmatch(r"\d+ (# \d+|\+ \d+|- \d+ \d+|d \d+ \d+)", line) for line in lines[6:])
+    assert all(re.fullmatch(r"\d+ (# \d+|\+ \d+|- \d+ \d+)|# \d+ d 1 1504", line) for line in lines[6:])
 
 
 # --- Resumption ----------------------------------------------------------------------------------------------------
@@ -235,7 +237,65 @@ def test_logs_that_are_wanted_later_are_written_later(tmp_path: Path) -> None:
     (tmp_path / "cubic_datalink_run1.log").write_text("cut")
     _, watcher = sweep(tmp_path, logs="first")
     assert watcher.ran == ["cubic_run1"]
-    assert "cubic_datalink_run1.log is missing or cut off" in watcher.notices[0]
+    assert "cubic_datalink_run1.log is cut off or was edited" in watcher.notices[0]
+
+
+def test_an_edited_log_is_reported_and_written_again(tmp_path: Path) -> None:
+    sweep(tmp_path, logs="first")
+    log = tmp_path / "cubic_datalink_run1.log"
+    written = log.read_bytes()
+    log.write_bytes(written.replace(b" + 1500 1\n", b" + 1400 1\n", 1))
+    results, watcher = sweep(tmp_path, logs="first")
+    assert (watcher.ran, watcher.notices) == (["cubic_run1"], [f"cubic_run1: {log.name} was edited; running it again"])
+    lines = log.read_bytes().split(b"\n")
+    assert lines[1:] == written.split(b"\n")[1:]
+    begun = next(cell.started_epoch_s for cell in results.cells if (cell.scheme, cell.run) == ("cubic", 1))
+    assert lines[0] == f"# init timestamp: {begun * 1e3:.3f}".encode()
+
+
+def times(results: ResultSet) -> list[tuple[float, float]]:
+    return sorted((cell.started_epoch_s, cell.started_epoch_s + cell.record.duration_s) for cell in results.cells)
+
+
+def test_runs_in_virtual_time_follow_one_another(tmp_path: Path) -> None:
+    before = time.time()
+    results, _ = sweep(tmp_path, jobs=4)
+    spans = times(results)
+    assert spans[0][0] >= before
+    assert all(start == pytest.approx(end, abs=1e-6) for (_, end), (start, _) in zip(spans, spans[1:]))
+    # In the order in which Pantheon would run them: run by run, within a run scheme by scheme.
+    in_order = sorted(results.cells, key=lambda cell: cell.started_epoch_s)
+    assert [(cell.run, cell.scheme) for cell in in_order] == [(1, "cubic"), (1, "bbr"), (2, "cubic"), (2, "bbr")]
+    stats = (tmp_path / "bbr_stats_run1.log").read_text().splitlines()[:2]
+    before_it = (tmp_path / "cubic_stats_run1.log").read_text().splitlines()[1]
+    assert stats[0].removeprefix("Start at: ") == before_it.removeprefix("End at: ")
+    # What is run later comes after what is there, although hardly any time has passed.
+    (tmp_path / "cells" / "cubic_run1.json").unlink()
+    again, _ = sweep(tmp_path)
+    spans = times(again)
+    assert all(start >= end - 1e-6 for (_, end), (start, _) in zip(spans, spans[1:]))
+    assert max(again.cells, key=lambda cell: cell.started_epoch_s).scheme == "cubic"
+
+
+def test_an_ignored_run_has_no_statistics_in_its_file(tmp_path: Path) -> None:
+    # The second flow starts when its packets cannot arrive before the end.
+    path = NetworkPath(rate="12mbps", rtt="200ms")
+    made = experiment(path=path, schemes=(SchemeChoice("cubic"),), runs=1, flows=2, interval_ns=1_950_000_000)
+    results, _ = sweep(tmp_path, made)
+    assert results.cells[0].invalid is not None
+    lines = (tmp_path / "cubic_stats_run1.log").read_text().splitlines()
+    assert [line.split(":")[0] for line in lines] == ["Start at", "End at"]
+    assert json.loads((tmp_path / "pantheon_perf.json").read_text()) == {"cubic": {}}
+
+
+@pytest.mark.parametrize("rate", ["50mbps", "512kbps", "77.72mbps"])
+def test_the_log_of_a_rate_has_its_capacity(rate: str, tmp_path: Path) -> None:
+    made = experiment(path=NetworkPath(rate=rate, rtt="20ms"), schemes=(SchemeChoice("cubic"),), runs=1)
+    results, _ = sweep(tmp_path, made, logs="all")
+    from_log = run_metrics(read_log(tmp_path / "cubic_datalink_run1.log"))
+    assert from_log.capacity_mbps == pytest.approx(results.cells[0].record.link.capacity_mbps, rel=1e-6)
+    text = (tmp_path / "cubic_stats_run1.log").read_text()
+    assert statistics_text(from_log) == text.split("# Datalink statistics\n")[1]
 
 
 def test_results_do_not_depend_on_jobs_order_or_company(tmp_path: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -113,6 +116,28 @@ def result_set() -> ResultSet:
     )
 
 
+def test_means_are_of_printed_numbers_as_in_pantheons_report() -> None:
+    """Half of all means of two rounded numbers are ties, and there the last bit decides: np.mean((3.17, 3.18))."""
+
+    def part(throughput: float, delay: float, loss: float) -> CellResult:
+        numbers = PantheonMetrics(throughput, throughput, delay, loss, 2.0, 100, 99)
+        metrics = RunMetrics(total=numbers, flows={1: numbers}, capacity_mbps=12.0)
+        return CellResult("bbr", 1, replace(record(), metrics=metrics), None, 1.7e9, 0.1)
+
+    runs = (part(72.6549, 65.9804, 0.031749), part(72.9549, 65.9674, 0.031751))
+    summary = replace(result_set().schemes[1], runs=runs)
+    throughput, delay, loss = (summary.as_printed(name) for name in ("throughput_mbps", "delay_p95_ms", "loss"))
+    assert throughput is not None
+    assert delay is not None
+    assert loss is not None
+    assert (throughput.mean, delay.mean, loss.mean) == (np.mean((72.65, 72.95)), np.mean((65.98, 65.967)), 3.175)
+    exact = summary.throughput_mbps
+    assert exact is not None
+    assert exact.mean == pytest.approx(72.8049)
+    # 72.80, where the exact mean would round to 72.80, too; 3.17, where 100 · the mean of fractions rounds to 3.18.
+    assert [f"{spread.mean:.2f}" for spread in (throughput, delay, loss)] == ["72.80", "65.97", "3.17"]
+
+
 def test_ignored_runs_do_not_count() -> None:
     cubic, bbr = result_set().schemes
     assert cubic.throughput_mbps == Spread(10.0, None, 1)
@@ -207,7 +232,7 @@ def test_a_written_cell_is_read_back(tmp_path: Path) -> None:
     cell = next(iter(made.cells()))
     with ResultStore(tmp_path, made) as store:
         assert store.read(cell, with_logs=False) is None
-        store.write(cell, cell_result(made), curves(), {})
+        store.write(cell, cell_result(made), curves(), [])
         assert store.read(cell, with_logs=False) == cell_result(made)
         np.testing.assert_allclose(store.curves(cell.name).flows[0].delay_ms, np.linspace(0, 1, 5))
         assert store.read(cell, with_logs=True) is None, "logs are wanted now and were not written"
@@ -237,7 +262,7 @@ def test_damage_is_noticed(tmp_path: Path, damage: object, suffix: str) -> None:
     made = experiment()
     cell = next(iter(made.cells()))
     with ResultStore(tmp_path, made) as store:
-        store.write(cell, cell_result(made), curves(), {})
+        store.write(cell, cell_result(made), curves(), [])
         damage(store.cells / f"{cell.name}.{suffix}")  # type: ignore[operator]
         found = store.read(cell, with_logs=False)
     assert found is None if (damage is Path.unlink and suffix == "json") else isinstance(found, Damage)
@@ -247,23 +272,69 @@ def test_an_edited_number_is_noticed(tmp_path: Path) -> None:
     made = experiment()
     cell = next(iter(made.cells()))
     with ResultStore(tmp_path, made) as store:
-        store.write(cell, cell_result(made), curves(), {})
+        store.write(cell, cell_result(made), curves(), [])
         _forge(store.cells / f"{cell.name}.json")
         found = store.read(cell, with_logs=False)
     assert isinstance(found, Damage)
     assert "checksum" in found.reason
 
 
-def test_a_cut_off_log_is_noticed(tmp_path: Path) -> None:
+def _cut(log: Path) -> None:
+    log.write_text("12345")
+
+
+def _edit(log: Path) -> None:
+    log.write_text("1234567899")
+
+
+def _edit_and_set_the_time_back(log: Path) -> None:
+    before = log.stat()
+    _edit(log)
+    os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def _exchange(log: Path) -> None:
+    other = log.with_name("other")
+    other.write_text("0987654321")
+    other.replace(log)
+
+
+@pytest.mark.parametrize(
+    ("harm", "reason"),
+    [
+        (_cut, "is cut off or was edited"),
+        (_edit, "was edited"),
+        (_edit_and_set_the_time_back, "was edited"),
+        (_exchange, "was edited"),
+        (Path.unlink, "is missing"),
+    ],
+)
+def test_a_log_that_is_not_what_was_written_is_noticed(
+    tmp_path: Path, harm: Callable[[Path], None], reason: str
+) -> None:
     made = experiment()
     cell = next(iter(made.cells()))
-    (tmp_path / "cubic_datalink_run1.log").write_text("1234567890")
+    log = tmp_path / "cubic_datalink_run1.log"
+    log.write_text("1234567890")
     with ResultStore(tmp_path, made) as store:
-        store.write(cell, cell_result(made), curves(), {"cubic_datalink_run1.log": 10})
+        store.write(cell, cell_result(made), curves(), [log.name])
         assert isinstance(store.read(cell, with_logs=True), CellResult)
-        (tmp_path / "cubic_datalink_run1.log").write_text("12345")
-        assert isinstance(store.read(cell, with_logs=True), Damage)
+        harm(log)
+        assert store.read(cell, with_logs=True) == Damage(cell.name, f"{log.name} {reason}")
         assert isinstance(store.read(cell, with_logs=False), CellResult)
+
+
+def test_a_copied_log_is_still_what_was_written(tmp_path: Path) -> None:
+    made = experiment()
+    cell = next(iter(made.cells()))
+    log = tmp_path / "there" / "cubic_datalink_run1.log"
+    log.parent.mkdir()
+    log.write_text("1234567890")
+    with ResultStore(tmp_path / "there", made) as store:
+        store.write(cell, cell_result(made), curves(), [log.name])
+    shutil.copytree(tmp_path / "there", tmp_path / "here")
+    with ResultStore(tmp_path / "here", made) as store:
+        assert isinstance(store.read(cell, with_logs=True), CellResult)
 
 
 def test_left_over_partial_files_are_removed(tmp_path: Path) -> None:

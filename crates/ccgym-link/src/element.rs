@@ -123,10 +123,10 @@ impl Counters {
     }
 }
 
-/// One line of a mahimahi link log (mahimahi 0.98 `link_queue.cc`; `d` lines of its master).
+/// One event of a mahimahi link log (mahimahi 0.98 `link_queue.cc`; drops of its master).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum LinkEvent {
-    /// `T # 1504`: a delivery opportunity of that many bytes.
+    /// `T # 1504`: a delivery opportunity of that many bytes; 1500 of a link at a rate.
     Opportunity(Timestamp, u32),
     /// `T + N`: arrival of an N-byte unit (IP length + overhead) of a flow.
     Arrival(Timestamp, u32, u32),

@@ -1,9 +1,14 @@
 //! mm-link's log file, written and read (mahimahi `link_queue.cc`, `linkshell.cc`).
 //!
-//! Reads the logs of release 0.98 (no `d` lines) and of mahimahi's master; writes `d` lines. A drop at dequeue, which
-//! mahimahi does not log at all, is written as a `d` line where it happened.
+//! Reads the logs of release 0.98, which have no drops, and of mahimahi's master, which has them as `d` lines. Its
+//! scripts `mm-throughput-graph` and `mm-delay-graph` never learnt of these and stop there, so a drop is written as
+//! master's line behind a `#`, which every reader skips. A drop at dequeue, which mahimahi does not log at all, stands
+//! where it happened.
 
-use std::fmt::Write as _;
+use std::fmt;
+use std::io;
+
+use ccgym_core::units::Timestamp;
 
 use crate::element::LinkEvent;
 
@@ -50,7 +55,7 @@ pub enum LogLine {
         /// Time in this link, milliseconds.
         delay_ms: u64,
     },
-    /// `T d P B`: a loss.
+    /// `T d P B`, or that behind `# `: a loss.
     Drop {
         /// Time in milliseconds.
         ms: u64,
@@ -73,33 +78,35 @@ pub struct LogError {
     pub expected: &'static str,
 }
 
-/// Write a log. Events are those of [`crate::PathElement::take_events`], with time 0 at the start of the trace.
-#[must_use]
-pub fn write_log(header: &LogHeader, events: &[LinkEvent]) -> String {
-    let mut text = String::with_capacity(160 + events.len() * 14);
-    // Writing to a string cannot fail.
-    let _ = write_log_into(&mut text, header, events);
-    text
+impl fmt::Display for LogHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "# mahimahi {}", self.title)?;
+        writeln!(f, "# command line: {}", self.command)?;
+        writeln!(f, "# queue: {}", self.queue)?;
+        writeln!(f, "# init timestamp: {}", self.init_ms)?;
+        writeln!(f, "# base timestamp: {}", self.base_ms)?;
+        match &self.config {
+            Some(config) => writeln!(f, "# mahimahi config: {config}"),
+            None => Ok(()),
+        }
+    }
 }
 
-fn write_log_into(text: &mut String, header: &LogHeader, events: &[LinkEvent]) -> std::fmt::Result {
-    writeln!(text, "# mahimahi {}", header.title)?;
-    writeln!(text, "# command line: {}", header.command)?;
-    writeln!(text, "# queue: {}", header.queue)?;
-    writeln!(text, "# init timestamp: {}", header.init_ms)?;
-    writeln!(text, "# base timestamp: {}", header.base_ms)?;
-    if let Some(config) = &header.config {
-        writeln!(text, "# mahimahi config: {config}")?;
-    }
+/// Write the lines below the header: whole milliseconds, `base_ms` after the events', in order of processing. Events
+/// are those of [`crate::PathElement::take_events`], with time 0 at the start of the trace.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_events(out: &mut impl io::Write, base_ms: u64, events: &[LinkEvent]) -> io::Result<()> {
+    let ms = |at: Timestamp| at.as_millis() + base_ms;
     for event in events {
         match *event {
-            LinkEvent::Opportunity(at, bytes) => writeln!(text, "{} # {bytes}", at.as_millis() + header.base_ms)?,
-            LinkEvent::Arrival(at, bytes, _) => writeln!(text, "{} + {bytes}", at.as_millis() + header.base_ms)?,
+            LinkEvent::Opportunity(at, bytes) => writeln!(out, "{} # {bytes}", ms(at))?,
+            LinkEvent::Arrival(at, bytes, _) => writeln!(out, "{} + {bytes}", ms(at))?,
             LinkEvent::Departure(at, bytes, _, arrived) => {
-                let delay = at.as_millis() - arrived.as_millis();
-                writeln!(text, "{} - {bytes} {delay}", at.as_millis() + header.base_ms)?;
+                writeln!(out, "{} - {bytes} {}", ms(at), at.as_millis() - arrived.as_millis())?;
             }
-            LinkEvent::Drop(at, bytes, _) => writeln!(text, "{} d 1 {bytes}", at.as_millis() + header.base_ms)?,
+            LinkEvent::Drop(at, bytes, _) => writeln!(out, "# {} d 1 {bytes}", ms(at))?,
         }
     }
     Ok(())
@@ -116,7 +123,10 @@ pub fn parse_log(text: &[u8]) -> Result<(LogHeader, Vec<LogLine>), LogError> {
         let line = String::from_utf8_lossy(raw);
         let fail = |expected| LogError { line: index + 1, found: format!("{:.60?}", line), expected };
         if let Some(comment) = line.strip_prefix("# ") {
-            read_header(&mut header, comment).map_err(fail)?;
+            match read_event(comment) {
+                Some(drop @ LogLine::Drop { .. }) => lines.push(drop),
+                _ => read_header(&mut header, comment).map_err(fail)?,
+            }
         } else if !line.is_empty() && line != "#" {
             lines.push(read_event(&line).ok_or_else(|| fail("`T # N`, `T + N`, `T - N D` or `T d P B`"))?);
         }

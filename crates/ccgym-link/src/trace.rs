@@ -11,6 +11,9 @@ use ccgym_core::units::{Rate, TimeSpan};
 /// Bytes of one delivery opportunity: a 1500-byte IP packet and the 4-byte prefix of mahimahi's TUN device.
 pub const OPPORTUNITY_BYTES: u32 = 1504;
 
+/// Bytes of a full IP packet: what one delivery opportunity carries.
+pub const PACKET_BYTES: u32 = 1500;
+
 /// Largest accepted time in a trace, in milliseconds (about 115 days), so that times in nanoseconds cannot overflow.
 pub const MAX_TIME_MS: u64 = 10_000_000_000;
 

@@ -4,6 +4,8 @@
 
 use std::io::{Result, Write};
 
+use ccgym_link::log::write_events;
+use ccgym_link::trace::PACKET_BYTES;
 use ccgym_link::LinkEvent;
 
 use crate::recorder::PacketLog;
@@ -13,9 +15,6 @@ fn millis(out: &mut impl Write, ns: u64) -> Result<()> {
     let us = (ns + 500) / 1000;
     write!(out, "{}.{:03}", us / 1000, us % 1000)
 }
-
-/// Bytes that mahimahi counts beside the IP packet and Pantheon's merge takes off again.
-const PREFIX: u32 = 4;
 
 /// Pantheon's merged log (`merge_tunnel_logs.py multiple`): `#`, `+` and `-` lines by time, link lines first.
 ///
@@ -47,8 +46,9 @@ pub fn write_tunnel_log(
         millis(out, time)?;
         match rank {
             0 => {
+                // Without the prefix that mahimahi counts beside the packet, and Pantheon's merge takes off again.
                 let LinkEvent::Opportunity(_, size) = events[i] else { continue };
-                writeln!(out, " # {}", size - PREFIX.min(size))?;
+                writeln!(out, " # {}", size.min(PACKET_BYTES))?;
             }
             1 => writeln!(out, " + {} {}", log.size[i], log.flow[i] + 1)?,
             _ => {
@@ -70,25 +70,6 @@ pub fn write_mm_log(out: &mut impl Write, events: &[LinkEvent], header: &str) ->
         writeln!(out, "{line}")?;
     }
     write_events(out, 0, events)
-}
-
-/// Lines of a link log: whole milliseconds, `base_ms` after the trace's, in order of processing.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write_events(out: &mut impl Write, base_ms: u64, events: &[LinkEvent]) -> Result<()> {
-    let ms = |at: ccgym_core::Timestamp| at.as_millis() + base_ms;
-    for event in events {
-        match *event {
-            LinkEvent::Opportunity(at, size) => writeln!(out, "{} # {size}", ms(at))?,
-            LinkEvent::Arrival(at, size, _) => writeln!(out, "{} + {size}", ms(at))?,
-            LinkEvent::Departure(at, size, _, arrived) => {
-                writeln!(out, "{} - {size} {}", ms(at), at.as_millis() - arrived.as_millis())?;
-            }
-            LinkEvent::Drop(at, size, _) => writeln!(out, "{} d 1 {size}", ms(at))?,
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

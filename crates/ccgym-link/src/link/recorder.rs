@@ -11,14 +11,15 @@ use ccgym_core::units::Timestamp;
 use crate::element::LinkEvent;
 use crate::link::rate_clock::RateClock;
 use crate::opportunities::Opportunities;
-use crate::trace::OPPORTUNITY_BYTES;
+use crate::trace::{OPPORTUNITY_BYTES, PACKET_BYTES};
 
 /// Where the `#` lines come from.
 #[derive(Clone, Debug)]
 enum Source {
     Trace(Opportunities),
-    /// A rate has no opportunities of its own: one is noted whenever it could have sent 1504 bytes since the last,
-    /// so that the capacity which readers of the log sum up is right.
+    /// A rate has no opportunities of its own: one is noted whenever it could have sent a full packet since the last.
+    /// The first has no bytes and marks where the rate begins, so that what readers of the log compute as capacity,
+    /// sum / (last − first), is the rate.
     Rate {
         clock: RateClock,
         next: Timestamp,
@@ -34,14 +35,18 @@ impl Source {
         }
     }
 
-    fn advance(&mut self) {
+    /// The bytes of the next opportunity, which is over.
+    fn take(&mut self) -> u32 {
         match self {
             Self::Trace(cursor) => {
                 cursor.take();
+                OPPORTUNITY_BYTES
             }
             Self::Rate { clock, next, number } => {
-                *next = clock.send_next(OPPORTUNITY_BYTES);
+                let bytes = if *number == 0 { 0 } else { PACKET_BYTES };
+                *next = clock.send_next(PACKET_BYTES);
                 *number += 1;
+                bytes
             }
         }
     }
@@ -66,9 +71,8 @@ impl Recorder {
 
     /// For a link at a rate; `clock` has sent nothing yet.
     #[must_use]
-    pub fn for_rate(mut clock: RateClock) -> Self {
-        let next = clock.send(Timestamp::ZERO, OPPORTUNITY_BYTES);
-        Self::new(Source::Rate { clock, next, number: 1 })
+    pub fn for_rate(clock: RateClock) -> Self {
+        Self::new(Source::Rate { clock, next: Timestamp::ZERO, number: 0 })
     }
 
     fn new(source: Source) -> Self {
@@ -124,8 +128,7 @@ impl Recorder {
             } else if (exit, belongs) < (opportunity, number) {
                 out.extend(self.exits.pop_front().map(|(_, e)| e));
             } else {
-                out.push(LinkEvent::Opportunity(opportunity, OPPORTUNITY_BYTES));
-                self.source.advance();
+                out.push(LinkEvent::Opportunity(opportunity, self.source.take()));
             }
         }
     }

@@ -8,9 +8,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use ccgym_link::log::{write_log, LogHeader};
+use ccgym_link::log::{write_events, LogHeader};
 use ccgym_link::LinkEvent;
-use ccgym_sim::logs::write_events;
 use nix::fcntl::{AtFlags, OFlag, AT_FDCWD};
 use nix::unistd::linkat;
 
@@ -26,7 +25,7 @@ pub fn write_link_log(
     comments: &[String],
     events: &[LinkEvent],
 ) -> io::Result<()> {
-    out.write_all(write_log(header, &[]).as_bytes())?;
+    write!(out, "{header}")?;
     for comment in comments {
         writeln!(out, "# {comment}")?;
     }
@@ -169,8 +168,8 @@ mod tests {
         assert_eq!(read, header);
         assert_eq!(lines[2], LogLine::Departure { ms: 11, bytes: 1504, delay_ms: 2 });
         assert_eq!(lines[3], LogLine::Drop { ms: 12, packets: 1, bytes: 104 });
-        let expected = write_log(&header, &events).replace("[delay 20 ms] \n", "[delay 20 ms] \n# seed: 3\n");
-        assert_eq!(String::from_utf8(text).unwrap(), expected);
+        let end = "# mahimahi config: [delay 20 ms] \n# seed: 3\n8 # 1504\n9 + 1504\n11 - 1504 2\n# 12 d 1 104\n";
+        assert!(String::from_utf8(text).unwrap().ends_with(end));
     }
 
     #[test]
