@@ -269,6 +269,8 @@ def test_runs_in_virtual_time_follow_one_another(tmp_path: Path) -> None:
     stats = (tmp_path / "bbr_stats_run1.log").read_text().splitlines()[:2]
     before_it = (tmp_path / "cubic_stats_run1.log").read_text().splitlines()[1]
     assert stats[0].removeprefix("Start at: ") == before_it.removeprefix("End at: ")
+    generated = (tmp_path / "cubic_stats_run1.log").read_text().splitlines()[3].split(" plot.py at ")[1]
+    assert generated >= max(file.read_text().splitlines()[1][8:] for file in tmp_path.glob("*_stats_run*.log"))
     # What is run later comes after what is there, although hardly any time has passed.
     (tmp_path / "cells" / "cubic_run1.json").unlink()
     again, _ = sweep(tmp_path)

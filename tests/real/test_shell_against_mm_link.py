@@ -226,7 +226,8 @@ def simulated(case: Any, log: Any, seed: int, folder: Path) -> list[tuple[str, .
     }
     written = folder / "simulated.log"
     _core.simulate(json.dumps(spec), path.traces).write_mm_log(written, "up", "")
-    return [tuple(line.split()) for line in written.read_text().splitlines() if line and not line.startswith("#")]
+    lines = shells.with_drops(written.read_text()).splitlines()
+    return [tuple(line.split()) for line in lines if line and not line.startswith("#")]
 
 
 @on_real_network

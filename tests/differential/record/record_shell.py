@@ -157,6 +157,11 @@ def surround(folder: pathlib.Path, words: list[str], sender: list[str]) -> int:
 # --- Runs ---------------------------------------------------------------------------------------------------------
 
 
+def with_drops(text: str) -> str:
+    """A log of ours with drops as lines, as mahimahi's master writes them, instead of as comments."""
+    return re.sub(r"^# (?=\d+ d )", "", text, flags=re.MULTILINE)
+
+
 @dataclass(frozen=True)
 class Log:
     """The uplink log of a run, full-size packets only."""
@@ -168,7 +173,7 @@ class Log:
 
     @classmethod
     def read(cls, text: str, sent: dict) -> Log:
-        lines = [line.split() for line in text.splitlines()]
+        lines = [line.split() for line in with_drops(text).splitlines()]
         header = {words[1]: words[-1] for words in lines if words[0] == "#" and len(words) > 2}
         seed = header.get("seed:")
         return cls(
