@@ -35,6 +35,7 @@ def mm_log_header(
     direction: Direction,
     epoch_ms: float,
     command: Sequence[str],
+    name: str,
 ) -> str | None:
     """The header for the first link of a direction; None where that link follows no trace, as no mm-link would.
 
@@ -44,6 +45,7 @@ def mm_log_header(
         direction: whose log it is.
         epoch_ms: start of the run, milliseconds since the epoch.
         command: the command line to name.
+        name: the name of the log itself.
     """
     links = [element for element in (uplink if direction == "up" else downlink) if element["kind"] == "link"]
     if not links or links[0]["schedule"]["kind"] != "trace":
@@ -52,7 +54,7 @@ def mm_log_header(
     side = "Uplink" if direction == "up" else "Downlink"
     quoted = " ".join(f"'{word}'" for word in command)
     lines = [
-        f"# mahimahi mm-link ({side}) [{link['schedule']['name']}]",
+        f"# mahimahi mm-link ({side}) [{link['schedule']['name']}] > {name}",
         f"# command line: {quoted}",
         f"# queue: {queue_text(link['queue'])}",
         f"# init timestamp: {round(epoch_ms)}",

@@ -335,10 +335,11 @@ def _write_logs(experiment: Experiment, cell: Cell, record: RunRecord, directory
             pantheon.tunnel_log_file(cell.choice.key, cell.run, link),
             lambda file, packets=packets: native.write_tunnel_log(file, packets, epoch_ms),
         )
-        header = mahimahi_log.mm_log_header(compiled.uplink, compiled.downlink, direction, epoch_ms, command)
+        name = pantheon.mm_log_file(cell.choice.key, cell.run, link)
+        header = mahimahi_log.mm_log_header(compiled.uplink, compiled.downlink, direction, epoch_ms, command, name)
         if header is not None:
             write(
-                pantheon.mm_log_file(cell.choice.key, cell.run, link),
+                name,
                 lambda file, direction=direction, header=header: native.write_mm_log(file, direction, header),
             )
     return names

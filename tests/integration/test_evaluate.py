@@ -198,7 +198,7 @@ def test_logs_are_byte_exact(tmp_path: Path) -> None:
 def test_written_mm_logs_have_mahimahis_header(tmp_path: Path) -> None:
     sweep(tmp_path, experiment(runs=1), logs="all")
     lines = (tmp_path / "cubic_mm_datalink_run1.log").read_text().splitlines()
-    assert lines[0] == "# mahimahi mm-link (Uplink) [12mbps.trace]"
+    assert lines[0] == "# mahimahi mm-link (Uplink) [12mbps.trace] > cubic_mm_datalink_run1.log"
     assert lines[2] == "# queue: droptail [packets=20]"
     assert lines[5] == "# mahimahi config: [delay 10 ms] [loss up=0.01] "
     assert all(re.fullmatch(r"\d+ (# \d+|\+ \d+|- \d+ \d+)|# \d+ d 1 1504", line) for line in lines[6:])

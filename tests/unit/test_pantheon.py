@@ -184,10 +184,10 @@ def elements() -> list[dict[str, object]]:
 
 
 def test_mm_log_header() -> None:
-    header = mm_log_header(elements(), [], "up", 1700000000000.4, ["ccgym", "demo"])
+    header = mm_log_header(elements(), [], "up", 1700000000000.4, ["ccgym", "demo"], "up.log")
     assert header is not None
     assert header.splitlines() == [
-        "# mahimahi mm-link (Uplink) [demo.trace]",
+        "# mahimahi mm-link (Uplink) [demo.trace] > up.log",
         "# command line: 'ccgym' 'demo'",
         "# queue: droptail [packets=2]",
         "# init timestamp: 1700000000000",
@@ -198,8 +198,8 @@ def test_mm_log_header() -> None:
 
 def test_a_link_without_a_trace_has_no_mm_link_log() -> None:
     link = {"kind": "link", "schedule": {"kind": "rate", "rate": 1}, "queue": {"kind": "infinite"}}
-    assert mm_log_header([link], [], "up", 0.0, []) is None
-    assert mm_log_header([link], [], "down", 0.0, []) is None
+    assert mm_log_header([link], [], "up", 0.0, [], "up.log") is None
+    assert mm_log_header([link], [], "down", 0.0, [], "down.log") is None
 
 
 # --- Reading -------------------------------------------------------------------------------------------------------
