@@ -208,8 +208,8 @@ class ResultStore:
         end = 0.0
         for file in self.cells.glob("*.json"):
             # What is damaged is reported, and run again, where it is asked for.
-            with suppress(OSError, ValueError, KeyError, TypeError):
-                result = json.loads(file.read_bytes())["body"]["result"]
+            with suppress(OSError, UnreadableError, KeyError, TypeError):
+                result = read_json(file)["body"]["result"]
                 end = max(end, result["started_epoch_s"] + result["record"]["duration_s"])
         return end
 
