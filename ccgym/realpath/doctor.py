@@ -17,7 +17,7 @@ STATUSES: Final[tuple[Status, ...]] = ("ok", "warn", "missing")
 NEEDED: Final = frozenset({"rights", "path", "capacity of an emulated path"})
 """Findings without which the emulated path cannot work at all."""
 
-MAHIMAHI_NEEDED: Final = frozenset({"mahimahi", "a mahimahi shell"})
+MAHIMAHI_NEEDED: Final = frozenset({"mahimahi", "mahimahi shells"})
 """Findings without which mahimahi cannot."""
 
 TIMEOUT_S: Final = 60.0

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use ccgym_core::Timestamp;
 use ccgym_link::LinkEvent;
 use ccgym_net::mahimahi::{
-    match_ends, probe, report_inside, stand_in_for_iptables, Inner, Session, SessionSpec, Watch,
+    forward_in_every_shell, match_ends, probe, report_inside, stand_in_for_iptables, Inner, Session, SessionSpec, Watch,
 };
 use ccgym_net::system::isolation::{mount_private, private_place, Isolated, Launch, Surroundings, User};
 use ccgym_net::system::Namespace;
@@ -284,7 +284,8 @@ fn an_ordinary_user_starts_shells_where_he_is() {
     let prepare = || {
         let place = private_place(&[])?;
         mount_private(place)?;
-        stand_in_for_iptables(place)
+        stand_in_for_iptables(place)?;
+        forward_in_every_shell(place)
     };
     let (stdin, _ours) = UnixStream::pair().unwrap();
     let (mut text, stderr) = UnixStream::pair().unwrap();
@@ -329,13 +330,13 @@ fn what_goes_wrong_is_explained() {
 }
 
 #[test]
-fn the_doctor_sees_a_shell_start() {
+fn the_doctor_sees_three_nested_shells_start() {
     if !usable() {
         return;
     }
     let findings = probe();
-    let shell = findings.iter().find(|finding| finding.subject == "a mahimahi shell").unwrap();
-    assert!(shell.good, "{findings:?}");
+    let shells = findings.iter().find(|finding| finding.subject == "mahimahi shells").unwrap();
+    assert!(shells.good && shells.found.starts_with("three nested ones start"), "{findings:?}");
 }
 
 /// Thirty seconds of kernel TCP on Pantheon's calibrated path: `--ignored --nocapture` shows what Pantheon would.

@@ -13,6 +13,6 @@ pub use diagnosis::Diagnosis;
 pub use links::LinkLog;
 pub use packets::{match_ends, Matched, Watch, Watched};
 pub use probe::{probe, Finding};
-pub use remedy::stand_in_for_iptables;
+pub use remedy::{forward_in_every_shell, stand_in_for_iptables};
 pub use report::report_inside;
 pub use session::{Inner, Session, SessionSpec, ShellLogs};

@@ -27,14 +27,14 @@ use nix::unistd::{geteuid, pipe2, Pid};
 
 use super::diagnosis::understand;
 use super::links::LinkLog;
-use super::remedy::stand_in_for_iptables;
+use super::remedy::{forward_in_every_shell, stand_in_for_iptables};
 use super::report::{await_report, Silence};
 use super::words::{assemble, parse, Shell};
 use crate::clock::Clock;
 use crate::error::{NetError, Result, Step};
 use crate::system::capability::present;
 use crate::system::isolation::{mount_private, private_place, Isolated, Launch, Surroundings, User};
-use crate::system::{Capability, Namespace};
+use crate::system::{sudo_caller, Capability, Namespace};
 
 /// The device of mahimahi's innermost shell.
 const INGRESS: &str = "ingress";
@@ -345,6 +345,7 @@ fn own_surroundings(mut shells: Vec<Shell>, inner: &[String]) -> Result<(Arc<Nam
     let prepare = move || {
         mount_private(place)?;
         stand_in_for_iptables(place)?;
+        forward_in_every_shell(place)?;
         for (copy, contents) in copies {
             let step = || format!("copying a trace to {}", copy.display());
             copy.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&copy, contents)).step(step)?;
@@ -358,19 +359,16 @@ fn own_surroundings(mut shells: Vec<Shell>, inner: &[String]) -> Result<(Arc<Nam
 
 /// Who mahimahi runs as when we are root: who called `sudo`, or nobody.
 fn ordinary_user() -> User {
-    let number = |name: &str| std::env::var(name).ok()?.parse().ok().filter(|&id| id != 0);
-    match (number("SUDO_UID"), number("SUDO_GID")) {
-        (Some(uid), Some(gid)) => User { uid, gid },
-        _ => NOBODY,
-    }
+    // mahimahi wants neither to be 0.
+    let caller = sudo_caller().filter(|(_, gid)| gid.as_raw() != 0);
+    caller.map_or(NOBODY, |(uid, gid)| User { uid: uid.as_raw(), gid: gid.as_raw() })
 }
 
 /// As an ordinary user: the machine as it is.
 fn here() -> Result<Surroundings> {
-    let path = "/proc/sys/net/ipv4/ip_forward";
-    if fs::read_to_string(path).is_ok_and(|text| text.trim() != "1") {
+    if fs::read_to_string("/proc/sys/net/ipv4/ip_forward").is_ok_and(|text| text.trim() != "1") {
         let diagnosis = understand("net.ipv4.ip_forward");
-        return Err(NetError::new("starting mahimahi", format!("{path} is 0"))
+        return Err(NetError::new("starting mahimahi", "net.ipv4.ip_forward is 0")
             .expected("1")
             .hint(diagnosis.map_or_else(String::new, |known| known.remedy)));
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 
 use nix::sched::{unshare, CloneFlags};
-use nix::unistd::{getegid, geteuid};
+use nix::unistd::{getegid, geteuid, Gid, Uid};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{NetError, Result, Step};
@@ -33,6 +33,14 @@ pub fn present() -> Option<Capability> {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let initial = map.split_ascii_whitespace().eq(["0", "0", "4294967295"]);
     Some(if initial { Capability::Root } else { Capability::UserNamespace })
+}
+
+/// The user and group that called `sudo`, if this process is root by that.
+#[must_use]
+pub fn sudo_caller() -> Option<(Uid, Gid)> {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
+    let (uid, gid) = (number("SUDO_UID")?, number("SUDO_GID")?);
+    (geteuid().is_root() && uid != 0).then_some((Uid::from_raw(uid), Gid::from_raw(gid)))
 }
 
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {

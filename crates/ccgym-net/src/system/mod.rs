@@ -22,7 +22,7 @@ pub mod thread;
 pub mod tun;
 
 pub use awake::Awake;
-pub use capability::{become_capable, become_capable_as_oneself, Capability};
+pub use capability::{become_capable, become_capable_as_oneself, sudo_caller, Capability};
 pub use ends::{Ends, Placement, Side};
 pub use namespace::Namespace;
 pub use port::{DeviceKind, Offload, Port};
