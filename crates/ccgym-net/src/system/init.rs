@@ -21,6 +21,7 @@ use nix::unistd::{
 use super::child::{changed, readable, receive, shell_status, transmit};
 use super::child::{Household, Identity, Order, Output, Program, Report};
 use super::fork::{exit, fork, reset, Forked};
+use super::namespace::own_mounts;
 use crate::error::{NetError, Result, Step};
 
 /// How long programs have between SIGTERM and SIGKILL.
@@ -156,9 +157,8 @@ impl Running {
 /// Let `/proc` show the processes of this namespace. Where that is not allowed (in some containers) it shows all, which
 /// confuses `ps` but nothing else.
 fn private_proc() {
-    let none = None::<&str>;
-    if unshare(CloneFlags::CLONE_NEWNS).is_ok() {
-        let _ = mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none);
+    if own_mounts(MsFlags::MS_SLAVE).is_ok() {
+        let none = None::<&str>;
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         let _ = mount(Some("proc"), "/proc", Some("proc"), flags, none);
     }

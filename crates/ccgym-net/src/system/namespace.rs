@@ -5,7 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::thread;
 
+use nix::errno::Errno;
+use nix::mount::{mount, MsFlags};
 use nix::sched::{setns, unshare, CloneFlags};
+use nix::unistd::{chdir, chroot, getcwd};
 
 use super::interface::Interfaces;
 use crate::error::{NetError, Result, Step};
@@ -87,6 +90,32 @@ impl Namespace {
     #[must_use]
     pub fn shared(self) -> Arc<Self> {
         Arc::new(self)
+    }
+}
+
+/// This thread and its children see mounts that nobody else sees; `flag` says whether they see later ones of the machine
+/// (`MS_SLAVE`, `MS_PRIVATE`).
+///
+/// # Errors
+/// If this process may not make namespaces.
+pub(super) fn own_mounts(flag: MsFlags) -> nix::Result<()> {
+    let none = None::<&str>;
+    let set = |place: &str, flags| mount(none, place, none, flags, none);
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    match set("/", MsFlags::MS_REC | flag) {
+        // The root of a chroot is often no mount of its own, and the mount that it is in cannot be named: take a copy.
+        // It is put on /proc, which is a mount, and can be kept to ourselves.
+        Err(Errno::EINVAL) => {
+            let here = getcwd();
+            set("/proc", MsFlags::MS_PRIVATE)?;
+            mount(Some("/"), "/proc", none, MsFlags::MS_BIND | MsFlags::MS_REC, none)?;
+            set("/proc", MsFlags::MS_REC | flag)?;
+            chdir("/proc")?;
+            chroot(".")?;
+            let _ = here.and_then(|here| chdir(&here));
+            Ok(())
+        }
+        outcome => outcome,
     }
 }
 

@@ -23,6 +23,7 @@ use nix::sys::wait::{waitid, Id, WaitPidFlag};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
+use super::namespace::own_mounts;
 use super::Namespace;
 use crate::error::{NetError, Result, Step};
 
@@ -169,10 +170,10 @@ fn spawn(launch: Launch, surroundings: Surroundings) -> Result<Child> {
     match surroundings {
         Surroundings::Own { network, user, prepare } => {
             network.enter()?;
-            own_mounts()?;
+            own_mounts(MsFlags::MS_PRIVATE).step(|| "making a namespace for mounts".into()).map_err(needs_root)?;
             prepare()?;
             // Last: the first process started after it is the first of the namespace, and nothing starts after its end.
-            separate(CloneFlags::CLONE_NEWPID, "processes")?;
+            unshare(CloneFlags::CLONE_NEWPID).step(|| "making a namespace for processes".into()).map_err(needs_root)?;
             init::under_a_first_process(&mut command, Some(user), kept);
         }
         Surroundings::Here => init::alone(&mut command, kept),
@@ -180,17 +181,8 @@ fn spawn(launch: Launch, surroundings: Surroundings) -> Result<Child> {
     command.spawn().step(|| format!("executing {program}"))
 }
 
-/// This thread and its children see mounts that nobody else sees.
-fn own_mounts() -> Result<()> {
-    separate(CloneFlags::CLONE_NEWNS, "mounts")?;
-    mount(None::<&Path>, "/", None::<&Path>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&Path>)
-        .step(|| "making the mounts private".into())
-}
-
-fn separate(flag: CloneFlags, what: &str) -> Result<()> {
-    unshare(flag)
-        .step(|| format!("making a namespace for {what}"))
-        .map_err(|error| error.hint("this needs root with CAP_SYS_ADMIN (in a container: --privileged)"))
+fn needs_root(error: NetError) -> NetError {
+    error.hint("this needs root with CAP_SYS_ADMIN (in a container: --privileged)")
 }
 
 /// Wait for the end of the child.
@@ -273,6 +265,55 @@ mod tests {
         text.read_to_string(&mut said).unwrap();
         // The first process is number 1.
         assert_eq!(said, "65534\n2\n");
+    }
+
+    #[test]
+    fn mounts_are_its_own_also_in_a_chroot() {
+        if !geteuid().is_root() {
+            eprintln!("SKIPPED: not root");
+            return;
+        }
+        // In a thread whose root is a folder, and no mount: the machine's own files, bound beneath it.
+        let folders = ["", "mnt", "mnt/inner", "bin", "usr", "lib", "lib64", "etc", "proc", "sys", "dev"];
+        let root = std::env::temp_dir().join(format!("ccgym-test-chroot-{}", std::process::id()));
+        let began = || -> Result<(Isolated, UnixStream, UnixStream)> {
+            let step = || "making a chroot".to_owned();
+            super::super::namespace::own_mounts(MsFlags::MS_PRIVATE).step(step)?;
+            for folder in folders {
+                let (real, bound) = (Path::new("/").join(folder), root.join(folder));
+                fs::create_dir_all(&bound).step(step)?;
+                if !folder.is_empty() && !folder.starts_with("mnt") && real.is_dir() {
+                    let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
+                    mount(Some(&real), &bound, None::<&Path>, flags, None::<&Path>).step(step)?;
+                }
+            }
+            nix::unistd::chroot(&root).step(step)?;
+            nix::unistd::chdir("/mnt").step(step)?;
+            let (launch, text, ours) = launch("(pwd; ls /mnt; echo $$) >&2");
+            let Surroundings::Own { network, user, .. } = own() else { unreachable!() };
+            let prepare = Box::new(|| mount_private(Path::new("/mnt/inner")));
+            Ok((Isolated::start(launch, Surroundings::Own { network, user, prepare })?, text, ours))
+        };
+        let said = thread::scope(|scope| {
+            let run = || {
+                let (isolated, mut text, _ours) = began().unwrap();
+                let mut said = String::new();
+                text.read_to_string(&mut said).unwrap();
+                drop(isolated);
+                // What was mounted for the program is not here.
+                assert!(fs::read_to_string("/proc/thread-self/mountinfo")
+                    .unwrap()
+                    .lines()
+                    .all(|l| !l.contains("inner")));
+                said
+            };
+            scope.spawn(run).join().unwrap()
+        });
+        // Folder by folder: whatever may still be mounted there stays.
+        for folder in folders.iter().rev() {
+            let _ = fs::remove_dir(root.join(folder));
+        }
+        assert_eq!(said, "/mnt\ninner\n2\n");
     }
 
     #[test]
