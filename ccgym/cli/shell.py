@@ -33,6 +33,7 @@ CACHED: Final = "paths"
 VALUED: Final = frozenset(
     {
         "--seed", "--name", "--trace", "--spec", "--outside", "--outside-log", "--outside-port", "--user", "--flows",
+        "--packet-memory",
         "--uplink-log", "--downlink-log", "--datalink-log", "--acklink-log", "--tunnel-log",
     }
 )  # fmt: skip
@@ -57,7 +58,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _shell(words: list[str]) -> int:
-    if not words or words[0] in ("-h", "--help"):
+    if not words:
+        raise ConfigError(
+            "no path",
+            where="ccgym shell",
+            expected="--path NAME|FILE, or mahimahi's tools, like `mm-delay 20`",
+            hint="`ccgym shell --path 12mbps` starts your shell in that path; --help has more examples",
+        )
+    if words[0] in ("-h", "--help"):
         say(PREFACE)
         become("shell", "--help")
     become("shell", *prepared(words))
@@ -127,10 +135,9 @@ def spec_file(name: str) -> Path:
     Raises:
         CcgymError: There is no such path.
     """
-    from ccgym.config.catalogue import cache_directory
+    from ccgym.config.catalogue import cache_directory, keep_in_cache
     from ccgym.config.path import NetworkPath
     from ccgym.realpath.plan import trace_files
-    from ccgym.tracetools.text import write_bytes
 
     path = option("--path", NetworkPath.from_any, name)
     compiled = path.compile()
@@ -141,8 +148,7 @@ def spec_file(name: str) -> Path:
     }
     text = json.dumps(document, sort_keys=True).encode()
     file = cache_directory() / CACHED / f"{hashlib.sha256(text).hexdigest()[:16]}.json"
-    if not file.is_file():
-        write_bytes(file, text)
+    keep_in_cache(file, text)
     return file
 
 
@@ -152,12 +158,21 @@ def become(*words: str) -> NoReturn:
     Raises:
         CcgymError: It cannot be started.
     """
-    from ccgym.realpath.process import command, environment
+    from ccgym.realpath.process import command
 
     line = command(*words)
     sys.stdout.flush()
     sys.stderr.flush()
     try:
-        os.execve(line[0], line, environment())
+        os.execve(line[0], line, environment_at_start())
     except OSError as error:
         raise CcgymError(f"{line[0]} cannot be started: {error.strerror}", where=f"ccgym {words[0]}") from error
+
+
+def environment_at_start() -> dict[bytes, bytes]:
+    """The environment as whoever started this process gave it: Python and libraries add variables of their own."""
+    try:
+        entries = Path("/proc/self/environ").read_bytes().split(b"\0")
+    except OSError:
+        return dict(os.environb)
+    return {name: value for name, equals, value in (entry.partition(b"=") for entry in entries) if equals}

@@ -52,15 +52,8 @@ class RunOutcome:
 
 
 def command(*words: str) -> list[str]:
-    """The command line of a native command in a process of its own."""
-    return [sys.executable, "-m", "ccgym.realpath", *words]
-
-
-def environment() -> dict[str, str]:
-    """The environment in which such a process finds this very ccgym, wherever it is started."""
-    root = str(Path(__file__).resolve().parents[2])
-    before = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{before}" if before else root}
+    """The command line of a native command in a process of its own, of this very ccgym."""
+    return [sys.executable, str(Path(__file__).resolve().with_name("__main__.py")), *words]
 
 
 class RunProcess:
@@ -79,7 +72,6 @@ class RunProcess:
                 stdout=self._errors.fd,
                 stderr=self._errors.fd,
                 pass_fds=(self._plan.fd, self._result.fd),
-                env=environment(),
                 start_new_session=True,
             )
         except BaseException:
@@ -275,7 +267,6 @@ def output_of(words: Sequence[str], timeout_s: float = SLACK_S) -> Any:
             capture_output=True,
             text=True,
             errors="replace",
-            env=environment(),
             timeout=timeout_s,
         )
     except subprocess.TimeoutExpired:

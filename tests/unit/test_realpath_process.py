@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -232,10 +233,14 @@ def test_answers_that_are_none(script: str, word: str, timeout_s: float, monkeyp
         output_of(["doctor"], timeout_s=timeout_s)
 
 
-def test_the_run_process_finds_ccgym_anywhere(tmp_path: Path) -> None:
-    root = Path(process.__file__).resolve().parents[2]
-    assert process.environment()["PYTHONPATH"].split(os.pathsep)[0] == str(root)
-    assert process.command("shell", "x")[-2:] == ["shell", "x"]
+def test_the_run_process_finds_ccgym_anywhere_and_nothing_else(tmp_path: Path) -> None:
+    for name in ("ccgym", "json", "typing"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('a file of the working directory was imported')")
+    done = subprocess.run(
+        process.command("shell", "--help"), cwd=tmp_path, env={"PATH": "/bin"}, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "usage: ccgym shell" in done.stdout
 
 
 # --- Reports -------------------------------------------------------------------------------------------------------

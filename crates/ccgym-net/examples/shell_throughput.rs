@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use ccgym_core::{Rate, TimeSpan, Timestamp};
 use ccgym_link::{Chain, DeliveryTrace, ElementSpec, LimitSpec, Param, QueueSpec, ScheduleSpec};
-use ccgym_net::shell::{emulator_limited, Ferry, FerryReport, FerrySpec, FIRST_PORT};
+use ccgym_net::shell::{emulator_limited, Ferry, FerryReport, FerrySpec, FIRST_PORT, USUAL_PACKET_MEMORY};
 use ccgym_net::system::{become_capable, Ends, Placement};
 use ccgym_net::Clock;
 
@@ -72,7 +72,10 @@ fn run(scenario: &Scenario, seconds: f64) -> Outcome<(f64, FerryReport)> {
     let clock = Clock::starting_in(Duration::from_millis(50));
     let (up, down) = (chain(&scenario.up, 0)?, chain(&scenario.down, 100)?);
     let (packets, link_events, step) = (scenario.record, scenario.record, TimeSpan::from_millis(50));
-    let ferry = Ferry::start(&ends, FerrySpec { up, down, clock, flows: 1, packets, link_events, step })?;
+    let ferry = Ferry::start(
+        &ends,
+        FerrySpec { up, down, clock, flows: 1, packets, link_events, step, packet_memory: USUAL_PACKET_MEMORY },
+    )?;
     let peer = SocketAddrV4::new(ends.outside.address, FIRST_PORT);
     let halt = AtomicBool::new(false);
     let end = Timestamp::ZERO + TimeSpan::from_secs_f64(seconds);

@@ -5,11 +5,11 @@
 mod common;
 
 use std::fs;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ccgym_core::rng::Rng;
-use common::{root, Place, Ran};
+use common::{root, tell, Place, Ran};
+use nix::sys::signal::Signal;
 
 /// What runs inside and leaves children, a daemon in a session of its own, and one that ignores SIGTERM.
 const BUSY: &str = "readlink /proc/self/ns/net > netns; setsid sleep 300 & (trap '' TERM INT HUP; sleep 301) & \
@@ -62,7 +62,7 @@ fn kill(place: &Place, wait: Duration, running: usize) {
     std::thread::sleep(wait);
     let processes = place.processes();
     assert!(processes.len() >= running, "{processes:?}");
-    Command::new("kill").args(["-KILL", &child.id().to_string()]).status().unwrap();
+    tell(child.id(), Signal::SIGKILL);
     assert_eq!(Ran::of(child).status, None);
     assert_namespace_gone(place, wait.as_millis() as u64);
     for name in ["ready", "netns"] {
@@ -106,7 +106,7 @@ fn killing_the_supervisor_inside_ends_the_shell_with_an_explanation() {
     place.wait_for("ready");
     let children = format!("/proc/{0}/task/{0}/children", child.id());
     let init = fs::read_to_string(children).unwrap();
-    Command::new("kill").args(["-KILL", init.trim()]).status().unwrap();
+    tell(init.trim().parse().unwrap(), Signal::SIGKILL);
     let ran = Ran::of(child);
     assert_eq!(ran.status, Some(2));
     assert!(ran.err.contains("watched over it was killed"), "{}", ran.err);

@@ -13,7 +13,7 @@ use ccgym_core::{Ecn, Rate, TimeSpan, Timestamp};
 use ccgym_link::{
     Chain, DeliveryTrace, ElementSpec, Exit, LimitSpec, LinkEvent, Param, Pipeline, QueueSpec, ScheduleSpec,
 };
-use ccgym_net::shell::{Ferry, FerrySpec, FIRST_PORT};
+use ccgym_net::shell::{Ferry, FerrySpec, FIRST_PORT, USUAL_PACKET_MEMORY};
 use ccgym_net::system::{capability, tun, DeviceKind, Ends, Placement};
 use ccgym_net::Clock;
 
@@ -57,7 +57,16 @@ fn ends(kind: DeviceKind) -> Option<Ends> {
 
 fn spec(clock: Clock, up: &[ElementSpec], down: &[ElementSpec]) -> FerrySpec {
     let step = TimeSpan::from_millis(100);
-    FerrySpec { up: chain(up, 0), down: chain(down, 100), clock, flows: 1, packets: true, link_events: true, step }
+    FerrySpec {
+        up: chain(up, 0),
+        down: chain(down, 100),
+        clock,
+        flows: 1,
+        packets: true,
+        link_events: true,
+        step,
+        packet_memory: USUAL_PACKET_MEMORY,
+    }
 }
 
 /// Send `length` bytes through TCP from inside to outside, and see that they arrive as they were.

@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ccgym_link::log::{parse_log, LogLine};
-use common::{echo_client, echo_server, helper, helper_in, joined, root, round_trips, Place, Ran};
+use common::{echo_client, echo_server, helper, helper_in, joined, root, round_trips, tell, Place, Ran};
+use nix::sys::signal::Signal;
 
 const PORT: u16 = 5001;
 
@@ -97,6 +98,80 @@ fn the_command_knows_where_it_is() {
     assert!(lines[4].parse::<u32>().unwrap() < 20 && lines[5].parse::<u32>().unwrap() < 10, "{lines:?}");
     let as_nobody = place.run("--user nobody -- mm-delay 1 --", &["sh", "-c", "id -un; echo $USER"]).ok();
     assert_eq!(as_nobody.out, "nobody\nnobody\n");
+}
+
+/// What a program may inherit beside its words: where it is, its files, limits, signals and place among others.
+const INHERITED: &str = "env | sort | grep -v -e ^MAHIMAHI_ -e ^PROMPT_COMMAND -e ^_=; pwd; umask; ulimit -a; \
+     echo fds /proc/self/fd/*; cat /proc/self/oom_score_adj /proc/self/timerslack_ns; \
+     grep -e Sig.* -e ShdPnd -e NoNewPrivs -e Seccomp: -e Cpus_allowed: -e Groups -e ^Cap -e ^Uid -e ^Gid /proc/self/status; \
+     cut -d' ' -f18,19,41 /proc/self/stat";
+
+#[test]
+fn the_command_inherits_what_was_there_and_nothing_of_ours() {
+    if !root() {
+        return;
+    }
+    let place = Place::new();
+    let mut plain = Command::new("sh");
+    let shell = place.shell("--summary -- mm-delay 1 mm-link 12mbps.trace 12mbps.trace --", &["sh", "-c", INHERITED]);
+    let kept = shell.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+    plain.args(["-c", INHERITED]).current_dir(&place.folder).stdin(Stdio::null()).envs(kept);
+    let expected = Ran::of(place.spawn(plain)).ok().out;
+    assert!(expected.contains("SigIgn") && expected.contains("CCGYM_TEST_MARK"), "{expected}");
+    assert_eq!(Ran::of(place.spawn(shell)).ok().out, expected);
+}
+
+#[test]
+fn under_sudo_the_command_is_its_callers() {
+    if !root() {
+        return;
+    }
+    let place = Place::new();
+    fs::set_permissions(&place.folder, fs::Permissions::from_mode(0o777)).unwrap();
+    let who = "id -u; id -g; id -G; grep CapEff /proc/self/status; echo $USER $LOGNAME $HOME";
+    let run = |line: &str| {
+        let mut shell = place.shell(line, &["sh", "-c", who]);
+        shell.envs([("SUDO_UID", "65534"), ("SUDO_GID", "65534"), ("SUDO_USER", "nobody")]);
+        Ran::of(place.spawn(shell)).ok().out
+    };
+    let nobody = "65534\n65534\n65534\nCapEff:\t0000000000000000\nnobody nobody /nonexistent\n";
+    assert_eq!(run("-- mm-delay 1 --"), nobody);
+    let outside = format!("({who}) >outside; echo >ready; exec sleep 50");
+    let mut shell = place.shell("--outside", &[&outside]);
+    shell.args(["--", "mm-delay", "1", "--", "sh", "-c", "until [ -e ready ]; do sleep 0.01; done"]);
+    shell.envs([("SUDO_UID", "65534"), ("SUDO_GID", "65534")]);
+    Ran::of(place.spawn(shell)).ok();
+    assert_eq!(place.read("outside"), nobody.as_bytes(), "the command outside is, too");
+    assert!(run("--user root -- mm-delay 1 --").starts_with("0\n0\n"), "unless root is asked for");
+    let mut shell = place.shell("-- mm-delay 1 --", &["true"]);
+    shell.envs([("SUDO_UID", "4294000000"), ("SUDO_GID", "5")]);
+    let ran = Ran::of(place.spawn(shell));
+    assert_eq!(ran.status, Some(2), "{}", ran.out);
+    assert!(ran.err.contains("user 4294000000, who called sudo") && ran.err.contains("--user root"), "{}", ran.err);
+}
+
+#[test]
+fn a_flood_meets_a_bound_and_is_told_of() {
+    if !root() {
+        return;
+    }
+    let place = Place::new();
+    // A thousand packets of 1400 bytes are under way for ten seconds: twice what a mebibyte takes.
+    let variables = [("ECHO_COUNT", "1000"), ("ECHO_SIZE", "1400"), ("ECHO_GAP_US", "0")];
+    let (ran, _) = echo(&place, "--packet-memory 1 --summary --tunnel-log t -- mm-delay 10000 --", &variables);
+    let dropped: u64 = ran
+        .err
+        .split_once("warning: uplink: ")
+        .and_then(|(_, rest)| rest.split_once(" packets were dropped because those under way filled 1 MiB"))
+        .unwrap_or_else(|| panic!("{}", ran.err))
+        .0
+        .parse()
+        .unwrap();
+    assert!((500..1000).contains(&dropped), "{dropped}");
+    assert!(ran.err.contains("--packet-memory MIB") && ran.err.contains("the packet memory was full"), "{}", ran.err);
+    let data = String::from_utf8(place.read("t_datalink.log")).unwrap();
+    assert_eq!(data.lines().filter(|line| line.contains(" + ")).count(), 1000, "what was dropped has come");
+    assert_eq!(echo(&place, "-- mm-delay 1 --", &variables).0.err, "");
 }
 
 #[test]
@@ -201,21 +276,21 @@ fn logs_are_written_when_the_shell_is_told_to_end() {
     if !root() {
         return;
     }
-    for signal in ["TERM", "INT"] {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let place = Place::new();
         let line = "--summary -- mm-link 12mbps.trace 12mbps.trace -u up.log --";
         let child = place.spawn(place.shell(line, &["sh", "-c", "echo > ready; exec sleep 50"]));
         place.wait_for("ready");
         std::thread::sleep(Duration::from_millis(100));
-        Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
+        tell(child.id(), signal);
         let ran = Ran::of(child);
-        assert_eq!(ran.status, Some(if signal == "TERM" { 143 } else { 130 }), "{}", ran.err);
+        assert_eq!(ran.status, Some(128 + signal as i32), "{}", ran.err);
         assert!(ran.took < Duration::from_secs(5));
         for part in ["ccgym shell: uplink 0 packets, 0 dropped", "p99", "seed "] {
             assert!(ran.err.contains(part), "{}", ran.err);
         }
         assert!(parse_log(&place.read("up.log")).unwrap().1.len() > 50);
-        place.assert_clean(&["ready", "up.log"], signal);
+        place.assert_clean(&["ready", "up.log"], signal.as_str());
     }
 }
 
@@ -305,7 +380,7 @@ fn four_shells_at_once_do_not_meet() {
     bases.sort();
     bases.dedup();
     assert_eq!(bases.len(), 4);
-    Command::new("kill").arg(first.id().to_string()).status().unwrap();
+    tell(first.id(), Signal::SIGTERM);
     first.wait().unwrap();
     place.assert_clean(&["ready"], "five shells");
 }

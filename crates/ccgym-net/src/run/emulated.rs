@@ -12,7 +12,7 @@ use super::receivers::Receivers;
 use super::result::{PathReport, RunResult};
 use crate::clock::Clock;
 use crate::error::{NetError, Result};
-use crate::shell::{emulator_limited, Ferry, FerryReport, FerrySpec};
+use crate::shell::{emulator_limited, Ferry, FerryReport, FerrySpec, USUAL_PACKET_MEMORY};
 use crate::system::{become_capable, Awake, Ends, Placement};
 use crate::udp::ReceiverResult;
 
@@ -56,6 +56,7 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
             packets: spec.record.packets,
             link_events: spec.record.link_events,
             step: spec.record.series,
+            packet_memory: USUAL_PACKET_MEMORY,
         },
     )?;
     ferry.end_at(end);

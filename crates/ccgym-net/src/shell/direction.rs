@@ -118,7 +118,6 @@ pub(super) struct Direction {
 }
 
 /// What a running direction keeps.
-#[derive(Default)]
 pub(super) struct Work {
     store: Store,
     out: Vec<Exit<Segment>>,
@@ -127,6 +126,15 @@ pub(super) struct Work {
     release: ReleaseErrors,
     crowd: Crowd,
     lost: u64,
+    refused: u64,
+}
+
+impl Work {
+    /// Nothing yet; packets under way may take so many bytes of memory.
+    pub(super) fn new(packet_memory: usize) -> Self {
+        let (out, queue, samples, release, crowd, lost, refused) = Default::default();
+        Self { store: Store::new(packet_memory), out, queue, samples, release, crowd, lost, refused }
+    }
 }
 
 impl Direction {
@@ -197,7 +205,11 @@ impl Direction {
                     Some(log) if flow != NO_FLOW => log.enter(now, size, flow),
                     _ => UNLOGGED,
                 };
-                self.pipeline.enter(now, flow, size, ecn, Segment { stored, record, index });
+                match stored {
+                    Some(stored) => self.pipeline.enter(now, flow, size, ecn, Segment { stored, record, index }),
+                    // In the log it came and never left.
+                    None => self.work.refused += 1,
+                }
             }
         }
         Ok(true)
@@ -304,6 +316,7 @@ impl Direction {
             queue: self.work.queue,
             release: self.work.release,
             device_drops: self.work.lost,
+            refused: self.work.refused,
         })
     }
 }

@@ -1,8 +1,9 @@
 //! The environment of what runs at the ends of a path.
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
+use std::fs;
 use std::net::Ipv4Addr;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use nix::unistd::User;
 
@@ -16,7 +17,19 @@ const PROMPT: (&str, &str) = ("PROMPT_COMMAND", "PS1=\"${MAHIMAHI_SHELL_PREFIX}$
 /// Variables as they are in this process.
 pub type Variables = Vec<(OsString, OsString)>;
 
-/// The environment at one end: as ours, with mahimahi's variables.
+/// The environment that this process was started with. What Python sets for itself afterwards, such as `LC_CTYPE` in the
+/// C locale, is not for others.
+#[must_use]
+pub fn inherited() -> Variables {
+    let Ok(text) = fs::read("/proc/self/environ") else { return std::env::vars_os().collect() };
+    let split = |entry: &[u8]| {
+        let place = entry.iter().position(|&byte| byte == b'=')?;
+        Some((OsStr::from_bytes(&entry[..place]).to_owned(), OsStr::from_bytes(&entry[place + 1..]).to_owned()))
+    };
+    text.split(|&byte| byte == 0).filter_map(split).collect()
+}
+
+/// The environment at one end: as it was before, with mahimahi's variables.
 ///
 /// `label` is that of this path, for the end inside; the other end has none.
 #[must_use]

@@ -32,6 +32,8 @@ pub struct FerrySpec {
     pub link_events: bool,
     /// Spacing of the samples of the queues; zero for none.
     pub step: TimeSpan,
+    /// Memory that packets under way may take in each direction, bytes; what comes when it is full is dropped.
+    pub packet_memory: usize,
 }
 
 /// What one direction did.
@@ -53,6 +55,8 @@ pub struct DirectionReport {
     pub release: ReleaseErrors,
     /// Packets that the devices lost: those of the path are in the counters.
     pub device_drops: u64,
+    /// Packets dropped because those under way filled [`FerrySpec::packet_memory`]; not in the counters either.
+    pub refused: u64,
 }
 
 /// What both directions did.
@@ -100,7 +104,7 @@ impl Ferry {
                 step: spec.step,
                 backlog: if uplink { Arc::clone(&ferry.backlog) } else { Arc::default() },
                 end: Arc::clone(&ferry.end),
-                work: Work::default(),
+                work: Work::new(spec.packet_memory),
             };
             let name = if uplink { "ccgym-up" } else { "ccgym-down" };
             let thread = thread::Builder::new().name(name.into()).spawn(move || direction.run());

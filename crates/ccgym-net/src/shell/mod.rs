@@ -21,3 +21,4 @@ mod words;
 pub use ferry::{DirectionReport, Ferry, FerryReport, FerrySpec};
 pub use flow_table::FIRST_PORT;
 pub use release::{emulator_limited, ReleaseErrors};
+pub use store::USUAL_LIMIT as USUAL_PACKET_MEMORY;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::command::{self, PathCommand};
 use super::spec_file;
+use super::store::USUAL_LIMIT;
 use super::words::{did_you_mean, refuse, shown};
 use crate::error::{NetError, Result};
 use crate::system::Placement;
@@ -34,6 +35,8 @@ Path:
   --spec FILE           the path as JSON {\"uplink\": […], \"downlink\": […], \"traces\": {name: file}} instead of tools
   --name TEXT           with --spec: what the prompt shows, by default `path`
   --trace NAME=FILE     read the trace NAME from FILE; may be repeated
+  --packet-memory MIB   memory for the packets under way in each direction, by default 512; what comes when it is full
+                        is dropped, and a warning at the end says how many; mahimahi's queues have no such bound
 
 Ends:
   --outside COMMAND     run COMMAND (words for /bin/sh) at the other end; it is ended with the shell
@@ -41,7 +44,8 @@ Ends:
   --outside-port PORT   wait until it listens on that TCP or UDP port before the clock and COMMAND start
   --isolated            as root: both ends apart from the machine
   --host                the other end is this machine (the default as root)
-  --user NAME           as root: run COMMAND and the one outside as that user
+  --user NAME           as root: run COMMAND and the one outside as that user; by default as who called sudo, else as
+                        root with all its rights
 
 Records:
   --uplink-log FILE     with --spec: mahimahi's log of the first link of that direction
@@ -60,10 +64,11 @@ Examples:
   ccgym shell --seed 7 --summary -- mm-loss uplink 0.01 mm-delay 10 -- sh -c 'ping -c 10 $MAHIMAHI_BASE'
 ";
 
-const WITH_VALUE: [&str; 14] = [
+const WITH_VALUE: [&str; 15] = [
     "--seed",
     "--spec",
     "--trace",
+    "--packet-memory",
     "--outside",
     "--outside-log",
     "--outside-port",
@@ -78,6 +83,9 @@ const WITH_VALUE: [&str; 14] = [
 ];
 const FLAGS: [&str; 4] = ["--isolated", "--host", "--summary", "--help"];
 
+/// What `--packet-memory` may be.
+const PACKET_MEMORY_MIB: std::ops::RangeInclusive<usize> = 1..=1 << 20;
+
 /// A command line, read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
@@ -89,6 +97,8 @@ pub struct Options {
     pub seed: Option<u64>,
     /// Where traces are, by the names that the path uses; other names are files.
     pub traces: BTreeMap<String, PathBuf>,
+    /// Memory for the packets under way in each direction, bytes.
+    pub packet_memory: usize,
     /// What runs at the other end.
     pub outside: Option<String>,
     /// Where its output goes.
@@ -115,7 +125,7 @@ impl Options {
     /// # Errors
     /// Which word cannot be, what could stand there, and what may have been meant.
     pub fn parse(words: &[String]) -> Result<Self> {
-        let mut options = Self::default();
+        let mut options = Self { packet_memory: USUAL_LIMIT, ..Self::default() };
         let mut given: Vec<(String, String)> = Vec::new();
         let mut rest = words;
         while let [word, tail @ ..] = rest {
@@ -171,6 +181,14 @@ impl Options {
                         return Err(fail(format!("--trace {}", shown(&value)), "--trace NAME=FILE", None));
                     };
                     self.traces.insert(trace.to_owned(), file.into());
+                }
+                "--packet-memory" => {
+                    let mib: usize = integer(&name, &value)?;
+                    if !PACKET_MEMORY_MIB.contains(&mib) {
+                        let (least, most) = (PACKET_MEMORY_MIB.start(), PACKET_MEMORY_MIB.end());
+                        return Err(fail(format!("--packet-memory {value}"), &format!("{least} to {most} MiB"), None));
+                    }
+                    self.packet_memory = mib << 20;
                 }
                 "--outside" => self.outside = Some(non_empty(&name, &value)?.to_owned()),
                 "--outside-log" => self.outside_log = Some(file()?),
@@ -286,6 +304,7 @@ mod tests {
             ("--trace x -- mm-delay 5", &["NAME=FILE"]),
             ("--uplink-log f -- mm-delay 5", &["without --spec", "mm-link"]),
             ("--summary=1 -- mm-delay 5", &["unknown option"]),
+            ("--packet-memory 0 -- mm-delay 5", &["--packet-memory 0", "1 to 1048576 MiB"]),
             ("--spec none.json -- mm-delay 5", &["--spec together with mm-delay"]),
             ("--spec /nonexistent.json", &["/nonexistent.json"]),
             ("-- mm-dealy 5", &["did you mean \"mm-delay\"?"]),

@@ -117,8 +117,8 @@ fn events(report: &DirectionReport, element: usize) -> &[LinkEvent] {
 /// One line for people, and for scripts that look for `emulator-limited`.
 fn summary(report: &FerryReport, seed: u64, limited: Option<String>) -> String {
     let direction = |name: &str, side: &DirectionReport| {
-        let entered = side.counters.first().map_or(0, |(_, counters)| counters.arrived);
-        let dropped: u64 = side.counters.iter().map(|(_, counters)| counters.dropped).sum();
+        let entered = side.counters.first().map_or(0, |(_, counters)| counters.arrived) + side.refused;
+        let dropped = side.counters.iter().map(|(_, counters)| counters.dropped).sum::<u64>() + side.refused;
         let ms = |p: f64| side.release.quantile(p) as f64 / 1e6;
         let late = format!("released p50 {:.3} ms p99 {:.3} ms late", ms(0.5), ms(0.99));
         format!("{name} {entered} packets, {dropped} dropped, {late}")

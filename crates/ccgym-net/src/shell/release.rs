@@ -103,14 +103,18 @@ const fn upper(bucket: usize) -> u64 {
     lower + ((1 << octave) - 1)
 }
 
-/// Why the machine could not hold the schedule, if it could not: packets lost in devices, more than 1 % of the packets
-/// of a direction released more than a millisecond late, or one more than 20 ms.
+/// Why the machine could not hold the schedule, if it could not: packets lost in devices or for want of memory, more
+/// than 1 % of the packets of a direction released more than a millisecond late, or one more than 20 ms.
 #[must_use]
 pub fn emulator_limited(report: &FerryReport) -> Option<String> {
     let mut reasons = Vec::new();
     for (name, direction) in [("uplink", &report.up), ("downlink", &report.down)] {
         if direction.device_drops > 0 {
             reasons.push(format!("{name}: {} packets were lost in a device", direction.device_drops));
+        }
+        if direction.refused > 0 {
+            reasons
+                .push(format!("{name}: {} packets were dropped because the packet memory was full", direction.refused));
         }
         let share = direction.release.late() as f64 / direction.release.count().max(1) as f64;
         if share > TOLERATED {

@@ -14,7 +14,7 @@ use ccgym_link::{Chain, DeliveryTrace, ElementSpec, ScheduleSpec};
 use nix::unistd::{getgid, getpgrp, getuid, tcgetpgrp, User};
 
 use super::command::PathCommand;
-use super::environment::{at_end, user_shell, BASE};
+use super::environment::{at_end, inherited, user_shell, BASE};
 use super::ferry::{Ferry, FerrySpec};
 use super::options::{Options, HELP};
 use super::records::Records;
@@ -23,7 +23,7 @@ use crate::clock::Clock;
 use crate::error::{NetError, Result, Step};
 use crate::system::child::{Children, Household, Identity, Output, Program};
 use crate::system::signals::Signals;
-use crate::system::{become_capable, Capability, Ends, Namespace, Placement};
+use crate::system::{become_capable, sudo_caller, Capability, Ends, Namespace, Placement};
 
 /// How long a companion may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -72,8 +72,12 @@ fn run(options: &Options) -> Result<i32> {
     };
 
     let (uid, gid) = (getuid(), getgid());
-    let user = options.user.as_deref().map(find_user).transpose()?;
+    let named = options.user.as_deref().map(find_user).transpose()?;
     let capability = become_capable()?;
+    let user = match (named, capability) {
+        (None, Capability::Root) => find_sudo_caller()?,
+        (named, _) => named,
+    };
     let placement = place(options.placement, capability, user.is_some())?;
     let ends = open_ends(placement)?;
     let base = ends.outside.address;
@@ -85,7 +89,6 @@ fn run(options: &Options) -> Result<i32> {
         None if getuid() != uid => Identity::Before(uid, gid),
         None => Identity::Ours,
     };
-    let inherited = || std::env::vars_os().collect();
     let words = match &options.path.command[..] {
         [] => vec![user_shell(user.as_ref())],
         words => words.to_vec(),
@@ -130,6 +133,7 @@ fn run(options: &Options) -> Result<i32> {
             packets: records.packets(),
             link_events: records.link_events(),
             step: TimeSpan::ZERO,
+            packet_memory: options.packet_memory,
         },
     )?;
     let outcome = watch.until_ended(&clock, once(&options.path, &traces), &|| ferry.is_running());
@@ -138,6 +142,15 @@ fn run(options: &Options) -> Result<i32> {
     let status = outcome?;
     if let Some(line) = records.write(&report, &clock)? {
         say(&line);
+    }
+    for (way, refused) in [("uplink", report.up.refused), ("downlink", report.down.refused)] {
+        if refused > 0 {
+            let mib = options.packet_memory >> 20;
+            say(&format!(
+                "warning: {way}: {refused} packets were dropped because those under way filled {mib} MiB\n  hint: \
+                 --packet-memory MIB allows more; a queue with a limit, as --{way}-queue=droptail, drops earlier\n"
+            ));
+        }
     }
     Ok(status)
 }
@@ -188,6 +201,18 @@ fn find_user(name: &str) -> Result<User> {
         return Err(NetError::new("ccgym shell --user", "an ordinary user").expected("root"));
     }
     User::from_name(name).step(step)?.ok_or_else(|| NetError::new(step(), "there is none").expected("a login name"))
+}
+
+/// Who called `sudo`: programs that ordinary users start should not be root's only because the path is.
+fn find_sudo_caller() -> Result<Option<User>> {
+    let Some((uid, gid)) = sudo_caller() else { return Ok(None) };
+    let step = || format!("looking for user {uid}, who called sudo");
+    let user = User::from_uid(uid).step(step)?.ok_or_else(|| {
+        NetError::new(step(), "there is none")
+            .expected("a user of this machine")
+            .hint("name one: --user NAME, or --user root")
+    })?;
+    Ok(Some(User { gid, ..user }))
 }
 
 fn place(wanted: Option<Placement>, capability: Capability, user: bool) -> Result<Placement> {

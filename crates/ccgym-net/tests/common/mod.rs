@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ccgym_net::system::Namespace;
-use nix::sys::signal::{signal, SigHandler, Signal};
+use nix::sys::signal::{kill, signal, SigHandler, Signal};
+use nix::unistd::Pid;
 
 /// Whether this process may do what the tests need; says so loudly if not.
 pub fn root() -> bool {
@@ -127,6 +128,11 @@ impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Send a signal to a process. The program `kill` is not on every machine.
+pub fn tell(process: u32, what: Signal) {
+    kill(Pid::from_raw(process as i32), what).unwrap();
 }
 
 /// How a shell ended.
