@@ -231,6 +231,8 @@ class TraceSource:
     def materialise(self) -> Path:
         """A real file with this trace, for programs that need one; made traces go into the cache.
 
+        A file in the cache that is not what it was made as is made again.
+
         Raises:
             PlatformError: The cache cannot be written.
         """
@@ -238,7 +240,7 @@ class TraceSource:
             return self.file.absolute()
         assert self.entry is not None
         target = cache_directory() / "traces" / self.entry.sha256[:16] / f"{self.name}.trace"
-        if not target.is_file():
+        if _digest(target) != self.entry.sha256:
             text = trace_text(self.load().times_ms)
             digest = hashlib.sha256(text).hexdigest()
             if digest != self.entry.sha256:
@@ -250,6 +252,24 @@ class TraceSource:
                 )
             write_bytes(target, text)
         return target
+
+
+def _digest(file: Path) -> str:
+    """Checksum of a file; empty where it cannot be read."""
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def keep_in_cache(file: Path, content: bytes) -> None:
+    """Make sure that a file of the cache has this content.
+
+    Raises:
+        PlatformError: The cache cannot be written.
+    """
+    if _digest(file) != hashlib.sha256(content).hexdigest():
+        write_bytes(file, content)
 
 
 def traces_directory() -> Path:

@@ -11,13 +11,13 @@ from typing import Final
 
 import numpy as np
 
-from ccgym.config.catalogue import cache_directory, resolve_trace
+from ccgym.config.catalogue import cache_directory, keep_in_cache, resolve_trace
 from ccgym.config.elements import DIRECTIONS, AnyElement, Link, LinkDirection
 from ccgym.config.mahimahi import format_mahimahi
 from ccgym.config.queues import Limit
 from ccgym.errors import ConfigError
 from ccgym.tracetools import generate
-from ccgym.tracetools.text import write_trace
+from ccgym.tracetools.text import trace_text
 from ccgym.units import NS_PER_S, format_rate, format_time
 
 UNCONSTRAINED_LINES: Final = 84
@@ -104,6 +104,5 @@ def _rate_trace(rate: int | tuple[tuple[int, int], ...] | None, duration_ns: int
     else:
         times, name = generate.constant(rate, duration_ns), format_rate(rate)
     target = cache_directory() / "traces" / f"made-{format_time(duration_ns)}" / f"{name}.trace"
-    if not target.is_file():
-        write_trace(target, times)
+    keep_in_cache(target, trace_text(times))
     return target

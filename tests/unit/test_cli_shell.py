@@ -24,9 +24,11 @@ def became(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The words of the native commands that this process would have become."""
     seen: list[list[str]] = []
 
-    def remember(program: str, line: list[str], environment: dict[str, str]) -> None:
+    def remember(program: str, line: list[str], environment: dict[bytes, bytes]) -> None:
         assert program == line[0]
-        seen.append(line[line.index("ccgym.realpath") + 1 :])
+        assert line[1].endswith("__main__.py")
+        assert environment == shell.environment_at_start()
+        seen.append(line[2:])
         raise SystemExit(7)
 
     monkeypatch.setattr(shell.os, "execve", remember)
@@ -56,10 +58,10 @@ def test_traces_of_the_catalogue_are_explained(tmp_path: Path) -> None:
     line = f"mm-delay 20 mm-loss uplink 0.01 mm-link --once 12mbps.trace {mine} --uplink-queue droptail"
     given = [*line.split(), "--", "mm-link", "0.57mbps-poisson.trace", "12mbps.trace", "--", "mm-link", "b", "c"]
     given[-3:] = ["cat", "mm-link", "12mbps.trace"]
-    words = shell.prepared(["--seed", "3", *given])
-    assert words[:2] == ["--seed", "3"]
+    words = shell.prepared(["--packet-memory", "64", "--seed", "3", *given])
+    assert words[:4] == ["--packet-memory", "64", "--seed", "3"]
     assert words[-len(given) :] == given, "the line stays as it was typed"
-    explained = words[2 : -len(given)]
+    explained = words[4 : -len(given)]
     assert explained[::2] == ["--trace"] * 2
     files = dict(word.split("=", 1) for word in explained[1::2])
     assert list(files) == ["12mbps.trace", "0.57mbps-poisson.trace"]
@@ -104,11 +106,34 @@ def test_help(became: list[list[str]], capsys: pytest.CaptureFixture[str]) -> No
         assert text.startswith(f"usage: ccgym {words[0]}")
         assert max(len(line) for line in text.splitlines()) <= 100
     assert became == []
-    for words in (["shell"], ["shell", "--help"]):
-        with pytest.raises(SystemExit):
-            cli(words)
-        assert "--path NAME|FILE" in capsys.readouterr().out
-    assert became == [["shell", "--help"]] * 2, "the rest is the native one's"
+    with pytest.raises(SystemExit):
+        cli(["shell", "--help"])
+    assert "--path NAME|FILE" in capsys.readouterr().out
+    assert became == [["shell", "--help"]], "the rest is the native one's"
+
+
+def test_a_shell_without_a_path(became: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli(["shell"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "no path" in shown.err
+    assert "--path NAME|FILE" in shown.err
+    assert became == []
+
+
+def test_what_this_process_adds_to_its_environment_stays_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CCGYM_ADDED_LATER", "1")
+    start = shell.environment_at_start()
+    assert b"CCGYM_ADDED_LATER" not in start
+    assert start[b"PATH"], "what it was started with is there"
+
+
+def test_a_damaged_file_in_the_cache_is_written_again() -> None:
+    file = shell.spec_file("12mbps")
+    text = file.read_text()
+    file.write_text("{}")
+    assert shell.spec_file("12mbps") == file
+    assert file.read_text() == text
 
 
 def test_a_wrong_name_is_an_explained_mistake(became: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
