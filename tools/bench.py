@@ -65,6 +65,17 @@ def with_onnx_runtime() -> dict[str, str]:
     return {**os.environ, LIBRARY_VARIABLE: str(provide_library())}
 
 
+def passed_on(command: Sequence[str], env: dict[str, str] | None = None) -> tuple[int, int]:
+    """Run a program that prints results, and pass them on; its exit status, and the number of lines."""
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        count = 0
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            count += 1
+    return process.returncode, count
+
+
 def instructions(name: str) -> float:
     """Instructions per packet of one workload, run once under callgrind."""
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", str(BINARY), "--once", name]
@@ -86,14 +97,19 @@ def main(words: Sequence[str]) -> int:
     try:
         build = ["cargo", "build", "--release", "--locked", "--package", "ccgym-bench"]
         run(build, "compiling the benchmarks", log=LOG)
-        status = subprocess.run([str(BINARY), *words], env=with_onnx_runtime()).returncode
+        status, results = passed_on([str(BINARY), *words], with_onnx_runtime())
         for program, names in PROGRAMS.items():
             if not words or any(word in name for word in words for name in names.split()):
-                status |= subprocess.run([sys.executable, str(ROOT / program), *words]).returncode
+                failed, count = passed_on([sys.executable, str(ROOT / program), *words])
+                status, results = status | failed, results + count
         for name, statement in IMPORTS.items():
             if wanted(name):
+                results += 1
                 emit(name, import_seconds(statement), "s")
         counted = [name for name in HOT_PATHS if wanted(f"instructions_per_packet/{name}")]
+        if not results + len(counted):
+            note(f"no benchmark has a name that contains {' or '.join(words)}")
+            return 2
         if counted and shutil.which("valgrind") is None and is_root() and has_apt():
             with contextlib.suppress(SetupError):
                 run(["apt-get", "install", "-y", "--no-install-recommends", "valgrind"], "installing valgrind", log=LOG)
@@ -106,6 +122,8 @@ def main(words: Sequence[str]) -> int:
     except SetupError as error:
         note(str(error))
         return 2
+    if status:
+        note("FAILED: something that was to be measured was not (see above)")
     return status
 
 

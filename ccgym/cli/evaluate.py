@@ -3,7 +3,7 @@
 Only arguments are read here, and what is going on is shown; the work is done by :mod:`ccgym.evaluation` and
 :mod:`ccgym.report`, which are imported when needed, so that ``--help`` is quick.
 
-Exit status: 0, everything ran; 1, a run failed; for the rest see :mod:`ccgym.cli.common`.
+Exit status: 0, everything ran; 1, a run failed, or nothing ran; for the rest see :mod:`ccgym.cli.common`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ examples:
   ccgym evaluate --trace 12mbps --json --no-figures | jq .summary
       numbers only, for a program to read
 
-exit status: 0 fine; 1 a run failed (see the end of the output); 2 the command or the path is
+exit status: 0 fine; 1 a run failed, or nothing ran (see the end of the output); 2 the command or the path is
 wrong; 130 interrupted
 """
 
@@ -197,7 +197,7 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     if arguments.json:
         json.dump(results.as_dict(), sys.stdout, ensure_ascii=False)
         sys.stdout.write("\n")
-    return STATUS_FAILED_RUN if results.failures else 0
+    return STATUS_FAILED_RUN if results.failures or not results.cells else 0
 
 
 def check_choices(arguments: argparse.Namespace) -> None:
@@ -399,7 +399,10 @@ def _show(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, lo
     for failure in results.failures:
         shown_on.print(f"\nfailed: {failure.scheme}, run {failure.run}, seed {failure.seed}", style="bold red")
         shown_on.print(f"  {failure.error}")
-    shown_on.print(f"\n{repeatability(results)}")
+    if results.cells:
+        shown_on.print(f"\n{repeatability(results)}")
+    else:
+        error_console().print("\nerror: nothing ran", style="bold red")
     files = [("results", "ccgym_results.json"), ("table", "pantheon_table.md")]
     if figures and results.cells:
         files = [

@@ -1,7 +1,8 @@
 """``ccgym gap``: the same schemes in the simulator and over real packets, and how far apart they are.
 
-Exit status: 0, done, whatever the gap; 1, a run failed; for the rest see :mod:`ccgym.cli.common`. Backends that do not
-work here are left out, and the report says why.
+Exit status: 0, done, whatever the gap; 1, a run failed, a backend that was asked for ran nothing, or there was only one
+to run on; for the rest see :mod:`ccgym.cli.common`. Without --backends, those that do not work here are left out, and
+the report says why.
 """
 
 from __future__ import annotations
@@ -67,9 +68,8 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--backends",
-        default="sim,emulated,mahimahi",
         metavar="A,B",
-        help="what to compare (default: sim,emulated,mahimahi)",
+        help="what to compare (default: those of sim, emulated and mahimahi that work here)",
     )
     made.add_argument("--runs", type=int, default=3, metavar="N", help="runs per scheme and backend (default: 3)")
     made.add_argument(
@@ -108,13 +108,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
+    from ccgym.evaluation.backends import BACKENDS
     from ccgym.evaluation.gap import run_gap
     from ccgym.evaluation.schemes import parse_schemes
 
     shown_on = error_console() if arguments.json else console()
     path = _path(arguments)
     schemes = parse_schemes(arguments.schemes, "--schemes")
-    backends = [name.strip() for name in arguments.backends.split(",") if name.strip()]
+    asked_for = None if arguments.backends is None else [name.strip() for name in arguments.backends.split(",")]
+    backends = list(BACKENDS) if asked_for is None else [name for name in asked_for if name]
     runtime_ns = option("--runtime", parse_time, arguments.runtime)
     host_jitter_ns = option("--host-jitter", parse_time, arguments.host_jitter)
     host_start_ns = option("--host-start", parse_time, arguments.host_start)
@@ -152,7 +154,19 @@ def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     if arguments.json:
         json.dump(gap.as_dict(), sys.stdout, ensure_ascii=False)
         sys.stdout.write("\n")
-    return 1 if any(results.failures for results in gap.results.values()) else 0
+    complaints = _complaints(gap, chosen=asked_for is not None)
+    for complaint in complaints:
+        error_console().print(f"error: {complaint}", style="bold red")
+    return 1 if complaints or any(results.failures for results in gap.results.values()) else 0
+
+
+def _complaints(gap: Gap, *, chosen: bool) -> list[str]:
+    """What was to run and did not; ``chosen`` says that the user named the backends."""
+    missing = {**gap.left_out, **gap.without_runs} if chosen else gap.without_runs
+    made = [f"nothing ran on {name}: {reason}" for name, reason in missing.items()]
+    if not chosen and len(gap.results) == 1:
+        made.append(f"only {next(iter(gap.results))} ran: there is nothing to compare it with")
+    return made
 
 
 def _path(arguments: argparse.Namespace) -> NetworkPath:
@@ -197,9 +211,7 @@ def _report(gap: Gap, out: Path, shown_on: Console, *, figures: bool) -> None:
     if not gap.results:
         for line in footnotes(gap):
             shown_on.print(line, style="yellow", soft_wrap=True)
-        raise ConfigError(
-            "no backend works here", where="--backends", expected="at least one", hint="sim works everywhere"
-        )
+        raise ConfigError("nothing ran", where="--backends", expected="at least one that works here")
     write_gap_tables(gap, out)
     for name, results in gap.results.items():
         write_tables(results, gap.directories[name])

@@ -191,7 +191,7 @@ def _experiment_flags(results: ResultSet) -> Iterator[Flag]:
             cause=f"{notes.count(note)} of {len(results.cells)} runs say so",
             command="jq '.cells[].record.path_report.notes' ccgym_results.json",
         )
-    if results.parameters["runs"] == 1:
+    if results.parameters["runs"] == 1 and results.cells:
         yield Flag(
             level="note",
             code="single-run",

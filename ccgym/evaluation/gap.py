@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -88,6 +88,8 @@ class Gap:
     """Their directories."""
     left_out: Mapping[str, str]
     """Why backends could not take part, by name."""
+    without_runs: Mapping[str, str] = field(default_factory=dict)
+    """Why no run came out of backends that took part, by name."""
 
     @property
     def reference(self) -> str | None:
@@ -169,6 +171,7 @@ class Gap:
             "reference": self.reference,
             "rows": [asdict(row) for row in self.rows()],
             "left_out": dict(self.left_out),
+            "without_runs": dict(self.without_runs),
             "results": {name: str(directory) for name, directory in self.directories.items()},
             "parameters": {name: dict(results.parameters) for name, results in self.results.items()},
             "provenance": {name: dict(results.provenance) for name, results in self.results.items()},
@@ -270,6 +273,7 @@ def run_gap(
     chosen = tuple(distinct(schemes, "schemes"))
     results: dict[str, ResultSet] = {}
     left_out: dict[str, str] = {}
+    without_runs: dict[str, str] = {}
     for name in dict.fromkeys(name for name in BACKENDS if name in backends):
         there = {one.key: one for choice in chosen if (one := counterpart(choice, name)) is not None}
         if not there:
@@ -295,11 +299,17 @@ def run_gap(
         except (ConfigError, PlatformError, RealPathError) as error:
             left_out[name] = "; ".join(filter(None, (error.found, error.hint)))
             continue
-        if is_real(name) and measured.failures and not measured.cells:
-            left_out[name] = f"every run failed: {measured.failures[0].error}"
-        else:
+        if measured.cells:
             results[name] = measured
-    gap = Gap(path, chosen, results, {name: out / name for name in results}, left_out)
+        else:
+            without_runs[name] = _why_nothing_ran(measured)
+    gap = Gap(path, chosen, results, {name: out / name for name in results}, left_out, without_runs)
     if results:
         gap.write(out)
     return gap
+
+
+def _why_nothing_ran(results: ResultSet) -> str:
+    if results.failures:
+        return f"every run failed: {results.failures[0].error}"
+    return "; ".join(["no scheme can be run", *dict.fromkeys(results.unavailable.values())])

@@ -151,6 +151,7 @@ def footnotes(gap: Gap) -> list[str]:
             f"{LIMITED_MARK} emulator-limited: the machine could not hold the path's schedule in some of these runs"
         )
     lines += [f"left out: {name} ({BACKENDS[name]}): {reason}" for name, reason in gap.left_out.items()]
+    lines += [f"nothing ran: {name} ({BACKENDS[name]}): {reason}" for name, reason in gap.without_runs.items()]
     return lines
 
 

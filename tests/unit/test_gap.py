@@ -173,7 +173,9 @@ def test_a_backend_on_which_everything_fails_is_left_out(tmp_path: Path, monkeyp
     monkeypatch.setattr(real_backend, "run_plan", fail)
     made = gap(tmp_path, "cubic", "sim,mahimahi", runs=1)
     assert list(made.results) == ["sim"]
-    assert "every run failed: handshake of flow 0: no answer" in made.left_out["mahimahi"]
+    assert made.without_runs == {"mahimahi": "every run failed: handshake of flow 0: no answer"}
+    assert any(line.startswith("nothing ran: mahimahi") for line in footnotes(made))
+    assert made.as_dict()["without_runs"] == made.without_runs
 
 
 def test_a_path_that_mahimahi_cannot_express(tmp_path: Path) -> None:
@@ -291,6 +293,50 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert (tmp_path / "results" / "12mbps-gap" / "gap_report.html").exists()
     assert cli([*words, "--runtime", "1", "--json", "--no-figures"]) == 0
     assert json.loads(capsys.readouterr().out)["reference"] == "emulated"
+
+
+def test_the_status_says_whether_what_was_asked_for_ran(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], reality: list[str]
+) -> None:
+    words = ["gap", "--trace", "12mbps", "--runs", "1", "--runtime", "1", "--no-figures", "--schemes"]
+    absent = {"mahimahi"}
+
+    def refuse(name: str) -> None:
+        if name in absent:
+            raise PlatformError(f"{name}: it is not here", hint="install it")
+
+    def status(place: str, *more: str) -> tuple[int, str, str]:
+        code = cli([*words, *more, "--out", str(tmp_path / place)])
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    monkeypatch.setattr(doctor, "require", refuse)
+    code, out, err = status("default", "cubic")
+    assert (code, err) == (0, ""), "what is not here is left out"
+    assert "left out: mahimahi" in out
+    code, _, err = status("asked for", "cubic", "--backends", "sim,mahimahi")
+    assert code == 1
+    assert "nothing ran on mahimahi: mahimahi: it is not here; install it" in err
+    code, _, err = status("unavailable", "tcp:hybla,cubic", "--backends", "sim,emulated")
+    assert (code, err) == (0, ""), "one scheme of two ran"
+    code, out, err = status("none", "tcp:hybla", "--backends", "sim,emulated")
+    assert code == 2
+    assert "no scheme can be run; this kernel has no hybla" in out
+    absent.add("emulated")
+    code, _, err = status("alone", "cubic")
+    assert code == 1
+    assert "only sim ran" in err
+    assert status("sim", "cubic", "--backends", "sim")[0] == 0
+
+    def fail(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+        raise RealPathError("no answer", where="handshake of flow 0")
+
+    absent.clear()
+    monkeypatch.setattr(real_backend, "run_plan", fail)
+    code, _, err = status("broken", "cubic")
+    assert code == 1
+    assert "nothing ran on emulated: every run failed" in err
+    assert "nothing ran on mahimahi: every run failed" in err
 
 
 @pytest.mark.parametrize(
