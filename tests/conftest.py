@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 
@@ -62,16 +63,31 @@ def _missing(need: str) -> str:
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"needs network namespaces: unshare does not run ({error})"
         return "" if done.returncode == 0 else f"needs network namespaces: {done.stderr.strip()}"
+    if need == "mahimahi":
+        from ccgym.realpath import doctor
+
+        found = doctor.obstacle("mahimahi", doctor.examine(measure=False))
+        return "" if found is None else f"needs mahimahi: {found.name}: {found.found}"
     return "" if shutil.which(need) else f"needs the program {need}: install it"
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a `real` test whose needs are not met, and remember to say so loudly."""
+    """Skip a `real` test whose needs are not met."""
     for marker in item.iter_markers("real"):
         reasons = [reason for reason in map(_missing, marker.args) if reason]
         if reasons:
-            item.config.stash[NOT_RUN].append((item.nodeid, "; ".join(reasons)))
             pytest.skip("; ".join(reasons))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Remember what this machine kept from running, to say so loudly: `real` tests and those that name a need."""
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        if item.get_closest_marker("real") or reason.startswith("needs "):
+            item.config.stash[NOT_RUN].append((item.nodeid, reason))
+    return report
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
@@ -80,11 +96,11 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Name each real-network test that did not run: a green run without them says less."""
+    """Name each test that this machine kept from running: a green run without them says less."""
     skipped = config.stash[NOT_RUN]
     if not skipped:
         return
-    terminalreporter.section(f"NOT RUN: {len(skipped)} tests on the real network", sep="!", yellow=True, bold=True)
+    terminalreporter.section(f"NOT RUN: {len(skipped)} tests", sep="!", yellow=True, bold=True)
     for name, reason in skipped:
         terminalreporter.write_line(f"{name}: {reason}", yellow=True)
 

@@ -3,6 +3,9 @@
 Tests of ccgym-net send real packets in real time. Where only such tests fail, and the machine lost processors
 meanwhile, those that failed are tried again. If the last try fails, so does the whole; pytest counts a test as not run
 then, since its tests of real paths hold whole runs against expected ones (tests/busy_machine.py).
+
+A Rust test cannot be marked as not run: one that finds that it cannot run here prints `SKIPPED: why` and passes. At the
+end all of these are named.
 """
 
 from __future__ import annotations
@@ -32,41 +35,68 @@ class Outcome:
     """Those with a target that failed."""
     tests: tuple[str, ...] = ()
     """Names of the tests that failed; empty where they do not explain all that failed, as when a program dies."""
+    skipped: tuple[str, ...] = ()
+    """Tests that found that they cannot run here, with their reasons."""
 
 
-def outcome_of(status: int, lines: Sequence[str]) -> Outcome:
+class Reader:
+    """Tells what passing tests print, which is shown by ``--show-output`` in sections of its own, from all else."""
+
+    def __init__(self) -> None:
+        self.skipped: list[str] = []
+        self._inside = False
+        self._test = ""
+
+    def is_shown(self, line: str) -> bool:
+        """Whether the next line is for people."""
+        if line == "successes:":
+            self._inside = True
+        elif line == "failures:" or line.startswith("test result:"):
+            self._inside = False
+        elif self._inside and (name := re.match(r"^---- (\S+) stdout ----$", line)):
+            self._test = name[1]
+        elif self._inside and (reason := re.match(r"^SKIPPED\b[^:]*: (.*)", line)):
+            self.skipped.append(f"{self._test}: {reason[1]}")
+        return not self._inside
+
+
+def outcome_of(status: int, lines: Sequence[str], skipped: Sequence[str] = ()) -> Outcome:
     """Read what ``cargo test --no-fail-fast`` printed."""
     targets = [found[1] for line in lines if (found := re.match(r"^    `-p (\S+) ", line))]
     tests = [found[1] for line in lines if (found := re.match(r"^test (\S+) \.\.\. FAILED$", line))]
     counts = [int(found[1]) for line in lines if (found := re.match(r"^test result: FAILED\. .* (\d+) failed;", line))]
     if len(counts) != len(targets) or sum(counts) != len(tests):
         tests = []
-    return Outcome(status, frozenset(targets), tuple(sorted(set(tests))))
+    return Outcome(status, frozenset(targets), tuple(sorted(set(tests))), tuple(skipped))
 
 
 def cargo_test(tests: Sequence[str]) -> Outcome:
     """Run the tests of these names, or all, and pass on what they print."""
-    command = ["cargo", "test", "--workspace", "--locked", "--no-fail-fast"]
+    command = ["cargo", "test", "--workspace", "--locked", "--no-fail-fast", "--", "--show-output"]
     if tests:
-        command += ["--", "--exact", *tests]
+        command += ["--exact", *tests]
+    reader = Reader()
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         lines = []
         for line in process.stdout:
-            print(line, end="", flush=True)
-            lines.append(line.rstrip("\n"))
-    return outcome_of(process.returncode, lines)
+            if reader.is_shown(line.rstrip("\n")):
+                print(line, end="", flush=True)
+                lines.append(line.rstrip("\n"))
+    return outcome_of(process.returncode, lines, reader.skipped)
 
 
 def main() -> int:
     """Run all; the exit status of the last try."""
     tests: Sequence[str] = ()
+    skipped: dict[str, None] = {}
     for trial in range(1, TRIES + 1):
         before = processor_times()
         outcome = cargo_test(tests)
         share = stolen_share(before, processor_times())
+        skipped |= dict.fromkeys(outcome.skipped)
         if outcome.status == 0:
-            return 0
+            break
         tests = outcome.tests
         if not tests or not outcome.packages <= REAL_TIME or share < STOLEN or trial == TRIES:
             break
@@ -76,6 +106,8 @@ def main() -> int:
             flush=True,
         )
         time.sleep(trial)
+    if skipped:
+        print(f"\n!!! NOT RUN: {len(skipped)} Rust tests", *skipped, sep="\n", flush=True)
     return outcome.status
 
 

@@ -17,9 +17,12 @@ pytest.importorskip("ccgym._core")
 from ccgym.config.path import NetworkPath
 from ccgym.envs import LinkEnv
 from ccgym.errors import ConfigError, RealPathError
-from ccgym.realpath import doctor
+from ccgym.realpath.process import command
 
 pytestmark = pytest.mark.real("netns")
+
+RUN_PROCESS = os.fsencode(command()[1])
+"""The program of run processes."""
 
 PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "40p"}
 
@@ -37,7 +40,7 @@ def run_processes() -> list[int]:
             words = (folder / "cmdline").read_bytes().split(b"\0")
         except (OSError, ValueError, IndexError):
             continue
-        if parent == os.getpid() and b"ccgym.realpath" in words:
+        if parent == os.getpid() and RUN_PROCESS in words:
             found.append(int(folder.name))
     return found
 
@@ -160,11 +163,8 @@ def test_others_share_the_path() -> None:
     env.close()
 
 
-@pytest.mark.real("mm-delay", "mm-link")
+@pytest.mark.real("mahimahi")
 def test_a_sender_inside_mahimahi_talks_to_its_environment() -> None:
-    found = doctor.obstacle("mahimahi", doctor.examine(measure=False))
-    if found is not None:
-        pytest.skip(f"mahimahi does not work here: {found.found}")
     env = make(backend="mahimahi", duration="2s", privileged=True)
     infos = steer(env, 1, toward(6e6))
     env.close()

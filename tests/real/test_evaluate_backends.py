@@ -22,7 +22,7 @@ from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.schemes import parse_schemes
 from ccgym.realpath import doctor, kernel_tcp
 from ccgym.realpath.plan import Plan
-from ccgym.realpath.process import RunProcess
+from ccgym.realpath.process import RunProcess, command
 
 PATH = NetworkPath.from_mahimahi(
     "mm-delay 10 mm-link 12mbps.trace 12mbps.trace --uplink-queue=droptail --uplink-queue-args=packets=40",
@@ -31,13 +31,10 @@ PATH = NetworkPath.from_mahimahi(
 
 pytestmark = pytest.mark.real("netns")
 
-
-@pytest.fixture
-def mahimahi() -> None:
-    """mahimahi, where it starts."""
-    found = doctor.obstacle("mahimahi", doctor.examine(measure=False))
-    if found is not None:
-        pytest.skip(f"mahimahi does not work here: {found.found}")
+RUN_PROCESS = os.fsencode(command()[1])
+"""The program of run processes."""
+CCGYM = Path(sys.executable).with_name("ccgym")
+"""The command."""
 
 
 def processes() -> set[int]:
@@ -49,7 +46,7 @@ def processes() -> set[int]:
                 words = (entry / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if b"ccgym.realpath" in words:
+            if RUN_PROCESS in words:
                 found.add(int(entry.name))
     return found
 
@@ -105,7 +102,8 @@ def test_an_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert [cell.as_dict() for cell in ResultSet.load(out).cells] == [cell.as_dict() for cell in results.cells]
 
 
-def test_over_mahimahi(mahimahi: None) -> None:
+@pytest.mark.real("mahimahi")
+def test_over_mahimahi() -> None:
     lossy = NetworkPath.from_mahimahi(
         "mm-delay 10 mm-loss uplink 0.0001 mm-link 12mbps.trace 12mbps.trace "
         "--uplink-queue=droptail --uplink-queue-args=packets=40"
@@ -172,6 +170,26 @@ def test_the_shell_runs_a_command_behind_a_named_path(tmp_path: Path) -> None:
     assert done.returncode == 7, done.stderr
     assert done.stdout.count(".") == 3, "an address"
     assert log.read_text().startswith("# init timestamp:")
+
+
+@pytest.mark.parametrize("locale", [{"LANG": "C"}, {"LC_ALL": "C.UTF-8", "PYTHONPATH": "/nowhere", "A": "b=c"}])
+def test_the_shells_command_inherits_what_was_there_and_nothing_of_ours(locale: dict[str, str]) -> None:
+    given = {"PATH": "/usr/bin:/bin", "HOME": "/", **locale}
+    script = (
+        "env | sort; pwd; umask; nice; echo fds /proc/self/fd/*; cat /proc/self/timerslack_ns /proc/self/oom_score_adj"
+    )
+    plain = ["sh", "-c", f"{script}; grep -e Sig -e Cpus_allowed: -e NoNewPrivs -e ^Uid -e ^Gid /proc/self/status"]
+
+    def lines(*words: str | Path) -> list[str]:
+        done = subprocess.run([*words, *plain], env=given, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    got = lines(CCGYM, "shell", "--path", "12mbps", "--isolated", "--")
+    ours = [line for line in got if line.startswith(("MAHIMAHI_", "PROMPT_COMMAND"))]
+    assert [line for line in got if line not in ours] == lines()
+    assert [line.split("=")[0] for line in ours] == ["MAHIMAHI_BASE", "MAHIMAHI_SHELL_PREFIX", "PROMPT_COMMAND"]
+    assert ours[1].endswith("=[12mbps] ")
 
 
 def test_a_flow_between_two_endpoints() -> None:

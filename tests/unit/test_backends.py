@@ -152,6 +152,24 @@ def test_mahimahi_gets_words_with_real_files(stand_in: StandIn) -> None:
     assert run.backend == "mahimahi"
 
 
+def test_a_damaged_trace_in_the_cache_is_made_again(
+    stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CCGYM_CACHE_DIR", str(tmp_path))
+    rates = NetworkPath.from_mahimahi("mm-delay 5 mm-link 77.72mbps.trace 12mbps.trace", name="made of a rule")
+    constant = NetworkPath(rate="3mbps", rtt="20ms", queue="20p")
+    files = [*real_backend.trace_files(rates.trace_names()).values()]
+    files += [Path(word) for word in real_backend.mahimahi_words(constant, 10**9) if word.endswith(".trace")]
+    cached = {file: file.read_bytes() for file in files if file.is_relative_to(tmp_path)}
+    assert len(cached) > 1
+    for damage in (b"1000\n", None):
+        for file in cached:
+            file.unlink() if damage is None else file.write_bytes(damage)
+        backend("emulated").run(rates, ["cubic"], 10**9, 1)
+        backend("mahimahi").run(constant, ["cubic"], 10**9, 1)
+        assert {file: file.read_bytes() for file in cached} == cached
+
+
 def test_what_mahimahi_cannot_express() -> None:
     with pytest.raises(ConfigError) as caught:
         real_backend.mahimahi_words(NetworkPath(rate="12mbps", rtt="15.5ms", queue="40p"), 10**9)
@@ -344,7 +362,8 @@ def test_a_run_that_fails_does_not_stop_the_others(stand_in: StandIn, tmp_path: 
     assert {cell.scheme for cell in results.cells} == {"tcp_cubic"}
 
 
-def test_notes_are_shown(stand_in: StandIn, tmp_path: Path) -> None:
+def test_notes_are_shown(stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(real_backend, "require_programs", lambda words: None)
     stand_in.report["notes"] = ["a seed does not repeat the losses"]
     results = run_experiment(experiment("cubic", backend="mahimahi"), tmp_path)
     (note,) = [flag for flag in results.flags if flag["code"] == "path-note"]
@@ -392,6 +411,17 @@ def test_a_machine_that_cannot_is_an_explained_mistake(
     assert main(["--trace", "12mbps", "--backend", "emulated", "--schemes", "cubic", "--no-figures"]) == 2
     assert "hint: be root" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_ran(stand_in: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--trace", "12mbps", "--backend", "emulated", "--schemes", "tcp:vegas", "--runs", "1", "--out"]
+    assert main([*words, str(tmp_path / "out"), "--runtime", "1", "--no-figures"]) == 1
+    shown = capsys.readouterr()
+    assert "error: nothing ran" in shown.err
+    assert "unavailable: no vegas here" in shown.out
+    assert "one run per scheme" not in shown.out
+    assert "the same command" not in shown.out
+    assert stand_in.plans == []
 
 
 def test_times_for_people() -> None:

@@ -15,6 +15,9 @@ CARGO = """
 echo "$*" >> {calls}
 tries=$(wc -l < {calls})
 echo 'test waiting::is_fine ... ok'
+printf '\nsuccesses:\n\n---- waiting::is_fine stdout ----\nSKIPPED: not root\nmore\n\n'
+printf 'successes:\n    waiting::is_fine\n\n'
+echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s'
 [ $tries -gt {failures} ] && exit 0
 echo 'test paths::are_held ... FAILED'
 echo 'test result: FAILED. 81 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 9.25s'
@@ -27,8 +30,8 @@ exit 101
 """
 cargo_test = load("cargo_test")
 
-FIRST = "test --workspace --locked --no-fail-fast"
-AGAIN = f"{FIRST} -- --exact bytes_are_counted paths::are_held"
+FIRST = "test --workspace --locked --no-fail-fast -- --show-output"
+AGAIN = f"{FIRST} --exact bytes_are_counted paths::are_held"
 
 
 def run(folder: Path, percent: int, failures: int, package: str = "ccgym-net") -> tuple[int, str, list[str]]:
@@ -61,6 +64,8 @@ def test_what_failed_is_tried_again_where_the_machine_is_busy(
     assert (returned, calls) == (status, [FIRST, *[AGAIN] * (tries - 1)])
     assert said.count("THIS MACHINE IS BUSY") == tries - 1
     assert "test waiting::is_fine ... ok" in said
+    assert said.endswith("!!! NOT RUN: 1 Rust tests\nwaiting::is_fine: not root\n"), "loudly, and once"
+    assert "more" not in said, "what passing tests print otherwise is not shown"
 
 
 def test_what_does_not_depend_on_time_fails_at_once(tmp_path: Path) -> None:

@@ -19,6 +19,10 @@ def test_network(): raise AssertionError("must not run")
 
 @pytest.mark.real()
 def test_without_needs(): pass
+
+def test_elsewhere(): pytest.skip("needs another machine")
+
+def test_otherwise(): pytest.skip("is covered by another test")
 """
 
 
@@ -38,12 +42,13 @@ def pytest_in(folder: Path, *arguments: str) -> str:
 
 
 def test_long_tests_wait_to_be_asked(suite: Path) -> None:
-    assert "1 passed, 2 skipped" in pytest_in(suite)
-    assert "2 passed, 1 skipped" in pytest_in(suite, "--run-long")
-    assert "1 passed, 1 skipped, 1 deselected" in pytest_in(suite, "-m", "not long")
+    assert "1 passed, 4 skipped" in pytest_in(suite)
+    assert "2 passed, 3 skipped" in pytest_in(suite, "--run-long")
+    assert "1 passed, 3 skipped, 1 deselected" in pytest_in(suite, "-m", "not long")
 
 
 def test_real_tests_that_could_not_run_are_named_with_the_remedy(suite: Path) -> None:
     output = pytest_in(suite)
-    assert "NOT RUN: 1 tests on the real network" in output
+    assert "NOT RUN: 2 tests" in output
+    assert "test_it.py::test_elsewhere: needs another machine" in output
     assert "test_it.py::test_network: needs the program no-such-program-anywhere: install it" in output

@@ -101,7 +101,7 @@ def test_recorded_traces() -> None:
     if not file.is_file():
         with pytest.raises(PlatformError, match="apt-get install mahimahi-traces"):
             resolve_trace("Verizon-LTE-short.up")
-        pytest.skip("mahimahi-traces is not installed: its traces cannot be read")
+        pytest.skip("needs the package mahimahi-traces: apt-get install mahimahi-traces")
     for name in recorded.names:
         for end in ("up", "down"):
             assert len(resolve_trace(f"{name}.{end}").load()) > 10_000

@@ -191,7 +191,7 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(place)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("cannot mount a small file system here")
+        pytest.skip("needs root that may mount a small file system")
     yield place
     subprocess.run(["umount", str(place)], check=True)
 
