@@ -56,6 +56,13 @@ def command(*words: str) -> list[str]:
     return [sys.executable, str(Path(__file__).resolve().with_name("__main__.py")), *words]
 
 
+def environment() -> dict[str, str]:
+    """The environment in which an interpreter finds this very ccgym, for processes that start no programs of others."""
+    root = str(Path(__file__).resolve().parents[2])
+    before = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{before}" if before else root}
+
+
 class RunProcess:
     """A run process, started. Use it as a context manager: leaving it ends the process."""
 
