@@ -56,7 +56,9 @@ def _add_make(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     shared.add_argument("-o", "--output", metavar="FILE", help="where to write it (default: standard output)")
     shared.add_argument("--duration", default="60s", metavar="TIME", help="length and period (default: 60s)")
     rate = argparse.ArgumentParser(add_help=False)
-    rate.add_argument("--rate", required=True, metavar="RATE", help="such as 50mbps or 570kbps")
+    rate.add_argument(
+        "--rate", required=True, metavar="RATE", help="mean rate in full packets, such as 50mbps or 570kbps"
+    )
     seed = argparse.ArgumentParser(add_help=False)
     seed.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the random numbers (default: 1)")
 
@@ -66,7 +68,9 @@ def _add_make(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="evenly spaced: Pantheon's rule",
     ).set_defaults(run=_make, rule="constant")
     poisson = rules.add_parser("poisson", parents=[rate, seed, shared], help="exponential gaps: Pantheon's -poisson")
-    poisson.add_argument("--cold-start", default="0s", metavar="TIME", help="begin so long with a packet per 100 ms")
+    poisson.add_argument(
+        "--cold-start", default="0s", metavar="TIME", help="begin so long with a packet per 100 ms, below --rate"
+    )
     poisson.set_defaults(run=_make, rule="poisson")
     stepped = rules.add_parser("stepped", parents=[shared], help="a rate that changes at given times")
     stepped.add_argument(
@@ -76,10 +80,14 @@ def _add_make(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     cellular = rules.add_parser(
         "cellular",
         parents=[rate, seed, shared],
-        help="a random walk with outages, after Sprout's model of cellular links",
+        help="a random walk with outages, after Sprout's model of cellular links; its mean is --rate",
     )
     cellular.add_argument(
-        "--volatility", type=float, default=0.4, metavar="X", help="walk of the rate after 1 s, share of it (0.4)"
+        "--volatility",
+        type=float,
+        default=0.4,
+        metavar="X",
+        help="walk of the rate in 1 s, relative to its middle (0.4)",
     )
     cellular.add_argument(
         "--outage-escape", type=float, default=10.0, metavar="HZ", help="rate at which outages end (10 per second)"

@@ -84,7 +84,7 @@ class CellularRule(_Strict):
 
     kind: Literal["cellular"] = "cellular"
     rate: RateField
-    """Centre of the walk."""
+    """Mean rate."""
     duration: PeriodField = DEFAULT_DURATION_NS
     """Length."""
     seed: int = Field(ge=0)

@@ -119,7 +119,7 @@ def find_mistakes(trace: TraceLike, rate: int | None, rtt: int | None, *, name: 
             return [equal]
     if (fast := _too_fast(lines, period, name)) is not None:
         return [fast]
-    findings = [_gap(times, rtt, name), _burst(times, name), _rate(lines, period, rate, from_name, name)]
+    findings = [_gap(times, rtt, name), _burst(times, name), _rate(times, rate, from_name, name)]
     return [finding for finding in findings if finding is not None]
 
 
@@ -222,7 +222,7 @@ def _gap(times: np.typing.NDArray[np.int64], rtt: int | None, name: str) -> Find
         f"nothing is delivered for {gap} ms from {int(times[widest]) - gap} ms on"
         + (f" ({count} such gaps)" if count > 1 else "")
         + f", longer than {beside} that pass without remark",
-        cause="an outage in a recorded trace; in a made one, times in the wrong unit or a missing part",
+        cause="an outage of a recorded or cellular trace; in others, times in the wrong unit or a missing part",
         remedy="look at it with `ccgym trace show`; delays will contain the gap, whatever the scheme does",
         subject=name,
     )
@@ -245,9 +245,10 @@ def _burst(times: np.typing.NDArray[np.int64], name: str) -> Finding | None:
     )
 
 
-def _rate(lines: int, period: int, rate: int | None, from_name: bool, name: str) -> Finding | None:
+def _rate(times: np.typing.NDArray[np.int64], rate: int | None, from_name: bool, name: str) -> Finding | None:
     if not rate:
         return None
+    lines, period = int(times.size), int(times[-1])
     mean = mean_rate_bps(lines, period)
     ratio = mean / rate
     if abs(ratio - 1) <= RATE_TOLERANCE:
@@ -265,11 +266,14 @@ def _rate(lines: int, period: int, rate: int | None, from_name: bool, name: str)
         cause = "one line per millisecond is 12 Mbit/s, whatever rate was meant"
     if not cause and abs(lines - rate / PACKET_BITS) <= 1:
         cause = f"{lines} lines are one second at that rate, but the trace lasts {period} ms"
+    # Evenly spaced lines are those of a constant rate; in whole milliseconds their distances differ by one.
+    constant = lines > 1 and int(np.ptp(np.diff(times))) <= 1
+    remake = f"make the trace with `{_REMAKE} {format_rate(rate)}`" if constant else "make it again with that mean rate"
     return Finding(
         "warning",
         "rate-mismatch",
         f"the mean rate is {mean / 1e6:.4g} Mbit/s (12 · {lines} lines / {period} ms), {source} {rate / 1e6:g} Mbit/s",
         cause=cause or "the file and what is said about it do not belong together, or the trace starts slowly",
-        remedy=f"make the trace with `{_REMAKE} {format_rate(rate)}`, or declare the rate that it has",
+        remedy=f"{remake}, or declare the rate that it has",
         subject=name,
     )

@@ -129,10 +129,13 @@ def cellular(
     packets/s per √s around 500 packets/s). Sprout's inference assumes that one outage per second ends; a walk made so
     stands still for 30 % of the time, while recorded LTE does for 3 to 10 %, so the default here is 10 per second.
 
+    The trace has the given mean rate exactly. All of the walk is relative to its centre, so the centre is put where the
+    walk's mean is the rate that is asked for, and the number of opportunities is given: the times of a Poisson process
+    of which the number is known are those of so many independent draws. The last one is at the end of the trace.
+
     Args:
-        rate_bps: Centre of the walk, where it starts, in bits per second. On average over seeds it is also the mean; a
-            single trace may be far from it.
-        duration_ns: Length and period in nanoseconds.
+        rate_bps: Mean rate of the trace, in bits per second.
+        duration_ns: Length and period in nanoseconds; a part of a millisecond is left out.
         seed: Any non-negative integer.
         volatility: Standard deviation of the walk after one second, as a fraction of the centre; 0 to 10.
         outage_escape_hz: Rate at which outages end, per second; above 0.
@@ -144,34 +147,29 @@ def cellular(
         raise ConfigError(f"a volatility of {volatility!r}", expected="0 to 10 (fraction of the centre per √s)")
     if not 0.0 < outage_escape_hz < math.inf:
         raise ConfigError(f"an outage escape rate of {outage_escape_hz!r}", expected="more than 0 per second")
-    _line_count(rate_bps * duration_ns // (PACKET_BITS * NS_PER_S), rate_bps, duration_ns)
+    end_ms = duration_ns // NS_PER_MS
+    lines = _line_count(
+        (2 * rate_bps * end_ms + 1000 * PACKET_BITS) // (2000 * PACKET_BITS), rate_bps, duration_ns
+    )  # the nearest whole number
     uniform = _uniforms(seed)
-    tick_s = _STEP_MS / 1e3
-    centre = rate_bps / PACKET_BITS
-    sigma = volatility * centre * math.sqrt(tick_s)
-    stay = math.exp(-outage_escape_hz * tick_s)
-    ticks = max(1, -(-duration_ns // (_STEP_MS * NS_PER_MS)))
-    work = np.zeros(ticks + 1)
-    rate = centre
+    sigma = volatility * math.sqrt(_STEP_MS / 1e3)
+    stay = math.exp(-outage_escape_hz * _STEP_MS / 1e3)
+    ticks = -(-end_ms // _STEP_MS)
+    edges_ms = np.minimum(np.arange(ticks + 1, dtype=np.float64) * _STEP_MS, float(end_ms))
+    rates = np.zeros(ticks)  # relative to the centre
+    rate = 1.0
     for tick in range(ticks):
-        work[tick + 1] = work[tick] + rate * tick_s
+        rates[tick] = rate
         if rate > 0.0:
             rate += sigma * _gaussian(uniform)
         elif next(uniform) >= stay:
             rate = sigma * abs(_gaussian(uniform))
-        if rate > 2.0 * centre:
-            rate = 4.0 * centre - rate
+        if rate > 2.0:
+            rate = 4.0 - rate
         rate = max(0.0, rate)
-    arrivals: list[float] = []
-    done = 0.0
-    while True:
-        done -= math.log(1.0 - next(uniform))
-        if done >= work[-1]:
-            break
-        arrivals.append(done)
-    edges_ms = np.arange(ticks + 1, dtype=np.float64) * _STEP_MS
-    times = _invert(np.asarray(arrivals), work, edges_ms)
-    return _with_period(times[times <= duration_ns / NS_PER_MS], duration_ns)
+    work = np.concatenate([[0.0], np.cumsum(rates * np.diff(edges_ms))])
+    draws = np.sort(np.fromiter(uniform, dtype=np.float64, count=lines - 1))
+    return _finish(np.append(_invert(draws * work[-1], work, edges_ms), float(end_ms)))
 
 
 def _line_count(lines: int, rate_bps: int, duration_ns: int) -> int:

@@ -196,7 +196,7 @@ def test_random_generators_never_change() -> None:
     )
     assert (
         hashlib.sha256(trace_text(cellular)).hexdigest()
-        == "466000bb1855be8e5dfbe1d15b74a2b6c728adc3105bf6d40478f74930ff9f72"
+        == "03445edd68f25fcb50ab42d65056bb6aa65505d42f51032eeba43302c0ae45fa"
     )
 
 
@@ -214,12 +214,15 @@ def test_stepped_rule() -> None:
 
 def test_cellular_model() -> None:
     traces = [generate.cellular(6_000_000, seed=seed) for seed in range(30)]
-    means = [summarise(times).mean_rate_mbps for times in traces]
-    assert np.mean(means) == pytest.approx(6.0, rel=0.15)
+    assert {summarise(times).mean_rate_mbps for times in traces} == {6.0}
+    spread = [np.std(binned_rates(times, 500, 60_000)[1]) for times in traces]
+    assert 2.0 < np.mean(spread) < 4.0, "a walk, and no constant rate"
     assert 0.02 < np.mean([summarise(times).stalled_share for times in traces]) < 0.15
-    assert all(59_998 <= int(times[-1]) <= 60_000 for times in traces)
+    assert all(int(times[-1]) == 60_000 for times in traces)
     still = generate.cellular(6_000_000, seed=1, volatility=0.0)
-    assert len(still) == pytest.approx(30_000, rel=0.03)
+    counts, _ = np.histogram(still, bins=600)
+    assert counts.var() / counts.mean() == pytest.approx(1.0, abs=0.2), "a Poisson process"
+    assert len(generate.cellular(5_000_000, 1_234_567_890, seed=1)) == 514  # 1234 ms · 5 Mbit/s / 12 kbit = 514.2
     for arguments in ({"volatility": -1.0}, {"volatility": float("nan")}, {"outage_escape_hz": 0.0}):
         with pytest.raises(ConfigError):
             generate.cellular(6_000_000, seed=1, **arguments)
@@ -309,6 +312,13 @@ def test_detector_names_causes_of_a_wrong_rate() -> None:
         assert part in check_trace(per_ms, rate)[0].cause
     second = generate.constant(50_000_000, 10**9)
     assert "one second at that rate" in check_trace((second * 5).astype(np.uint64), "50mbps")[0].cause
+
+
+def test_only_an_evenly_spaced_trace_is_to_be_made_constant() -> None:
+    for times, constant in ((generate.constant(6_000_000), True), (generate.cellular(6_000_000, seed=3), False)):
+        (finding,) = (one for one in check_trace(times, "12mbps") if one.code == "rate-mismatch")
+        assert ("trace make constant" in finding.remedy) is constant
+    assert not [one for one in check_trace(generate.cellular(6_000_000, seed=3), "6mbps") if one.code != "long-gap"]
 
 
 def test_rates_in_names_and_likely_rates() -> None:
