@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -108,18 +107,3 @@ def number_row(name: str, number: Number) -> NumberRow:
 def prefixed(prefix: str, rows: list[NumberRow]) -> list[NumberRow]:
     """Put a part's name in front of its numbers' names."""
     return [{**row, "name": f"{prefix}{row['name']}"} for row in rows]
-
-
-def path_numbers(path: Any) -> Mapping[str, float]:
-    """The numbers of a path that was given in full, by the names of :data:`UNITS`; its loss is the random one."""
-    numbers: dict[str, float] = {}
-    if path.links:
-        numbers["rate_mbps"] = path.mean_rate_mbps
-    numbers["one_way_delay_ms"] = path.owd_ms
-    limit = getattr(path.queue, "limit", None)
-    if limit is not None and limit.packets is not None:
-        numbers["queue_packets"] = float(limit.packets)
-    if limit is not None and limit.bdp is not None:
-        numbers["queue_bdp"] = limit.bdp
-    numbers["loss"] = path.loss
-    return numbers

@@ -24,7 +24,7 @@ from typing_extensions import Self
 
 from ccgym.config.distribution_base import NumberRow, PathDistribution, prefixed
 from ccgym.config.distributions import KINDS, PathDistributionField
-from ccgym.config.yaml_loader import config_error
+from ccgym.config.yaml_loader import Loaded, config_error
 from ccgym.errors import ConfigError, did_you_mean, shown
 
 
@@ -212,10 +212,11 @@ def read_paths(value: object) -> PathDistribution | Stages:
     """Understand ``paths:`` however it is given. Raises :class:`ConfigError`."""
     if isinstance(value, (PathDistribution, Stages)):
         return value
+    data = {"paths": value}
     try:
-        return _Holder.model_validate({"paths": value}).paths
+        return _Holder.model_validate(data).paths
     except ValidationError as error:
-        raise config_error(error, _Holder) from None
+        raise config_error(error, _Holder, Loaded(data)) from None
 
 
 def curriculum_of(paths: PathDistribution | Stages) -> Curriculum:

@@ -18,9 +18,9 @@ import numpy as np
 from pydantic import Field, model_validator
 from typing_extensions import Self, override
 
-from ccgym.config.distribution_base import NumberRow, PathDistribution, path_numbers
+from ccgym.config.distribution_base import NumberRow, PathDistribution
 from ccgym.config.distribution_numbers import cumulative, pick, read_weights
-from ccgym.config.distribution_sample import DEFAULT_DURATION_NS, UNITS, SampledPath
+from ccgym.config.distribution_sample import DEFAULT_DURATION_NS, UNITS, SampledPath, path_numbers
 from ccgym.config.path import NetworkPath, PathField
 from ccgym.errors import CcgymError, ConfigError
 
@@ -59,13 +59,7 @@ class _Listed(PathDistribution):
         place = pick(self._places, rng) if len(self._places) > 1 else 0
         made = self._made.get((place, duration_ns))
         if made is None:
-            path = self._paths()[place]
-            compiled = path.compile(duration_ns)
-            facts = compiled.facts if compiled.facts["capacity"] else None
-            numbers = path_numbers(path)
-            made = SampledPath(
-                compiled.uplink, compiled.downlink, facts, numbers, path.name or "", compiled.traces, path
-            )
+            made = SampledPath.of(self._paths()[place], duration_ns)
             if len(self._made) > 4096:  # somebody draws a new duration at every reset
                 self._made.clear()
             self._made[place, duration_ns] = made

@@ -141,6 +141,24 @@ class SampledPath:
         """The rate with which the flow shall start, Mbit/s; ``None`` leaves that to the agent."""
         return self.numbers.get("start_rate_mbps")
 
+    @classmethod
+    def of(cls, path: NetworkPath, duration_ns: int = DEFAULT_DURATION_NS) -> SampledPath:
+        """A path as if it had been drawn: its true capacity, base round trip and numbers are worked out.
+
+        Args:
+            path: The path.
+            duration_ns: How long its capacity must be known for, nanoseconds.
+
+        Raises:
+            ConfigError: The path cannot be compiled.
+            PathNotFoundError: A trace that is not there.
+        """
+        compiled = path.compile(duration_ns)
+        facts = compiled.facts if compiled.facts["capacity"] else None
+        return cls(
+            compiled.uplink, compiled.downlink, facts, path_numbers(path), path.name or "", compiled.traces, path
+        )
+
     def spec(self) -> dict[str, Any]:
         """Uplink, downlink and facts: what goes into the simulator's JSON."""
         return {"uplink": self.uplink, "downlink": self.downlink, "facts": self.facts}
@@ -161,3 +179,18 @@ class SampledPath:
     def __str__(self) -> str:
         parts = (f"{name} {value:.6g}" for name, value in self.numbers.items())
         return f"{self.name or 'path'}: {', '.join(parts)}"
+
+
+def path_numbers(path: NetworkPath) -> Mapping[str, float]:
+    """The numbers of a path that was given in full, by the names of :data:`UNITS`; its loss is the random one."""
+    numbers: dict[str, float] = {}
+    if path.links:
+        numbers["rate_mbps"] = path.mean_rate_mbps
+    numbers["one_way_delay_ms"] = path.owd_ms
+    limit = getattr(path.queue, "limit", None)
+    if limit is not None and limit.packets is not None:
+        numbers["queue_packets"] = float(limit.packets)
+    if limit is not None and limit.bdp is not None:
+        numbers["queue_bdp"] = limit.bdp
+    numbers["loss"] = path.loss
+    return numbers

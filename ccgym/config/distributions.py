@@ -33,7 +33,7 @@ from ccgym.config.distribution_ranges import Ranges, Traces
 from ccgym.config.distribution_sample import DEFAULT_DURATION_NS, UNITS, SampledPath
 from ccgym.config.elements import Delay, ElementField, Link
 from ccgym.config.path import NetworkPath
-from ccgym.config.yaml_loader import config_error
+from ccgym.config.yaml_loader import Loaded, config_error
 from ccgym.errors import CcgymError, ConfigError, did_you_mean, shown
 
 _GENET: Final = {"kind": "ranges", "start_rate": {"constant": 10, "of": "packets_per_rtt"}, "loss_at": "before_queue"}
@@ -263,10 +263,11 @@ def _from_text(value: str) -> PathDistribution:
 
 
 def _from_value(value: object) -> PathDistribution:
+    data = {"paths": value}
     try:
-        return _Holder.model_validate({"paths": value}).paths
+        return _Holder.model_validate(data).paths
     except ValidationError as error:
-        raise config_error(error, _Holder) from None
+        raise config_error(error, _Holder, Loaded(data)) from None
 
 
 __all__ = [

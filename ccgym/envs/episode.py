@@ -17,7 +17,9 @@ import numpy as np
 
 from ccgym.config.best_windows import PACKET_BYTES, best_window_of
 from ccgym.config.distributions import DEFAULT_DURATION_NS, SampledPath
+from ccgym.config.path import NetworkPath, PathLike
 from ccgym.envs.flows import BackgroundFlow, LearnerFlow
+from ccgym.errors import CcgymError
 from ccgym.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -31,8 +33,13 @@ HORIZON: Final = 24 * 3600 * NS_PER_S
 class Source(Protocol):
     """Where paths come from: a :class:`~ccgym.config.distributions.PathDistribution`, or one of your own."""
 
-    def sample(self, rng: np.random.Generator, duration_ns: int = DEFAULT_DURATION_NS) -> SampledPath:
-        """Draw a path; nothing but ``rng`` decides which."""
+    def sample(self, rng: np.random.Generator, duration_ns: int = DEFAULT_DURATION_NS) -> SampledPath | PathLike:
+        """Draw a path; nothing but ``rng`` decides which.
+
+        Returns:
+            A :class:`NetworkPath`, or whatever else :meth:`NetworkPath.from_any` understands. A :class:`SampledPath`
+            has numbers of its own beside the path, such as the rate with which the flow starts.
+        """
         ...
 
 
@@ -72,7 +79,7 @@ def draw_episode(
         agent: Who steers the learners. If its expert keeps the best window of a path, a flow that has a known path to
             itself is told that path's.
     """
-    drawn = source.sample(rng, duration_ns or DEFAULT_DURATION_NS)
+    drawn = _sampled(source, rng, duration_ns or DEFAULT_DURATION_NS)
     seed = int(rng.integers(0, 2**63))
     facts = drawn.facts
     if duration_ns is None:
@@ -91,6 +98,17 @@ def draw_episode(
     path = drawn.describe()
     named = {"name": drawn.name, **path} if drawn.name else path
     return Episode(json.dumps(spec), dict(drawn.traces), named, seed, drawn)
+
+
+def _sampled(source: Source, rng: np.random.Generator, duration_ns: int) -> SampledPath:
+    """A path from ``source``, with what the simulator must know about it."""
+    drawn = source.sample(rng, duration_ns)
+    if isinstance(drawn, SampledPath):
+        return drawn
+    try:
+        return SampledPath.of(NetworkPath.from_any(drawn), duration_ns)
+    except CcgymError as error:
+        raise error.at(f"{type(source).__name__}.sample()") from None
 
 
 def _keeps_best_window(agent: AgentConfig | None) -> bool:
