@@ -16,7 +16,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.utils.performance import benchmark_step
 
 import ccgym
-from ccgym.envs.registration import PRESETS
+from ccgym.envs.settings import find_config
 
 PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "40p"}
 
@@ -30,20 +30,63 @@ def quiet(check: Callable[[], object], *known: str) -> None:
     assert unexpected == []
 
 
-# Aurora publishes a box of ±1e12 for its action. Both checkers recommend a normalised one, and rightly so; but a preset
-# that is called Aurora has the published one.
-PUBLISHED_BOX = {"ccgym/Aurora-v0": ("symmetric and normalized",)}
+CONFIGS = sorted(file.stem for file in find_config("link").parent.glob("*.yaml"))
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_gymnasium_s_checker(name: str) -> None:
-    quiet(lambda: check_env(gymnasium.make(name).unwrapped), *PUBLISHED_BOX.get(name, ()))
+def preset(config: str) -> Any:
+    return gymnasium.make("ccgym/Link-v0", config=config).unwrapped
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_stable_baselines_checker(name: str) -> None:
+def known(config: str) -> tuple[str, ...]:
+    """What checkers may say of a configuration's environment. Aurora counts its action in steps of 2.5 % of the rate,
+    as published, so its box is ±40, and both checkers would rather see ±1.
+    """
+    return ("symmetric and normalized",) if config.startswith("aurora") else ()
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_gymnasium_s_checker(config: str) -> None:
+    quiet(lambda: check_env(preset(config)), *known(config))
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_stable_baselines_checker(config: str) -> None:
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
-    quiet(lambda: checker.check_env(gymnasium.make(name).unwrapped, warn=True), *PUBLISHED_BOX.get(name, ()))
+    quiet(lambda: checker.check_env(preset(config), warn=True), *known(config))
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_samples_of_the_action_space_make_sense(config: str) -> None:
+    """No action moves a rate or a window by more than a factor of three at once, or beyond what an operation says."""
+    env = preset(config)
+    if isinstance(env.action_space, gymnasium.spaces.Discrete):
+        assert env.action_space.n <= 10
+        return
+    chosen = env.settings.agent.native()["action"]
+    top = float(env.action_space.high.max())
+    assert (env.action_space.low == -env.action_space.high).all()
+    factor = chosen["map"]["base"] ** top if "base" in chosen["map"] else 1 + chosen["map"]["delta"] * top
+    assert 1.1 < factor <= 3.0
+
+
+def test_sampled_actions_use_the_range_of_rates() -> None:
+    env = gymnasium.make("ccgym/Aurora-v0")
+    env.action_space.seed(1)
+    env.reset(seed=1)
+    rates = [env.step(env.action_space.sample())[4]["interval"]["pacing_rate_bps"] for _ in range(300)]
+    low, high = 40 * 12_000, 1000 * 12_000
+    assert sum(rate in (low, high) for rate in rates) < 150, "not from one limit to the other"
+    assert len({round(rate / 1e5) for rate in rates}) > 50
+
+
+def test_a_rescaled_action_satisfies_the_checkers() -> None:
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    env = gymnasium.wrappers.RescaleAction(preset("aurora"), np.float32(-1), np.float32(1))
+    quiet(lambda: checker.check_env(env, warn=True))
+    quiet(lambda: check_env(env), "different from the unwrapped version")
+    env.reset(seed=1)
+    before = env.step(np.zeros(1, np.float32))[4]["interval"]["pacing_rate_bps"]
+    assert env.step(np.ones(1, np.float32))[4]["interval"]["pacing_rate_bps"] == pytest.approx(2 * before, abs=2)
 
 
 def test_stable_baselines_checks_discrete_actions_too() -> None:
@@ -65,7 +108,7 @@ def test_pettingzoo_s_parallel_test(capsys: pytest.CaptureFixture[str]) -> None:
     from ccgym.envs import parallel_env
 
     env = parallel_env([{}, {"start": "1s"}, {"extra_rtt": "20ms"}], path=PATH, duration="3s")
-    quiet(lambda: tests.parallel_api_test(env, num_cycles=500))
+    quiet(lambda: tests.parallel_api_test(env, num_cycles=500), "unknown option 'options'")  # its own
     tests.parallel_seed_test(lambda: parallel_env(2, "aurora", duration="3s"))
 
 

@@ -50,6 +50,16 @@ def test_the_core_computes_the_published_formulas(seed: int) -> None:
     assert steps == 400
 
 
+def test_the_largest_actions_double_and_halve_the_rate() -> None:
+    env = gymnasium.make(aurora.PRESET)
+    assert (env.action_space.low.tolist(), env.action_space.high.tolist()) == ([-40.0], [40.0])
+    assert (aurora.next_rate(1.0, 40.0), aurora.next_rate(1.0, -40.0)) == (2.0, 0.5)
+    env.reset(seed=1)
+    rates = [env.step([a])[4]["interval"]["pacing_rate_bps"] for a in (0.0, 40.0, -40.0, 1e6)]
+    assert rates == pytest.approx([rates[0], 2 * rates[0], rates[0], 2 * rates[0]], abs=4)
+    env.close()
+
+
 def test_the_environment_s_limits_are_the_published_ones() -> None:
     env = gymnasium.make(aurora.PRESET)
     low, high = env.observation_space.low[:3], env.observation_space.high[:3]
@@ -115,6 +125,20 @@ def test_most_seeds_reach_four_fifths_of_the_oracle_in_ten_minutes() -> None:
             times[int(row["seed"])] += [float(row["wall_s"])] if reached else []
     assert sorted(times) == list(aurora.SEEDS)
     assert sum(min(seen, default=np.inf) <= 600 for seen in times.values()) >= 4
+
+
+def test_no_observation_brings_the_policy_to_the_bounds_of_its_action() -> None:
+    """So deployed, it does the same as within the published bounds, ±1e12, that are none."""
+    onnx = pytest.importorskip("onnx")
+    graph = onnx.load(PRETRAINED / "aurora.onnx").graph
+    numbers = {one.name: onnx.numpy_helper.to_array(one) for one in graph.initializer}
+    *_, hidden, last, shift, low, high, _ = graph.node
+    assert [node.op_type for node in (hidden, last, shift, low, high)] == ["Tanh", "MatMul", "Add", "Max", "Min"]
+    # What tanh gives is within ±1.
+    largest = np.abs(numbers[last.input[1]]).sum() + np.abs(numbers[shift.input[1]]).sum()
+    assert largest < 16
+    _, bound = TrainConfig.load(aurora.CONFIG).agent.native()["action"]["bounds"]
+    assert (numbers[low.input[1]], numbers[high.input[1]]) == (-bound, bound) == (-40, 40)
 
 
 def test_the_record_is_of_the_pretrained_policy() -> None:
