@@ -6,15 +6,16 @@ of YAML 1.2, so ``1e-3`` is a float. A file may build on one other with ``extend
 or comes with ccgym: mappings are merged key by key, everything else is replaced, and so are a mapping of another
 ``kind`` and another ``algorithm``, whose keys are others.
 
-A model is read with :func:`load_model`, which applies overrides (``--set link.delay=40ms``) through the same
-validation and turns pydantic's complaints into :class:`~ccgym.errors.ConfigError` with the line of the key.
+A model is read with :func:`load_model`, which applies overrides (``--set link.delay=40ms``, or a mapping of such keys
+in Python) through the same validation and turns pydantic's complaints into :class:`~ccgym.errors.ConfigError` with the
+line of the key.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, get_args, get_origin
@@ -32,6 +33,8 @@ MAX_FILE_BYTES: Final = 4 * 2**20
 """Larger configuration files are refused."""
 MAX_DEPTH: Final = 32
 """Deeper nesting is refused."""
+MAX_PROBLEMS: Final = 10
+"""An error names the places of at most so many further problems."""
 
 _INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _FLOAT: Final = re.compile(r"[-+]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,3})?")
@@ -54,7 +57,7 @@ class Loaded:
     lines: dict[Place, str] = field(default_factory=dict)
     """``file:line`` of every key and list item."""
     source: str = ""
-    """The file's name."""
+    """The file's name; empty for data that came from no file."""
 
     def where(self, place: Sequence[str | int]) -> str:
         """Return ``file:line: key path`` of a place, or of the nearest one above it that was written down."""
@@ -71,7 +74,7 @@ class Loaded:
             if known[:length] in self.lines:
                 line = self.lines[known[:length]]
                 break
-        return f"{line}: {dotted(known)}" if known else line
+        return ": ".join(part for part in (line, dotted(known)) if part)
 
 
 _ABSENT: Final = object()
@@ -149,14 +152,14 @@ def parse_yaml(text: str, source: str) -> Loaded:
         raise ConfigError(f"no valid YAML: {str(error).splitlines()[0]}", expected="YAML", where=source) from None
 
 
-def load_model(path: str | os.PathLike[str], model: type[_M], overrides: Iterable[str] = ()) -> _M:
+def load_model(path: str | os.PathLike[str], model: type[_M], overrides: Iterable[str] | Mapping[str, Any] = ()) -> _M:
     """Read a configuration file into a model.
 
     Args:
         path: The YAML file.
         model: A pydantic model class.
         overrides: Settings ``"a.b=c"`` from the command line, applied in order; ``c`` is YAML, list items are numbered
-            from 0 (``flows.0.scheme=bbr``).
+            from 0 (``flows.0.scheme=bbr``). Or, from Python, a mapping of such keys to values: ``{"a.b": c}``.
 
     Raises:
         ConfigError: With ``file:line: key path``, what stands there, what could, and a near miss for unknown keys.
@@ -166,8 +169,12 @@ def load_model(path: str | os.PathLike[str], model: type[_M], overrides: Iterabl
         loaded.data = {}
     if not isinstance(loaded.data, dict):
         raise ConfigError(shown(loaded.data), expected="keys and values", where=loaded.source)
-    for override in overrides:
-        apply_override(loaded, override, model)
+    if isinstance(overrides, Mapping):
+        for key, value in overrides.items():
+            set_value(loaded, key, value, f"set[{shown(key)}]")
+    else:
+        for override in overrides:
+            apply_override(loaded, override, model)
     return validate(loaded, model)
 
 
@@ -187,13 +194,29 @@ def apply_override(loaded: Loaded, override: str, model: type[BaseModel]) -> Non
     """Apply one ``a.b=c`` to loaded YAML, in place; the model names keys for hints. Raises :class:`ConfigError`."""
     where = f"--set {override}"
     name, equals, text = override.partition("=")
-    keys = name.strip().split(".")
-    if not equals or not all(keys):
+    if not equals or not all(name.strip().split(".")):
         near = _key_near(name.strip(), model)
         raise ConfigError(
             shown(override), expected="key.path=value", hint=f"as in --set {near}=…" if near else "", where="--set"
         )
-    value = parse_yaml(text, where).data
+    set_value(loaded, name.strip(), parse_yaml(text, where).data, where)
+
+
+def set_value(loaded: Loaded, name: str, value: Any, where: str) -> None:
+    """Put ``value`` at the key path ``name`` (``a.b.0.c``) of loaded YAML, in place.
+
+    Args:
+        loaded: What is changed.
+        name: Keys from the top, separated by dots; list items are numbered from 0.
+        value: What stands there from now on.
+        where: What errors about it name as its place.
+
+    Raises:
+        ConfigError: There is no such place.
+    """
+    keys = str(name).split(".")
+    if not all(keys):
+        raise ConfigError(shown(name), expected="keys separated by dots, like 'agent.action.map.delta'", where=where)
     node = loaded.data
     place: Place = ()
     for position, key in enumerate(keys):
@@ -221,9 +244,19 @@ def apply_override(loaded: Loaded, override: str, model: type[BaseModel]) -> Non
 
 
 def config_error(error: ValidationError, model: type[BaseModel], loaded: Loaded | None = None) -> ConfigError:
-    """Turn pydantic's complaint into ours: the first problem in full, and how many more there are."""
-    problems = error.errors(include_url=False)
-    problem = problems[0]
+    """Turn pydantic's complaint into ours: the first problem in full, then where the others are and what they are."""
+    first, *others = (_config_error(problem, model, loaded) for problem in error.errors(include_url=False))
+    if not others:
+        return first
+    listed = "; ".join(": ".join(filter(None, (one.where, one.found))) for one in others[:MAX_PROBLEMS])
+    rest = f" and {len(others) - MAX_PROBLEMS} others" if len(others) > MAX_PROBLEMS else ""
+    more = f"{len(others)} more problem{'s' if len(others) > 1 else ''}: {listed}{rest}"
+    hint = f"{first.hint}; {more}" if first.hint else more
+    return type(first)(first.found, expected=first.expected, hint=hint, where=first.where)
+
+
+def _config_error(problem: Mapping[str, Any], model: type[BaseModel], loaded: Loaded | None) -> ConfigError:
+    """One of pydantic's problems as our error."""
     place: Place = tuple(problem["loc"])
     kind, value = problem["type"], problem.get("input")
     context = problem.get("ctx", {})
@@ -231,7 +264,7 @@ def config_error(error: ValidationError, model: type[BaseModel], loaded: Loaded 
     where = loaded.where(place) if loaded is not None else dotted(place)
     if isinstance(cause, CcgymError):
         inner = cause.at(where)
-        if loaded is not None and cause.where:
+        if loaded is not None and loaded.source and cause.where:
             # What a nested model said of its place is good enough to find the line.
             words = re.findall(r"[\w-]+", cause.where)
             steps = tuple(int(word) if word.isdecimal() and len(word) < 9 else word for word in words)
@@ -266,9 +299,6 @@ def config_error(error: ValidationError, model: type[BaseModel], loaded: Loaded 
             found = shown(value)
             message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
             expected = message.removeprefix("Input should be ")
-    if len(problems) > 1:
-        more = f"{len(problems) - 1} more problem{'s' if len(problems) > 2 else ''} after this one"
-        hint = f"{hint}; {more}" if hint else more
     return kind_of_error(found, expected=expected, hint=hint, where=where)
 
 

@@ -75,10 +75,6 @@ class Batch(EpisodeBatch):
         self._native.step(self.actions, self.obs, self.reward, self.reward_terms, self.stats, self.due, self.ended)
 
     @override
-    def close(self) -> None:
-        """Simulated episodes hold nothing but memory: they may go on."""
-
-    @override
     def summaries(self, index: int) -> list[dict[str, Any]]:
         """One summary per learner of the episode so far."""
         summaries: list[dict[str, Any]] = json.loads(self._native.summary(index))

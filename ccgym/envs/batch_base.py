@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,12 +18,15 @@ import numpy.typing as npt
 from ccgym.envs.episode import Episode, draw_episode
 from ccgym.envs.render import History
 from ccgym.envs.settings import Settings, read_path
-from ccgym.errors import ConfigError
+from ccgym.errors import ConfigError, did_you_mean, shown
 
 RUNNING: Final = 0
 STEPS_DONE: Final = 1
 TIME_DONE: Final = 2
 """What is said of an episode after a step."""
+
+OPTIONS: Final = ("path",)
+"""What ``options`` of a ``reset`` may hold."""
 
 Numbers = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]
@@ -85,6 +88,7 @@ class EpisodeBatch(ABC):
         names = [row["name"] for row in self.face["action"]]
         self.histories = [History(names, discrete=self.discrete) for _ in range(rows)] if history else []
         self._running = False
+        self._closed = False
 
     # --- Running ------------------------------------------------------------------------------------------------------
 
@@ -97,11 +101,12 @@ class EpisodeBatch(ABC):
             options: ``path``: a path to use instead of one drawn.
 
         Raises:
-            ConfigError: An unusable path.
+            ConfigError: An unusable path, or an unknown option.
             SimulationError: The native core refused it.
             RealPathError: It could not be run for real.
         """
         settings = self.settings
+        check_options(options)
         path = options.get("path") if options else None
         source = settings.source if path is None else read_path(path, "options['path']")
         flows = settings.learners, settings.background
@@ -112,6 +117,7 @@ class EpisodeBatch(ABC):
         self._start(index, episode)
         self.episodes[index] = episode
         self.ended[index] = RUNNING
+        self._closed = False
         self._running = not self.ended.any()
         self.returns[rows] = 0.0
         self.term_sums[rows] = 0.0
@@ -155,11 +161,15 @@ class EpisodeBatch(ABC):
     def _advance(self) -> None:
         """Apply the actions, and let time pass; write all arrays."""
 
-    @abstractmethod
     def close(self) -> None:
-        """Give back what the episodes hold of the machine; they are over then."""
+        """End all episodes and give back what they hold of the machine; :meth:`begin` works again."""
+        self._closed = True
+        self._running = False
+        self.ended[self.ended == RUNNING] = TIME_DONE
 
     def _not_running(self) -> ConfigError:
+        if self._closed:
+            return ConfigError("step() after close()", expected="reset() first, which begins anew")
         never = any(episode is None for episode in self.episodes)
         which = np.flatnonzero(self.ended != RUNNING).tolist()
         return ConfigError(
@@ -246,3 +256,15 @@ class EpisodeBatch(ABC):
             if self.learners == 1 or self.due[row] or self.ended[row // self.learners] != RUNNING:
                 interval = dict(zip(self.columns, self.stats[row].tolist(), strict=True))
                 history.add(interval, self.truth_info(row), self.actions[row], float(self.reward[row]))
+
+
+def check_options(options: Mapping[str, Any] | None, known: Sequence[str] = OPTIONS) -> None:
+    """Raise :class:`ConfigError` for an option of ``reset`` that is not known."""
+    for name in options or ():
+        if name not in known:
+            raise ConfigError(
+                f"unknown option {shown(name)}",
+                where="options",
+                expected=" or ".join(map(repr, known)),
+                hint=did_you_mean(str(name), known),
+            )

@@ -51,6 +51,8 @@ class LinkEnv(PathsOfEpisodes, gymnasium.Env[Observation, Any]):
     Args:
         config: Where defaults come from: a YAML file with the sections ``agent`` and ``environment``, or the name of
             one that comes along (``"aurora"``). The registered ids set it.
+        set: Single keys of the configuration's sections ``agent`` and ``environment``, as ``--set`` of ``train.py``
+            takes them: ``{"agent.action.map.delta": 0.05, "environment.episode.steps": 100}``.
         path: One path: anything that :meth:`NetworkPath.from_any` understands.
         paths: Or a distribution of paths, by name or in full: see :mod:`ccgym.config.distributions`.
         agent: Clock, observation, actions and reward: a YAML file, a mapping or an ``AgentConfig``.
@@ -83,6 +85,7 @@ class LinkEnv(PathsOfEpisodes, gymnasium.Env[Observation, Any]):
         self,
         config: str | os.PathLike[str] = "link",
         *,
+        set: Mapping[str, Any] | None = None,
         path: PathLike | None = None,
         paths: object = None,
         agent: object = None,
@@ -99,6 +102,7 @@ class LinkEnv(PathsOfEpisodes, gymnasium.Env[Observation, Any]):
         self._build(
             Settings.read(
                 config=config,
+                set=set,
                 path=path,
                 paths=paths,
                 agent=agent,
@@ -139,7 +143,7 @@ class LinkEnv(PathsOfEpisodes, gymnasium.Env[Observation, Any]):
         Args:
             seed: Restarts the environment's random stream: the same seed gives the same episodes. Without it the
                 stream goes on.
-            options: ``{"path": …}`` uses that path instead of drawing one.
+            options: ``{"path": …}`` uses that path instead of drawing one; there are no others.
 
         Returns:
             The observation of the first decision, and what is known by then.
@@ -156,7 +160,8 @@ class LinkEnv(PathsOfEpisodes, gymnasium.Env[Observation, Any]):
             Observation, reward of the interval, ``False``, whether a limit was reached, and what else is known.
 
         Raises:
-            ConfigError: The action does not fit the action space, or there was no :meth:`reset`.
+            ConfigError: The action does not fit the action space; or there was no :meth:`reset`, at the start or after
+                the episode's end or :meth:`close`.
         """
         batch = self._batch
         self._actions.read_row(0, action)
@@ -174,7 +179,7 @@ class LinkEnv(PathsOfEpisodes, gymnasium.Env[Observation, Any]):
         return self._batch.histories[0].render(self.render_mode)
 
     def close(self) -> None:
-        """End what runs on a real path; :meth:`reset` begins anew."""
+        """End the episode, and what runs on a real path; :meth:`reset` begins anew."""
         self._batch.close()
 
     def _privileged(self) -> dict[str, Any]:

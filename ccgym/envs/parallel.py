@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.utils import seeding
 
-from ccgym.envs.batch_base import RUNNING
+from ccgym.envs.batch_base import OPTIONS, RUNNING, check_options
 from ccgym.envs.batches import make_batch
 from ccgym.envs.flows import LearnerFlow
 from ccgym.envs.render import RENDER_FPS, RENDER_MODES, check_render_mode
@@ -97,7 +98,15 @@ class ParallelLinkEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc,
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
-        """Begin an episode; arguments as in :meth:`LinkEnv.reset`."""
+        """Begin an episode; arguments as in :meth:`LinkEnv.reset`.
+
+        Warns of unknown options instead of refusing them, since PettingZoo's own test passes one.
+        """
+        try:
+            check_options(options)
+        except ConfigError as error:
+            warnings.warn(str(error), stacklevel=2)
+            options = {name: value for name, value in (options or {}).items() if name in OPTIONS}
         if seed is not None or self._generator is None:
             self._generator, _ = seeding.np_random(seed)
         self._batch.begin(0, self._generator, options)
@@ -172,7 +181,7 @@ class ParallelLinkEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc,
         return "\n".join(f"{agent}\n{picture}" for agent, picture in named)
 
     def close(self) -> None:
-        """End what runs on a real path."""
+        """End the episode, and what runs on a real path."""
         self._batch.close()
 
     @property

@@ -164,8 +164,7 @@ class RealBatch(EpisodeBatch):
         for index in range(self.count):
             if self._real[index] is not None:
                 self._end(index)
-                self.ended[index] = TIME_DONE
-        self._running = False
+        super().close()
 
     # --- What there is to know ----------------------------------------------------------------------------------------
 

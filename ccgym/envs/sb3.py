@@ -227,7 +227,7 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
         return {"privileged": self._batch.truth_info(index)}
 
     def close(self) -> None:
-        """End what runs on real paths."""
+        """End the episodes, and what runs on real paths."""
         self._batch.close()
 
     @property

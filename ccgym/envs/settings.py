@@ -25,7 +25,7 @@ from ccgym.config.distribution_curriculum import Curriculum, PathsField, curricu
 from ccgym.config.distributions import Fixed
 from ccgym.config.path import NetworkPath, PathField, PathLike
 from ccgym.config.quantities import PeriodField
-from ccgym.config.yaml_loader import config_error, load_model
+from ccgym.config.yaml_loader import Loaded, config_error, load_model
 from ccgym.envs.episode import Source
 from ccgym.envs.flows import BackgroundFlow, LearnerFlow, background_flows
 from ccgym.errors import CcgymError, ConfigError, did_you_mean, shown
@@ -132,10 +132,13 @@ def check_flows(backend: str, flows: Sequence[BackgroundFlow]) -> None:
 
 
 ARGUMENTS: Final = (
-    "config", "path", "paths", "agent", "backend", "episode_steps", "duration", "flows", "learner", "privileged",
-    "strict", "render_mode",
+    "config", "set", "path", "paths", "agent", "backend", "episode_steps", "duration", "flows", "learner",
+    "privileged", "strict", "render_mode",
 )  # fmt: skip
 """Keyword arguments of the environments."""
+
+SECTIONS: Final = ("agent", "environment")
+"""Sections of a configuration file that environments read; what ``set`` may change."""
 
 
 @dataclass(frozen=True)
@@ -211,6 +214,7 @@ class Settings:
         cls,
         *,
         config: str | os.PathLike[str] = "link",
+        set: Mapping[str, Any] | None = None,
         path: PathLike | None = None,
         paths: object = None,
         agent: object = None,
@@ -237,7 +241,10 @@ class Settings:
             raise ConfigError("path and paths together", expected="one of them", where="paths")
         if backend is not None:
             check_backend(backend)
-        defaults = load_model(_config_file(config), _File)
+        if set is not None:
+            replaced = {"agent": agent, "path": path, "paths": paths, "flows": flows, "learner": learner}
+            _check_set(set, [name for name, value in replaced.items() if value is not None])
+        defaults = load_model(_config_file(config), _File, set or ())
         settings = cls.of(defaults.environment, defaults.agent, strict=strict)
         if episode_steps is not None or duration is not None:
             # Whoever gives a limit means that one, and not the configuration's beside it.
@@ -272,6 +279,32 @@ def _config_file(config: str | os.PathLike[str]) -> Path:
     return packaged_config(config) or find_config(config)
 
 
+def _check_set(set: object, replaced: Sequence[str]) -> None:
+    """Raise :class:`ConfigError` for what ``set`` cannot change: another section, or what an argument replaces."""
+    if not isinstance(set, Mapping):
+        raise ConfigError(shown(set), where="set", expected="a mapping like {'agent.action.map.delta': 0.05}")
+    for key in set:
+        section, _, rest = str(key).partition(".")
+        if section not in SECTIONS or not rest:
+            hint = "" if section in SECTIONS else did_you_mean(section, SECTIONS)
+            if section in AgentConfig.model_fields:
+                hint = f"did you mean 'agent.{key}'?"
+            raise ConfigError(
+                shown(key),
+                where="set",
+                expected="a key of the configuration's section agent or environment, like 'agent.action.map.delta'",
+                hint=hint,
+            )
+        argument = section if section == "agent" else rest.partition(".")[0]
+        if argument in replaced:
+            raise ConfigError(
+                f"{shown(key)} beside the argument {argument}",
+                where="set",
+                expected="one of the two: the argument replaces what the configuration says",
+                hint="another configuration is config=…, whose single keys set=… changes",
+            )
+
+
 def read_agent(agent: object) -> AgentConfig:
     """An agent: an :class:`AgentConfig`, a mapping of its fields, or a YAML file, or a configuration's name.
 
@@ -284,7 +317,7 @@ def read_agent(agent: object) -> AgentConfig:
         try:
             return AgentConfig.model_validate(dict(agent))
         except ValidationError as error:
-            raise config_error(error, AgentConfig).at("agent") from None
+            raise config_error(error, AgentConfig, Loaded(dict(agent))).at("agent") from None
         except CcgymError as error:
             raise error.at("agent") from None
     if isinstance(agent, (str, os.PathLike)):

@@ -14,6 +14,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ccgym.config.path import PathLike
+from ccgym.envs.batch_base import OPTIONS, check_options
 from ccgym.envs.batches import make_batch
 from ccgym.envs.flows import LearnerFlow
 from ccgym.envs.paths import PathsOfEpisodes
@@ -63,6 +64,7 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
         *,
         threads: int = 1,
         copy: bool = True,
+        set: Mapping[str, Any] | None = None,
         path: PathLike | None = None,
         paths: object = None,
         agent: object = None,
@@ -79,6 +81,7 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
     ) -> None:
         settings = Settings.read(
             config=config,
+            set=set,
             path=path,
             paths=paths,
             agent=agent,
@@ -161,7 +164,9 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
             seeds = list(seed)
         if len(seeds) != self.num_envs:
             raise ConfigError(f"{len(seeds)} seeds", where="seed", expected=f"{self.num_envs}, one per environment")
+        check_options(options, (*OPTIONS, "reset_mask"))
         mask = self._mask(options)
+        options = {name: value for name, value in (options or {}).items() if name in OPTIONS}
         for index in np.flatnonzero(mask).tolist():
             if seeds[index] is not None:
                 self._generators[index], self._seeds[index] = seeding.np_random(seeds[index])
@@ -253,7 +258,7 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
             self._add_info(infos, {"privileged": batch.truth_info(index)}, index)
 
     def close_extras(self, **kwargs: Any) -> None:
-        """End what runs on real paths."""
+        """End the episodes, and what runs on real paths."""
         self._batch.close()
 
     def render(self) -> tuple[Any, ...] | None:

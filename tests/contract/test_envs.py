@@ -16,7 +16,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.utils.performance import benchmark_step
 
 import ccgym
-from ccgym.envs.settings import find_config
+from ccgym.config.configurations import PACKAGED
 
 PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "40p"}
 
@@ -30,7 +30,7 @@ def quiet(check: Callable[[], object], *known: str) -> None:
     assert unexpected == []
 
 
-CONFIGS = sorted(file.stem for file in find_config("link").parent.glob("*.yaml"))
+CONFIGS = sorted(file.stem for file in PACKAGED.glob("*.yaml"))
 
 
 def preset(config: str) -> Any:

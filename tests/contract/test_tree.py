@@ -84,11 +84,14 @@ def test_the_readme_s_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 < delivered <= 6, "Aurora's links have at most 6 Mbit/s"
 
 
-@pytest.mark.parametrize("page", ["docs/agents.md", "docs/environments.md", "docs/evaluation.md", "docs/results.md"])
+@pytest.mark.parametrize("page", ["agents", "environments", "traces", "evaluation", "results"])
 def test_the_examples_of_these_pages_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One after the other, as a reader would type them; those of packages that are not here are left out."""
+    """Each by itself, as a reader copies it; those of the pages on results one after the other. Those of
+    packages that are not here are left out.
+    """
     pytest.importorskip("ccgym._core")
     monkeypatch.chdir(tmp_path)
+    page, in_order = f"docs/{page}.md", page in ("evaluation", "results")
     names: dict[str, object] = {}
     ran = 0
     for example in python_blocks(page):
@@ -96,9 +99,27 @@ def test_the_examples_of_these_pages_run(page: str, tmp_path: Path, monkeypatch:
         packages = {"gymnasium": "gymnasium", "parallel_env": "pettingzoo"}
         if any(importlib.util.find_spec(packages.get(need, "stable_baselines3")) is None for need in needs):
             continue
-        exec(compile(example, page, "exec"), names)
+        exec(compile(example, page, "exec"), names if in_order else {})
         ran += 1
     assert ran
+
+
+def test_every_kind_of_path_distribution_has_an_example() -> None:
+    """In docs/environments.md, of its own key ``kind``; each is understood and draws."""
+    pytest.importorskip("ccgym._core")
+    import numpy as np
+
+    from ccgym.config.distribution_curriculum import curriculum_of, read_paths
+    from ccgym.config.distributions import KINDS
+    from ccgym.config.yaml_loader import parse_yaml
+
+    page = "docs/environments.md"
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+    examples = [parse_yaml(block, page).data["paths"] for block in blocks]
+    assert {example["kind"] for example in examples} == {*KINDS, "stages"}
+    for example in examples:
+        drawn = curriculum_of(read_paths(example)).distribution(0.0).sample(np.random.default_rng(1))
+        assert drawn.uplink
 
 
 def test_every_page_can_be_reached() -> None:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from ccgym.config.configurations import PACKAGED
 from ccgym.config.path import PathField
 from ccgym.config.quantities import RateField, TimeField
-from ccgym.config.yaml_loader import Loaded, apply_override, load_model, load_yaml, parse_yaml
+from ccgym.config.yaml_loader import MAX_PROBLEMS, Loaded, apply_override, load_model, load_yaml, parse_yaml
 from ccgym.errors import ConfigError, PathNotFoundError, UnitError
 
 
@@ -95,10 +95,27 @@ def test_names_file_line_and_key(tmp_path: Path, text: str, where: str, part: st
     assert part in str(caught.value)
 
 
-def test_counts_further_problems(tmp_path: Path) -> None:
+def test_names_further_problems(tmp_path: Path) -> None:
     file = write(tmp_path, "f.yaml", "link: {rate: 5}\nruns: x\nfoo: 1\n")
-    with pytest.raises(ConfigError, match="2 more problems"):
+    with pytest.raises(ConfigError) as caught:
         load_model(file, Experiment)
+    assert f"2 more problems: {file}:2: runs: 'x'; {file}:3: foo: unknown key 'foo'" in caught.value.hint
+
+
+def test_does_not_list_problems_without_end(tmp_path: Path) -> None:
+    unknown = "".join(f"key{place}: 1\n" for place in range(MAX_PROBLEMS + 4))
+    with pytest.raises(ConfigError) as caught:
+        load_model(write(tmp_path, "f.yaml", "link: {rate: 5mbps}\n" + unknown), Experiment)
+    assert f"'key{MAX_PROBLEMS}' and 3 others" in caught.value.hint
+
+
+def test_a_mapping_sets_single_keys(tmp_path: Path) -> None:
+    file = write(tmp_path, "f.yaml", "link: {rate: 5mbps}\nruns: 2\ntags: [a, b]\n")
+    by_words = load_model(file, Experiment, ["link.rate=7mbps", "tags.1=c"])
+    assert load_model(file, Experiment, {"link.rate": "7mbps", "tags.1": "c"}) == by_words
+    for name in ("tags.2", "link.rate.x", "link..rate", "", 5):
+        with pytest.raises(ConfigError, match=r"set\["):
+            load_model(file, Experiment, {name: 1})
 
 
 def test_extends_one_level(tmp_path: Path) -> None:

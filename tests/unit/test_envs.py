@@ -190,6 +190,38 @@ def test_a_path_for_one_episode() -> None:
         env.reset(options={"path": 5})
 
 
+def test_unknown_options_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"options: unknown option 'pth'\n.*\n.*did you mean 'path'"):
+        LinkEnv(path=PATH).reset(options={"pth": PATH})
+    with pytest.raises(ConfigError, match="unknown option 'reset_mask'"):
+        LinkEnv(path=PATH).reset(options={"reset_mask": True})
+    with pytest.raises(ConfigError, match="did you mean 'reset_mask'"):
+        VectorLinkEnv(2, path=PATH).reset(options={"reset_masc": np.array([True, False])})
+
+
+@pytest.mark.parametrize("make", [LinkEnv, lambda **others: VectorLinkEnv(2, **others)])
+def test_nothing_steps_after_close(make: Any) -> None:
+    env = make(path=PATH)
+    action = np.zeros(env.action_space.shape, np.float32)
+    env.reset(seed=1)
+    env.step(action)
+    env.close()
+    env.close()
+    with pytest.raises(ConfigError, match=r"step\(\) after close\(\)"):
+        env.step(action)
+    env.reset(seed=1)
+    env.step(action)
+
+
+def test_set_reaches_every_face() -> None:
+    change = {"agent.action.bounds": [-2, 2]}
+    envs = gymnasium.make_vec("ccgym/Aurora-v0", num_envs=2, set=change)
+    one = gymnasium.make("ccgym/Aurora-v0", set=change)
+    assert one.action_space.high.tolist() == envs.single_action_space.high.tolist() == [2.0]
+    assert one.spec is not None
+    assert gymnasium.make(one.spec).action_space == one.action_space
+
+
 # --- Other flows, the truth, other transports ----------------------------------------------------------------------
 
 

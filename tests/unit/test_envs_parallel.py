@@ -62,6 +62,16 @@ def test_every_flow_has_a_clock_of_its_own() -> None:
     assert infos["flow_0"]["time_s"] == 4.0
 
 
+def test_set_and_options_and_close_are_those_of_the_other_environments() -> None:
+    env = parallel_env(2, "aurora", set={"agent.action.bounds": [-2, 2]})
+    assert [env.action_space(agent).high.tolist() for agent in env.possible_agents] == [[2.0], [2.0]]
+    with pytest.warns(UserWarning, match="did you mean 'path'"):
+        env.reset(seed=1, options={"pth": "12mbps"})
+    env.close()
+    with pytest.raises(ConfigError, match=r"step\(\) after close\(\)"):
+        env.step({agent: np.zeros(1, np.float32) for agent in env.possible_agents})
+
+
 def test_the_same_seed_gives_the_same_packets() -> None:
     def hashed(env: Any, seed: int | None) -> str:
         env.reset(seed=seed)

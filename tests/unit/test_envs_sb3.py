@@ -112,6 +112,19 @@ def test_options_and_seeds_are_for_one_reset() -> None:
     assert (envs.reset() == first).all()
 
 
+def test_set_and_options_and_close_are_those_of_the_other_environments() -> None:
+    envs = SB3LinkVecEnv(2, "aurora", set={"agent.action.bounds": [-2, 2]})
+    assert envs.action_space.high.tolist() == [2.0]
+    envs.set_options({"pth": PATH})
+    with pytest.raises(ConfigError, match="did you mean 'path'"):
+        envs.reset()
+    envs.set_options()
+    envs.reset()
+    envs.close()
+    with pytest.raises(ConfigError, match=r"step\(\) after close\(\)"):
+        envs.step(draws(1, 2)[0])
+
+
 def test_a_pickled_one_continues_the_streams() -> None:
     envs = SB3LinkVecEnv(2, "aurora")
     envs.seed(3)

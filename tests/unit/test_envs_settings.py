@@ -14,10 +14,11 @@ pytest.importorskip("ccgym._core")
 
 import ccgym
 from ccgym.config.configurations import PACKAGED
-from ccgym.config.distributions import DEFAULT_DURATION_NS
+from ccgym.config.distributions import DEFAULT_DURATION_NS, SampledPath
+from ccgym.config.yaml_loader import load_model
 from ccgym.envs.episode import HORIZON, draw_episode
 from ccgym.envs.flows import BackgroundFlow, LearnerFlow, background_flows
-from ccgym.envs.settings import ARGUMENTS, EnvironmentConfig, Settings
+from ccgym.envs.settings import ARGUMENTS, EnvironmentConfig, Settings, _File
 from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError
 
 PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "40p"}
@@ -87,6 +88,15 @@ def test_a_limit_replaces_the_configuration_s() -> None:
         ({"learner": {"profil": "udp"}}, ["learner", "did you mean 'profile'"]),
         ({"learner": "udp"}, ["learner", "mapping"]),
         ({"unknown": {"pathz": 1}}, ["'pathz'", "did you mean 'path'"]),
+        ({"set": {"action.map.delta": 1}}, ["set", "did you mean 'agent.action.map.delta'"]),
+        ({"set": {"agent.action.map.bsae": 2}}, ["set['agent.action.map.bsae']", "did you mean 'base'"]),
+        ({"set": {"environment.episode.steps": 0}}, ["set['environment.episode.steps']", "0"]),
+        ({"set": {"algorithm.gamma": 0.9}}, ["'algorithm.gamma'", "agent or environment"]),
+        ({"set": {"agent": {}}}, ["'agent'", "a key of"]),
+        ({"set": ["agent.clock=10ms"]}, ["set", "a mapping"]),
+        ({"set": {"agent.clock.multiple": 2}, "agent": "genet"}, ["beside the argument agent"]),
+        ({"set": {"environment.path.rate": "5mbps"}, "path": PATH}, ["beside the argument path"]),
+        ({"paths": {"kind": "traces", "que": 1}}, ["paths: key 'uplink' is missing", "paths.que: unknown key 'que'"]),
     ],
 )
 def test_mistakes_are_named(arguments: dict[str, Any], fragments: list[str]) -> None:
@@ -94,6 +104,23 @@ def test_mistakes_are_named(arguments: dict[str, Any], fragments: list[str]) -> 
         read(**arguments)
     for fragment in fragments:
         assert fragment in str(caught.value)
+
+
+def test_set_changes_single_keys_of_the_configuration() -> None:
+    changed = read(config="aurora", set={"agent.action.map.delta": 0.05, "environment.episode.steps": 7})
+    assert changed.steps == 7
+    assert changed.agent.native()["action"]["map"]["delta"] == 0.05
+    same = read(config="aurora", set={"agent.action.map.delta": 0.025}).agent.native()
+    assert same == read(config="aurora").agent.native()
+    one = read(config="aurora", set={"environment.paths": None, "environment.path": PATH}, episode_steps=3)
+    assert one.source == read(path=PATH).source
+    assert one.steps == 3
+
+
+def test_set_is_what_the_command_line_s_set_is() -> None:
+    loaded = load_model(PACKAGED / "aurora.yaml", _File, ["agent.action.map.delta=0.05", "agent.observation.history=5"])
+    changed = read(config="aurora", set={"agent.action.map.delta": 0.05, "agent.observation.history": 5})
+    assert changed.agent == loaded.agent
 
 
 def test_paths_are_understood_in_every_form() -> None:
@@ -111,6 +138,35 @@ def test_a_source_of_your_own() -> None:
 
     settings = read(paths=Mine())
     assert '"rate": 12000000' in draw_episode(settings.source, rng(), settings.learners).spec
+
+
+@pytest.mark.parametrize("form", ["path", "mapping", "sampled"])
+def test_a_source_of_your_own_returns_any_path(form: str) -> None:
+    class Mine:
+        def sample(self, rng: np.random.Generator, duration_ns: int) -> Any:
+            path = {**PATH, "rate": f"{rng.integers(1, 20)}mbps"}
+            if form == "mapping":
+                return path
+            made = ccgym.NetworkPath.from_any(path)
+            return made if form == "path" else SampledPath.of(made, duration_ns)
+
+    settings = read(paths=Mine())
+    drawn = draw_episode(settings.source, rng(), settings.learners)
+    rate = int(rng().integers(1, 20))
+    fixed = read(path={**PATH, "rate": f"{rate}mbps"}).source.sample(rng())
+    assert json.loads(drawn.spec)["facts"] == fixed.facts == {"base_rtt": 40_000_000, "capacity": [[0, rate * 10**6]]}
+    assert drawn.path == fixed.describe()
+    assert drawn.path["rate_mbps"] == rate
+
+
+def test_a_source_of_your_own_that_returns_no_path() -> None:
+    class Mine:
+        def sample(self, rng: np.random.Generator, duration_ns: int) -> Any:
+            return 12
+
+    settings = read(paths=Mine())
+    with pytest.raises(ConfigError, match=r"Mine\.sample\(\): path: 12 is no path"):
+        draw_episode(settings.source, rng(), settings.learners)
 
 
 def test_a_curriculum_goes_through_its_stages() -> None:
