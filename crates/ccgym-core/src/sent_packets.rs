@@ -118,10 +118,14 @@ impl SentPackets {
         *self.next_slot() = packet;
         self.next - 1
     }
-    /// Make sure that there is room for one more; false if the memory for it cannot be had.
+    /// Whether there is room for one more.
     #[inline]
+    pub(crate) const fn has_room(&self) -> bool {
+        (self.next - self.first) as usize <= self.mask
+    }
+    /// Make sure that there is room for one more; false if the memory for it cannot be had.
     pub(crate) fn make_room(&mut self) -> bool {
-        (self.next - self.first) as usize <= self.mask || self.try_grow()
+        self.has_room() || self.try_grow()
     }
     /// Bytes that the rings take, and while they grow before `more` further transmissions.
     pub(crate) fn held_bytes(&self, more: usize) -> usize {
@@ -136,7 +140,7 @@ impl SentPackets {
     /// Take the next number; its slot holds an old transmission, of which every field must be overwritten.
     #[inline]
     pub(crate) fn next_slot(&mut self) -> &mut SentPacket {
-        if (self.next - self.first) as usize > self.mask {
+        if !self.has_room() {
             assert!(self.try_grow(), "no memory for another {} transmissions", self.ring.len());
         }
         let i = self.next as usize & self.mask;

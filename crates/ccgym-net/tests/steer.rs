@@ -235,7 +235,7 @@ fn an_environment_is_told_what_the_simulator_tells() {
     let mut steering = SocketSteering::over(far, seat).unwrap();
     let mut real = simulator();
     let mut count = 0;
-    while let Some(flow) = real.run_to_decision(real.end()) {
+    while let Some(flow) = real.run_to_decision(real.end()).unwrap() {
         let now = real.now();
         backlog.store(real.truth(flow, now, &[0]).backlog as u64, Ordering::Relaxed);
         steering.interval_closed(now, real.sender(flow)).unwrap();

@@ -347,6 +347,7 @@ impl Simulator {
             match flow.inbox.front() {
                 Some((key, _)) if key.0 <= now && flow.sender.is_interval_over(now) => {
                     rare();
+                    self.fuel = self.fuel.saturating_sub(1);
                     flow.sender.end_interval(now);
                 }
                 Some((key, ack)) if key.0 <= now => {
@@ -375,7 +376,6 @@ impl Simulator {
                 return self.reschedule(index);
             }
             self.transmit(index);
-            self.fuel = self.fuel.saturating_sub(1);
             let key = self.flows[index].next_event(index as u64);
             if key.0 > limit || limit == now || self.fuel == 0 {
                 self.tournament.update(index, key);
@@ -387,6 +387,7 @@ impl Simulator {
 
     #[inline(never)]
     fn handle_timers(&mut self, index: usize) {
+        self.fuel = self.fuel.saturating_sub(1);
         let now = self.now;
         let flow = &mut self.flows[index];
         if !flow.started {

@@ -257,9 +257,15 @@ impl Sender {
             }
     }
 
-    /// Make sure that another packet can be remembered; false if the memory for it cannot be had. A host that would
-    /// rather stop than abort asks before each [`Sender::poll_transmit`].
+    /// Whether another packet can be remembered without more memory.
+    #[must_use]
     #[inline]
+    pub fn has_room(&self) -> bool {
+        self.packets.has_room()
+    }
+
+    /// Make sure that another packet can be remembered; false if the memory for it cannot be had. A host that would
+    /// rather stop than abort asks where there is no room, before the next [`Sender::poll_transmit`].
     pub fn make_room(&mut self) -> bool {
         self.packets.make_room()
     }
