@@ -422,6 +422,9 @@ def test_nothing_ran(stand_in: StandIn, tmp_path: Path, capsys: pytest.CaptureFi
     assert "one run per scheme" not in shown.out
     assert "the same command" not in shown.out
     assert stand_in.plans == []
+    words = ["--suite", "calibrated", "--quick", "--backend", "emulated", "--schemes", "tcp:vegas", "--no-figures"]
+    assert main([*words, "--out", str(tmp_path / "card")]) == 1
+    assert "nothing ran: tcp_vegas is unavailable: no vegas here" in capsys.readouterr().out
 
 
 def test_times_for_people() -> None:

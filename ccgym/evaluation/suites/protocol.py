@@ -83,7 +83,7 @@ class SuiteResult(Protocol):
 
     @property
     def failures(self) -> Sequence[str]:
-        """Runs that ended in an error, a line each: exit status 1. A scheme that does badly is no failure."""
+        """Runs that ended in an error, a line each, or why nothing ran: exit status 1. Doing badly is not a failure."""
         ...
 
     def to_json(self) -> Mapping[str, Any]:

@@ -163,7 +163,9 @@ class Scorecard:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Runs that ended in an error."""
+        """Runs that ended in an error; that none of the schemes can be run here is one, too."""
+        if self.results and not any(results.cells or results.failures for results in self.results.values()):
+            return tuple(f"nothing ran: {key} is unavailable: {why}" for key, why in self.unavailable.items())
         return tuple(
             f"{path}: {failure.scheme}, run {failure.run}, seed {failure.seed}: {failure.error}"
             for path, results in self.results.items()
