@@ -41,6 +41,13 @@ examples:
   ccgym trace make constant --rate 50mbps -o 50mbps.trace
 """
 
+_PATHS: Final = """\
+A path is all that lies between sender and receiver: delay, loss, a queue, and a link with its rate.
+A trace is one part of it, when the link may send a packet, and has no delay and no queue of its own
+(ccgym trace list). Options called --trace take a path by name or file, and a trace as a path with
+nothing else in it. In an agent's YAML file, paths: is a distribution from which episodes draw theirs.
+"""
+
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser; its namespace has ``run``, a function of the namespace."""
@@ -54,7 +61,9 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, (_, text) in _DELEGATED.items():
         commands.add_parser(name, help=text, add_help=False)
-    paths = commands.add_parser("paths", help="list the paths that have a name")
+    paths = commands.add_parser(
+        "paths", help="list the paths that have a name", description=_PATHS, formatter_class=HelpFormatter
+    )
     paths.add_argument("--json", action="store_true", help="as JSON")
     paths.set_defaults(run=_paths)
     _add_path(commands)
@@ -87,7 +96,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _add_path(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    path = commands.add_parser("path", help="show one path, however it is given", formatter_class=HelpFormatter)
+    path = commands.add_parser(
+        "path", help="show one path, however it is given", description=_PATHS, formatter_class=HelpFormatter
+    )
     actions = path.add_subparsers(title="actions", metavar="ACTION", required=True)
     show = actions.add_parser(
         "show",
