@@ -133,13 +133,10 @@ def test_it_is_the_wheel_that_is_imported(installed: Installed) -> None:
 def test_readme_from_top_to_bottom(installed: Installed) -> None:
     commands = commands_of("README.md")
     assert {"evaluate", "trace"} <= {words[1] for words in commands}
-    # What README takes for granted: a trace of one's own, and the run that `make train` leaves.
-    installed.run("ccgym", "trace", "make", "constant", "--rate", "12mbps", "--duration", "5s", "-o", "my.trace")
+    # What README takes for granted: the run that `make train` leaves.
     installed.run("ccgym", "train", "--config", "aurora", *SMALL)
     assert (installed.folder / "runs" / "aurora-1-1" / "export" / "aurora.onnx").is_file()
     for words in commands:
-        if words[:3] == ["ccgym", "trace", "check"]:
-            continue  # its status is the answer
         installed.run(*quick(words))
 
 
