@@ -272,8 +272,11 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
             backend=arguments.backend,
         )
     except ConfigError as error:
+        where = error.where
+        if where == "path":
+            where = "trace" if arguments.mahimahi is None else "mahimahi"
         raise ConfigError(
-            error.found, expected=error.expected, hint=error.hint, where=f"--{error.where}" if error.where else ""
+            error.found, expected=error.expected, hint=error.hint, where=f"--{where}" if where else ""
         ) from None
 
 

@@ -48,7 +48,7 @@ def test_evaluate_refuses_before_it_runs(tmp_path: Path, capsys: pytest.CaptureF
     out = tmp_path / "out"
     assert main(["--mahimahi", "mm-delay 20", "--schemes", "cubic,fixed_rate", "--no-figures", "--out", str(out)]) == 2
     said = capsys.readouterr().err.lower()
-    assert "cubic" in said
+    assert "--mahimahi: cubic" in said
     assert "nothing limits" in said
     assert not out.exists()
 
