@@ -25,7 +25,7 @@ from ccgym.evaluation.pantheon_log import read_log
 from ccgym.evaluation.results import CellFailure, CellResult, ResultSet
 from ccgym.evaluation.runner import run_experiment
 from ccgym.evaluation.schemes import SchemeChoice
-from ccgym.evaluation.simulate import Record, simulate
+from ccgym.evaluation.simulate import Record, simulate, simulate_prepared
 
 TRACED = NetworkPath.from_mahimahi(
     "mm-delay 10 mm-loss uplink 0.01 mm-link 12mbps.trace 12mbps.trace "
@@ -374,12 +374,12 @@ def test_a_failing_run_does_not_stop_the_others(
     class NativePanic(BaseException):
         """What a panic of the native core looks like in Python."""
 
-    def flaky(path: Any, flows: Any, duration: Any, seed: int, record: Any) -> Any:
-        if flows[0].scheme == "bbr":
+    def flaky(prepared: Any, halt: Any) -> Any:
+        if prepared.flows[0].scheme == "bbr":
             raise NativePanic("assertion failed: inflight <= cwnd")
-        return simulate(path, flows, duration, seed, record)
+        return simulate_prepared(prepared, halt)
 
-    monkeypatch.setattr(simulated, "simulate", flaky)
+    monkeypatch.setattr(simulated, "simulate_prepared", flaky)
     words = ["--trace", "12mbps", "--schemes", "cubic,bbr", "--runs", "2", "--runtime", "2", "--out", str(tmp_path)]
     assert main([*words, "--no-figures"]) == 1
     output = capfd.readouterr().out
@@ -391,7 +391,7 @@ def test_a_failing_run_does_not_stop_the_others(
     assert [(failure.scheme, failure.run) for failure in results.failures] == [("bbr", 1), ("bbr", 2)]
     assert json.loads((tmp_path / "pantheon_perf.json").read_text())["bbr"] == {}
     # Mended, the same command runs just the failed ones.
-    monkeypatch.setattr(simulated, "simulate", simulate)
+    monkeypatch.setattr(simulated, "simulate_prepared", simulate_prepared)
     assert main([*words, "--no-figures"]) == 0
     assert "2 of 4 runs are there already" in capfd.readouterr().out
 

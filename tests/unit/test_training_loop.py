@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import errno
 import os
+import shutil
 import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -26,6 +27,7 @@ from stable_baselines3.common.vec_env import VecEnv  # noqa: E402
 from ccgym.training import callbacks, trainer  # noqa: E402, F401
 from ccgym.training.algorithms.base import Layers, Linear, Lstm, Normalise  # noqa: E402
 from ccgym.training.algorithms.ppo import PpoConfig  # noqa: E402
+from ccgym.training.checkpoint import read_checkpoint, write_checkpoint  # noqa: E402
 from ccgym.training.config import EvaluationConfig, TrainConfig, TrainingConfig  # noqa: E402
 from ccgym.training.evaluation import Baselines, EvaluationResult  # noqa: E402
 from ccgym.training.looks import Looks  # noqa: E402
@@ -404,8 +406,18 @@ def test_another_network_does_not_fit(tmp_path: Path) -> None:
     run(tmp_path, toy_config(steps=128))
     config = toy_config()
     algorithm = config.algorithm.model_copy(update={"net_arch": Layers(pi=(9,), vf=(9,))})
+    other = config.model_copy(update={"algorithm": algorithm})
+    with pytest.raises(ResultsError, match="trained with another configuration"):
+        run(tmp_path, other, resume=True)
+    # Checkpoints once did not hold the configuration; then the networks themselves say it.
+    root = tmp_path / "checkpoints"
+    checkpoint = read_checkpoint(root / "step_128")
+    del checkpoint.state["configuration"]
+    shutil.rmtree(root)
+    root.mkdir()
+    write_checkpoint(root, checkpoint, keep=1)
     with pytest.raises(ResultsError, match="does not fit the configuration"):
-        run(tmp_path, config.model_copy(update={"algorithm": algorithm}), resume=True)
+        run(tmp_path, other, resume=True)
 
 
 def test_divergence_is_named(tmp_path: Path) -> None:
