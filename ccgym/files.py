@@ -55,7 +55,7 @@ def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
 
     Raises:
         FileNotFoundError: It does not exist.
-        UnreadableError: It is no regular file, too large, or cannot be read.
+        UnreadableError: It is not a regular file, too large, or cannot be read.
     """
     try:
         # Opening a pipe would otherwise wait for its writer.
@@ -65,7 +65,7 @@ def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
             if stat.S_ISDIR(kind):
                 raise UnreadableError("is a directory")
             if not stat.S_ISREG(kind):
-                raise UnreadableError("is no regular file")
+                raise UnreadableError("is not a regular file")
             content = file.read(limit + 1)
     except FileNotFoundError:
         raise
@@ -82,7 +82,7 @@ def parse_json(text: str | bytes) -> Any:
     """What a JSON text says.
 
     Raises:
-        UnreadableError: It is no JSON, or nested more deeply or with longer integers than allowed.
+        UnreadableError: It is not JSON, or nested more deeply or with longer integers than allowed.
     """
     try:
         content = json.loads(text, parse_int=_integer)
@@ -91,7 +91,7 @@ def parse_json(text: str | bytes) -> Any:
     except UnicodeDecodeError:
         raise UnreadableError("is not UTF-8") from None
     except json.JSONDecodeError as error:
-        raise UnreadableError(f"is no JSON: {error}") from None
+        raise UnreadableError(f"is not JSON: {error}") from None
     level = [content]
     for _ in range(MAX_JSON_DEPTH):
         containers = [value for value in level if isinstance(value, (dict, list))]

@@ -221,7 +221,7 @@ def _seconds(value: object) -> Fraction:
     if is_number(value) and math.isfinite(value):
         return Fraction(str(value))
     raise UnitError(
-        f"{shown(value)} is no time", expected="seconds as a number, or a time with its unit, like '51ms' or '0.5s'"
+        f"{shown(value)} is not a time", expected="seconds as a number, or a time with its unit, like '51ms' or '0.5s'"
     )
 
 
@@ -229,7 +229,7 @@ def parse_positive_time(value: TimeLike) -> int:
     """Read a length of time as :func:`parse_time` does; zero is refused."""
     time = parse_time(value)
     if time == 0:
-        raise UnitError(f"{shown(value)} is no length of time", expected="a time above zero")
+        raise UnitError(f"{shown(value)} is not a duration", expected="a time above zero")
     return time
 
 
@@ -293,7 +293,7 @@ def parse_probability(value: str | int | float) -> float:
     elif is_number(value):
         probability = float(value)
     else:
-        raise UnitError(f"{shown(value)} is no probability", expected=expected)
+        raise UnitError(f"{shown(value)} is not a probability", expected=expected)
     if probability == 1.0 and (is_whole(value) or (isinstance(value, str) and value.strip() == "1")):
         raise UnitError(
             f"{shown(value)} could be one per cent or certainty",
@@ -304,7 +304,7 @@ def parse_probability(value: str | int | float) -> float:
         hint = ""
         if not str(value).strip().endswith("%"):
             hint = f"if you mean {probability:g} per cent, write '{probability:g}%'" if 1 < probability <= 100 else ""
-        raise UnitError(f"{shown(value)} is no probability", expected=expected, hint=hint)
+        raise UnitError(f"{shown(value)} is not a probability", expected=expected, hint=hint)
     return probability
 
 

@@ -308,7 +308,7 @@ class NetworkPath(BaseModel):
             value = os.fspath(value)
         if not isinstance(value, str) or not value.strip():
             raise ConfigError(
-                f"{shown(value)} is no path",
+                f"{shown(value)} is not a path",
                 expected="a name, a mahimahi command line, a YAML or trace file, or a mapping",
                 where="path",
             )
@@ -464,7 +464,7 @@ class NetworkPath(BaseModel):
             ConfigError: A limit in bandwidth-delay products on a path without delay.
             PathNotFoundError: A trace that is not there.
             PlatformError: A trace that cannot be read, or no native core.
-            TraceFormatError: A file that is no trace.
+            TraceFormatError: A file that is not a trace.
         """
         traces = {name: resolve_trace(name).load() for name in self.trace_names()}
         needs_bdp = any(

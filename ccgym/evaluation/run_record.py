@@ -336,7 +336,7 @@ class RunRecord:
             data = json.loads(text)
         except json.JSONDecodeError as error:
             raise ResultsError(
-                f"no JSON: {error}", expected="what RunRecord.to_json wrote", hint="run it again"
+                f"not JSON: {error}", expected="what RunRecord.to_json wrote", hint="run it again"
             ) from error
         return cls.from_dict(data)
 

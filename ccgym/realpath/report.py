@@ -27,9 +27,9 @@ class PathReport:
         try:
             data = json.loads(text)
         except json.JSONDecodeError as error:
-            raise RealPathError(f"the report is no JSON: {error}", where="reading the run's result") from None
+            raise RealPathError(f"the report is not JSON: {error}", where="reading the run's result") from None
         if not isinstance(data, dict):
-            raise RealPathError("the report is no JSON object", where="reading the run's result")
+            raise RealPathError("the report is not a JSON object", where="reading the run's result")
         return cls(data)
 
     @property

@@ -63,7 +63,7 @@ def times_of(trace: TraceLike) -> npt.NDArray[np.uint64]:
     if not isinstance(trace, np.ndarray):
         return np.asarray(trace.times_ms, dtype=np.uint64)
     if trace.ndim != 1 or trace.size == 0 or trace.dtype.kind not in "iu":
-        raise TraceFormatError("an array that is no trace", expected="one row of whole milliseconds")
+        raise TraceFormatError("an array that is not a trace", expected="one row of whole milliseconds")
     times = trace.astype(np.int64)
     if times[0] < 0 or times[-1] == 0 or (np.diff(times) < 0).any():
         raise TraceFormatError(

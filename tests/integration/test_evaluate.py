@@ -224,7 +224,7 @@ def test_only_what_is_missing_or_damaged_is_run_again(tmp_path: Path) -> None:
     again, watcher = sweep(tmp_path)
     assert sorted(watcher.ran) == ["bbr_run1", "cubic_run2"]
     assert len(watcher.notices) == 1
-    assert "cubic_run2.json is no JSON" in watcher.notices[0]
+    assert "cubic_run2.json is not JSON" in watcher.notices[0]
     assert numbers(again) == numbers(first)
     assert not list(tmp_path.rglob("*.partial"))
 

@@ -120,7 +120,7 @@ def test_a_constant_uses_no_randomness() -> None:
         ({"uniform": [0.5, 2], "of": "rate"}, RATE, "no `of` here"),
         ({"uniform": [1, 2], "unit": "furlongs"}, RATE, "unknown rate unit"),
         ({"log_uniform": [0, 0.05]}, PROBABILITY, "zero has no logarithm"),
-        ({"uniform": [0, 1.5]}, PROBABILITY, "no probability"),
+        ({"uniform": [0, 1.5]}, PROBABILITY, "not a probability"),
         ({"uniform": [0, 1]}, PROBABILITY, "one per cent or certainty"),
         ({"uniform": [0, 5]}, PACKETS, "from 1"),
         ({"choice": [1, 2], "weights": [1]}, PLAIN, "2 weights"),

@@ -165,7 +165,7 @@ def test_a_source_of_your_own_that_returns_no_path() -> None:
             return 12
 
     settings = read(paths=Mine())
-    with pytest.raises(ConfigError, match=r"Mine\.sample\(\): path: 12 is no path"):
+    with pytest.raises(ConfigError, match=r"Mine\.sample\(\): path: 12 is not a path"):
         draw_episode(settings.source, rng(), settings.learners)
 
 

@@ -112,7 +112,7 @@ def test_native_form_of_a_flow() -> None:
 @pytest.mark.parametrize(
     ("flow", "place", "word"),
     [
-        ({"scheme": "cubic", "start": True}, "flow: start", "no time"),
+        ({"scheme": "cubic", "start": True}, "flow: start", "not a time"),
         ({"scheme": "cubic", "start": "5 parsec"}, "flow: start", "unknown time unit"),
         ({"scheme": "cubic", "start": "-1s"}, "flow: start", "negative"),
         ({"scheme": "cubic", "strat": "5s"}, "flow: strat", "did you mean 'start'"),

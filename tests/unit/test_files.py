@@ -64,8 +64,8 @@ def test_what_is_missing_is_missing(tmp_path: Path) -> None:
         ("[" * (MAX_JSON_DEPTH + 1) + "]" * (MAX_JSON_DEPTH + 1), "levels deep"),
         ("9" * 5001, "a number of 5001 digits"),
         ('{"a": -' + "9" * 21 + "}", "a number of"),
-        ('{"a"', "no JSON"),
-        ("", "no JSON"),
+        ('{"a"', "not JSON"),
+        ("", "not JSON"),
         (b"\xff\xfe\xfd", "not UTF-8"),
     ],
 )

@@ -218,7 +218,7 @@ def _spoil(file: Path) -> None:
     [
         (lambda file: file.with_suffix(".json").unlink(), "steady.onnx has no card"),
         (lambda file: file.write_bytes(file.read_bytes() + b"\0"), "its card is of"),
-        (lambda file: file.with_suffix(".json").write_text("{"), "the card is no JSON"),
+        (lambda file: file.with_suffix(".json").write_text("{"), "the card is not JSON"),
         (lambda file: file.with_suffix(".json").write_text("[]"), "expected: an object"),
         (lambda file: file.with_suffix(".json").write_bytes(b"\xff"), "cannot be read"),
         (_edit(format=2), "a newer ccgym wrote it"),

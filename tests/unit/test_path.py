@@ -291,7 +291,7 @@ def test_mistakes_name_the_word_as_typed() -> None:
     [
         ({"rate": 50, "rtt": "1ms"}, UnitError, "rate: 50 has no unit"),
         ({"rate": "50mbps", "rtt": -1}, UnitError, "rtt: -1 is negative"),
-        ({"rate": "50mbps", "rtt": True}, UnitError, "rtt: True is no time"),
+        ({"rate": "50mbps", "rtt": True}, UnitError, "rtt: True is not a time"),
         ({"bandwidth": "50mbps", "rtt": "1ms"}, ConfigError, "did you mean 'rate'?"),
         ({"rate": "50mbps", "Latency": "1ms"}, ConfigError, "did you mean 'rtt'?"),
         ({"rate": "50mbps", "rtt": "1ms", "buffer": "5p"}, ConfigError, "did you mean 'queue'?"),

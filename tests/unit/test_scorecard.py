@@ -356,7 +356,7 @@ def test_a_damaged_run_is_told_of_and_made_again(tmp_path: Path) -> None:
     (tmp_path / "paths" / SMALL / "cells" / "cubic_run1.json").write_text("{")
     again, watching = run(tmp_path, "cubic", runs=1)
     assert (watching.ran, watching.kept) == (1, 1)
-    assert any(SMALL in notice and "cubic_run1.json is no JSON" in notice for notice in watching.notices)
+    assert any(SMALL in notice and "cubic_run1.json is not JSON" in notice for notice in watching.notices)
     assert again.marks == first.marks
 
 

@@ -262,7 +262,7 @@ def test_a_missing_run_is_explained(tmp_path: Path) -> None:
 
 def test_a_damaged_json_file_is_explained(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("[1")
-    with pytest.raises(ResultsError, match="no JSON"):
+    with pytest.raises(ResultsError, match="not JSON"):
         run_directory.RunDirectory(tmp_path).read_json(tmp_path / "x.json")
 
 

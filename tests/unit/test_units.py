@@ -107,8 +107,8 @@ def test_times(text: str | float, ns: int) -> None:
     [
         (True, "seconds as a number"),
         (np.bool_(True), "seconds as a number"),
-        (float("nan"), "nan is no time"),
-        (float("inf"), "inf is no time"),
+        (float("nan"), "nan is not a time"),
+        (float("inf"), "inf is not a time"),
         (-5, "-5 is negative"),
         ("-5", "'-5' is negative"),
         pytest.param(10**5000, "too large", id="huge"),
@@ -178,13 +178,13 @@ def test_probabilities(value: str | float, probability: float) -> None:
         (1, "write '1%' for one in a hundred, '100%' or 1.0 for always"),
         ("1", "one per cent or certainty"),
         (np.int64(1), "one per cent or certainty"),
-        (True, "no probability"),
+        (True, "not a probability"),
         ("5", "write '5%'"),
         (-0.1, "from 0 to 1"),
         (float("nan"), "from 0 to 1"),
         ("101%", "from 0 to 1"),
         ("1 percent", "unknown unit"),
-        (None, "no probability"),
+        (None, "not a probability"),
     ],
 )
 def test_no_probabilities(value: object, part: str) -> None:
