@@ -41,9 +41,10 @@ from ccgym.config.mahimahi import looks_like_mahimahi, parse_mahimahi
 from ccgym.config.path_check import long_delay, missing_delay, missing_link, shadowed_file, too_small_queues
 from ccgym.config.path_mahimahi import as_mahimahi, pantheon_parts
 from ccgym.config.path_text import describe_path
+from ccgym.config.published_result import PublishedResult
 from ccgym.config.queues import AnyQueue, Codel, Droptail, Limit
 from ccgym.config.shorthand import KEYS as SHORTHAND_KEYS
-from ccgym.config.shorthand import chain_of
+from ccgym.config.shorthand import OTHER_WORDS, chain_of
 from ccgym.config.yaml_loader import config_error, load_yaml, validate
 from ccgym.errors import ConfigError, PathNotFoundError, did_you_mean, shown
 from ccgym.tracetools.check import Finding, find_mistakes
@@ -69,38 +70,8 @@ QueueLike: TypeAlias = "str | Mapping[str, Any] | AnyQueue"
 PathLike: TypeAlias = "NetworkPath | str | os.PathLike[str] | Mapping[str, Any]"
 """Whatever :meth:`NetworkPath.from_any` understands."""
 
-OTHER_WORDS: Final[dict[str, str]] = {
-    **dict.fromkeys(("bandwidth", "bw", "capacity", "throughput", "speed", "link_rate"), "did you mean 'rate'?"),
-    **dict.fromkeys(
-        ("delay", "latency", "owd", "one_way_delay", "prop_delay", "propagation_delay"),
-        "did you mean 'rtt'? It is the whole round trip, twice the delay of one direction",
-    ),
-    **dict.fromkeys(("base_rtt", "min_rtt", "rtt_ms", "ping"), "did you mean 'rtt'?"),
-    **dict.fromkeys(("buffer", "buffer_size", "queue_size", "qlen", "qdisc", "aqm"), "did you mean 'queue'?"),
-    **dict.fromkeys(("plr", "loss_rate", "packet_loss", "loss_ratio", "error_rate"), "did you mean 'loss'?"),
-}
-"""Arguments that other tools have, and what to say about them."""
 CCPERF_OVERHEAD: Final = 2
 """Bytes of ns-3's point-to-point header: ccperf's packets are 1502 bytes on the wire."""
-
-
-class PublishedResult(BaseModel):
-    """What a report published for a scheme on a path."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    scheme: str
-    """ccgym's name of the scheme."""
-    label: str
-    """The report's name of the scheme."""
-    runs: int
-    """Number of runs that the means are of."""
-    throughput_mbps: float
-    """Mean average throughput, Mbit/s."""
-    delay_p95_ms: float
-    """Mean 95th percentile of the one-way delay, ms."""
-    loss: float
-    """Mean loss, a fraction."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,18 @@ KEYS: Final = (
 )  # fmt: skip
 """Arguments that are short for a chain."""
 
+OTHER_WORDS: Final[dict[str, str]] = {
+    **dict.fromkeys(("bandwidth", "bw", "capacity", "throughput", "speed", "link_rate"), "did you mean 'rate'?"),
+    **dict.fromkeys(
+        ("delay", "latency", "owd", "one_way_delay", "prop_delay", "propagation_delay"),
+        "did you mean 'rtt'? It is the whole round trip, twice the delay of one direction",
+    ),
+    **dict.fromkeys(("base_rtt", "min_rtt", "rtt_ms", "ping"), "did you mean 'rtt'?"),
+    **dict.fromkeys(("buffer", "buffer_size", "queue_size", "qlen", "qdisc", "aqm"), "did you mean 'queue'?"),
+    **dict.fromkeys(("plr", "loss_rate", "packet_loss", "loss_ratio", "error_rate"), "did you mean 'loss'?"),
+}
+"""Arguments that other tools have, and what to say about them."""
+
 
 def chain_of(given: Mapping[str, Any]) -> list[Any]:
     """Build the chain of a path that was given by ``rate`` or ``trace``.
