@@ -224,7 +224,7 @@ fn number(field: u64, value: u64) -> Vec<u8> {
 }
 
 fn message(field: u64, bytes: &[u8]) -> Vec<u8> {
-    [varint(field << 3 | 2), varint(bytes.len() as u64), bytes.to_vec()].concat()
+    [varint((field << 3) | 2), varint(bytes.len() as u64), bytes.to_vec()].concat()
 }
 
 fn varint(mut value: u64) -> Vec<u8> {

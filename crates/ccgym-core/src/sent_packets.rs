@@ -25,7 +25,7 @@ impl Circumstances {
     #[must_use]
     #[inline]
     pub const fn new(app_limited: bool, retransmission: bool) -> Self {
-        Self(app_limited as u8 | (retransmission as u8) << 1)
+        Self(app_limited as u8 | ((retransmission as u8) << 1))
     }
     /// Whether the sender was application-limited.
     #[must_use]

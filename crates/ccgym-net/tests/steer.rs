@@ -461,7 +461,7 @@ fn generated_files_are_those_of_the_schema() {
     fs::remove_dir_all(&folder).unwrap();
     let mut file = files.file.pop().unwrap();
     file.source_code_info = None;
-    let digits: String = file.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = file.encode_to_vec().iter().fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"));
     let lines: Vec<&str> = digits.as_bytes().chunks(112).map(|line| std::str::from_utf8(line).unwrap()).collect();
     let python = format!("{PYTHON_HEAD}{}{PYTHON_TAIL}", lines.join("\n    "));
     for (path, content) in [("src/steer/control.rs", rust), ("../../ccgym/realpath/control_pb2.py", python)] {

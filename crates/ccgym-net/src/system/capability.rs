@@ -20,7 +20,7 @@ pub enum Capability {
 }
 
 /// `CAP_NET_ADMIN`, `CAP_NET_RAW` and `CAP_SYS_ADMIN`.
-const NEEDED: u64 = 1 << 12 | 1 << 13 | 1 << 21;
+const NEEDED: u64 = (1 << 12) | (1 << 13) | (1 << 21);
 
 /// Whether this thread has the capabilities already, and in what role.
 #[must_use]

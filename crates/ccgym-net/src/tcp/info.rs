@@ -177,7 +177,7 @@ impl BbrInfo {
         let fields = Fields(bytes);
         // Vegas and DCTCP answer too, with 16 bytes; later versions of BBR put more behind.
         (bytes.len() >= 20).then(|| Self {
-            bandwidth: u64::from(fields.u32(4)) << 32 | u64::from(fields.u32(0)),
+            bandwidth: (u64::from(fields.u32(4)) << 32) | u64::from(fields.u32(0)),
             min_rtt_us: fields.u32(8),
             pacing_gain: f64::from(fields.u32(12)) / 256.0,
             cwnd_gain: f64::from(fields.u32(16)) / 256.0,
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(BbrInfo::read(&bytes[..16]), None);
         let bbr: Vec<u8> = [1u32, 2, 300, 739, 512].iter().flat_map(|v| v.to_ne_bytes()).collect();
         let bbr = BbrInfo::read(&bbr).unwrap();
-        assert_eq!((bbr.bandwidth, bbr.min_rtt_us, bbr.cwnd_gain), (2 << 32 | 1, 300, 2.0));
+        assert_eq!((bbr.bandwidth, bbr.min_rtt_us, bbr.cwnd_gain), ((2 << 32) | 1, 300, 2.0));
         assert!((bbr.pacing_gain - 2.887).abs() < 0.001);
     }
 

@@ -117,7 +117,7 @@ pub fn decode(bytes: &[u8], overhead: u32) -> Result<Message<'_>, Refusal> {
 }
 
 #[cold]
-fn decode_rare<'a>(number: u32, body: &'a [u8]) -> Result<Message<'a>, Refusal> {
+fn decode_rare(number: u32, body: &[u8]) -> Result<Message<'_>, Refusal> {
     fn whole<M: prost::Message + Default>(body: &[u8]) -> Result<M, Refusal> {
         M::decode(body).map_err(|_| Refusal::Malformed)
     }

@@ -22,7 +22,7 @@ const ALL: u32 = u32::MAX;
 const UDP_HEADER: u32 = 8;
 /// Key of a kind that is a message.
 const fn key(kind: u32) -> u32 {
-    kind << 3 | 2
+    (kind << 3) | 2
 }
 
 /// Most flows that a filter knows: its length is limited. Beyond, everything passes.
@@ -61,7 +61,7 @@ fn program(tokens: &[Token], all: bool) -> Vec<SockFilter> {
     ];
     for token in tokens {
         for (i, word) in token.0.chunks_exact(4).enumerate() {
-            let value = word.iter().fold(0, |value, byte| value << 8 | u32::from(*byte));
+            let value = word.iter().fold(0, |value, byte| (value << 8) | u32::from(*byte));
             program.push(op(LOAD_WORD_INDEXED, 0, 0, token_at + 4 * i as u32));
             // On to the next word, or past the rest of this token.
             let rest = 2 * (3 - i as u8) + 1;

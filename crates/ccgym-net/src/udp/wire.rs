@@ -154,7 +154,7 @@ impl Fields {
             Wire::Bytes => 2,
             Wire::Fixed32 => 5,
         };
-        self.push(&[(number << 3 | wire) as u8]);
+        self.push(&[((number << 3) | wire) as u8]);
     }
 
     /// A whole number.

@@ -202,7 +202,7 @@ fn cards_that_do_not_fit_are_refused() {
 /// `message` inside a field of its own.
 fn field(number: u8, message: &[u8]) -> Vec<u8> {
     assert!(message.len() < 128);
-    [&[number << 3 | 2, message.len() as u8], message].concat()
+    [&[(number << 3) | 2, message.len() as u8], message].concat()
 }
 
 /// A model of one node and one initializer of float64.
@@ -237,7 +237,7 @@ fn networks_that_are_not_wanted_are_refused() {
 
 /// Wire format of a message of any length.
 fn long(number: u8, message: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![number << 3 | 2];
+    let mut bytes = vec![(number << 3) | 2];
     let mut rest = message.len();
     while rest >= 128 {
         bytes.push(rest as u8 | 128);
