@@ -225,7 +225,8 @@ def test_the_share_of_the_oracles_reward() -> None:
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_progress(terminal: bool) -> None:
+def test_progress(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")  # a dumb terminal shows no bars
     out = io.StringIO()
     console = Console(file=out, force_terminal=terminal, width=120, highlight=False)
     result = EvaluationResult(
