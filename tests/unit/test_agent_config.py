@@ -304,7 +304,7 @@ agent:
     [
         ("clock: 10ms", "clock: -10", 3, "negative"),
         ("clock: 10ms", "clock: {kind: fixd}", 3, "did you mean 'fixed'?"),
-        ("clock: 10ms", "clock: {kind: fixed, interval: 0}", 3, "no length of time"),
+        ("clock: 10ms", "clock: {kind: fixed, interval: 0}", 3, "not a duration"),
         ("clock: 10ms", "clock: {kind: fixed, intervall: 10ms}", 3, "intervall"),
         ("clock: 10ms", "clok: 10ms", 1, "'clock' is missing"),
         ("name: test", "name: ' '", 2, "match pattern"),
