@@ -170,7 +170,7 @@ def become(*words: str) -> NoReturn:
 
 
 def environment_at_start() -> dict[bytes, bytes]:
-    """The environment as whoever started this process gave it: Python and libraries add variables of their own."""
+    """The environment that this process was started with; Python and libraries add variables of their own."""
     try:
         entries = Path("/proc/self/environ").read_bytes().split(b"\0")
     except OSError:

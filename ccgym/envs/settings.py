@@ -298,7 +298,7 @@ def _check_set(set: object, replaced: Sequence[str]) -> None:
         argument = section if section == "agent" else rest.partition(".")[0]
         if argument in replaced:
             raise ConfigError(
-                f"{shown(key)} beside the argument {argument}",
+                f"{shown(key)} together with the argument {argument}",
                 where="set",
                 expected="one of the two: the argument replaces what the configuration says",
                 hint="another configuration is config=…, whose single keys set=… changes",

@@ -97,7 +97,7 @@ def series_table(record: RunRecord, step: TimeLike | None = None) -> dict[str, A
             left at the end of the run is left out.
 
     Raises:
-        ConfigError: ``step`` is no such multiple.
+        ConfigError: ``step`` is not such a multiple.
         ResultsError: The record holds no series.
     """
     if record.series is None:

@@ -94,8 +94,8 @@ def test_a_limit_replaces_the_configuration_s() -> None:
         ({"set": {"algorithm.gamma": 0.9}}, ["'algorithm.gamma'", "agent or environment"]),
         ({"set": {"agent": {}}}, ["'agent'", "a key of"]),
         ({"set": ["agent.clock=10ms"]}, ["set", "a mapping"]),
-        ({"set": {"agent.clock.multiple": 2}, "agent": "genet"}, ["beside the argument agent"]),
-        ({"set": {"environment.path.rate": "5mbps"}, "path": PATH}, ["beside the argument path"]),
+        ({"set": {"agent.clock.multiple": 2}, "agent": "genet"}, ["together with the argument agent"]),
+        ({"set": {"environment.path.rate": "5mbps"}, "path": PATH}, ["together with the argument path"]),
         ({"paths": {"kind": "traces", "que": 1}}, ["paths: key 'uplink' is missing", "paths.que: unknown key 'que'"]),
     ],
 )
