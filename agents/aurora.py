@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from ccgym.evaluation.learned import LearnedPolicy
+    from ccgym.schemes.policies import LearnedPolicy
 
 CONFIG: Final = "aurora"
 """The configuration: ``configs/aurora.yaml``."""
@@ -125,9 +125,9 @@ def policy() -> LearnedPolicy:
     Raises:
         ConfigError: It is missing or damaged.
     """
-    from ccgym.evaluation import learned
+    from ccgym.schemes import policies
 
-    return learned.load(learned.pretrained()[CONFIG], given=CONFIG)
+    return policies.load(policies.pretrained()[CONFIG], given=CONFIG)
 
 
 def main(argv: Sequence[str] = ()) -> int:

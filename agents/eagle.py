@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ccgym.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ccgym.evaluation.learned import LearnedPolicy
+    from ccgym.schemes.policies import LearnedPolicy
 
 CONFIGS: Final = {"v1": "eagle_v1", "v2": "eagle_v2", "v3": "eagle"}
 """The configurations by version."""
@@ -44,7 +44,7 @@ EXPORTED: Final = {"v3": 3}
 STARTUP_GAIN: Final = 2 / math.log(2)
 """BBR's gain in start-up; the expert's, 2.89, is this rounded."""
 PROBE_GAINS: Final = (1.25, 0.75, 1.0)
-"""BBR's gains afterwards: more, less, and six times the same."""
+"""BBR's gains afterward: more, less, and six times the same."""
 EPISODE_STEPS: Final = 60
 """Read from the model name ``60spe_bs_5_pc_70``: steps per episode …"""
 BATCH_EPISODES: Final = 5
@@ -335,7 +335,7 @@ class Reference:
 
     def _term(self, term: Mapping[str, Any], link_rate_bps: float) -> float:
         now, kind = self.memory[-1], term["term"]
-        if kind == "utilisation":
+        if kind == "utilization":
             value = self._read(term["of"]) / link_rate_bps
         elif kind == "throughput":
             divisor = self._read(term["over"])
@@ -349,7 +349,7 @@ class Reference:
         else:
             raise ConfigError(
                 f"the reward term {kind!r}",
-                expected="utilisation, throughput, queue_delay or loss",
+                expected="utilization, throughput, queue_delay or loss",
                 where="agent.reward",
             )
         return min(value, term.get("at_most") or math.inf)
@@ -364,10 +364,10 @@ def policy(version: str = "v3") -> LearnedPolicy:
     Raises:
         ConfigError: It is missing or damaged.
     """
-    from ccgym.evaluation import learned
+    from ccgym.schemes import policies
 
     name = CONFIGS[version]
-    return learned.load(learned.pretrained()[name], given=name)
+    return policies.load(policies.pretrained()[name], given=name)
 
 
 def main(argv: Sequence[str] = ()) -> int:

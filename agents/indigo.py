@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from ccgym.evaluation.learned import LearnedPolicy
+    from ccgym.schemes.policies import LearnedPolicy
 
 CONFIG: Final = "indigo"
 """The configuration: ``configs/indigo.yaml``."""
@@ -85,7 +85,7 @@ def is_over(started_ns: int, now_ns: int) -> bool:
     return now_ns // 1_000_000 - started_ns // 1_000_000 > STEP_MS
 
 
-def normalised(state: Sequence[float], previous_action: int) -> list[float]:
+def normalized(state: Sequence[float], previous_action: int) -> list[float]:
     """The network's nine inputs from delay in ms, both rates in Mbit/s, window in packets, and the previous action."""
     delay, delivery, sending, window = state
     one_hot = [float(action == previous_action) for action in range(len(ACTIONS))]
@@ -172,9 +172,9 @@ def policy() -> LearnedPolicy:
     Raises:
         ConfigError: It is missing or damaged.
     """
-    from ccgym.evaluation import learned
+    from ccgym.schemes import policies
 
-    return learned.load(learned.pretrained()[CONFIG], given=CONFIG)
+    return policies.load(policies.pretrained()[CONFIG], given=CONFIG)
 
 
 def main(argv: Sequence[str] = ()) -> int:

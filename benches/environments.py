@@ -102,7 +102,7 @@ _recorded: list[npt.NDArray[np.float32]] = []
 def by_the_policy() -> Actions:
     """What the pretrained policy decides in these environments."""
     if not _recorded:
-        from ccgym.evaluation.learned import find
+        from ccgym.schemes.policies import find
 
         policy = find("aurora")
         if policy is None:

@@ -19,11 +19,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from ccgym import NetworkPath, RealPathError  # noqa: E402
+from ccgym.emulation.process import command  # noqa: E402
 from ccgym.errors import PlatformError  # noqa: E402
 from ccgym.evaluation.backends import backend  # noqa: E402
 from ccgym.evaluation.prepared_run import Record  # noqa: E402
 from ccgym.evaluation.run_record import RunRecord  # noqa: E402
-from ccgym.realpath.process import command  # noqa: E402
 
 SECONDS = 3
 ROUNDS = 3

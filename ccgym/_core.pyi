@@ -219,7 +219,7 @@ def check_agent(agent_json: str) -> None:
     """Raise ValueError unless this is a valid agent (JSON)."""
 
 def describe_agent(agent_json: str) -> str:
-    """What an agent observes, does and optimises, as JSON."""
+    """What an agent observes, does and optimizes, as JSON."""
 
 def agent_vocabulary() -> str:
     """Every signal, transform, action map and reward term that agents can be made of, as JSON."""
@@ -245,7 +245,7 @@ def schemes() -> str:
 def net_main(words: list[str]) -> int:
     """Run a native command (`run`, `shell`, `sender`, `receiver`, `doctor`) and return its exit status.
 
-    Only for processes of their own (`python -m ccgym.realpath`): it may enter namespaces and take over signals.
+    Only for processes of their own (`python -m ccgym.emulation`): it may enter namespaces and take over signals.
     """
 
 def load_run(path: str) -> tuple[SimResult, str]:

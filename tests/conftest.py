@@ -14,7 +14,7 @@ import pytest
 
 from tests.busy_machine import NOT_RUN, run_protocol
 
-# Effort of the property tests: HYPOTHESIS_PROFILE, else `ci` where CI is set, else `dev`. `ci` is derandomised: a
+# Effort of the property tests: HYPOTHESIS_PROFILE, else `ci` where CI is set, else `dev`. `ci` is derandomized: a
 # submission is judged by itself, and the random search goes on in `dev` and `long`.
 hypothesis.settings.register_profile("dev", max_examples=50, deadline=None)
 hypothesis.settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True, print_blob=True)
@@ -64,7 +64,7 @@ def _missing(need: str) -> str:
             return f"needs network namespaces: unshare does not run ({error})"
         return "" if done.returncode == 0 else f"needs network namespaces: {done.stderr.strip()}"
     if need == "mahimahi":
-        from ccgym.realpath import doctor
+        from ccgym.emulation import doctor
 
         found = doctor.obstacle("mahimahi", doctor.examine(measure=False))
         return "" if found is None else f"needs mahimahi: {found.name}: {found.found}"

@@ -60,7 +60,7 @@ def import_seconds(statement: str, repetitions: int = 7) -> float:
 
 def with_onnx_runtime() -> dict[str, str]:
     """The environment, with the library that policies are evaluated by."""
-    from ccgym.evaluation.onnx_runtime import LIBRARY_VARIABLE, provide_library
+    from ccgym.schemes.onnx_runtime import LIBRARY_VARIABLE, provide_library
 
     return {**os.environ, LIBRARY_VARIABLE: str(provide_library())}
 

@@ -26,7 +26,7 @@ from ccgym.envs.registration import PRESETS as ENVIRONMENTS
 from ccgym.evaluation import frames
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.run_record import FlowRecord, RunRecord
-from ccgym.evaluation.schemes import listing
+from ccgym.schemes.registry import listing
 
 ROOT = Path(__file__).resolve().parent.parent
 

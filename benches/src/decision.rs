@@ -78,7 +78,7 @@ fn card(network: &Network, digest: &str) -> Value {
     let state = if network.recurrent { 2 * network.units.iter().sum::<usize>() } else { 0 };
     json!({
         "format": 1,
-        "name": network.name, "label": network.name, "colour": "black", "marker": "o",
+        "name": network.name, "label": network.name, "color": "black", "marker": "o",
         "summary": "A network with arbitrary weights.", "reference": "none",
         "agent": {
             "name": network.name,

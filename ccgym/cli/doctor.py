@@ -16,7 +16,7 @@ from ccgym.cli.common import PIPE_WIDTH, HelpFormatter, console, error_console, 
 from ccgym.invocation import command
 
 if TYPE_CHECKING:
-    from ccgym.realpath.doctor import Finding
+    from ccgym.emulation.doctor import Finding
 
 _DESCRIPTION: Final = """\
 Look at what real packets need: namespaces and devices (as root or without), the kernel's
@@ -25,7 +25,7 @@ carries here. Some seconds of measuring; nothing is changed.
 """
 
 _LOOKS: Final = {"ok": ("ok", "green"), "warn": ("limited", "yellow"), "missing": ("missing", "bold red")}
-"""Words and colours of the states."""
+"""Words and colors of the states."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from ccgym.realpath.doctor import examine, works
+    from ccgym.emulation.doctor import examine, works
 
     with error_console().status("looking at this machine …"):
         findings = examine(measure=not arguments.quick)
@@ -61,11 +61,11 @@ def _show(findings: Sequence[Finding], works_here: bool) -> None:
 
     table = Table("", "", "found", box=None, pad_edge=False, show_header=False)
     for finding in findings:
-        word, colour = _LOOKS[finding.status]
+        word, color = _LOOKS[finding.status]
         found = Text(finding.found)
         if finding.remedy and finding.status != "ok":
             found.append(f"\n→ {finding.remedy}", style="dim")
-        table.add_row(Text(word, style=colour), finding.name, found)
+        table.add_row(Text(word, style=color), finding.name, found)
     console().print(table, width=None if console().is_terminal else PIPE_WIDTH)
     if works_here:
         say(f"\nthe emulated path works here: {command('evaluate')} --backend emulated …")

@@ -103,8 +103,8 @@ def resolved(words: Sequence[str]) -> list[str]:
 
 
 def _scheme(name: str, *, own_profile: bool) -> list[str]:
-    from ccgym.evaluation.onnx_runtime import provide_library
-    from ccgym.evaluation.schemes import parse_scheme
+    from ccgym.schemes.onnx_runtime import provide_library
+    from ccgym.schemes.registry import parse_scheme
 
     choice = option("--scheme", parse_scheme, name)
     if choice.kernel is not None:

@@ -252,7 +252,7 @@ def _mahimahi(command: str) -> NetworkPath:
 def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
     from ccgym.evaluation.backends import is_real
     from ccgym.evaluation.experiment import Experiment
-    from ccgym.evaluation.schemes import contestants, parse_schemes
+    from ccgym.schemes.registry import contestants, parse_schemes
 
     if arguments.schemes is None:
         schemes = contestants(real=is_real(arguments.backend))

@@ -95,9 +95,9 @@ def evaluate_suite(arguments: argparse.Namespace, words: Sequence[str], shown_on
 
 def _request(arguments: argparse.Namespace, words: Sequence[str], chosen: Suite) -> SuiteRequest:
     from ccgym.evaluation.backends import is_real
-    from ccgym.evaluation.schemes import parse_schemes
     from ccgym.evaluation.suites.directory import default_directory
     from ccgym.evaluation.suites.protocol import SuiteRequest
+    from ccgym.schemes.registry import parse_schemes
 
     if arguments.runs is not None and not 1 <= arguments.runs <= 10_000:
         raise ConfigError(f"{arguments.runs}", where="--runs", expected="a whole number from 1 to 10000")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ccgym.training.export import Exported
 
 _DESCRIPTION: Final = """\
-Export the policy of a training run: NAME.onnx, the network with its normalisation, and NAME.json, its card. Before
+Export the policy of a training run: NAME.onnx, the network with its normalization, and NAME.json, its card. Before
 they are written, the exported policy is compared with the trained one on held-out episodes.
 """
 

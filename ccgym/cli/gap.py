@@ -110,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     from ccgym.evaluation.backends import BACKENDS
     from ccgym.evaluation.gap import run_gap
-    from ccgym.evaluation.schemes import parse_schemes
+    from ccgym.schemes.registry import parse_schemes
 
     shown_on = error_console() if arguments.json else console()
     path = _path(arguments)

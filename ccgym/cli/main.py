@@ -114,9 +114,9 @@ def _add_path(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _paths(args: argparse.Namespace) -> int:
-    from ccgym.config.catalogue import catalogue
+    from ccgym.config.catalog import catalog
 
-    entries = catalogue().paths
+    entries = catalog().paths
     if args.json:
         rows = {name: {"title": e.title, "aliases": e.aliases, "source": e.source} for name, e in entries.items()}
         say(json.dumps(rows, indent=1, ensure_ascii=False))
@@ -149,8 +149,8 @@ def _path_show(args: argparse.Namespace) -> int:
 
 def _schemes(args: argparse.Namespace) -> int:
     from ccgym.errors import SchemeNotFoundError, did_you_mean, shown
-    from ccgym.evaluation import kernel_schemes
-    from ccgym.evaluation.schemes import listing
+    from ccgym.schemes import kernel as kernel_schemes
+    from ccgym.schemes.registry import listing
 
     rows = [*listing(), *kernel_schemes.listing()]
     if args.name is not None:

@@ -17,9 +17,9 @@ from ccgym.units import Nanoseconds, parse_time
 
 if TYPE_CHECKING:
     from ccgym.config.path import NetworkPath
-    from ccgym.evaluation.results import SchemeStyle
-    from ccgym.evaluation.schemes import SchemeChoice
     from ccgym.report.portrait_figure import Column
+    from ccgym.schemes.registry import SchemeChoice
+    from ccgym.schemes.style import SchemeStyle
 
 DEFAULT_PATHS: Final = ("77.72mbps", "3.04mbps-poisson", "114.68mbps")
 """Calibrated paths that ask different questions: does random loss before a shallow queue slow it down; does it fill the
@@ -34,7 +34,7 @@ MAX_PATHS: Final = 4
 
 _DESCRIPTION: Final = """\
 Draw how a scheme behaves on a few paths: delivered rate beside the capacity, one-way delay
-below it, and mean throughput, 95th-percentile delay and loss, with a second scheme in grey.
+below it, and mean throughput, 95th-percentile delay and loss, with a second scheme in gray.
 """
 
 _EXAMPLES: Final = """\
@@ -107,8 +107,8 @@ def _portrait(arguments: argparse.Namespace) -> int:
 
 def _schemes(scheme: str, beside: str | None) -> list[SchemeChoice]:
     """The portrayed scheme and, unless that is none, the one beside it."""
-    from ccgym.evaluation.kernel_schemes import refuse_in_virtual_time
-    from ccgym.evaluation.schemes import distinct, parse_scheme, registry
+    from ccgym.schemes.kernel import refuse_in_virtual_time
+    from ccgym.schemes.registry import distinct, parse_scheme, registry
 
     chosen = [parse_scheme(scheme, "SCHEME")]
     if beside is None:

@@ -104,7 +104,7 @@ def _record(arguments: argparse.Namespace) -> int:
     say(f"seeds     {made.seeds_file}")
     say(f"curves    {made.curves_file}")
     if arguments.figure is not None:
-        _draw(made, config.looks.label or made.name, config.looks.colour, arguments.figure)
+        _draw(made, config.looks.label or made.name, config.looks.color, arguments.figure)
         say(f"figure    {arguments.figure}")
     return 0
 
@@ -127,13 +127,13 @@ def _command(arguments: argparse.Namespace, seeds: Sequence[int]) -> list[str]:
     return words
 
 
-def _draw(made: Recording, label: str, colour: str, file: Path) -> None:
+def _draw(made: Recording, label: str, color: str, file: Path) -> None:
     """Write the figure of the learning curves."""
     import numpy as np
 
-    from ccgym.evaluation.schemes import parse_scheme, styles
     from ccgym.report.curve_figure import Curve, curve_figure
     from ccgym.report.style import house_style, save, save_compact
+    from ccgym.schemes.registry import parse_scheme, styles
 
     curves = [
         Curve(
@@ -154,7 +154,7 @@ def _draw(made: Recording, label: str, colour: str, file: Path) -> None:
                 made.held_out,
                 looks,
                 title=f"{label}: reward on held-out paths while it learns",
-                colour=colour,
+                color=color,
             )
             (save_compact if file.suffix == ".png" else save)(figure, file)
     except (OSError, ValueError) as error:

@@ -1,6 +1,6 @@
 """``ccgym shell``: any command inside an emulated path, as mahimahi's shells have it, in one process.
 
-The work is native. What is done here: names are turned into files (paths and traces of the catalogue), and then this
+The work is native. What is done here: names are turned into files (paths and traces of the catalog), and then this
 process becomes the native one, so that exit status, signals and terminal are its own.
 """
 
@@ -22,7 +22,7 @@ PREFACE: Final = """\
 usage: ccgym shell --path NAME|FILE [options] [-- COMMAND…]
 
 A path that has a name (`ccgym paths`), or a YAML file, in the place of tools. As traces of mm-link, names
-of the catalogue (`ccgym trace list`) do as well as files. All else is as below.
+of the catalog (`ccgym trace list`) do as well as files. All else is as below.
 
   ccgym shell --path 77.72mbps -- ping 100.64.0.1
 """
@@ -99,7 +99,7 @@ def prepared(words: Sequence[str]) -> list[str]:
 
 
 def traces_of(words: Iterable[str]) -> dict[str, Path]:
-    """Files of the catalogue's traces that a mahimahi command line names; what is a file already is left out.
+    """Files of the catalog's traces that a mahimahi command line names; what is a file already is left out.
 
     Raises:
         CcgymError: A trace that is not there.
@@ -124,7 +124,7 @@ def traces_of(words: Iterable[str]) -> dict[str, Path]:
 
 
 def _trace_file(word: str) -> Path:
-    from ccgym.config.catalogue import resolve_trace
+    from ccgym.config.catalog import resolve_trace
 
     return option("mm-link", resolve_trace, word).materialise()
 
@@ -135,9 +135,9 @@ def spec_file(name: str) -> Path:
     Raises:
         CcgymError: There is no such path.
     """
-    from ccgym.config.catalogue import cache_directory, keep_in_cache
+    from ccgym.config.catalog import cache_directory, keep_in_cache
     from ccgym.config.path import NetworkPath
-    from ccgym.realpath.plan import trace_files
+    from ccgym.emulation.plan import trace_files
 
     path = option("--path", NetworkPath.from_any, name)
     compiled = path.compile()
@@ -158,7 +158,7 @@ def become(*words: str) -> NoReturn:
     Raises:
         CcgymError: It cannot be started.
     """
-    from ccgym.realpath.process import command
+    from ccgym.emulation.process import command
 
     line = command(*words)
     sys.stdout.flush()

@@ -93,7 +93,7 @@ def _add_make(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "--outage-escape", type=float, default=10.0, metavar="HZ", help="rate at which outages end (10 per second)"
     )
     cellular.set_defaults(run=_make, rule="cellular")
-    named = rules.add_parser("named", parents=[], help="write a trace of the catalogue as a file")
+    named = rules.add_parser("named", parents=[], help="write a trace of the catalog as a file")
     named.add_argument("name", help="a name from `ccgym trace list`")
     named.add_argument("-o", "--output", metavar="FILE", help="where to write it (default: standard output)")
     named.set_defaults(run=_make_named)
@@ -171,7 +171,7 @@ def _step(text: str) -> tuple[int, int]:
 
 
 def _make_named(args: argparse.Namespace) -> int:
-    from ccgym.config.catalogue import resolve_trace
+    from ccgym.config.catalog import resolve_trace
 
     return _write(resolve_trace(args.name).load().times_ms, args.output)
 
@@ -181,7 +181,7 @@ def _write(times: object, output: str | None) -> int:
 
     import numpy as np
 
-    from ccgym.tracetools.inspect import summarise
+    from ccgym.tracetools.inspect import summarize
     from ccgym.tracetools.text import trace_text, write_trace
 
     lines = np.asarray(times, dtype=np.uint64)
@@ -197,21 +197,21 @@ def _write(times: object, output: str | None) -> int:
             hint=f"is it spelled right? otherwise make it first: mkdir -p {shlex.quote(str(folder))}",
         )
     write_trace(output, lines)
-    summary = summarise(lines)
+    summary = summarize(lines)
     say(f"{output}: {summary.lines} lines, {summary.period_ms} ms, {summary.mean_rate_mbps:.6g} Mbit/s")
     return 0
 
 
 def _show(args: argparse.Namespace) -> int:
-    from ccgym.config.catalogue import resolve_trace
+    from ccgym.config.catalog import resolve_trace
     from ccgym.tracetools.check import find_mistakes
-    from ccgym.tracetools.inspect import sparkline, summarise
+    from ccgym.tracetools.inspect import sparkline, summarize
 
     source = resolve_trace(args.trace)
     trace = source.load()
     width = None if args.bin is None else max(1, option("--bin", parse_time, args.bin) // NS_PER_MS)
     times = trace.times_ms
-    summary = summarise(times, width)
+    summary = summarize(times, width)
     low, middle, high = summary.rate_percentiles_mbps
     half, most, nearly = summary.gap_percentiles_ms
     seconds = summary.period_ms / 1e3
@@ -245,7 +245,7 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from ccgym.config.catalogue import resolve_trace
+    from ccgym.config.catalog import resolve_trace
     from ccgym.tracetools.check import find_mistakes
 
     rate = None if args.rate is None else option("--rate", parse_rate, args.rate)
@@ -275,18 +275,18 @@ def _convert(args: argparse.Namespace) -> int:
 def _list(args: argparse.Namespace) -> int:
     from rich.table import Table
 
-    from ccgym.config.catalogue import catalogue
+    from ccgym.config.catalog import catalog
 
-    content = catalogue()
-    table = Table("name", "Mbit/s", "period (s)", "lines", "kind", "licence", box=None, pad_edge=False)
+    content = catalog()
+    table = Table("name", "Mbit/s", "period (s)", "lines", "kind", "license", box=None, pad_edge=False)
     for name, entry in content.traces.items():
         kind = "file" if entry.rule is None else f"made: {entry.rule.kind}"
         mean = 12 * entry.lines / entry.last_ms
-        table.add_row(name, f"{mean:.5g}", f"{entry.last_ms / 1e3:g}", str(entry.lines), kind, entry.licence)
+        table.add_row(name, f"{mean:.5g}", f"{entry.last_ms / 1e3:g}", str(entry.lines), kind, entry.license)
     recorded = content.recorded
     for name in recorded.names:
         there = Path(recorded.directory, f"{name}.up").is_file()
         kind = "recorded" if there else f"recorded: install {recorded.package}"
-        table.add_row(f"{name}.up, .down", "", "", "", kind, recorded.licence)
+        table.add_row(f"{name}.up, .down", "", "", "", kind, recorded.license)
     console().print(table)
     return 0

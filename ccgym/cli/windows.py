@@ -87,7 +87,7 @@ def _windows(arguments: argparse.Namespace) -> int:
 
 def _names(given: Sequence[str]) -> list[str]:
     """Proper names of the paths, and what has no name as it was given; each once."""
-    from ccgym.config.catalogue import path_names
+    from ccgym.config.catalog import path_names
     from ccgym.config.distribution_kinds import INDIGO_SYNTHETIC
     from ccgym.config.path import NetworkPath
 
@@ -138,7 +138,7 @@ def _write(out: Path, rows: dict[str, WindowRow]) -> None:
     from ccgym.config.path import NetworkPath
     from ccgym.evaluation.results import atomic_write
 
-    # In the catalogue's order, so that the file does not depend on the order of the searches.
+    # In the catalog's order, so that the file does not depend on the order of the searches.
     order = {name: place for place, name in enumerate(NetworkPath.names())}
     text = table_text(sorted(rows.values(), key=lambda row: order.get(row.path, len(order))))
     try:

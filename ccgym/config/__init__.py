@@ -8,7 +8,7 @@
 ``queues``                   queue disciplines as users write them
 ``elements``                 path elements as users write them
 ``mahimahi``                 mahimahi's command line, read and written
-``catalogue``                the named traces and paths of ``traces/paths.yaml``
+``catalog``                the named traces and paths of ``traces/paths.yaml``
 ``capacity``                 capacity over time
 ``path``                     :class:`NetworkPath`
 ``path_check``               mistakes in a path that its traces do not show

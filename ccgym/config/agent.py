@@ -306,7 +306,7 @@ class AgentConfig(Strict):
             raise _refused(str(error)) from None
 
     def describe(self) -> dict[str, Any]:
-        """What the agent observes, does and optimises, in the core's words.
+        """What the agent observes, does and optimizes, in the core's words.
 
         Returns:
             ``observation``: rows with index, name, unit, low, high and formula; ``action`` likewise; ``reward``: rows

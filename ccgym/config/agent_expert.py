@@ -56,7 +56,7 @@ class GainSchedule(_Expert):
     drain: float = Field(default=1 / 2.89, gt=0, le=100)
     """Gain while the queue of start-up drains."""
     cycle: tuple[float, ...] = Field(default=(1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0), min_length=1, max_length=1000)
-    """Gains afterwards, one per interval, over and over."""
+    """Gains afterward, one per interval, over and over."""
     window: int = Field(default=10, ge=1, le=1000)
     """Intervals with acknowledgements over which the greatest delivery rate is taken."""
 

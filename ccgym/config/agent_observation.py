@@ -47,7 +47,7 @@ _EXPRESSION: Final = re.compile(r"([a-z]\w{0,63})(?:\(\s*([a-z]\w{0,63})\s*,\s*(
 
 
 class Strict(BaseModel):
-    """Unknown keys are errors, and nothing changes afterwards."""
+    """Unknown keys are errors, and nothing changes afterward."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

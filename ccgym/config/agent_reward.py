@@ -28,7 +28,7 @@ from ccgym.config.quantities import PeriodField
 from ccgym.errors import ConfigError, did_you_mean, shown
 
 Phase: TypeAlias = Literal["startup", "drain", "probe"]
-"""Where a flow stands: its delivery rate grows, its queue drains, or afterwards."""
+"""Where a flow stands: its delivery rate grows, its queue drains, or afterward."""
 
 _PER: Final = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s+per\s+(\S+)\s*")
 
@@ -83,10 +83,10 @@ class LossShare(_Term):
     """Of the packets whose fate became known in the interval, or of those sent in it."""
 
 
-class Utilisation(_Term):
+class Utilization(_Term):
     """Throughput over what the path has to give; only where the path's truth is known."""
 
-    term: Literal["utilisation"] = "utilisation"
+    term: Literal["utilization"] = "utilization"
     of: ExpressionField = "delivery_rate"
     """A signal in bit/s."""
     base: Literal["link_rate", "fair_share"] = "link_rate"
@@ -166,7 +166,7 @@ class FairGauss(_Term):
 
     term: Literal["fair_gauss"] = "fair_gauss"
     headroom: float = Field(default=0.95, gt=0, le=1)
-    """Share of the fair share that the curve is centred on."""
+    """Share of the fair share that the curve is centered on."""
     width: float = Field(default=8.0, gt=0)
     """Steepness."""
     at_most: float = Field(default=2.0, gt=0)
@@ -192,7 +192,7 @@ class SignalTerm(_Term):
 
 
 AnyTerm: TypeAlias = (
-    Throughput | Latency | QueueDelay | LossShare | Utilisation | LogPower | SquarePower | OrcaPower | DelayTarget
+    Throughput | Latency | QueueDelay | LossShare | Utilization | LogPower | SquarePower | OrcaPower | DelayTarget
     | DelayRatio | Delivery | Fairness | FairGauss | Stability | SignalTerm
 )  # fmt: skip
 """Every term."""

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from ccgym.config.catalogue import traces_directory
+from ccgym.config.catalog import traces_directory
 from ccgym.config.path import NetworkPath
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import CcgymError, ConfigError, PlatformError
@@ -34,7 +34,7 @@ class WindowRow(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: str
-    """Name in the catalogue."""
+    """Name in the catalog."""
     rate_mbps: float = Field(gt=0)
     """Mean rate of the bottleneck, Mbit/s."""
     one_way_delay_ms: float = Field(ge=0)
@@ -175,6 +175,6 @@ def _by_content(file: Path) -> Mapping[Any, int | None]:
     for name, row in _table(file).items():
         try:
             windows[NetworkPath.named(name).chain] = row.target
-        except CcgymError:  # a path that the catalogue no longer has
+        except CcgymError:  # a path that the catalog no longer has
             continue
     return windows

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from ccgym.config.catalogue import resolve_trace
+from ccgym.config.catalog import resolve_trace
 from ccgym.config.elements import LinkDirection
 from ccgym.tracetools.inspect import capacity_steps
 from ccgym.units import PACKET_BITS
@@ -27,7 +27,7 @@ def exact(value: int | tuple[tuple[int, int], ...]) -> Piecewise:
 
 
 def combine(one: Piecewise, other: Piecewise, operation: Callable[[Fraction, Fraction], Fraction]) -> Piecewise:
-    """Combine two piecewise constant functions of time, merging neighbours that are equal."""
+    """Combine two piecewise constant functions of time, merging neighbors that are equal."""
     combined: list[tuple[int, Fraction]] = []
     i = j = 0
     for start in sorted({*(at for at, _ in one), *(at for at, _ in other)}):

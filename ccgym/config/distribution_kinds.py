@@ -2,7 +2,7 @@
 
 =================  ==================================================================================
 ``fixed``          one path
-``named``          paths of the catalogue (`ccgym paths`), or whatever else a path may be given by
+``named``          paths of the catalog (`ccgym paths`), or whatever else a path may be given by
 ``indigo_links``   the 30 links that Indigo was trained on (ATC 2018)
 ``mixture``        other distributions, by weight
 =================  ==================================================================================
@@ -29,9 +29,9 @@ INDIGO_RATES_MBPS: Final = (5, 10, 20, 50, 100, 200)
 INDIGO_DELAYS_MS: Final = (10, 20, 40, 80)
 """One-way delays of Indigo's synthetic links."""
 INDIGO_SYNTHETIC: Final = tuple(f"indigo-{rate}mbps-{ms}ms" for ms in INDIGO_DELAYS_MS for rate in INDIGO_RATES_MBPS)
-"""Catalogue names of the synthetic links: constant rate, unlimited queue, no loss."""
+"""Catalog names of the synthetic links: constant rate, unlimited queue, no loss."""
 INDIGO_CALIBRATED: Final = tuple(f"pantheon-{number}" for number in range(1, 7))
-"""Catalogue names of the six emulators that are calibrated to real paths."""
+"""Catalog names of the six emulators that are calibrated to real paths."""
 
 
 class _Listed(PathDistribution):
@@ -101,7 +101,7 @@ class Named(_Listed):
 
     kind: Literal["named"] = "named"
     names: tuple[str, ...] = Field(min_length=1, max_length=10_000)
-    """Names of the catalogue, mahimahi command lines, YAML files or traces."""
+    """Names of the catalog, mahimahi command lines, YAML files or traces."""
     weights: tuple[float, ...] = ()
     """How often each is drawn; by default equally."""
 

@@ -355,25 +355,25 @@ def _write(number: Number) -> Any:
     return number.dimension.write(number.values[0]) if number.written is None else number.written
 
 
-_SERIALISED = PlainSerializer(_write)
+_SERIALIZED = PlainSerializer(_write)
 _SCHEMA = WithJsonSchema({"anyOf": [{"type": ["string", "number"]}, {"type": "object"}]})
 
-RateNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, RATE)), _SERIALISED, _SCHEMA]
+RateNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, RATE)), _SERIALIZED, _SCHEMA]
 """A rate: ``"3mbps"``, ``{uniform: [100, 500], unit: packets/s}``."""
 StartRateNumber = Annotated[
     InstanceOf[Number],
     BeforeValidator(lambda v: read_number(v, RATE, ("rate", "packets_per_rtt"))),
-    _SERIALISED,
+    _SERIALIZED,
     _SCHEMA,
 ]
 """A rate, or a multiple of the drawn one, or of a packet per base RTT."""
-TimeNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, TIME)), _SERIALISED, _SCHEMA]
+TimeNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, TIME)), _SERIALIZED, _SCHEMA]
 """A time."""
-LossNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, PROBABILITY)), _SERIALISED, _SCHEMA]
+LossNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, PROBABILITY)), _SERIALIZED, _SCHEMA]
 """A probability."""
-PacketsNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, PACKETS)), _SERIALISED, _SCHEMA]
+PacketsNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, PACKETS)), _SERIALIZED, _SCHEMA]
 """A number of packets, rounded down where it is drawn."""
-PlainNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, PLAIN)), _SERIALISED, _SCHEMA]
+PlainNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, PLAIN)), _SERIALIZED, _SCHEMA]
 """A number without unit."""
 
 ZERO_LOSS: Final = Number(PROBABILITY, "constant", (0.0,), written=0.0)

@@ -32,7 +32,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from typing_extensions import Self, override
 
 from ccgym.config.capacity import capacity, trace_mean
-from ccgym.config.catalogue import resolve_trace
+from ccgym.config.catalog import resolve_trace
 from ccgym.config.distribution_base import NumberRow, PathDistribution, number_row
 from ccgym.config.distribution_numbers import (
     ZERO_LOSS,
@@ -376,7 +376,7 @@ class Traces(Bottleneck):
 
     kind: Literal["traces"] = "traces"
     uplink: tuple[str, ...] = Field(min_length=1, max_length=10_000)
-    """Traces of the data direction: names of the catalogue, or files."""
+    """Traces of the data direction: names of the catalog, or files."""
     downlink: tuple[str, ...] = ()
     """Those of the acknowledgements, one for each; by default acknowledgements are not constrained."""
     weights: tuple[float, ...] = ()

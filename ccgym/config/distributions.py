@@ -25,7 +25,7 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from typing_extensions import Self, override
 
-from ccgym.config.catalogue import path_names
+from ccgym.config.catalog import path_names
 from ccgym.config.distribution_base import NumberRow, PathDistribution, prefixed
 from ccgym.config.distribution_kinds import Fixed, IndigoLinks, Named
 from ccgym.config.distribution_numbers import cumulative, pick

@@ -250,9 +250,9 @@ class LinkDirection(_Strict):
     """One direction of a bottleneck: when it may deliver, and what waits."""
 
     trace: str | None = Field(default=None, min_length=1)
-    """Delivery trace: a name of the catalogue, or a file."""
+    """Delivery trace: a name of the catalog, or a file."""
     rate: RateSteps | None = None
-    """Or a rate without a file: wire bits per second, packets serialised one after the other."""
+    """Or a rate without a file: wire bits per second, packets serialized one after the other."""
     queue: QueueField = Infinite()
     """What waits, and what is dropped."""
     overhead: int = Field(default=0, ge=0, le=10_000)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from ccgym.config.capacity import Piecewise, capacity, combine, exact, mean_rate, trace_mean
-from ccgym.config.catalogue import catalogue, path_entry, path_names, resolve_trace
+from ccgym.config.catalog import catalog, path_entry, path_names, resolve_trace
 from ccgym.config.elements import (
     DIRECTIONS,
     MAHIMAHI_OVERHEAD,
@@ -101,7 +101,7 @@ class NetworkPath(BaseModel):
 
     Args:
         rate: Bits per second of the bottleneck: ``"32mbps"``, or steps ``[("0s", "16mbps"), ("3.75s", "256mbps")]``.
-        trace: Or its delivery trace: a name of the catalogue or a file.
+        trace: Or its delivery trace: a name of the catalog or a file.
         rtt: Round-trip propagation delay, ``"15ms"``, plain seconds or steps. Needed with ``rate`` or ``trace``.
         queue: Queue of the bottleneck: ``"40p"``, ``"30000B"``, ``"1.5bdp"``, ``"infinite"``, ``"codel"``,
             ``"fq_codel"``, or a mapping such as ``{"kind": "codel", "limit": "1000p", "ecn": True}``. By default
@@ -117,7 +117,7 @@ class NetworkPath(BaseModel):
         overhead: Bytes charged per packet beside its IP length; by default 0 with a rate, 4 (mahimahi's) with a trace.
         device_packets: Packets in a device buffer below the queue, out of its sight (ns-3's); only with a rate.
         mahimahi: A mahimahi command line; see :mod:`ccgym.config.mahimahi`.
-        named: A name of the catalogue.
+        named: A name of the catalog.
         chain: Elements in full, the outermost first; this is what a path is made of, however it was given.
         name, title, source: For people.
 
@@ -131,7 +131,7 @@ class NetworkPath(BaseModel):
     chain: tuple[ElementField, ...] = ()
     """The elements, the outermost first; the sender sits inside the last one."""
     name: str | None = None
-    """Name in the catalogue, or one of your own."""
+    """Name in the catalog, or one of your own."""
     title: str = ""
     """One line for people."""
     source: str = ""
@@ -244,7 +244,7 @@ class NetworkPath(BaseModel):
 
     @classmethod
     def named(cls, name: str) -> NetworkPath:
-        """Look up a path of the catalogue, ``traces/paths.yaml``; ``ccgym paths`` lists them.
+        """Look up a path of the catalog, ``traces/paths.yaml``; ``ccgym paths`` lists them.
 
         Raises:
             PathNotFoundError: With a near miss.
@@ -254,7 +254,7 @@ class NetworkPath(BaseModel):
 
     @staticmethod
     def names() -> tuple[str, ...]:
-        """Names of the catalogue's paths, without aliases, in its order."""
+        """Names of the catalog's paths, without aliases, in its order."""
         return tuple(dict.fromkeys(path_names().values()))
 
     @classmethod
@@ -500,7 +500,7 @@ class NetworkPath(BaseModel):
         """Look for mistakes in the path and its traces; see :func:`ccgym.tracetools.check.check_trace`.
 
         Returns:
-            What was found and is not listed as intended in the catalogue, errors first.
+            What was found and is not listed as intended in the catalog, errors first.
         """
         findings: list[Finding] = []
         for name in self.trace_names():
@@ -546,12 +546,12 @@ def _text(given: dict[str, Any], key: str) -> str:
 
 @lru_cache(maxsize=256)
 def _named(cls: type[NetworkPath], name: str, entry_id: int) -> NetworkPath:
-    """Build a path of the catalogue once; ``entry_id`` tells catalogues apart."""
-    entry = catalogue().paths[name]
+    """Build a path of the catalog once; ``entry_id`` tells catalogs apart."""
+    entry = catalog().paths[name]
     try:
         path = cls(**entry.path)
     except ConfigError as error:
-        raise error.at(f"path {name!r} of the catalogue") from None
+        raise error.at(f"path {name!r} of the catalog") from None
     results = tuple(
         PublishedResult(
             scheme=scheme,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from ccgym.config.catalogue import TraceSource
+from ccgym.config.catalog import TraceSource
 from ccgym.config.elements import DIRECTIONS, AnyElement, Link
 from ccgym.config.queues import Limit
 from ccgym.tracetools.check import Finding
@@ -17,7 +17,7 @@ LONG_RTT_NS = 5 * NS_PER_S
 
 
 def shadowed_file(name: str, source: TraceSource) -> list[Finding]:
-    """Warn of a file in the working directory that the catalogue's trace of that name hides."""
+    """Warn of a file in the working directory that the catalog's trace of that name hides."""
     local = Path(name)
     if source.entry is None or os.path.dirname(name) or not local.is_file():
         return []
@@ -27,8 +27,8 @@ def shadowed_file(name: str, source: TraceSource) -> list[Finding]:
         Finding(
             "warning",
             "shadowed-file",
-            f"the working directory has another {name}, and the catalogue's trace of that name is used",
-            cause="names of the catalogue come before files",
+            f"the working directory has another {name}, and the catalog's trace of that name is used",
+            cause="names of the catalog come before files",
             remedy=f"write ./{name} to use the file",
             subject=name,
         )

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from ccgym.config.catalogue import cache_directory, keep_in_cache, resolve_trace
+from ccgym.config.catalog import cache_directory, keep_in_cache, resolve_trace
 from ccgym.config.elements import DIRECTIONS, AnyElement, Link, LinkDirection
 from ccgym.config.mahimahi import format_mahimahi
 from ccgym.config.queues import Limit

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from ccgym.config.catalogue import resolve_trace
+from ccgym.config.catalog import resolve_trace
 from ccgym.envs.batch_base import RUNNING, EpisodeBatch, Floats, Numbers
 from ccgym.envs.episode import Episode
 from ccgym.envs.settings import Settings

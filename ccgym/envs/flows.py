@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ccgym.config.distribution_numbers import TIME, Number, TimeNumber
 from ccgym.config.quantities import BytesField, PeriodField, RateField, TimeField
 from ccgym.config.yaml_loader import config_error
+from ccgym.emulation import kernel_tcp
 from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, shown
-from ccgym.realpath import kernel_tcp
 from ccgym.units import format_time
 
 LEARNED = "learned"

@@ -24,9 +24,9 @@ from ccgym.envs.settings import Settings
 from ccgym.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ccgym.realpath.control_pb2 import Ended, Interval, Summary
+    from ccgym.emulation.control_pb2 import Ended, Interval, Summary
 
-_OPTIONAL = ("delay_mean_ms", "delay_p95_ms", "rtt_p95_ms", "utilisation")
+_OPTIONAL = ("delay_mean_ms", "delay_p95_ms", "rtt_p95_ms", "utilization")
 
 
 class RealBatch(EpisodeBatch):
@@ -240,7 +240,7 @@ def _summary(ended: Ended) -> dict[str, Any]:
         **{name: getattr(summary, name) if summary.HasField(name) else None for name in _OPTIONAL[:3]},  # type: ignore[arg-type]
         "loss": summary.loss,
         "sent_packets": summary.sent_packets,
-        "utilisation": summary.utilisation if summary.HasField("utilisation") else None,
+        "utilization": summary.utilization if summary.HasField("utilization") else None,
     }
 
 

@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from ccgym.config.distributions import DEFAULT_DURATION_NS
+from ccgym.emulation.control import VERSION, Connection, Server, wait_for
+from ccgym.emulation.mahimahi import mahimahi_words, require_programs
+from ccgym.emulation.plan import Plan, trace_files
+from ccgym.emulation.process import RunProcess
 from ccgym.envs.episode import HORIZON, Episode
 from ccgym.errors import ConfigError, RealPathError
-from ccgym.realpath.control import VERSION, Connection, Server, wait_for
-from ccgym.realpath.mahimahi import mahimahi_words, require_programs
-from ccgym.realpath.plan import Plan, trace_files
-from ccgym.realpath.process import RunProcess
 from ccgym.units import format_time
 
 if TYPE_CHECKING:
+    from ccgym.emulation.control_pb2 import Ended, Hello, Interval
     from ccgym.envs.settings import Settings
-    from ccgym.realpath.control_pb2 import Ended, Hello, Interval
 
 START_S: Final = 30.0
 """A run process that says nothing for so long at its start has stalled, seconds."""

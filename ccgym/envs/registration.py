@@ -70,7 +70,7 @@ class _Watch(MetaPathFinder):
 
 
 class _ThenRegister(Loader):
-    """Loads a module as its own loader does, and enters the ids afterwards."""
+    """Loads a module as its own loader does, and enters the ids afterward."""
 
     def __init__(self, own: Loader) -> None:
         self._own = own

@@ -6,9 +6,6 @@
 ``backends``        where packets travel: the simulator, our emulated path, mahimahi
 ``run_record``      what came out of it
 ``frames``          the same as tables: data frames, CSV
-``flow_spec``       what a flow is
-``schemes``         the registry of schemes
-``kernel_schemes``  the kernel's TCP among them
 ``metrics``         Pantheon's formulas: the only place where they are computed
 ``ccperf_metrics``  ccperf's flow, link and network metrics
 ``capacity``        what the bottleneck could carry, over time

@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 
 from ccgym.config.best_windows import WindowRow
-from ccgym.config.catalogue import catalogue
+from ccgym.config.catalog import catalog
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.errors import ConfigError
 from ccgym.evaluation.metrics import NEVER, percentile_nearest
@@ -38,11 +38,11 @@ LARGEST: Final = 1_000_000
 WARM_UP: Final = 0.2
 """Share of a run that is left out: the start, and the cold start of calibrated cellular traces."""
 COARSE_STEP: Final = 1.25
-"""Ratio of neighbours in the first grid."""
+"""Ratio of neighbors in the first grid."""
 PER_ROUND: Final = 6
 """Windows per interval and round of refinement."""
 RESOLUTION: Final = 400
-"""The search ends where neighbours differ by one packet, or by this fraction of the window."""
+"""The search ends where neighbors differ by one packet, or by this fraction of the window."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def search_windows(
 
     The grid reaches from :data:`SMALLEST` to four times what rate and propagation delay hold, and beyond where the best
     window is at its end. Then the intervals around the best window and around the largest as good as it are divided
-    until neighbours are :data:`RESOLUTION` apart.
+    until neighbors are :data:`RESOLUTION` apart.
 
     Args:
         path: The path, however :meth:`NetworkPath.from_any` understands it; it needs a link.
@@ -255,7 +255,7 @@ def path_columns(name: str) -> dict[str, Any]:
         PathNotFoundError: There is no such path.
     """
     path = NetworkPath.from_any(name)
-    entry = None if path.name is None else catalogue().paths.get(path.name)
+    entry = None if path.name is None else catalog().paths.get(path.name)
     queue = path.queue
     limit = getattr(queue, "limit", None)
     return {

@@ -236,8 +236,8 @@ def _flow_table(run: RunInput, flow: FlowInput, part: _Samples) -> MetricTable:
         "mean_throughput_l4": mbps(counters["received_unique_bytes"]),
         "mean_utility_mpdf_l4": Metric(_mean(-1 / flowing), "(Mbit/s)^-1", bin_s, int(bins.size - flowing.size)),
         "mean_utility_pf_l4": Metric(_mean(np.log(flowing)), "ln(Mbit/s)", bin_s, int(bins.size - flowing.size)),
-        "mean_utilization_bdp_l4": _utilisation_bdp(run, flow, part),
-        "mean_utilization_bw_l4": _utilisation_bw(
+        "mean_utilization_bdp_l4": _utilization_bdp(run, flow, part),
+        "mean_utilization_bw_l4": _utilization_bw(
             run, part.bin_edges_ns, part.bin_throughput, _active_bins(flow, part)
         ),
         "total_retransmissions_l4": Metric(float(counters["retransmissions"]), "packets"),
@@ -246,7 +246,7 @@ def _flow_table(run: RunInput, flow: FlowInput, part: _Samples) -> MetricTable:
     return dict(sorted(table.items()))
 
 
-def _utilisation_bw(
+def _utilization_bw(
     run: RunInput, edges_ns: npt.NDArray[np.int64], throughput: FloatArray, bins: npt.NDArray[np.bool_]
 ) -> Metric:
     """Mean over bins of payload throughput / bandwidth of the moment."""
@@ -277,7 +277,7 @@ def _bdp_segments(run: RunInput, flow: FlowInput) -> FloatArray | None:
     return np.asarray(bandwidth_bps * flow.base_rtt_ns / 1e9 / (8 * flow.packet_bytes) * factor)
 
 
-def _utilisation_bdp(run: RunInput, flow: FlowInput, part: _Samples) -> Metric:
+def _utilization_bdp(run: RunInput, flow: FlowInput, part: _Samples) -> Metric:
     step_s = run.step_ns / 1e9
     bdp = _bdp_segments(run, flow)
     if bdp is None:
@@ -343,10 +343,10 @@ def _network_table(run: RunInput, samples: Sequence[_Samples]) -> MetricTable:
         "mean_agg_utility_mpdf_l4": Metric(_mean(inverses.sum(axis=0)[anyone]), "(Mbit/s)^-1", bin_s, silent),
         "mean_agg_utility_pf_l4": Metric(_mean(logs.sum(axis=0)[anyone]), "ln(Mbit/s)", bin_s, silent),
         "mean_agg_utilization_bdp_l4": Metric(_mean(bdp_share) if bdp_known else None, "1", step_s),
-        "mean_agg_utilization_bw_l4": _utilisation_bw(run, edges, total, anyone),
+        "mean_agg_utilization_bw_l4": _utilization_bw(run, edges, total, anyone),
         "mean_entropy_fairness_throughput_l4": Metric(_mean(entropy), "nat", bin_s, skipped),
         "mean_jains_fairness_throughput_l4": Metric(_mean(jain), "1", bin_s, skipped),
-        "mean_normalised_entropy_fairness_throughput_l4": Metric(
+        "mean_normalized_entropy_fairness_throughput_l4": Metric(
             _mean(entropy[crowd] / np.log(width[crowd])), "1", bin_s, skipped
         ),
         "mean_product_fairness_throughput_l4": Metric(_mean(product), "(Mbit/s)^K", bin_s),

@@ -12,9 +12,9 @@ from typing import Any, Final, Literal, TypeAlias
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError
 from ccgym.evaluation.backends import SIMULATED, check_name, is_real
-from ccgym.evaluation.flow_spec import FlowSpec
-from ccgym.evaluation.kernel_schemes import refuse_in_virtual_time
-from ccgym.evaluation.schemes import SchemeChoice, check, distinct, registry
+from ccgym.schemes.flow import FlowSpec
+from ccgym.schemes.kernel import refuse_in_virtual_time
+from ccgym.schemes.registry import SchemeChoice, check, distinct, registry
 from ccgym.units import Nanoseconds, format_time
 
 LogsPolicy: TypeAlias = Literal["all", "first", "none"]

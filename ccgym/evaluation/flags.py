@@ -14,13 +14,13 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from ccgym.config.catalogue import resolve_trace
+from ccgym.config.catalog import resolve_trace
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError
 from ccgym.evaluation.capacity import OPPORTUNITY_BYTES, slowest_link
-from ccgym.evaluation.kernel_schemes import algorithm_of
 from ccgym.evaluation.results import ResultSet, SchemeSummary
 from ccgym.invocation import as_typed, command
+from ccgym.schemes.kernel import algorithm_of
 from ccgym.tracetools.check import rate_in_name
 
 STARVED_SHARE: Final = 0.20
@@ -154,7 +154,7 @@ def _again(results: ResultSet, facts: PathFacts, scheme: str, *options: str) -> 
 
 
 def _key(text: str) -> str:
-    from ccgym.evaluation.schemes import parse_scheme
+    from ccgym.schemes.registry import parse_scheme
 
     return parse_scheme(text).key
 
@@ -227,16 +227,16 @@ def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) 
             cause="the scheme stalled, or hardly sent anything (Pantheon ignores such runs)",
             command=_again(results, facts, key, "--runs 1", "--logs all"),
         )
-    throughput, delay, utilisation = summary.throughput_mbps, summary.delay_p95_ms, summary.utilisation
+    throughput, delay, utilization = summary.throughput_mbps, summary.delay_p95_ms, summary.utilization
     if throughput is None or delay is None:
         return
-    if utilisation is not None and utilisation.mean < STARVED_SHARE:
+    if utilization is not None and utilization.mean < STARVED_SHARE:
         yield Flag(
             level="warning",
             code="starved",
             subject=label,
             message=f"greedy flows carried {throughput.mean:.2f} Mbit/s, "
-            f"{100 * utilisation.mean:.1f} % of the capacity",
+            f"{100 * utilization.mean:.1f} % of the capacity",
             cause=_why_starved(summary, facts),
             command=f"ccgym trace show {facts.trace}"
             if _gap_matters(facts)

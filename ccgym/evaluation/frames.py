@@ -72,7 +72,7 @@ RUN_COLUMNS: Final[Mapping[str, str]] = {
     "seed": "seed of the run",
     "counts": "whether the run counts by Pantheon's rules",
     "capacity_mbps": "average capacity of the bottleneck over the run, Mbit/s",
-    "utilisation": "throughput of all flows of the run together / capacity",
+    "utilization": "throughput of all flows of the run together / capacity",
 }
 """Columns of a result set before those of each flow: one row per scheme, run and flow."""
 
@@ -210,7 +210,7 @@ def result_table(results: ResultSet) -> dict[str, Any]:
                 "seed": run.seed,
                 "counts": cell.invalid is None,
                 "capacity_mbps": run.link.capacity_mbps,
-                "utilisation": run.link.utilisation,
+                "utilization": run.link.utilization,
                 "flow": number,
                 **{name: getattr(flow, name) for name in names},
             }

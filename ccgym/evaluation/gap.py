@@ -18,10 +18,11 @@ from ccgym.errors import ConfigError, PlatformError, RealPathError
 from ccgym.evaluation.backends import BACKENDS, SIMULATED, backend, check_name, is_real
 from ccgym.evaluation.experiment import MAX_RUNS, Experiment
 from ccgym.evaluation.lock import MARKERS, refuse_other_kinds
-from ccgym.evaluation.results import ResultSet, SchemeStyle, SchemeSummary, Spread, atomic_write
+from ccgym.evaluation.results import ResultSet, SchemeSummary, Spread, atomic_write
 from ccgym.evaluation.runner import Observer, Silent, run_experiment
-from ccgym.evaluation.schemes import SchemeChoice, distinct, registry, styles
 from ccgym.evaluation.store import holder
+from ccgym.schemes.registry import SchemeChoice, distinct, registry, styles
+from ccgym.schemes.style import SchemeStyle
 from ccgym.units import Nanoseconds
 
 GAP_FILE: Final = MARKERS["gap"][0]

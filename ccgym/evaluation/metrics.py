@@ -1,4 +1,4 @@
-"""Pantheon's metrics: throughput, 95th-percentile one-way delay, loss, capacity and utilisation.
+"""Pantheon's metrics: throughput, 95th-percentile one-way delay, loss, capacity and utilization.
 
 This is the one place where they are computed, whatever produced the packets: our simulator, the emulated path, or a
 log that Pantheon itself wrote. The definitions are those of Pantheon's ``src/analysis/tunnel_graph.py``
@@ -12,7 +12,7 @@ loss                          1 − bytes that left / bytes that entered; what i
 total throughput              all bits that left / (latest − first departure of any flow): not the sum over flows
 total delay and loss          over all packets, pooled
 capacity                      bits of the link's delivery opportunities / (last − first opportunity)
-utilisation                   total throughput / capacity; may exceed 1
+utilization                   total throughput / capacity; may exceed 1
 validity                      a run is ignored if its departures span less than 0.8 of the asked run time, or if of one
                               of its flows nothing left, or nothing entered
 ============================  =========================================================================================
@@ -171,7 +171,7 @@ class RunMetrics:
     """Average capacity of the bottleneck over the run, Mbit/s; None where it is unknown."""
 
     @property
-    def utilisation(self) -> float | None:
+    def utilization(self) -> float | None:
         """Total throughput / capacity, a fraction that may exceed 1; None where the capacity is unknown."""
         if not self.capacity_mbps:
             return None

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
 
 if TYPE_CHECKING:
-    from ccgym.evaluation.results import SchemeStyle
+    from ccgym.schemes.style import SchemeStyle
 
 METADATA_FILE = "pantheon_metadata.json"
 PERF_FILE = "pantheon_perf.json"
@@ -67,10 +67,10 @@ def statistics_text(metrics: RunMetrics) -> str:
     """
     count = len(metrics.flows)
     lines = [f"-- Total of {count} flow{'' if count == 1 else 's'}:"]
-    utilisation = metrics.utilisation
+    utilization = metrics.utilization
     if metrics.capacity_mbps is not None:
         lines.append(f"Average capacity: {metrics.capacity_mbps:.2f} Mbit/s")
-    lines += _part_lines(metrics.total, utilisation)
+    lines += _part_lines(metrics.total, utilization)
     for flow, part in metrics.flows.items():
         lines.append(f"-- Flow {flow}:")
         lines += _part_lines(part, None)
@@ -95,8 +95,8 @@ _FORMATS: Final[Mapping[str, Callable[[float], str]]] = {
 }
 
 
-def _part_lines(metrics: PantheonMetrics, utilisation: float | None) -> list[str]:
-    share = "" if utilisation is None else f" ({100 * utilisation:.1f}% utilization)"
+def _part_lines(metrics: PantheonMetrics, utilization: float | None) -> list[str]:
+    share = "" if utilization is None else f" ({100 * utilization:.1f}% utilization)"
     lines = [f"Average throughput: {_FORMATS['throughput_mbps'](metrics.throughput_mbps)} Mbit/s{share}"]
     if metrics.delay_p95_ms is not None:
         lines.append(f"95th percentile per-packet one-way delay: {_FORMATS['delay_p95_ms'](metrics.delay_p95_ms)} ms")
@@ -159,7 +159,7 @@ def config_yml(styles: Iterable[SchemeStyle]) -> str:
     """
     import yaml
 
-    schemes = {style.key: {"name": style.label, "color": style.colour, "marker": style.marker} for style in styles}
+    schemes = {style.key: {"name": style.label, "color": style.color, "marker": style.marker} for style in styles}
     return _CONFIG_HEAD + str(yaml.safe_dump({"schemes": schemes}, sort_keys=False))
 
 

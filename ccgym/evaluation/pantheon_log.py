@@ -1,6 +1,6 @@
 """Reading Pantheon's merged tunnel logs and mahimahi's link logs.
 
-Real Pantheon output can so be analysed like our own runs. Formats (StanfordSNR/pantheon @23e738c
+Real Pantheon output can so be analyzed like our own runs. Formats (StanfordSNR/pantheon @23e738c
 ``src/experiments/merge_tunnel_logs.py``; ravinet/mahimahi @ae477d4 ``src/frontend/link_queue.cc``):
 
 ==========================  ===========================================================================================

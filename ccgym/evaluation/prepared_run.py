@@ -15,11 +15,11 @@ from ccgym.config.path import CompiledPath, NetworkPath, PathLike
 from ccgym.errors import ConfigError, UnitError, shown
 from ccgym.evaluation.capacity import LinkCapacity, link_capacity, slowest_link
 from ccgym.evaluation.ccperf_metrics import CcperfMetrics, FlowInput, RunInput, ccperf_metrics
-from ccgym.evaluation.flow_spec import FlowSpec, flow_spec
-from ccgym.evaluation.learned import LearnedPolicy
 from ccgym.evaluation.metrics import PacketLog, RunMetrics, run_metrics
 from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
-from ccgym.evaluation.schemes import SchemeChoice
+from ccgym.schemes.flow import FlowSpec, flow_spec
+from ccgym.schemes.policies import LearnedPolicy
+from ccgym.schemes.registry import SchemeChoice
 from ccgym.units import TimeLike, is_whole, parse_positive_time, parse_size, parse_time
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class PreparedRun:
 
         Args:
             result: What the simulator, or a real path, left.
-            backend: Where packets travelled.
+            backend: Where packets traveled.
             path_report: What a real path says about itself.
         """
         counters = json.loads(result.summary())
@@ -267,7 +267,7 @@ def _link_record(counters: Mapping[str, Any] | None, metrics: RunMetrics | None)
     counters = counters or {"drops": 0, "forwarded_bytes": 0, "mean_queue_packets": 0.0, "mean_sojourn_ms": 0.0}
     return LinkRecord(
         capacity_mbps=None if metrics is None else metrics.capacity_mbps,
-        utilisation=None if metrics is None else metrics.utilisation,
+        utilization=None if metrics is None else metrics.utilization,
         drops=counters["drops"],
         forwarded_bytes=counters["forwarded_bytes"],
         mean_queue_packets=counters["mean_queue_packets"],

@@ -30,7 +30,7 @@ def provenance(
         command: the command line, word by word.
         started_epoch_s: when the sweep began, seconds since the epoch.
         wall_s: how long it took, seconds.
-        backend: where packets travelled.
+        backend: where packets traveled.
     """
     return {
         "command": shlex.join(command),

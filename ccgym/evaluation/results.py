@@ -1,4 +1,4 @@
-"""The results of an experiment: every run, summarised per scheme, with a versioned form on disk.
+"""The results of an experiment: every run, summarized per scheme, with a versioned form on disk.
 
 ``ccgym_results.json`` holds what Pantheon's files have no place for: seeds, capacity, versions, trajectory hashes,
 failed cells, flags. Its schema is documented in ``docs/evaluation.md``; ``version`` rises with any change of meaning.
@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from ccgym.emulation.report import limited_reason
 from ccgym.errors import ResultsError, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
 from ccgym.evaluation.frames import result_table, to_frame, write_csv
 from ccgym.evaluation.pantheon import printed_number
 from ccgym.evaluation.run_record import RunRecord, flow_summary
 from ccgym.files import UnreadableError, disk_error, read_json
-from ccgym.realpath.report import limited_reason
+from ccgym.schemes.style import SchemeStyle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,20 +34,6 @@ RESULTS_FILE: Final = "ccgym_results.json"
 RESULTS_CSV: Final = "ccgym_results.csv"
 FORMAT: Final = "ccgym-results"
 FORMAT_VERSION: Final = 1
-
-
-@dataclass(frozen=True)
-class SchemeStyle:
-    """How a scheme is named and drawn, the same in every table and figure."""
-
-    key: str
-    """Its name in files, e.g. ``bbr``."""
-    label: str
-    """Its name for people, e.g. ``TCP BBR``."""
-    colour: str
-    """Matplotlib colour."""
-    marker: str
-    """Matplotlib marker."""
 
 
 @dataclass(frozen=True)
@@ -228,9 +215,9 @@ class SchemeSummary:
         return self._over_runs(lambda record: record.total.loss)
 
     @property
-    def utilisation(self) -> Spread | None:
+    def utilization(self) -> Spread | None:
         """Total throughput / capacity."""
-        return self._over_runs(lambda record: record.link.utilisation)
+        return self._over_runs(lambda record: record.link.utilization)
 
 
 @dataclass(frozen=True)
@@ -279,7 +266,7 @@ class ResultSet:
 
     @property
     def backend(self) -> str:
-        """Where packets travelled."""
+        """Where packets traveled."""
         return str(self.parameters.get("backend", SIMULATED))
 
     @property
@@ -390,7 +377,7 @@ def _summary_dict(summary: SchemeSummary) -> dict[str, Any]:
         "identical_runs": summary.identical_runs,
         "unavailable": summary.unavailable,
     }
-    for name in ("throughput_mbps", "delay_p95_ms", "loss", "utilisation"):
+    for name in ("throughput_mbps", "delay_p95_ms", "loss", "utilization"):
         spread: Spread | None = getattr(summary, name)
         row[name] = None if spread is None else asdict(spread)
     return row

@@ -88,7 +88,7 @@ class LinkRecord:
 
     capacity_mbps: float | None
     """Average capacity over the run, Mbit/s; None where the path has no link."""
-    utilisation: float | None
+    utilization: float | None
     """Total throughput / capacity."""
     drops: int
     """Packets its queue dropped."""
@@ -101,7 +101,7 @@ class LinkRecord:
 
     def __repr__(self) -> str:
         of = "" if self.capacity_mbps is None else f"{self.capacity_mbps:.2f} Mbit/s, "
-        used = "" if self.utilisation is None else f"{self.utilisation:.1%} used, "
+        used = "" if self.utilization is None else f"{self.utilization:.1%} used, "
         return f"LinkRecord({of}{used}{self.drops} drops, mean queue {self.mean_queue_packets:.1f} packets)"
 
 
@@ -133,7 +133,7 @@ class RunRecord:
     counters: Mapping[str, Any] = field(default_factory=dict)
     """The native core's counters, per flow and per path element."""
     backend: str = "sim"
-    """Where packets travelled: ``sim``, ``emulated`` or ``mahimahi``."""
+    """Where packets traveled: ``sim``, ``emulated`` or ``mahimahi``."""
     path_report: Mapping[str, Any] | None = None
     """What a real path says about itself: release errors, drops in devices, whether it was ``limited`` by the machine,
     flows that were ``unavailable``, ``notes``. None in the simulator."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
 from ccgym.config.path import NetworkPath
+from ccgym.emulation.report import PathReport, limited_reason
 from ccgym.errors import CcgymError
 from ccgym.evaluation import mahimahi_log, pantheon
 from ccgym.evaluation.backends import Backend, backend
@@ -32,9 +33,8 @@ from ccgym.evaluation.results import (
     ordered,
 )
 from ccgym.evaluation.run_record import RunRecord
-from ccgym.evaluation.schemes import SchemeChoice, styles
 from ccgym.evaluation.store import Damage, ResultStore, holder
-from ccgym.realpath.report import PathReport, limited_reason
+from ccgym.schemes.registry import SchemeChoice, styles
 from ccgym.units import NS_PER_MS, Nanoseconds
 
 REPEATED: Final = "repeated, since the machine could not hold the schedule of an earlier try"

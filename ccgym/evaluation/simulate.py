@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from ccgym.config.path import PathLike
 from ccgym.errors import SimulationError
-from ccgym.evaluation.kernel_schemes import refuse_in_virtual_time
 from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
-from ccgym.evaluation.schemes import registry
+from ccgym.schemes.kernel import refuse_in_virtual_time
+from ccgym.schemes.registry import registry
 from ccgym.units import TimeLike
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@
 ``ranking_figure``     its rankings, with intervals
 ``scorecard_report``   its tables; ``scorecard_page``: ``scorecard.html``
 ``build``              all of it, in order
-``style``              fonts, colours, sizes for screen and paper, saving
+``style``              fonts, colors, sizes for screen and paper, saving
 =====================  ========================================================================
 
 This is the only part of ccgym that imports matplotlib.

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ccgym.evaluation.results import SchemeStyle
 from ccgym.report.style import INK, MUTED, legible, new_figure
+from ccgym.schemes.style import SchemeStyle
 
 Floats = npt.NDArray[np.float64]
 
@@ -52,7 +52,7 @@ def curve_figure(
     styles: Mapping[str, SchemeStyle],
     *,
     title: str = "",
-    colour: str = "chocolate",
+    color: str = "chocolate",
     share: float = 0.8,
 ) -> Figure:
     """Draw the learning curves of several seeds. Call within :func:`ccgym.report.style.house_style`.
@@ -62,19 +62,19 @@ def curve_figure(
         baselines: Share of the oracle's reward by scheme.
         styles: Looks of these schemes.
         title: Above the figure.
-        colour: Of the curves.
+        color: Of the curves.
         share: A share of the oracle's reward that is marked.
     """
     figure, axes = new_figure(WIDTH_IN, HEIGHT_IN)
     for index, curve in enumerate(curves):
         label = f"each of {len(curves)} seeds" if index == 0 else None
-        axes.plot(_million(curve.steps), 100 * curve.fractions, color=colour, linewidth=0.8, alpha=0.75, label=label)
+        axes.plot(_million(curve.steps), 100 * curve.fractions, color=color, linewidth=0.8, alpha=0.75, label=label)
     steps, middle, wall = medians(curves)
     if len(curves) > 1:
         inside = np.stack([curve.fractions[np.isin(curve.steps, steps)] for curve in curves])
         low, high = 100 * inside.min(axis=0), 100 * inside.max(axis=0)
-        axes.fill_between(_million(steps), low, high, color=colour, alpha=0.2, linewidth=0, label="least to greatest")
-        axes.plot(_million(steps), 100 * middle, color=colour, linewidth=2.6, label="median")
+        axes.fill_between(_million(steps), low, high, color=color, alpha=0.2, linewidth=0, label="least to greatest")
+        axes.plot(_million(steps), 100 * middle, color=color, linewidth=2.6, label="median")
     _limits(axes, curves)
     _baselines(axes, baselines, styles)
     _mark_share(axes, share, curves)
@@ -113,12 +113,12 @@ def _baselines(axes: Axes, baselines: Mapping[str, float], styles: Mapping[str, 
     """A horizontal line each; one that lies below the axis is in the legend only, with its number."""
     axes.axhline(100, color=MUTED, linewidth=1.0, label="oracle")
     for name, fraction in baselines.items():
-        label, colour = f"{styles[name].label} ({100 * fraction:.0f} %)".replace("-", "−"), legible(styles[name].colour)
+        label, color = f"{styles[name].label} ({100 * fraction:.0f} %)".replace("-", "−"), legible(styles[name].color)
         low, high = axes.get_ylim()
         if low <= 100 * fraction <= high:
-            axes.axhline(100 * fraction, color=colour, linewidth=1.6, linestyle="--", label=label)
+            axes.axhline(100 * fraction, color=color, linewidth=1.6, linestyle="--", label=label)
         else:
-            axes.plot([], [], color=colour, linewidth=1.6, linestyle="--", label=f"{label}, below the axis")
+            axes.plot([], [], color=color, linewidth=1.6, linestyle="--", label=f"{label}, below the axis")
 
 
 def _mark_share(axes: Axes, share: float, curves: Sequence[Curve]) -> None:

@@ -1,6 +1,6 @@
 """Per-packet one-way delay of one run, over the time at which the packets left the path.
 
-Layout as Pantheon's (``src/analysis/tunnel_graph.py`` @23e738c): a scatter of small points, one colour per flow. Unlike
+Layout as Pantheon's (``src/analysis/tunnel_graph.py`` @23e738c): a scatter of small points, one color per flow. Unlike
 there the axis begins below the smallest delay where it would otherwise be mostly empty: the figure is about what queues
 add, and propagation is a constant.
 """
@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 
 from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.metrics import RunMetrics
-from ccgym.report.style import flow_colour, medium, new_figure, set_margins
+from ccgym.report.style import flow_color, medium, new_figure, set_margins
 
 DOT_SIZES = ((3_000, 4.0), (25_000, 2.2))
 """Diameter of a dot, points, up to so many points. More are single pixels."""
@@ -63,10 +63,10 @@ def draw_delay(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[Line2
     low, top = math.inf, 0.0
     handles = []
     for index, (flow, (number, numbers)) in enumerate(zip(curves.flows, metrics.flows.items(), strict=True)):
-        colour = flow_colour(index)
+        color = flow_color(index)
         delay = "no packet left" if numbers.delay_p95_ms is None else f"95th percentile {numbers.delay_p95_ms:.2f} ms"
         handles.append(
-            Line2D([], [], linestyle="", marker="o", markersize=6, color=colour, label=f"Flow {number} ({delay})")
+            Line2D([], [], linestyle="", marker="o", markersize=6, color=color, label=f"Flow {number} ({delay})")
         )
         if flow.delay_time_s.size:
             latest = max(latest, float(flow.delay_time_s.max()))
@@ -81,7 +81,7 @@ def draw_delay(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[Line2
                 flow.delay_ms[turn::turns],
                 linestyle="",
                 **_dots(points),
-                color=flow_colour(index),
+                color=flow_color(index),
                 rasterized=True,
             )
     axes.set_xlim(0, math.ceil(latest))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from ccgym.report.style import CAPACITY_COLOUR, CAPACITY_EDGE, DPI, MUTED, flow_colour
+from ccgym.report.style import CAPACITY_COLOR, CAPACITY_EDGE, DPI, MUTED, flow_color
 
 Floats = npt.NDArray[np.float64]
 
@@ -53,17 +53,17 @@ def episode_figure(series: EpisodeSeries, title: str = "") -> Figure:
     FigureCanvasAgg(figure)
     rate, delay, queue, action = figure.subplots(4, 1, sharex=True)
     time = series.time_s
-    rate.fill_between(time, series.link_mbps, step="post", color=CAPACITY_COLOUR, edgecolor=CAPACITY_EDGE, label="link")
-    rate.plot(time, series.sent_mbps, color=flow_colour(2), linewidth=0.9, label="sent")
-    rate.plot(time, series.delivered_mbps, color=flow_colour(0), linewidth=1.3, label="delivered")
+    rate.fill_between(time, series.link_mbps, step="post", color=CAPACITY_COLOR, edgecolor=CAPACITY_EDGE, label="link")
+    rate.plot(time, series.sent_mbps, color=flow_color(2), linewidth=0.9, label="sent")
+    rate.plot(time, series.delivered_mbps, color=flow_color(0), linewidth=1.3, label="delivered")
     rate.set_ylabel("Mbit/s")
-    delay.plot(time, series.rtt_ms, color=flow_colour(0), linewidth=1.2, label="round trip")
+    delay.plot(time, series.rtt_ms, color=flow_color(0), linewidth=1.2, label="round trip")
     delay.plot(time, series.base_rtt_ms, color=MUTED, linewidth=1.0, linestyle="--", label="empty path")
     delay.set_ylabel("ms")
-    queue.fill_between(time, series.queue_packets, step="post", color=flow_colour(3), alpha=0.4, label="queue")
+    queue.fill_between(time, series.queue_packets, step="post", color=flow_color(3), alpha=0.4, label="queue")
     queue.set_ylabel("packets")
     for index, name in enumerate(series.action_names):
-        action.step(time, series.actions[:, index], where="post", color=flow_colour(index), linewidth=1.0, label=name)
+        action.step(time, series.actions[:, index], where="post", color=flow_color(index), linewidth=1.0, label=name)
     action.set_ylabel("action")
     action.set_xlabel("time, s")
     for axes in (rate, delay, queue):

@@ -19,12 +19,12 @@ from matplotlib.lines import Line2D
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.gap import Gap, counterpart
 from ccgym.evaluation.store import read_curves
-from ccgym.report.style import CAPACITY_COLOUR, CAPACITY_EDGE, DPI, INK, MUTED
+from ccgym.report.style import CAPACITY_COLOR, CAPACITY_EDGE, DPI, INK, MUTED
 
 Floats = npt.NDArray[np.float64]
 
-COLOURS: Final[Mapping[str, str]] = {"sim": "#1f5fbf", "emulated": "#2a8f4f", "mahimahi": "#c8372d"}
-"""Colour of each backend."""
+COLORS: Final[Mapping[str, str]] = {"sim": "#1f5fbf", "emulated": "#2a8f4f", "mahimahi": "#c8372d"}
+"""Color of each backend."""
 
 WIDTH_IN: Final = 13.0
 """Width of the figure, inches."""
@@ -57,7 +57,7 @@ def gap_figure(gap: Gap) -> Figure:
                 curves = read_curves(gap.directories[name], f"{cell.scheme}_run{cell.run}")
                 if not capacity_drawn:
                     capacity_drawn = _capacity(throughput, curves)
-                _draw(throughput, delay, curves, COLOURS[name], bold=place == 0)
+                _draw(throughput, delay, curves, COLORS[name], bold=place == 0)
         throughput.set_ylim(bottom=0)
         # From the least delay on: a tall empty band below it would flatten the queue.
         low, high = delay.get_ylim()
@@ -79,23 +79,23 @@ def _capacity(axes: Axes, curves: RunCurves) -> bool:
     starts = np.arange(curves.capacity_mbps.size + 1) * curves.bin_s
     capacity = np.append(curves.capacity_mbps, curves.capacity_mbps[-1])
     axes.fill_between(
-        starts, 0, capacity, facecolor=CAPACITY_COLOUR, edgecolor=CAPACITY_EDGE, linewidth=0.8, step="post"
+        starts, 0, capacity, facecolor=CAPACITY_COLOR, edgecolor=CAPACITY_EDGE, linewidth=0.8, step="post"
     )
     return True
 
 
-def _draw(throughput: Axes, delay: Axes, curves: RunCurves, colour: str, *, bold: bool) -> None:
+def _draw(throughput: Axes, delay: Axes, curves: RunCurves, color: str, *, bold: bool) -> None:
     width, alpha = (1.9, 1.0) if bold else (0.7, 0.4)
     rates = total_egress(curves.flows)
     throughput.plot(
         np.arange(rates.size + 1) * curves.bin_s,
         np.concatenate(([0.0], rates)),
-        color=colour,
+        color=color,
         linewidth=width,
         alpha=alpha,
     )
     times, delays = delay_line(curves.flows)
-    delay.plot(times, delays, color=colour, linewidth=0.75 * width, alpha=alpha)
+    delay.plot(times, delays, color=color, linewidth=0.75 * width, alpha=alpha)
 
 
 def total_egress(flows: Sequence[FlowCurves]) -> Floats:
@@ -131,7 +131,7 @@ def delay_line(flows: Sequence[FlowCurves], width_s: float = DELAY_BIN_S) -> tup
 
 def _legend(figure: Figure, gap: Gap, height: float) -> None:
     handles = [
-        Line2D([], [], color=COLOURS[name], linewidth=2.2, label=f"{name} ({_runs(gap, name)})") for name in gap.results
+        Line2D([], [], color=COLORS[name], linewidth=2.2, label=f"{name} ({_runs(gap, name)})") for name in gap.results
     ]
     figure.legend(handles=handles, loc="upper left", ncols=max(1, len(handles)), bbox_to_anchor=(0.058, 1.0))
     figure.text(

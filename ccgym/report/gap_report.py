@@ -43,7 +43,7 @@ TOLERANCES: Final = (
     f"beyond tolerance: more than {100 * THROUGHPUT_TOLERANCE:g} % of throughput, {DELAY_TOLERANCE_MS:g} ms of delay, "
     f"{100 * LOSS_TOLERANCE:g} point of loss"
 )
-"""What is coloured."""
+"""What is colored."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,8 @@ def terminal_table(gap: Gap) -> FittingTable:
     made = lines(gap)
     for place, line in enumerate(made):
         end = place + 1 == len(made) or made[place + 1].first
-        coloured = [Text(cell.text, style="bold red" if cell.beyond else "") for cell in line.differences]
-        table.add_row(line.label, line.backend, *line.measured, line.against, *coloured, end_section=end)
+        colored = [Text(cell.text, style="bold red" if cell.beyond else "") for cell in line.differences]
+        table.add_row(line.label, line.backend, *line.measured, line.against, *colored, end_section=end)
     return FittingTable(table)
 
 
@@ -208,7 +208,7 @@ def html_page(gap: Gap, directory: Path) -> str:
         backends={name: BACKENDS[name] for name in gap.results},
         figure=Picture.of(
             directory / f"{FIGURE_NAME}.svg",
-            "Throughput and one-way delay over time, one row per scheme, one colour per backend",
+            "Throughput and one-way delay over time, one row per scheme, one color per backend",
         ),
     )
 

@@ -1,4 +1,4 @@
-"""The heat map of a scorecard: a row per path, a column per scheme, coloured by score, the number inside.
+"""The heat map of a scorecard: a row per path, a column per scheme, colored by score, the number inside.
 
 Rows stand in the sections of the suite, each below its mean; columns from the best scheme to the worst, schemes that
 know the path apart from the others.
@@ -24,8 +24,8 @@ from ccgym.report.scorecard_report import score_text
 from ccgym.report.style import DPI, INK, MUTED
 
 WORST: Final = -4.0
-"""Scores from here down have one colour: a sixteenth of the power."""
-COLOURS: Final = LinearSegmentedColormap.from_list(
+"""Scores from here down have one color: a sixteenth of the power."""
+COLORS: Final = LinearSegmentedColormap.from_list(
     "ccgym-score",
     ["#9c2f22", "#c9583c", "#e59a6f", "#f5d3ae", "#f6efe2", "#cfe2dc", "#8fc0bf", "#4493a1", "#17627f"],
 )
@@ -135,8 +135,8 @@ def _cell(axes: Axes, row: _Row, left: float, marks: Sequence[Mark]) -> None:
         axes.text(left + 0.5, row.top + 0.52, "–", ha="center", va="center", fontsize=8.5, color=MUTED)
         return
     value = float(np.mean(scores))
-    colour = COLOURS(Normalize(WORST, 0.0, clip=True)(value))
-    axes.add_patch(Rectangle((left, row.top), 1, 1, facecolor=colour, edgecolor="white", linewidth=1.0))
+    color = COLORS(Normalize(WORST, 0.0, clip=True)(value))
+    axes.add_patch(Rectangle((left, row.top), 1, 1, facecolor=color, edgecolor="white", linewidth=1.0))
     best = not row.mean and marks[0].best
     if best:
         axes.add_patch(
@@ -144,28 +144,28 @@ def _cell(axes: Axes, row: _Row, left: float, marks: Sequence[Mark]) -> None:
         )
     axes.text(
         left + 0.5, row.top + 0.53, score_text(value), ha="center", va="center", fontsize=8.5,
-        weight="bold" if row.mean or best else "normal", color=_ink_on(colour), zorder=4,
+        weight="bold" if row.mean or best else "normal", color=_ink_on(color), zorder=4,
     )  # fmt: skip
     if not row.mean and marks[0].trained:
         edge = 0.97 if best else 1.0
         top = row.top + (0.07 if best else 0.03)
         corner = [(left + edge - 0.15, top), (left + edge, top), (left + edge, top + 0.36)]
-        axes.add_patch(Polygon(corner, closed=True, facecolor=_ink_on(colour), linewidth=0, zorder=5))
+        axes.add_patch(Polygon(corner, closed=True, facecolor=_ink_on(color), linewidth=0, zorder=5))
 
 
-def _ink_on(colour: tuple[float, float, float, float]) -> str:
-    red, green, blue = colour[:3]
+def _ink_on(color: tuple[float, float, float, float]) -> str:
+    red, green, blue = color[:3]
     return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "white"
 
 
 def _scale(figure: Figure, card: Scorecard, width: float, height: float) -> None:
-    """Title, the colours' scale, and what the marks mean: above the names of the paths."""
+    """Title, the colors' scale, and what the marks mean: above the names of the paths."""
     left, top = MARGIN_IN, height - 0.28
     figure.text(
         left / width, top / height, "Score by path and scheme", fontsize=14, weight="bold", color=INK, va="center"
     )
     axes = figure.add_axes((left / width, (top - 0.42) / height, 2.4 / width, 0.14 / height))
-    axes.imshow(np.linspace(WORST, 0, 256)[None, :], aspect="auto", cmap=COLOURS, extent=(WORST, 0, 0, 1))
+    axes.imshow(np.linspace(WORST, 0, 256)[None, :], aspect="auto", cmap=COLORS, extent=(WORST, 0, 0, 1))
     axes.set_yticks([])
     axes.set_xticks([WORST, -3, -2, -1, 0], ["≤ −4", "−3", "−2", "−1", "0"], fontsize=8.5)
     ends = axes.get_xticklabels()

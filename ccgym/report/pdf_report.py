@@ -24,7 +24,7 @@ from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.report.html_report import run_facts
 from ccgym.report.run_figures import figure_paths
-from ccgym.report.style import INK, MUTED, few_colours, house_style, pixels
+from ccgym.report.style import INK, MUTED, few_colors, house_style, pixels
 from ccgym.report.summary_figure import mean_figure, summary_figure
 from ccgym.report.table import (
     COLUMNS,
@@ -70,7 +70,7 @@ def write_pdf(results: ResultSet, directory: Path, target: Path, runs: Iterable[
         _head(sheet, results)
         _table(sheet, results)
         _problems(sheet, results)
-        figures = [few_colours(pixels(draw(results), dpi=200)).convert("RGB") for draw in (mean_figure, summary_figure)]
+        figures = [few_colors(pixels(draw(results), dpi=200)).convert("RGB") for draw in (mean_figure, summary_figure)]
         sheet.room(sum(WIDTH_IN * image.height / image.width for image in figures))
         for image in figures:
             sheet.picture(image)
@@ -138,15 +138,15 @@ class _Sheet:
         self.put(text, fontsize=size, weight="bold")
         self.skip(1.9 * size / 72)
 
-    def rule(self, colour: str) -> None:
+    def rule(self, color: str) -> None:
         """A line across the page."""
         y = 1 - (MARGIN_IN + self._top_in) / PAGE_IN[1]
         left = MARGIN_IN / PAGE_IN[0]
         page = self.room(0.0)
-        page.add_artist(Line2D([left, 1 - left], [y, y], transform=page.transFigure, color=colour, linewidth=0.7))
+        page.add_artist(Line2D([left, 1 - left], [y, y], transform=page.transFigure, color=color, linewidth=0.7))
 
     def picture(self, image: Image.Image) -> None:
-        """An image across the page. Where it has at most 256 colours, it is stored as a palette."""
+        """An image across the page. Where it has at most 256 colors, it is stored as a palette."""
         height = WIDTH_IN * image.height / image.width
         page = self.room(height)
         bottom = PAGE_IN[1] - MARGIN_IN - self._top_in - height
@@ -203,9 +203,9 @@ def _table(sheet: _Sheet, results: ResultSet) -> None:
     def line(texts: Sequence[str], **looks: Any) -> None:
         for place, text in enumerate(texts):
             published = place >= 2 + len(COLUMNS)
-            colour = MUTED if published else INK
+            color = MUTED if published else INK
             left = edges[0] if place == 0 else edges[place + 1] - 0.03
-            sheet.put(text, left, ha="left" if place == 0 else "right", color=colour, **looks)
+            sheet.put(text, left, ha="left" if place == 0 else "right", color=color, **looks)
 
     line([folded(name) for name in names], down_in=head - 0.08, fontsize=7, weight="bold", va="bottom")
     sheet.skip(head)

@@ -1,4 +1,4 @@
-"""Portrait of a scheme: a column per path, delivered rate over one-way delay, a second scheme in grey for scale.
+"""Portrait of a scheme: a column per path, delivered rate over one-way delay, a second scheme in gray for scale.
 
 Below each column stand the numbers that Pantheon would report; above it, what the path is.
 """
@@ -29,9 +29,9 @@ from ccgym.config.queues import Droptail
 from ccgym.errors import ConfigError, shown
 from ccgym.evaluation.capacity import LinkCapacity
 from ccgym.evaluation.metrics import PacketLog
-from ccgym.evaluation.results import SchemeStyle
 from ccgym.evaluation.run_record import FlowRecord, RunRecord
-from ccgym.report.style import CAPACITY_COLOUR, INK, MUTED, flow_colour, house_style, legible, save
+from ccgym.report.style import CAPACITY_COLOR, INK, MUTED, flow_color, house_style, legible, save
+from ccgym.schemes.style import SchemeStyle
 from ccgym.tracetools.text import write_bytes
 
 Floats = npt.NDArray[np.float64]
@@ -39,7 +39,7 @@ Floats = npt.NDArray[np.float64]
 SUFFIXES: Final = (".png", ".svg", ".pdf")
 """What a portrait can be written as."""
 
-BESIDE_COLOUR: Final = "#8a8a8a"
+BESIDE_COLOR: Final = "#8a8a8a"
 """Of the scheme that is there for scale."""
 CAPACITY_LINE: Final = "#bfa98c"
 """Outline of the capacity; darker than elsewhere, since panels are small."""
@@ -79,7 +79,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Behaviour:
+class Behavior:
     """What a flow did over time, a value per bin."""
 
     rate_mbps: Floats
@@ -92,7 +92,7 @@ class Behaviour:
     """95th percentile."""
 
 
-def behaviour(log: PacketLog, edges_ns: npt.NDArray[np.int64]) -> Behaviour:
+def behavior(log: PacketLog, edges_ns: npt.NDArray[np.int64]) -> Behavior:
     """Bin the packets that left the path.
 
     Args:
@@ -111,7 +111,7 @@ def behaviour(log: PacketLog, edges_ns: npt.NDArray[np.int64]) -> Behaviour:
         part = delays[order[borders[place] : borders[place + 1]]]
         if part.size:
             percentiles[:, place] = np.percentile(part, (5, 50, 95)) / 1e6
-    return Behaviour(rate, *percentiles)
+    return Behavior(rate, *percentiles)
 
 
 def bin_edges(duration_ns: int, capacity: LinkCapacity | None) -> npt.NDArray[np.int64]:
@@ -123,19 +123,19 @@ def bin_edges(duration_ns: int, capacity: LinkCapacity | None) -> npt.NDArray[np
     return np.linspace(0, duration_ns, bins + 1).astype(np.int64)
 
 
-def line_colour(colour: str) -> str:
-    """A scheme's color as a line's: dark enough for white, and never the grey of the other scheme.
+def line_color(color: str) -> str:
+    """A scheme's color as a line's: dark enough for white, and never the gray of the other scheme.
 
     Args:
-        colour: Any color that matplotlib knows.
+        color: Any color that matplotlib knows.
 
     Returns:
         ``"#rrggbb"``.
     """
-    _, lightness, saturation = colorsys.rgb_to_hls(*to_rgb(colour))
+    _, lightness, saturation = colorsys.rgb_to_hls(*to_rgb(color))
     if saturation < 0.15 and lightness > 0.25:
-        return flow_colour(0)
-    return legible(colour)
+        return flow_color(0)
+    return legible(color)
 
 
 def facts(path: NetworkPath) -> tuple[str, str]:
@@ -164,7 +164,7 @@ def portrait_figure(styles: Sequence[SchemeStyle], columns: Sequence[Column]) ->
     width = max(_LEAST_WIDTH_IN, len(columns) * _COLUMN_IN)
     figure = Figure(figsize=(width, _HEIGHT_IN), dpi=_DPI)
     FigureCanvasAgg(figure)
-    colours = [line_colour(styles[0].colour), *(BESIDE_COLOUR for _ in styles[1:])]
+    colors = [line_color(styles[0].color), *(BESIDE_COLOR for _ in styles[1:])]
     panel = (width - _LEFT_IN - _RIGHT_IN - (len(columns) - 1) * _BETWEEN_IN) / len(columns)
     top = _HEIGHT_IN - _HEAD_IN - _NAMES_IN
     for place, column in enumerate(columns):
@@ -172,14 +172,14 @@ def portrait_figure(styles: Sequence[SchemeStyle], columns: Sequence[Column]) ->
         box = (left / width, panel / width, _PANEL_IN / _HEIGHT_IN)
         rate = figure.add_axes((box[0], (top - _PANEL_IN) / _HEIGHT_IN, box[1], box[2]))
         delay = figure.add_axes((box[0], (top - 2 * _PANEL_IN - _GAP_IN) / _HEIGHT_IN, box[1], box[2]), sharex=rate)
-        _panels(rate, delay, column, colours)
+        _panels(rate, delay, column, colors)
         if place == 0:
             for axes, text in ((rate, "Delivered (Mbit/s)"), (delay, "One-way delay (ms)")):
                 axes.set_ylabel(text, fontsize=10)
                 axes.yaxis.set_label_coords(-0.44 / panel, 0.5)
         _path_names(figure, column.path, left, top, panel + 0.15)
-        _numbers(figure, [run.flows[0] for run in column.runs], styles, colours, left, panel)
-    _head(figure, styles, colours, columns)
+        _numbers(figure, [run.flows[0] for run in column.runs], styles, colors, left, panel)
+    _head(figure, styles, colors, columns)
     return figure
 
 
@@ -208,7 +208,7 @@ def check_suffix(file: Path) -> Path:
     return file
 
 
-def _panels(rate: Axes, delay: Axes, column: Column, colours: Sequence[str]) -> None:
+def _panels(rate: Axes, delay: Axes, column: Column, colors: Sequence[str]) -> None:
     duration_ns = round(column.runs[0].duration_s * 1e9)
     capacity = column.runs[0].capacity
     edges_ns = bin_edges(duration_ns, capacity)
@@ -217,7 +217,7 @@ def _panels(rate: Axes, delay: Axes, column: Column, colours: Sequence[str]) -> 
     top = 0.0
     if capacity is not None:
         values = _arriving_mbps(capacity, edges_ns, column.path)
-        rate.stairs(values, edges, fill=True, color=CAPACITY_COLOUR, zorder=1)
+        rate.stairs(values, edges, fill=True, color=CAPACITY_COLOR, zorder=1)
         rate.stairs(values, edges, color=CAPACITY_LINE, linewidth=0.9, zorder=1.5)
         top = float(values.max())
     lowest, highest = column.path.owd_ms, column.path.owd_ms
@@ -226,16 +226,16 @@ def _panels(rate: Axes, delay: Axes, column: Column, colours: Sequence[str]) -> 
         log = column.runs[place].packets
         if log is None:
             continue
-        seen, colour, first = behaviour(log, edges_ns), colours[place], place == 0
-        rate.plot(middles, seen.rate_mbps, color=colour, linewidth=1.5 if first else 1.2, zorder=3 if first else 2.5)
+        seen, color, first = behavior(log, edges_ns), colors[place], place == 0
+        rate.plot(middles, seen.rate_mbps, color=color, linewidth=1.5 if first else 1.2, zorder=3 if first else 2.5)
         top = max(top, float(seen.rate_mbps.max()))
         # Lines go on over bins in which nothing left: of bursts, only dots would stay.
         filled = ~np.isnan(seen.median_ms)
         if not filled.any():
             continue
         times, low, median, high = (v[filled] for v in (middles, seen.low_ms, seen.median_ms, seen.high_ms))
-        delay.fill_between(times, low, high, color=colour, alpha=0.3, linewidth=0, zorder=2.4 if first else 2.2)
-        delay.plot(times, median, color=colour, linewidth=1.5 if first else 1.2, zorder=3 if first else 2.5)
+        delay.fill_between(times, low, high, color=color, alpha=0.3, linewidth=0, zorder=2.4 if first else 2.2)
+        delay.plot(times, median, color=color, linewidth=1.5 if first else 1.2, zorder=3 if first else 2.5)
         lowest, highest = min(lowest, float(low.min())), max(highest, float(high.max()))
     delay.axhline(column.path.owd_ms, color=MUTED, linewidth=1.0, linestyle=(0, (4, 3)), zorder=2)
     rate.set_ylim(0, 1.06 * top or 1.0)
@@ -284,7 +284,7 @@ def _numbers(
     figure: Figure,
     flows: Sequence[FlowRecord],
     styles: Sequence[SchemeStyle],
-    colours: Sequence[str],
+    colors: Sequence[str],
     left: float,
     panel: float,
 ) -> None:
@@ -295,12 +295,12 @@ def _numbers(
     width, height = figure.get_size_inches()
     for right, text in zip(_NUMBERS_IN, ("Mbit/s", "p95 ms", "loss"), strict=True):
         _text(figure, left + panel - right, head, text, ha="right", fontsize=8.5, color=MUTED)
-    for row, (flow, style, colour) in enumerate(zip(flows, styles, colours, strict=True), start=1):
+    for row, (flow, style, color) in enumerate(zip(flows, styles, colors, strict=True), start=1):
         y = head - row * _ROW_IN
-        swatch = Line2D([start / width, (start + 0.2) / width], [y / height] * 2, color=colour, linewidth=2.2)
+        swatch = Line2D([start / width, (start + 0.2) / width], [y / height] * 2, color=color, linewidth=2.2)
         figure.add_artist(swatch)
-        text_colour = colour if row == 1 else MUTED
-        _text(figure, start + 0.27, y, _short(style.label, most), fontsize=9, color=text_colour)
+        text_color = color if row == 1 else MUTED
+        _text(figure, start + 0.27, y, _short(style.label, most), fontsize=9, color=text_color)
         for right, text in zip(_NUMBERS_IN, number_texts(flow), strict=True):
             weight = "bold" if row == 1 else "normal"
             _text(figure, left + panel - right, y, text, ha="right", fontsize=9, color=INK, weight=weight)
@@ -322,10 +322,10 @@ def _digits(value: float) -> str:
     return f"{value:.{decimals}f}" if math.isfinite(value) else "–"
 
 
-def _head(figure: Figure, styles: Sequence[SchemeStyle], colours: Sequence[str], columns: Sequence[Column]) -> None:
+def _head(figure: Figure, styles: Sequence[SchemeStyle], colors: Sequence[str], columns: Sequence[Column]) -> None:
     y = _HEIGHT_IN - 0.27
     left = 0.16
-    title = figure.text(0, 0, _short(styles[0].label, 30), fontsize=15, weight="bold", color=colours[0], va="center")
+    title = figure.text(0, 0, _short(styles[0].label, 30), fontsize=15, weight="bold", color=colors[0], va="center")
     width, height = figure.get_size_inches()
     title.set_position((left / width, y / height))
     if len(styles) > 1:
@@ -337,7 +337,7 @@ def _head(figure: Figure, styles: Sequence[SchemeStyle], colours: Sequence[str],
         color=MUTED,
     )  # fmt: skip
     handles = [
-        Patch(facecolor=CAPACITY_COLOUR, edgecolor=CAPACITY_LINE, label="capacity"),
+        Patch(facecolor=CAPACITY_COLOR, edgecolor=CAPACITY_LINE, label="capacity"),
         Line2D([], [], color=INK, linewidth=1.5, label="rate, median delay"),
         Patch(facecolor=INK, alpha=0.25, linewidth=0, label="5th to 95th percentile"),
         Line2D([], [], color=MUTED, linewidth=1.0, linestyle=(0, (4, 3)), label="empty path"),
@@ -349,7 +349,7 @@ def _head(figure: Figure, styles: Sequence[SchemeStyle], colours: Sequence[str],
 
 
 def _text(figure: Figure, x_in: float, y_in: float, text: str, **looks: object) -> None:
-    """Text at a place in inches from the lower left corner, centred upright."""
+    """Text at a place in inches from the lower left corner, centered upright."""
     width, height = figure.get_size_inches()
     figure.text(x_in / width, y_in / height, text, va="center", **looks)  # type: ignore[arg-type]
 

@@ -58,7 +58,7 @@ def ranking_figure(card: Scorecard) -> Figure:
             )
         )
         axes.set_title(title, loc="left", fontsize=11, weight="bold", x=-(left - 0.25) / wide)
-        _panel(axes, places, {one.key: legible(one.style.colour) for one in card.schemes}, low)
+        _panel(axes, places, {one.key: legible(one.style.color) for one in card.schemes}, low)
     figure.text(
         0.25 / WIDTH_IN, 0.2 / height,
         "mean score with 95 % bootstrap interval over paths and runs; 0 is the limit, −1 half the power. "
@@ -85,9 +85,9 @@ def _title(card: Scorecard, groups: list[Group]) -> str:
     return "\n".join(textwrap.wrap(f"{words} ({paths})", TITLE_CHARACTERS, max_lines=2, placeholder=f" … ({paths})"))
 
 
-def _panel(axes: Axes, places: Sequence[Place], colours: Mapping[str, str], low: float) -> None:
+def _panel(axes: Axes, places: Sequence[Place], colors: Mapping[str, str], low: float) -> None:
     for line, place in enumerate(places):
-        _line(axes, line, place, colours[place.scheme])
+        _line(axes, line, place, colors[place.scheme])
     axes.set_ylim(len(places) - 0.4, -0.6)
     axes.set_xlim(low - 0.04 * abs(low), 0.03 * abs(low))
     axes.set_yticks(range(len(places)), [_label(place) for place in places], fontsize=10)
@@ -103,11 +103,11 @@ def _label(place: Place) -> str:
     return place.label if place.rank is None else f"{place.label}   {place.rank}"
 
 
-def _line(axes: Axes, line: int, place: Place, colour: str) -> None:
+def _line(axes: Axes, line: int, place: Place, color: str) -> None:
     shown = MUTED if place.reference else INK
     axes.plot([place.score.low, place.score.high], [line, line], color=shown, linewidth=1.6, solid_capstyle="butt")
     axes.plot(
-        place.score.mean, line, marker="o", markersize=7, color="white" if place.reference else colour,
+        place.score.mean, line, marker="o", markersize=7, color="white" if place.reference else color,
         markeredgecolor=shown, markeredgewidth=1.1, zorder=3,
     )  # fmt: skip
     axes.annotate(

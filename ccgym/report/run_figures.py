@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ccgym.emulation.process import environment
 from ccgym.evaluation.metrics import RunMetrics
 from ccgym.evaluation.pantheon import figure_file
 from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.evaluation.store import curves_file, read_curves
-from ccgym.realpath.process import environment
 
 PAPER_SUFFIX: Final = "_paper.pdf"
 """Of figures as wide as a column of a paper."""

@@ -172,7 +172,7 @@ geometric mean; loss is no part of the score.</p>
 {% endfor %}
 
 <h2>Each path</h2>
-<p class="muted">From best to worst; bold is the best score of the schemes that do not know the path, grey names are
+<p class="muted">From best to worst; bold is the best score of the schemes that do not know the path, gray names are
 dominated by another scheme. More about a path, its runs and Pantheon's files are in the folder
 <code>paths/</code> beside this page.</p>
 {% for title, members in sections %}

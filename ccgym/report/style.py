@@ -1,4 +1,4 @@
-"""How our figures look: one place for fonts, colours and the saving of files.
+"""How our figures look: one place for fonts, colors and the saving of files.
 
 Figures are made with matplotlib's object interface and the Agg canvas, never with ``pyplot``: no global state, no
 display, safe in worker processes.
@@ -22,10 +22,10 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
-FLOW_COLOURS: Final = ("#1f5fbf", "#2a8f4f", "#c8372d", "#b8860b", "#0e8c99", "#a0369c")
-"""Colours of flows 1, 2, …: Pantheon's cycle blue, green, red, yellow, cyan, magenta, darkened to be read on white."""
+FLOW_COLORS: Final = ("#1f5fbf", "#2a8f4f", "#c8372d", "#b8860b", "#0e8c99", "#a0369c")
+"""Colors of flows 1, 2, …: Pantheon's cycle blue, green, red, yellow, cyan, magenta, darkened to be read on white."""
 
-CAPACITY_COLOUR: Final = "linen"
+CAPACITY_COLOR: Final = "linen"
 """Fill below the link's capacity, as Pantheon has it."""
 
 CAPACITY_EDGE: Final = "#d8c9b6"
@@ -164,8 +164,8 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def save_compact(figure: Figure, path: Path) -> None:
-    """Write a PNG of 256 colours: half the size and half the time, for figures that come by the hundred."""
-    few_colours(pixels(figure)).save(path, compress_level=6)
+    """Write a PNG of 256 colors: half the size and half the time, for figures that come by the hundred."""
+    few_colors(pixels(figure)).save(path, compress_level=6)
 
 
 def pixels(figure: Figure, dpi: int = DPI) -> Image.Image:
@@ -176,10 +176,10 @@ def pixels(figure: Figure, dpi: int = DPI) -> Image.Image:
     return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
 
 
-def few_colours(image: Image.Image) -> Image.Image:
-    """The image with a palette of 256 colours; its upper left corner, the background, stays white."""
+def few_colors(image: Image.Image) -> Image.Image:
+    """The image with a palette of 256 colors; its upper left corner, the background, stays white."""
     reduced = image.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    # The quick method mixes white with its neighbours.
+    # The quick method mixes white with its neighbors.
     palette = reduced.getpalette() or []
     corner = int(np.asarray(reduced)[0, 0])
     palette[3 * corner : 3 * corner + 3] = [255, 255, 255]
@@ -187,16 +187,16 @@ def few_colours(image: Image.Image) -> Image.Image:
     return reduced
 
 
-def legible(colour: str) -> str:
+def legible(color: str) -> str:
     """A color as it is drawn on white: as it is, or as much darker as it must be.
 
     Args:
-        colour: Any color that matplotlib knows.
+        color: Any color that matplotlib knows.
 
     Returns:
         ``"#rrggbb"``.
     """
-    red, green, blue = to_rgb(colour)
+    red, green, blue = to_rgb(color)
     hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
     while luminance(red, green, blue) > LIGHTEST:
         lightness *= 0.97
@@ -210,6 +210,6 @@ def luminance(*rgb: float) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def flow_colour(index: int) -> str:
-    """Colour of a flow, by its index from 0."""
-    return FLOW_COLOURS[index % len(FLOW_COLOURS)]
+def flow_color(index: int) -> str:
+    """Color of a flow, by its index from 0."""
+    return FLOW_COLORS[index % len(FLOW_COLORS)]

@@ -23,8 +23,9 @@ from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import Bbox
 
-from ccgym.evaluation.results import ResultSet, SchemeStyle, SchemeSummary
+from ccgym.evaluation.results import ResultSet, SchemeSummary
 from ccgym.report.style import INK, MUTED, SCREEN, legible, medium, new_figure, set_margins
+from ccgym.schemes.style import SchemeStyle
 
 MARK_SCALE = {"*": 1.55, "^": 1.1, "<": 1.1, ">": 1.1, "v": 1.1, "p": 1.1, "h": 1.1, "H": 1.1, "D": 0.85, "s": 0.95}
 """Relative size per marker, so that all look equally large."""
@@ -53,9 +54,9 @@ class _Mark:
     hollow: bool = False
 
     @property
-    def colour(self) -> str:
+    def color(self) -> str:
         """As it is drawn."""
-        return legible(self.style.colour)
+        return legible(self.style.color)
 
 
 def _mark_size(style: SchemeStyle) -> float:
@@ -64,7 +65,7 @@ def _mark_size(style: SchemeStyle) -> float:
 
 
 def outward(value: float, *, up: bool) -> float:
-    """The next power of two away from the range's middle: up (towards +∞) or down; 0 stays 0."""
+    """The next power of two away from the range's middle: up (toward +∞) or down; 0 stays 0."""
     if value == 0:
         return 0.0
     exponent = math.log2(abs(value))
@@ -126,7 +127,7 @@ def mean_figure(results: ResultSet) -> Figure:
         if own is not None:
             line = [(own.delay_ms, own.throughput_mbps), (mark.delay_ms, mark.throughput_mbps)]
             lines.append(line)
-            axes.plot(*zip(*line, strict=True), color=mark.colour, linewidth=0.8, linestyle=":", zorder=1)
+            axes.plot(*zip(*line, strict=True), color=mark.color, linewidth=0.8, linestyle=":", zorder=1)
     for mark, summary in means:
         lines += _cross(axes, mark, summary)
         _draw(axes, mark)
@@ -203,8 +204,8 @@ def _draw(axes: Axes, mark: _Mark, alpha: float = 1.0) -> None:
         linestyle="",
         marker=style.marker,
         markersize=_mark_size(style),
-        markerfacecolor="white" if mark.hollow else mark.colour,
-        markeredgecolor=mark.colour if mark.hollow or line_marker else "white",
+        markerfacecolor="white" if mark.hollow else mark.color,
+        markeredgecolor=mark.color if mark.hollow or line_marker else "white",
         markeredgewidth=1.3 if mark.hollow or line_marker else 0.6,
         alpha=alpha,
         zorder=3 if mark.hollow else 4,
@@ -218,7 +219,7 @@ def _cross(axes: Axes, mark: _Mark, summary: SchemeSummary) -> list[_Line]:
     aside = (delay.std or 0.0) if delay else 0.0
     rise = (throughput.std or 0.0) if throughput else 0.0
     axes.errorbar(
-        mark.delay_ms, mark.throughput_mbps, xerr=aside, yerr=rise, fmt="none", ecolor=mark.colour, elinewidth=1.0,
+        mark.delay_ms, mark.throughput_mbps, xerr=aside, yerr=rise, fmt="none", ecolor=mark.color, elinewidth=1.0,
         alpha=0.55, zorder=2,
     )  # fmt: skip
     x, y = mark.delay_ms, mark.throughput_mbps
@@ -236,7 +237,7 @@ def _legend(figure: Figure, axes: Axes, results: ResultSet, published: bool) -> 
     handles = [
         Line2D(
             [], [], linestyle="", marker=style.marker, markersize=_mark_size(style),
-            markerfacecolor=legible(style.colour), markeredgecolor=legible(style.colour),
+            markerfacecolor=legible(style.color), markeredgecolor=legible(style.color),
             label=style.label,
         )
         for style in results.styles

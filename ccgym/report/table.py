@@ -16,24 +16,24 @@ from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.results import PublishedPoint, ResultSet, SchemeSummary, Spread
 from ccgym.report.terminal import NOTHING, FittingTable, plain_table
 
-COLUMNS = ("throughput_mbps", "delay_p95_ms", "loss", "utilisation")
+COLUMNS = ("throughput_mbps", "delay_p95_ms", "loss", "utilization")
 """The measured columns, in order."""
 
 TITLES = {
     "throughput_mbps": "throughput (Mbit/s)",
     "delay_p95_ms": "95th %-ile delay (ms)",
     "loss": "loss (%)",
-    "utilisation": "utilisation (%)",
+    "utilization": "utilization (%)",
 }
 """Their headings."""
 
-SHORT_TITLES = {"throughput_mbps": "Mbit/s", "delay_p95_ms": "p95 ms", "loss": "loss %", "utilisation": "used %"}
-"""Their headings on a narrow screen: throughput, 95th-percentile one-way delay, loss, utilisation."""
+SHORT_TITLES = {"throughput_mbps": "Mbit/s", "delay_p95_ms": "p95 ms", "loss": "loss %", "utilization": "used %"}
+"""Their headings on a narrow screen: throughput, 95th-percentile one-way delay, loss, utilization."""
 
-DIGITS = {"throughput_mbps": 2, "delay_p95_ms": 2, "loss": 2, "utilisation": 1}
+DIGITS = {"throughput_mbps": 2, "delay_p95_ms": 2, "loss": 2, "utilization": 1}
 """Digits after the point."""
 
-PERCENT = frozenset({"loss", "utilisation"})
+PERCENT = frozenset({"loss", "utilization"})
 """Columns that are fractions inside and per cent on the page."""
 
 PUBLISHED_COLUMNS = ("throughput_mbps", "delay_p95_ms", "loss")
@@ -171,7 +171,7 @@ def folded(heading: str) -> str:
     """A heading on two or three lines: what was published, the quantity, its unit."""
     for before, after in (("published ", "published\n"), (" delay (", "\ndelay ("), ("throughput (", "throughput\n(")):
         heading = heading.replace(before, after)
-    return heading.replace("loss (", "loss\n(").replace("utilisation (", "utilisation\n(")
+    return heading.replace("loss (", "loss\n(").replace("utilization (", "utilization\n(")
 
 
 def terminal_table(results: ResultSet) -> FittingTable:
@@ -245,7 +245,7 @@ def markdown_table(results: ResultSet) -> str:
 
 
 def csv_table(results: ResultSet) -> str:
-    """Exact numbers with units in the column names; loss and utilisation are fractions."""
+    """Exact numbers with units in the column names; loss and utilization are fractions."""
     fields = ["scheme", "label", "runs", "valid_runs", "identical_runs"]
     if results.real:
         fields += ["limited_runs", "unavailable"]

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 
 from ccgym.evaluation.curves import FloatArray, RunCurves
 from ccgym.evaluation.metrics import RunMetrics
-from ccgym.report.style import CAPACITY_COLOUR, CAPACITY_EDGE, flow_colour, medium, new_figure, set_margins
+from ccgym.report.style import CAPACITY_COLOR, CAPACITY_EDGE, flow_color, medium, new_figure, set_margins
 
 
 def throughput_figure(curves: RunCurves, metrics: RunMetrics) -> Figure:
@@ -45,20 +45,20 @@ def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[
     if curves.capacity_mbps.size:
         starts = np.arange(curves.capacity_mbps.size + 1) * step
         capacity = np.append(curves.capacity_mbps, curves.capacity_mbps[-1])
-        axes.fill_between(starts, 0, capacity, facecolor=CAPACITY_COLOUR, edgecolor=CAPACITY_EDGE, linewidth=0.8)
+        axes.fill_between(starts, 0, capacity, facecolor=CAPACITY_COLOR, edgecolor=CAPACITY_EDGE, linewidth=0.8)
         if not medium().column:
             axes.set_title(f"Average capacity {metrics.capacity_mbps or 0.0:.2f} Mbit/s (shaded region)")
         end = max(end, float(starts[-1]))
     ingress_lines, egress_lines = [], []
     for index, (flow, (number, numbers)) in enumerate(zip(curves.flows, metrics.flows.items(), strict=True)):
-        colour = flow_colour(index)
+        color = flow_color(index)
         first = _first_bin(flow.ingress_mbps)
         ingress_lines += axes.plot(
             np.arange(first, flow.ingress_mbps.size) * step,
             flow.ingress_mbps[first:],
             linestyle="--",
             linewidth=1.4 * medium().line,
-            color=colour,
+            color=color,
             label=f"Flow {number} ingress (mean {numbers.ingress_mbps:.2f} Mbit/s)",
         )
         first = _first_bin(flow.egress_mbps)
@@ -66,7 +66,7 @@ def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[
             np.arange(first, flow.egress_mbps.size + 1) * step,
             np.concatenate(([0.0], flow.egress_mbps[first:])),
             linewidth=1.8 * medium().line,
-            color=colour,
+            color=color,
             label=f"Flow {number} egress (mean {numbers.throughput_mbps:.2f} Mbit/s)",
         )
         end = max(end, flow.ingress_mbps.size * step - step, flow.egress_mbps.size * step)

@@ -46,8 +46,8 @@ def fairness_figure(results: WeaknessResults, test: Weakness) -> Figure:
 
 
 def bandwidth_figure(results: WeaknessResults, test: Weakness) -> Figure:
-    """Goodput ratio and utilisation over the rate, a column per buffer."""
-    marks = {"ratio": bandwidth_sweep.FAIR, "utilisation": bandwidth_sweep.USED}
+    """Goodput ratio and utilization over the rate, a column per buffer."""
+    marks = {"ratio": bandwidth_sweep.FAIR, "utilization": bandwidth_sweep.USED}
     return sweep_figure(
         results,
         test,
@@ -59,9 +59,9 @@ def bandwidth_figure(results: WeaknessResults, test: Weakness) -> Figure:
                     RATE,
                     measure,
                     [Line({"buffer_bdp": buffer})],
-                    (mark, 1.0 if measure == "utilisation" else 1.03),
-                    y_limits=None if measure == "utilisation" else (0.0, 1.03),
-                    percent=measure == "utilisation",
+                    (mark, 1.0 if measure == "utilization" else 1.03),
+                    y_limits=None if measure == "utilization" else (0.0, 1.03),
+                    percent=measure == "utilization",
                 )
                 for buffer in BUFFERS_BDP
             ]

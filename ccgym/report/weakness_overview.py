@@ -16,9 +16,9 @@ from ccgym.report.style import DPI, INK, MUTED
 FILLS: Final[dict[Verdict, str]] = {"pass": "#cfe8d5", "fail": "#f3cfc8", "incomplete": "#e8e8e8"}
 """Fill of a cell."""
 EDGES: Final[dict[Verdict, str]] = {"pass": "#2a7a45", "fail": "#b3261e", "incomplete": "#6b6b6b"}
-"""Colour of its verdict."""
+"""Color of its verdict."""
 MARKS: Final[dict[Verdict, str]] = {"pass": "✓ pass", "fail": "✗ fail", "incomplete": "? incomplete"}
-"""The verdict in a cell: not by colour alone."""
+"""The verdict in a cell: not by color alone."""
 
 COLUMN_IN: Final = 1.66
 """Width of a test's column, inches."""

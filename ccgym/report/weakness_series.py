@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from ccgym.evaluation.weaknesses import stale_estimates
 from ccgym.evaluation.weaknesses.base import Series, Weakness
 from ccgym.evaluation.weaknesses.results import WeaknessResults
-from ccgym.report.style import CAPACITY_COLOUR, CAPACITY_EDGE, DPI, INK, MUTED, legible
-from ccgym.report.weakness_sweeps import PASS_COLOUR, add_legend, lay_out
+from ccgym.report.style import CAPACITY_COLOR, CAPACITY_EDGE, DPI, INK, MUTED, legible
+from ccgym.report.weakness_sweeps import PASS_COLOR, add_legend, lay_out
 
 ROW_IN: Final = 1.25
 """Height of a scheme's row, inches."""
@@ -23,7 +23,7 @@ HEAD_IN: Final = 0.85
 
 
 def responsiveness_figure(results: WeaknessResults, test: Weakness) -> Figure:
-    """On the left a row per scheme, the first path drawn; on the right utilisation and queue of every path."""
+    """On the left a row per scheme, the first path drawn; on the right utilization and queue of every path."""
     rows = max(3, len(results.styles))
     height = ROW_IN * rows + HEAD_IN + 0.5
     figure = Figure(figsize=(13.0, height), dpi=DPI)
@@ -38,9 +38,9 @@ def responsiveness_figure(results: WeaknessResults, test: Weakness) -> Figure:
         first = first or axes
         for series in outcome.series().values():
             _capacity(axes, series)
-            axes.step(series["t_s"], series["rate_mbps"], where="pre", color=legible(style.colour), linewidth=1.2)
+            axes.step(series["t_s"], series["rate_mbps"], where="pre", color=legible(style.color), linewidth=1.2)
         axes.text(
-            0.995, 0.93, style.label, transform=axes.transAxes, ha="right", va="top", color=legible(style.colour),
+            0.995, 0.93, style.label, transform=axes.transAxes, ha="right", va="top", color=legible(style.color),
             weight="bold", fontsize=10, bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 1.5},
         )  # fmt: skip
         axes.tick_params(labelbottom=row == len(results.styles) - 1)
@@ -56,15 +56,15 @@ def responsiveness_figure(results: WeaknessResults, test: Weakness) -> Figure:
 
 
 def _all_paths(axes: Axes, results: WeaknessResults, test: Weakness) -> None:
-    """Utilisation over queueing delay: small marks are paths, large ones means."""
+    """Utilization over queueing delay: small marks are paths, large ones means."""
     for style, outcome in results.of_test(test):
         if not outcome.runs:
             continue
         delay = np.array([run.values["queue_delay_ms"] for run in outcome.runs])
-        used = 100 * np.array([run.values["utilisation"] for run in outcome.runs])
-        axes.plot(delay, used, style.marker, color=legible(style.colour), markersize=3.5, alpha=0.3, markeredgewidth=0)
+        used = 100 * np.array([run.values["utilization"] for run in outcome.runs])
+        axes.plot(delay, used, style.marker, color=legible(style.color), markersize=3.5, alpha=0.3, markeredgewidth=0)
         axes.plot(
-            delay.mean(), used.mean(), style.marker, color=legible(style.colour), markersize=11,
+            delay.mean(), used.mean(), style.marker, color=legible(style.color), markersize=11,
             markeredgecolor="white", markeredgewidth=1.2, zorder=4,
         )  # fmt: skip
     mark = next((one for _, outcome in results.of_test(test) for one in outcome.criteria if one.low is not None), None)
@@ -82,7 +82,7 @@ def _all_paths(axes: Axes, results: WeaknessResults, test: Weakness) -> None:
     axes.set_xlim(left=0)
     axes.set_ylim(0, 103)
     axes.set_xlabel("mean queueing delay (ms)")
-    axes.set_ylabel("utilisation (%)")
+    axes.set_ylabel("utilization (%)")
     axes.set_title("every path; large: mean; dashed: Cubic's means", fontsize=10.5, color=INK)
 
 
@@ -103,14 +103,14 @@ def stale_figure(results: WeaknessResults, test: Weakness) -> Figure:
             f"{2 * stale_estimates.RTT_FACTOR * delay:g} ms, buffer 1 BDP of the {condition.at['buffer']} path",
             fontsize=11,
         )
-        axes.axhspan(100 * stale_estimates.SHARE, 110, color=PASS_COLOUR, linewidth=0, zorder=0)
+        axes.axhspan(100 * stale_estimates.SHARE, 110, color=PASS_COLOR, linewidth=0, zorder=0)
         for style, outcome in results.of_test(test):
             series = outcome.series().get(condition.key)
             if series is None:
                 continue
             share = 100 * np.array(series["rate_mbps"]) / np.maximum(series["capacity_mbps"], 1e-9)
             axes.plot(
-                series["t_s"], share, color=legible(style.colour), marker=style.marker, markevery=(3, 12),
+                series["t_s"], share, color=legible(style.color), marker=style.marker, markevery=(3, 12),
                 markersize=4.5, linewidth=1.3,
             )  # fmt: skip
         for at, what in ((stale_estimates.RTT_CHANGE_S, "RTT ×2"), (stale_estimates.RATE_CHANGE_S, "rate ×8")):
@@ -133,7 +133,7 @@ def stale_figure(results: WeaknessResults, test: Weakness) -> Figure:
 
 def _capacity(axes: Axes, series: Series) -> None:
     times, capacity = _from_the_start(series["t_s"], series["capacity_mbps"])
-    axes.fill_between(times, 0, capacity, step="pre", facecolor=CAPACITY_COLOUR, edgecolor=CAPACITY_EDGE, linewidth=0.8)
+    axes.fill_between(times, 0, capacity, step="pre", facecolor=CAPACITY_COLOR, edgecolor=CAPACITY_EDGE, linewidth=0.8)
 
 
 def _from_the_start(times: Sequence[float], values: Sequence[float]) -> tuple[list[float], list[float]]:

@@ -15,7 +15,7 @@ from ccgym.report.style import DPI, INK, legible
 
 TITLES: Final = {"reported": "77.72 Mbit/s, 51 ms one way, 94 packets", "drawn": "paths drawn"}
 """What the conditions are."""
-FAIL_COLOUR: Final = "#f7e0dc"
+FAIL_COLOR: Final = "#f7e0dc"
 """Fill of what fails."""
 SPREAD: Final = 0.3
 """Height over which the marks of a scheme are strewn, of the distance between schemes."""
@@ -29,13 +29,13 @@ def starts_figure(results: WeaknessResults, test: Weakness) -> Figure:
     grid = figure.subplots(1, len(TITLES), sharey=True, squeeze=False)[0]
     for axes, (key, title) in zip(grid, TITLES.items(), strict=True):
         axes.set_title(title, fontsize=11)
-        axes.axvspan(0, 100 * startup_recovery.COLLAPSED, color=FAIL_COLOUR, linewidth=0, zorder=0)
+        axes.axvspan(0, 100 * startup_recovery.COLLAPSED, color=FAIL_COLOR, linewidth=0, zorder=0)
         for place, (style, outcome) in enumerate(results.of_test(test)):
-            used = [100 * run.values["utilisation"] for run in outcome.runs if run.condition == key]
+            used = [100 * run.values["utilization"] for run in outcome.runs if run.condition == key]
             # Strewn by rank, not at random: the figure is the same every time.
             offsets = SPREAD * ((np.arange(len(used)) * 0.618) % 1.0 - 0.5)
             axes.plot(
-                used, place + offsets, style.marker, color=legible(style.colour), markersize=5, alpha=0.55,
+                used, place + offsets, style.marker, color=legible(style.color), markersize=5, alpha=0.55,
                 markeredgewidth=0, clip_on=False,
             )  # fmt: skip
             below = sum(value < 100 * startup_recovery.COLLAPSED for value in used)
@@ -44,7 +44,7 @@ def starts_figure(results: WeaknessResults, test: Weakness) -> Figure:
                 color="#b3261e" if below else INK,
             )  # fmt: skip
         axes.set_xlim(0, 100)
-        axes.set_xlabel("utilisation of the whole run (%)")
+        axes.set_xlabel("utilization of the whole run (%)")
         axes.grid(visible=False, axis="y")
     grid[0].set_yticks(range(len(results.styles)), [style.label for style in results.styles])
     grid[0].set_ylim(len(results.styles) - 0.5, -0.5)

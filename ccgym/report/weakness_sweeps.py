@@ -15,12 +15,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from ccgym.evaluation.results import SchemeStyle
 from ccgym.evaluation.weaknesses.base import Weakness
 from ccgym.evaluation.weaknesses.results import ConditionResult, WeaknessResults
 from ccgym.report.style import DPI, INK, MUTED, legible
+from ccgym.schemes.style import SchemeStyle
 
-PASS_COLOUR: Final = "#e4f1e6"
+PASS_COLOR: Final = "#e4f1e6"
 """Fill of what passes."""
 
 PANEL_IN: Final = (4.1, 2.75)
@@ -101,7 +101,7 @@ def add_legend(figure: Figure, styles: Sequence[SchemeStyle], extra: Sequence[Li
     """The schemes, and what else tells lines apart, in a row below the title."""
     height = figure.get_size_inches()[1]
     handles = [
-        Line2D([], [], color=legible(style.colour), marker=style.marker, linewidth=1.8, markersize=6, label=style.label)
+        Line2D([], [], color=legible(style.color), marker=style.marker, linewidth=1.8, markersize=6, label=style.label)
         for style in styles
     ]
     handles += [Line2D([], [], color=MUTED, linestyle=line.style, linewidth=1.6, label=line.label) for line in extra]
@@ -125,11 +125,11 @@ def _draw_panel(axes: Axes, panel: Panel, results: WeaknessResults, test: Weakne
     if panel.y_limits is not None:
         axes.set_ylim(scale * panel.y_limits[0], scale * panel.y_limits[1])
     if panel.passes is not None:
-        axes.axhspan(scale * panel.passes[0], scale * panel.passes[1], color=PASS_COLOUR, zorder=0, linewidth=0)
+        axes.axhspan(scale * panel.passes[0], scale * panel.passes[1], color=PASS_COLOR, zorder=0, linewidth=0)
     for x, (low, high) in panel.passes_at.items():
         place = list(panel.names).index(x)
         axes.fill_between(
-            (place - 0.5, place + 0.5), scale * low, scale * high, color=PASS_COLOUR, zorder=0, linewidth=0
+            (place - 0.5, place + 0.5), scale * low, scale * high, color=PASS_COLOR, zorder=0, linewidth=0
         )
     for style, outcome in results.of_test(test):
         for line in panel.lines:
@@ -156,11 +156,11 @@ def _draw_line(
     means = [scale * sum(mean for mean, _, _ in by_x[x]) / len(by_x[x]) for x in values]
     lows = [scale * min(low for _, low, _ in by_x[x]) for x in values]
     highs = [scale * max(high for _, _, high in by_x[x]) for x in values]
-    axes.vlines(places, lows, highs, color=legible(style.colour), linewidth=1.0, alpha=0.45)
+    axes.vlines(places, lows, highs, color=legible(style.color), linewidth=1.0, alpha=0.45)
     axes.plot(
         places,
         means,
-        color=legible(style.colour),
+        color=legible(style.color),
         marker=style.marker,
         markersize=5,
         linewidth=1.6,

@@ -12,8 +12,8 @@ from ccgym.evaluation.weaknesses.results import ConditionResult, Outcome, Verdic
 from ccgym.report.terminal import NOTHING, FittingTable, plain_table
 
 WORDS: Final[dict[Verdict, str]] = {"pass": "pass", "fail": "FAIL", "incomplete": "incomplete"}
-"""Verdicts in tables: fails stand out without colour, too."""
-COLOURS: Final[dict[Verdict, str]] = {"pass": "green", "fail": "red", "incomplete": "yellow"}
+"""Verdicts in tables: fails stand out without color, too."""
+COLORS: Final[dict[Verdict, str]] = {"pass": "green", "fail": "red", "incomplete": "yellow"}
 
 
 def terminal_table(results: WeaknessResults) -> FittingTable:
@@ -25,7 +25,7 @@ def terminal_table(results: WeaknessResults) -> FittingTable:
     for style in results.styles:
         outcomes = [results.outcome(test, style.key) for test in results.tests]
         cells = [
-            Text.assemble(outcome.headline or NOTHING, "\n", (WORDS[outcome.verdict], COLOURS[outcome.verdict]))
+            Text.assemble(outcome.headline or NOTHING, "\n", (WORDS[outcome.verdict], COLORS[outcome.verdict]))
             for outcome in outcomes
         ]
         passed = Text(f"{results.passed(style.key)} of {len(results.tests)}", style="dim")

@@ -125,11 +125,11 @@ def cellular(
     """A doubly stochastic link after Sprout's model of cellular networks (Winstein et al., NSDI 2013, §3).
 
     Opportunities are a Poisson process whose rate walks: every 20 ms it takes a Gaussian step. It is reflected at
-    twice the centre; at zero it sticks, an outage that ends with the given rate. The volatility is Sprout's (σ = 200
+    twice the center; at zero it sticks, an outage that ends with the given rate. The volatility is Sprout's (σ = 200
     packets/s per √s around 500 packets/s). Sprout's inference assumes that one outage per second ends; a walk made so
     stands still for 30 % of the time, while recorded LTE does for 3 to 10 %, so the default here is 10 per second.
 
-    The trace has the given mean rate exactly. All of the walk is relative to its centre, so the centre is put where the
+    The trace has the given mean rate exactly. All of the walk is relative to its center, so the center is put where the
     walk's mean is the rate that is asked for, and the number of opportunities is given: the times of a Poisson process
     of which the number is known are those of so many independent draws. The last one is at the end of the trace.
 
@@ -137,14 +137,14 @@ def cellular(
         rate_bps: Mean rate of the trace, in bits per second.
         duration_ns: Length and period in nanoseconds; a part of a millisecond is left out.
         seed: Any non-negative integer.
-        volatility: Standard deviation of the walk after one second, as a fraction of the centre; 0 to 10.
+        volatility: Standard deviation of the walk after one second, as a fraction of the center; 0 to 10.
         outage_escape_hz: Rate at which outages end, per second; above 0.
 
     Raises:
         ConfigError: A parameter out of range, or too few or too many lines.
     """
     if not 0.0 <= volatility <= 10.0:
-        raise ConfigError(f"a volatility of {volatility!r}", expected="0 to 10 (fraction of the centre per √s)")
+        raise ConfigError(f"a volatility of {volatility!r}", expected="0 to 10 (fraction of the center per √s)")
     if not 0.0 < outage_escape_hz < math.inf:
         raise ConfigError(f"an outage escape rate of {outage_escape_hz!r}", expected="more than 0 per second")
     end_ms = duration_ns // NS_PER_MS
@@ -156,7 +156,7 @@ def cellular(
     stay = math.exp(-outage_escape_hz * _STEP_MS / 1e3)
     ticks = -(-end_ms // _STEP_MS)
     edges_ms = np.minimum(np.arange(ticks + 1, dtype=np.float64) * _STEP_MS, float(end_ms))
-    rates = np.zeros(ticks)  # relative to the centre
+    rates = np.zeros(ticks)  # relative to the center
     rate = 1.0
     for tick in range(ticks):
         rates[tick] = rate

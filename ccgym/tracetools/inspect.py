@@ -104,7 +104,7 @@ def binned_rates(
     return edges, counts * (PACKET_BITS / 1e3) / np.diff(edges)
 
 
-def summarise(trace: TraceLike, bin_ms: int | None = None) -> TraceSummary:
+def summarize(trace: TraceLike, bin_ms: int | None = None) -> TraceSummary:
     """Compute the key figures of a trace.
 
     Args:
@@ -146,7 +146,7 @@ def mean_rate_bps(lines: int, period_ms: int) -> float:
 def capacity_steps(trace: TraceLike, duration_ns: int | None = None) -> tuple[tuple[int, int], ...]:
     """Describe a trace as a rate that changes in steps: what an oracle may know of it.
 
-    Bins are 500 ms, or as wide as fifty packets take at the mean rate. Neighbours are merged while their counts differ
+    Bins are 500 ms, or as wide as fifty packets take at the mean rate. Neighbors are merged while their counts differ
     by no more than chance explains (three standard deviations of a Poisson count), so that a constant or Poisson trace
     becomes one step, a cold start two, and a recorded cellular trace many.
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from ccgym.errors import ConfigError, PlatformError
-from ccgym.tracetools.inspect import TraceLike, binned_rates, opportunities_before, summarise, times_of
+from ccgym.tracetools.inspect import TraceLike, binned_rates, opportunities_before, summarize, times_of
 from ccgym.units import PACKET_BYTES
 
 FINE_BIN_MS: Final = 100
@@ -41,7 +41,7 @@ def plot_trace(trace: TraceLike, output: str | os.PathLike[str], *, title: str =
             hint="pip install 'ccgym[report]'",
         ) from None
     times = times_of(trace)
-    summary = summarise(times)
+    summary = summarize(times)
     figure = Figure(figsize=(12, 6), layout="constrained")
     rates, total = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     shortest = max(1, summary.period_ms // 40)

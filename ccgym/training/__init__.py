@@ -6,9 +6,9 @@
 ``environments``       the environments that a configuration means
 ``rollouts``           those to learn in, which can be captured and brought back
 ``algorithms/``        PPO, A2C, DAgger, the cross-entropy method: settings and learner, one file each
-``sequences``          labelled episodes, and fitting a policy to them through time
+``sequences``          labeled episodes, and fitting a policy to them through time
 ``model``              the learner from a configuration; seeds, threads, device
-``normaliser``         running statistics of features and rewards
+``normalizer``         running statistics of features and rewards
 ``privileged_critic``  a value function that sees the path's truth
 ``evaluation``         a policy or a baseline on the held-out paths
 ``callbacks/``         what happens between updates, one file each

@@ -1,6 +1,6 @@
 """Checkpoints: a directory per step that appears whole or not at all, with the checksum of every file.
 
-``step_<N>/`` holds ``rl_model.zip`` (policy and optimiser in SB3's form), ``state.pt`` (everything else that the next
+``step_<N>/`` holds ``rl_model.zip`` (policy and optimizer in SB3's form), ``state.pt`` (everything else that the next
 update depends on) and ``checkpoint.json``, the checksums. Neither file is unpickled when it is read back: a run
 directory that somebody sends is data, not a program.
 """
@@ -41,9 +41,9 @@ class Checkpoint:
     step: int
     """Decisions taken before it."""
     model: bytes
-    """Policy and optimiser, as SB3's ``save`` writes them."""
+    """Policy and optimizer, as SB3's ``save`` writes them."""
     state: dict[str, Any]
-    """Counters, normaliser, generators, environments: numbers, text, tensors, and containers of them."""
+    """Counters, normalizer, generators, environments: numbers, text, tensors, and containers of them."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from ccgym.config.agent import AgentConfig, read_agent
 from ccgym.envs.sb3 import SB3LinkVecEnv
 from ccgym.envs.settings import Settings
 from ccgym.errors import CcgymError
-from ccgym.evaluation.schemes import parse_scheme
+from ccgym.schemes.registry import parse_scheme
 from ccgym.training.config import TrainConfig
 from ccgym.training.privileged_critic import PrivilegedEnv
 from ccgym.training.rollouts import RolloutEnv

@@ -27,7 +27,7 @@ METRICS: Final = {
     "rtt_ms_p95": "rtt_p95_ms",
     "delay_p95_ms": "delay_p95_ms",
     "loss": "loss",
-    "utilisation": "utilisation",
+    "utilization": "utilization",
 }
 """Tags below ``net/``, and the fields of an episode's summary that they are the means of."""
 
@@ -113,7 +113,7 @@ def evaluate(
 
     Args:
         env: The environments; as many as there are paths, or a number that they are run in groups of. Rewards are not
-            normalised.
+            normalized.
         actor: Chooses the actions.
         seed: Decides the paths.
         each_step: Called with actions and infos after every step, for whoever draws.

@@ -1,7 +1,7 @@
 """From a training run to a scheme: ``NAME.onnx`` and its card ``NAME.json``.
 
 The graph holds everything between the features and the action (:mod:`ccgym.training.onnx_graph`), the card everything
-around it (:mod:`ccgym.evaluation.policy_card`). Before either is written, the export is compared with the policy as
+around it (:mod:`ccgym.schemes.policy_card`). Before either is written, the export is compared with the policy as
 torch has it (:mod:`ccgym.training.parity`); where they differ nothing is written. Equal runs give equal files.
 """
 
@@ -19,10 +19,10 @@ import yaml
 
 from ccgym.envs.settings import Settings
 from ccgym.errors import ConfigError, shown
-from ccgym.evaluation import learned
-from ccgym.evaluation.policy_card import NAME_PATTERN, PolicyCard
-from ccgym.evaluation.schemes import registry
 from ccgym.files import disk_error, read_json
+from ccgym.schemes import policies
+from ccgym.schemes.policy_card import NAME_PATTERN, PolicyCard
+from ccgym.schemes.registry import registry
 from ccgym.training.config import TrainConfig
 from ccgym.training.files import write_file
 from ccgym.training.looks import Looks
@@ -99,7 +99,7 @@ def export_policy(
     card = PolicyCard(
         name=file.stem,
         label=looks.label or file.stem[:1].upper() + file.stem[1:],
-        colour=looks.colour,
+        color=looks.color,
         marker=looks.marker,
         summary=looks.summary or _summary(training),
         reference=looks.reference or "trained by ccgym",
@@ -112,7 +112,7 @@ def export_policy(
     )
     parity = check_parity(
         policy,
-        learned.from_parts(network, card, file),
+        policies.from_parts(network, card, file),
         Settings.of(trained.config.environment, deployed).at(1.0),
         trained.config.evaluation.seed,
         episodes,
@@ -128,7 +128,7 @@ def _target(run_dir: Path, out: Path | None, name: str) -> Path:
     if out is not None and out.suffix == ".onnx":
         file = out
     else:
-        file = (run_dir / learned.EXPORT_DIRECTORY if out is None else out) / f"{name}.onnx"
+        file = (run_dir / policies.EXPORT_DIRECTORY if out is None else out) / f"{name}.onnx"
     if not NAME_PATTERN.fullmatch(file.stem):
         raise ConfigError(
             f"a policy called {shown(file.stem)}",

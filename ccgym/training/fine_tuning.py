@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ccgym.errors import ConfigError
-from ccgym.training import normaliser as normalisers
+from ccgym.training import normalizer as normalizers
 from ccgym.training.saved_model import load_model
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 def start_from(model: OnPolicyAlgorithm, run_dir: Path) -> int:
     """Give a new model the networks, and the features' statistics, of the best one of another run.
 
-    The optimiser starts anew, and so does the normaliser of rewards: they belong to the environments of then.
+    The optimizer starts anew, and so does the normalizer of rewards: they belong to the environments of then.
 
     Args:
-        model: The learner; its normaliser, if it has one, is changed too.
+        model: The learner; its normalizer, if it has one, is changed too.
         run_dir: The other run.
 
     Returns:
@@ -40,5 +40,5 @@ def start_from(model: OnPolicyAlgorithm, run_dir: Path) -> int:
             hint=f"--config {run_dir}/config.yaml has them",
         ) from None
     step = int(known.card.get("step", 0))
-    normalisers.start_from(model.get_vec_normalize_env(), known.statistics, step)
+    normalizers.start_from(model.get_vec_normalize_env(), known.statistics, step)
     return step

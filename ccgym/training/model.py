@@ -89,7 +89,7 @@ def build_model(algorithm: AlgorithmBase, env: VecEnv, seed: int, device: str) -
 
 
 def model_bytes(model: OnPolicyAlgorithm) -> bytes:
-    """The model as SB3 saves it, optimiser included."""
+    """The model as SB3 saves it, optimizer included."""
     buffer = io.BytesIO()
     # The last observations and episode statistics are in the checkpoint's own state.
     model.save(buffer, exclude=["_last_obs", "_last_original_obs", "_last_episode_starts", "_last_lstm_states",

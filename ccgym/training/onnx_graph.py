@@ -1,10 +1,10 @@
 """The exported network as an ONNX graph, put together node by node.
 
-float32 in → float64 → normalisation → layers → clipping to the action's bounds → float32 out. Built from the weights
+float32 in → float64 → normalization → layers → clipping to the action's bounds → float32 out. Built from the weights
 rather than traced, so that the graph holds nothing but the sums, and equal weights give equal bytes.
 
 ========================  ==================================  =========================================
-``observation``           float32 [batch, features]           raw features: normalisation is inside
+``observation``           float32 [batch, features]           raw features: normalization is inside
 ``state``                 float32 [batch, state], if any      ``[h | c]`` layer by layer; zeros at first
 ``action``                float32 [batch, actions]            of a discrete policy, one score per operation
 ``state_out``             float32 [batch, state], if any      the state for the next decision
@@ -45,10 +45,10 @@ def build_onnx(policy: TorchPolicy, name: str) -> bytes:
     inputs = [helper.make_tensor_value_info("observation", TensorProto.FLOAT, ["batch", shape.observation_size])]
     outputs = [helper.make_tensor_value_info("action", TensorProto.FLOAT, ["batch", shape.action_size])]
     value = graph.add("Cast", "observation", to=TensorProto.DOUBLE)
-    if policy.normaliser is not None:
-        value = graph.add("Sub", value, graph.constant(policy.normaliser.mean))
-        value = graph.add("Div", value, graph.constant(policy.normaliser.deviation))
-        value = graph.between(value, -policy.normaliser.clip, policy.normaliser.clip)
+    if policy.normalizer is not None:
+        value = graph.add("Sub", value, graph.constant(policy.normalizer.mean))
+        value = graph.add("Div", value, graph.constant(policy.normalizer.deviation))
+        value = graph.between(value, -policy.normalizer.clip, policy.normalizer.clip)
     if policy.lstm is not None:
         inputs.append(helper.make_tensor_value_info("state", TensorProto.FLOAT, ["batch", shape.state_size]))
         outputs.append(helper.make_tensor_value_info("state_out", TensorProto.FLOAT, ["batch", shape.state_size]))

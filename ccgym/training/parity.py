@@ -22,8 +22,8 @@ import numpy as np
 from ccgym.envs.batch import Batch
 from ccgym.envs.settings import Settings
 from ccgym.errors import CcgymError
-from ccgym.evaluation import learned
-from ccgym.evaluation.learned import LearnedPolicy
+from ccgym.schemes import policies
+from ccgym.schemes.policies import LearnedPolicy
 from ccgym.training.torch_policy import Floats, TorchPolicy
 from ccgym.units import NS_PER_S
 
@@ -166,7 +166,7 @@ def trajectory_parity(
     spec["flows"][0]["params"]["policy"] = exported.key
     return Trajectories(
         outside=batch.trajectory_hash(0),
-        inside=learned.trajectory_hash(json.dumps(spec), episode.traces, [exported]),
+        inside=policies.trajectory_hash(json.dumps(spec), episode.traces, [exported]),
     )
 
 

@@ -355,7 +355,7 @@ def _confirm(
 
 
 class _AsExported:
-    """Decides as the exported policy will: evaluated exactly, normalisation included."""
+    """Decides as the exported policy will: evaluated exactly, normalization included."""
 
     def __init__(self, policy: TorchPolicy) -> None:
         self._policy = policy

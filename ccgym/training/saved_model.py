@@ -1,6 +1,6 @@
 """A model on disk, to be evaluated or exported: ``best/`` and ``final/`` of a run directory.
 
-``best_model.zip`` is SB3's, ``vecnormalize.pkl`` (where features or rewards are normalised) too; ``model.json`` says
+``best_model.zip`` is SB3's, ``vecnormalize.pkl`` (where features or rewards are normalized) too; ``model.json`` says
 which step it is, what it reached, and the statistics of the features. Reading a model back unpickles nothing.
 """
 
@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from ccgym.errors import ResultsError
 from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes
-from ccgym.training import normaliser as normalisers
+from ccgym.training import normalizer as normalizers
 from ccgym.training.config import TrainConfig
 from ccgym.training.files import write_directory
 from ccgym.training.model import DAMAGE, build_model, model_bytes, weights_hash, what_is_damaged
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 MODEL: Final = "best_model.zip"
-NORMALISER: Final = "vecnormalize.pkl"
+NORMALIZER: Final = "vecnormalize.pkl"
 CARD: Final = "model.json"
 
 
@@ -38,22 +38,22 @@ class TrainedModel:
     config: TrainConfig
     """The run's configuration."""
     model: OnPolicyAlgorithm
-    """SB3's model, on the CPU; ``model.policy`` takes normalised features."""
+    """SB3's model, on the CPU; ``model.policy`` takes normalized features."""
     statistics: dict[str, Any] | None
-    """How features are normalised: see :func:`ccgym.training.normaliser.observation_statistics`."""
+    """How features are normalized: see :func:`ccgym.training.normalizer.observation_statistics`."""
     card: dict[str, Any]
     """Step, reward, share of the oracle's reward, network metrics, hash of the weights."""
 
 
 def write_model(
-    directory: Path, model: OnPolicyAlgorithm, normaliser: VecNormalize | None, facts: dict[str, Any]
+    directory: Path, model: OnPolicyAlgorithm, normalizer: VecNormalize | None, facts: dict[str, Any]
 ) -> None:
     """Write a model in place of the one that is there.
 
     Args:
         directory: ``best/`` or ``final/``.
         model: The learner.
-        normaliser: Its normaliser, if it has one.
+        normalizer: Its normalizer, if it has one.
         facts: What to say of it in ``model.json``.
 
     Raises:
@@ -62,11 +62,11 @@ def write_model(
     card = {
         **facts,
         "weights_sha256": weights_hash(model),
-        "observation": normalisers.observation_statistics(normaliser),
+        "observation": normalizers.observation_statistics(normalizer),
     }
     files = {MODEL: model_bytes(model), CARD: (json.dumps(card, indent=1, allow_nan=False) + "\n").encode()}
-    if normaliser is not None:
-        files[NORMALISER] = normalisers.pickled(normaliser)
+    if normalizer is not None:
+        files[NORMALIZER] = normalizers.pickled(normalizer)
     write_directory(directory, files)
 
 

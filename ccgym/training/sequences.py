@@ -129,7 +129,7 @@ class Fit:
 def fit_sequences(
     policy: ActorCriticPolicy, episodes: Sequence[Episode], settings: FitSettings, also: Sequence[Episode] = ()
 ) -> Fit:
-    """Move a policy towards the episodes' actions with ``policy.optimizer``.
+    """Move a policy toward the episodes' actions with ``policy.optimizer``.
 
     The loss of a decision is the cross-entropy of a discrete action, or the squared error of the mean of others, times
     its weight; that of a batch is their sum over the sum of the weights. The order is drawn from torch's global

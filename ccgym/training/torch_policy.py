@@ -1,6 +1,6 @@
 """A trained policy as torch has it, evaluated in two ways.
 
-*As trained* is SB3's own forward pass in float32, behind the normalisation that training used. *Exactly* is the same
+*As trained* is SB3's own forward pass in float32, behind the normalization that training used. *Exactly* is the same
 network with every weight widened to float64, its answer rounded to float32 at the end. Sums of float32 come out
 differently from one library to the next, and a control loop makes much of little; float64 sums differ too, but some
 nine digits below what a float32 can show, so that two programs that evaluate the network exactly take the same
@@ -26,7 +26,7 @@ from stable_baselines3.common.torch_layers import FlattenExtractor
 from torch import nn
 
 from ccgym.errors import ConfigError, shown
-from ccgym.evaluation.policy_card import NetworkShape
+from ccgym.schemes.policy_card import NetworkShape
 from ccgym.training.privileged_critic import PrivilegedCriticPolicy
 from ccgym.training.saved_model import TrainedModel, load_model
 
@@ -38,8 +38,8 @@ LAYERS: Final = (nn.Linear, nn.Tanh, nn.ReLU, nn.ELU, nn.SiLU, nn.Sigmoid, nn.Le
 
 
 @dataclass(frozen=True)
-class Normaliser:
-    """Normalisation of observations, frozen: ``clip((observation − mean) / deviation)``."""
+class Normalizer:
+    """Normalization of observations, frozen: ``clip((observation − mean) / deviation)``."""
 
     mean: npt.NDArray[np.float64]
     """Mean of each feature."""
@@ -49,8 +49,8 @@ class Normaliser:
     """Limit of the outcome, both ways."""
 
     @classmethod
-    def of(cls, statistics: Mapping[str, Any]) -> Normaliser:
-        """From what :func:`ccgym.training.normaliser.observation_statistics` gives."""
+    def of(cls, statistics: Mapping[str, Any]) -> Normalizer:
+        """From what :func:`ccgym.training.normalizer.observation_statistics` gives."""
         variance = np.array(statistics["variance"], dtype=np.float64)
         return cls(
             mean=np.array(statistics["mean"], dtype=np.float64),
@@ -59,9 +59,9 @@ class Normaliser:
         )
 
     def __call__(self, observations: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """Normalise, in float64."""
-        centred = observations.astype(np.float64) - self.mean
-        return np.clip(centred / self.deviation, -self.clip, self.clip)
+        """Normalize, in float64."""
+        centered = observations.astype(np.float64) - self.mean
+        return np.clip(centered / self.deviation, -self.clip, self.clip)
 
 
 class TorchPolicy:
@@ -72,15 +72,15 @@ class TorchPolicy:
 
     Args:
         policy: SB3's policy.
-        normaliser: Normalisation of the features; None where there was none.
+        normalizer: Normalization of the features; None where there was none.
 
     Raises:
         ConfigError: It has parts that cannot be exported.
     """
 
-    def __init__(self, policy: ActorCriticPolicy, normaliser: Normaliser | None = None) -> None:
+    def __init__(self, policy: ActorCriticPolicy, normalizer: Normalizer | None = None) -> None:
         _require_exportable(policy)
-        self.normaliser = normaliser
+        self.normalizer = normalizer
         self._policy = copy.deepcopy(policy).to("cpu")
         self._policy.set_training_mode(False)
         self.lstm: nn.LSTM | None = None
@@ -98,9 +98,9 @@ class TorchPolicy:
         size = int(np.prod(self._policy.observation_space.shape or (0,)))
         if isinstance(self._policy, PrivilegedCriticPolicy):
             size = self._policy.actor_size
-        if normaliser is not None and normaliser.mean.shape != (size,):
+        if normalizer is not None and normalizer.mean.shape != (size,):
             raise ConfigError(
-                f"statistics of {normaliser.mean.size} features", expected=f"{size}, as the policy has inputs"
+                f"statistics of {normalizer.mean.size} features", expected=f"{size}, as the policy has inputs"
             )
         self.shape = NetworkShape(
             kind="mlp" if self.lstm is None else "lstm",
@@ -113,7 +113,7 @@ class TorchPolicy:
     def of(cls, trained: TrainedModel) -> TorchPolicy:
         """The policy of a model that was read from disk, with the statistics of its features."""
         statistics = trained.statistics
-        return cls(trained.model.policy, None if statistics is None else Normaliser.of(statistics))
+        return cls(trained.model.policy, None if statistics is None else Normalizer.of(statistics))
 
     def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
         """Evaluate exactly: in float64, rounded to float32 at the end.
@@ -125,7 +125,7 @@ class TorchPolicy:
         Returns:
             Actions, or scores of a discrete policy, one row per flow; and the new state, None without memory.
         """
-        inputs = observations if self.normaliser is None else self.normaliser(observations)
+        inputs = observations if self.normalizer is None else self.normalizer(observations)
         values = torch.from_numpy(inputs.astype(np.float64))
         after: Floats | None = None
         with torch.no_grad(), _one_thread():
@@ -142,7 +142,7 @@ class TorchPolicy:
 
     def decide_as_trained(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
         """Evaluate as in training: SB3's modules in float32. Arguments and result are those of :meth:`decide`."""
-        inputs = observations if self.normaliser is None else self.normaliser(observations).astype(np.float32)
+        inputs = observations if self.normalizer is None else self.normalizer(observations).astype(np.float32)
         policy = self._policy
         after: Floats | None = None
         with torch.no_grad(), _one_thread():

@@ -1,7 +1,7 @@
 """Training: rollout, update, evaluation, checkpoint, again; from the beginning or from where a killed run stopped.
 
 A run that was killed at any moment and resumed gives the same weights and the same curve as one that was not. For
-that, a checkpoint holds all that the next update depends on: policy, optimiser, normaliser, counters, every random
+that, a checkpoint holds all that the next update depends on: policy, optimizer, normalizer, counters, every random
 generator, a recurrent policy's state, and the environments. The last are not stored but repeated: each environment's
 random stream as it was before its present episode, and the decisions since. The simulator does not forget what it did
 from the same seed, so restoring takes as long as the longest episode under way.
@@ -30,7 +30,7 @@ from typing_extensions import override
 from ccgym.errors import ResultsError, SimulationError
 from ccgym.evaluation.experiment import differences
 from ccgym.files import disk_error
-from ccgym.training import normaliser as normalisers
+from ccgym.training import normalizer as normalizers
 from ccgym.training.callbacks.base import Callback
 from ccgym.training.callbacks.configuration import ConfigurationCallback
 from ccgym.training.callbacks.curriculum import CurriculumCallback
@@ -268,9 +268,9 @@ class Trainer:
             settle(directory)
         remove_leftovers(self.run.checkpoints, -1 if resume_at is None else resume_at)
         self.rollouts = self.environments.training()
-        self.env = normalisers.normalised(self.rollouts, config.algorithm)
+        self.env = normalizers.normalized(self.rollouts, config.algorithm)
         self.model = build_model(config.algorithm, self.env, config.training.seed, self.device)
-        self.normaliser = self.model.get_vec_normalize_env()
+        self.normalizer = self.model.get_vec_normalize_env()
         self.progress_table = Table(self.run.progress, resume_at)
         logger, self.events = make_logger(self.progress_table, self.run.path, resume_at)
         self.model.set_logger(logger)
@@ -325,7 +325,7 @@ class Trainer:
                 self._save()
                 saved = self.step
         if last:
-            write_model(self.run.final, self.model, self.normaliser, {"step": self.step})
+            write_model(self.run.final, self.model, self.normalizer, {"step": self.step})
         self.completed = last
 
     def is_finished(self) -> bool:
@@ -396,7 +396,7 @@ class Trainer:
             "recurrent": recurrent_state(model),
             "learner": extra_state(model),
             "episodes": [(float(one["r"]), int(one["l"])) for one in model.ep_info_buffer or ()],
-            "normaliser": normalisers.capture(self.normaliser),
+            "normalizer": normalizers.capture(self.normalizer),
             "environments": self.rollouts.capture(),
             "callbacks": {name: callback.state() for name, callback in self.callbacks.items()},
             "generators": capture_generators(),
@@ -423,7 +423,7 @@ class Trainer:
         assert model.ep_info_buffer is not None
         model.ep_info_buffer.extend({"r": reward, "l": length} for reward, length in state["episodes"])
         exact = self.rollouts.restore(state["environments"])
-        normalisers.restore(self.normaliser, state["normaliser"])
+        normalizers.restore(self.normalizer, state["normalizer"])
         model._last_obs = state["observations"].numpy().copy()
         model._last_episode_starts = state["starts"].numpy().copy()
         set_recurrent_state(model, state["recurrent"])

@@ -346,7 +346,7 @@ fn suggest(found: &str, known: impl Iterator<Item = &'static str>) -> Advice {
     Advice(nearest.filter(|(distance, _)| *distance <= limit).map(|(_, name)| name))
 }
 
-/// Edits (insert, delete, replace, swap neighbours; case is free) that turn `a` into `b`: the optimal string
+/// Edits (insert, delete, replace, swap neighbors; case is free) that turn `a` into `b`: the optimal string
 /// alignment distance.
 fn edit_distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.to_lowercase().chars().collect();

@@ -1,4 +1,4 @@
-//! Vegas (Brakmo and Peterson, 1995; behaviour of Linux `net/ipv4/tcp_vegas.c`, and of ns-3.37 `tcp-vegas.cc` as a
+//! Vegas (Brakmo and Peterson, 1995; behavior of Linux `net/ipv4/tcp_vegas.c`, and of ns-3.37 `tcp-vegas.cc` as a
 //! mode): keeps two to four packets in the queue, judged by the round trip.
 
 use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
@@ -90,7 +90,7 @@ pub struct Vegas {
     round_min: TimeSpan,
     samples: u32,
     ns3_delay: Ns3Delay,
-    /// Packets that the latest judgement saw in the queue.
+    /// Packets that the latest judgment saw in the queue.
     queued: u64,
     /// Window and threshold before the latest reduction.
     before: Option<(u64, u64)>,
@@ -174,7 +174,7 @@ impl Vegas {
         }
     }
 
-    /// The judgement at a round's end.
+    /// The judgment at a round's end.
     fn judge(&mut self, event: &AckEvent<'_>) {
         let w = self.window;
         let (base, rtt) = (self.base_rtt.0, self.round_min.0);
@@ -390,7 +390,7 @@ mod tests {
         assert!(threshold >= (0.75 * host.window()).floor(), "{threshold}");
     }
 
-    /// With two samples in a round Reno decides: no judgement is made.
+    /// With two samples in a round Reno decides: no judgment is made.
     #[test]
     fn too_few_samples() {
         let mut host = host(2, &json!({}));

@@ -10,7 +10,7 @@ from ccgym.config.path import NetworkPath
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.runner import run_experiment
-from ccgym.evaluation.schemes import parse_schemes
+from ccgym.schemes.registry import parse_schemes
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,14 @@ from ccgym.cli.evaluate import main as evaluate
 from ccgym.cli.main import main as cli
 from ccgym.envs.settings import Settings
 from ccgym.errors import ConfigError, ResultsError
-from ccgym.evaluation import learned
-from ccgym.evaluation.schemes import parse_scheme
+from ccgym.schemes import policies
+from ccgym.schemes.registry import parse_scheme
 from ccgym.training import export as exports
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments
 from ccgym.training.export import export_policy
 from ccgym.training.model import build_model
-from ccgym.training.normaliser import normalised
+from ccgym.training.normalizer import normalized
 from ccgym.training.parity import ParityError, check_parity, trajectory_parity
 from ccgym.training.run_directory import RunDirectory
 from ccgym.training.saved_model import write_model
@@ -47,7 +47,7 @@ agent:
 environment:
   paths: {kind: ranges, rate: {uniform: [4mbps, 12mbps]}, one_way_delay: {uniform: [5ms, 20ms]}, queue: {packets: 30}}
   episode: {steps: 60}
-algorithm: {n_envs: 2, n_steps: 32, batch_size: 32, net_arch: [8], normalise: {observation: true}}
+algorithm: {n_envs: 2, n_steps: 32, batch_size: 32, net_arch: [8], normalize: {observation: true}}
 training: {steps: 64, eval_every: 64, checkpoint_every: 64}
 evaluation: {episodes: 2, baselines: []}
 """
@@ -69,7 +69,7 @@ def made(tmp_path: Path) -> Callable[..., Path]:
         config = TrainConfig.load(file, [*VARIANTS[variant], f"training.seed={seed}"])
         directory = tmp_path / f"run-{variant}-{seed}"
         env = Environments(config).bare()
-        env = normalised(env, config.algorithm)
+        env = normalized(env, config.algorithm)
         model = build_model(config.algorithm, env, seed, "cpu")
         env.seed(seed)
         env.reset()
@@ -99,7 +99,7 @@ def test_a_run_becomes_a_scheme(
     assert cli(["export", str(run_dir)]) == 0
     assert "as torch in float64, bit for bit; 5 trajectories with the same hash" in capsys.readouterr().out
 
-    card = learned.read_card(run_dir / "export" / "tiny.onnx")
+    card = policies.read_card(run_dir / "export" / "tiny.onnx")
     assert card.policy.kind == ("lstm" if variant == "lstm" else "mlp")
     assert card.parity["episodes"] == 5
     assert card.parity["decisions"] == 300

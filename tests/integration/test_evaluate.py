@@ -24,8 +24,8 @@ from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.pantheon_log import read_log
 from ccgym.evaluation.results import CellFailure, CellResult, ResultSet
 from ccgym.evaluation.runner import run_experiment
-from ccgym.evaluation.schemes import SchemeChoice
 from ccgym.evaluation.simulate import Record, simulate, simulate_prepared
+from ccgym.schemes.registry import SchemeChoice
 
 TRACED = NetworkPath.from_mahimahi(
     "mm-delay 10 mm-loss uplink 0.01 mm-link 12mbps.trace 12mbps.trace "

@@ -34,7 +34,7 @@ extends: {root}/configs/aurora.yaml
 name: small
 environment: {{episode: {{steps: 40}}}}
 algorithm: {{n_envs: 8, n_steps: 24, batch_size: 64, net_arch: [8], critic: same,
-  normalise: {{observation: true, reward: true}}}}
+  normalize: {{observation: true, reward: true}}}}
 training: {{steps: 1500, eval_every: 400, checkpoint_every: 300}}
 evaluation: {{episodes: 4, baselines: [oracle, cubic]}}
 """
@@ -114,7 +114,7 @@ def test_a_run_leaves_everything(whole: Path) -> None:
     assert sum(terms) == pytest.approx(float(evaluations[-1]["eval/mean_reward"]))
     baselines = json.loads((whole / "baselines.json").read_text())
     assert baselines["rewards"]["oracle"] > baselines["rewards"]["cubic"]
-    assert 0.5 < baselines["metrics"]["oracle"]["utilisation"] <= 1.001
+    assert 0.5 < baselines["metrics"]["oracle"]["utilization"] <= 1.001
 
 
 def test_tensorboard_sees_it(whole: Path) -> None:
@@ -134,7 +134,7 @@ def test_tensorboard_sees_it(whole: Path) -> None:
         "net/rtt_ms_p95",
         "net/delay_p95_ms",
         "net/loss",
-        "net/utilisation",
+        "net/utilization",
         "reward/throughput",
         "reward/latency",
         "reward/loss",
@@ -211,7 +211,7 @@ def test_sigterm_writes_a_checkpoint_and_says_how_to_go_on(config: Path, whole: 
     ("name", "changes"),
     [
         ("recurrent", {"algorithm": {"name": "recurrent_ppo", "lstm": {"hidden_size": 8}}}),
-        ("privileged", {"algorithm": {"critic": "privileged", "normalise": {"observation": False}}}),
+        ("privileged", {"algorithm": {"critic": "privileged", "normalize": {"observation": False}}}),
         (
             "curriculum",
             {"environment": {"paths": {"kind": "stages", "stages": [

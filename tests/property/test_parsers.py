@@ -30,7 +30,7 @@ from ccgym.errors import CcgymError
 from ccgym.tracetools import generate
 from ccgym.tracetools.check import check_trace, find_mistakes, likely_rate
 from ccgym.tracetools.convert import FORMATS, convert
-from ccgym.tracetools.inspect import binned_rates, capacity_steps, opportunities_before, sparkline, summarise
+from ccgym.tracetools.inspect import binned_rates, capacity_steps, opportunities_before, sparkline, summarize
 from ccgym.tracetools.text import parse_trace, trace_text
 from ccgym.units import (
     MAX_NS,
@@ -331,7 +331,7 @@ def test_capacity_steps_are_steps(times: Any, duration_ns: int | None) -> None:
     assert starts == sorted(set(starts))
     assert all(rate >= 0 for _, rate in steps)
     assert len(sparkline(times)) <= 72
-    assert summarise(times).lines == len(times)
+    assert summarize(times).lines == len(times)
 
 
 @given(traces, st.none() | st.integers(1, 10**9), st.none() | st.integers(0, 10**9), st.text(max_size=20))
@@ -343,7 +343,7 @@ def test_the_detector_never_fails(times: Any, rate: int | None, rtt: int | None,
 
 
 @given(st.integers(2, 100_000), st.sampled_from([1448, 1460, 1500, 1504]))
-def test_packet_sizes_are_recognised_whatever_their_number(lines: int, size: int) -> None:
+def test_packet_sizes_are_recognized_whatever_their_number(lines: int, size: int) -> None:
     (finding,) = check_trace(np.full(lines, size, dtype=np.uint64))
     assert finding.severity == "error"
     low = 8 * size * lines

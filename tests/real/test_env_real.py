@@ -15,9 +15,9 @@ import pytest
 pytest.importorskip("ccgym._core")
 
 from ccgym.config.path import NetworkPath
+from ccgym.emulation.process import command
 from ccgym.envs import LinkEnv
 from ccgym.errors import ConfigError, RealPathError
-from ccgym.realpath.process import command
 
 pytestmark = pytest.mark.real("netns")
 
@@ -159,7 +159,7 @@ def test_others_share_the_path() -> None:
     infos = steer(env, 1, toward(3e6))
     assert infos[-2]["privileged"]["flows"] == 2.0
     assert infos[-2]["privileged"]["fair_share_bps"] == 6e6
-    assert infos[-1]["summary"]["utilisation"] < 0.6
+    assert infos[-1]["summary"]["utilization"] < 0.6
     env.close()
 
 
@@ -247,7 +247,7 @@ def native(path: dict[str, Any], backend: str) -> dict[str, Any]:
 
 def pretrained(path: dict[str, Any], backend: str) -> dict[str, Any]:
     """What an episode of the pretrained Aurora comes to."""
-    from ccgym.evaluation.learned import find
+    from ccgym.schemes.policies import find
 
     config = pytest.importorskip("ccgym.training.config").TrainConfig.load("aurora")
     policy = find("aurora")

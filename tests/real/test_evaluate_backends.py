@@ -15,14 +15,14 @@ import pytest
 
 from ccgym.cli.evaluate import main
 from ccgym.config.path import NetworkPath
+from ccgym.emulation import doctor, kernel_tcp
+from ccgym.emulation.plan import Plan
+from ccgym.emulation.process import RunProcess, command
 from ccgym.errors import RealPathError
 from ccgym.evaluation.backends import backend
 from ccgym.evaluation.gap import run_gap
 from ccgym.evaluation.results import ResultSet
-from ccgym.evaluation.schemes import parse_schemes
-from ccgym.realpath import doctor, kernel_tcp
-from ccgym.realpath.plan import Plan
-from ccgym.realpath.process import RunProcess, command
+from ccgym.schemes.registry import parse_schemes
 
 PATH = NetworkPath.from_mahimahi(
     "mm-delay 10 mm-link 12mbps.trace 12mbps.trace --uplink-queue=droptail --uplink-queue-args=packets=40",

@@ -47,7 +47,7 @@ def trajectories() -> dict[str, list[Any]]:
 
 def scheme_names() -> list[str]:
     """Every scheme that one can name."""
-    from ccgym.evaluation.schemes import listing
+    from ccgym.schemes.registry import listing
 
     return [str(entry["name"]) for entry in listing()]
 
@@ -91,9 +91,9 @@ def pantheon() -> dict[str, str]:
             out, "--trace", "77.72mbps", "--schemes", "cubic,bbr,eagle", "--runs", "2", "--runtime", "10",
             "--logs", "all",
         )  # fmt: skip
-        files = [*out.glob("*.log"), *out.glob("*_run?.csv"), out / "pantheon_perf.json", out / "config.yml"]
-        files += [out / "pantheon_table.csv", out / "pantheon_table.md"]
-        return {file.name: hashlib.sha256(TIMESTAMP.sub(b"", file.read_bytes())).hexdigest() for file in sorted(files)}
+        files = [*out.glob("*.log"), *out.glob("*_run?.csv"), out / "pantheon_perf.json"]
+        files += [out / "pantheon_table.csv", out / "config.yml"]
+        return {file.name: hashlib.sha256(TIMESTAMP.sub(b"", file.read_bytes())).hexdigest() for file in files}
 
 
 RECORDED = (trajectories, calibrated, weaknesses, pantheon)

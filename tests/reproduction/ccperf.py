@@ -17,9 +17,9 @@ from statistics import fmean
 from typing import Any, Final
 
 import ccgym
-from ccgym.evaluation.flow_spec import FlowSpec
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.simulate import Record
+from ccgym.schemes.flow import FlowSpec
 
 DATA: Final = Path(__file__).parent / "data"
 NS3: Final = "ccperf_ns3_reproduction.csv"

@@ -232,14 +232,14 @@ def draw_figure() -> None:
 
     figure, axes = plt.subplots(1, 3, figsize=(11, 4.3))
     figure.subplots_adjust(left=0.06, right=0.99, top=0.92, bottom=0.24, wspace=0.22)
-    colours = {"TcpNewReno": "#1b6ca8", "TcpCubic": "#d1495b", "TcpVegas": "#3a8a4d"}
+    colors = {"TcpNewReno": "#1b6ca8", "TcpCubic": "#d1495b", "TcpVegas": "#3a8a4d"}
     rows = ns3_rows()
     for axis, (metric, label) in zip(axes, LABELS.items()):
         shown = [row for row in rows if row.metric == metric]
         low, high = min(row.theirs for row in shown) * 0.8, max(row.theirs for row in shown) * 1.25
         axis.fill_between([low, high], [0.9 * low, 0.9 * high], [1.1 * low, 1.1 * high], color="0.9", label="±10 %")
         axis.plot([low, high], [low, high], color="0.5", linewidth=0.8)
-        for algorithm, colour in colours.items():
+        for algorithm, color in colors.items():
             for two, marker in ((False, "o"), (True, "^")):
                 part = [
                     (row.theirs, row.ours)
@@ -249,8 +249,8 @@ def draw_figure() -> None:
                 ]
                 if part:
                     name = f"{algorithm.removeprefix('Tcp')}, {'two flows' if two else 'alone'}"
-                    face = "none" if two else colour
-                    axis.scatter(*zip(*part), s=26, marker=marker, facecolors=face, edgecolors=colour, label=name)
+                    face = "none" if two else color
+                    axis.scatter(*zip(*part), s=26, marker=marker, facecolors=face, edgecolors=color, label=name)
         axis.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), title=label)
         axis.set_xlabel("ns-3.37")
         for ruler in (axis.xaxis, axis.yaxis):

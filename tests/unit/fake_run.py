@@ -14,16 +14,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ccgym.emulation.control import _varint
+from ccgym.emulation.control_pb2 import Ended, FromSender, Hello, Interval, Summary, ToSender
 from ccgym.errors import RealPathError
-from ccgym.realpath.control import _varint
-from ccgym.realpath.control_pb2 import Ended, FromSender, Hello, Interval, Summary, ToSender
 
 OBSERVATION, ACTION, STATISTICS, TRUTH = 30, 1, 24, 9
 """Sizes of Aurora's arrays."""
 
 
 @dataclass
-class Behaviour:
+class Behavior:
     """How the fake runs behave from now on, and what they have seen."""
 
     period_s: float = 0.01
@@ -51,18 +51,18 @@ class Behaviour:
 
 
 class FakeRun:
-    """Stands in for :class:`ccgym.realpath.process.RunProcess`."""
+    """Stands in for :class:`ccgym.emulation.process.RunProcess`."""
 
-    def __init__(self, plan: Any, behaviour: Behaviour) -> None:
-        self.behaviour = behaviour
+    def __init__(self, plan: Any, behavior: Behavior) -> None:
+        self.behavior = behavior
         self.actions: list[list[float]] = []
         self.stopped = 0
         self.pid = 0
         self._status: int | None = None
         self._over = threading.Event()
         flows = [index for index, flow in enumerate(plan.spec["flows"]) if flow["scheme"] == "learned"]
-        behaviour.plans.append(plan)
-        behaviour.runs.append(self)
+        behavior.plans.append(plan)
+        behavior.runs.append(self)
         self._threads = [threading.Thread(target=self._sender, args=(plan, flow), daemon=True) for flow in flows]
         for thread in self._threads:
             thread.start()
@@ -85,51 +85,51 @@ class FakeRun:
         self._over.set()
 
     def _sender(self, plan: Any, flow: int) -> None:
-        if self.behaviour.die_after == 0:
+        if self.behavior.die_after == 0:
             self._die(2)
             return
-        for attempt in range(1 + self.behaviour.false_starts):
+        for attempt in range(1 + self.behavior.false_starts):
             with socket.socket(socket.AF_UNIX) as connected:
                 connected.connect(str(plan.control))
                 with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                    self._talk(connected, flow, false=attempt < self.behaviour.false_starts)
+                    self._talk(connected, flow, false=attempt < self.behavior.false_starts)
         if self._status is None:
             self._status = 0
 
     def _talk(self, connected: socket.socket, flow: int, *, false: bool) -> None:
-        behaviour = self.behaviour
+        behavior = self.behavior
         greeting: dict[str, Any] = {
             "version": 1,
             "flow": flow,
             "agent": "fake",
             "observation_size": OBSERVATION,
             "action_size": ACTION,
-            "reward_terms": behaviour.terms,
+            "reward_terms": behavior.terms,
             "statistics": STATISTICS,
             "truth": TRUTH,
         }
-        _say(connected, FromSender(hello=Hello(**{**greeting, **behaviour.hello})))
+        _say(connected, FromSender(hello=Hello(**{**greeting, **behavior.hello})))
         if false:
             if flow == 0:
                 _say(connected, FromSender(ended=Ended(summary=_summary(0))))
             return
         incoming = _messages(connected)
-        period, ends = behaviour.period_s * (1 + flow / 4), behaviour.duration_s
+        period, ends = behavior.period_s * (1 + flow / 4), behavior.duration_s
         sequence, missed, latency, unanswered, applied = 0, 0, 0, 0, None
         while not self._over.is_set():
             closes = period * (sequence + 1)
-            if ends is not None and (behaviour.silent or closes >= ends):
+            if ends is not None and (behavior.silent or closes >= ends):
                 last = self._interval(sequence, ends, applied, latency, missed, False) if sequence else None
                 _say(connected, FromSender(ended=Ended(interval=last, summary=_summary(sequence))))
                 return
-            if not behaviour.silent:
+            if not behavior.silent:
                 interval = self._interval(sequence, closes, applied, latency, missed, True)
                 _say(connected, FromSender(interval=interval))
                 sequence += 1
-                if sequence == behaviour.die_after:
+                if sequence == behavior.die_after:
                     self._die(3)
                     return
-                if unanswered < behaviour.lapses:
+                if unanswered < behavior.lapses:
                     unanswered += 1
                     missed += 1
                     continue
@@ -156,7 +156,7 @@ class FakeRun:
         self, sequence: int, now_s: float, applied: int | None, latency: int, missed: int, awaiting: bool
     ) -> Interval:
         """What is told carries its own number, so that tests see which one it was."""
-        terms = self.behaviour.terms
+        terms = self.behavior.terms
         return Interval(
             sequence=sequence,
             time_ns=int(now_s * 1e9),

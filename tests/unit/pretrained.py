@@ -15,9 +15,9 @@ import pytest
 
 from ccgym.config.distribution_kinds import INDIGO_CALIBRATED
 from ccgym.config.path import NetworkPath
-from ccgym.evaluation.learned import LearnedPolicy
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.simulate import simulate
+from ccgym.schemes.policies import LearnedPolicy
 from ccgym.training.config import TrainConfig
 
 PRETRAINED = Path(__file__).resolve().parents[2] / "agents" / "pretrained"
@@ -36,8 +36,8 @@ class Runs:
     throughput_mbps: float
     delay_p95_ms: float
     loss: float
-    utilisation: float
-    worst_utilisation: float
+    utilization: float
+    worst_utilization: float
 
 
 @lru_cache(maxsize=256)
@@ -49,8 +49,8 @@ def measured(scheme: str, path: str, seeds: Iterable[int] = (1, 2, 3)) -> Runs:
         throughput_mbps=float(np.mean([run.total.throughput_mbps for run in runs])),
         delay_p95_ms=float(np.mean([run.total.delay_p95_ms or np.inf for run in runs])),
         loss=float(np.mean([1.0 if run.total.loss is None else run.total.loss for run in runs])),
-        utilisation=float(np.mean(shares)),
-        worst_utilisation=min(shares),
+        utilization=float(np.mean(shares)),
+        worst_utilization=min(shares),
     )
 
 

@@ -46,7 +46,7 @@ def test_an_algorithm_without_name_is_ppo() -> None:
     ("override", "expected"),
     [
         ("algorithm={name: a2c, clip_range: 0.1}", "unknown key 'clip_range'"),
-        ("algorithm={name: a2c, critic: privileged, normalise: {observation: true}}", "not normalised"),
+        ("algorithm={name: a2c, critic: privileged, normalize: {observation: true}}", "not normalized"),
         ("algorithm={name: dager}", "did you mean 'dagger'"),
         ("algorithm={name: dagger, expert_share: 2}", "algorithm.expert_share"),
         ("algorithm={name: dagger, disturbance: {evry: 5}}", "unknown key 'evry'"),
@@ -116,7 +116,7 @@ AGENTS: dict[str, list[str]] = {
         "agent.action={map: [/2, -10, +0, +10, '*2'], target: cwnd}",
         "agent.startup=10p",
         "environment.episode={steps: 23}",
-        "algorithm={name: a2c, n_envs: 4, n_steps: 8, normalise: {observation: true, reward: true}}",
+        "algorithm={name: a2c, n_envs: 4, n_steps: 8, normalize: {observation: true, reward: true}}",
         "training={steps: 512, eval_every: 128, checkpoint_every: 128}",
     ],
     # Episodes end in the middle of rounds, are disturbed, and the store has no room for all of them.

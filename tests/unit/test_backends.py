@@ -17,6 +17,10 @@ from ccgym import _core
 from ccgym.cli.evaluate import main
 from ccgym.cli.evaluate_progress import clock_text
 from ccgym.config.path import NetworkPath
+from ccgym.emulation import doctor, kernel_tcp
+from ccgym.emulation.plan import Plan
+from ccgym.emulation.process import RunOutcome
+from ccgym.emulation.report import PathReport
 from ccgym.errors import ConfigError, PlatformError, RealPathError
 from ccgym.evaluation import runner
 from ccgym.evaluation.backends import BACKENDS, backend, check_name, is_real
@@ -26,15 +30,11 @@ from ccgym.evaluation.prepared_run import Record, prepare
 from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.runner import run_experiment
-from ccgym.evaluation.schemes import parse_schemes
 from ccgym.evaluation.simulate import simulate
-from ccgym.realpath import doctor, kernel_tcp
-from ccgym.realpath.plan import Plan
-from ccgym.realpath.process import RunOutcome
-from ccgym.realpath.report import PathReport
 from ccgym.report.build import write_tables
 from ccgym.report.html_report import html_report, release_text
 from ccgym.report.table import LIMITED_MARK, csv_table, footnotes, markdown_table, rows
+from ccgym.schemes.registry import parse_schemes
 
 PATH = NetworkPath.from_mahimahi(
     "mm-delay 10 mm-loss uplink 0.01 mm-link 12mbps.trace 12mbps.trace "

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ccgym import NetworkPath, _core
-from ccgym.evaluation.flow_spec import flow_spec
+from ccgym.schemes.flow import flow_spec
 
 STEPS = 40
 STEP_NS = 50_000_000

@@ -15,7 +15,7 @@ pytest.importorskip("ccgym._core")
 from ccgym.cli import windows
 from ccgym.config.agent import AgentConfig, read_agent
 from ccgym.config.best_windows import best_window_of, best_windows, read_table, table_text
-from ccgym.config.catalogue import catalogue
+from ccgym.config.catalog import catalog
 from ccgym.config.distribution_kinds import INDIGO_CALIBRATED, INDIGO_SYNTHETIC
 from ccgym.config.distributions import read_distribution
 from ccgym.config.path import NetworkPath
@@ -126,7 +126,7 @@ def test_the_table_has_indigo_s_links_and_pantheon_s_emulators() -> None:
     assert set(best_windows()) == emulators | set(INDIGO_SYNTHETIC)
     assert len(best_windows()) == 42
     for name, row in best_windows().items():
-        assert row.published == catalogue().paths[name].expert_cwnd
+        assert row.published == catalog().paths[name].expert_cwnd
         assert best_window.is_of(row, Search()), f"`ccgym windows` has to measure {name} again"
         assert row.power_window <= row.window
     assert sum(row.published is not None for row in best_windows().values()) == 30
@@ -321,7 +321,7 @@ def test_the_command_writes_the_table_and_goes_on(
     monkeypatch.setattr(best_window, "window_row", counting)
     assert windows.main(["pantheon-1", *words]) == 0
     assert searched == ["0.57mbps-poisson"], "the other one was there"
-    assert list(read_table(out)) == ["0.57mbps-poisson", "indigo-5mbps-20ms"], "in the catalogue's order"
+    assert list(read_table(out)) == ["0.57mbps-poisson", "indigo-5mbps-20ms"], "in the catalog's order"
     assert windows.main([*words, "--again"]) == 0
     assert searched[1:] == ["indigo-5mbps-20ms"]
     shown = capsys.readouterr().out

@@ -17,7 +17,7 @@ from ccgym.config.elements import MAX_ELEMENTS
 from ccgym.errors import ConfigError, SimulationError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.prepared_run import Record
-from ccgym.evaluation.schemes import SchemeChoice
+from ccgym.schemes.registry import SchemeChoice
 from ccgym.tracetools.check import check_trace
 
 OPEN = NetworkPath(mahimahi="mm-delay 20")
@@ -142,7 +142,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 import json
 import numpy as np
 from ccgym import NetworkPath, _core, simulate
-from ccgym.evaluation.flow_spec import flow_spec
+from ccgym.schemes.flow import flow_spec
 from ccgym.evaluation.prepared_run import Record, prepare
 from ccgym.evaluation.simulate import Job, simulate_many
 NOTHING = Record(packets=False, series="0s")
@@ -174,7 +174,7 @@ batch = _core.BatchSimulator([json.dumps(document)] * 2, {}, 2)
 batch.step(np.full(2, 10**14, dtype=np.uint64), np.zeros((2, len(batch.columns()))))
 """,
     "the first decision": """
-from ccgym.evaluation.learned import pretrained
+from ccgym.schemes.policies import pretrained
 agent = json.loads(pretrained()["aurora"].with_suffix(".json").read_text())["agent"]
 document = dict(prepare(PATH, ['cubic', 'cubic'], '100000s', 1, NOTHING).document)
 document["flows"][1].update(scheme="learned", start=99_000 * 10**9)
@@ -241,7 +241,7 @@ def test_policies_claim_only_so_much() -> None:
     import json
 
     from ccgym import _core
-    from ccgym.evaluation.learned import pretrained
+    from ccgym.schemes.policies import pretrained
 
     file = pretrained()["indigo"]
     card, onnx = json.loads(file.with_suffix(".json").read_text()), file.read_bytes()

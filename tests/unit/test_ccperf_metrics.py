@@ -144,7 +144,7 @@ def test_network_table_of_equal_and_unequal_flows() -> None:
     equal = tables(flow([12.0]), flow([12.0])).network
     assert equal["mean_jains_fairness_throughput_l4"].value == pytest.approx(1.0)
     assert equal["mean_entropy_fairness_throughput_l4"].value == pytest.approx(math.log(2))
-    assert equal["mean_normalised_entropy_fairness_throughput_l4"].value == pytest.approx(1.0)
+    assert equal["mean_normalized_entropy_fairness_throughput_l4"].value == pytest.approx(1.0)
     assert equal["mean_product_fairness_throughput_l4"].value == pytest.approx(144.0)
     assert equal["mean_geometric_fairness_throughput_l4"].value == pytest.approx(12.0)
     assert equal["mean_agg_throughput_l4"].value == pytest.approx(24.0)

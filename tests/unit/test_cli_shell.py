@@ -52,7 +52,7 @@ def test_a_named_path_becomes_a_file(cache: Path) -> None:
     assert shell.prepared(["--path=77.72mbps", "iperf3"])[:2] == words[:2], "the same path is the same file"
 
 
-def test_traces_of_the_catalogue_are_explained(tmp_path: Path) -> None:
+def test_traces_of_the_catalog_are_explained(tmp_path: Path) -> None:
     mine = tmp_path / "mine.trace"
     mine.write_text("1\n2\n")
     line = f"mm-delay 20 mm-loss uplink 0.01 mm-link --once 12mbps.trace {mine} --uplink-queue droptail"

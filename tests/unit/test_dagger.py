@@ -146,7 +146,7 @@ def test_passes_end_once_nothing_improves() -> None:
 # --- Rounds ----------------------------------------------------------------------------------------------------------
 
 
-class Labelled(VecEnv):
+class Labeled(VecEnv):
     """Shows two numbers; the expert's action is 2 where the first is above zero, else 1. Now and then it is silent."""
 
     render_mode = None
@@ -215,12 +215,12 @@ def a_round(model: Any, env: VecEnv) -> list[np.ndarray]:
     return list(taken.done_actions)
 
 
-def test_the_expert_acts_first_and_the_learner_afterwards() -> None:
-    env = Labelled([10, 5, 10, 2])
+def test_the_expert_acts_first_and_the_learner_afterward() -> None:
+    env = Labeled([10, 5, 10, 2])
     model = learner_in(env, lstm={"hidden_size": 4, "critic": "none"})
     first = a_round(model, env)
-    labelled = np.stack([one.actions for one in model.store.episodes if len(one) == 10])
-    assert np.array_equal(np.stack(first)[:, [0, 2]].T, labelled)
+    labeled = np.stack([one.actions for one in model.store.episodes if len(one) == 10])
+    assert np.array_equal(np.stack(first)[:, [0, 2]].T, labeled)
     assert {int(action) for row in first for action in row} == {1, 2}
     for _ in range(8):
         last = a_round(model, env)
@@ -232,7 +232,7 @@ def test_the_expert_acts_first_and_the_learner_afterwards() -> None:
 
 
 def test_episodes_may_be_longer_than_a_round() -> None:
-    env = Labelled([25, 7])
+    env = Labeled([25, 7])
     model = learner_in(env)
     a_round(model, env)
     assert [len(one) for one in model.store.episodes] == [7]
@@ -245,15 +245,15 @@ def test_episodes_may_be_longer_than_a_round() -> None:
 
 
 def test_where_the_expert_is_silent_the_learner_acts_and_nothing_is_learned() -> None:
-    env = Labelled([10, 10], silent=lambda step: step % 2 == 1)
+    env = Labeled([10, 10], silent=lambda step: step % 2 == 1)
     model = learner_in(env)
     a_round(model, env)
     for one in model.store.episodes:
         assert one.weights.tolist() == [1.0, 0.0] * 5
 
 
-def test_beginnings_are_practised_apart() -> None:
-    env = Labelled([10, 10])
+def test_beginnings_are_practiced_apart() -> None:
+    env = Labeled([10, 10])
     plain, model = (learner_in(env, n_epochs=3, **more) for more in ({}, {"beginning": {"decisions": 4, "passes": 5}}))
     a_round(model, env)
     beginnings = model._beginnings()
@@ -276,7 +276,7 @@ def test_only_whole_episodes_are_reported() -> None:
 
 
 def test_experts_take_a_falling_share() -> None:
-    env = Labelled([10] * 4)
+    env = Labeled([10] * 4)
     model = learner_in(env, expert_share=0.5, n_epochs=1)
     shares = []
     for _ in range(4):
@@ -285,8 +285,8 @@ def test_experts_take_a_falling_share() -> None:
     assert shares == [1.0, 0.5, 0.25, 0.125]
 
 
-def test_disturbances_are_seen_and_labelled() -> None:
-    env = Labelled([50] * 20)
+def test_disturbances_are_seen_and_labeled() -> None:
+    env = Labeled([50] * 20)
     model = learner_in(env, disturbance={"every": 5, "decisions": 3}, n_steps=50, n_epochs=1)
     taken = np.stack(a_round(model, env)).T
     wanted = np.stack([one.actions for one in model.store.episodes])
@@ -301,12 +301,12 @@ def test_a_learner_goes_on_from_its_state(recurrent: bool) -> None:
     settings: dict[str, Any] = {"disturbance": {"every": 7}, "lstm": {"hidden_size": 4, "critic": "none"}}
     if not recurrent:
         del settings["lstm"]
-    env = Labelled([25, 7])
+    env = Labeled([25, 7])
     one = learner_in(env, **settings)
     a_round(one, env)
     a_round(one, env)
     state = one.extra_state()
-    other = learner_in(Labelled([25, 7]), **settings)
+    other = learner_in(Labeled([25, 7]), **settings)
     other.set_extra_state(state)
     for name, value in one.extra_state().items():
         assert str(other.extra_state()[name]) == str(value), name

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ccgym.cli.main import main as cli
+from ccgym.emulation import doctor, process
+from ccgym.emulation.doctor import Finding, findings_of, obstacle, require, works
 from ccgym.errors import PlatformError, RealPathError
-from ccgym.realpath import doctor, process
-from ccgym.realpath.doctor import Finding, findings_of, obstacle, require, works
 
 FINE = [
     {"name": "rights", "status": "ok", "found": "root: namespaces of our own", "remedy": ""},

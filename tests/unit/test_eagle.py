@@ -85,7 +85,7 @@ def test_the_core_does_what_is_declared(config: str, path: str) -> None:
             target, action = reference.label()
             assert targets[0] == pytest.approx(target, rel=1e-6)
             assert actions[0, 0] == action
-        # Towards some share of what the path holds, a new one now and then, and sometimes anywhere.
+        # Toward some share of what the path holds, a new one now and then, and sometimes anywhere.
         wanted = wanted if rng.random() < 0.95 else full * rng.uniform(0.3, 2.0)
         action = reference.nearest(wanted) if rng.random() < 0.9 else int(rng.integers(len(reference.operations)))
         batch.actions[0, 0] = action
@@ -151,7 +151,7 @@ def test_the_record_is_of_the_pretrained_policy(version: str) -> None:
 
 @pytest.mark.parametrize("version", RECORDED)
 def test_no_run_collapses(version: str) -> None:
-    assert measured(eagle.CONFIGS[version], "77.72mbps", tuple(range(1, 21))).worst_utilisation > 0.5
+    assert measured(eagle.CONFIGS[version], "77.72mbps", tuple(range(1, 21))).worst_utilization > 0.5
 
 
 @recorded(eagle.CONFIGS["v3"])
@@ -176,5 +176,5 @@ def test_a_busy_host_does_not_bring_v3_down() -> None:
 @pytest.mark.parametrize("path", CALIBRATED)
 def test_v3_fills_the_calibrated_paths_at_less_delay_than_bbr(path: str) -> None:
     runs = measured(eagle.CONFIGS["v3"], path)
-    assert runs.utilisation >= 0.85
+    assert runs.utilization >= 0.85
     assert runs.delay_p95_ms <= measured("bbr", path).delay_p95_ms

@@ -20,22 +20,22 @@ pytest.importorskip("ccgym._core")
 import gymnasium
 
 import ccgym
+from ccgym.emulation import control_pb2
+from ccgym.emulation.control import Connection, Server
 from ccgym.envs import LinkEnv, VectorLinkEnv, real_batch, real_episode
 from ccgym.errors import ConfigError, RealPathError
-from ccgym.realpath import control_pb2
-from ccgym.realpath.control import Connection, Server
-from tests.unit.fake_run import OBSERVATION, Behaviour, FakeRun
+from tests.unit.fake_run import OBSERVATION, Behavior, FakeRun
 
 PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "40p"}
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Behaviour]:
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Behavior]:
     """Run processes are fakes."""
-    behaviour = Behaviour()
-    monkeypatch.setattr(real_episode, "RunProcess", lambda plan: FakeRun(plan, behaviour))
-    yield behaviour
-    for run in behaviour.runs:
+    behavior = Behavior()
+    monkeypatch.setattr(real_episode, "RunProcess", lambda plan: FakeRun(plan, behavior))
+    yield behavior
+    for run in behavior.runs:
         run.end()
 
 
@@ -55,7 +55,7 @@ def shown(observation: np.ndarray) -> int:
 # --- Steps -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_step_is_the_first_interval_in_which_its_action_was_in_force(fake: Behaviour) -> None:
+def test_a_step_is_the_first_interval_in_which_its_action_was_in_force(fake: Behavior) -> None:
     env = make()
     observation, info = env.reset(seed=1)
     assert (shown(observation), info) == (0, {})
@@ -76,7 +76,7 @@ def test_a_step_is_the_first_interval_in_which_its_action_was_in_force(fake: Beh
     assert fake.alive == 0
 
 
-def test_a_learner_that_thinks_misses_deadlines(fake: Behaviour) -> None:
+def test_a_learner_that_thinks_misses_deadlines(fake: Behavior) -> None:
     fake.lapses = 3
     env = make()
     observation, _ = env.reset(seed=1)
@@ -92,7 +92,7 @@ def test_a_learner_that_thinks_misses_deadlines(fake: Behaviour) -> None:
     env.close()
 
 
-def test_the_truth_is_as_far_as_it_is_known(fake: Behaviour) -> None:
+def test_the_truth_is_as_far_as_it_is_known(fake: Behavior) -> None:
     env = make(privileged=True)
     _, info = env.reset(seed=1)
     assert info["privileged"]["link_rate_bps"] == 12e6
@@ -105,7 +105,7 @@ def test_the_truth_is_as_far_as_it_is_known(fake: Behaviour) -> None:
 # --- Ends ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_limit_of_steps_stops_the_flow(fake: Behaviour) -> None:
+def test_a_limit_of_steps_stops_the_flow(fake: Behavior) -> None:
     env = make(episode_steps=3)
     env.reset(seed=4)
     for _ in range(2):
@@ -116,7 +116,7 @@ def test_a_limit_of_steps_stops_the_flow(fake: Behaviour) -> None:
     assert (fake.runs[0].stopped, fake.alive) == (1, 0)
     summary = info["summary"]
     assert (summary["steps"], summary["throughput_mbps"], summary["loss"]) == (3, 7.5, 0.125)
-    assert (summary["delay_mean_ms"], summary["delay_p95_ms"], summary["utilisation"]) == (None, 21.0, None)
+    assert (summary["delay_mean_ms"], summary["delay_p95_ms"], summary["utilization"]) == (None, 21.0, None)
     assert summary["missed_deadlines"] == info["missed_deadlines_total"]
     assert (info["backend"], info["reproducible"]) == ("emulated", False)
     assert len(info["trajectory_hash"]) == 16
@@ -128,7 +128,7 @@ def test_a_limit_of_steps_stops_the_flow(fake: Behaviour) -> None:
     env.close()
 
 
-def test_the_end_of_time_cuts_the_last_interval_off(fake: Behaviour) -> None:
+def test_the_end_of_time_cuts_the_last_interval_off(fake: Behavior) -> None:
     fake.duration_s = 0.1
     env = make(duration="5s")
     env.reset(seed=1)
@@ -142,14 +142,14 @@ def test_the_end_of_time_cuts_the_last_interval_off(fake: Behaviour) -> None:
     assert fake.alive == 0
 
 
-def test_an_episode_without_a_decision_is_an_error(fake: Behaviour) -> None:
+def test_an_episode_without_a_decision_is_an_error(fake: Behavior) -> None:
     fake.silent, fake.duration_s = True, 0.05
     with pytest.raises(ConfigError, match=r"ends after 5s, before the first decision"):
         make(duration="5s").reset(seed=1)
     assert fake.alive == 0
 
 
-def test_a_reset_ends_the_episode_before(fake: Behaviour) -> None:
+def test_a_reset_ends_the_episode_before(fake: Behavior) -> None:
     env = make()
     for count in range(1, 4):
         env.reset(seed=1)
@@ -161,7 +161,7 @@ def test_a_reset_ends_the_episode_before(fake: Behaviour) -> None:
         env.step(zero())
 
 
-def test_nobody_needs_to_close(fake: Behaviour) -> None:
+def test_nobody_needs_to_close(fake: Behavior) -> None:
     env = make()
     env.reset(seed=1)
     assert fake.alive == 1
@@ -170,7 +170,7 @@ def test_nobody_needs_to_close(fake: Behaviour) -> None:
     assert fake.alive == 0
 
 
-def test_copies_have_runs_of_their_own(fake: Behaviour) -> None:
+def test_copies_have_runs_of_their_own(fake: Behavior) -> None:
     env = make()
     env.reset(seed=1)
     other = pickle.loads(pickle.dumps(env))
@@ -186,7 +186,7 @@ def test_copies_have_runs_of_their_own(fake: Behaviour) -> None:
 
 
 @pytest.mark.parametrize("intervals", [0, 1, 5])
-def test_a_run_that_dies_says_in_which_step(fake: Behaviour, intervals: int) -> None:
+def test_a_run_that_dies_says_in_which_step(fake: Behavior, intervals: int) -> None:
     fake.die_after = intervals
     env = make()
 
@@ -212,14 +212,14 @@ def test_a_run_that_dies_says_in_which_step(fake: Behaviour, intervals: int) -> 
         ({"flow": 7}, r"flows \[7\] have connected"),
     ],
 )
-def test_a_stranger_is_not_listened_to(fake: Behaviour, hello: dict[str, Any], fragment: str) -> None:
+def test_a_stranger_is_not_listened_to(fake: Behavior, hello: dict[str, Any], fragment: str) -> None:
     fake.hello = hello
     with pytest.raises(RealPathError, match=fragment):
         make().reset(seed=1)
     assert fake.alive == 0
 
 
-def test_a_run_may_begin_anew(fake: Behaviour) -> None:
+def test_a_run_may_begin_anew(fake: Behavior) -> None:
     fake.false_starts = 1
     env = make()
     observation, _ = env.reset(seed=1)
@@ -229,7 +229,7 @@ def test_a_run_may_begin_anew(fake: Behaviour) -> None:
     assert (len(fake.runs), fake.alive) == (1, 0)
 
 
-def test_silence_is_an_error(fake: Behaviour, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silence_is_an_error(fake: Behavior, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(real_episode, "SILENCE_S", 0.3)
     fake.silent = True
     with pytest.raises(RealPathError, match="no decision interval"):
@@ -237,7 +237,7 @@ def test_silence_is_an_error(fake: Behaviour, monkeypatch: pytest.MonkeyPatch) -
     assert fake.alive == 0
 
 
-def test_an_interruption_ends_the_run(fake: Behaviour, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_ends_the_run(fake: Behavior, monkeypatch: pytest.MonkeyPatch) -> None:
     env = make()
     env.reset(seed=1)
 
@@ -253,7 +253,7 @@ def test_an_interruption_ends_the_run(fake: Behaviour, monkeypatch: pytest.Monke
 # --- What a run is told ----------------------------------------------------------------------------------------------
 
 
-def test_the_plan_has_all_that_the_run_needs(fake: Behaviour) -> None:
+def test_the_plan_has_all_that_the_run_needs(fake: Behavior) -> None:
     env = make(path="77.72mbps", duration="7s", flows=["cubic"], learner={"start": "10ms"})
     env.reset(seed=9)
     plan = fake.plans[0]
@@ -269,7 +269,7 @@ def test_the_plan_has_all_that_the_run_needs(fake: Behaviour) -> None:
     env.close()
 
 
-def test_mahimahi_is_told_in_its_own_words(fake: Behaviour, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mahimahi_is_told_in_its_own_words(fake: Behavior, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(real_episode, "require_programs", asked.append)
     env = make(path={**PATH, "loss": "1%"}, backend="mahimahi", episode_steps=2)
@@ -284,7 +284,7 @@ def test_mahimahi_is_told_in_its_own_words(fake: Behaviour, monkeypatch: pytest.
     assert fake.alive == 0
 
 
-def test_the_kernel_s_flows_are_for_real_paths(fake: Behaviour) -> None:
+def test_the_kernel_s_flows_are_for_real_paths(fake: Behavior) -> None:
     env = make(flows=["tcp:reno"])
     env.reset(seed=1)
     assert fake.plans[0].spec["flows"][1]["scheme"] == "tcp:reno"
@@ -293,7 +293,7 @@ def test_the_kernel_s_flows_are_for_real_paths(fake: Behaviour) -> None:
         LinkEnv("aurora", path=PATH, flows=["tcp:reno"])
 
 
-def test_the_configuration_may_say_where(fake: Behaviour, tmp_path: Path) -> None:
+def test_the_configuration_may_say_where(fake: Behavior, tmp_path: Path) -> None:
     file = tmp_path / "real.yaml"
     file.write_text(f"extends: {Path('configs/aurora.yaml').absolute()}\nenvironment: {{backend: emulated}}\n")
     env = gymnasium.make("ccgym/Aurora-v0", config=file, path=PATH)
@@ -308,7 +308,7 @@ def test_the_configuration_may_say_where(fake: Behaviour, tmp_path: Path) -> Non
 # --- Many ------------------------------------------------------------------------------------------------------------
 
 
-def test_many_at_once_have_a_run_each(fake: Behaviour, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_at_once_have_a_run_each(fake: Behavior, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(real_batch.os, "cpu_count", lambda: 8)
     envs = VectorLinkEnv(2, "aurora", path=PATH, backend="emulated", episode_steps=4, privileged=True)
     observations, infos = envs.reset(seed=1)
@@ -326,7 +326,7 @@ def test_many_at_once_have_a_run_each(fake: Behaviour, monkeypatch: pytest.Monke
     assert fake.alive == 0
 
 
-def test_too_many_for_the_machine_are_warned_of(fake: Behaviour, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_for_the_machine_are_warned_of(fake: Behavior, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(real_batch.os, "cpu_count", lambda: 2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -335,7 +335,7 @@ def test_too_many_for_the_machine_are_warned_of(fake: Behaviour, monkeypatch: py
         VectorLinkEnv(3, "aurora", path=PATH, backend="emulated")
 
 
-def test_several_learners_take_turns(fake: Behaviour) -> None:
+def test_several_learners_take_turns(fake: Behavior) -> None:
     parallel = pytest.importorskip("ccgym.envs.parallel")
     fake.duration_s = 0.2
     env = parallel.parallel_env(2, "aurora", path=PATH, backend="emulated", duration="5s")
@@ -359,7 +359,7 @@ def test_several_learners_take_turns(fake: Behaviour) -> None:
     assert fake.alive == 0
 
 
-def test_stable_baselines_counts_deadlines(fake: Behaviour) -> None:
+def test_stable_baselines_counts_deadlines(fake: Behavior) -> None:
     pytest.importorskip("stable_baselines3")
     from ccgym.envs import SB3LinkVecEnv
 
@@ -382,7 +382,7 @@ def test_stable_baselines_counts_deadlines(fake: Behaviour) -> None:
     assert SB3LinkVecEnv(1, "aurora", path=PATH).missed_deadlines is None
 
 
-def test_without_autoreset_nothing_runs_after_the_end(fake: Behaviour) -> None:
+def test_without_autoreset_nothing_runs_after_the_end(fake: Behavior) -> None:
     pytest.importorskip("stable_baselines3")
     from ccgym.envs import SB3LinkVecEnv
 

@@ -23,7 +23,7 @@ from ccgym.training.privileged_critic import truth_features  # noqa: E402
 from ccgym.training.run_directory import RunDirectory  # noqa: E402
 from ccgym.training.saved_model import load_model  # noqa: E402
 from ccgym.training.trainer import Outcome, Trainer  # noqa: E402
-from tests.unit.fake_run import Behaviour, FakeRun  # noqa: E402
+from tests.unit.fake_run import Behavior, FakeRun  # noqa: E402
 
 SMALL = (
     "environment.path=12mbps", "environment.paths=null", "environment.episode.steps=8", "algorithm.n_envs=1",
@@ -34,12 +34,12 @@ REAL = "environment.backend=emulated"
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Behaviour]:
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Behavior]:
     """Run processes are fakes."""
-    behaviour = Behaviour(lapses=1)
-    monkeypatch.setattr(real_episode, "RunProcess", lambda plan: FakeRun(plan, behaviour))
-    yield behaviour
-    for run in behaviour.runs:
+    behavior = Behavior(lapses=1)
+    monkeypatch.setattr(real_episode, "RunProcess", lambda plan: FakeRun(plan, behavior))
+    yield behavior
+    for run in behavior.runs:
         run.end()
 
 
@@ -70,7 +70,7 @@ def train(place: Path, made: TrainConfig, display: Quiet, *, resume: bool = Fals
         return trainer, trainer.train(resume=resume)
 
 
-def test_rollouts_begin_episodes_and_nothing_runs_between_them(fake: Behaviour, tmp_path: Path) -> None:
+def test_rollouts_begin_episodes_and_nothing_runs_between_them(fake: Behavior, tmp_path: Path) -> None:
     display = Quiet()
     made = config(REAL, "training.steps=32")
     _, outcome = train(tmp_path / "run", made, display)
@@ -90,7 +90,7 @@ def test_rollouts_begin_episodes_and_nothing_runs_between_them(fake: Behaviour, 
     assert fake.alive == 0
 
 
-def test_training_goes_on_from_another_run_s_policy(fake: Behaviour, tmp_path: Path) -> None:
+def test_training_goes_on_from_another_run_s_policy(fake: Behavior, tmp_path: Path) -> None:
     first = tmp_path / "simulated"
     train(first, config("training.steps=16"), Quiet())
     assert fake.runs == []

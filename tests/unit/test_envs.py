@@ -1,4 +1,4 @@
-"""The environments' behaviour: seeds, truncation, infos, actions, copies, pictures."""
+"""The environments' behavior: seeds, truncation, infos, actions, copies, pictures."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_the_end_sums_up() -> None:
         _, _, _, truncated, info = env.step(np.full(1, 0.1, np.float32))
     summary = info["summary"]
     assert 0 < summary["throughput_mbps"] <= 12.01
-    assert 0 < summary["utilisation"] <= 1.001
+    assert 0 < summary["utilization"] <= 1.001
     assert summary["delay_p95_ms"] >= 20
     assert 0 < summary["loss"] < 1
     assert info["path"]["rate_mbps"] == 12.0

@@ -20,14 +20,15 @@ from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, ResultsError, SchemeNotFoundError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.flags import PathFacts, flags, path_facts, profile_flags
-from ccgym.evaluation.flow_spec import FlowSpec, flow_spec
-from ccgym.evaluation.learned import pretrained
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
-from ccgym.evaluation.results import CellResult, ResultSet, SchemeStyle
+from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.evaluation.run_record import LinkRecord, RunRecord
-from ccgym.evaluation.schemes import SchemeChoice, contestants, parse_scheme, parse_schemes, registry
 from ccgym.evaluation.simulate import Job, Record, simulate, simulate_many
 from ccgym.evaluation.store import ResultStore
+from ccgym.schemes.flow import FlowSpec, flow_spec
+from ccgym.schemes.policies import pretrained
+from ccgym.schemes.registry import SchemeChoice, contestants, parse_scheme, parse_schemes, registry
+from ccgym.schemes.style import SchemeStyle
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 

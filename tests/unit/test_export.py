@@ -23,11 +23,11 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import nn
 
 from ccgym.errors import ConfigError
-from ccgym.evaluation import learned
-from ccgym.evaluation.policy_card import PolicyCard
+from ccgym.schemes import policies
+from ccgym.schemes.policy_card import PolicyCard
 from ccgym.training.onnx_graph import build_onnx
 from ccgym.training.parity import TOLERANCE, Parity, ParityError, Trajectories, actions_of, differences
-from ccgym.training.torch_policy import Normaliser, TorchPolicy
+from ccgym.training.torch_policy import Normalizer, TorchPolicy
 
 FEATURES = 2
 STEADY = Path(__file__).parent / "data" / "policies" / "steady.onnx"
@@ -52,7 +52,7 @@ def torch_policy(
     actions: spaces.Space[Any] | None = None,
     *,
     recurrent: bool = False,
-    normaliser: Normaliser | None = None,
+    normalizer: Normalizer | None = None,
     **settings: Any,
 ) -> TorchPolicy:
     """A policy with random weights, large enough for answers all over the range."""
@@ -64,7 +64,7 @@ def torch_policy(
         for weights in policy.parameters():
             weights.mul_(2.0)
         policy.action_net.weight.mul_(20.0)
-    return TorchPolicy(policy, normaliser)
+    return TorchPolicy(policy, normalizer)
 
 
 def steady_policy() -> TorchPolicy:
@@ -87,7 +87,7 @@ def card_of(policy: TorchPolicy, network: bytes, **changes: Any) -> PolicyCard:
     values: dict[str, Any] = {
         "name": "steady",
         "label": "Steady",
-        "colour": "teal",
+        "color": "teal",
         "marker": "D",
         "summary": "Sends faster until the queue adds a fifth of the round trip.",
         "reference": "none: a test",
@@ -100,7 +100,7 @@ def card_of(policy: TorchPolicy, network: bytes, **changes: Any) -> PolicyCard:
 
 def native(policy: TorchPolicy) -> Any:
     network = build_onnx(policy, "test")
-    return learned.from_parts(network, card_of(policy, network), Path("test.onnx")).native
+    return policies.from_parts(network, card_of(policy, network), Path("test.onnx")).native
 
 
 def test_the_committed_policy_is_what_is_built() -> None:
@@ -113,7 +113,7 @@ def test_the_committed_policy_is_what_is_built() -> None:
 
 # --- The graph -----------------------------------------------------------------------------------------------------
 
-NORMALISER = Normaliser(np.array([1.5, -3.0]), np.array([0.7, 1e-4]), 10.0)
+NORMALIZER = Normalizer(np.array([1.5, -3.0]), np.array([0.7, 1e-4]), 10.0)
 THREE = spaces.Discrete(3)
 
 POLICIES: dict[str, Callable[[], TorchPolicy]] = {
@@ -124,11 +124,11 @@ POLICIES: dict[str, Callable[[], TorchPolicy]] = {
     "leaky relu": lambda: torch_policy(net_arch=[16], activation_fn=nn.LeakyReLU),
     "sigmoid": lambda: torch_policy(net_arch=[16], activation_fn=nn.Sigmoid),
     "linear": lambda: torch_policy(net_arch=[]),
-    "normalised": lambda: torch_policy(normaliser=NORMALISER),
+    "normalized": lambda: torch_policy(normalizer=NORMALIZER),
     "discrete": lambda: torch_policy(THREE, net_arch=[16]),
     "lstm": lambda: torch_policy(recurrent=True, lstm_hidden_size=8, net_arch=[]),
     "two-layer lstm": lambda: torch_policy(
-        THREE, recurrent=True, lstm_hidden_size=8, n_lstm_layers=2, net_arch=[16], normaliser=NORMALISER
+        THREE, recurrent=True, lstm_hidden_size=8, n_lstm_layers=2, net_arch=[16], normalizer=NORMALIZER
     ),
     "critic without lstm": lambda: torch_policy(recurrent=True, lstm_hidden_size=4, enable_critic_lstm=False),
 }
@@ -166,7 +166,7 @@ def test_answers_stay_in_the_action_s_bounds() -> None:
 
 
 def test_a_feature_far_away_is_clipped_as_in_training() -> None:
-    policy = torch_policy(normaliser=NORMALISER)
+    policy = torch_policy(normalizer=NORMALIZER)
     far = np.array([[1e30, -1e30]], dtype=np.float32)
     limit = np.array([[1.5 + 7.0, -3.0 - 1e-3]])
     exact, _ = policy.decide(far)
@@ -210,7 +210,7 @@ def test_sizes() -> None:
         ({"use_sde": True, "squash_output": True}, "squashed"),
         ({"actions": spaces.MultiDiscrete([2, 2])}, "MultiDiscrete"),
         ({"recurrent": True, "lstm_kwargs": {"bias": False}}, "LSTM"),
-        ({"normaliser": Normaliser(np.zeros(5), np.ones(5), 10.0)}, "statistics of 5 features"),
+        ({"normalizer": Normalizer(np.zeros(5), np.ones(5), 10.0)}, "statistics of 5 features"),
     ],
 )
 def test_parts_that_cannot_be_exported(change: dict[str, Any], word: str) -> None:

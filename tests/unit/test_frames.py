@@ -18,7 +18,7 @@ from ccgym.evaluation.frames import PACKET_COLUMNS, RUN_COLUMNS, SERIES_COLUMNS,
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run_record import FlowRecord, RunRecord
 from ccgym.evaluation.runner import run_experiment
-from ccgym.evaluation.schemes import SchemeChoice
+from ccgym.schemes.registry import SchemeChoice
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 FLOW_FIELDS = [field.name for field in fields(FlowRecord)]

@@ -17,16 +17,15 @@ from rich.console import Console
 from ccgym import _core
 from ccgym.cli.main import main as cli
 from ccgym.config.path import NetworkPath
+from ccgym.emulation import doctor
+from ccgym.emulation.plan import Plan
+from ccgym.emulation.process import RunOutcome
+from ccgym.emulation.report import PathReport
 from ccgym.errors import ConfigError, PlatformError, RealPathError, ResultsError
 from ccgym.evaluation.backends import real as real_backend
 from ccgym.evaluation.curves import FlowCurves
 from ccgym.evaluation.gap import GAP_FILE, Gap, differences, run_gap, with_host_jitter
 from ccgym.evaluation.results import SchemeSummary
-from ccgym.evaluation.schemes import parse_schemes
-from ccgym.realpath import doctor
-from ccgym.realpath.plan import Plan
-from ccgym.realpath.process import RunOutcome
-from ccgym.realpath.report import PathReport
 from ccgym.report.gap_figure import delay_line, gap_figure, total_egress
 from ccgym.report.gap_report import (
     build_gap_report,
@@ -38,6 +37,7 @@ from ccgym.report.gap_report import (
     terminal_table,
 )
 from ccgym.report.style import house_style
+from ccgym.schemes.registry import parse_schemes
 
 PATH = NetworkPath.from_mahimahi(
     "mm-delay 10 mm-loss uplink 0.001 mm-link 12mbps.trace 12mbps.trace "

@@ -117,7 +117,7 @@ def test_the_core_sees_what_the_published_sender_sees(path: NetworkPath, share: 
         assert len(places) >= 4
         np.testing.assert_allclose(observation[list(places)], expected, rtol=5e-6, atol=1e-6)
         if whose == "published":
-            published = indigo.normalised((*averages, window), action)
+            published = indigo.normalized((*averages, window), action)
             np.testing.assert_allclose(observation, published, rtol=5e-6, atol=1e-6)
 
 
@@ -142,12 +142,12 @@ def test_windows_move_and_steps_end_as_published(name: str) -> None:
     env = LinkEnv(agent=PUBLISHED, path=name, episode_steps=250)
     observation, _ = env.reset(seed=3)
     assert observation[3] == pytest.approx(indigo.FIRST_WINDOW / indigo.WINDOW_SCALE)
-    assert observation[4:].tolist() == indigo.normalised((0, 0, 0, 0), indigo.FIRST_ACTION)[4:]
+    assert observation[4:].tolist() == indigo.normalized((0, 0, 0, 0), indigo.FIRST_ACTION)[4:]
     rng = np.random.default_rng(1)
     window, target, previous_s = indigo.FIRST_WINDOW, 60.0, None
     single, ended = 0, False
     while not ended:
-        # Mostly towards some window, and sometimes anywhere.
+        # Mostly toward some window, and sometimes anywhere.
         target = target if rng.random() < 0.98 else rng.uniform(2, 900)
         action = indigo.best_action(window, target) if rng.random() < 0.9 else int(rng.integers(5))
         window = indigo.next_window(window, action)
@@ -155,7 +155,7 @@ def test_windows_move_and_steps_end_as_published(name: str) -> None:
         interval = info["interval"]
         assert interval["cwnd_bytes"] // 1500 == int(window)
         assert observation[3] == pytest.approx(window / indigo.WINDOW_SCALE, abs=1 / indigo.WINDOW_SCALE)
-        assert observation[4:].tolist() == indigo.normalised((0, 0, 0, 0), action)[4:]
+        assert observation[4:].tolist() == indigo.normalized((0, 0, 0, 0), action)[4:]
         delay_ms = observation[0] * indigo.DELAY_SCALE_MS
         if interval["timeouts"] == 0:
             assert interval["acked_packets"] >= 1
@@ -251,12 +251,12 @@ def test_it_does_on_the_report_s_path_what_is_asked_of_it() -> None:
     assert runs.throughput_mbps >= 74
     assert runs.delay_p95_ms <= 64
     assert runs.loss <= 0.02
-    assert runs.worst_utilisation > 0.5, "no run collapses"
+    assert runs.worst_utilization > 0.5, "no run collapses"
 
 
 @recorded(indigo.CONFIG)
 @pytest.mark.parametrize("path", CALIBRATED)
 def test_it_fills_the_calibrated_paths_at_less_delay_than_bbr(path: str) -> None:
     runs = measured(indigo.CONFIG, path)
-    assert runs.utilisation >= 0.85
+    assert runs.utilization >= 0.85
     assert runs.delay_p95_ms <= measured("bbr", path).delay_p95_ms

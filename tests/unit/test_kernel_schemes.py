@@ -10,14 +10,15 @@ import pytest
 
 from ccgym.cli.main import main as cli
 from ccgym.config.path import NetworkPath
+from ccgym.emulation import kernel_tcp
 from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError
-from ccgym.evaluation import kernel_schemes, learned
 from ccgym.evaluation.experiment import Experiment
-from ccgym.evaluation.flow_spec import flow_spec
 from ccgym.evaluation.runner import published_points
-from ccgym.evaluation.schemes import SchemeChoice, contestants, parse_scheme, parse_schemes, registry, styles
 from ccgym.evaluation.simulate import simulate
-from ccgym.realpath import kernel_tcp
+from ccgym.schemes import kernel as kernel_schemes
+from ccgym.schemes import policies
+from ccgym.schemes.flow import flow_spec
+from ccgym.schemes.registry import SchemeChoice, contestants, parse_scheme, parse_schemes, registry, styles
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 
@@ -56,7 +57,7 @@ def test_in_lists_and_in_flows() -> None:
 def test_looks_are_its_own() -> None:
     names = [name for name in registry() if name in kernel_schemes.LOOKS]
     choices = [one for name in names for one in (SchemeChoice(name), SchemeChoice(f"tcp:{name}"))]
-    looks = [(style.colour, style.marker) for style in styles(choices)]
+    looks = [(style.color, style.marker) for style in styles(choices)]
     assert len(set(looks)) == len(looks) >= 6
     assert kernel_schemes.looks("something") == kernel_schemes.looks("something")
 
@@ -173,7 +174,7 @@ def test_published_names_find_our_schemes() -> None:
 
 def test_published_numbers_stand_beside_every_policy_of_that_name(tmp_path: Path) -> None:
     """With a label and a key of its own, as that of a training run has."""
-    aurora = learned.pretrained()["aurora"]
+    aurora = policies.pretrained()["aurora"]
     card = json.loads(aurora.with_suffix(".json").read_text())
     (tmp_path / "eagle.json").write_text(json.dumps({**card, "name": "eagle", "label": "Eagle-v3"}))
     (tmp_path / "eagle.onnx").write_bytes(aurora.read_bytes())

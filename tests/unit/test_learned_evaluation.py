@@ -19,13 +19,13 @@ from ccgym.cli.evaluate import main as evaluate
 from ccgym.cli.main import main as cli
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PlatformError, ResultsError, SchemeNotFoundError
-from ccgym.evaluation import learned, onnx_runtime
 from ccgym.evaluation.experiment import Experiment
-from ccgym.evaluation.flow_spec import FlowSpec, flow_spec
-from ccgym.evaluation.policy_card import PolicyCard
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.runner import run_experiment
-from ccgym.evaluation.schemes import SchemeChoice, check, contestants, listing, parse_scheme, parse_schemes, styles
+from ccgym.schemes import onnx_runtime, policies
+from ccgym.schemes.flow import FlowSpec, flow_spec
+from ccgym.schemes.policy_card import PolicyCard
+from ccgym.schemes.registry import SchemeChoice, check, contestants, listing, parse_scheme, parse_schemes, styles
 
 ROOT = Path(__file__).resolve().parents[2]
 STEADY = Path(__file__).parent / "data" / "policies" / "steady.onnx"
@@ -53,7 +53,7 @@ def copied(tmp_path: Path) -> Callable[..., Path]:
 def pretrained(copied: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """The policy as one that comes with ccgym."""
     file = copied("pretrained")
-    monkeypatch.setattr(learned, "pretrained", lambda: {"steady": file})
+    monkeypatch.setattr(policies, "pretrained", lambda: {"steady": file})
     return file
 
 
@@ -65,7 +65,7 @@ def test_a_pretrained_policy_has_its_name(pretrained: Path) -> None:
     assert (choice.name, choice.title, choice.key, choice.text) == ("learned", "steady", "steady", "steady")
     assert re.fullmatch(r"steady@[0-9a-f]{8}", choice.params["policy"])
     assert choice.style.label == "Steady"
-    assert (choice.style.colour, choice.style.marker) == ("teal", "D")
+    assert (choice.style.color, choice.style.marker) == ("teal", "D")
     choice = parse_scheme("steady:start_rate_mbps=2")
     assert (choice.key, choice.text) == ("steady_start_rate_mbps_2", "steady:start_rate_mbps=2")
     assert choice.style.label == "Steady (start_rate_mbps 2)"
@@ -111,11 +111,11 @@ def test_a_version_can_be_asked_for(pretrained: Path) -> None:
         parse_scheme("steady@00000000")
 
 
-def test_the_version_is_that_of_the_behaviour(copied: Callable[..., Path]) -> None:
+def test_the_version_is_that_of_the_behavior(copied: Callable[..., Path]) -> None:
     card = PolicyCard.from_json(STEADY.with_suffix(".json").read_text(encoding="utf-8"))
     agent = {**card.agent, "decision_latency": 1_000_000}
     digest = {
-        name: learned.read_card(copied(name, **change)).digest
+        name: policies.read_card(copied(name, **change)).digest
         for name, change in (
             ("same", {}),
             ("label", {"label": "Other", "training": {"seed": 3}}),
@@ -132,7 +132,7 @@ def test_schemes_that_look_alike_get_other_markers(copied: Callable[..., Path], 
     other = copied("other", agent={**agent, "decision_latency": 1_000_000})
     made = styles(parse_schemes(f"steady,{other},cubic"))
     assert len({style.key for style in made}) == 3
-    assert len({(style.colour, style.marker) for style in made}) == 3
+    assert len({(style.color, style.marker) for style in made}) == 3
     assert made[0].marker == "D"
 
 
@@ -140,8 +140,8 @@ def test_the_pretrained_policies_are_installed() -> None:
     link = ROOT / "ccgym" / "_data" / "pretrained"
     assert link.resolve() == ROOT / "agents" / "pretrained"
     assert '"ccgym/_data/pretrained/*"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    for name in learned.pretrained():
-        policy = learned.find(name)
+    for name in policies.pretrained():
+        policy = policies.find(name)
         assert policy is not None
         assert policy.card.name == name
         assert policy.card.parity["max_abs_difference"] <= policy.card.parity["tolerance"]
@@ -351,7 +351,7 @@ def test_results_say_which_policy_it_was(pretrained: Path, tmp_path: Path) -> No
     results = run_experiment(experiment("steady", "cubic", flows=2), tmp_path / "out")
     assert not results.failures
     assert [style.label for style in results.styles] == ["Steady", "TCP Cubic"]
-    card = learned.read_card(pretrained)
+    card = policies.read_card(pretrained)
     assert results.parameters["policies"] == {"steady": card.digest}
     recorded = results.provenance["policies"]["steady"]
     assert (recorded["sha256"], recorded["onnx_sha256"]) == (card.digest, card.onnx_sha256)

@@ -46,8 +46,8 @@ def test_golden_vector_from_a_log() -> None:
     metrics = run_metrics(parse_log(GOLDEN_LOG.splitlines(), "golden"))
     assert metrics.capacity_mbps == pytest.approx(1.20)
     assert f"{metrics.total.throughput_mbps:.2f}" == "1.26"
-    assert metrics.utilisation is not None
-    assert f"{100 * metrics.utilisation:.1f}" == "104.6"
+    assert metrics.utilization is not None
+    assert f"{100 * metrics.utilization:.1f}" == "104.6"
     assert metrics.total.delay_p95_ms == 22.5
     assert metrics.total.loss is not None
     assert f"{100 * metrics.total.loss:.2f}" == "22.95"

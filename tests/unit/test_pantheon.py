@@ -23,7 +23,7 @@ from ccgym.evaluation.pantheon import (
     tunnel_log_file,
 )
 from ccgym.evaluation.pantheon_log import parse_log, read_log
-from ccgym.evaluation.results import SchemeStyle
+from ccgym.schemes.style import SchemeStyle
 
 START = 1735787045  # 2025-01-02 03:04:05 UTC
 

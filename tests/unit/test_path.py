@@ -1,4 +1,4 @@
-"""NetworkPath: mahimahi's command line, the constructor, the catalogue, and what they compile to."""
+"""NetworkPath: mahimahi's command line, the constructor, the catalog, and what they compile to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ccgym.config.catalogue import catalogue
+from ccgym.config.catalog import catalog
 from ccgym.config.elements import Delay, Link, Loss
 from ccgym.config.path import NetworkPath
 from ccgym.config.queues import Droptail
@@ -359,8 +359,8 @@ def test_paths_are_values() -> None:
 
 
 def test_every_named_path_loads_compiles_and_is_clean() -> None:
-    recorded = set(catalogue().recorded.names)
-    installed = Path(catalogue().recorded.directory, "Verizon-LTE-short.up").is_file()
+    recorded = set(catalog().recorded.names)
+    installed = Path(catalog().recorded.directory, "Verizon-LTE-short.up").is_file()
     for name in NetworkPath.names():
         if name.removesuffix("-download") in recorded and not installed:
             with pytest.raises(CcgymError, match="apt-get install mahimahi-traces"):
@@ -374,9 +374,7 @@ def test_every_named_path_loads_compiles_and_is_clean() -> None:
         assert path.source
         assert path.check() == [], name
         assert name in path.describe()
-    assert {f"pantheon-{number}" for number in range(1, 19)} <= {
-        a for e in catalogue().paths.values() for a in e.aliases
-    }
+    assert {f"pantheon-{number}" for number in range(1, 19)} <= {a for e in catalog().paths.values() for a in e.aliases}
     assert sum(name.startswith("indigo-") for name in NetworkPath.names()) == 24
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ccgym.errors import ConfigError
-from ccgym.evaluation.learned import find, pretrained_cards, read_card
-from ccgym.evaluation.looks import COLOR_NAMES
-from ccgym.evaluation.policy_card import PolicyCard
+from ccgym.schemes.policies import find, pretrained_cards, read_card
+from ccgym.schemes.policy_card import PolicyCard
+from ccgym.schemes.style import COLOR_NAMES
 
 CARD = Path(__file__).parent / "data" / "policies" / "steady.json"
 
@@ -29,8 +29,8 @@ def test_cards_that_come_along_are_accepted() -> None:
 @pytest.mark.parametrize(
     ("changes", "found"),
     [
-        ({"colour": "tealish"}, "colour is 'tealish'"),
-        ({"colour": "url(http://host/)"}, "colour"),
+        ({"color": "tealish"}, "color is 'tealish'"),
+        ({"color": "url(http://host/)"}, "color"),
         ({"marker": "$"}, "marker"),
         ({"marker": "$f$"}, "marker"),
         ({"marker": ""}, "marker"),

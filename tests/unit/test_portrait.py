@@ -19,21 +19,21 @@ from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, PlatformError
 from ccgym.evaluation.capacity import RateCapacity
 from ccgym.evaluation.metrics import PacketLog
-from ccgym.evaluation.schemes import parse_scheme
 from ccgym.evaluation.simulate import simulate
 from ccgym.report.portrait_figure import (
-    BESIDE_COLOUR,
+    BESIDE_COLOR,
     MOST_BINS,
     Column,
-    behaviour,
+    behavior,
     bin_edges,
     facts,
-    line_colour,
+    line_color,
     number_texts,
     portrait_figure,
     write_portrait,
 )
-from ccgym.report.style import flow_colour, house_style
+from ccgym.report.style import flow_color, house_style
+from ccgym.schemes.registry import parse_scheme
 
 STEADY = Path(__file__).parent / "data" / "policies" / "steady.onnx"
 SHALLOW = NetworkPath(rate="12mbps", rtt="40ms", queue="10p", loss=0.01, name="shallow", title="A short queue: tested")
@@ -54,7 +54,7 @@ def words(figure: Figure) -> list[str]:
 
 
 def series(axes: Axes) -> dict[str, Line2D]:
-    """The lines of the schemes by colour; the empty path's has two points."""
+    """The lines of the schemes by color; the empty path's has two points."""
     return {to_hex(line.get_color()): line for line in axes.lines if np.size(line.get_xdata()) > 2}
 
 
@@ -78,18 +78,18 @@ def test_paths_schemes_and_their_numbers() -> None:
             assert all(text in said for text in number_texts(flow))
 
 
-def test_the_scheme_has_its_colour_and_the_other_is_grey_below_it() -> None:
+def test_the_scheme_has_its_color_and_the_other_is_gray_below_it() -> None:
     figure = drawn([column(SHALLOW, "copa", "cubic")], "copa", "cubic")
     for axes in figure.axes:
         lines = series(axes)
-        assert set(lines) == {line_colour("red"), BESIDE_COLOUR}
-        assert lines[line_colour("red")].get_zorder() > lines[BESIDE_COLOUR].get_zorder()
+        assert set(lines) == {line_color("red"), BESIDE_COLOR}
+        assert lines[line_color("red")].get_zorder() > lines[BESIDE_COLOR].get_zorder()
 
 
 def test_a_scheme_alone() -> None:
     figure = drawn([column(SHALLOW, "bbr")], "bbr")
     assert not any(text.startswith("beside") for text in words(figure))
-    assert [list(series(axes)) for axes in figure.axes] == [[line_colour("darkgoldenrod")]] * 2
+    assert [list(series(axes)) for axes in figure.axes] == [[line_color("darkgoldenrod")]] * 2
 
 
 def test_rates_stay_below_the_capacity() -> None:
@@ -149,7 +149,7 @@ def test_rate_and_percentiles_per_bin() -> None:
         arrival_ns=times, arrival_bytes=1500 * ones, arrival_flow=ones, departure_ns=times,
         departure_bytes=1500 * ones, departure_flow=ones, delay_ns=delay_ms.astype(np.int64) * 1_000_000,
     )  # fmt: skip
-    seen = behaviour(log, np.array([0, 1_000_000_000, 2_000_000_000], dtype=np.int64))
+    seen = behavior(log, np.array([0, 1_000_000_000, 2_000_000_000], dtype=np.int64))
     assert seen.rate_mbps.tolist() == pytest.approx([101 * 1500 * 8 / 1e6, 0.0])
     assert [seen.low_ms[0], seen.median_ms[0], seen.high_ms[0]] == pytest.approx([6, 51, 96])
     assert np.isnan([seen.low_ms[1], seen.median_ms[1], seen.high_ms[1]]).all()
@@ -166,16 +166,16 @@ def test_bins_are_as_fine_as_the_rate_allows() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["vegas", "bbr", "cubic", "copa", "aurora", "fixed_rate"])
-def test_colours_are_dark_enough_and_never_the_grey(scheme: str) -> None:
+def test_colors_are_dark_enough_and_never_the_gray(scheme: str) -> None:
     given = {"vegas": "silver", "bbr": "gold", "cubic": "black", "copa": "red", "aurora": "darkorange"}
-    colour = line_colour(given.get(scheme, "dimgray"))
+    color = line_color(given.get(scheme, "dimgray"))
     if scheme in ("vegas", "fixed_rate"):
-        assert colour == flow_colour(0)
+        assert color == flow_color(0)
     if scheme in ("cubic", "copa"):
-        assert colour == to_hex(given[scheme])
-    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+        assert color == to_hex(given[scheme])
+    red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
     assert 0.3 * red + 0.59 * green + 0.11 * blue < 180
-    assert colour != BESIDE_COLOUR
+    assert color != BESIDE_COLOR
 
 
 # --- The command ---------------------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ def test_actions_do_not_depend_on_the_truth() -> None:
     assert model.policy.actor_size == SIZE
 
 
-@pytest.mark.parametrize("setting", ["algorithm.name=recurrent_ppo", "algorithm.normalise.observation=true"])
+@pytest.mark.parametrize("setting", ["algorithm.name=recurrent_ppo", "algorithm.normalize.observation=true"])
 def test_what_does_not_go_with_it_is_refused(setting: str) -> None:
     with pytest.raises(ConfigError, match="critic: privileged with"):
         TrainConfig.load("aurora", [setting])

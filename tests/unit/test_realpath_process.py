@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from ccgym.emulation import process
+from ccgym.emulation.plan import Plan, PolicyFiles, trace_files
+from ccgym.emulation.process import RunProcess, native_error, output_of, run_plan
+from ccgym.emulation.report import PathReport, limited_reason
 from ccgym.errors import PathNotFoundError, RealPathError
-from ccgym.realpath import process
-from ccgym.realpath.plan import Plan, PolicyFiles, trace_files
-from ccgym.realpath.process import RunProcess, native_error, output_of, run_plan
-from ccgym.realpath.report import PathReport, limited_reason
 
 SPEC = {"seed": 1, "duration": 100_000_000, "uplink": [], "downlink": [], "flows": [{"scheme": "cubic"}]}
 

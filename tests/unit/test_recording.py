@@ -20,10 +20,10 @@ pytest.importorskip("onnx")
 
 from ccgym.cli.main import main
 from ccgym.errors import ConfigError, ResultsError
-from ccgym.evaluation import learned
-from ccgym.evaluation.results import SchemeStyle
 from ccgym.report.curve_figure import Curve, curve_figure, medians
 from ccgym.report.style import house_style
+from ccgym.schemes import policies
+from ccgym.schemes.style import SchemeStyle
 from ccgym.training import recording
 from ccgym.training.config import TrainConfig
 from ccgym.training.evaluation import evaluation_seed
@@ -92,7 +92,7 @@ def summary(place: Path) -> dict[str, Any]:
 
 def test_the_median_seed_is_exported(place: Path) -> None:
     content = summary(place)
-    policy = learned.load(place / "out" / "small.onnx")
+    policy = policies.load(place / "out" / "small.onnx")
     assert [row["seed"] for row in content["seeds"]] == [1, 2, 3]
     ranked = sorted(content["seeds"], key=lambda row: row["confirmed_reward"])
     assert content["exported"] == {"seed": ranked[1]["seed"], "onnx_sha256": policy.card.onnx_sha256}

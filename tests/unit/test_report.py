@@ -23,9 +23,8 @@ from rich.console import Console
 from ccgym.errors import ResultsError
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
-from ccgym.evaluation.results import CellFailure, CellResult, PublishedPoint, ResultSet, SchemeStyle
+from ccgym.evaluation.results import CellFailure, CellResult, PublishedPoint, ResultSet
 from ccgym.evaluation.run_record import LinkRecord, RunRecord
-from ccgym.evaluation.schemes import parse_schemes
 from ccgym.report import pdf_report, run_figures
 from ccgym.report.build import Step, build_report, write_tables
 from ccgym.report.delay_figure import delay_figure, delay_limits
@@ -35,6 +34,8 @@ from ccgym.report.style import LIGHTEST, PAPER, house_style, legible, luminance,
 from ccgym.report.summary_figure import mean_figure, needs_log_axis, outward, summary_figure
 from ccgym.report.table import csv_table, markdown_table, rows, terminal_table
 from ccgym.report.throughput_figure import throughput_figure
+from ccgym.schemes.registry import parse_schemes
+from ccgym.schemes.style import SchemeStyle
 
 STYLES = (
     SchemeStyle("bbr", "TCP BBR", "gold", "^"),
@@ -270,7 +271,7 @@ def test_equal_figures_are_equal_files(tmp_path: Path) -> None:
 def test_markdown_table() -> None:
     lines = markdown_table(result_set()).splitlines()
     assert lines[0] == (
-        "| scheme | runs | throughput (Mbit/s) | 95th %-ile delay (ms) | loss (%) | utilisation (%) | "
+        "| scheme | runs | throughput (Mbit/s) | 95th %-ile delay (ms) | loss (%) | utilization (%) | "
         "published throughput (Mbit/s) | published 95th %-ile delay (ms) | published loss (%) |"
     )
     assert lines[2] == (
@@ -540,15 +541,15 @@ def test_paper_figures_have_the_width_of_a_column_and_legible_text() -> None:
 def test_every_scheme_has_a_color_that_shows_on_white() -> None:
     choices = parse_schemes("reno,cubic,vegas,bbr,copa,synthesized_bbr,oracle,aurora,eagle,eagle_v1,eagle_v2,indigo")
     choices += parse_schemes("tcp:bbr,tcp:cubic,tcp:reno,tcp:vegas,tcp:dctcp")
-    pale = [one.style.label for one in choices if luminance(*to_rgb(one.style.colour)) > LIGHTEST]
+    pale = [one.style.label for one in choices if luminance(*to_rgb(one.style.color)) > LIGHTEST]
     assert not pale
-    assert len({(one.style.colour, one.style.marker) for one in choices}) == len(choices)
-    assert len({one.style.colour for one in choices[:12]}) == 12, "each of ours has a color of its own"
+    assert len({(one.style.color, one.style.marker) for one in choices}) == len(choices)
+    assert len({one.style.color for one in choices[:12]}) == 12, "each of ours has a color of its own"
 
 
-@pytest.mark.parametrize("colour", ["gold", "white", "#ffeeff", "silver", "lime"])
-def test_pale_colors_are_drawn_darker(colour: str) -> None:
-    assert luminance(*to_rgb(legible(colour))) <= LIGHTEST
+@pytest.mark.parametrize("color", ["gold", "white", "#ffeeff", "silver", "lime"])
+def test_pale_colors_are_drawn_darker(color: str) -> None:
+    assert luminance(*to_rgb(legible(color))) <= LIGHTEST
 
 
 def test_labels_are_text_and_not_formulas(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ from ccgym.evaluation.results import (
     atomic_write,
 )
 from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
-from ccgym.evaluation.schemes import SchemeChoice
 from ccgym.evaluation.store import MANIFEST_FILE, Damage, ResultStore, holder
+from ccgym.schemes.registry import SchemeChoice
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 

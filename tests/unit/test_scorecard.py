@@ -17,10 +17,7 @@ from matplotlib.text import Text
 
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
-from ccgym.evaluation import learned
-from ccgym.evaluation.policy_card import PolicyCard
 from ccgym.evaluation.results import ResultSet
-from ccgym.evaluation.schemes import parse_schemes
 from ccgym.evaluation.store import MANIFEST_FILE
 from ccgym.evaluation.suites.bootstrap import bootstrap
 from ccgym.evaluation.suites.calibrated import (
@@ -41,6 +38,9 @@ from ccgym.report.ranking_figure import ranking_figure
 from ccgym.report.scorecard_page import html_page
 from ccgym.report.scorecard_report import REPORT, footnotes, interval_text, markdown, score_text
 from ccgym.report.style import house_style
+from ccgym.schemes import policies
+from ccgym.schemes.policy_card import PolicyCard
+from ccgym.schemes.registry import parse_schemes
 
 FAST, SMALL = "77.72mbps", "small-buffer-one-bdp"
 PATHS = (SuitePath(FAST, "calibrated"), SuitePath(SMALL, "small-buffers"))
@@ -156,7 +156,7 @@ def test_the_paths_are_pantheons_and_indigos() -> None:
 
 
 def card_of(paths: Any) -> PolicyCard:
-    aurora = learned.read_card(learned.pretrained()["aurora"])
+    aurora = policies.read_card(policies.pretrained()["aurora"])
     return replace(aurora, training={} if paths is None else {"config": {"environment": {"paths": paths}}})
 
 
@@ -219,14 +219,14 @@ def test_trained_on(paths: Any, path: str, expected: bool | None) -> None:
 
 
 def test_auroras_own_training_holds_none_of_the_paths() -> None:
-    aurora = learned.read_card(learned.pretrained()["aurora"])
+    aurora = policies.read_card(policies.pretrained()["aurora"])
     assert [trained_on(aurora, path.path) for path in calibrated_paths()] == [False] * 42
 
 
 def test_whoever_takes_part_by_default() -> None:
     titles = [choice.title for choice in SUITE.schemes()]
     assert titles[0] == "oracle"
-    assert {"bbr", "cubic", "copa", "vegas", "reno", *learned.pretrained()} <= set(titles)
+    assert {"bbr", "cubic", "copa", "vegas", "reno", *policies.pretrained()} <= set(titles)
 
 
 # --- What is measured ------------------------------------------------------------------------------------------------

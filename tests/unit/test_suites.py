@@ -10,11 +10,11 @@ import pytest
 
 from ccgym.cli.evaluate import main, parser
 from ccgym.errors import ConfigError, ResultsError
-from ccgym.evaluation.schemes import parse_schemes
 from ccgym.evaluation.suites import SUITES, calibrated, suite, suite_names, suite_report
 from ccgym.evaluation.suites.directory import claim, default_directory, identity
 from ccgym.evaluation.suites.paths import SuitePath
 from ccgym.evaluation.suites.protocol import SuiteRequest
+from ccgym.schemes.registry import parse_schemes
 
 TWO = (SuitePath("77.72mbps", "calibrated"), SuitePath("small-buffer-one-bdp", "small-buffers"))
 

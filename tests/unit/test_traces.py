@@ -1,4 +1,4 @@
-"""Traces: the catalogue's checksums, the generators, the detector, the converters, and the command line."""
+"""Traces: the catalog's checksums, the generators, the detector, the converters, and the command line."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import numpy as np
 import pytest
 
 from ccgym.cli.main import main
-from ccgym.config.catalogue import catalogue, resolve_trace, traces_directory
+from ccgym.config.catalog import catalog, resolve_trace, traces_directory
 from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, PlatformError, TraceFormatError
 from ccgym.tracetools import generate
 from ccgym.tracetools.check import check_trace, likely_rate, rate_in_name
 from ccgym.tracetools.convert import convert
-from ccgym.tracetools.inspect import binned_rates, capacity_steps, opportunities_before, sparkline, summarise
+from ccgym.tracetools.inspect import binned_rates, capacity_steps, opportunities_before, sparkline, summarize
 from ccgym.tracetools.text import parse_trace, read_trace, trace_from_times, trace_text, write_trace
 
-ENTRIES = sorted(catalogue().traces)
+ENTRIES = sorted(catalog().traces)
 
 
 def trace(*lines: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     return np.array(lines, dtype=np.uint64)
 
 
-# --- The catalogue --------------------------------------------------------------------------------------------------
+# --- The catalog --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_catalogue_is_what_it_says(name: str) -> None:
-    entry = catalogue().traces[name]
+def test_catalog_is_what_it_says(name: str) -> None:
+    entry = catalog().traces[name]
     loaded = resolve_trace(name).load()
     times = loaded.times_ms
     assert (len(times), int(times[-1])) == (entry.lines, entry.last_ms)
@@ -61,7 +61,7 @@ def test_catalogue_is_what_it_says(name: str) -> None:
     ],
 )
 def test_published_construction(name: str, lines: int, last_ms: int, mbps: float) -> None:
-    summary = summarise(resolve_trace(name).load())
+    summary = summarize(resolve_trace(name).load())
     assert (summary.lines, summary.period_ms) == (lines, last_ms)
     assert summary.mean_rate_mbps == pytest.approx(mbps, rel=1e-3)
 
@@ -69,7 +69,7 @@ def test_published_construction(name: str, lines: int, last_ms: int, mbps: float
 def test_every_trace_file_has_a_row_of_provenance() -> None:
     folder = traces_directory()
     readme = (folder / "README.md").read_text()
-    declared = {entry.file for entry in catalogue().traces.values() if entry.file is not None}
+    declared = {entry.file for entry in catalog().traces.values() if entry.file is not None}
     assert {file.name for file in folder.glob("*.trace")} == declared
     for name in ENTRIES:
         assert f"`{name}`" in readme, f"traces/README.md has no row for {name}"
@@ -82,7 +82,7 @@ def test_where_traces_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (tmp_path / folder / "12mbps.trace").write_text("1\n1\n")
         (tmp_path / folder / "mine.trace").write_text("1\n" if folder == "." else "2\n")
     monkeypatch.delenv("CCGYM_TRACE_PATH", raising=False)
-    assert resolve_trace("12mbps.trace").entry is not None  # the catalogue comes before the working directory
+    assert resolve_trace("12mbps.trace").entry is not None  # the catalog comes before the working directory
     assert len(resolve_trace("./12mbps.trace").load()) == 2
     assert int(resolve_trace("mine.trace").load().times_ms[0]) == 1
     monkeypatch.setenv("CCGYM_TRACE_PATH", str(tmp_path / "elsewhere"))
@@ -96,7 +96,7 @@ def test_where_traces_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_recorded_traces() -> None:
-    recorded = catalogue().recorded
+    recorded = catalog().recorded
     file = Path(recorded.directory, "Verizon-LTE-short.up")
     if not file.is_file():
         with pytest.raises(PlatformError, match="apt-get install mahimahi-traces"):
@@ -214,10 +214,10 @@ def test_stepped_rule() -> None:
 
 def test_cellular_model() -> None:
     traces = [generate.cellular(6_000_000, seed=seed) for seed in range(30)]
-    assert {summarise(times).mean_rate_mbps for times in traces} == {6.0}
+    assert {summarize(times).mean_rate_mbps for times in traces} == {6.0}
     spread = [np.std(binned_rates(times, 500, 60_000)[1]) for times in traces]
     assert 2.0 < np.mean(spread) < 4.0, "a walk, and no constant rate"
-    assert 0.02 < np.mean([summarise(times).stalled_share for times in traces]) < 0.15
+    assert 0.02 < np.mean([summarize(times).stalled_share for times in traces]) < 0.15
     assert all(int(times[-1]) == 60_000 for times in traces)
     still = generate.cellular(6_000_000, seed=1, volatility=0.0)
     counts, _ = np.histogram(still, bins=600)
@@ -240,7 +240,7 @@ def test_opportunities_wrap_as_mahimahi_does() -> None:
 
 
 def test_summary() -> None:
-    summary = summarise(trace(100, 100, 110, 400))
+    summary = summarize(trace(100, 100, 110, 400))
     assert (summary.lines, summary.period_ms, summary.distinct_times) == (4, 400, 3)
     assert summary.mean_rate_mbps == pytest.approx(0.12)
     assert (summary.largest_gap_ms, summary.largest_gap_at_ms) == (290, 110)

@@ -128,7 +128,7 @@ def test_hyper_parameters_arrive(name: str) -> None:
     algorithm = read_algorithm(
         {
             **SMALL, "name": name, "gamma": 0.9, "learning_rate": {"linear": [1, 0]}, "activation": "relu",
-            "log_std_init": -1.0, "adam_epsilon": 1e-4, "ent_coef": 0.03, "normalise_advantage": False,
+            "log_std_init": -1.0, "adam_epsilon": 1e-4, "ent_coef": 0.03, "normalize_advantage": False,
             "lstm": {"hidden_size": 6, "layers": 2, "critic": "none"},
         }
     )  # fmt: skip
@@ -185,7 +185,7 @@ def test_baselines_run_on_the_agents_clock_and_reward(aurora: TrainConfig) -> No
     assert (oracle.lengths == 30).all()
     assert sum(oracle.terms.values()) == pytest.approx(oracle.mean_reward)
     assert set(oracle.terms) == {"throughput", "latency", "loss"}
-    assert 0.9 < oracle.metrics["utilisation"] <= 1.001
+    assert 0.9 < oracle.metrics["utilization"] <= 1.001
     assert np.array_equal(rewards_of(aurora, "oracle").rewards, oracle.rewards)
 
 

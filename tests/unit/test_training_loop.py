@@ -25,7 +25,7 @@ from gymnasium import spaces  # noqa: E402
 from stable_baselines3.common.vec_env import VecEnv  # noqa: E402
 
 from ccgym.training import callbacks, trainer  # noqa: E402, F401
-from ccgym.training.algorithms.base import Layers, Linear, Lstm, Normalise  # noqa: E402
+from ccgym.training.algorithms.base import Layers, Linear, Lstm, Normalize  # noqa: E402
 from ccgym.training.algorithms.ppo import PpoConfig  # noqa: E402
 from ccgym.training.checkpoint import read_checkpoint, write_checkpoint  # noqa: E402
 from ccgym.training.config import EvaluationConfig, TrainConfig, TrainingConfig  # noqa: E402
@@ -172,7 +172,7 @@ def toy_config(algorithm: str = "ppo", **training: Any) -> TrainConfig:
             clip_range=0.3,
             net_arch=Layers(pi=(8,), vf=(8,)),
             lstm=Lstm(hidden_size=6),
-            normalise=Normalise(observation=True, reward=True),
+            normalize=Normalize(observation=True, reward=True),
         ),
         training=TrainingConfig(
             **({"steps": 512, "eval_every": 128, "checkpoint_every": 128, "keep_checkpoints": 2} | training)

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from ccgym.errors import ConfigError, ResultsError, SimulationError
-from ccgym.evaluation.schemes import SchemeChoice, parse_schemes, styles
 from ccgym.evaluation.suites import suite, suite_report
 from ccgym.evaluation.suites.protocol import SilentProgress, SuiteRequest
 from ccgym.evaluation.weaknesses import SUITE, TESTS
@@ -27,6 +26,7 @@ from ccgym.evaluation.weaknesses.self_inflicted_loss import SelfInflictedLoss
 from ccgym.evaluation.weaknesses.suite import CSV_FILE, RESULTS_FILE, WeaknessSuite
 from ccgym.report import weakness_report
 from ccgym.report.weakness_tables import WORDS, quantity
+from ccgym.schemes.registry import SchemeChoice, parse_schemes, styles
 
 BY_NAME = {test.name: test for test in TESTS}
 
@@ -352,7 +352,7 @@ def test_tables_without_figures(results: WeaknessResults, tmp_path: Path) -> Non
         numbers = [number for outcome in outcomes for number in re.findall(r"[\d.]+", outcome.headline)]
         assert set(numbers) <= set(re.findall(r"[\d.]+", text)), "no digit is cut"
     changing = next(test for test in TESTS if test.name == "responsiveness")
-    assert quantity(results, changing) == "utilisation, queueing delay"
+    assert quantity(results, changing) == "utilization, queueing delay"
 
 
 def test_figures_say_what_was_measured(results: WeaknessResults) -> None:

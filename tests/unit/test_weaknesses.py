@@ -11,7 +11,6 @@ from ccgym.config.distribution_curriculum import read_paths
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, SimulationError
 from ccgym.evaluation.prepared_run import Record
-from ccgym.evaluation.schemes import parse_scheme, parse_schemes
 from ccgym.evaluation.simulate import simulate
 from ccgym.evaluation.weaknesses import TESTS
 from ccgym.evaluation.weaknesses.bandwidth_sweep import BandwidthSweep
@@ -26,6 +25,7 @@ from ccgym.evaluation.weaknesses.self_inflicted_loss import SelfInflictedLoss
 from ccgym.evaluation.weaknesses.stale_estimates import StaleEstimates
 from ccgym.evaluation.weaknesses.startup_recovery import StartupRecovery
 from ccgym.evaluation.weaknesses.training_range import range_of_card, range_of_rows
+from ccgym.schemes.registry import parse_scheme, parse_schemes
 
 BY_NAME = {test.name: test for test in TESTS}
 
@@ -51,22 +51,22 @@ def sample(*payload: list[float], drops: list[float] | None = None, sent: list[f
     )
 
 
-def test_goodput_fairness_and_utilisation_are_of_the_interval() -> None:
+def test_goodput_fairness_and_utilization_are_of_the_interval() -> None:
     two = sample([0, 1e6, 2e6, 2.5e6, 3e6], [0, 0, 0, 1e6, 2e6])
     assert two.goodput_mbps(0, 0, 2) == pytest.approx(8)
     assert two.goodput_mbps(0, 2, 4) == pytest.approx(4)
     assert two.goodput_mbps(1, 2.5, 3.5) == pytest.approx(8), "between samples counts grow evenly"
     assert two.fairness(0, 1, 2, 4) == pytest.approx(0.5)
     assert two.fairness(0, 1, 0, 2) == 0.0
-    assert two.utilisation((0, 1), 2, 4) == pytest.approx(1.0)
-    assert two.utilisation((1,), 2, 4) == pytest.approx(2 / 3)
+    assert two.utilization((0, 1), 2, 4) == pytest.approx(1.0)
+    assert two.utilization((1,), 2, 4) == pytest.approx(2 / 3)
 
 
 def test_nothing_is_neither_fair_nor_a_division_by_zero() -> None:
     nothing = sample([0, 0, 0], [0, 0, 0])
     assert nothing.fairness(0, 1, 0, 2) == 0.0
     assert nothing.drop_rate(0, 2) == 0.0
-    assert nothing.utilisation((0,), 0, 0) == 0.0
+    assert nothing.utilization((0,), 0, 0) == 0.0
 
 
 def test_the_loss_rate_is_of_what_was_sent_meanwhile() -> None:
@@ -88,7 +88,7 @@ def test_a_sample_of_a_run_agrees_with_its_record() -> None:
     taken = Sample.of(record)
     assert taken.goodput_mbps(0, 0, 20) == pytest.approx(record.flows[0].goodput_mbps)
     assert taken.drops[-1] == record.link.drops
-    assert 0.8 < taken.utilisation((0,), 0, 20) <= 1.0
+    assert 0.8 < taken.utilization((0,), 0, 20) <= 1.0
     full_ms = 17 * 1500 * 8 / 10e6 * 1e3
     assert 0 < taken.queue_delay_ms < full_ms
     with pytest.raises(SimulationError, match="without series"):
@@ -216,8 +216,8 @@ def test_fairness_asks_less_outside_of_the_range_of_training() -> None:
 
 def test_the_sweep_asks_for_fairness_and_for_use() -> None:
     test = BandwidthSweep()
-    assert verdicts(test.criteria(evidence(test, ratio=0.9, utilisation=0.89), None)) == [True, False]
-    assert verdicts(test.criteria(evidence(test, ratio=0.7, utilisation=0.99), None)) == [False, True]
+    assert verdicts(test.criteria(evidence(test, ratio=0.9, utilization=0.89), None)) == [True, False]
+    assert verdicts(test.criteria(evidence(test, ratio=0.7, utilization=0.99), None)) == [False, True]
 
 
 def test_too_much_here_and_too_little_there_is_no_friendliness() -> None:
@@ -232,9 +232,9 @@ def test_too_much_here_and_too_little_there_is_no_friendliness() -> None:
 
 def test_responsiveness_is_measured_against_cubic() -> None:
     test = Responsiveness()
-    cubic = evidence(test, utilisation=0.7, queue_delay_ms=8.0)
+    cubic = evidence(test, utilization=0.7, queue_delay_ms=8.0)
     assert verdicts(test.criteria(cubic, cubic)) == [True, True], "Cubic is as good as itself"
-    assert verdicts(test.criteria(evidence(test, utilisation=0.9, queue_delay_ms=9.0), cubic)) == [True, False]
+    assert verdicts(test.criteria(evidence(test, utilization=0.9, queue_delay_ms=9.0), cubic)) == [True, False]
     assert verdicts(test.criteria(cubic, None)) == [None, None], "without Cubic's number nothing is decided"
 
 
@@ -285,8 +285,8 @@ def test_a_window_loses_what_exceeds_link_and_buffer() -> None:
     at = {"rate_mbps": 10, "one_way_ms": 20, "buffer_bdp": 0.5}
     fitting = values(BY_NAME["self_inflicted_loss"], "fixed_window:cwnd=40", **at)
     assert fitting["loss"] == 0.0
-    assert fitting["utilisation"] == pytest.approx(1.0, abs=0.01)
-    assert values(BY_NAME["self_inflicted_loss"], "fixed_window:cwnd=10", **at)["utilisation"] == pytest.approx(
+    assert fitting["utilization"] == pytest.approx(1.0, abs=0.01)
+    assert values(BY_NAME["self_inflicted_loss"], "fixed_window:cwnd=10", **at)["utilization"] == pytest.approx(
         10 / 33.3, rel=0.05
     )
     assert values(BY_NAME["self_inflicted_loss"], "fixed_window:cwnd=200", **at)["loss"] > 0.03
@@ -304,7 +304,7 @@ def test_equal_flows_share_equally() -> None:
     assert values(BY_NAME["bandwidth_sweep"], "copa", **at)["ratio"] > 0.8
 
 
-def test_known_neighbours_of_cubic() -> None:
+def test_known_neighbors_of_cubic() -> None:
     test = BY_NAME["cubic_friendliness"]
     shares = {
         scheme: values(test, scheme, sweep="rate", rate_mbps=10, buffer_bdp=buffer, cubic="first")["cubic_share"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ccgym.config.path import NetworkPath, PathLike
     from ccgym.evaluation.prepared_run import Flow, Record
     from ccgym.evaluation.run_record import RunRecord
-    from ccgym.evaluation.schemes import SchemeChoice
+    from ccgym.schemes.registry import SchemeChoice
     from ccgym.units import TimeLike
 
 SIMULATED: Final = "sim"
@@ -77,7 +77,7 @@ class Backend(Protocol):
         ...
 
     def halt(self) -> None:
-        """Make runs that are under way in other threads give up soon. Nothing can be run afterwards."""
+        """Make runs that are under way in other threads give up soon. Nothing can be run afterward."""
         ...
 
 

@@ -6,14 +6,14 @@ import threading
 from collections.abc import Sequence
 
 from ccgym.config.path import NetworkPath, PathLike
-from ccgym.evaluation.onnx_runtime import provide_library
+from ccgym.emulation import doctor, kernel_tcp
+from ccgym.emulation.mahimahi import mahimahi_words, require_programs
+from ccgym.emulation.plan import Plan, PolicyFiles, trace_files
+from ccgym.emulation.process import run_plan
 from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
-from ccgym.evaluation.schemes import SchemeChoice
-from ccgym.realpath import doctor, kernel_tcp
-from ccgym.realpath.mahimahi import mahimahi_words, require_programs
-from ccgym.realpath.plan import Plan, PolicyFiles, trace_files
-from ccgym.realpath.process import run_plan
+from ccgym.schemes.onnx_runtime import provide_library
+from ccgym.schemes.registry import SchemeChoice
 from ccgym.units import TimeLike
 
 MAHIMAHI = "mahimahi"

@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ccgym.evaluation import learned
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.results import CellFailure, CellUnavailable, atomic_write
 from ccgym.evaluation.runner import Outcome, run_experiment
-from ccgym.evaluation.schemes import SchemeChoice, parse_scheme, registry, styles
 from ccgym.evaluation.suites.paths import SuitePath, calibrated_paths
 from ccgym.evaluation.suites.protocol import SuiteProgress, SuiteRequest
 from ccgym.evaluation.suites.scorecard import CardPath, Contestant, Scorecard
 from ccgym.evaluation.suites.trained import trained_on
+from ccgym.schemes import policies
+from ccgym.schemes.registry import SchemeChoice, parse_scheme, registry, styles
 
 RUNS: Final = 3
 """Runs per scheme and path."""
@@ -64,7 +64,7 @@ class CalibratedSuite:
         simulator can have."""
         del real  # An oracle on a real path is told what the path is made of.
         classic = [SchemeChoice(name) for name in CLASSIC if name in registry()]
-        return (*classic, *(parse_scheme(name) for name in learned.pretrained()))
+        return (*classic, *(parse_scheme(name) for name in policies.pretrained()))
 
     def run(self, request: SuiteRequest, progress: SuiteProgress) -> Scorecard:
         """Run what is not there yet; write ``scorecard.json`` and two CSV files.

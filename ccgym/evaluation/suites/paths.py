@@ -1,6 +1,6 @@
 """The paths of the suite ``calibrated``: Pantheon's 18 emulators and Indigo's 24 synthetic links.
 
-They are entries of the catalogue (``traces/paths.yaml``), which says where each comes from; here they are put into
+They are entries of the catalog (``traces/paths.yaml``), which says where each comes from; here they are put into
 sections and groups. A *section* is what a figure sets apart, a *group* is what is ranked together.
 """
 
@@ -36,7 +36,7 @@ class SuitePath:
     """A path of a suite."""
 
     name: str
-    """Its name in the catalogue."""
+    """Its name in the catalog."""
     section: str
     """The section that it belongs to, a key of :data:`SECTIONS`."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ccgym.evaluation.backends import SIMULATED
-from ccgym.evaluation.schemes import SchemeChoice
+from ccgym.schemes.registry import SchemeChoice
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from ccgym.evaluation.results import CellResult, ResultSet, SchemeStyle, SchemeSummary
+from ccgym.evaluation.results import CellResult, ResultSet, SchemeSummary
 from ccgym.evaluation.suites.bootstrap import Interval, bootstrap
 from ccgym.evaluation.suites.paths import GROUPS
 from ccgym.evaluation.suites.score import SCORE_FLOOR, Standing, score, undominated
+from ccgym.schemes.style import SchemeStyle
 
 FORMAT: Final = "ccgym-scorecard"
 FORMAT_VERSION: Final = 1
@@ -26,7 +27,7 @@ class CardPath:
     """A path of a scorecard."""
 
     name: str
-    """Its name in the catalogue."""
+    """Its name in the catalog."""
     section: str
     """Its section (:data:`~ccgym.evaluation.suites.paths.SECTIONS`)."""
     title: str
@@ -82,9 +83,9 @@ class Mark:
     loss: float | None
     """Mean loss, a fraction."""
     share: float | None
-    """Normalised throughput: mean of throughput / capacity over the run."""
+    """Normalized throughput: mean of throughput / capacity over the run."""
     delay_ratio: float | None
-    """Normalised delay: mean 95th percentile / propagation delay."""
+    """Normalized delay: mean 95th percentile / propagation delay."""
     scores: tuple[float, ...]
     """Score of each run, in order."""
     trained: bool | None
@@ -123,9 +124,9 @@ class Place:
     undominated: int
     """Paths on which no competitor dominates it."""
     share: float | None
-    """Mean normalised throughput."""
+    """Mean normalized throughput."""
     delay_ratio: float | None
-    """Geometric mean of the normalised delay."""
+    """Geometric mean of the normalized delay."""
     loss: float | None
     """Mean loss, a fraction."""
 
@@ -226,7 +227,7 @@ class Scorecard:
     def _ranking(self, group: Group) -> tuple[Place, ...]:
         marks = self.marks
         taking_part = [one for one in self.schemes if any(marks[path, one.key].scores for path in group.paths)]
-        # A path on which somebody has no number would favour or punish him: it is left out for all.
+        # A path on which somebody has no number would favor or punish him: it is left out for all.
         paths = [path for path in group.paths if all(marks[path, one.key].scores for one in taking_part)]
         if not paths or not taking_part:
             return ()
@@ -311,7 +312,7 @@ def _mark(
         throughput_mbps=None if summary.throughput_mbps is None else summary.throughput_mbps.mean,
         delay_p95_ms=delay,
         loss=None if summary.loss is None else summary.loss.mean,
-        share=None if summary.utilisation is None else summary.utilisation.mean,
+        share=None if summary.utilization is None else summary.utilization.mean,
         delay_ratio=None if delay is None else delay / path.base_delay_ms,
         scores=scores,
         trained=None if one.trained_on is None else one.trained_on[path.name],
@@ -329,7 +330,7 @@ def run_score(cell: CellResult, base_delay_ms: float) -> float:
     total = cell.record.total
     if cell.invalid is not None or total.delay_p95_ms is None:
         return SCORE_FLOOR
-    return score(cell.record.link.utilisation, total.delay_p95_ms / base_delay_ms)
+    return score(cell.record.link.utilization, total.delay_p95_ms / base_delay_ms)
 
 
 def _standing(summary: SchemeSummary) -> Standing | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ccgym.config.capacity import capacity, mean_rate
-from ccgym.config.catalogue import resolve_trace
+from ccgym.config.catalog import resolve_trace
 from ccgym.config.distribution_base import PathDistribution
 from ccgym.config.distribution_curriculum import Stages, read_paths
 from ccgym.config.distribution_kinds import Fixed, IndigoLinks, Named
@@ -16,7 +16,7 @@ from ccgym.config.elements import Delay, Link, LinkDirection, Loss
 from ccgym.config.path import NetworkPath
 from ccgym.config.queues import Droptail, Infinite
 from ccgym.errors import CcgymError
-from ccgym.evaluation.policy_card import PolicyCard
+from ccgym.schemes.policy_card import PolicyCard
 
 REVERSE_SHARE = 0.1
 """A way back with this share of the bottleneck's rate carries all acknowledgements (52 bytes each, at most one per

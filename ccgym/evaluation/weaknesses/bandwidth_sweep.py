@@ -31,7 +31,7 @@ USED_S: Final = (10.0, 150.0)
 FAIR: Final = 0.8
 """Least goodput ratio."""
 USED: Final = 0.9
-"""Least utilisation."""
+"""Least utilization."""
 
 
 class BandwidthSweep(Weakness):
@@ -45,14 +45,14 @@ class BandwidthSweep(Weakness):
         f"{FIRST_STOPS_S:g} s, flow 2 from {SECOND_STARTS_S:g} to {DURATION_S:g} s"
     )
     pass_mark: ClassVar[str] = (
-        f"smaller / greater goodput from {COMPARED_S[0]:g} to {COMPARED_S[1]:g} s: mean at least {FAIR:g}; utilisation "
+        f"smaller / greater goodput from {COMPARED_S[0]:g} to {COMPARED_S[1]:g} s: mean at least {FAIR:g}; utilization "
         f"from {USED_S[0]:g} s on: mean at least {100 * USED:g} %"
     )
-    brief: ClassVar[str] = "goodput ratio ≥ 0.8, utilisation ≥ 90 %"
+    brief: ClassVar[str] = "goodput ratio ≥ 0.8, utilization ≥ 90 %"
     source: ClassVar[str] = "Giacomoni and Parisis, INFOCOM 2024"
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("ratio", "goodput ratio"),
-        Measure("utilisation", "utilisation", "%"),
+        Measure("utilization", "utilization", "%"),
     )
 
     @override
@@ -71,14 +71,14 @@ class BandwidthSweep(Weakness):
     def measure(self, sample: Sample, scenario: Scenario) -> dict[str, float]:
         return {
             "ratio": sample.fairness(0, 1, *COMPARED_S),
-            "utilisation": sample.utilisation((0, 1), *USED_S),
+            "utilization": sample.utilization((0, 1), *USED_S),
         }
 
     @override
     def criteria(self, evidence: Evidence, baseline: Evidence | None) -> list[Criterion]:
         return [
             Criterion("ratio", "", evidence.mean("ratio"), low=FAIR),
-            Criterion("utilisation", "", evidence.mean("utilisation"), low=USED),
+            Criterion("utilization", "", evidence.mean("utilization"), low=USED),
         ]
 
 

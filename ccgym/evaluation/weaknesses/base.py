@@ -210,7 +210,7 @@ class Weakness(ABC):
         return next(measure for measure in self.measures if measure.key == key)
 
     def quantity(self, criteria: Sequence[Criterion]) -> str:
-        """What the numbers of :meth:`headline` are, in their order: ``utilisation, queueing delay``."""
+        """What the numbers of :meth:`headline` are, in their order: ``utilization, queueing delay``."""
         deciding = {one.measure for one in criteria}
         return ", ".join(measure.label for measure in self.measures if measure.key in deciding)
 

@@ -38,7 +38,7 @@ class CubicFriendliness(Weakness):
     source: ClassVar[str] = "Giacomoni and Parisis, INFOCOM 2024; Mazilu et al., arXiv 2510.25105"
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("cubic_share", "Cubic's share"),
-        Measure("utilisation", "utilisation", "%"),
+        Measure("utilization", "utilization", "%"),
     )
     series_step_ms: ClassVar[int] = 200
 
@@ -80,8 +80,8 @@ class CubicFriendliness(Weakness):
         begin, end = scenario.times_s["begin"], scenario.times_s["end"]
         cubic = next(place for place, flow in enumerate(scenario.flows) if flow.scheme == CUBIC)
         return {
-            "cubic_share": sample.utilisation((cubic,), begin, end),
-            "utilisation": sample.utilisation((0, 1), begin, end),
+            "cubic_share": sample.utilization((cubic,), begin, end),
+            "utilization": sample.utilization((0, 1), begin, end),
         }
 
     @override

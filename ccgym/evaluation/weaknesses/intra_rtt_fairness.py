@@ -48,7 +48,7 @@ class IntraRttFairness(Weakness):
     source: ClassVar[str] = "Giacomoni and Parisis, INFOCOM 2024"
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("ratio", "goodput ratio"),
-        Measure("utilisation", "utilisation", "%"),
+        Measure("utilization", "utilization", "%"),
     )
     series_step_ms: ClassVar[int] = 200
 
@@ -69,7 +69,7 @@ class IntraRttFairness(Weakness):
         begin, end = scenario.times_s["begin"], scenario.times_s["end"]
         return {
             "ratio": sample.fairness(0, 1, begin, end),
-            "utilisation": sample.utilisation((0, 1), begin, end),
+            "utilization": sample.utilization((0, 1), begin, end),
         }
 
     @override

@@ -49,12 +49,12 @@ class Responsiveness(Weakness):
         f"200 ms) are drawn; a buffer of {BUFFER_PACKETS} packets, 1 BDP of 10 Mbit/s and 100 ms"
     )
     pass_mark: ClassVar[str] = (
-        "mean utilisation at least Cubic's, mean queueing delay at most Cubic's, on the same paths"
+        "mean utilization at least Cubic's, mean queueing delay at most Cubic's, on the same paths"
     )
-    brief: ClassVar[str] = "utilisation ≥ Cubic's, queue ≤ Cubic's"
+    brief: ClassVar[str] = "utilization ≥ Cubic's, queue ≤ Cubic's"
     source: ClassVar[str] = "Giacomoni and Parisis, INFOCOM 2024"
     measures: ClassVar[tuple[Measure, ...]] = (
-        Measure("utilisation", "utilisation", "%"),
+        Measure("utilization", "utilization", "%"),
         Measure("queue_delay_ms", "queueing delay", "ms"),
     )
     baseline: ClassVar[str | None] = "cubic"
@@ -67,7 +67,7 @@ class Responsiveness(Weakness):
     @override
     def measure(self, sample: Sample, scenario: Scenario) -> dict[str, float]:
         return {
-            "utilisation": sample.utilisation((0,), 0.0, scenario.duration_s),
+            "utilization": sample.utilization((0,), 0.0, scenario.duration_s),
             "queue_delay_ms": sample.queue_delay_ms,
         }
 
@@ -75,9 +75,9 @@ class Responsiveness(Weakness):
     def criteria(self, evidence: Evidence, baseline: Evidence | None) -> list[Criterion]:
         # Without the other's number there is nothing to compare with: then the criterion is open, not met.
         theirs = {measure.key: None if baseline is None else baseline.mean(measure.key) for measure in self.measures}
-        used, queued = theirs["utilisation"], theirs["queue_delay_ms"]
+        used, queued = theirs["utilization"], theirs["queue_delay_ms"]
         return [
-            Criterion("utilisation", "", None if used is None else evidence.mean("utilisation"), low=used),
+            Criterion("utilization", "", None if used is None else evidence.mean("utilization"), low=used),
             Criterion("queue_delay_ms", "", None if queued is None else evidence.mean("queue_delay_ms"), high=queued),
         ]
 

@@ -10,9 +10,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from ccgym.evaluation.results import SchemeStyle
 from ccgym.evaluation.weaknesses.base import Condition, Criterion, Evidence, Series, Weakness
 from ccgym.evaluation.weaknesses.runs import RunResult
+from ccgym.schemes.style import SchemeStyle
 
 FORMAT: Final = "ccgym-weaknesses"
 FORMAT_VERSION: Final = 1

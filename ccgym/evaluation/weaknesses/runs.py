@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ccgym.errors import ResultsError
-from ccgym.evaluation.flow_spec import FlowSpec
 from ccgym.evaluation.prepared_run import Record, prepare
-from ccgym.evaluation.schemes import SchemeChoice, check
 from ccgym.evaluation.simulate import simulate_prepared
 from ccgym.evaluation.weaknesses.base import Condition, Scenario, Series, Weakness
 from ccgym.evaluation.weaknesses.sample import Sample
+from ccgym.schemes.flow import FlowSpec
+from ccgym.schemes.registry import SchemeChoice, check
 from ccgym.units import NS_PER_MS, Nanoseconds
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from ccgym.errors import SimulationError
 from ccgym.evaluation.capacity import LinkCapacity
-from ccgym.evaluation.flow_spec import FlowSpec
 from ccgym.evaluation.run_record import RunRecord
+from ccgym.schemes.flow import FlowSpec
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,7 +66,7 @@ class Sample:
         """Unique payload of a flow per time, Mbit/s."""
         return self._grown(self.payload[flow], begin_s, end_s) * 8 / 1e6 / (end_s - begin_s)
 
-    def utilisation(self, flows: Sequence[int], begin_s: float, end_s: float) -> float:
+    def utilization(self, flows: Sequence[int], begin_s: float, end_s: float) -> float:
         """Share of the link's capacity that these flows' unique data, headers included, took; 0 without capacity."""
         capacity = self._grown(self.capacity_bits, begin_s, end_s)
         bits = sum(self._grown(self.payload[flow], begin_s, end_s) for flow in flows) * 8 * self.wire_share
@@ -98,7 +98,7 @@ class Sample:
         """
         starts = self.t_s[(self.t_s >= since_s) & (self.t_s <= until_s - window_s)]
         for start in starts:
-            if self.utilisation(range(len(self.payload)), start, start + window_s) >= share:
+            if self.utilization(range(len(self.payload)), start, start + window_s) >= share:
                 return float(start) - change_s
         return until_s - change_s
 

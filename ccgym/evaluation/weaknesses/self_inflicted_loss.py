@@ -55,7 +55,7 @@ class SelfInflictedLoss(Weakness):
     source: ClassVar[str] = "ours, after Giacomoni and Parisis, INFOCOM 2024"
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("loss", "loss rate", "%"),
-        Measure("utilisation", "utilisation", "%"),
+        Measure("utilization", "utilization", "%"),
     )
 
     @override
@@ -74,7 +74,7 @@ class SelfInflictedLoss(Weakness):
     @override
     def measure(self, sample: Sample, scenario: Scenario) -> dict[str, float]:
         end = scenario.duration_s
-        return {"loss": sample.drop_rate(SINCE_S, end), "utilisation": sample.utilisation((0,), SINCE_S, end)}
+        return {"loss": sample.drop_rate(SINCE_S, end), "utilization": sample.utilization((0,), SINCE_S, end)}
 
     @override
     def criteria(self, evidence: Evidence, baseline: Evidence | None) -> list[Criterion]:

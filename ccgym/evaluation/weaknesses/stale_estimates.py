@@ -1,4 +1,4 @@
-"""Does a scheme give up what it once learnt of a path, its least delay and its capacity?"""
+"""Does a scheme give up what it once learned of a path, its least delay and its capacity?"""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ ONE_WAY_MS: Final = (10.0, 100.0)
 SEEDS_PER_RUN: Final = 10
 """Seeds per repetition asked for: 50 for five."""
 COLLAPSED: Final = 0.2
-"""A run with less utilisation counts as collapsed."""
+"""A run with less utilization counts as collapsed."""
 
 
 class StartupRecovery(Weakness):
@@ -41,12 +41,12 @@ class StartupRecovery(Weakness):
         f"path of {REPORTED[0]:g} Mbit/s, {REPORTED[1]:g} ms one way and {REPORTED[2]} packets of buffer, and on drawn "
         "ones (5 to 100 Mbit/s, 10 to 100 ms one way, 1 BDP)"
     )
-    pass_mark: ClassVar[str] = f"no run with less than {100 * COLLAPSED:g} % utilisation"
+    pass_mark: ClassVar[str] = f"no run with less than {100 * COLLAPSED:g} % utilization"
     brief: ClassVar[str] = "no run below 20 %"
     source: ClassVar[str] = "ours, after a run of Eagle that a report shows collapsed"
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("collapsed", "collapsed runs", "%"),
-        Measure("utilisation", "utilisation", "%"),
+        Measure("utilization", "utilization", "%"),
     )
 
     @override
@@ -58,8 +58,8 @@ class StartupRecovery(Weakness):
 
     @override
     def measure(self, sample: Sample, scenario: Scenario) -> dict[str, float]:
-        used = sample.utilisation((0,), 0.0, scenario.duration_s)
-        return {"collapsed": float(used < COLLAPSED), "utilisation": used}
+        used = sample.utilization((0,), 0.0, scenario.duration_s)
+        return {"collapsed": float(used < COLLAPSED), "utilization": used}
 
     @override
     def criteria(self, evidence: Evidence, baseline: Evidence | None) -> list[Criterion]:

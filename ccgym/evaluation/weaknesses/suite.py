@@ -10,12 +10,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Final
 
 from ccgym.errors import CcgymError, ConfigError
-from ccgym.evaluation import learned
 from ccgym.evaluation.backends import SIMULATED, check_name
-from ccgym.evaluation.kernel_schemes import refuse_in_virtual_time
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.results import atomic_write
-from ccgym.evaluation.schemes import SchemeChoice, check, distinct, parse_scheme, registry, styles
 from ccgym.evaluation.suites.protocol import SilentProgress, SuiteProgress, SuiteRequest
 from ccgym.evaluation.weaknesses.bandwidth_sweep import BandwidthSweep
 from ccgym.evaluation.weaknesses.base import QUICK_RUNS, RUNS, Weakness, inside_range
@@ -29,6 +26,9 @@ from ccgym.evaluation.weaknesses.stale_estimates import StaleEstimates
 from ccgym.evaluation.weaknesses.startup_recovery import StartupRecovery
 from ccgym.evaluation.weaknesses.store import RunStore
 from ccgym.evaluation.weaknesses.training_range import training_range
+from ccgym.schemes import policies
+from ccgym.schemes.kernel import refuse_in_virtual_time
+from ccgym.schemes.registry import SchemeChoice, check, distinct, parse_scheme, registry, styles
 
 TESTS: Final[tuple[Weakness, ...]] = (
     IntraRttFairness(),
@@ -69,7 +69,7 @@ class WeaknessSuite:
 
     def schemes(self, *, real: bool = False) -> list[SchemeChoice]:
         """Three classic schemes, and every policy that comes with ccgym."""
-        return [parse_scheme(name) for name in (*CLASSIC, *learned.pretrained())]
+        return [parse_scheme(name) for name in (*CLASSIC, *policies.pretrained())]
 
     def run(self, request: SuiteRequest, progress: SuiteProgress | None = None) -> WeaknessResults:
         """Run what is not in ``request.out`` yet, judge, and write ``weaknesses.json`` and ``weaknesses.csv`` there.

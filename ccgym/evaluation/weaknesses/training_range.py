@@ -9,7 +9,7 @@ from typing import Any, Final
 from ccgym.config.distribution_base import NumberRow
 from ccgym.config.distribution_curriculum import read_paths
 from ccgym.errors import CcgymError
-from ccgym.evaluation.schemes import SchemeChoice
+from ccgym.schemes.registry import SchemeChoice
 
 ROUNDING: Final = 1e-3
 """Ranges are this share wider than they say: a trace of 200 Mbit/s has 200.003."""

@@ -23,11 +23,11 @@ class A2cConfig(ActorCritic):
     n_steps: int = Field(default=8, ge=1, le=1_000_000)
     """Steps of each environment between two updates."""
     learning_rate: Schedule = 7e-4
-    """The optimiser's step size."""
+    """The optimizer's step size."""
     gae_lambda: float = Field(default=1.0, ge=0, le=1)
     """Bias against variance of the advantage; 1: the plain return."""
-    normalise_advantage: bool = False
-    """Whether advantages are standardised per update."""
+    normalize_advantage: bool = False
+    """Whether advantages are standardized per update."""
     use_rms_prop: bool = True
     """RMSProp as TensorFlow has it, which A2C was published with, or else Adam."""
     rms_prop_eps: float = Field(default=1e-5, gt=0)
@@ -40,7 +40,7 @@ def build(config: A2cConfig, env: VecEnv, device: str) -> OnPolicyAlgorithm:
 
     from ccgym.training.privileged_critic import PrivilegedCriticPolicy
 
-    # SB3 sets RMSProp up itself, and then takes the optimiser's arguments for RMSProp's.
+    # SB3 sets RMSProp up itself, and then takes the optimizer's arguments for RMSProp's.
     adam = {} if config.use_rms_prop else {"eps": config.adam_epsilon}
     arguments = policy_arguments(config, ortho_init=config.ortho_init, **adam)
     if config.use_rms_prop:
@@ -60,7 +60,7 @@ def build(config: A2cConfig, env: VecEnv, device: str) -> OnPolicyAlgorithm:
             max_grad_norm=config.max_grad_norm,
             rms_prop_eps=config.rms_prop_eps,
             use_rms_prop=config.use_rms_prop,
-            normalize_advantage=config.normalise_advantage,
+            normalize_advantage=config.normalize_advantage,
             policy_kwargs={**arguments, "log_std_init": config.log_std_init},
             verbose=0,
             seed=None,

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from typing_extensions import Self, override
 
 from ccgym.errors import ConfigError
-from ccgym.training.algorithms.base import AlgorithmBase, Normalise
+from ccgym.training.algorithms.base import AlgorithmBase, Normalize
 
 
 class ActorCritic(AlgorithmBase):
@@ -28,24 +28,24 @@ class ActorCritic(AlgorithmBase):
     log_std_init: float = 0.0
     """Logarithm of the initial standard deviation of a continuous action."""
     adam_epsilon: float = Field(default=1e-5, gt=0)
-    """Adam's epsilon; of no effect with another optimiser."""
-    normalise: Normalise = Normalise()
-    """Running normalisation."""
+    """Adam's epsilon; of no effect with another optimizer."""
+    normalize: Normalize = Normalize()
+    """Running normalization."""
 
     @model_validator(mode="after")
     def _critic_fits(self) -> Self:
-        if self.critic == "privileged" and (self.memory is not None or self.normalise.observation):
+        if self.critic == "privileged" and (self.memory is not None or self.normalize.observation):
             raise ConfigError(
-                "critic: privileged with " + ("normalise.observation" if self.memory is None else self.name),
-                expected="a policy without memory, and features that are not normalised by running statistics",
+                "critic: privileged with " + ("normalize.observation" if self.memory is None else self.name),
+                expected="a policy without memory, and features that are not normalized by running statistics",
                 hint="write critic: same",
             )
         return self
 
     @property
     @override
-    def normalisation(self) -> Normalise:
-        return self.normalise
+    def normalization(self) -> Normalize:
+        return self.normalize
 
     @property
     @override

@@ -72,17 +72,17 @@ class Lstm(Strict):
     """Whether the value function has an LSTM of its own, shares the policy's, or has none."""
 
 
-class Normalise(Strict):
-    """Running normalisation by mean and variance (SB3's ``VecNormalize``); frozen during evaluation."""
+class Normalize(Strict):
+    """Running normalization by mean and variance (SB3's ``VecNormalize``); frozen during evaluation."""
 
     observation: bool = False
-    """Whether the policy sees normalised features."""
+    """Whether the policy sees normalized features."""
     reward: bool = False
     """Whether rewards are divided by the standard deviation of the return."""
     clip_observation: float = Field(default=10.0, gt=0)
-    """Limit of normalised features, both ways."""
+    """Limit of normalized features, both ways."""
     clip_reward: float = Field(default=10.0, gt=0)
-    """Limit of normalised rewards, both ways."""
+    """Limit of normalized rewards, both ways."""
 
 
 class AlgorithmBase(Strict):
@@ -95,7 +95,7 @@ class AlgorithmBase(Strict):
     n_steps: int = Field(default=128, ge=1, le=1_000_000)
     """Steps of each between two updates."""
     learning_rate: Schedule = 3e-4
-    """The optimiser's step size."""
+    """The optimizer's step size."""
     max_grad_norm: float = Field(default=0.5, gt=0)
     """Limit of the gradient's norm."""
     net_arch: LayersField = Layers()
@@ -111,13 +111,13 @@ class AlgorithmBase(Strict):
         return None
 
     @property
-    def normalisation(self) -> Normalise:
-        """Running normalisation."""
-        return Normalise()
+    def normalization(self) -> Normalize:
+        """Running normalization."""
+        return Normalize()
 
     @property
     def discount(self) -> float:
-        """Per step; of use to the normaliser of rewards."""
+        """Per step; of use to the normalizer of rewards."""
         return 0.99
 
     @property
@@ -164,7 +164,7 @@ def policy_arguments(algorithm: AlgorithmBase, *, ortho_init: bool, **optimizer:
     Args:
         algorithm: Whose.
         ortho_init: Orthogonal initial weights.
-        **optimizer: Arguments of the optimiser.
+        **optimizer: Arguments of the optimizer.
     """
     from torch import nn
 

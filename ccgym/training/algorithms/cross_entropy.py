@@ -1,6 +1,6 @@
 """The cross-entropy method: the best episodes of a group are imitated, and an expert beside them for a while.
 
-Reuven Rubinstein's method with a network for the distribution: act, keep the best, move towards them. The returns of
+Reuven Rubinstein's method with a network for the distribution: act, keep the best, move toward them. The returns of
 different links do not compare, so the episodes of a group share the path *and* the seed of the simulator; what makes
 one better than another is what was done in it.
 """

@@ -1,6 +1,6 @@
 """DAgger: the learner acts, an expert says what should have been done in each state, the learner imitates it.
 
-Ross, Gordon and Bagnell, AISTATS 2011. In the first round the expert acts. After each round all that was labelled so
+Ross, Gordon and Bagnell, AISTATS 2011. In the first round the expert acts. After each round all that was labeled so
 far is fitted again, so that the learner knows what to do in the states that it comes into by its own mistakes.
 """
 
@@ -61,7 +61,7 @@ class DaggerConfig(AlgorithmBase):
     beginning: Beginning | None = None
     """Further passes over the beginnings of episodes; none by default."""
     store: int = Field(default=3_000_000, ge=1)
-    """Labelled decisions that are held; the oldest episodes give way."""
+    """Labeled decisions that are held; the oldest episodes give way."""
     batch_size: int = Field(default=30, ge=1)
     """Episodes side by side in a gradient step."""
     sequence_length: int = Field(default=1000, ge=1)

@@ -37,8 +37,8 @@ class PpoConfig(ActorCritic):
     """Limit of the probability ratio."""
     clip_range_vf: Schedule | None = None
     """Limit of the value function's change; none by default. In units of the reward."""
-    normalise_advantage: bool = True
-    """Whether advantages are standardised per batch."""
+    normalize_advantage: bool = True
+    """Whether advantages are standardized per batch."""
     target_kl: float | None = Field(default=None, gt=0)
     """Divergence at which an update stops early."""
     use_sde: bool = False
@@ -83,7 +83,7 @@ def build(config: PpoConfig, env: VecEnv, device: str) -> OnPolicyAlgorithm:
         "gae_lambda": config.gae_lambda,
         "clip_range": schedule(config.clip_range),
         "clip_range_vf": None if config.clip_range_vf is None else schedule(config.clip_range_vf),
-        "normalize_advantage": config.normalise_advantage,
+        "normalize_advantage": config.normalize_advantage,
         "ent_coef": config.ent_coef,
         "vf_coef": config.vf_coef,
         "max_grad_norm": config.max_grad_norm,

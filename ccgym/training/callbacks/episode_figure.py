@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from typing_extensions import override
 
-from ccgym.training import normaliser as normalisers
+from ccgym.training import normalizer as normalizers
 from ccgym.training.callbacks.base import Callback
 from ccgym.training.evaluation import DeterministicPolicy, evaluate, evaluation_seed
 
@@ -40,7 +40,7 @@ class EpisodeFigureCallback(Callback):
         if importlib.util.find_spec("matplotlib") is None:
             trainer.display.notice("matplotlib is not installed, so TensorBoard gets no figures; ccgym[report] has it")
             return
-        self._env = normalisers.frozen(trainer.environments.watched(), trainer.normaliser)
+        self._env = normalizers.frozen(trainer.environments.watched(), trainer.normalizer)
         self._drawn_at = self._evaluation.evaluated_at
         if not trainer.resumed:
             self._draw(trainer, self._env)

@@ -16,7 +16,7 @@ import torch
 from typing_extensions import override
 
 from ccgym.errors import ResultsError
-from ccgym.training import normaliser as normalisers
+from ccgym.training import normalizer as normalizers
 from ccgym.training.callbacks.base import Callback
 from ccgym.training.evaluation import (
     Baselines,
@@ -57,7 +57,7 @@ class EvaluationCallback(Callback):
     def on_start(self, trainer: Trainer) -> None:
         """Measure the baselines, and the policy as it is before any learning."""
         self._table = Table(trainer.run.evaluations, trainer.step if trainer.resumed else None)
-        self._env = normalisers.frozen(trainer.environments.evaluation(), trainer.normaliser)
+        self._env = normalizers.frozen(trainer.environments.evaluation(), trainer.normalizer)
         self._seed = evaluation_seed(trainer.config)
         self.baselines = self._known_baselines(trainer) or self._measure_baselines(trainer)
         trainer.display.baselines(self.baselines)
@@ -117,7 +117,7 @@ class EvaluationCallback(Callback):
                 "metrics": result.metrics,
                 "baselines": self.baselines.as_dict(),
             }
-            write_model(trainer.run.best, trainer.model, trainer.normaliser, facts)
+            write_model(trainer.run.best, trainer.model, trainer.normalizer, facts)
         trainer.display.evaluation(step, result, best=is_best)
 
     def _record(self, trainer: Trainer, result: EvaluationResult, fraction: float | None) -> None:

@@ -27,7 +27,7 @@ pub struct Capabilities {
     pub sent_events: bool,
     /// Ask [`CongestionControl::next_timer`] after each event.
     pub timers: bool,
-    /// During fast recovery the transport meters sending by Proportional Rate Reduction (RFC 9937) towards the
+    /// During fast recovery the transport meters sending by Proportional Rate Reduction (RFC 9937) toward the
     /// window the CCA chose at the loss. Schemes with their own recovery rule (BBR) say `false`.
     pub prr: bool,
     /// The decision is a plain window at all times: the host may read [`CongestionControl::cwnd`] instead of the

@@ -93,7 +93,7 @@ impl RateSampler {
     }
 
     /// The sample that the acknowledgement of the packet sent at `sent` with `stamp` yields. `None` when the
-    /// interval is shorter than `min_rtt`: such a sample is an artefact of reordering or renege (`tcp_rate_gen`).
+    /// interval is shorter than `min_rtt`: such a sample is an artifact of reordering or renege (`tcp_rate_gen`).
     #[inline]
     pub fn sample(
         &mut self,

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn first_sample_initialises() {
+    fn first_sample_initializes() {
         let mut r = RttEstimator::default();
         assert_eq!(r.smoothed(), INITIAL_RTT);
         r.update(ms(100), TimeSpan::ZERO);

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn serialisation_time_rounds_up() {
+    fn serialization_time_rounds_up() {
         // 1500 bytes at 12 Mbit/s is exactly 1 ms; at 7 bit/s it is 12000/7 s, rounded up.
         assert_eq!(Rate(12_000_000).time_for(1500), TimeSpan::from_millis(1));
         assert_eq!(Rate(7).time_for(1500).0, (12_000u64 * NANOS_PER_SEC).div_ceil(7));

@@ -1,7 +1,7 @@
 //! mm-link's log file, written and read (mahimahi `link_queue.cc`, `linkshell.cc`).
 //!
 //! Reads the logs of release 0.98, which have no drops, and of mahimahi's master, which has them as `d` lines. Its
-//! scripts `mm-throughput-graph` and `mm-delay-graph` never learnt of these and stop there, so a drop is written as
+//! scripts `mm-throughput-graph` and `mm-delay-graph` never learned of these and stop there, so a drop is written as
 //! master's line behind a `#`, which every reader skips. A drop at dequeue, which mahimahi does not log at all, stands
 //! where it happened.
 

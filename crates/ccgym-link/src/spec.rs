@@ -27,7 +27,7 @@ pub enum ScheduleSpec {
         #[serde(default)]
         once: bool,
     },
-    /// A rate without a file: packets are serialised one after the other, exactly.
+    /// A rate without a file: packets are serialized one after the other, exactly.
     Rate {
         /// Bits per second of wire bytes (IP length + overhead).
         rate: Param<Rate>,

@@ -353,7 +353,7 @@ fn stop_ends_the_flow_and_says_what_it_came_to() {
     assert_eq!((ended.interval, summary.steps), (None, 49));
     assert!((summary.throughput_mbps - 2.0).abs() < 0.1, "{summary:?}");
     assert!((summary.rtt_p95_ms.unwrap() - 40.0).abs() < 1.0, "{summary:?}");
-    assert!((summary.utilisation.unwrap() - summary.throughput_mbps / 12.0).abs() < 1e-6);
+    assert!((summary.utilization.unwrap() - summary.throughput_mbps / 12.0).abs() < 1e-6);
 }
 
 #[test]
@@ -464,7 +464,7 @@ fn generated_files_are_those_of_the_schema() {
     let digits = file.encode_to_vec().iter().fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"));
     let lines: Vec<&str> = digits.as_bytes().chunks(112).map(|line| std::str::from_utf8(line).unwrap()).collect();
     let python = format!("{PYTHON_HEAD}{}{PYTHON_TAIL}", lines.join("\n    "));
-    for (path, content) in [("src/steer/control.rs", rust), ("../../ccgym/realpath/control_pb2.py", python)] {
+    for (path, content) in [("src/steer/control.rs", rust), ("../../ccgym/emulation/control_pb2.py", python)] {
         let path = here.join(path);
         if std::env::var_os("UPDATE_GENERATED").is_some() {
             fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -37,7 +37,7 @@ pub fn check_agent(agent_json: &str) -> PyResult<()> {
     agent(agent_json).map(|_| ())
 }
 
-/// What an agent observes, does and optimises, as JSON.
+/// What an agent observes, does and optimizes, as JSON.
 #[pyfunction]
 pub fn describe_agent(agent_json: &str) -> PyResult<String> {
     Ok(agent(agent_json)?.describe().to_string())

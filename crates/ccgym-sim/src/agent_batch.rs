@@ -252,7 +252,7 @@ impl AgentBatch {
     }
 
     /// Apply the actions of the rows that are due, and run each simulator until one of its learners is due again, or
-    /// it has ended. Rows that are due afterwards, and all rows of a simulator that ended, are written; other rows keep
+    /// it has ended. Rows that are due afterward, and all rows of a simulator that ended, are written; other rows keep
     /// what they held.
     ///
     /// # Errors

@@ -89,7 +89,7 @@ pub struct Summary {
     /// Packets sent.
     pub sent_packets: u64,
     /// Throughput over the link's mean capacity; `None` where the capacity is not known.
-    pub utilisation: Option<f64>,
+    pub utilization: Option<f64>,
 }
 
 impl Tally {
@@ -126,7 +126,7 @@ impl Tally {
             rtt_p95_ms: self.rtt.percentile(0.95).map(|ns| ns / 1e6),
             loss: part(self.lost_packets as f64, settled as f64),
             sent_packets: self.sent_packets,
-            utilisation: (self.capacity_bits > 0.0).then(|| bits / self.capacity_bits),
+            utilization: (self.capacity_bits > 0.0).then(|| bits / self.capacity_bits),
         }
     }
 }

@@ -3,7 +3,7 @@
 // Counting what is allocated takes an allocator, which takes unsafe code; it forwards to the system's.
 #![allow(unsafe_code)]
 
-#[path = "behaviour/common/mod.rs"]
+#[path = "behavior/common/mod.rs"]
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,4 +1,4 @@
-//! Acknowledgement aggregation: how much more than the modelled bandwidth arrives acknowledged at once (Wi-Fi, cable,
+//! Acknowledgement aggregation: how much more than the modeled bandwidth arrives acknowledged at once (Wi-Fi, cable,
 //! receive offload). The window grows by that much, so that the flow does not run dry while it waits for the next
 //! batch.
 

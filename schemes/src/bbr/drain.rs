@@ -6,7 +6,7 @@ pub fn gain(startup_gain: f64) -> f64 {
     1.0 / startup_gain
 }
 
-/// Whether the queue is gone: no more than one bandwidth-delay product (with its quantisation budget) is in the
+/// Whether the queue is gone: no more than one bandwidth-delay product (with its quantization budget) is in the
 /// network. Bytes.
 #[must_use]
 #[inline]

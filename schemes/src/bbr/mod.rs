@@ -144,7 +144,7 @@ impl Bbr {
 
     /// The bandwidth in force: a pinned policer rate goes before the filter.
     #[inline]
-    fn modelled_bandwidth(&self) -> Rate {
+    fn modeled_bandwidth(&self) -> Rate {
         self.long_term.pinned().unwrap_or(self.max_bandwidth())
     }
 
@@ -158,11 +158,11 @@ impl Bbr {
         (bytes / self.mss as f64).ceil() as u64
     }
 
-    /// `packets` with the quantisation budget, in bytes.
+    /// `packets` with the quantization budget, in bytes.
     #[inline]
     fn with_budget(&self, packets: u64) -> u64 {
         let probing_up = self.mode == Mode::ProbeBw && self.cycle.probing_up();
-        pacing::quantised(packets, self.quantum, probing_up) * self.mss
+        pacing::quantized(packets, self.quantum, probing_up) * self.mss
     }
 
     /// In flight that keeps the pipe full `gain` times, bytes.
@@ -229,7 +229,7 @@ impl Bbr {
                 self.aggregation.on_ack(
                     event.now,
                     event.acked_bytes,
-                    self.modelled_bandwidth(),
+                    self.modeled_bandwidth(),
                     self.cwnd,
                     self.mss,
                     self.round_start,
@@ -333,7 +333,7 @@ impl Bbr {
 
     /// Pace at `gain` times the model. Before the pipe is full the rate never falls: an early sample is a poor one.
     fn pace(&mut self, gain: f64) {
-        let rate = self.modelled_bandwidth().scaled(gain * self.parameters.pacing_margin);
+        let rate = self.modeled_bandwidth().scaled(gain * self.parameters.pacing_margin);
         if self.full_pipe.reached() || rate > self.pacing_rate {
             self.set_pacing_rate(rate);
         }
@@ -363,7 +363,7 @@ impl Bbr {
         }
         if !verdict.conserved {
             let target =
-                self.with_budget(self.bdp_packets(self.modelled_bandwidth(), self.cwnd_gain) + self.extra_acked());
+                self.with_budget(self.bdp_packets(self.modeled_bandwidth(), self.cwnd_gain) + self.extra_acked());
             if self.full_pipe.reached() {
                 self.cwnd = (self.cwnd + event.acked_bytes).min(target);
             } else if self.cwnd < target || event.delivered < FIRST_FLIGHT * self.mss {
@@ -386,7 +386,7 @@ impl Bbr {
         if !self.full_pipe.reached() || self.parameters.extra_acked_gain <= 0.0 {
             return 0;
         }
-        let most = self.modelled_bandwidth().0 as f64 * MAX_AGGREGATION.0 as f64 / 8e9;
+        let most = self.modeled_bandwidth().0 as f64 * MAX_AGGREGATION.0 as f64 / 8e9;
         let excess = self.aggregation.max_excess() as f64 * self.parameters.extra_acked_gain;
         excess.min(most) as u64 / self.mss
     }
@@ -481,7 +481,7 @@ impl CongestionControl for Bbr {
     fn observables(&self) -> Observables {
         vec![
             ("mode", f64::from(self.mode as u8)),
-            ("btl_bw_mbps", self.modelled_bandwidth().as_mbps()),
+            ("btl_bw_mbps", self.modeled_bandwidth().as_mbps()),
             ("rtprop_ms", if self.rtprop.is_known() { self.rtprop.get().as_millis_f64() } else { 0.0 }),
             ("pacing_gain", self.pacing_gain),
             ("cwnd_gain", self.cwnd_gain),

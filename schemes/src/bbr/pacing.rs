@@ -35,7 +35,7 @@ pub fn quantum_packets(rate: Rate, mss: u64) -> u64 {
 /// (delayed acknowledgements come in pairs), and two more while probing so that even a tiny pipe sees more.
 #[must_use]
 #[inline]
-pub const fn quantised(packets: u64, quantum: u64, probing_up: bool) -> u64 {
+pub const fn quantized(packets: u64, quantum: u64, probing_up: bool) -> u64 {
     let packets = (packets + 3 * quantum + 1) & !1;
     if probing_up {
         packets + 2
@@ -73,11 +73,11 @@ mod tests {
     }
 
     #[test]
-    fn quantisation_budget() {
+    fn quantization_budget() {
         for (packets, quantum, probing, expected) in
             [(40, 2, false, 46), (41, 2, false, 48), (40, 1, false, 44), (40, 2, true, 48), (0, 1, false, 4)]
         {
-            assert_eq!(quantised(packets, quantum, probing), expected, "{packets} {quantum} {probing}");
+            assert_eq!(quantized(packets, quantum, probing), expected, "{packets} {quantum} {probing}");
         }
     }
 }

@@ -56,7 +56,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 kind: ParameterKind::Number { min: 0.5, max: 1.0 },
                 default: "0.99",
                 unit: "",
-                help: "Share of the modelled rate at which to pace, so that a standing queue drains.",
+                help: "Share of the modeled rate at which to pace, so that a standing queue drains.",
             },
             Parameter {
                 name: "extra_acked_gain",
@@ -91,7 +91,7 @@ pub struct BbrParameters {
     pub startup_gain: f64,
     /// Window gain of PROBE_BW.
     pub cwnd_gain: f64,
-    /// Share of the modelled rate at which to pace.
+    /// Share of the modeled rate at which to pace.
     pub pacing_margin: f64,
     /// Length of the bandwidth filter, packet-timed rounds.
     pub bw_window: u64,

@@ -1,4 +1,4 @@
-//! Copa (Arun and Balakrishnan, NSDI 2018): steer towards the rate 1/(δ·d_q), where d_q is the queueing delay.
+//! Copa (Arun and Balakrishnan, NSDI 2018): steer toward the rate 1/(δ·d_q), where d_q is the queueing delay.
 //!
 //! Two sets of rules: [`paper`] as published, and [`pantheon`] as genericCC behaves, which is what Pantheon's
 //! reports measured. Both keep the same round-trip filters and compete with buffer-filling flows by lowering δ when

@@ -1,5 +1,5 @@
 //! Copa as genericCC behaves (revision d0153f8, `do_ss:auto:δ`), which is what Pantheon's reports measured. From a
-//! description of its behaviour; no line of it is here.
+//! description of its behavior; no line of it is here.
 //!
 //! Differences that the transport imposes: packets have the path's size (1440 B there); the first window leaves at
 //! once, since no handshake has measured a round trip yet.
@@ -30,7 +30,7 @@ struct UpdateAmount {
     value: f64,
     /// Stored direction: +1 or −1.
     direction: i64,
-    /// Upward less downward steps since the last judgement.
+    /// Upward less downward steps since the last judgment.
     net: i64,
     judged: Timestamp,
 }

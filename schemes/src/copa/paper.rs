@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_towards_the_target_by_v_over_delta_w() {
+    fn steps_toward_the_target_by_v_over_delta_w() {
         // (round trip with RTT_min 40 ms, direction): W·δ·d_q against RTT_standing.
         for (rtt, up) in [(41, true), (60, false)] {
             let mut h = steady();

@@ -89,7 +89,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 
 /// Fewest packets in the window after a loss.
 const MIN_WINDOW: f64 = 2.0;
-/// Most growth towards the target per round trip (RFC 9438 §4.2).
+/// Most growth toward the target per round trip (RFC 9438 §4.2).
 const TARGET_LIMIT: f64 = 1.5;
 const SECS_PER_NANO: f64 = 1e-9;
 /// Linux: an unchanged window looks at the clock again after this.

@@ -22,8 +22,8 @@ pub struct Card {
     pub name: String,
     /// Name in tables and legends.
     pub label: String,
-    /// Matplotlib colour.
-    pub colour: String,
+    /// Matplotlib color.
+    pub color: String,
     /// Matplotlib marker.
     pub marker: String,
     /// One sentence.

@@ -111,7 +111,7 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Read and optimise a network, and see that its inputs and outputs are those of `shape`.
+    /// Read and optimize a network, and see that its inputs and outputs are those of `shape`.
     pub(super) fn new(onnx: &[u8], shape: NetworkShape) -> Result<Self, PolicyError> {
         load_library(None)?;
         let session = guarded(|| {

@@ -72,7 +72,7 @@ class Graph:
 
 
 class Mlp(nn.Module):
-    """Normalisation and clipping around tanh layers."""
+    """Normalization and clipping around tanh layers."""
 
     def __init__(self, sizes: list[int], bound: float | None) -> None:
         super().__init__()
@@ -215,7 +215,7 @@ def card(name: str, network: nn.Module, discrete: bool, made: bytes) -> dict[str
         "format": 1,
         "name": name,
         "label": name,
-        "colour": "black",
+        "color": "black",
         "marker": "o",
         "summary": "A network with random weights.",
         "reference": "none",

@@ -43,7 +43,7 @@ def require_root() -> None:
             sys.exit(f"{program} is missing; see README.md")
 
 
-def prioritised(*command: str, below: int = 0) -> list[str]:
+def prioritized(*command: str, below: int = 0) -> list[str]:
     if REAL_TIME_PRIORITY == 0:
         return list(command)
     return ["chrt", "--rr", str(REAL_TIME_PRIORITY - below), *command]
@@ -53,7 +53,7 @@ def as_user(*command: str) -> list[str]:
     """COMMAND with real-time priority, as the unprivileged user the shells insist on."""
     account = pwd.getpwnam(USER)
     return [
-        *prioritised("setpriv"), f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups",
+        *prioritized("setpriv"), f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups",
         *command,
     ]  # fmt: skip
 

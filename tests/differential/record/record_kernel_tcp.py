@@ -6,7 +6,7 @@
 PATH is a name in PATHS below.  Each run leaves in WORK_DIR/PATH/SCHEME_runK:
 inner.pcap (the sender's device, inside the innermost shell), outer.pcap (the
 outermost device, at the receiver), uplink.log, tcp_info.csv, run.json.
-analyse_kernel_tcp.py turns them into what is kept in recorded/kernel_tcp.
+analyze_kernel_tcp.py turns them into what is kept in recorded/kernel_tcp.
 """
 
 import argparse
@@ -93,7 +93,7 @@ def start_capture(prefix: tuple[str, ...], device: str, target: pathlib.Path) ->
     arguments = ["-Z", "root", "-p", "-n", "-i", device, "-s", "84", "-B", "65536", "-w", str(target)]
     with open(target.with_suffix(".tcpdump"), "w") as report:
         return subprocess.Popen(
-            [*machine.prioritised(*prefix, "tcpdump", below=10), *arguments, "tcp", "port", str(PORT)], stderr=report
+            [*machine.prioritized(*prefix, "tcpdump", below=10), *arguments, "tcp", "port", str(PORT)], stderr=report
         )
 
 
@@ -132,7 +132,7 @@ def run_once(path_name: str, scheme: str, number: int, folder: pathlib.Path) -> 
         *path["link_arguments"],
     ]  # fmt: skip
     with open(folder / "received", "w") as received:
-        receiver = subprocess.Popen(machine.prioritised(str(BULK), "receive", str(PORT)), stdout=received)
+        receiver = subprocess.Popen(machine.prioritized(str(BULK), "receive", str(PORT)), stdout=received)
     shell = subprocess.Popen(machine.as_user(*shells, "--", "sh", "-c", inner_script))
     captures = []
     try:

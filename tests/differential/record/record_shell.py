@@ -8,7 +8,7 @@ queue with one stream of 1500-byte IP packets at constant spacing into a link of
 unprivileged user in a network namespace made for it, our shell with both ends apart from the machine. The other words
 (`send`, `sink`, `surround`) are what this file runs inside and around the shells.
 
-RECORD_SHELL is the command of our shell, by default `python -m ccgym.realpath shell`.
+RECORD_SHELL is the command of our shell, by default `python -m ccgym.emulation shell`.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def real_time() -> bool:
 
 def our_shell() -> list[str]:
     given = os.environ.get("RECORD_SHELL")
-    return shlex.split(given) if given else [sys.executable, "-m", "ccgym.realpath", "shell"]
+    return shlex.split(given) if given else [sys.executable, "-m", "ccgym.emulation", "shell"]
 
 
 def command(case: Case, shell: str, seed: int, folder: pathlib.Path, start_ns: int) -> list[str]:
@@ -250,7 +250,7 @@ def command(case: Case, shell: str, seed: int, folder: pathlib.Path, start_ns: i
     me = [sys.executable, str(HERE)]
     numbers = (start_ns, case.gap_ns, case.packets, case.drain_s)
     sender = [*me, "send", *map(str, numbers), str(folder)]
-    priority = machine.prioritised() if real_time() else []
+    priority = machine.prioritized() if real_time() else []
     if shell == OURS:
         apart = ["--isolated"] if os.geteuid() == 0 else []
         words = [*our_shell(), f"--seed={seed}", *apart, f"--outside={shlex.join([*me, 'sink'])}"]

@@ -17,7 +17,7 @@ pub(crate) struct Phases {
     /// Delivery rates of the latest intervals with acknowledgements.
     recent: Vec<f64>,
     next: usize,
-    /// Greatest delivery rate: in start-up when it last grew, afterwards the lowest that it has been.
+    /// Greatest delivery rate: in start-up when it last grew, afterward the lowest that it has been.
     full: f64,
     /// Intervals without growth in start-up, intervals in drain.
     flat: u32,

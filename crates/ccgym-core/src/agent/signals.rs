@@ -216,7 +216,7 @@ pub(crate) static SIGNALS: &[Signal] = &[
     row("phase_drain", "1", (0.0, 1.0), "1 while the queue of start-up drains", |v| {
         flag(v.memory.phase == Phase::Drain)
     }),
-    row("phase_probe", "1", (0.0, 1.0), "1 afterwards", |v| flag(v.memory.phase == Phase::Probe)),
+    row("phase_probe", "1", (0.0, 1.0), "1 afterward", |v| flag(v.memory.phase == Phase::Probe)),
     row("action", "1", (-INF, INF), "latest decision (its first number); 0 before", |v| {
         v.memory.action.map_or(0.0, |a| a[0])
     }),

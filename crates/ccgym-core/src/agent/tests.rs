@@ -150,10 +150,10 @@ fn aurora_describes_itself() {
 fn json_goes_there_and_back_and_unknown_fields_are_refused() {
     for json in [aurora(), plain()] {
         let spec = agent(&json);
-        let text = serde_json::to_string(&spec).expect("serialises");
+        let text = serde_json::to_string(&spec).expect("serializes");
         assert_eq!(AgentSpec::from_json(&text).expect("reads its own writing"), spec);
     }
-    for (field, value) in [("colour", json!(1)), ("guard", json!({"kind": "none", "steps": 1}))] {
+    for (field, value) in [("color", json!(1)), ("guard", json!({"kind": "none", "steps": 1}))] {
         let error = AgentSpec::from_json(&with(aurora(), json!({field: value})).to_string()).expect_err("refused");
         assert!(error.found.contains("unknown field"), "{error}");
     }

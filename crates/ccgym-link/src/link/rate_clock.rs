@@ -1,4 +1,4 @@
-//! Serialisation at a rate that may change in steps, exact to the fraction of a nanosecond.
+//! Serialization at a rate that may change in steps, exact to the fraction of a nanosecond.
 //!
 //! A transmission ends at `ns + part/rate` nanoseconds; the fraction is carried from packet to packet while the link
 //! is busy, so that a fast link does not drift. What the outside sees is rounded up: never before the exact time.
@@ -18,7 +18,7 @@ pub struct RateClock {
     /// … and the fraction, in 1/rate nanoseconds.
     part: u64,
     rate: u64,
-    /// Size whose serialisation time is cached, and that time: whole and fraction. Streams have few sizes.
+    /// Size whose serialization time is cached, and that time: whole and fraction. Streams have few sizes.
     size: u32,
     whole: u64,
     fraction: u64,
@@ -109,7 +109,7 @@ impl RateClock {
         }
     }
 
-    /// Cache the serialisation time of `size` at the current rate.
+    /// Cache the serialization time of `size` at the current rate.
     #[cold]
     fn measure(&mut self, size: u32) {
         self.size = size;

@@ -1,4 +1,4 @@
-//! Mahimahi's `codel`, quirks included (`src/packet`; behaviour checked against its public source, own code).
+//! Mahimahi's `codel`, quirks included (`src/packet`; behavior checked against its public source, own code).
 //!
 //! It differs from RFC 8289 thus: the clock counts whole milliseconds; the packet taken first is always the one
 //! delivered, and what the drop decision discards is the packet *behind* it; the queue never drops its last packet.

@@ -1,4 +1,4 @@
-//! Mahimahi's `pie`, quirks included (`src/packet`; behaviour checked against its public source, own code), seeded.
+//! Mahimahi's `pie`, quirks included (`src/packet`; behavior checked against its public source, own code), seeded.
 //!
 //! It differs from RFC 8033 thus: delays enter the control equation in whole milliseconds, the drain rate is whole
 //! bytes per millisecond, and the update is made up for lazily, every 30 ms that have passed.

@@ -109,9 +109,9 @@ struct LogFiles {
 /// What one mm-link logged; a direction is absent if the command names a file for it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ShellLogs {
-    /// Towards the receivers.
+    /// Toward the receivers.
     pub up: Option<LinkLog>,
-    /// Towards the senders.
+    /// Toward the senders.
     pub down: Option<LinkLog>,
 }
 

@@ -24,7 +24,7 @@ use crate::system::thread::act_on_time;
 
 /// Packets read in a row before those that are due have their turn.
 const READ_AT_ONCE: usize = 32;
-/// If more packets than this leave in a millisecond (770 Mbit/s), neighbours leave as one, and not at every single
+/// If more packets than this leave in a millisecond (770 Mbit/s), neighbors leave as one, and not at every single
 /// packet's time: a receiver's network card would hand them over together too, and the machine has to keep up. Below,
 /// each leaves by itself, at its own time.
 const CROWD: usize = 64;
@@ -245,7 +245,7 @@ impl Direction {
         Ok(())
     }
 
-    /// Write `count` neighbouring segments from `first` on, and note when they left.
+    /// Write `count` neighboring segments from `first` on, and note when they left.
     fn send(&mut self, exits: &[Exit<Segment>], first: Segment, count: usize, ecn: ccgym_core::Ecn) -> Result<()> {
         let Some(stored) = self.work.store.get(first.stored) else { return Ok(()) };
         let part = stored.layout.part(stored.bytes(), &stored.offload, first.index, count as u16, ecn);

@@ -17,7 +17,7 @@ const PROMPT: (&str, &str) = ("PROMPT_COMMAND", "PS1=\"${MAHIMAHI_SHELL_PREFIX}$
 /// Variables as they are in this process.
 pub type Variables = Vec<(OsString, OsString)>;
 
-/// The environment that this process was started with. What Python sets for itself afterwards, such as `LC_CTYPE` in the
+/// The environment that this process was started with. What Python sets for itself afterward, such as `LC_CTYPE` in the
 /// C locale, is not for others.
 #[must_use]
 pub fn inherited() -> Variables {

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_leave_as_one() {
+    fn neighbors_leave_as_one() {
         let bytes = packet(TCP, 4000);
         let layout = Layout::of(&bytes, &tcp());
         let part = layout.part(&bytes, &tcp(), 1, 2, Ecn::Ect0);

@@ -177,7 +177,7 @@ fn load_traces(options: &Options) -> Result<BTreeMap<String, Arc<DeliveryTrace>>
         let step = || format!("reading the trace {}", file.display());
         let text = fs::read(&file).step(step).map_err(|error| {
             error.expected("a mahimahi trace: one whole number of milliseconds per line").hint(format!(
-                "give the path of a file, or --trace {name}=FILE; `ccgym trace list` shows the names of the catalogue"
+                "give the path of a file, or --trace {name}=FILE; `ccgym trace list` shows the names of the catalog"
             ))
         })?;
         let trace = DeliveryTrace::parse(&text, name).map_err(|error| NetError::new(step(), error))?;

@@ -36,7 +36,7 @@ pub(super) fn did_you_mean(name: &str, known: &[&str]) -> Option<String> {
     (nearest.0 <= limit).then(|| format!("did you mean {:?}?", nearest.1))
 }
 
-/// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`.
+/// Insertions, deletions, substitutions and swaps of neighbors that turn `a` into `b`.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let border = |i: usize, j: usize| if i == 0 { j } else { i };

@@ -146,5 +146,5 @@ pub struct Summary {
     pub sent_packets: u64,
     /// Throughput over the link's mean capacity; absent where that is not known.
     #[prost(double, optional, tag = "9")]
-    pub utilisation: ::core::option::Option<f64>,
+    pub utilization: ::core::option::Option<f64>,
 }

@@ -91,7 +91,7 @@ impl From<tally::Summary> for Summary {
             rtt_p95_ms: summary.rtt_p95_ms,
             loss: summary.loss,
             sent_packets: summary.sent_packets,
-            utilisation: summary.utilisation,
+            utilization: summary.utilization,
         }
     }
 }

@@ -120,7 +120,7 @@ impl Interfaces {
             .map_err(|error| error.hint("the kernel needs veth devices (CONFIG_VETH) where TUN is not available"))
     }
 
-    /// Give a device an address whose only neighbour is `peer`.
+    /// Give a device an address whose only neighbor is `peer`.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -154,7 +154,7 @@ impl Interfaces {
             .step(|| format!("setting the default route through {name}"))
     }
 
-    /// All local IPv4 addresses and the addresses of their neighbours, as far as they are known.
+    /// All local IPv4 addresses and the addresses of their neighbors, as far as they are known.
     ///
     /// # Errors
     /// If the kernel refuses.

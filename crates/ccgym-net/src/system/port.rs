@@ -206,7 +206,7 @@ impl Port {
         for (i, (namespace, device)) in self.devices.iter().enumerate() {
             let counters = namespace.run(|| Interfaces::open()?.counters(device))??;
             let (transmitted, received) = (counters.tx_dropped, counters.rx_dropped);
-            // What the near device transmits comes towards us, what the far one transmits goes away from us.
+            // What the near device transmits comes toward us, what the far one transmits goes away from us.
             let (outgoing, incoming) = if i == 0 { (transmitted, received) } else { (received, transmitted) };
             drops.outgoing += outgoing;
             drops.incoming += incoming;

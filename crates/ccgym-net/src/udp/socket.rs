@@ -139,7 +139,7 @@ pub(super) fn is_refusal(error: &io::Error) -> bool {
     )
 }
 
-/// What leaves: datagrams that wait for one call, neighbours of equal size and address as trains.
+/// What leaves: datagrams that wait for one call, neighbors of equal size and address as trains.
 pub(super) struct Departures {
     bytes: Vec<u8>,
     trains: Vec<Train>,

@@ -218,7 +218,7 @@ fn flooded() -> bool {
     assert!(thrown > 10_000, "a flood of {thrown}");
     let arrived = got.received.packets;
     assert_eq!(arrived + got.rejected + got.overflowed, sent.stats.sent_packets + thrown, "everything is counted");
-    assert_eq!(sent.rejected, 0, "and none of it answered towards us");
+    assert_eq!(sent.rejected, 0, "and none of it answered toward us");
     arrived == sent.stats.sent_packets && got.overflowed == 0 && got.rejected == thrown
 }
 

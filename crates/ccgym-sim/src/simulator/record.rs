@@ -32,7 +32,7 @@ impl Simulator {
         self.next_sample = now + series.step;
     }
 
-    /// What the run left behind. The simulator may go on afterwards.
+    /// What the run left behind. The simulator may go on afterward.
     #[must_use]
     pub fn outcome(&mut self) -> Outcome {
         let logs = (self.data_log.clone(), self.ack_log.clone());

@@ -154,7 +154,7 @@ impl Recovery {
             }
             Stage::Search(search) => {
                 if m.timeouts > 0 {
-                    // The path went silent: nothing was learnt.
+                    // The path went silent: nothing was learned.
                     self.stage = go_back(search, actuator);
                 } else if search.on_interval(spec, m, round.as_ref(), actions, memory) {
                     self.end_search(spec, actuator);

@@ -259,7 +259,7 @@ fn silence_is_not_time_and_a_timeout_ends_a_search() {
 #[test]
 fn declarations() {
     let default: GuardSpec = serde_json::from_value(recovery()).expect("a guard");
-    let text = serde_json::to_string(&default).expect("serialises");
+    let text = serde_json::to_string(&default).expect("serializes");
     assert_eq!(serde_json::from_str::<GuardSpec>(&text).expect("reads its own writing"), default);
     assert!(serde_json::from_value::<GuardSpec>(json!({"kind": "recovery", "steps": 3})).is_err());
     let words = spec("cwnd", &recovery()).describe();

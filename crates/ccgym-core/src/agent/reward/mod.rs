@@ -15,7 +15,7 @@ mod signal;
 mod square_power;
 mod stability;
 mod throughput;
-mod utilisation;
+mod utilization;
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) static KINDS: &[&TermKind] = &[
     &latency::KIND,
     &queue_delay::KIND,
     &loss::KIND,
-    &utilisation::KIND,
+    &utilization::KIND,
     &log_power::KIND,
     &square_power::KIND,
     &orca_power::KIND,

@@ -65,8 +65,8 @@ fn each_kind_by_hand() {
         (json!({"term": "queue_delay", "unit": "min_rtt", "at_most": 0.2}), 0.2),
         (json!({"term": "loss"}), 0.1),
         (json!({"term": "loss", "of": "sent"}), 0.1),
-        (json!({"term": "utilisation"}), 0.5),
-        (json!({"term": "utilisation", "base": "fair_share"}), 1.0),
+        (json!({"term": "utilization"}), 0.5),
+        (json!({"term": "utilization", "base": "fair_share"}), 1.0),
         (json!({"term": "log_power"}), (0.27f64 + 1e-5).ln() - 0.2 * (10.0f64 + 1e-5).ln()),
         // (0.5 − 2·0.24/4.32)², and 40/50 reaches forgive.
         (json!({"term": "square_power", "forgive": 0.79}), (0.5f64 - 0.48 / 4.32).powi(2)),

@@ -47,7 +47,7 @@ pub enum ExpertSpec {
         /// Gain while the queue of start-up drains.
         #[serde(default = "drain_gain")]
         drain: f64,
-        /// Gains afterwards, one per interval, over and over.
+        /// Gains afterward, one per interval, over and over.
         #[serde(default = "probe_cycle")]
         cycle: Vec<f64>,
         /// Intervals with acknowledgements over which the greatest delivery rate is taken.

@@ -193,7 +193,7 @@ pub enum Phase {
     Startup,
     /// The queue that start-up built leaves.
     Drain,
-    /// Afterwards.
+    /// Afterward.
     Probe,
 }
 

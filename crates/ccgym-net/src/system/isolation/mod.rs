@@ -141,7 +141,7 @@ impl Isolated {
     pub fn kill(&mut self) {
         let status = self.shared.status();
         if status.is_none() {
-            // It has not been reaped, so the number is its own. Whoever cannot be signalled has ended.
+            // It has not been reaped, so the number is its own. Whoever cannot be signaled has ended.
             let _ = if self.own { kill(self.pid, Signal::SIGKILL) } else { killpg(self.pid, Signal::SIGKILL) };
         }
         drop(status);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reduce the captures of record_kernel_tcp.py to what is kept.
 
-  analyse_kernel_tcp.py WORK_DIR PATH... [--without-examples PATH,...]
+  analyze_kernel_tcp.py WORK_DIR PATH... [--without-examples PATH,...]
 
 Writes into recorded/kernel_tcp: summary.csv (a row per run), PATH.json (conditions
 once, every run in detail), losses_PATH.csv.gz (every lost packet of every run),
@@ -265,7 +265,7 @@ def name_losses(entered: list[Packet], arrived: set, log: LinkLog) -> list[tuple
     return named
 
 
-def analyse(folder: pathlib.Path) -> tuple[dict, dict, list[list], list[tuple[int, float, str]]]:
+def analyze(folder: pathlib.Path) -> tuple[dict, dict, list[list], list[tuple[int, float, str]]]:
     """(conditions, result, packet rows, losses) of one run."""
     run = json.loads((folder / "run.json").read_text())
     inner, outer = read_capture(folder / "inner.pcap"), read_capture(folder / "outer.pcap")
@@ -392,7 +392,7 @@ def main() -> None:
         conditions, results, losses = {}, [], ["scheme,run,packet_index,entered_s,cause\n"]
         folders = [f for f in (options.work_dir / path_name).iterdir() if (f / "run.json").exists()]
         for folder in sorted(folders, key=lambda f: (f.name.split("_")[0], int(f.name.rpartition("run")[2]))):
-            run, result, rows, lost = analyse(folder)
+            run, result, rows, lost = analyze(folder)
             losses += [f"{run['scheme']},{run['run']},{index},{at:.6f},{cause}\n" for index, at, cause in lost]
             conditions = {k: v for k, v in run.items() if k not in PER_RUN}
             conditions["command"] = run["command"].replace(f" {run['scheme']} ", " SCHEME ")

@@ -70,7 +70,7 @@ class Summary(_Message):
     rtt_p95_ms: float
     loss: float
     sent_packets: int
-    utilisation: float
+    utilization: float
     def __init__(
         self,
         *,
@@ -82,9 +82,9 @@ class Summary(_Message):
         rtt_p95_ms: float | None = ...,
         loss: float = ...,
         sent_packets: int = ...,
-        utilisation: float | None = ...,
+        utilization: float | None = ...,
     ) -> None: ...
-    def HasField(self, name: Literal["delay_mean_ms", "delay_p95_ms", "rtt_p95_ms", "utilisation"]) -> bool: ...
+    def HasField(self, name: Literal["delay_mean_ms", "delay_p95_ms", "rtt_p95_ms", "utilization"]) -> bool: ...
 
 class Ended(_Message):
     interval: Interval

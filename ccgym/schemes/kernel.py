@@ -9,8 +9,8 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ccgym.emulation import kernel_tcp
 from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, near_miss, shown
-from ccgym.realpath import kernel_tcp
 
 PREFIX: Final = "tcp:"
 """Beginning of the names of the kernel's schemes."""
@@ -22,10 +22,10 @@ LOOKS: Final = {
     "vegas": ("darkslategray", "H"),
     "dctcp": ("teal", "X"),
 }
-"""Colour and marker: near those of our scheme of that name, and not the same."""
+"""Color and marker: near those of our scheme of that name, and not the same."""
 
-OTHER_COLOURS: Final = ("steelblue", "mediumvioletred", "olivedrab", "brown", "darkcyan", "mediumpurple")
-"""Colours of the others."""
+OTHER_COLORS: Final = ("steelblue", "mediumvioletred", "olivedrab", "brown", "darkcyan", "mediumpurple")
+"""Colors of the others."""
 
 
 def algorithm_of(name: str) -> str | None:
@@ -34,10 +34,10 @@ def algorithm_of(name: str) -> str | None:
 
 
 def looks(algorithm: str) -> tuple[str, str]:
-    """Colour and marker of an algorithm."""
+    """Color and marker of an algorithm."""
     if algorithm in LOOKS:
         return LOOKS[algorithm]
-    return OTHER_COLOURS[zlib.crc32(algorithm.encode()) % len(OTHER_COLOURS)], "d"
+    return OTHER_COLORS[zlib.crc32(algorithm.encode()) % len(OTHER_COLORS)], "d"
 
 
 def check(algorithm: str, params: Mapping[str, Any], where: str = "") -> None:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ccgym.errors import ConfigError, SimulationError
-from ccgym.evaluation.policy_card import PolicyCard
 from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes
+from ccgym.schemes.policy_card import PolicyCard
 
 SCHEME: Final = "learned"
 """The scheme that runs policies."""
@@ -237,7 +237,7 @@ def trajectory_hash(spec: str, traces: Mapping[str, Any], policies: Sequence[Lea
 def _native(network: bytes, card: PolicyCard, file: Path, where: str) -> Any:
     """The native core's form of a policy."""
     from ccgym import _core
-    from ccgym.evaluation.onnx_runtime import provide_library
+    from ccgym.schemes.onnx_runtime import provide_library
 
     provide_library()
     try:

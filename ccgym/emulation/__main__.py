@@ -1,4 +1,4 @@
-"""The run process: ``python -m ccgym.realpath COMMAND …``, the native commands without anything around them.
+"""The run process: ``python -m ccgym.emulation COMMAND …``, the native commands without anything around them.
 
 Nothing else may be imported here: entering a user namespace needs a process with a single thread, and numerical
 libraries start theirs when they are imported.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ccgym.config.catalogue import resolve_trace
+from ccgym.config.catalog import resolve_trace
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,6 @@ def trace_files(names: Iterable[str]) -> dict[str, Path]:
     Raises:
         PathNotFoundError: A trace that is not there.
         PlatformError: The cache cannot be written.
-        TraceFormatError: What was made does not have the checksum of the catalogue.
+        TraceFormatError: What was made does not have the checksum of the catalog.
     """
     return {name: resolve_trace(name).materialise() for name in names}

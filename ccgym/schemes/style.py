@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from ccgym.errors import ConfigError, did_you_mean, shown
@@ -18,7 +19,7 @@ aliceblue antiquewhite aqua aquamarine azure beige bisque black blanchedalmond b
 cadetblue chartreuse chocolate coral cornflowerblue cornsilk crimson cyan darkblue darkcyan darkgoldenrod darkgray
 darkgreen darkgrey darkkhaki darkmagenta darkolivegreen darkorange darkorchid darkred darksalmon darkseagreen
 darkslateblue darkslategray darkslategrey darkturquoise darkviolet deeppink deepskyblue dimgray dimgrey dodgerblue
-firebrick floralwhite forestgreen fuchsia gainsboro ghostwhite gold goldenrod gray green greenyellow grey honeydew
+firebrick floralwhite forestgreen fuchsia gainsboro ghostwhite gold goldenrod gray green greenyellow gray honeydew
 hotpink indianred indigo ivory khaki lavender lavenderblush lawngreen lemonchiffon lightblue lightcoral lightcyan
 lightgoldenrodyellow lightgray lightgreen lightgrey lightpink lightsalmon lightseagreen lightskyblue lightslategray
 lightslategrey lightsteelblue lightyellow lime limegreen linen magenta maroon mediumaquamarine mediumblue mediumorchid
@@ -32,6 +33,20 @@ COLOR_NAMES: Final = frozenset(_CSS.split())
 """The color names of CSS (https://www.w3.org/TR/css-color-4/#named-colors), which matplotlib and browsers know."""
 
 _HEX: Final = re.compile(r"#[0-9a-fA-F]{6}")
+
+
+@dataclass(frozen=True)
+class SchemeStyle:
+    """How a scheme is named and drawn, the same in every table and figure."""
+
+    key: str
+    """Its name in files, e.g. ``bbr``."""
+    label: str
+    """Its name for people, e.g. ``TCP BBR``."""
+    color: str
+    """Matplotlib color."""
+    marker: str
+    """Matplotlib marker."""
 
 
 def check_label(text: str) -> str:

@@ -1,13 +1,13 @@
 """The named traces and paths of ``traces/paths.yaml``, and how a trace's name becomes a trace.
 
-A trace in the catalogue is either a file beside ``paths.yaml`` or *declared by construction*: a rule, its parameters,
+A trace in the catalog is either a file beside ``paths.yaml`` or *declared by construction*: a rule, its parameters,
 and the checksum of what must come out. A 60 s trace of 77.72 Mbit/s is 2.2 MB of text that one line describes, so it
 is made when it is needed. Nothing is ever made from a name alone: a name that is not declared is unknown.
 
 A trace is looked for, in this order:
 
-1. a text with a folder in it is a file (a missing one under ``traces/`` stands for the catalogue's);
-2. the catalogue, by name with or without ``.trace``;
+1. a text with a folder in it is a file (a missing one under ``traces/`` stands for the catalog's);
+2. the catalog, by name with or without ``.trace``;
 3. the folders listed in ``$CCGYM_TRACE_PATH``, separated by colons;
 4. the recorded cellular traces of the package ``mahimahi-traces``;
 5. a file in the working directory.
@@ -35,8 +35,8 @@ from ccgym.tracetools.text import read_trace, trace_from_times, trace_text, writ
 if TYPE_CHECKING:
     from ccgym import _core
 
-CATALOGUE_FILE: Final = "paths.yaml"
-"""Name of the catalogue in the folder of traces."""
+CATALOG_FILE: Final = "paths.yaml"
+"""Name of the catalog in the folder of traces."""
 SEARCH_VARIABLE: Final = "CCGYM_TRACE_PATH"
 """Environment variable with further folders of traces."""
 CACHE_VARIABLE: Final = "CCGYM_CACHE_DIR"
@@ -99,10 +99,10 @@ Rule: TypeAlias = Annotated[ConstantRule | PoissonRule | CellularRule, Field(dis
 
 
 class TraceEntry(_Strict):
-    """A trace of the catalogue."""
+    """A trace of the catalog."""
 
     file: str | None = None
-    """Its file beside the catalogue."""
+    """Its file beside the catalog."""
     rule: Rule | None = None
     """Or the rule that makes it."""
     lines: int = Field(ge=1)
@@ -117,8 +117,8 @@ class TraceEntry(_Strict):
     """Codes of findings that are meant to be so; see :func:`ccgym.tracetools.check.check_trace`."""
     source: str
     """Where it comes from."""
-    licence: str
-    """Under which licence."""
+    license: str
+    """Under which license."""
 
     @model_validator(mode="after")
     def _one_origin(self) -> TraceEntry:
@@ -138,8 +138,8 @@ class Recorded(_Strict):
     """Their names; each stands for NAME.up and NAME.down."""
     source: str
     """Where they come from."""
-    licence: str
-    """Under which licence."""
+    license: str
+    """Under which license."""
 
 
 class PublishedEntry(_Strict):
@@ -158,7 +158,7 @@ class PublishedEntry(_Strict):
 
 
 class PathEntry(_Strict):
-    """A path of the catalogue."""
+    """A path of the catalog."""
 
     title: str
     """One line for people."""
@@ -178,7 +178,7 @@ class PathEntry(_Strict):
     """That report."""
 
 
-class CatalogueFile(_Strict):
+class CatalogFile(_Strict):
     """The content of ``paths.yaml``."""
 
     traces: dict[str, TraceEntry]
@@ -191,14 +191,14 @@ class CatalogueFile(_Strict):
 
 @dataclass(frozen=True)
 class TraceSource:
-    """Where a trace comes from: a file, or an entry of the catalogue."""
+    """Where a trace comes from: a file, or an entry of the catalog."""
 
     name: str
     """Its short name, without folder and ``.trace``."""
     file: Path | None
     """The file, if there is one."""
     entry: TraceEntry | None
-    """The entry, if it is in the catalogue."""
+    """The entry, if it is in the catalog."""
     recorded: bool = False
     """Whether it is one of the distribution's recordings."""
 
@@ -247,7 +247,7 @@ class TraceSource:
                 raise TraceFormatError(
                     f"made with checksum {digest}",
                     expected=self.entry.sha256,
-                    hint="the generator or the catalogue has changed; one of them is wrong",
+                    hint="the generator or the catalog has changed; one of them is wrong",
                     where=f"trace {self.name}",
                 )
             write_bytes(target, text)
@@ -281,10 +281,10 @@ def traces_directory() -> Path:
     package = Path(__file__).resolve().parent.parent
     candidates = (package / "_data" / "traces", package.parent / "traces")
     for candidate in candidates:
-        if (candidate / CATALOGUE_FILE).is_file():
+        if (candidate / CATALOG_FILE).is_file():
             return candidate.resolve()
     raise PlatformError(
-        f"{CATALOGUE_FILE} is missing", expected=f"it in {candidates[0]} or {candidates[1]}", hint="install ccgym again"
+        f"{CATALOG_FILE} is missing", expected=f"it in {candidates[0]} or {candidates[1]}", hint="install ccgym again"
     )
 
 
@@ -297,14 +297,14 @@ def cache_directory() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "ccgym"
 
 
-def catalogue() -> CatalogueFile:
-    """The catalogue, read once.
+def catalog() -> CatalogFile:
+    """The catalog, read once.
 
     Raises:
         ConfigError: It is damaged.
         PlatformError: It is missing.
     """
-    return _catalogue(traces_directory() / CATALOGUE_FILE)
+    return _catalog(traces_directory() / CATALOG_FILE)
 
 
 def path_entry(name: str) -> tuple[str, PathEntry]:
@@ -324,12 +324,12 @@ def path_entry(name: str) -> tuple[str, PathEntry]:
             expected="a name from `ccgym paths`, a mahimahi command line, or a file",
             hint=did_you_mean(name, names, "`ccgym paths` lists the names"),
         )
-    return proper, catalogue().paths[proper]
+    return proper, catalog().paths[proper]
 
 
 def path_names() -> Mapping[str, str]:
     """Every name and alias of a path, with its proper name."""
-    return _path_names(traces_directory() / CATALOGUE_FILE)
+    return _path_names(traces_directory() / CATALOG_FILE)
 
 
 def resolve_trace(reference: str) -> TraceSource:
@@ -343,25 +343,25 @@ def resolve_trace(reference: str) -> TraceSource:
         raise PathNotFoundError(f"there is no trace {shown(reference)}", expected="a name or a file")
     folder, base = os.path.split(reference)
     name = base.removesuffix(".trace")
-    entries = catalogue().traces
+    entries = catalog().traces
     if folder:
         file = Path(reference)
         if _is_file(file):
             return TraceSource(name, file, None)
         if name in entries and _same(file.parent, traces_directory()):
-            return _from_catalogue(name, entries[name])
+            return _from_catalog(name, entries[name])
         raise PathNotFoundError(
             f"there is no trace file {shown(reference)}",
             expected="a file",
-            hint=f"the catalogue has {name!r}: write it without folder" if name in entries else "",
+            hint=f"the catalog has {name!r}: write it without folder" if name in entries else "",
         )
     if name in entries:
-        return _from_catalogue(name, entries[name])
+        return _from_catalog(name, entries[name])
     for directory in filter(None, os.environ.get(SEARCH_VARIABLE, "").split(os.pathsep)):
         for file in (Path(directory, base), Path(directory, f"{base}.trace")):
             if _is_file(file):
                 return TraceSource(name, file, None)
-    recorded = catalogue().recorded
+    recorded = catalog().recorded
     stem, dot, suffix = base.rpartition(".")
     if dot and stem in recorded.names and suffix in ("up", "down"):
         file = Path(recorded.directory, base)
@@ -386,7 +386,7 @@ def resolve_trace(reference: str) -> TraceSource:
     )
 
 
-def _from_catalogue(name: str, entry: TraceEntry) -> TraceSource:
+def _from_catalog(name: str, entry: TraceEntry) -> TraceSource:
     return TraceSource(name, None if entry.file is None else traces_directory() / entry.file, entry)
 
 
@@ -405,14 +405,14 @@ def _same(one: Path, other: Path) -> bool:
 
 
 @lru_cache(maxsize=4)
-def _catalogue(file: Path) -> CatalogueFile:
-    return validate(load_yaml(file), CatalogueFile)
+def _catalog(file: Path) -> CatalogFile:
+    return validate(load_yaml(file), CatalogFile)
 
 
 @lru_cache(maxsize=4)
 def _path_names(file: Path) -> Mapping[str, str]:
     names: dict[str, str] = {}
-    for proper, entry in _catalogue(file).paths.items():
+    for proper, entry in _catalog(file).paths.items():
         for name in (proper, *entry.aliases):
             if name in names:
                 raise ConfigError(f"the name {name!r} for {names[name]} and {proper}", where=str(file))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{over, parameter, Kind, Term, TermKind, POSITIVE};
 
 pub(super) const KIND: TermKind = TermKind {
-    name: "utilisation",
+    name: "utilization",
     formula: "min(of / base, at_most); 0 where base is 0",
     source: "Genet: 500 · throughput over the link's mean rate",
     needs_truth: true,

@@ -1,8 +1,8 @@
 """The schemes by name, seen from Python: the native registry, learned policies, the kernel's; looks and parameters.
 
 A policy is a scheme under its own name (``aurora``) or under its path; inside, it is the scheme ``learned`` with the
-policy as a parameter (:mod:`ccgym.evaluation.learned`). The kernel's TCP is ``tcp:NAME``
-(:mod:`ccgym.evaluation.kernel_schemes`).
+policy as a parameter (:mod:`ccgym.schemes.policies`). The kernel's TCP is ``tcp:NAME``
+(:mod:`ccgym.schemes.kernel`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
+from ccgym.emulation import kernel_tcp
 from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, shown
-from ccgym.evaluation import kernel_schemes, learned
-from ccgym.evaluation.learned import LearnedPolicy
-from ccgym.evaluation.results import SchemeStyle
-from ccgym.realpath import kernel_tcp
+from ccgym.schemes import kernel as kernel_schemes
+from ccgym.schemes import policies
+from ccgym.schemes.policies import LearnedPolicy
+from ccgym.schemes.style import SchemeStyle
 
-NOT_COMPARED = ("external", "fixed_", learned.SCHEME)
+NOT_COMPARED = ("external", "fixed_", policies.SCHEME)
 """Names, or beginnings of names, of schemes that are tools rather than contestants: left out unless asked for."""
 
 
@@ -49,9 +50,9 @@ class SchemeChoice:
     @property
     def policy(self) -> LearnedPolicy | None:
         """The policy that it runs; None where it is not a learned scheme."""
-        if self.name != learned.SCHEME or POLICY not in self.params:
+        if self.name != policies.SCHEME or POLICY not in self.params:
             return None
-        return self.loaded or learned.loaded(str(self.params[POLICY]))
+        return self.loaded or policies.loaded(str(self.params[POLICY]))
 
     @property
     def kernel(self) -> str | None:
@@ -61,7 +62,7 @@ class SchemeChoice:
     @property
     def settings(self) -> Mapping[str, Any]:
         """The parameters that one types: the policy is not among them, it is the name."""
-        if self.name != learned.SCHEME:
+        if self.name != policies.SCHEME:
             return self.params
         return {name: value for name, value in self.params.items() if name != POLICY}
 
@@ -95,25 +96,25 @@ class SchemeChoice:
         """Its label and looks; parameters are part of the label."""
         policy = self.policy
         if self.kernel is not None:
-            label, (colour, marker) = kernel_tcp.label(self.kernel), kernel_schemes.looks(self.kernel)
+            label, (color, marker) = kernel_tcp.label(self.kernel), kernel_schemes.looks(self.kernel)
         elif policy is None:
             info = registry()[self.name]
-            label, colour, marker = str(info["label"]), str(info["color"]), str(info["marker"])
+            label, color, marker = str(info["label"]), str(info["color"]), str(info["marker"])
         else:
-            label, colour, marker = policy.label, policy.card.colour, policy.card.marker
+            label, color, marker = policy.label, policy.card.color, policy.card.marker
         extra = ", ".join(f"{name} {_json_text(value)}" for name, value in self.settings.items())
-        return SchemeStyle(key=self.key, label=f"{label} ({extra})" if extra else label, colour=colour, marker=marker)
+        return SchemeStyle(key=self.key, label=f"{label} ({extra})" if extra else label, color=color, marker=marker)
 
 
 def styles(choices: Sequence[SchemeChoice]) -> tuple[SchemeStyle, ...]:
-    """The looks of schemes that are drawn together: no two of them have colour and marker in common."""
+    """The looks of schemes that are drawn together: no two of them have color and marker in common."""
     made: list[SchemeStyle] = []
     taken: set[tuple[str, str]] = set()
     for choice in choices:
         style = choice.style
-        free = (marker for marker in (style.marker, *MARKERS) if (style.colour, marker) not in taken)
+        free = (marker for marker in (style.marker, *MARKERS) if (style.color, marker) not in taken)
         style = replace(style, marker=next(free, style.marker))
-        taken.add((style.colour, style.marker))
+        taken.add((style.color, style.marker))
         made.append(style)
     return tuple(made)
 
@@ -132,7 +133,7 @@ def _file_text(value: Any) -> str:
 
 @cache
 def registry() -> Mapping[str, Mapping[str, Any]]:
-    """All schemes by name: label, colour, marker, reference, summary, parameters, capabilities."""
+    """All schemes by name: label, color, marker, reference, summary, parameters, capabilities."""
     from ccgym import _core
 
     return {entry["name"]: entry for entry in json.loads(_core.schemes())}
@@ -146,7 +147,7 @@ def contestants(*, real: bool = False) -> list[SchemeChoice]:
     """
     classic = [SchemeChoice(name) for name in registry() if not name.startswith(NOT_COMPARED)]
     kernel = [SchemeChoice(f"{kernel_schemes.PREFIX}{name}") for name in kernel_tcp.available()] if real else []
-    return [*classic, *(parse_scheme(name) for name in learned.pretrained()), *kernel]
+    return [*classic, *(parse_scheme(name) for name in policies.pretrained()), *kernel]
 
 
 def label_of(name: str) -> str:
@@ -160,15 +161,15 @@ def listing() -> list[dict[str, Any]]:
     A policy has a further field ``card``, and the parameters that can be set beside it.
     """
     entries = [dict(entry) for entry in registry().values()]
-    beside = [p for p in registry().get(learned.SCHEME, {}).get("parameters", []) if p["name"] not in _NOT_TYPED]
-    for card in learned.pretrained_cards():
+    beside = [p for p in registry().get(policies.SCHEME, {}).get("parameters", []) if p["name"] not in _NOT_TYPED]
+    for card in policies.pretrained_cards():
         entries.append(
             {
                 "name": card.name,
                 "label": card.label,
                 "reference": card.reference,
                 "summary": card.summary,
-                "color": card.colour,
+                "color": card.color,
                 "marker": card.marker,
                 "parameters": beside,
                 "card": card.as_dict(),
@@ -208,17 +209,17 @@ def check(choice: SchemeChoice, where: str = "") -> SchemeChoice:
 def _resolved(choice: SchemeChoice, where: str) -> SchemeChoice:
     """The choice by its name in the registry: a policy's name or path becomes ``learned`` with that policy."""
     known = registry()
-    if choice.loaded is not None or (choice.name in known and choice.name != learned.SCHEME):
+    if choice.loaded is not None or (choice.name in known and choice.name != policies.SCHEME):
         return choice
     text, settings = choice.name, dict(choice.params)
-    if choice.name == learned.SCHEME:
+    if choice.name == policies.SCHEME:
         given = settings.pop(POLICY, None)
         if not isinstance(given, str) or not given:
             raise ConfigError(
-                f"{learned.SCHEME} without a policy" if given is None else f"{POLICY} is {shown(given)}",
+                f"{policies.SCHEME} without a policy" if given is None else f"{POLICY} is {shown(given)}",
                 where=where,
                 expected="the name of a policy, a run directory or a .onnx file",
-                hint=f"name the policy itself, as in {next(iter(learned.pretrained()), 'path/to/policy.onnx')}",
+                hint=f"name the policy itself, as in {next(iter(policies.pretrained()), 'path/to/policy.onnx')}",
             )
         text = given
     elif POLICY in settings:
@@ -227,17 +228,17 @@ def _resolved(choice: SchemeChoice, where: str) -> SchemeChoice:
             where=where,
             expected="the policy as the name of the scheme, and no other",
         )
-    policy = learned.find(text, where)
+    policy = policies.find(text, where)
     if policy is None:
-        policies = list(learned.pretrained())
-        names = [name for name in known if name != learned.SCHEME] + policies
+        pretrained = list(policies.pretrained())
+        names = [name for name in known if name != policies.SCHEME] + pretrained
         raise SchemeNotFoundError(
             f"no scheme is called {shown(text)}",
             expected=f"one of {', '.join(names)}, a run directory or a .onnx file",
             hint=did_you_mean(text, names, "`ccgym schemes` lists them with their parameters"),
             where=where,
         )
-    return SchemeChoice(learned.SCHEME, {POLICY: policy.key, **settings}, policy)
+    return SchemeChoice(policies.SCHEME, {POLICY: policy.key, **settings}, policy)
 
 
 def parse_scheme(text: str, where: str = "") -> SchemeChoice:
@@ -263,7 +264,7 @@ def _parts(text: str) -> list[str]:
     parts = text.split(":")
     if text.startswith(kernel_schemes.PREFIX):
         return [":".join(parts[:2]), *parts[2:]]
-    if learned.looks_like_a_path(text):
+    if policies.looks_like_a_path(text):
         first = next((place for place, part in enumerate(parts) if place and "=" in part), len(parts))
         parts = [":".join(parts[:first]), *parts[first:]]
     return parts

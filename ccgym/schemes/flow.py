@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ccgym.config.quantities import BytesField, PeriodField, RateField, TimeField
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, shown
-from ccgym.evaluation.schemes import SchemeChoice, check, parse_scheme
+from ccgym.schemes.registry import SchemeChoice, check, parse_scheme
 from ccgym.units import format_time, is_number
 
 

@@ -1,4 +1,4 @@
-"""The running normaliser's numbers, taken out of SB3's ``VecNormalize`` and put back: part of every checkpoint."""
+"""The running normalizer's numbers, taken out of SB3's ``VecNormalize`` and put back: part of every checkpoint."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from ccgym.training.algorithms.base import AlgorithmBase
 
 
-def normalised(env: VecEnv, algorithm: AlgorithmBase) -> VecEnv:
-    """The environments behind a running normaliser, where one is configured."""
-    wanted = algorithm.normalisation
+def normalized(env: VecEnv, algorithm: AlgorithmBase) -> VecEnv:
+    """The environments behind a running normalizer, where one is configured."""
+    wanted = algorithm.normalization
     if not wanted.observation and not wanted.reward:
         return env
     return VecNormalize(
@@ -29,7 +29,7 @@ def normalised(env: VecEnv, algorithm: AlgorithmBase) -> VecEnv:
 
 
 def frozen(env: VecEnv, of: VecNormalize | None) -> VecEnv:
-    """Environments whose observations are normalised by another's statistics, which they leave as they are.
+    """Environments whose observations are normalized by another's statistics, which they leave as they are.
 
     Rewards are the plain ones: those of different times would not compare otherwise.
     """
@@ -40,65 +40,65 @@ def frozen(env: VecEnv, of: VecNormalize | None) -> VecEnv:
     return wrapped
 
 
-def capture(normaliser: VecNormalize | None) -> dict[str, Any] | None:
+def capture(normalizer: VecNormalize | None) -> dict[str, Any] | None:
     """Its statistics."""
-    if normaliser is None:
+    if normalizer is None:
         return None
-    state = {"returns": _tensor(normaliser.returns), "ret": _moments(normaliser.ret_rms)}
-    if normaliser.norm_obs:
-        state["obs"] = _moments(_observation_moments(normaliser))
+    state = {"returns": _tensor(normalizer.returns), "ret": _moments(normalizer.ret_rms)}
+    if normalizer.norm_obs:
+        state["obs"] = _moments(_observation_moments(normalizer))
     return state
 
 
-def restore(normaliser: VecNormalize | None, state: dict[str, Any] | None) -> None:
+def restore(normalizer: VecNormalize | None, state: dict[str, Any] | None) -> None:
     """Give it the statistics that :func:`capture` took."""
-    if normaliser is None or state is None:
+    if normalizer is None or state is None:
         return
-    normaliser.returns = state["returns"].numpy().copy()
-    _set_moments(normaliser.ret_rms, state["ret"])
-    if normaliser.norm_obs:
-        _set_moments(_observation_moments(normaliser), state["obs"])
+    normalizer.returns = state["returns"].numpy().copy()
+    _set_moments(normalizer.ret_rms, state["ret"])
+    if normalizer.norm_obs:
+        _set_moments(_observation_moments(normalizer), state["obs"])
 
 
-def start_from(normaliser: VecNormalize | None, statistics: dict[str, Any] | None, samples: int) -> None:
+def start_from(normalizer: VecNormalize | None, statistics: dict[str, Any] | None, samples: int) -> None:
     """Begin with the features' statistics of another run's model, as :func:`observation_statistics` gave them.
 
     Args:
-        normaliser: Whose statistics are replaced; nothing happens if it has none of features.
+        normalizer: Whose statistics are replaced; nothing happens if it has none of features.
         statistics: The other's.
         samples: How many samples they weigh.
     """
-    if normaliser is None or not normaliser.norm_obs or statistics is None:
+    if normalizer is None or not normalizer.norm_obs or statistics is None:
         return
-    moments = _observation_moments(normaliser)
+    moments = _observation_moments(normalizer)
     moments.mean, moments.var = np.array(statistics["mean"]), np.array(statistics["variance"])
     moments.count = float(max(samples, 1))
 
 
-def pickled(normaliser: VecNormalize) -> bytes:
+def pickled(normalizer: VecNormalize) -> bytes:
     """What ``VecNormalize.save`` writes, for SB3's own tools."""
-    return pickle.dumps(normaliser)
+    return pickle.dumps(normalizer)
 
 
-def observation_statistics(normaliser: VecNormalize | None) -> dict[str, Any] | None:
+def observation_statistics(normalizer: VecNormalize | None) -> dict[str, Any] | None:
     """What an exported policy has to do with its features: subtract, divide, clip; None if nothing.
 
     Returns:
         ``mean`` and ``variance`` (lists of floats), ``epsilon`` (added to the variance) and ``clip``.
     """
-    if normaliser is None or not normaliser.norm_obs:
+    if normalizer is None or not normalizer.norm_obs:
         return None
-    moments = _observation_moments(normaliser)
+    moments = _observation_moments(normalizer)
     return {
         "mean": np.asarray(moments.mean, dtype=np.float64).tolist(),
         "variance": np.asarray(moments.var, dtype=np.float64).tolist(),
-        "epsilon": float(normaliser.epsilon),
-        "clip": float(normaliser.clip_obs),
+        "epsilon": float(normalizer.epsilon),
+        "clip": float(normalizer.clip_obs),
     }
 
 
-def _observation_moments(normaliser: VecNormalize) -> RunningMeanStd:
-    moments: Any = normaliser.obs_rms  # one per key for dictionaries of observations, which ours are not
+def _observation_moments(normalizer: VecNormalize) -> RunningMeanStd:
+    moments: Any = normalizer.obs_rms  # one per key for dictionaries of observations, which ours are not
     assert isinstance(moments, RunningMeanStd)
     return moments
 

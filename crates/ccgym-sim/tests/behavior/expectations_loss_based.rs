@@ -32,7 +32,7 @@ fn row_01_reno_mathis() {
 /// Row 2: on L1, 1 BDP of buffer keeps the link full; without a buffer three quarters are used. ± 5 %. (The smallest
 /// buffer is one packet; see [`l1`].)
 #[test]
-fn row_02_reno_utilisation() {
+fn row_02_reno_utilization() {
     for (buffer, expected) in [(1.0, 1.0), (0.0, 0.75)] {
         let steady = Steady::of(&run(&l1(buffer, &json!([flow("reno", &json!({}))]), 130.0)));
         assert_close(&format!("{buffer} BDP"), steady.total() / 12.0, expected, 0.05);

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ccgym.emulation.plan import Plan
+from ccgym.emulation.report import PathReport
 from ccgym.errors import RealPathError, shown
-from ccgym.realpath.plan import Plan
-from ccgym.realpath.report import PathReport
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from ccgym.errors import ConfigError, shown
-from ccgym.evaluation.looks import check_color, check_label, check_marker, check_text
 from ccgym.files import UnreadableError, parse_json
+from ccgym.schemes.style import check_color, check_label, check_marker, check_text
 
 CARD_FORMAT: Final = 1
 """Version of the card; it rises with any change of meaning."""
@@ -54,8 +54,8 @@ class PolicyCard:
     """Its name, as in ``--schemes``."""
     label: str
     """Its name in tables and legends."""
-    colour: str
-    """Colour: its name in CSS, or ``#rrggbb``."""
+    color: str
+    """Color: its name in CSS, or ``#rrggbb``."""
     marker: str
     """Matplotlib marker."""
     summary: str
@@ -91,8 +91,8 @@ class PolicyCard:
 
         Looks and history do not count: a policy with a new label is the same policy.
         """
-        behaviour = {"agent": self.agent, "profile": self.profile, "policy": asdict(self.policy)}
-        text = json.dumps(behaviour, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        behavior = {"agent": self.agent, "profile": self.profile, "policy": asdict(self.policy)}
+        text = json.dumps(behavior, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(f"{self.onnx_sha256}\n{text}".encode()).hexdigest()
 
     @classmethod
@@ -159,10 +159,10 @@ class PolicyCard:
         )
 
 
-_TEXTS: Final = ("name", "label", "colour", "marker", "summary", "reference", "onnx_sha256")
+_TEXTS: Final = ("name", "label", "color", "marker", "summary", "reference", "onnx_sha256")
 _CHECKS: Final = {
     "label": check_label,
-    "colour": check_color,
+    "color": check_color,
     "marker": check_marker,
     "summary": check_text,
     "reference": check_text,

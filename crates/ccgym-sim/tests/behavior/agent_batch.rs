@@ -148,7 +148,7 @@ fn a_batch_hands_out_what_happened() {
     assert_eq!((truth[3], truth[5], truth[6]), (100.0, 1.0, 3_600_000.0));
     let [summary] = batch.summary(0)[..] else { panic!("one learner") };
     assert_eq!(summary.steps, 50);
-    assert!((summary.utilisation.unwrap() - 0.49).abs() < 0.02, "{summary:?}");
+    assert!((summary.utilization.unwrap() - 0.49).abs() < 0.02, "{summary:?}");
     assert!((summary.delay_p95_ms.unwrap() - 33.3).abs() < 0.5, "{summary:?}");
 }
 

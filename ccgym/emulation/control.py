@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from ccgym.emulation.control_pb2 import Action, Ended, FromSender, Hello, Interval, Stop, ToSender
 from ccgym.errors import PlatformError, RealPathError
-from ccgym.realpath.control_pb2 import Action, Ended, FromSender, Hello, Interval, Stop, ToSender
 
 VERSION: Final = 1
 """Version of the protocol."""

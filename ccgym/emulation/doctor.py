@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, cast
 
+from ccgym.emulation import process
 from ccgym.errors import PlatformError, RealPathError, shown
-from ccgym.realpath import process
 
 Status: TypeAlias = Literal["ok", "warn", "missing"]
 """``ok``: works. ``warn``: works with limits. ``missing``: what needs it does not work."""
