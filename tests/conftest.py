@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 
 import hypothesis
 import pytest
 
-from tests.busy_machine import NOT_RUN, run_protocol
+from tests.real_time import UNDECIDED, reason_of, run_protocol
 
 # Effort of the property tests: HYPOTHESIS_PROFILE, else `ci` where CI is set, else `dev`. `ci` is derandomized: a
 # submission is judged by itself, and the random search goes on in `dev` and `long`.
@@ -30,7 +29,6 @@ def pytest_configure(config: pytest.Config) -> None:
         "long" if config.getoption("--run-long") else "ci" if os.environ.get("CI") else "dev"
     )
     hypothesis.settings.load_profile(chosen)
-    config.stash[NOT_RUN] = []
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -79,30 +77,31 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip("; ".join(reasons))
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Remember what this machine kept from running, to say so loudly: `real` tests and those that name a need."""
-    report = yield
-    if report.skipped and isinstance(report.longrepr, tuple):
-        reason = report.longrepr[2].removeprefix("Skipped: ")
-        if item.get_closest_marker("real") or reason.startswith("needs "):
-            item.config.stash[NOT_RUN].append((item.nodeid, reason))
-    return report
-
-
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Try a `real` test again that fails while others have the processors; see :mod:`tests.busy_machine`."""
+    """Repeat a `real` test that fails while processors are taken away; see :mod:`tests.real_time`."""
     return run_protocol(item, nextitem) if item.get_closest_marker("real") else None
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Name each test that this machine kept from running: a green run without them says less."""
-    skipped = config.stash[NOT_RUN]
-    if not skipped:
-        return
-    terminalreporter.section(f"NOT RUN: {len(skipped)} tests", sep="!", yellow=True, bold=True)
-    for name, reason in skipped:
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """Undecided tests are counted apart from skipped ones."""
+    return ("undecided", "U", "UNDECIDED") if reason_of(report).startswith(UNDECIDED) else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name each test that could not run on this machine, or decided nothing: a green run without them says less."""
+    skipped = [(report.nodeid, reason_of(report), report) for report in terminalreporter.stats.get("skipped", [])]
+    not_run = [(name, why) for name, why, report in skipped if "real" in report.keywords or why.startswith("needs ")]
+    undecided = [(report.nodeid, reason_of(report)) for report in terminalreporter.stats.get("undecided", [])]
+    if not_run:
+        terminalreporter.section(f"NOT RUN: {len(not_run)} tests", sep="!", yellow=True, bold=True)
+    for name, reason in not_run:
         terminalreporter.write_line(f"{name}: {reason}", yellow=True)
+    for name, reason in undecided:
+        terminalreporter.write_line(f"{name}: {reason}", yellow=True, bold=True)
+    # tools/check.sh bounds how many there may be in all its parts.
+    if undecided and (tally := os.environ.get("CCGYM_UNDECIDED")):
+        with Path(tally).open("a", encoding="utf-8") as file:
+            file.writelines(f"{name}: {reason}\n" for name, reason in undecided)
 
 
 # --- Places ------------------------------------------------------------------------------------------------------

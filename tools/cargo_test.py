@@ -1,8 +1,7 @@
 """All Rust tests in one command: with a selection of packages cargo would build every dependency anew.
 
 Tests of ccgym-net send real packets in real time. Where only such tests fail, and the machine lost processors
-meanwhile, those that failed are tried again. If the last try fails, so does the whole; pytest counts a test as not run
-then, since its tests of real paths hold whole runs against expected ones (tests/busy_machine.py).
+meanwhile, those that failed are repeated, at most twice. If they still fail, so does the whole.
 
 A Rust test cannot be marked as not run: one that finds that it cannot run here prints `SKIPPED: why` and passes. At the
 end all of these are named.
@@ -21,7 +20,7 @@ from typing import Final
 from console import ROOT
 from stolen_time import STOLEN, processor_times, stolen_share
 
-TRIES: Final = 5
+TRIES: Final = 3
 REAL_TIME: Final = {"ccgym-net"}
 """Packages whose tests depend on the machine's time."""
 
@@ -102,7 +101,7 @@ def main() -> int:
             break
         print(
             f"== THIS MACHINE IS BUSY: {100 * share:.0f} % of its processors' time was taken away; "
-            f"trying again: {' '.join(tests)}",
+            f"repeating: {' '.join(tests)}",
             flush=True,
         )
         time.sleep(trial)

@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 what=${1:?usage: tools/check.sh lint|test|test-long}
 [ -z "${JOBS:-}" ] && unset JOBS || export CARGO_BUILD_JOBS=$JOBS
 failed=()
+MAX_UNDECIDED=3
 
 # Runs a check, shows its output only if it fails.
 quietly() {
@@ -47,17 +48,33 @@ lint() {
     cargo_tool "clippy" clippy --workspace --all-targets --locked -- -D warnings
 }
 
+# All tests; what cannot be told on a disturbed machine is listed in a file and bounded (tests/real_time.py).
 tests() {
+    local also=$1 # further conditions on the tests, as pytest takes them after -m
+    shift
+    local workers=${JOBS:-$(nproc)}
+    export CCGYM_UNDECIDED
+    CCGYM_UNDECIDED=$(mktemp)
     echo "== cargo test"
     python tools/cargo_test.py || failed+=("cargo test")
-    echo "== pytest"
-    python -m pytest "$@" || failed+=("pytest")
+    echo "== pytest, $workers at a time"
+    # One thread per process: the processes together use all processors.
+    OMP_NUM_THREADS=1 python -m pytest -n "$workers" --dist worksteal -m "not real$also" "$@" || failed+=("pytest")
+    echo "== pytest, real packets: one at a time"
+    python -m pytest -m "real$also" "$@" || failed+=("pytest with real packets")
+    local undecided
+    undecided=$(wc -l <"$CCGYM_UNDECIDED")
+    if [ "$undecided" -gt 0 ]; then
+        printf 'UNDECIDED: %d tests, at most %d may be\n' "$undecided" "$MAX_UNDECIDED"
+        [ "$undecided" -le "$MAX_UNDECIDED" ] || failed+=("$undecided undecided tests")
+    fi
+    rm -f "$CCGYM_UNDECIDED"
 }
 
 case $what in
 lint) lint ;;
-test) lint && tests -m "not long" ;;
-test-long) lint && tests --run-long ;;
+test) lint && tests " and not long" ;;
+test-long) lint && tests "" --run-long ;;
 *) echo "tools/check.sh: unknown check '$what' (lint, test, test-long)" >&2 && exit 2 ;;
 esac
 
