@@ -258,7 +258,9 @@ def test_other_agents_episodes_are_what_they_were(agent: AgentConfig | None) -> 
 
 
 @pytest.mark.parametrize(
-    "learner", [LearnerFlow(extra_rtt="10ms"), LearnerFlow(rtt="150ms"), LearnerFlow(mss=1000)], ids=str
+    "learner",
+    [LearnerFlow(extra_rtt="10ms"), LearnerFlow(rtt="150ms"), LearnerFlow(mss=1000)],
+    ids=["extra_rtt", "rtt", "mss"],
 )
 def test_a_flow_that_is_not_the_table_s_is_not_told(learner: LearnerFlow) -> None:
     assert drawn_spec("77.72mbps", EXPERT, learner)["flows"][0]["params"] == {}
