@@ -6,12 +6,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
-
-pytest.importorskip("ccgym._core")
-
-import gymnasium
 from gymnasium.utils.env_checker import check_env
 from gymnasium.utils.performance import benchmark_step
 
@@ -51,7 +48,8 @@ def test_gymnasium_s_checker(config: str) -> None:
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_stable_baselines_checker(config: str) -> None:
-    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    import stable_baselines3.common.env_checker as checker
+
     quiet(lambda: checker.check_env(preset(config), warn=True), *known(config))
 
 
@@ -80,7 +78,8 @@ def test_sampled_actions_use_the_range_of_rates() -> None:
 
 
 def test_a_rescaled_action_satisfies_the_checkers() -> None:
-    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    import stable_baselines3.common.env_checker as checker
+
     env = gymnasium.wrappers.RescaleAction(preset("aurora"), np.float32(-1), np.float32(1))
     quiet(lambda: checker.check_env(env, warn=True))
     quiet(lambda: check_env(env), "different from the unwrapped version")
@@ -90,7 +89,8 @@ def test_a_rescaled_action_satisfies_the_checkers() -> None:
 
 
 def test_stable_baselines_checks_discrete_actions_too() -> None:
-    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    import stable_baselines3.common.env_checker as checker
+
     agent = {
         "clock": "10ms",
         "observation": {"features": ["loss_fraction"]},
@@ -104,7 +104,8 @@ def test_stable_baselines_checks_discrete_actions_too() -> None:
 
 
 def test_pettingzoo_s_parallel_test(capsys: pytest.CaptureFixture[str]) -> None:
-    tests = pytest.importorskip("pettingzoo.test")
+    import pettingzoo.test as tests
+
     from ccgym.envs import parallel_env
 
     env = parallel_env([{}, {"start": "1s"}, {"extra_rtt": "20ms"}], path=PATH, duration="3s")

@@ -48,7 +48,8 @@ def run(folder: Path, percent: int, needed: int) -> str:
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--rootdir", str(folder), str(folder)],
-        cwd=folder, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(root), "CCGYM_UNDECIDED": str(folder / "tally")},
+        cwd=folder, capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PYTHONPATH": str(root), "CCGYM_UNDECIDED": str(folder / "tally")},
     )  # fmt: skip
     return done.stdout + done.stderr
 
