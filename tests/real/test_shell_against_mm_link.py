@@ -98,10 +98,7 @@ def ours() -> dict[str, list[Any]]:
 @pytest.fixture(scope="module")
 def theirs() -> dict[str, list[Any]]:
     """Logs of mm-link, run now."""
-    try:
-        return runs_of(shells.THEIRS)
-    except shells.ShellFailed as error:
-        pytest.skip(f"mahimahi does not work here: {error}")
+    return runs_of(shells.THEIRS)
 
 
 @pytest.fixture(scope="module")
@@ -118,8 +115,7 @@ def recorded() -> dict[str, dict[str, list[dict[str, float]]]]:
 def figures(case: Any, logs: Sequence[Any]) -> list[dict[str, float]]:
     """The figures of runs whose stream arrived as it was meant."""
     disturbed = [log.jitter_ms(case) for log in logs if not log.undisturbed(case, DISTURBED_MS)]
-    if disturbed:
-        pytest.skip(f"{case.name}: this machine is too busy: the stream arrived up to {max(disturbed):.1f} ms off")
+    assert not disturbed, f"{case.name}: this machine is busy: the stream arrived up to {max(disturbed):.1f} ms off"
     return [log.summary(case) for log in logs]
 
 
@@ -159,13 +155,6 @@ def agree_live(case: Any, ours: Sequence[Mapping[str, float]], theirs: Sequence[
 def test_the_documentation_has_the_recorded_table(checkout: Path) -> None:
     table = shells.table(json.loads(shells.SUMMARY.read_text())["cases"])
     assert table in (checkout / "docs" / "validation.md").read_text(encoding="utf-8")
-
-
-@every_case
-def test_the_recorded_runs_agree(case: Any, recorded: dict[str, Any]) -> None:
-    runs = recorded[case.name]
-    assert min(map(len, runs.values())) >= (30 if case.chance else 5), "too few runs"
-    agree(case, runs[shells.OURS], runs[shells.THEIRS])
 
 
 @on_real_network
