@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 __all__ = [
     "AgentBatch",
-    "BatchSimulator",
     "Halt",
     "Policy",
     "SimResult",
@@ -77,25 +76,6 @@ class SimResult:
 
     def write_mm_log(self, path: str | os.PathLike[str], direction: Literal["up", "down"], header: str) -> None:
         """Write mahimahi's log of the first link of a direction below `header`. Raises OSError."""
-
-@final
-class BatchSimulator:
-    """N independent simulators; one flow of each is observed and, if its scheme is `external`, steered."""
-
-    def __new__(cls, specs: list[str], traces: dict[str, Trace], threads: int = 0, flow: int = 0) -> BatchSimulator: ...
-    @staticmethod
-    def columns() -> list[str]:
-        """Names of the columns that `step` writes."""
-
-    def __len__(self) -> int: ...
-    def reset(self, index: int, spec: str) -> None:
-        """Replace simulator `index` by a fresh one."""
-
-    def control(self, cwnd: npt.NDArray[np.uint64], pacing: npt.NDArray[np.uint64]) -> None:
-        """Set window (bytes) and pacing rate (bits per second; 0: unpaced) of the observed flow in each simulator."""
-
-    def step(self, steps_ns: npt.NDArray[np.uint64], out: npt.NDArray[np.float64]) -> list[bool]:
-        """Advance simulator i by `steps_ns[i]`, write its statistics to row i of `out`; whether each run has ended."""
 
 @final
 class Halt:

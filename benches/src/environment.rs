@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ccgym_core::agent::{AgentSpec, FlowAgent};
+use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::rng::Rng;
 use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::agent_batch::{AgentBatch, Arrays, COLUMNS};
@@ -59,7 +59,7 @@ fn draw(rng: &mut Rng, seed: u64) -> SimSpec {
 /// Steps of all environments, episodes begun anew included, and the time they took.
 pub fn run(scale: f64) -> (u64, Duration) {
     let agent = agent();
-    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()), 1)), ..Resources::default() };
+    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
     let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
     let mut batch = AgentBatch::new(&agent, LANES, 1, 1).expect("no threads are needed");
     let mut rng = Rng::stream(1, "benchmark", 0);

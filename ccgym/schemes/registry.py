@@ -20,7 +20,7 @@ from ccgym.schemes import policies
 from ccgym.schemes.policies import LearnedPolicy
 from ccgym.schemes.style import SchemeStyle
 
-NOT_COMPARED = ("external", "fixed_", policies.SCHEME)
+NOT_COMPARED = ("fixed_", policies.SCHEME)
 """Names, or beginnings of names, of schemes that are tools rather than contestants: left out unless asked for."""
 
 

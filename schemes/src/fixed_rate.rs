@@ -78,11 +78,6 @@ impl CongestionControl for FixedRate {
 
     fn on_timeout(&mut self, _event: &TimeoutEvent<'_>) {}
 
-    fn on_mtu_change(&mut self, mss: u64) {
-        self.mss = mss;
-        self.cwnd = self.cwnd.max(MIN_WINDOW * mss);
-    }
-
     #[inline]
     fn control(&self) -> Control {
         Control { pacing_rate: self.rate, ..Control::window(self.cwnd) }
@@ -90,14 +85,6 @@ impl CongestionControl for FixedRate {
 
     fn observables(&self) -> Observables {
         vec![("rate_mbps", self.rate.as_mbps())]
-    }
-
-    fn clone_box(&self) -> Box<dyn CongestionControl> {
-        Box::new(self.clone())
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
-        self
     }
 }
 

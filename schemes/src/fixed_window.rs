@@ -49,10 +49,6 @@ impl CongestionControl for FixedWindow {
 
     fn on_timeout(&mut self, _event: &TimeoutEvent<'_>) {}
 
-    fn on_mtu_change(&mut self, mss: u64) {
-        self.mss = mss;
-    }
-
     #[inline]
     fn control(&self) -> Control {
         Control::window(self.packets * self.mss)
@@ -60,14 +56,6 @@ impl CongestionControl for FixedWindow {
 
     fn observables(&self) -> Observables {
         vec![("cwnd_packets", self.packets as f64)]
-    }
-
-    fn clone_box(&self) -> Box<dyn CongestionControl> {
-        Box::new(self.clone())
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
-        self
     }
 }
 

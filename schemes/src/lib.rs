@@ -7,7 +7,6 @@
 pub mod bbr;
 pub mod copa;
 pub mod cubic;
-pub mod external;
 pub mod fixed_rate;
 pub mod fixed_window;
 pub mod learned;

@@ -128,10 +128,6 @@ impl CongestionControl for Oracle {
         self.follow(now);
     }
 
-    fn on_mtu_change(&mut self, mss: u64) {
-        self.mss = mss;
-    }
-
     #[inline]
     fn control(&self) -> Control {
         Control { pacing_rate: self.rate, ..Control::window(self.cwnd) }
@@ -139,14 +135,6 @@ impl CongestionControl for Oracle {
 
     fn observables(&self) -> Observables {
         vec![("cwnd_packets", self.cwnd as f64 / self.mss as f64), ("rate_mbps", self.rate.as_mbps())]
-    }
-
-    fn clone_box(&self) -> Box<dyn CongestionControl> {
-        Box::new(self.clone())
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
-        self
     }
 }
 

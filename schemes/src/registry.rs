@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ccgym_core::agent::FlowAgent;
+use ccgym_agent::FlowAgent;
 use ccgym_core::CongestionControl;
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -21,7 +21,6 @@ static TABLE: &[SchemeEntry] = &[
     crate::fixed_window::ENTRY,
     crate::fixed_rate::ENTRY,
     crate::oracle::ENTRY,
-    crate::external::ENTRY,
     crate::learned::ENTRY,
 ];
 

@@ -205,11 +205,6 @@ impl CongestionControl for Reno {
         }
     }
 
-    fn on_mtu_change(&mut self, mss: u64) {
-        self.mss = mss;
-        self.cwnd = self.cwnd.max(2 * mss);
-    }
-
     #[inline]
     fn control(&self) -> Control {
         Control { pacing_rate: self.pacing_rate, ..Control::window(self.cwnd) }
@@ -226,14 +221,6 @@ impl CongestionControl for Reno {
             ("ssthresh_packets", packets(self.ssthresh)),
             ("slow_start_phase", self.slow_start.phase()),
         ]
-    }
-
-    fn clone_box(&self) -> Box<dyn CongestionControl> {
-        Box::new(self.clone())
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
-        self
     }
 }
 

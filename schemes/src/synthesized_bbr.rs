@@ -4,12 +4,13 @@
 //! by one of seven factors. The expert's target is BBR's, a gain on the greatest recent delivery rate; its label is the
 //! factor that comes nearest. Run with these labels for actions, it is the `Synthesized-BBR` of the iQua group's Pantheon
 //! fork (`src/wrappers/goldirl_sendingrate.py --expert`), of which neither code nor numbers are public: gains are BBR's,
-//! the rest is ours, and stands with its reasons in the core's `agent::expert::gain_schedule` and `agent::phases`.
+//! the rest is ours, and stands with its reasons in `ccgym_agent`'s `expert::gain_schedule` and `phases`.
 
+use std::any::Any;
 use std::sync::Arc;
 
-use ccgym_core::agent::{AgentSpec, FlowAgent, Phase, StartOverrides};
-use ccgym_core::congestion_control::{Capabilities, IntervalEnd, Observables};
+use ccgym_agent::{AgentSpec, FlowAgent, Phase, StartOverrides};
+use ccgym_core::congestion_control::{Capabilities, IntervalDriven, IntervalEnd, Observables};
 use ccgym_core::{
     AckEvent, CongestionControl, Control, InitContext, MonitorInterval, Rate, TimeSpan, TimeoutEvent, Timestamp,
 };
@@ -45,7 +46,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     },
     build: |p, _| {
         let spec = agent(p.flag("gain_on_estimate"), p.number("cap"));
-        Ok(Box::new(SynthesizedBbr { agent: FlowAgent::new(Arc::new(spec), 1) }))
+        Ok(Box::new(SynthesizedBbr { agent: FlowAgent::new(Arc::new(spec)) }))
     },
 };
 
@@ -96,12 +97,11 @@ impl CongestionControl for SynthesizedBbr {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { prr: false, pacing_required: true, intervals: true, bounded: true, ..Capabilities::default() }
+        Capabilities { prr: false, pacing_required: true, bounded: true, ..Capabilities::default() }
     }
 
     fn init(&mut self, context: InitContext) {
-        self.agent.on_mtu_change(context.mss);
-        self.agent.start(context.now, StartOverrides::default());
+        self.agent.start(context.now, context.mss, StartOverrides::default());
     }
 
     fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
@@ -116,26 +116,6 @@ impl CongestionControl for SynthesizedBbr {
 
     fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
         self.agent.on_timeout(event.now);
-    }
-
-    fn on_mtu_change(&mut self, mss: u64) {
-        self.agent.on_mtu_change(mss);
-    }
-
-    fn on_interval(&mut self, interval: &MonitorInterval) {
-        if self.agent.observe(interval, None) {
-            if let Some(label) = self.agent.label(&[]) {
-                self.agent.act(interval.end, label.action());
-            }
-        }
-    }
-
-    fn interval_end(&self) -> IntervalEnd {
-        IntervalEnd { at: self.agent.next_decision(), acks: 0 }
-    }
-
-    fn agent(&self) -> Option<&FlowAgent> {
-        Some(&self.agent)
     }
 
     fn control(&self) -> Control {
@@ -156,12 +136,30 @@ impl CongestionControl for SynthesizedBbr {
         vec![("rate_mbps", self.agent.rate() / 1e6), ("target_mbps", target), ("phase", phase)]
     }
 
-    fn clone_box(&self) -> Box<dyn CongestionControl> {
-        Box::new(self.clone())
+    fn interval_driven(&self) -> Option<&dyn IntervalDriven> {
+        Some(self)
     }
 
-    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
-        self
+    fn interval_driven_mut(&mut self) -> Option<&mut dyn IntervalDriven> {
+        Some(self)
+    }
+}
+
+impl IntervalDriven for SynthesizedBbr {
+    fn on_interval(&mut self, interval: &MonitorInterval) {
+        if self.agent.observe(interval, None) {
+            if let Some(label) = self.agent.label(&[]) {
+                self.agent.act(interval.end, label.action());
+            }
+        }
+    }
+
+    fn interval_end(&self) -> IntervalEnd {
+        IntervalEnd { at: self.agent.next_decision(), acks: 0 }
+    }
+
+    fn agent(&self) -> &dyn Any {
+        &self.agent
     }
 }
 
@@ -182,7 +180,7 @@ mod tests {
 
     impl Flow {
         fn new(exact: bool) -> Self {
-            let mut scheme = SynthesizedBbr { agent: FlowAgent::new(Arc::new(agent(exact, 2.0)), 1) };
+            let mut scheme = SynthesizedBbr { agent: FlowAgent::new(Arc::new(agent(exact, 2.0))) };
             scheme.init(context());
             scheme.on_handshake(at(100), TimeSpan::from_millis(100));
             Self { scheme, now: 100 }
@@ -246,7 +244,7 @@ mod tests {
 
     #[test]
     fn it_is_paced_before_anything_is_known() {
-        let mut scheme = SynthesizedBbr { agent: FlowAgent::new(Arc::new(agent(false, 2.0)), 1) };
+        let mut scheme = SynthesizedBbr { agent: FlowAgent::new(Arc::new(agent(false, 2.0))) };
         scheme.init(context());
         let control = scheme.control();
         assert_eq!((control.cwnd, control.pacing_rate), (10 * MSS, Rate::from_mbps(120.0)));

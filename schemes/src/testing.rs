@@ -1,13 +1,11 @@
 //! A small host that plays consistent events to a scheme: for unit tests of schemes here and elsewhere.
 //!
-//! It keeps one flow's packets, round-trip state, rate samples, rounds and recovery episodes as the transport does,
+//! It keeps one flow's packets, round-trip state, rate samples and recovery episodes as the transport does,
 //! but the test decides what is acknowledged and lost, and when. It ignores pacing.
 
 use std::collections::VecDeque;
 
-use ccgym_core::congestion_control::{
-    AckedPacket, Capabilities, LossReason, LostPacket, PathFacts, SentEvent, SpuriousLossEvent,
-};
+use ccgym_core::congestion_control::{Capabilities, LostPacket, PathFacts, SpuriousLossEvent};
 use ccgym_core::rate_sampler::{RateSampler, SendStamp};
 use ccgym_core::{
     AckEvent, CongestionControl, InitContext, Rate, Rng, RttEstimator, TimeSpan, TimeoutEvent, Timestamp,
@@ -58,7 +56,6 @@ struct Flying {
     sent: Timestamp,
     stamp: SendStamp,
     in_flight_at_send: u64,
-    tag: u64,
     app_limited: bool,
 }
 
@@ -92,8 +89,6 @@ pub struct Host {
     next_number: u64,
     largest_acked: u64,
     sampler: RateSampler,
-    round: u64,
-    round_end: u64,
     /// Numbers below this belong to the latest recovery episode.
     recovery_end: u64,
     in_recovery: bool,
@@ -126,8 +121,6 @@ impl Host {
             next_number: 0,
             largest_acked: 0,
             sampler: RateSampler::default(),
-            round: 0,
-            round_end: 0,
             recovery_end: 0,
             in_recovery: false,
             after_timeout: false,
@@ -153,18 +146,6 @@ impl Host {
     fn send_one(&mut self) {
         let stamp = self.sampler.on_send(self.now, self.in_flight);
         let app_limited = self.sampler.is_app_limited();
-        let tag = if self.capabilities.sent_events {
-            self.scheme.on_packet_sent(&SentEvent {
-                now: self.now,
-                number: self.next_number,
-                bytes: self.mss,
-                in_flight_before: self.in_flight,
-                retransmission: false,
-                app_limited,
-            })
-        } else {
-            0
-        };
         self.in_flight += self.mss;
         self.flight.push_back(Flying {
             number: self.next_number,
@@ -172,7 +153,6 @@ impl Host {
             sent: self.now,
             stamp,
             in_flight_at_send: self.in_flight,
-            tag,
             app_limited,
         });
         self.next_number += 1;
@@ -202,8 +182,6 @@ impl Host {
                 bytes: p.bytes,
                 sent: p.sent,
                 in_flight_at_send: p.in_flight_at_send,
-                tag: p.tag,
-                reason: LossReason::PacketThreshold,
             })
             .collect();
         let acked: Vec<Flying> = (0..happening.acked).map_while(|_| self.take()).collect();
@@ -213,7 +191,6 @@ impl Host {
         self.sampler.on_delivered(self.now, acked_bytes);
         let mut rtt_sample = None;
         let mut rate_sample = None;
-        let mut round_start = false;
         if let Some(newest) = acked.last() {
             let sample = self.now.since(newest.sent);
             self.rtt.update(sample, TimeSpan::ZERO);
@@ -227,30 +204,8 @@ impl Host {
                 self.rtt.min(),
             );
             rate_sample = sample.filter(|_| self.capabilities.rate_samples);
-            if newest.number >= self.round_end {
-                self.round += 1;
-                self.round_end = self.next_number;
-                round_start = true;
-            }
             self.timeouts = 0;
         }
-        let packets: Vec<AckedPacket> = if self.capabilities.per_packet_receipts {
-            acked
-                .iter()
-                .map(|p| AckedPacket {
-                    number: p.number,
-                    bytes: p.bytes,
-                    sent: p.sent,
-                    in_flight_at_send: p.in_flight_at_send,
-                    tag: p.tag,
-                    received: Some(self.now),
-                    retransmission: false,
-                    app_limited: p.app_limited,
-                })
-                .collect()
-        } else {
-            Vec::new()
-        };
         let was_in_recovery = self.in_recovery;
         let entered_recovery = !self.after_timeout && lost.last().is_some_and(|p| p.number >= self.recovery_end);
         if entered_recovery {
@@ -264,7 +219,6 @@ impl Host {
             now: self.now,
             acked_packets: acked.len() as u64,
             acked_bytes,
-            packets: &packets,
             lost: &lost,
             lost_bytes,
             rtt_sample,
@@ -275,11 +229,8 @@ impl Host {
             delivered: self.sampler.delivered(),
             largest_acked: self.largest_acked,
             next_packet_number: self.next_number,
-            round: self.round,
-            round_start,
             entered_recovery,
             in_recovery: self.in_recovery,
-            exited_recovery: was_in_recovery && !self.in_recovery,
             cwnd_limited: self.cwnd_limited,
             ack_delayed: happening.delayed,
             ce_packets: happening.ce.min(acked.len()) as u64,
@@ -339,8 +290,6 @@ impl Host {
                 bytes: p.bytes,
                 sent: p.sent,
                 in_flight_at_send: p.in_flight_at_send,
-                tag: p.tag,
-                reason: LossReason::Timeout,
             });
         }
         self.sampler.on_lost(prior_in_flight);
@@ -354,7 +303,6 @@ impl Host {
             lost: &lost,
             prior_in_flight,
             rtt: &self.rtt,
-            persistent: self.timeouts > 2,
         });
         self.send();
     }
@@ -412,6 +360,6 @@ impl Host {
 
 impl Clone for Host {
     fn clone(&self) -> Self {
-        Self { scheme: self.scheme.clone_box(), flight: self.flight.clone(), ..*self }
+        Self { scheme: self.scheme.clone(), flight: self.flight.clone(), ..*self }
     }
 }

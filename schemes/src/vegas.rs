@@ -285,11 +285,6 @@ impl CongestionControl for Vegas {
         self.begin_round(0);
     }
 
-    fn on_mtu_change(&mut self, mss: u64) {
-        self.window = (self.window * self.mss / mss).max(MIN_WINDOW);
-        self.mss = mss;
-    }
-
     #[inline]
     fn control(&self) -> Control {
         Control::window(self.window * self.mss)
@@ -306,14 +301,6 @@ impl CongestionControl for Vegas {
             ("base_rtt_ms", self.base_rtt.as_millis_f64()),
             ("queued_packets", self.queued as f64),
         ]
-    }
-
-    fn clone_box(&self) -> Box<dyn CongestionControl> {
-        Box::new(self.clone())
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
-        self
     }
 }
 

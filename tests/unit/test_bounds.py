@@ -163,16 +163,6 @@ simulate(path, ['cubic'], '100000s', record=NOTHING)
 """,
     "many flows": "simulate(PATH, ['cubic'] * 5000, '1000s', record=NOTHING)",
     "many runs": "simulate_many([Job(PATH, ['cubic'], '100000s', seed) for seed in range(8)], record=NOTHING)",
-    "a batch in its own thread": """
-document = dict(prepare(PATH, ['cubic'], '100000s', 1, NOTHING).document)
-batch = _core.BatchSimulator([json.dumps(document)], {}, 1)
-batch.step(np.full(1, 10**14, dtype=np.uint64), np.zeros((1, len(batch.columns()))))
-""",
-    "a batch in several threads": """
-document = dict(prepare(PATH, ['cubic'], '100000s', 1, NOTHING).document)
-batch = _core.BatchSimulator([json.dumps(document)] * 2, {}, 2)
-batch.step(np.full(2, 10**14, dtype=np.uint64), np.zeros((2, len(batch.columns()))))
-""",
     "the first decision": """
 from ccgym.schemes.policies import pretrained
 agent = json.loads(pretrained()["aurora"].with_suffix(".json").read_text())["agent"]
@@ -180,6 +170,22 @@ document = dict(prepare(PATH, ['cubic', 'cubic'], '100000s', 1, NOTHING).documen
 document["flows"][1].update(scheme="learned", start=99_000 * 10**9)
 batch = _core.AgentBatch(json.dumps(agent), 1)
 batch.reset(0, json.dumps(document), {}, 0, np.zeros((1, batch.observation_size), dtype=np.float32))
+""",
+    "decisions in several threads": """
+from ccgym.schemes.policies import pretrained
+agent = json.loads(pretrained()["aurora"].with_suffix(".json").read_text())["agent"]
+agent["clock"] = {"kind": "fixed", "interval": 1000 * 10**9}
+document = dict(prepare(NetworkPath(rate="10gbps", rtt="40ms", queue="1bdp"), ['cubic', 'cubic'], '100000s', 1, NOTHING).document)
+document["flows"][0].update(scheme="learned")
+document["flows"][1].update(start=1001 * 10**9)
+batch = _core.AgentBatch(json.dumps(agent), 2, 1, 2)
+obs = np.zeros((2, batch.observation_size), dtype=np.float32)
+for index in range(2):
+    batch.reset(index, json.dumps(document), {}, 0, obs[index : index + 1])
+batch.step(
+    np.zeros((2, batch.action_size), dtype=np.float32), obs, np.zeros(2), np.zeros((2, len(batch.terms()))),
+    np.zeros((2, len(batch.columns()))), np.zeros(2, dtype=np.uint8), np.zeros(2, dtype=np.uint8),
+)
 """,
     "evaluate": """
 from ccgym.cli.evaluate import main

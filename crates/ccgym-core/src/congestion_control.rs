@@ -1,4 +1,4 @@
-//! The face of a congestion-control algorithm (CCA).
+//! The interface of a congestion-control algorithm (CCA).
 //!
 //! A CCA is a state machine: it reads no clock and draws no randomness of its own. The transport calls it with one
 //! event struct per hook and reads its decision once after each event with [`CongestionControl::control`]. The same
@@ -8,7 +8,8 @@
 //! and packets it acknowledged arrive *together* in one [`AckEvent`]; `lost` is sorted by packet number; a CCA that
 //! distinguishes handles the loss first.
 
-use crate::agent::FlowAgent;
+use std::any::Any;
+
 use crate::monitor::MonitorInterval;
 use crate::packet::PacketNumber;
 use crate::rate_sampler::RateSample;
@@ -19,12 +20,8 @@ use crate::units::{Rate, TimeSpan, Timestamp};
 /// What a CCA needs from its host, and what the host should do for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Capabilities {
-    /// Fill [`AckEvent::packets`], one record per acknowledged packet (costs time).
-    pub per_packet_receipts: bool,
     /// Fill [`AckEvent::rate_sample`] (costs time).
     pub rate_samples: bool,
-    /// Call [`CongestionControl::on_packet_sent`] for each packet.
-    pub sent_events: bool,
     /// Ask [`CongestionControl::next_timer`] after each event.
     pub timers: bool,
     /// During fast recovery the transport meters sending by Proportional Rate Reduction (RFC 9937) toward the
@@ -39,10 +36,6 @@ pub struct Capabilities {
     pub knows_path: bool,
     /// Mark packets ECT(0) and report CE.
     pub ecn: bool,
-    /// Collect statistics between decisions and call [`CongestionControl::on_interval`] with them.
-    pub intervals: bool,
-    /// Its decisions come from outside ([`CongestionControl::decide`]).
-    pub decided_outside: bool,
     /// Its window or its rate has a bound of its own, whatever the path. Others grow until they fill the path, and need
     /// one that can be filled.
     pub bounded: bool,
@@ -51,17 +44,13 @@ pub struct Capabilities {
 impl Default for Capabilities {
     fn default() -> Self {
         Self {
-            per_packet_receipts: false,
             rate_samples: false,
-            sent_events: false,
             timers: false,
             prr: true,
             window_only: false,
             pacing_required: false,
             knows_path: false,
             ecn: false,
-            intervals: false,
-            decided_outside: false,
             bounded: false,
         }
     }
@@ -97,55 +86,6 @@ pub struct InitContext {
     pub path: Option<PathFacts>,
 }
 
-/// A packet left.
-#[derive(Clone, Copy, Debug)]
-pub struct SentEvent {
-    /// When.
-    pub now: Timestamp,
-    /// Its number.
-    pub number: PacketNumber,
-    /// Its wire bytes.
-    pub bytes: u64,
-    /// Bytes in flight before it.
-    pub in_flight_before: u64,
-    /// Whether it carries a segment sent before.
-    pub retransmission: bool,
-    /// Whether the application had nothing more to send after it.
-    pub app_limited: bool,
-}
-
-/// One acknowledged packet; only with [`Capabilities::per_packet_receipts`].
-#[derive(Clone, Copy, Debug)]
-pub struct AckedPacket {
-    /// Its number.
-    pub number: PacketNumber,
-    /// Its wire bytes.
-    pub bytes: u64,
-    /// When it was sent (sender's clock).
-    pub sent: Timestamp,
-    /// Bytes in flight just after it was sent, itself included.
-    pub in_flight_at_send: u64,
-    /// What [`CongestionControl::on_packet_sent`] returned for it.
-    pub tag: u64,
-    /// When it arrived, on the receiver's clock: known for the packet that caused the acknowledgement.
-    pub received: Option<Timestamp>,
-    /// Whether it carried a segment sent before.
-    pub retransmission: bool,
-    /// Whether the sender was application-limited when it was sent.
-    pub app_limited: bool,
-}
-
-/// Why a packet was declared lost.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LossReason {
-    /// Enough later packets were acknowledged (RFC 9002 §6.1.1, RFC 6675 `DupThresh`).
-    PacketThreshold,
-    /// A later packet was acknowledged and enough time passed (RFC 9002 §6.1.2, RFC 8985).
-    TimeThreshold,
-    /// The retransmission timer expired (RFC 6298).
-    Timeout,
-}
-
 /// One packet declared lost.
 #[derive(Clone, Copy, Debug)]
 pub struct LostPacket {
@@ -157,10 +97,6 @@ pub struct LostPacket {
     pub sent: Timestamp,
     /// Bytes in flight just after it was sent, itself included.
     pub in_flight_at_send: u64,
-    /// What [`CongestionControl::on_packet_sent`] returned for it.
-    pub tag: u64,
-    /// Why.
-    pub reason: LossReason,
 }
 
 /// Everything one acknowledgement (or one loss-timer expiry, then with nothing acknowledged) revealed.
@@ -172,8 +108,6 @@ pub struct AckEvent<'a> {
     pub acked_packets: u64,
     /// Wire bytes newly acknowledged.
     pub acked_bytes: u64,
-    /// The acknowledged packets, oldest first, if the CCA asked for them; else empty.
-    pub packets: &'a [AckedPacket],
     /// Packets newly declared lost, sorted by number.
     pub lost: &'a [LostPacket],
     /// Wire bytes newly declared lost.
@@ -195,18 +129,12 @@ pub struct AckEvent<'a> {
     pub largest_acked: PacketNumber,
     /// The number that the next packet will get.
     pub next_packet_number: PacketNumber,
-    /// Count of packet-timed round trips so far.
-    pub round: u64,
-    /// Whether this acknowledgement began a new round: it covers a packet sent after the previous round began.
-    pub round_start: bool,
     /// Whether a new recovery episode began with the losses in this event. One reduction per episode: losses of
     /// packets sent before it began do not set this again (RFC 9002 §7.3.2).
     pub entered_recovery: bool,
     /// Whether the flow is in recovery after this event: windows must not grow. After a timeout it lasts until
     /// everything outstanding then has arrived; there TCP slow-starts all the same (RFC 5681 §3.1).
     pub in_recovery: bool,
-    /// Whether this acknowledgement ended a recovery episode.
-    pub exited_recovery: bool,
     /// Whether the window (not the application) limited sending in the past round, as RFC 9002 §7.8 asks before
     /// growth; in slow start it is enough that more than half of the window was used (Linux `tcp_is_cwnd_limited`).
     pub cwnd_limited: bool,
@@ -229,8 +157,6 @@ pub struct TimeoutEvent<'a> {
     pub prior_in_flight: u64,
     /// The smoothed state.
     pub rtt: &'a RttEstimator,
-    /// Whether the whole period was long enough for persistent congestion (RFC 9002 §7.6).
-    pub persistent: bool,
 }
 
 /// Every loss of the latest recovery episode (or timeout) proved wrong: the packets arrived after all.
@@ -249,20 +175,15 @@ pub struct Control {
     pub cwnd: u64,
     /// Pacing rate in wire bits per second; zero means unpaced (sending is clocked by acknowledgements).
     pub pacing_rate: Rate,
-    /// Least time between two packets, beside the pacing rate (RemyCC).
-    pub min_send_gap: TimeSpan,
     /// Bytes that may leave back to back when paced; zero means one packet.
     pub send_quantum: u32,
-    /// Packets released so far to leave regardless of window and pacing (Verus, Sprout), as a running total: what it
-    /// grew by since it was last read may leave at once. Zero throughout for schemes without bursts.
-    pub burst_total: u64,
 }
 
 impl Control {
     /// A plain window without pacing.
     #[must_use]
     pub const fn window(cwnd: u64) -> Self {
-        Self { cwnd, pacing_rate: Rate::ZERO, min_send_gap: TimeSpan::ZERO, send_quantum: 0, burst_total: 0 }
+        Self { cwnd, pacing_rate: Rate::ZERO, send_quantum: 0 }
     }
 }
 
@@ -287,10 +208,11 @@ pub type Observables = Vec<(&'static str, f64)>;
 
 /// A congestion-control algorithm.
 ///
-/// Every hook but `init`, `on_ack`, `on_timeout` and `control` defaults to doing nothing. Windows are wire bytes
-/// (a full packet counts [`InitContext::mss`]). Implementations must be deterministic: equal events give equal
-/// decisions on every machine.
-pub trait CongestionControl: Send + Sync {
+/// Required are a name and what to do at the start, at an acknowledgement and at a timeout, and the resulting decision;
+/// every other hook defaults to doing nothing. Windows are wire bytes (a full packet counts [`InitContext::mss`]).
+/// Implementations must be deterministic: equal events give equal decisions on every machine. They derive `Clone`, which
+/// snapshots of a flow use.
+pub trait CongestionControl: CloneBox + Send + Sync {
     /// Registry name.
     fn name(&self) -> &'static str;
     /// What it needs. Constant over the flow's life.
@@ -300,13 +222,8 @@ pub trait CongestionControl: Send + Sync {
     /// Called once before the first packet.
     fn init(&mut self, context: InitContext);
     /// The handshake was answered, with this round-trip sample, before the first data. Not called if the profile has no
-    /// handshake, or if it had to be repeated (then nobody knows which one was answered).
+    /// handshake, or if it had to be repeated (the answer is ambiguous then).
     fn on_handshake(&mut self, _now: Timestamp, _rtt_sample: TimeSpan) {}
-    /// A packet left; the returned tag travels in the packet and comes back in acknowledgement and loss records.
-    /// Only with [`Capabilities::sent_events`].
-    fn on_packet_sent(&mut self, _event: &SentEvent) -> u64 {
-        0
-    }
     /// An acknowledgement arrived, or the loss timer found losses.
     fn on_ack(&mut self, event: &AckEvent<'_>);
     /// The retransmission timer expired.
@@ -320,43 +237,15 @@ pub trait CongestionControl: Send + Sync {
     }
     /// The time asked for by [`CongestionControl::next_timer`] has come.
     fn on_timer(&mut self, _now: Timestamp) {}
-    /// A message of the scheme's own receiver half arrived.
-    fn on_feedback(&mut self, _now: Timestamp, _message: &[u8]) {}
     /// The application has nothing to send although window and pacing would allow it.
     fn on_app_limited(&mut self, _now: Timestamp, _in_flight: u64) {}
     /// The first packet after an idle time with nothing in flight is about to leave.
     fn on_idle_restart(&mut self, _now: Timestamp) {}
-    /// The wire size of a full packet changed.
-    fn on_mtu_change(&mut self, _mss: u64) {}
-    /// A decision interval ended; the next one begins now. Only with [`Capabilities::intervals`].
-    fn on_interval(&mut self, _interval: &MonitorInterval) {}
-    /// When the running interval ends. Read after each event; only with [`Capabilities::intervals`].
-    fn interval_end(&self) -> IntervalEnd {
-        IntervalEnd::default()
-    }
-    /// Whether the scheme waits for somebody outside to decide. Asked after [`CongestionControl::on_interval`].
-    fn awaits_decision(&self) -> bool {
-        false
-    }
-    /// The agent behind the scheme, for environments; `None` for schemes that are none.
-    fn agent(&self) -> Option<&FlowAgent> {
-        None
-    }
-    /// The decision that [`CongestionControl::awaits_decision`] waits for.
-    fn decide(&mut self, _now: Timestamp, _action: &[f32]) {}
     /// The decision in force.
     fn control(&self) -> Control;
     /// The window of [`CongestionControl::control`] alone.
     fn cwnd(&self) -> u64 {
         self.control().cwnd
-    }
-    /// Rate that a media source should encode at; `None` for bulk schemes.
-    fn media_target(&self) -> Option<Rate> {
-        None
-    }
-    /// The scheme's half at the receiver, if it has one.
-    fn receiver_half(&self) -> Option<Box<dyn ReceiverHalf>> {
-        None
     }
     /// Slow-start threshold in wire bytes, where the scheme has one.
     fn ssthresh(&self) -> Option<u64> {
@@ -366,62 +255,50 @@ pub trait CongestionControl: Send + Sync {
     fn observables(&self) -> Observables {
         Vec::new()
     }
-    /// An exact copy: snapshot and restore.
-    fn clone_box(&self) -> Box<dyn CongestionControl>;
-    /// For hosts that steer a scheme from outside (environments): the concrete type.
-    fn as_any_mut(&mut self) -> &mut dyn std::any::Any;
-}
-
-/// When the receiver acknowledges.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AckPolicy {
-    /// Acknowledge every n-th packet (1: each).
-    pub every: u32,
-    /// … or when the oldest unacknowledged arrival is this old.
-    pub max_delay: TimeSpan,
-}
-
-impl Default for AckPolicy {
-    fn default() -> Self {
-        Self { every: 1, max_delay: TimeSpan::from_millis(40) }
-    }
-}
-
-/// A data packet as the scheme's receiver half sees it.
-#[derive(Clone, Copy, Debug)]
-pub struct ReceivedEvent {
-    /// Arrival, on the receiver's clock.
-    pub now: Timestamp,
-    /// Number.
-    pub number: PacketNumber,
-    /// Wire bytes.
-    pub bytes: u64,
-    /// When it was sent, on the sender's clock.
-    pub sent: Timestamp,
-    /// The scheme's header.
-    pub tag: u64,
-    /// Whether it arrived with congestion-experienced.
-    pub ce: bool,
-}
-
-/// A scheme's half at the receiver: it may set the acknowledgement policy and send messages of its own.
-pub trait ReceiverHalf: Send + Sync {
-    /// A data packet arrived.
-    fn on_data(&mut self, event: &ReceivedEvent);
-    /// When [`ReceiverHalf::on_timer`] wants to be called.
-    fn next_timer(&self) -> Timestamp {
-        Timestamp::NEVER
-    }
-    /// The time asked for has come.
-    fn on_timer(&mut self, _now: Timestamp) {}
-    /// The acknowledgement policy in force.
-    fn ack_policy(&self) -> AckPolicy {
-        AckPolicy::default()
-    }
-    /// A message for the sender's half, to go out with the next acknowledgement.
-    fn poll_message(&mut self, _now: Timestamp) -> Option<Vec<u8>> {
+    /// The scheme's side that decides at intervals, if it has one (agents). Constant over the flow's life.
+    fn interval_driven(&self) -> Option<&dyn IntervalDriven> {
         None
     }
-    /// An exact copy.
-    fn clone_box(&self) -> Box<dyn ReceiverHalf>;
+    /// The same, to change it.
+    fn interval_driven_mut(&mut self) -> Option<&mut dyn IntervalDriven> {
+        None
+    }
+}
+
+/// An exact copy of a scheme behind a pointer. Every scheme that is `Clone` has it.
+pub trait CloneBox {
+    /// The copy.
+    fn clone_box(&self) -> Box<dyn CongestionControl>;
+}
+
+impl<T: CongestionControl + Clone + 'static> CloneBox for T {
+    fn clone_box(&self) -> Box<dyn CongestionControl> {
+        Box::new(self.clone())
+    }
+}
+
+/// A scheme that decides once per interval, on statistics that the sender collects for it.
+pub trait IntervalDriven {
+    /// An interval ended; the next one begins now.
+    fn on_interval(&mut self, interval: &MonitorInterval);
+    /// When the running interval ends. Read after each event.
+    fn interval_end(&self) -> IntervalEnd;
+    /// Whether decisions come from an environment ([`IntervalDriven::decide`]). Constant over the flow's life.
+    fn decided_outside(&self) -> bool {
+        false
+    }
+    /// Whether it waits for such a decision. Asked after [`IntervalDriven::on_interval`].
+    fn awaits_decision(&self) -> bool {
+        false
+    }
+    /// The decision that [`IntervalDriven::awaits_decision`] waits for.
+    fn decide(&mut self, _now: Timestamp, _action: &[f32]) {}
+    /// What decides, for an environment that knows its type.
+    fn agent(&self) -> &dyn Any;
+}
+
+impl Clone for Box<dyn CongestionControl> {
+    fn clone(&self) -> Self {
+        (**self).clone_box()
+    }
 }

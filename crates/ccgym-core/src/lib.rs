@@ -3,7 +3,6 @@
 //! Sans-I/O: nothing here reads a clock, draws ambient randomness or touches a socket. The simulator (`ccgym-sim`)
 //! and the real-time endpoints run the same code.
 
-pub mod agent;
 pub mod congestion_control;
 pub mod interval_set;
 pub mod loss_detection;

@@ -84,8 +84,8 @@ impl LossDetector {
         self.threshold = self.threshold.max(distance + 1).min(MAX_THRESHOLD);
     }
 
-    /// Take the next hole that is lost at `now`, oldest first; with it, whether time (not count) decided.
-    pub fn next_lost(&mut self, now: Timestamp, rtt: TimeSpan, in_recovery: bool) -> Option<(PacketNumber, bool)> {
+    /// Take the next hole that is lost at `now`, oldest first.
+    pub fn next_lost(&mut self, now: Timestamp, rtt: TimeSpan, in_recovery: bool) -> Option<PacketNumber> {
         let hole = *self.holes.front()?;
         let immediate = self.config.rack && in_recovery && !self.reordering_seen;
         let by_count = self.acked - hole.acked_before >= self.threshold || immediate;
@@ -93,7 +93,7 @@ impl LossDetector {
             return None;
         }
         self.holes.pop_front();
-        Some((hole.number, !by_count))
+        Some(hole.number)
     }
 
     /// When the oldest hole becomes lost by time.
@@ -137,9 +137,9 @@ mod tests {
         assert_eq!(d.next_lost(Timestamp::from_millis(112), RTT, false), None);
         assert_eq!(d.next_timeout(RTT), Timestamp(112_500_000));
         let mut by_time = d.clone();
-        assert_eq!(by_time.next_lost(Timestamp(112_500_000), RTT, false), Some((5, true)));
+        assert_eq!(by_time.next_lost(Timestamp(112_500_000), RTT, false), Some(5));
         d.on_acked(1);
-        assert_eq!(d.next_lost(Timestamp::from_millis(1), RTT, false), Some((5, false)));
+        assert_eq!(d.next_lost(Timestamp::from_millis(1), RTT, false), Some(5));
         assert!(!d.has_holes());
     }
 
@@ -147,13 +147,13 @@ mod tests {
     fn rack_is_immediate_in_recovery_until_reordering() {
         let mut d = detector(true);
         d.on_hole(5, Timestamp::ZERO);
-        assert_eq!(d.next_lost(Timestamp(1), RTT, true), Some((5, false)));
+        assert_eq!(d.next_lost(Timestamp(1), RTT, true), Some(5));
         d.saw_reordering(4);
         d.on_hole(8, Timestamp::ZERO);
         d.on_acked(4);
         assert_eq!(d.next_lost(Timestamp(1), RTT, true), None, "five are needed after a reordering of four");
         d.on_acked(1);
-        assert_eq!(d.next_lost(Timestamp(1), RTT, true), Some((8, false)));
+        assert_eq!(d.next_lost(Timestamp(1), RTT, true), Some(8));
     }
 
     #[test]

@@ -222,15 +222,17 @@ impl MonitorInterval {
         (!self.samples.is_empty()).then(|| self.digest.one_way as f64 / self.samples.len() as f64 / 1e9)
     }
 
+    /// A packet of `bytes` left; `again`: it carried a segment sent before.
     #[inline]
-    pub(crate) fn on_sent(&mut self, bytes: u64, again: bool) {
+    pub fn on_sent(&mut self, bytes: u64, again: bool) {
         self.sent_packets += 1;
         self.sent_bytes += bytes;
         self.retransmissions += u64::from(again);
     }
 
+    /// An acknowledgement settled `packets` of `bytes` altogether.
     #[inline]
-    pub(crate) fn on_acked(&mut self, packets: u64, bytes: u64) {
+    pub fn on_acked(&mut self, packets: u64, bytes: u64) {
         self.acks += u64::from(packets > 0);
         self.acked_packets += packets;
         self.acked_bytes += bytes;
@@ -238,7 +240,7 @@ impl MonitorInterval {
 
     /// The acknowledgement at `now` was for a packet that left at `sent` and arrived at `received`.
     #[inline]
-    pub(crate) fn on_sample(&mut self, now: Timestamp, sent: Timestamp, received: Timestamp) {
+    pub fn on_sample(&mut self, now: Timestamp, sent: Timestamp, received: Timestamp) {
         let one_way = received.0.wrapping_sub(sent.0) as i64;
         self.samples.push(RttSample { at: now, rtt: now.since(sent), one_way });
     }
@@ -248,13 +250,14 @@ impl MonitorInterval {
         self.ewma.add(rtt.as_secs_f64(), queue_delay.as_secs_f64(), delivery_rate.0 as f64, send_rate.0 as f64);
     }
 
-    pub(crate) fn on_lost(&mut self, packets: u64, bytes: u64) {
+    /// `packets` of `bytes` altogether were declared lost.
+    pub fn on_lost(&mut self, packets: u64, bytes: u64) {
         self.lost_packets += packets;
         self.lost_bytes += bytes;
     }
 
     /// Close the interval at `now` and leave it in `done`; a fresh one begins, in `done`'s old buffer.
-    pub(crate) fn close_into(
+    pub fn close_into(
         &mut self,
         done: &mut Self,
         now: Timestamp,

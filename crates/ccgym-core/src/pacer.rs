@@ -21,27 +21,26 @@ impl Pacer {
         self.release
     }
 
-    /// `bytes` left at `now` under `rate`, in bursts of `quantum` bytes (0: one packet), at least `gap` apart.
+    /// `bytes` left at `now` under `rate`, in bursts of `quantum` bytes (0: one packet).
     #[inline]
-    pub fn on_sent(&mut self, now: Timestamp, bytes: u64, rate: Rate, quantum: u64, gap: TimeSpan) {
+    pub fn on_sent(&mut self, now: Timestamp, bytes: u64, rate: Rate, quantum: u64) {
         self.burst += bytes;
-        if self.burst < quantum && gap == TimeSpan::ZERO {
-            return;
+        if self.burst >= quantum {
+            self.close(now, rate);
         }
-        self.close(now, rate, gap);
     }
 
     /// The burst ends short of its quantum (window or application ran out): what left is paid for.
     #[inline]
     pub fn end_burst(&mut self, now: Timestamp, rate: Rate) {
         if self.burst != 0 {
-            self.close(now, rate, TimeSpan::ZERO);
+            self.close(now, rate);
         }
     }
 
     #[inline]
-    fn close(&mut self, now: Timestamp, rate: Rate, gap: TimeSpan) {
-        let cost = if rate == Rate::ZERO { TimeSpan::ZERO } else { rate.time_for(self.burst) }.max(gap);
+    fn close(&mut self, now: Timestamp, rate: Rate) {
+        let cost = if rate == Rate::ZERO { TimeSpan::ZERO } else { rate.time_for(self.burst) };
         let late = now.since(self.release);
         let credit = late.min(TimeSpan(cost.0 / 2));
         self.release = Timestamp(now.0.saturating_add(cost.0 - credit.0));
@@ -58,12 +57,12 @@ mod tests {
         let rate = Rate::from_mbps(12.0);
         let mut p = Pacer::default();
         let mut now = Timestamp::from_millis(100);
-        p.on_sent(now, 1500, rate, 0, TimeSpan::ZERO);
+        p.on_sent(now, 1500, rate, 0);
         // The first release was long ago: half of the cost is credited once.
         assert_eq!(p.release(), now + TimeSpan(500_000));
         for _ in 0..10 {
             now = p.release();
-            p.on_sent(now, 1500, rate, 0, TimeSpan::ZERO);
+            p.on_sent(now, 1500, rate, 0);
             assert_eq!(p.release(), now + TimeSpan::from_millis(1));
         }
     }
@@ -72,16 +71,9 @@ mod tests {
     fn quantum_leaves_back_to_back() {
         let rate = Rate::from_mbps(12.0);
         let mut p = Pacer::default();
-        p.on_sent(Timestamp(0), 1500, rate, 3000, TimeSpan::ZERO);
+        p.on_sent(Timestamp(0), 1500, rate, 3000);
         assert_eq!(p.release(), Timestamp(0));
-        p.on_sent(Timestamp(0), 1500, rate, 3000, TimeSpan::ZERO);
+        p.on_sent(Timestamp(0), 1500, rate, 3000);
         assert_eq!(p.release(), Timestamp::from_millis(2));
-    }
-
-    #[test]
-    fn gap_holds_without_a_rate() {
-        let mut p = Pacer::default();
-        p.on_sent(Timestamp(0), 1500, Rate::ZERO, 0, TimeSpan(292_000));
-        assert_eq!(p.release(), Timestamp(292_000));
     }
 }

@@ -42,8 +42,6 @@ pub struct Packet {
     pub sent: Timestamp,
     /// Every number below this one is settled at the sender; the receiver may forget the gaps below it.
     pub least_unsettled: PacketNumber,
-    /// Eight bytes of the scheme's own header (what `on_packet_sent` returned), echoed in the acknowledgement.
-    pub tag: u64,
     /// Index of the flow.
     pub flow: u32,
     /// Bytes on the wire from the IP header on.
@@ -54,7 +52,7 @@ pub struct Packet {
     pub retransmission: bool,
 }
 
-/// The largest number of ranges that one acknowledgement reports, as many as fit beside a timestamp option in TCP.
+/// The largest number of ranges that one acknowledgement reports, as many as fit next to a timestamp option in TCP.
 pub const MAX_ACK_RANGES: usize = 4;
 
 /// A closed range of packet numbers that arrived.
@@ -75,8 +73,6 @@ pub struct Ack {
     pub trigger: PacketNumber,
     /// When `trigger` arrived, on the receiver's clock.
     pub received: Timestamp,
-    /// The scheme header of `trigger`.
-    pub tag: u64,
     /// What arrived, as distances (of the first, of the last) below `largest`; see [`Ack::range`].
     distances: [(u32, u32); MAX_ACK_RANGES],
     /// How many of them are valid, at least 1.
@@ -89,8 +85,6 @@ pub struct Ack {
     pub size: u32,
     /// Congestion-experienced packets seen by the receiver so far, wrapping.
     pub ce_total: u32,
-    /// Which message of the scheme's receiver half goes with this acknowledgement; zero: none.
-    pub feedback: u32,
 }
 
 impl Ack {
@@ -102,14 +96,12 @@ impl Ack {
             largest,
             trigger: trigger.number,
             received,
-            tag: trigger.tag,
             distances: [(0, 0); MAX_ACK_RANGES],
             range_count: 0,
             delay_ns: 0,
             flow: trigger.flow,
             size,
             ce_total: 0,
-            feedback: 0,
         }
     }
 

@@ -2,16 +2,30 @@
 
 use std::collections::VecDeque;
 
-use crate::congestion_control::{AckPolicy, ReceivedEvent, ReceiverHalf};
 use crate::interval_set::IntervalSet;
 use crate::packet::{Ack, AckRange, Ecn, Packet, MAX_ACK_RANGES};
 use crate::sender::HANDSHAKE;
-use crate::units::Timestamp;
+use crate::units::{TimeSpan, Timestamp};
+
+/// When the receiver acknowledges.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AckPolicy {
+    /// Acknowledge every n-th packet (1: each).
+    pub every: u32,
+    /// … or when the oldest unacknowledged arrival is this old.
+    pub max_delay: TimeSpan,
+}
+
+impl Default for AckPolicy {
+    fn default() -> Self {
+        Self { every: 1, max_delay: TimeSpan::from_millis(40) }
+    }
+}
 
 /// How a receiver behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceiverConfig {
-    /// Acknowledgement policy (a scheme's receiver half overrides it).
+    /// Acknowledgement policy.
     pub policy: AckPolicy,
     /// Wire bytes of an acknowledgement.
     pub ack_size: u32,
@@ -37,6 +51,7 @@ pub struct Arrival {
 }
 
 /// Receiver state machine.
+#[derive(Clone)]
 pub struct Receiver {
     config: ReceiverConfig,
     /// Ranges of arrived packet numbers, oldest first, without the newest one …
@@ -51,29 +66,6 @@ pub struct Receiver {
     pending_count: u32,
     quick_acks_left: u32,
     ce_total: u32,
-    half: Option<Box<dyn ReceiverHalf>>,
-    messages: VecDeque<(u32, Vec<u8>)>,
-    next_message: u32,
-}
-
-impl Clone for Receiver {
-    fn clone(&self) -> Self {
-        Self {
-            config: self.config,
-            older: self.older.clone(),
-            newest: self.newest,
-            segments: self.segments.clone(),
-            pending: self.pending,
-            pending_since: self.pending_since,
-            pending_arrival: self.pending_arrival,
-            pending_count: self.pending_count,
-            quick_acks_left: self.quick_acks_left,
-            ce_total: self.ce_total,
-            half: self.half.as_ref().map(|h| h.clone_box()),
-            messages: self.messages.clone(),
-            next_message: self.next_message,
-        }
-    }
 }
 
 /// No packet yet.
@@ -83,9 +75,9 @@ const EMPTY: AckRange = AckRange { first: 1, last: 0 };
 const MAX_RANGES: usize = 256;
 
 impl Receiver {
-    /// A receiver; `half` is the scheme's own half, if it has one.
+    /// A receiver that nothing has reached yet.
     #[must_use]
-    pub fn new(config: ReceiverConfig, half: Option<Box<dyn ReceiverHalf>>) -> Self {
+    pub fn new(config: ReceiverConfig) -> Self {
         Self {
             config,
             older: VecDeque::new(),
@@ -97,9 +89,6 @@ impl Receiver {
             pending_count: 0,
             quick_acks_left: config.quick_acks,
             ce_total: 0,
-            half,
-            messages: VecDeque::new(),
-            next_message: 0,
         }
     }
 
@@ -119,10 +108,7 @@ impl Receiver {
     /// Bytes that what it remembers takes.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        let message = |m: &(u32, Vec<u8>)| std::mem::size_of_val(m) + m.1.capacity();
-        self.older.capacity() * std::mem::size_of::<AckRange>()
-            + self.segments.held_bytes()
-            + self.messages.iter().map(message).sum::<usize>()
+        self.older.capacity() * std::mem::size_of::<AckRange>() + self.segments.held_bytes()
     }
 
     /// A data packet arrives at `now`. Call [`Receiver::on_timeout`] first if its time came before `now`.
@@ -145,18 +131,6 @@ impl Receiver {
         if packet.ecn == Ecn::Ce {
             self.ce_total = self.ce_total.wrapping_add(1);
         }
-        let mut policy = self.config.policy;
-        if let Some(half) = &mut self.half {
-            half.on_data(&ReceivedEvent {
-                now,
-                number: packet.number,
-                bytes: u64::from(packet.size),
-                sent: packet.sent,
-                tag: packet.tag,
-                ce: packet.ecn == Ecn::Ce,
-            });
-            policy = half.ack_policy();
-        }
         if self.pending_count == 0 {
             self.pending_since = now;
         }
@@ -166,7 +140,7 @@ impl Receiver {
             self.quick_acks_left -= 1;
         }
         // Out of order, or filling a hole: say so at once (RFC 5681 §4.2).
-        if quick || !in_order || self.pending_count >= policy.every || packet.ecn == Ecn::Ce {
+        if quick || !in_order || self.pending_count >= self.config.policy.every || packet.ecn == Ecn::Ce {
             self.make_ack(now, now, packet, ack);
             return Arrival { new, acknowledge: true };
         }
@@ -175,29 +149,19 @@ impl Receiver {
         Arrival { new, acknowledge: false }
     }
 
-    /// When a delayed acknowledgement or the receiver half's timer is due.
+    /// When a delayed acknowledgement is due.
     #[must_use]
     #[inline]
     pub fn next_timeout(&self) -> Timestamp {
-        let ack = if self.pending.is_some() {
-            let policy = self.half.as_ref().map_or(self.config.policy, |h| h.ack_policy());
-            self.pending_since.saturating_add(policy.max_delay)
+        if self.pending.is_some() {
+            self.pending_since.saturating_add(self.config.policy.max_delay)
         } else {
             Timestamp::NEVER
-        };
-        match &self.half {
-            None => ack,
-            Some(half) => ack.min(half.next_timer()),
         }
     }
 
     /// The time given by [`Receiver::next_timeout`] has come.
     pub fn on_timeout(&mut self, now: Timestamp) -> Option<Ack> {
-        if let Some(half) = &mut self.half {
-            if half.next_timer() <= now {
-                half.on_timer(now);
-            }
-        }
         if self.next_timeout() > now {
             return None;
         }
@@ -205,20 +169,6 @@ impl Receiver {
         let mut ack = Ack::new(0, &packet, now, 0);
         self.make_ack(now, self.pending_arrival, &packet, &mut ack);
         Some(ack)
-    }
-
-    /// The receiver half's message that goes with acknowledgement field `feedback`; older ones are forgotten.
-    pub fn take_message(&mut self, feedback: u32) -> Option<Vec<u8>> {
-        while let Some((id, _)) = self.messages.front() {
-            if *id == feedback {
-                return self.messages.pop_front().map(|(_, m)| m);
-            }
-            if *id > feedback {
-                return None;
-            }
-            self.messages.pop_front();
-        }
-        None
     }
 
     /// Add to the ranges; whether the packet came in order (it extends the newest range and no gap is open).
@@ -282,13 +232,6 @@ impl Receiver {
         }
         ack.delay_ns = now.since(arrival).0.min(u64::from(u32::MAX)) as u32;
         ack.ce_total = self.ce_total;
-        if let Some(half) = &mut self.half {
-            if let Some(message) = half.poll_message(now) {
-                self.next_message += 1;
-                ack.feedback = self.next_message;
-                self.messages.push_back((ack.feedback, message));
-            }
-        }
     }
 
     #[cold]
@@ -341,7 +284,6 @@ fn insert(ranges: &mut VecDeque<AckRange>, n: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::TimeSpan;
 
     fn packet(number: u64) -> Packet {
         Packet {
@@ -349,7 +291,6 @@ mod tests {
             segment: number,
             sent: Timestamp(number),
             least_unsettled: 0,
-            tag: 0,
             flow: 0,
             size: 1500,
             ecn: Ecn::NotEct,
@@ -359,7 +300,7 @@ mod tests {
 
     #[test]
     fn acknowledges_each_packet_by_default() {
-        let mut r = Receiver::new(ReceiverConfig::default(), None);
+        let mut r = Receiver::new(ReceiverConfig::default());
         for n in 0..3 {
             let (new, ack) = r.on_data(Timestamp(n + 10), &packet(n));
             let ack = ack.unwrap();
@@ -372,7 +313,7 @@ mod tests {
     #[test]
     fn delayed_acks_cover_two_and_time_out() {
         let policy = AckPolicy { every: 2, max_delay: TimeSpan::from_millis(40) };
-        let mut r = Receiver::new(ReceiverConfig { policy, ..ReceiverConfig::default() }, None);
+        let mut r = Receiver::new(ReceiverConfig { policy, ..ReceiverConfig::default() });
         assert!(r.on_data(Timestamp(0), &packet(0)).1.is_none());
         assert_eq!(r.next_timeout(), Timestamp::from_millis(40));
         let ack = r.on_data(Timestamp(5), &packet(1)).1.unwrap();
@@ -390,7 +331,7 @@ mod tests {
 
     #[test]
     fn ranges_follow_gaps_reordering_and_settling() {
-        let mut r = Receiver::new(ReceiverConfig::default(), None);
+        let mut r = Receiver::new(ReceiverConfig::default());
         for n in [0, 1, 3, 5, 7, 9] {
             r.on_data(Timestamp(n), &packet(n));
         }

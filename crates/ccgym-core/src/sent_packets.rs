@@ -49,8 +49,6 @@ pub struct SentPacket {
     pub sent: Timestamp,
     /// Segment of the byte stream.
     pub segment: u64,
-    /// The scheme's tag.
-    pub tag: u64,
     /// Wire bytes in flight just after it left (4 GB at most).
     pub in_flight: u32,
     /// Wire bytes.

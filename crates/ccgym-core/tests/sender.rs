@@ -9,9 +9,8 @@ use ccgym_core::{
 };
 
 /// What the algorithm was told, and what it answers.
-#[derive(Default)]
 struct Script {
-    control: Option<Control>,
+    control: Control,
     log: Vec<String>,
 }
 
@@ -28,13 +27,12 @@ impl CongestionControl for Scripted {
     fn init(&mut self, _context: InitContext) {}
     fn on_ack(&mut self, e: &AckEvent<'_>) {
         self.0.lock().unwrap().log.push(format!(
-            "ack {} lost {:?} in_flight {} entered {} in {} exited {}",
+            "ack {} lost {:?} in_flight {} entered {} in {}",
             e.acked_packets,
             e.lost.iter().map(|l| l.number).collect::<Vec<_>>(),
             e.in_flight / SIZE,
             e.entered_recovery,
             e.in_recovery,
-            e.exited_recovery
         ));
     }
     fn on_timeout(&mut self, e: &TimeoutEvent<'_>) {
@@ -44,20 +42,22 @@ impl CongestionControl for Scripted {
         self.0.lock().unwrap().log.push("spurious".into());
     }
     fn control(&self) -> Control {
-        self.0.lock().unwrap().control.unwrap_or(Control::window(10 * SIZE))
-    }
-    fn clone_box(&self) -> Box<dyn CongestionControl> {
-        Box::new(self.clone())
-    }
-    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
-        self
+        self.0.lock().unwrap().control
     }
 }
 
 const SIZE: u64 = 1500;
 
 fn pair(config: SenderConfig, capabilities: Capabilities) -> (Sender, Receiver, Arc<Mutex<Script>>) {
-    let script = Arc::new(Mutex::new(Script::default()));
+    pair_under(config, capabilities, Control::window(10 * SIZE))
+}
+
+fn pair_under(
+    config: SenderConfig,
+    capabilities: Capabilities,
+    control: Control,
+) -> (Sender, Receiver, Arc<Mutex<Script>>) {
+    let script = Arc::new(Mutex::new(Script { control, log: Vec::new() }));
     let context = InitContext {
         now: Timestamp::ZERO,
         mss: SIZE,
@@ -68,7 +68,7 @@ fn pair(config: SenderConfig, capabilities: Capabilities) -> (Sender, Receiver, 
     };
     let mut sender = Sender::new(config, Box::new(Scripted(script.clone(), capabilities)), context);
     sender.write(1_000_000);
-    (sender, Receiver::new(ReceiverConfig::default(), None), script)
+    (sender, Receiver::new(ReceiverConfig::default()), script)
 }
 
 fn drain(sender: &mut Sender, now: Timestamp) -> Vec<Packet> {
@@ -195,36 +195,13 @@ fn reordering_is_found_out() {
     assert_eq!(sender.stats().spurious_losses, 1);
 }
 
-/// A running total of burst packets lets exactly its growth leave, whatever window and pacing say.
-#[test]
-fn bursts_pass_window_and_pacing() {
-    let capabilities = Capabilities { prr: false, ..Capabilities::default() };
-    let (mut sender, mut receiver, script) = pair(SenderConfig::udp(0, 1500), capabilities);
-    let first = drain(&mut sender, ms(0));
-    assert_eq!(first.len(), 10);
-    let shut = Control { cwnd: 0, pacing_rate: Rate(1), burst_total: 3, ..Control::window(0) };
-    script.lock().unwrap().control = Some(shut);
-    let ack = deliver(&mut receiver, ms(50), &first[0]);
-    sender.on_ack(ms(100), &ack);
-    assert_eq!(drain(&mut sender, ms(100)).len(), 3);
-    let ack = deliver(&mut receiver, ms(50), &first[1]);
-    sender.on_ack(ms(101), &ack);
-    assert_eq!(drain(&mut sender, ms(101)).len(), 0, "the total did not grow");
-    script.lock().unwrap().control = Some(Control { burst_total: 5, ..shut });
-    let ack = deliver(&mut receiver, ms(50), &first[2]);
-    sender.on_ack(ms(102), &ack);
-    assert_eq!(drain(&mut sender, ms(102)).len(), 2);
-}
-
 /// The pacing rate holds over a second, with and without a send quantum.
 #[test]
 fn pacing_holds_the_rate() {
     for quantum in [0, 6000] {
         let capabilities = Capabilities { prr: false, ..Capabilities::default() };
-        let (mut sender, _, script) = pair(SenderConfig::udp(0, 1500), capabilities);
         let control = Control { pacing_rate: Rate(12_000_000), send_quantum: quantum, ..Control::window(u64::MAX) };
-        script.lock().unwrap().control = Some(control);
-        sender.with_cca(|_| {});
+        let (mut sender, _, _) = pair_under(SenderConfig::udp(0, 1500), capabilities, control);
         let mut now = Timestamp::ZERO;
         let mut sent = 0;
         while now < ms(1000) {

@@ -59,7 +59,6 @@ fn main() {
         start,
         stop: start + TimeSpan::from_secs_f64(seconds),
         step: TimeSpan::ZERO,
-        monitor: false,
         seed: 1,
         steering: None,
         halt: halt.clone(),

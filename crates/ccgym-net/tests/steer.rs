@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
-use ccgym_core::agent::{AgentSpec, FlowAgent};
+use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::congestion_control::{CongestionControl, InitContext};
 use ccgym_core::{Ack, Receiver, Rng, Sender, TimeSpan, Timestamp};
 use ccgym_net::steer::messages::{
@@ -65,7 +65,7 @@ fn scenario(duration_ms: u64) -> SimSpec {
 }
 
 fn scheme(flow: &FlowSpec) -> Result<Box<dyn CongestionControl>, String> {
-    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent()), 1)), ..Resources::default() };
+    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent()))), ..Resources::default() };
     create_with(&flow.scheme, &flow.params, &resources).map_err(|error| error.to_string())
 }
 
@@ -165,7 +165,7 @@ impl Wire {
         };
         let mut sender = Sender::new(flow.sender_config(0, false), scheme(flow).unwrap(), context);
         sender.write(u64::MAX / 2);
-        let receiver = Receiver::new(flow.receiver_config(), None);
+        let receiver = Receiver::new(flow.receiver_config());
         Self { sender, receiver, now: Timestamp::ZERO, home: VecDeque::new() }
     }
 
@@ -194,7 +194,7 @@ impl Wire {
             }
             if self.sender.awaits_decision() {
                 steering.interval_closed(next, &self.sender).unwrap();
-                self.sender.with_cca(|_| ());
+                self.sender.hold_decision();
                 return true;
             }
         }
@@ -210,7 +210,7 @@ impl Wire {
         let (now, mut action) = (self.now, Vec::new());
         let taken = steering.take_action(now, &mut action).unwrap();
         if taken {
-            self.sender.with_cca(|cca| cca.decide(now, &action));
+            self.sender.decide(now, &action);
         }
         taken
     }
@@ -252,7 +252,7 @@ fn an_environment_is_told_what_the_simulator_tells() {
         environment.act(action_for(count));
         let mut action = Vec::new();
         assert!(steering.take_action(now, &mut action).unwrap());
-        real.with_cca(flow, |cca| cca.decide(now, &action));
+        real.decide(flow, &action);
         let actions = [action_for(count)];
         batch
             .step(Arrays {

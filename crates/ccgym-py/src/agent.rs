@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ccgym_core::agent::{AgentSpec, FlowAgent};
+use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_schemes::{Resources, SchemeError};
 use ccgym_sim::agent_batch::{Arrays, BatchError, COLUMNS, TRUTH_COLUMNS};
 use numpy::{Element, PyReadonlyArray, PyReadonlyArray2, PyReadwriteArray, PyReadwriteArray1, PyReadwriteArray2};
@@ -20,7 +20,7 @@ fn agent(json: &str) -> PyResult<AgentSpec> {
     spec.validate().map_err(|e| PyValueError::new_err(e.to_string()))?;
     if spec.expert.is_some() {
         // Whether a scheme can be an expert is known by whoever makes it one.
-        let resources = Resources { agent: Some(FlowAgent::new(Arc::new(spec.clone()), 1)), ..Resources::default() };
+        let resources = Resources { agent: Some(FlowAgent::new(Arc::new(spec.clone()))), ..Resources::default() };
         ccgym_schemes::create_with("learned", &Map::new(), &resources).map_err(|error| match error {
             SchemeError::InvalidCombination { found, expected, .. } => {
                 value_error(format!("expert.scheme: found {found}, expected {expected}"))
@@ -46,7 +46,7 @@ pub fn describe_agent(agent_json: &str) -> PyResult<String> {
 /// Every signal, transform, action map and reward term that agents can be made of, as JSON.
 #[pyfunction]
 pub fn agent_vocabulary() -> String {
-    ccgym_core::agent::vocabulary().to_string()
+    ccgym_agent::vocabulary().to_string()
 }
 
 /// N simulators with the same number of learning flows each.
@@ -88,7 +88,7 @@ impl AgentBatch {
         let spec = Arc::new(agent(agent_json)?);
         let mut batch = ccgym_sim::AgentBatch::new(&spec, count, learners, threads)
             .map_err(|e| PyRuntimeError::new_err(format!("cannot start {threads} threads: {e}")))?;
-        let resources = Resources { agent: Some(FlowAgent::new(spec.clone(), 1)), ..resources(py, policies) };
+        let resources = Resources { agent: Some(FlowAgent::new(spec.clone())), ..resources(py, policies) };
         let watch = Watch::new(None);
         batch.set_interrupt(watch.interrupt());
         Ok(Self { batch, spec, resources, watch })

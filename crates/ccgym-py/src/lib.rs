@@ -3,7 +3,6 @@
 use pyo3::prelude::*;
 
 mod agent;
-mod batch;
 mod interrupt;
 #[cfg(target_os = "linux")]
 mod net;
@@ -18,7 +17,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<trace::Trace>()?;
     m.add_class::<result::SimResult>()?;
     m.add_class::<interrupt::Halt>()?;
-    m.add_class::<batch::BatchSimulator>()?;
     m.add_class::<agent::AgentBatch>()?;
     m.add_class::<policy::Policy>()?;
     m.add_function(wrap_pyfunction!(policy::load_onnx_runtime, m)?)?;

@@ -122,7 +122,6 @@ pub fn schemes() -> PyResult<String> {
             "summary": info.summary,
             "parameters": parameters,
             "capabilities": {
-                "per_packet_receipts": c.per_packet_receipts,
                 "pacing_required": c.pacing_required,
                 "knows_path": c.knows_path,
                 "ecn": c.ecn,

@@ -1,6 +1,6 @@
 //! Many simulators whose learning flows are decided for from outside, stepped together.
 
-use ccgym_core::agent::{AgentSpec, PathTruth};
+use ccgym_agent::{AgentSpec, FlowAgent, PathTruth};
 use ccgym_core::Timestamp;
 
 pub use crate::columns::{COLUMNS, TRUTH_COLUMNS};
@@ -212,7 +212,9 @@ impl AgentBatch {
         observations: &mut [f32],
     ) -> Result<(), BatchError> {
         check("observations", observations.len(), self.learners * self.widths.observation)?;
-        let learns = |flow: &usize| simulator.sender(*flow).cca().capabilities().decided_outside;
+        let learns = |flow: &usize| {
+            simulator.sender(*flow).cca().interval_driven().is_some_and(|scheme| scheme.decided_outside())
+        };
         let flows: Vec<usize> = (0..simulator.flow_count()).filter(learns).collect();
         if flows.len() != self.learners {
             return Err(BatchError::Learners { found: flows.len(), expected: self.learners });
@@ -340,7 +342,7 @@ impl AgentBatch {
         let rows = labels.chunks_exact_mut(self.widths.action).zip(targets);
         for ((lane, learner), (row, target)) in learners.zip(rows) {
             let Some(simulator) = lane.simulator.as_ref().filter(|_| lane.due[learner]) else { continue };
-            let agent = simulator.sender(lane.flows[learner]).cca().agent();
+            let agent = FlowAgent::of(simulator.sender(lane.flows[learner]).cca());
             if let Some(label) = agent.and_then(|agent| agent.label(&lane.truths[learner])) {
                 row.copy_from_slice(label.action());
                 *target = label.target;
@@ -365,11 +367,10 @@ impl AgentBatch {
 impl Lane {
     fn step(&mut self, w: Widths, truths: usize, part: Part<'_>) -> Result<(), Stopped> {
         let Some(simulator) = &mut self.simulator else { return Ok(()) };
-        let now = simulator.now();
         for (learner, due) in self.due.iter_mut().enumerate() {
             if std::mem::take(due) {
                 let action = &part.actions[learner * w.action..][..w.action];
-                simulator.with_cca(self.flows[learner], |cca| cca.decide(now, action));
+                simulator.decide(self.flows[learner], action);
             }
         }
         let next = simulator.run_to_decision(simulator.end()).inspect_err(|_| self.ended = Ended::Time)?;
@@ -398,7 +399,7 @@ impl Lane {
             remember(&mut self.truths[learner], truths, || truth.clone());
             let simulator = &*simulator;
             let interval = simulator.sender(flow).last_interval();
-            let Some(agent) = simulator.sender(flow).cca().agent() else { continue };
+            let Some(agent) = FlowAgent::of(simulator.sender(flow).cca()) else { continue };
             observe(simulator, flow, &mut part.observations[learner * w.observation..][..w.observation]);
             let terms = &mut part.terms[learner * w.terms..][..w.terms];
             part.rewards[learner] = agent.reward(interval, &truth, terms);
@@ -436,7 +437,7 @@ fn check(name: &'static str, found: usize, expected: usize) -> Result<(), BatchE
 }
 
 fn observe(simulator: &Simulator, flow: usize, row: &mut [f32]) {
-    if let Some(agent) = simulator.sender(flow).cca().agent() {
+    if let Some(agent) = FlowAgent::of(simulator.sender(flow).cca()) {
         row.copy_from_slice(agent.observation());
     }
 }

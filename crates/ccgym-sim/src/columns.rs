@@ -1,6 +1,6 @@
 //! An interval in numbers: what those who decide from outside are told, by the simulator and by a real path alike.
 
-use ccgym_core::agent::PathTruth;
+use ccgym_agent::PathTruth;
 use ccgym_core::{MonitorInterval, Sender, TimeSpan, Timestamp};
 
 /// Statistics of the interval that a step ends with, in order: what [`write_stats`] writes.

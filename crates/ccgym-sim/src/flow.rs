@@ -46,7 +46,7 @@ pub struct Flow {
     pub(crate) forward_extra: TimeSpan,
     /// All of it, which is paid before the acknowledgement is back (see the crate text).
     pub(crate) extra_rtt: TimeSpan,
-    /// Whether the receiver may act on its own (delayed acknowledgements, a scheme's receiver half).
+    /// Whether the receiver may act on its own (delayed acknowledgements).
     pub(crate) receiver_timers: bool,
     /// Whether packets and acknowledgements are carried through in one go: nothing on the path or at the receiver
     /// needs an event of its own.

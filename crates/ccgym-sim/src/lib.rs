@@ -6,7 +6,6 @@
 //! order of time.
 
 pub mod agent_batch;
-pub mod batch;
 pub mod bounds;
 pub mod columns;
 pub mod flow;
@@ -24,7 +23,6 @@ pub mod tournament;
 pub mod truth;
 
 pub use agent_batch::AgentBatch;
-pub use batch::BatchSimulator;
 pub use bounds::{Interrupt, Stopped};
 pub use outcome::{FlowOutcome, Outcome};
 pub use simulator::{simulate, Simulator};

@@ -132,13 +132,12 @@ impl Simulator {
                 let message = format!("scheme {:?}: found a path without a link, expected one to know", cca.name());
                 return Err(SimError::Scheme { flow: i, message });
             }
-            let config = f.sender_config(i as u32, spec.record.monitor);
+            let config = f.sender_config(i as u32);
             let context = spec.init_context(i, &*cca);
-            let half = cca.receiver_half();
-            let receiver_timers = f.ack_every > 1 || half.is_some();
+            let receiver_timers = f.ack_every > 1;
             flows.push(Flow {
                 sender: Sender::new(config, cca, context),
-                receiver: Receiver::new(f.receiver_config(), half),
+                receiver: Receiver::new(f.receiver_config()),
                 source: Source::new(&f.source, f.mss, spec.seed, i as u64),
                 start: f.start,
                 stop: f.stop.unwrap_or(Timestamp::NEVER),
@@ -236,19 +235,19 @@ impl Simulator {
     /// As [`Simulator::run_to_decision`].
     pub fn run_until(&mut self, until: Timestamp) -> Result<(), Stopped> {
         while let Some(flow) = self.run_to_decision(until)? {
-            self.with_cca(flow, |_| ());
+            self.hold_decision(flow);
         }
         Ok(())
     }
 
     /// As [`Simulator::run_until`], but stop where a scheme waits for a decision, and say which flow's. Give it through
-    /// [`Simulator::with_cca`], at once or never: without it the last decision holds.
+    /// [`Simulator::decide`], at once or never: without it the last decision holds.
     ///
     /// # Errors
     /// It would hold more memory than it may, or was interrupted. Then it is over, and every later call says so again.
     pub fn run_to_decision(&mut self, until: Timestamp) -> Result<Option<usize>, Stopped> {
         if let Some(flow) = self.waiting {
-            self.with_cca(flow, |_| ());
+            self.hold_decision(flow);
         }
         let until = until.min(self.end);
         loop {
@@ -352,12 +351,6 @@ impl Simulator {
                 }
                 Some((key, ack)) if key.0 <= now => {
                     self.hash = (self.hash ^ now.0 ^ ack.trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
-                    if ack.feedback != 0 {
-                        rare();
-                        if let Some(message) = flow.receiver.take_message(ack.feedback) {
-                            flow.sender.on_feedback(now, &message);
-                        }
-                    }
                     flow.sender.on_ack(now, ack);
                     flow.inbox.pop();
                     if flow.finite && !flow.finished.is_set() && flow.sender.is_finished() {

@@ -2,7 +2,8 @@
 //!
 //! Times are nanoseconds, rates bits per second, sizes bytes unless a name says packets.
 
-use ccgym_core::congestion_control::{AckPolicy, CongestionControl, InitContext, PathFacts};
+use ccgym_core::congestion_control::{CongestionControl, InitContext, PathFacts};
+use ccgym_core::receiver::AckPolicy;
 use ccgym_core::sender::SenderConfig;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
 use ccgym_core::{ReceiverConfig, Rng};
@@ -168,14 +169,11 @@ pub struct RecordSpec {
     /// Log the events of every link.
     #[serde(default)]
     pub link_events: bool,
-    /// Collect monitor-interval statistics at the senders.
-    #[serde(default)]
-    pub monitor: bool,
 }
 
 impl Default for RecordSpec {
     fn default() -> Self {
-        Self { packets: false, acks: true, series: TimeSpan::ZERO, link_events: false, monitor: false }
+        Self { packets: false, acks: true, series: TimeSpan::ZERO, link_events: false }
     }
 }
 
@@ -408,7 +406,7 @@ impl FlowSpec {
 
     /// The sender that this flow asks for.
     #[must_use]
-    pub fn sender_config(&self, flow: u32, monitor: bool) -> SenderConfig {
+    pub fn sender_config(&self, flow: u32) -> SenderConfig {
         let size = self.mss + self.header;
         let mut config = match self.profile {
             Profile::Tcp => SenderConfig::tcp(flow, size),
@@ -416,7 +414,6 @@ impl FlowSpec {
             Profile::Ns3 => SenderConfig::ns3(flow, size),
         };
         config.initial_window = self.initial_window;
-        config.monitor = monitor;
         if self.profile != Profile::Udp && self.ack_every == 1 {
             config.timers.max_ack_delay = TimeSpan::ZERO;
         }

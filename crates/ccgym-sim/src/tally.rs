@@ -1,6 +1,6 @@
 //! What an episode amounts to for one flow: throughput, delay, loss and use of the link, as its sender saw them.
 
-use ccgym_core::agent::PathTruth;
+use ccgym_agent::PathTruth;
 use ccgym_core::MonitorInterval;
 
 /// Bits of the mantissa that tell bins apart: a bin is 1.6 % wide.

@@ -1,7 +1,7 @@
 //! What nobody on the path can know: its capacity, its queue, who else is there. For experts, critics, rewards that
 //! are defined by it, and reports; never for a deployed policy.
 
-use ccgym_core::agent::PathTruth;
+use ccgym_agent::PathTruth;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
 use ccgym_link::{ElementSpec, LimitSpec, Param, QueueSpec};
 

@@ -58,7 +58,7 @@ fn memory_does_not_grow() {
             ],
             "downlink": [{"kind": "delay", "delay": 10_000_000}],
             "flows": [{"scheme": "cubic"}, {"scheme": "bbr"}, {"scheme": "copa", "profile": "udp"}],
-            "record": {"packets": true, "series": 10_000_000, "link_events": true, "monitor": true},
+            "record": {"packets": true, "series": 10_000_000, "link_events": true},
         })));
         assert!(outcome.flows.iter().all(|f| f.sender.sent_packets > 0));
     };

@@ -465,11 +465,6 @@ impl CongestionControl for Bbr {
         }
     }
 
-    fn on_mtu_change(&mut self, mss: u64) {
-        self.mss = mss.max(1);
-        self.quantum = pacing::quantum_packets(self.pacing_rate, self.mss);
-    }
-
     fn control(&self) -> Control {
         Control {
             pacing_rate: self.pacing_rate,
@@ -491,13 +486,5 @@ impl CongestionControl for Bbr {
             ("long_term_pinned", f64::from(u8::from(self.long_term.pinned().is_some()))),
             ("extra_acked_packets", self.extra_acked() as f64),
         ]
-    }
-
-    fn clone_box(&self) -> Box<dyn CongestionControl> {
-        Box::new(self.clone())
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
-        self
     }
 }

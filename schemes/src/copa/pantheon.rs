@@ -287,11 +287,6 @@ impl CongestionControl for PantheonCopa {
         }
     }
 
-    fn on_mtu_change(&mut self, mss: u64) {
-        self.mss = mss.max(1);
-        self.decide(0);
-    }
-
     fn control(&self) -> Control {
         self.control
     }
@@ -307,14 +302,6 @@ impl CongestionControl for PantheonCopa {
             ("rtt_min_ms", self.rtts.min().as_millis_f64()),
             ("queueing_ms", self.rtts.queueing().as_millis_f64()),
         ]
-    }
-
-    fn clone_box(&self) -> Box<dyn CongestionControl> {
-        Box::new(self.clone())
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
-        self
     }
 }
 

@@ -224,11 +224,6 @@ impl CongestionControl for PaperCopa {
         self.velocity.restart(now, self.window);
     }
 
-    fn on_mtu_change(&mut self, mss: u64) {
-        self.mss = mss.max(1);
-        self.decide();
-    }
-
     fn control(&self) -> Control {
         self.control
     }
@@ -244,14 +239,6 @@ impl CongestionControl for PaperCopa {
             ("rtt_min_ms", self.rtts.min().as_millis_f64()),
             ("queueing_ms", self.rtts.queueing().as_millis_f64()),
         ]
-    }
-
-    fn clone_box(&self) -> Box<dyn CongestionControl> {
-        Box::new(self.clone())
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
-        self
     }
 }
 

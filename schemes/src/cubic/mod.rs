@@ -550,15 +550,6 @@ impl CongestionControl for Cubic {
         self.cwnd = (self.state.window * self.mss as f64) as u64;
     }
 
-    fn on_mtu_change(&mut self, mss: u64) {
-        // The window keeps its bytes; remembered windows are in packets of the old size and fade within an epoch.
-        self.mss = mss;
-        self.per_mss = 1.0 / mss as f64;
-        self.bytes_per_packet = mss as f64;
-        self.state.window = self.packets(self.cwnd).max(MIN_WINDOW);
-        self.cwnd = (self.state.window * mss as f64) as u64;
-    }
-
     #[inline]
     fn control(&self) -> Control {
         Control { pacing_rate: self.pacing_rate, ..Control::window(self.cwnd) }
@@ -579,14 +570,6 @@ impl CongestionControl for Cubic {
             ("k_s", s.k),
             ("slow_start_phase", self.slow_start.phase()),
         ]
-    }
-
-    fn clone_box(&self) -> Box<dyn CongestionControl> {
-        Box::new(self.clone())
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
-        self
     }
 }
 

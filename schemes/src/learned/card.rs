@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use ccgym_core::agent::{ActionKind, AgentSpec};
+use ccgym_agent::{ActionKind, AgentSpec};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};

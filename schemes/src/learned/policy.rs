@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ccgym_core::agent::AgentSpec;
+use ccgym_agent::AgentSpec;
 
 use super::card::Card;
 use super::error::PolicyError;

@@ -1,9 +1,10 @@
 //! The scheme `learned`: a flow agent whose decisions come from an exported policy, or from outside.
 
+use std::any::Any;
 use std::sync::Arc;
 
-use ccgym_core::agent::{AgentSpec, ExpertSpec, FlowAgent, StartOverrides, Target};
-use ccgym_core::congestion_control::{Capabilities, IntervalEnd, Observables, SentEvent, SpuriousLossEvent};
+use ccgym_agent::{AgentSpec, ExpertSpec, FlowAgent, StartOverrides, Target};
+use ccgym_core::congestion_control::{Capabilities, IntervalDriven, IntervalEnd, Observables, SpuriousLossEvent};
 use ccgym_core::{
     AckEvent, CongestionControl, Control, InitContext, MonitorInterval, Rate, TimeSpan, TimeoutEvent, Timestamp,
 };
@@ -68,8 +69,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             Some(policy.session())
         };
         let agent = match &session {
-            Some(session) => FlowAgent::new(session.policy().agent().clone(), 1),
-            None => resources.agent.clone().unwrap_or_else(|| FlowAgent::new(holding_agent(), 1)),
+            Some(session) => FlowAgent::new(session.policy().agent().clone()),
+            None => resources.agent.clone().unwrap_or_else(|| FlowAgent::new(holding_agent())),
         };
         let some = |packets: u64| (packets > 0).then_some(packets);
         let rate = p.number("start_rate_mbps");
@@ -82,7 +83,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     },
 };
 
-/// An agent that nobody steers: it keeps the window it starts with.
+/// The agent of an environment that gave none: it keeps the window it starts with.
 fn holding_agent() -> Arc<AgentSpec> {
     const SPEC: &str = r#"{
         "name": "hold",
@@ -100,22 +101,14 @@ fn holding_agent() -> Arc<AgentSpec> {
 pub struct Learned {
     agent: FlowAgent,
     session: Option<Session>,
-    inner: Option<Inner>,
+    /// The scheme that the agent builds on.
+    base: Option<Box<dyn CongestionControl>>,
     /// The agent's expert, if it is a scheme: hears everything, decides nothing.
-    shadow: Option<Inner>,
+    shadow: Option<Box<dyn CongestionControl>>,
     capabilities: Capabilities,
     overrides: StartOverrides,
     action: Vec<f32>,
     awaits_decision: bool,
-}
-
-/// A scheme below the agent, or beside it.
-struct Inner(Box<dyn CongestionControl>);
-
-impl Clone for Inner {
-    fn clone(&self) -> Self {
-        Self(self.0.clone_box())
-    }
 }
 
 impl Learned {
@@ -127,49 +120,46 @@ impl Learned {
         parameters: &Parameters,
     ) -> Result<Self, SchemeError> {
         let spec = agent.spec();
-        let inner = match spec.inner() {
-            Some(inner) => Some(Inner(create_with(&inner.scheme, &inner.params, resources)?)),
+        let base = match spec.inner() {
+            Some(base) => Some(create_with(&base.scheme, &base.params, resources)?),
             None => None,
         };
         let shadow = match &spec.expert {
             // A policy needs no teacher.
             Some(ExpertSpec::Scheme { scheme, params, .. }) if session.is_none() => {
-                Some(Inner(create_with(scheme, params, resources)?))
+                Some(create_with(scheme, params, resources)?)
             }
             _ => None,
         };
-        let below = inner.as_ref().map(|i| i.0.capabilities());
-        let beside = shadow.as_ref().map(|s| s.0.capabilities());
-        if beside.is_some_and(|c| c.intervals || c.decided_outside) {
+        if let Some(shadow) = shadow.as_ref().filter(|shadow| shadow.interval_driven().is_some()) {
             let expected = "a scheme that decides at acknowledgements, without a clock of its own";
-            return Err(parameters.refuse(format!("the expert {}", shadow.map_or("", |s| s.0.name())), expected));
+            return Err(parameters.refuse(format!("the expert {}", shadow.name()), expected));
         }
+        let of_base = base.as_ref().map(|scheme| scheme.capabilities());
+        let of_shadow = shadow.as_ref().map(|scheme| scheme.capabilities());
         // The shadow is to hear what it would hear by itself, as far as packets stay the same: no ECT marks.
-        let hears =
-            |what: fn(&Capabilities) -> bool| below.as_ref().is_some_and(what) || beside.as_ref().is_some_and(what);
+        let hears = |what: fn(&Capabilities) -> bool| {
+            of_base.as_ref().is_some_and(what) || of_shadow.as_ref().is_some_and(what)
+        };
         let capabilities = Capabilities {
             prr: false,
             window_only: false,
-            intervals: true,
-            decided_outside: session.is_none(),
             // An agent's action has limits.
             bounded: true,
             timers: (spec.decision_latency > TimeSpan::ZERO) || hears(|c| c.timers),
             rate_samples: agent.needs_rate_samples() || hears(|c| c.rate_samples),
-            per_packet_receipts: hears(|c| c.per_packet_receipts),
-            sent_events: hears(|c| c.sent_events),
             knows_path: hears(|c| c.knows_path),
-            pacing_required: spec.action.target != Target::Cwnd || below.is_some_and(|c| c.pacing_required),
-            ..below.unwrap_or_default()
+            pacing_required: spec.action.target != Target::Cwnd || of_base.is_some_and(|c| c.pacing_required),
+            ..of_base.unwrap_or_default()
         };
-        Ok(Self { agent, session, inner, shadow, capabilities, overrides, action: Vec::new(), awaits_decision: false })
+        Ok(Self { agent, session, base, shadow, capabilities, overrides, action: Vec::new(), awaits_decision: false })
     }
 
-    /// Let the schemes below and beside the agent hear something.
+    /// Let the base scheme and the shadow hear something.
     #[inline]
     fn tell(&mut self, f: impl Fn(&mut dyn CongestionControl)) {
-        for scheme in [&mut self.inner, &mut self.shadow].into_iter().flatten() {
-            f(&mut *scheme.0);
+        for scheme in [&mut self.base, &mut self.shadow].into_iter().flatten() {
+            f(&mut **scheme);
         }
     }
 }
@@ -184,20 +174,13 @@ impl CongestionControl for Learned {
     }
 
     fn init(&mut self, context: InitContext) {
-        self.agent.on_mtu_change(context.mss);
-        self.agent.start(context.now, self.overrides);
+        self.agent.start(context.now, context.mss, self.overrides);
         self.tell(|scheme| scheme.init(context.clone()));
     }
 
     fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
         self.agent.on_rtt(now, rtt_sample, rtt_sample);
         self.tell(|scheme| scheme.on_handshake(now, rtt_sample));
-    }
-
-    fn on_packet_sent(&mut self, event: &SentEvent) -> u64 {
-        let beside = self.shadow.as_mut().map_or(0, |shadow| shadow.0.on_packet_sent(event));
-        // One tag travels; it is of no effect on packets' fates.
-        self.inner.as_mut().map_or(beside, |inner| inner.0.on_packet_sent(event))
     }
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
@@ -220,8 +203,8 @@ impl CongestionControl for Learned {
     }
 
     fn next_timer(&self) -> Timestamp {
-        let others = [&self.inner, &self.shadow].into_iter().flatten();
-        let timers = others.filter(|scheme| scheme.0.capabilities().timers).map(|scheme| scheme.0.next_timer());
+        let others = [&self.base, &self.shadow].into_iter().flatten();
+        let timers = others.filter(|scheme| scheme.capabilities().timers).map(|scheme| scheme.next_timer());
         timers.fold(self.agent.next_timer(), Timestamp::min)
     }
 
@@ -236,10 +219,6 @@ impl CongestionControl for Learned {
         });
     }
 
-    fn on_feedback(&mut self, now: Timestamp, message: &[u8]) {
-        self.tell(|scheme| scheme.on_feedback(now, message));
-    }
-
     fn on_app_limited(&mut self, now: Timestamp, in_flight: u64) {
         self.tell(|scheme| scheme.on_app_limited(now, in_flight));
     }
@@ -248,17 +227,46 @@ impl CongestionControl for Learned {
         self.tell(|scheme| scheme.on_idle_restart(now));
     }
 
-    fn on_mtu_change(&mut self, mss: u64) {
-        self.agent.on_mtu_change(mss);
-        self.tell(|scheme| scheme.on_mtu_change(mss));
+    #[inline]
+    fn control(&self) -> Control {
+        match &self.base {
+            None => self.agent.control(None),
+            Some(base) => self.agent.control(Some(&base.control())),
+        }
     }
 
-    fn on_interval(&mut self, interval: &MonitorInterval) {
-        let below = self.inner.as_ref().map(|i| i.0.control());
-        if let Some(shadow) = &self.shadow {
-            self.agent.advise(&shadow.0.control());
+    fn ssthresh(&self) -> Option<u64> {
+        self.base.as_ref().and_then(|scheme| scheme.ssthresh())
+    }
+
+    fn observables(&self) -> Observables {
+        let mut values = vec![
+            ("rate_mbps", self.control().pacing_rate.as_mbps()),
+            ("refused_actions", self.agent.rejected_actions() as f64),
+            ("interventions", self.agent.interventions() as f64),
+        ];
+        if let Some(base) = &self.base {
+            values.extend(base.observables());
         }
-        let due = self.agent.observe(interval, below.as_ref());
+        values
+    }
+
+    fn interval_driven(&self) -> Option<&dyn IntervalDriven> {
+        Some(self)
+    }
+
+    fn interval_driven_mut(&mut self) -> Option<&mut dyn IntervalDriven> {
+        Some(self)
+    }
+}
+
+impl IntervalDriven for Learned {
+    fn on_interval(&mut self, interval: &MonitorInterval) {
+        let base = self.base.as_ref().map(|scheme| scheme.control());
+        if let Some(shadow) = &self.shadow {
+            self.agent.advise(&shadow.control());
+        }
+        let due = self.agent.observe(interval, base.as_ref());
         self.awaits_decision = due && self.session.is_none();
         if let (true, Some(session)) = (due, &mut self.session) {
             // What a policy cannot answer holds the last decision; the agent counts it as refused.
@@ -275,12 +283,12 @@ impl CongestionControl for Learned {
         IntervalEnd { at: self.agent.next_decision(), acks }
     }
 
-    fn awaits_decision(&self) -> bool {
-        self.awaits_decision
+    fn decided_outside(&self) -> bool {
+        self.session.is_none()
     }
 
-    fn agent(&self) -> Option<&FlowAgent> {
-        Some(&self.agent)
+    fn awaits_decision(&self) -> bool {
+        self.awaits_decision
     }
 
     fn decide(&mut self, now: Timestamp, action: &[f32]) {
@@ -288,35 +296,7 @@ impl CongestionControl for Learned {
         self.agent.act(now, action);
     }
 
-    #[inline]
-    fn control(&self) -> Control {
-        match &self.inner {
-            None => self.agent.control(None),
-            Some(inner) => self.agent.control(Some(&inner.0.control())),
-        }
-    }
-
-    fn ssthresh(&self) -> Option<u64> {
-        self.inner.as_ref().and_then(|i| i.0.ssthresh())
-    }
-
-    fn observables(&self) -> Observables {
-        let mut values = vec![
-            ("rate_mbps", self.control().pacing_rate.as_mbps()),
-            ("refused_actions", self.agent.rejected_actions() as f64),
-            ("interventions", self.agent.interventions() as f64),
-        ];
-        if let Some(inner) = &self.inner {
-            values.extend(inner.0.observables());
-        }
-        values
-    }
-
-    fn clone_box(&self) -> Box<dyn CongestionControl> {
-        Box::new(self.clone())
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
-        self
+    fn agent(&self) -> &dyn Any {
+        &self.agent
     }
 }

@@ -1,7 +1,7 @@
 //! An acknowledgement arrives: what it settles, the samples it yields, and what the algorithm is told.
 
 use super::{Recovery, Sender, HANDSHAKE};
-use crate::congestion_control::{AckEvent, AckedPacket, SpuriousLossEvent};
+use crate::congestion_control::{AckEvent, SpuriousLossEvent};
 use crate::packet::{Ack, PacketNumber};
 use crate::prr::Prr;
 use crate::rate_sampler::RateSample;
@@ -24,8 +24,8 @@ impl Sender {
     /// An acknowledgement arrives. Follow with [`Sender::poll_transmit`].
     #[inline]
     pub fn on_ack(&mut self, now: Timestamp, ack: &Ack) {
-        // In order, nothing missing, nobody watching single packets: by far the most frequent case. Older ranges have
-        // nothing new to say while no hole is open.
+        // In order and nothing missing: by far the most frequent case. Older ranges have nothing new to say while no hole
+        // is open.
         let plain = self.plain
             && ack.trigger == ack.largest
             && ack.largest >= self.acked_end
@@ -43,7 +43,7 @@ impl Sender {
                 Recovery::Fast { point, .. } if !self.config.reliable && !self.capabilities.prr => point,
                 _ => 0,
             };
-            self.plain = self.plain_end > 0 && !self.detector.has_holes() && !self.capabilities.per_packet_receipts;
+            self.plain = self.plain_end > 0 && !self.detector.has_holes();
         }
         self.end_interval_on_ack(now);
     }
@@ -80,7 +80,7 @@ impl Sender {
         let wait = if self.config.reliable { TimeSpan::ZERO } else { TimeSpan(u64::from(ack.delay_ns)) };
         self.rtt.update(sample, wait);
         let rate_sample = if self.capabilities.rate_samples { self.sample_rate(ack.largest) } else { None };
-        if self.watched {
+        if self.by_intervals {
             self.monitor.on_acked(packets, bytes);
             self.watch_sample(now, sent, ack.received);
             self.watch_rates(sample, ack.largest, rate_sample.as_ref());
@@ -90,7 +90,6 @@ impl Sender {
             now,
             acked_packets: packets,
             acked_bytes: bytes,
-            packets: &[],
             lost: &[],
             lost_bytes: 0,
             rtt_sample: Some(sample),
@@ -101,11 +100,8 @@ impl Sender {
             delivered: self.sampler.delivered(),
             largest_acked: ack.largest,
             next_packet_number: self.packets.next(),
-            round: self.round,
-            round_start,
             entered_recovery: false,
             in_recovery: self.recovery != Recovery::Open,
-            exited_recovery: false,
             cwnd_limited: self.is_cwnd_limited(),
             ack_delayed: ack.delay_ns > 0,
             ce_packets: 0,
@@ -132,7 +128,7 @@ impl Sender {
         start
     }
 
-    /// The general case: gaps, losses, reordering, recovery, receipts.
+    /// The general case: gaps, losses, reordering, recovery.
     #[inline(never)]
     fn on_any_ack(&mut self, now: Timestamp, ack: &Ack) {
         if ack.trigger == HANDSHAKE {
@@ -141,7 +137,6 @@ impl Sender {
         let prior_in_flight = self.in_flight;
         let old_end = self.acked_end;
         let segments_before = self.acked_segments.first_missing();
-        self.acked_records.clear();
         self.lost_records.clear();
 
         let mut newly = Newly::default();
@@ -202,7 +197,9 @@ impl Sender {
         let lost_bytes = self.lost_records.iter().map(|l| l.bytes).sum();
 
         let round_start = self.begin_round();
-        let exited = !entered && self.try_exit_recovery(now, spurious_episode);
+        if !entered {
+            self.try_exit_recovery(now, spurious_episode);
+        }
         if self.capabilities.prr && entered {
             self.prr = Prr::begin(prior_in_flight);
         }
@@ -210,7 +207,7 @@ impl Sender {
         let ce_packets = u64::from(ack.ce_total.wrapping_sub(self.ce_seen));
         self.ce_seen = ack.ce_total;
 
-        if self.watched {
+        if self.by_intervals {
             self.monitor.on_acked(newly.packets, newly.bytes);
             self.monitor.on_lost(self.lost_records.len() as u64, lost_bytes);
             self.monitor.ce_packets += ce_packets;
@@ -227,7 +224,6 @@ impl Sender {
             now,
             acked_packets: newly.packets,
             acked_bytes: newly.bytes,
-            packets: &self.acked_records,
             lost: &self.lost_records,
             lost_bytes,
             rtt_sample,
@@ -238,11 +234,8 @@ impl Sender {
             delivered: self.sampler.delivered(),
             largest_acked: self.acked_end.saturating_sub(1),
             next_packet_number: self.packets.next(),
-            round: self.round,
-            round_start,
             entered_recovery: entered,
             in_recovery: self.recovery != Recovery::Open,
-            exited_recovery: exited,
             cwnd_limited: self.is_cwnd_limited(),
             ack_delayed: ack.delay_ns > 0,
             ce_packets,
@@ -260,12 +253,6 @@ impl Sender {
         }
         // Lost packets stay for two round trips, so that a late acknowledgement exposes a wrong verdict.
         self.packets.settle(now - TimeSpan(2 * self.rtt.smoothed().0));
-    }
-
-    /// A message of the scheme's receiver half arrives.
-    pub fn on_feedback(&mut self, now: Timestamp, message: &[u8]) {
-        self.cca.on_feedback(now, message);
-        self.adopt_control();
     }
 
     /// Packets from the end of what is acknowledged up to `until` were skipped.
@@ -296,18 +283,6 @@ impl Sender {
             if number == ack.trigger {
                 newly.trigger_acked = true;
                 newly.trigger_sent = p.sent;
-            }
-            if self.capabilities.per_packet_receipts {
-                self.acked_records.push(AckedPacket {
-                    number,
-                    bytes: size,
-                    sent: p.sent,
-                    in_flight_at_send: u64::from(p.in_flight),
-                    tag: p.tag,
-                    received: (number == ack.trigger).then_some(ack.received),
-                    retransmission: p.circumstances.retransmission(),
-                    app_limited: p.circumstances.app_limited(),
-                });
             }
             if was == State::Outstanding {
                 self.in_flight -= size;

@@ -35,8 +35,6 @@ pub struct SenderConfig {
     pub loss: LossConfig,
     /// Timers.
     pub timers: TimerConfig,
-    /// Collect [`MonitorInterval`](crate::MonitorInterval) statistics.
-    pub monitor: bool,
 }
 
 impl SenderConfig {
@@ -58,7 +56,6 @@ impl SenderConfig {
                 rto_ceiling: TimeSpan::from_millis(120_000),
                 max_ack_delay: TimeSpan::from_millis(40),
             },
-            monitor: false,
         }
     }
 
@@ -92,7 +89,6 @@ impl SenderConfig {
                 rto_ceiling: TimeSpan::from_millis(3_000),
                 max_ack_delay: TimeSpan::from_millis(25),
             },
-            monitor: false,
         }
     }
 }

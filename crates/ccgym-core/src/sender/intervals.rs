@@ -1,20 +1,27 @@
 //! Decision intervals: statistics collected between two decisions, and the algorithm called when one ends.
 
 use super::Sender;
-use crate::congestion_control::CongestionControl;
+use crate::congestion_control::IntervalEnd;
 use crate::monitor::MonitorInterval;
 use crate::rate_sampler::RateSample;
 use crate::units::{Rate, TimeSpan, Timestamp};
 
 impl Sender {
-    /// Steer the algorithm from outside, then adopt its decision: if it waited for one, it waits no longer.
-    pub fn with_cca(&mut self, f: impl FnOnce(&mut dyn CongestionControl)) {
-        f(&mut *self.cca);
+    /// Give the algorithm the decision that it waits for, and adopt what comes of it.
+    pub fn decide(&mut self, now: Timestamp, action: &[f32]) {
+        if let Some(scheme) = self.cca.interval_driven_mut() {
+            scheme.decide(now, action);
+        }
+        self.hold_decision();
+    }
+
+    /// Let the algorithm wait no longer: no decision will come, and its last one holds.
+    pub fn hold_decision(&mut self) {
         self.adopt_control();
         self.awaits_decision = false;
     }
 
-    /// Whether the algorithm waits for a decision from outside ([`Sender::with_cca`]). The driver asks after
+    /// Whether the algorithm waits for a decision from outside ([`Sender::decide`]). The driver asks after
     /// [`Sender::on_ack`] and [`Sender::on_timeout`], and lets nothing happen before the answer: the moment of the
     /// decision is then the same as if the algorithm had decided by itself.
     #[must_use]
@@ -29,12 +36,6 @@ impl Sender {
         &self.closed
     }
 
-    /// Statistics since the last call, ending at `now`; the next interval begins.
-    pub fn take_interval(&mut self, now: Timestamp) -> MonitorInterval {
-        self.close(now);
-        self.closed.clone()
-    }
-
     fn close(&mut self, now: Timestamp) {
         let Self { monitor, closed, rtt, in_flight, control, cca, .. } = self;
         monitor.close_into(closed, now, rtt, *in_flight, control, cca.ssthresh());
@@ -43,15 +44,16 @@ impl Sender {
     /// Close the interval at `now`, whether it is due or not, and call the algorithm.
     pub fn end_interval(&mut self, now: Timestamp) {
         self.close(now);
-        self.cca.on_interval(&self.closed);
+        let Some(scheme) = self.cca.interval_driven_mut() else { return };
+        scheme.on_interval(&self.closed);
+        self.awaits_decision = scheme.awaits_decision();
         self.adopt_control();
-        self.awaits_decision = self.cca.awaits_decision();
     }
 
     /// Close the interval if this acknowledgement does.
     #[inline]
     pub(super) fn end_interval_on_ack(&mut self, now: Timestamp) {
-        if self.capabilities.intervals {
+        if self.by_intervals {
             crate::rare();
             let end = self.interval_end;
             if end.acks > 0 && end.at <= now && self.monitor.acks >= end.acks {
@@ -84,7 +86,8 @@ impl Sender {
 
     /// Ask the algorithm when the running interval ends.
     pub(super) fn adopt_interval_end(&mut self) {
-        self.interval_end = self.cca.interval_end();
+        self.interval_end =
+            self.cca.interval_driven().map_or_else(IntervalEnd::default, |scheme| scheme.interval_end());
         self.interval_timer = if self.interval_end.acks > 0 { Timestamp::NEVER } else { self.interval_end.at };
     }
 

@@ -19,9 +19,7 @@ mod transmit;
 
 use std::collections::VecDeque;
 
-use crate::congestion_control::{
-    AckedPacket, Capabilities, CongestionControl, Control, InitContext, IntervalEnd, LostPacket,
-};
+use crate::congestion_control::{Capabilities, CongestionControl, Control, InitContext, IntervalEnd, LostPacket};
 use crate::interval_set::IntervalSet;
 use crate::loss_detection::LossDetector;
 use crate::monitor::MonitorInterval;
@@ -103,16 +101,14 @@ pub struct Sender {
     unmetered: bool,
     /// Bytes in flight above which the probe timer needs no special case; unreachable where every case is special.
     several_packets: u64,
-    /// Packets of [`Control::burst_total`] that have not left yet.
-    burst_left: u64,
     /// Whether only pacing holds the next packet back.
     awaits_release: bool,
     idle: bool,
     stopped: bool,
 
     stats: SenderStats,
-    /// Whether statistics of intervals are collected.
-    watched: bool,
+    /// Whether the CCA decides at intervals: their statistics are collected.
+    by_intervals: bool,
     monitor: MonitorInterval,
     /// The interval closed last.
     closed: MonitorInterval,
@@ -120,23 +116,21 @@ pub struct Sender {
     interval_end: IntervalEnd,
     /// The same, if that is by a timer.
     interval_timer: Timestamp,
-    /// Whether the CCA has asked somebody outside for a decision and waits.
+    /// Whether the CCA waits for a decision from outside.
     awaits_decision: bool,
-    acked_records: Vec<AckedPacket>,
     lost_records: Vec<LostPacket>,
 }
 
 impl Clone for Sender {
     fn clone(&self) -> Self {
         Self {
-            cca: self.cca.clone_box(),
+            cca: self.cca.clone(),
             retransmit: self.retransmit.clone(),
             acked_segments: self.acked_segments.clone(),
             packets: self.packets.clone(),
             detector: self.detector.clone(),
             monitor: self.monitor.clone(),
             closed: self.closed.clone(),
-            acked_records: Vec::new(),
             lost_records: Vec::new(),
             ..*self
         }
@@ -151,10 +145,10 @@ impl Sender {
         cca.init(context);
         let control = cca.control();
         let capabilities = cca.capabilities();
+        let by_intervals = cca.interval_driven().is_some();
         let mut sender = Self {
             config,
             capabilities,
-            burst_left: control.burst_total,
             control,
             connection: if config.handshake_size > 0 { Connection::New } else { Connection::Established },
             cca,
@@ -195,16 +189,15 @@ impl Sender {
             idle: true,
             stopped: false,
             stats: SenderStats::default(),
-            watched: config.monitor || capabilities.intervals,
+            by_intervals,
             monitor: MonitorInterval::new(start),
             closed: MonitorInterval::new(start),
             interval_end: IntervalEnd::default(),
             interval_timer: Timestamp::NEVER,
             awaits_decision: false,
-            acked_records: Vec::new(),
             lost_records: Vec::new(),
         };
-        if capabilities.intervals {
+        if by_intervals {
             sender.adopt_interval_end();
         }
         sender
@@ -343,12 +336,8 @@ impl Sender {
         if self.capabilities.window_only {
             self.control.cwnd = self.cca.cwnd();
         } else {
-            let released = self.control.burst_total;
             self.control = self.cca.control();
-            if self.control.burst_total != released {
-                self.burst_left += self.control.burst_total.saturating_sub(released);
-            }
-            if self.capabilities.intervals {
+            if self.by_intervals {
                 self.adopt_interval_end();
             }
         }

@@ -1,7 +1,7 @@
 //! Losses and the recovery episodes that they begin.
 
 use super::{Recovery, Sender};
-use crate::congestion_control::{LossReason, LostPacket};
+use crate::congestion_control::LostPacket;
 use crate::packet::PacketNumber;
 use crate::sent_packets::State;
 use crate::units::{TimeSpan, Timestamp};
@@ -16,8 +16,7 @@ impl Sender {
     pub(super) fn declare_losses(&mut self, now: Timestamp) -> bool {
         let rtt = self.loss_rtt();
         let mut entered = false;
-        while let Some((number, by_time)) = self.detector.next_lost(now, rtt, self.in_recovery() || entered) {
-            let reason = if by_time { LossReason::TimeThreshold } else { LossReason::PacketThreshold };
+        while let Some(number) = self.detector.next_lost(now, rtt, self.in_recovery() || entered) {
             let begins = match self.recovery {
                 // A packet sent before the episode that just ended began belongs to that episode.
                 Recovery::Open => true,
@@ -28,7 +27,7 @@ impl Sender {
                 self.begin_recovery(now);
                 entered = true;
             }
-            self.mark_lost(number, reason);
+            self.mark_lost(number);
         }
         entered
     }
@@ -43,7 +42,7 @@ impl Sender {
         self.episode_losses = 0;
     }
 
-    pub(super) fn mark_lost(&mut self, number: PacketNumber, reason: LossReason) {
+    pub(super) fn mark_lost(&mut self, number: PacketNumber) {
         let Some(p) = self.packets.get_mut(number) else { return };
         if p.state != State::Outstanding {
             return;
@@ -63,8 +62,6 @@ impl Sender {
             bytes: size,
             sent: p.sent,
             in_flight_at_send: u64::from(p.in_flight),
-            tag: p.tag,
-            reason,
         });
     }
 
@@ -79,16 +76,16 @@ impl Sender {
     }
 
     #[inline]
-    pub(super) fn try_exit_recovery(&mut self, now: Timestamp, refuted: bool) -> bool {
+    pub(super) fn try_exit_recovery(&mut self, now: Timestamp, refuted: bool) {
         let point = match self.recovery {
-            Recovery::Open => return false,
+            Recovery::Open => return,
             Recovery::Fast { point, .. } | Recovery::Loss { point } => point,
         };
         let reached = if self.config.reliable { self.acked_segments.first_missing() } else { self.acked_end };
         // Reliable: everything outstanding when it began has arrived. Unreliable: a packet sent since then has.
         let passed = if self.config.reliable { reached >= point } else { reached > point };
         if !passed && !refuted {
-            return false;
+            return;
         }
         if let Recovery::Fast { since, .. } = self.recovery {
             self.stats.recoveries += 1;
@@ -96,6 +93,5 @@ impl Sender {
         }
         self.recovery = Recovery::Open;
         self.episode_losses = 0;
-        true
     }
 }

@@ -1,7 +1,7 @@
 //! The reordering, probe and retransmission timers.
 
 use super::{Recovery, Sender};
-use crate::congestion_control::{AckEvent, LossReason, TimeoutEvent};
+use crate::congestion_control::{AckEvent, TimeoutEvent};
 use crate::prr::Prr;
 use crate::units::{TimeSpan, Timestamp};
 
@@ -10,8 +10,7 @@ const PROBE_MARGIN: TimeSpan = TimeSpan::from_millis(2);
 
 impl Sender {
     /// When [`Sender::on_timeout`] wants to be called: loss, probe and retransmission timers, the CCA's own timer,
-    /// the end of the decision interval, and the pacing release if only
-    /// that holds back a packet.
+    /// the end of the decision interval, and the pacing release if only that holds back a packet.
     #[must_use]
     #[inline]
     pub fn next_timeout(&self) -> Timestamp {
@@ -98,7 +97,6 @@ impl Sender {
     fn on_loss_timer(&mut self, now: Timestamp) {
         self.plain = false;
         let prior_in_flight = self.in_flight;
-        self.acked_records.clear();
         self.lost_records.clear();
         let entered = self.declare_losses(now);
         if self.lost_records.is_empty() {
@@ -108,14 +106,13 @@ impl Sender {
             self.prr = Prr::begin(prior_in_flight);
         }
         let lost_bytes = self.lost_records.iter().map(|l| l.bytes).sum();
-        if self.watched {
+        if self.by_intervals {
             self.monitor.on_lost(self.lost_records.len() as u64, lost_bytes);
         }
         let event = AckEvent {
             now,
             acked_packets: 0,
             acked_bytes: 0,
-            packets: &[],
             lost: &self.lost_records,
             lost_bytes,
             rtt_sample: None,
@@ -126,11 +123,8 @@ impl Sender {
             delivered: self.sampler.delivered(),
             largest_acked: self.acked_end.saturating_sub(1),
             next_packet_number: self.packets.next(),
-            round: self.round,
-            round_start: false,
             entered_recovery: entered,
             in_recovery: self.in_recovery(),
-            exited_recovery: false,
             cwnd_limited: self.is_cwnd_limited(),
             ack_delayed: false,
             ce_packets: 0,
@@ -204,14 +198,14 @@ impl Sender {
         self.detector.clear();
         self.plain = false;
         for number in self.packets.first()..self.packets.next() {
-            self.mark_lost(number, LossReason::Timeout);
+            self.mark_lost(number);
         }
         // Sent in order of the stream again.
         self.retransmit.make_contiguous().sort_unstable();
         self.acked_end = self.packets.next();
         self.recovery =
             Recovery::Loss { point: if self.config.reliable { self.next_segment } else { self.packets.next() } };
-        if self.watched {
+        if self.by_intervals {
             self.monitor.timeouts += 1;
             let bytes = self.lost_records.iter().map(|l| l.bytes).sum();
             self.monitor.on_lost(self.lost_records.len() as u64, bytes);
@@ -222,7 +216,6 @@ impl Sender {
             lost: &self.lost_records,
             prior_in_flight,
             rtt: &self.rtt,
-            persistent: !self.config.reliable,
         });
         self.adopt_control();
     }

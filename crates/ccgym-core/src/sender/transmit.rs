@@ -1,10 +1,9 @@
-//! What leaves, and when: retransmissions, new data, probes, bursts.
+//! What leaves, and when: retransmissions, new data, probes.
 
 use super::{Recovery, Sender};
-use crate::congestion_control::SentEvent;
 use crate::packet::{Ecn, Packet};
 use crate::sent_packets::{Circumstances, State};
-use crate::units::{Rate, TimeSpan, Timestamp};
+use crate::units::{Rate, Timestamp};
 
 impl Sender {
     /// The next packet to send now, or `None`: window, pacing or application say wait.
@@ -21,7 +20,6 @@ impl Sender {
         if (self.plain || (self.unmetered && self.probes_wanted == 0))
             && self.next_segment + 1 < self.segments_available
             && !self.idle
-            && self.burst_left == 0
         {
             // Nothing to send again, whole segments to come: the general case below comes to the same.
             let size = self.config.packet_size;
@@ -62,13 +60,12 @@ impl Sender {
             return false;
         }
         let size = self.size_of(if again { self.retransmit[0] } else { self.next_segment });
-        if self.burst_left > 0 {
-            self.burst_left -= 1;
-        } else if self.in_flight + u64::from(size) > self.window() {
+        if self.in_flight + u64::from(size) > self.window() {
             self.window_limited_round = self.round + 1;
             self.pacer.end_burst(now, self.control.pacing_rate);
             return false;
-        } else if self.pacer.release() > now {
+        }
+        if self.pacer.release() > now {
             self.awaits_release = true;
             return false;
         }
@@ -103,18 +100,6 @@ impl Sender {
             self.timer_base = now;
         }
         let number = self.packets.next();
-        let mut tag = 0;
-        if self.capabilities.sent_events {
-            tag = self.cca.on_packet_sent(&SentEvent {
-                now,
-                number,
-                bytes,
-                in_flight_before: self.in_flight,
-                retransmission: again,
-                app_limited: self.retransmit.is_empty() && self.next_segment >= self.segments_available,
-            });
-            self.adopt_control();
-        }
         let in_flight_before = self.in_flight;
         self.in_flight += bytes;
         if self.in_flight > self.max_in_flight_in_round {
@@ -124,7 +109,6 @@ impl Sender {
         let slot = self.packets.next_slot();
         slot.sent = now;
         slot.segment = segment;
-        slot.tag = tag;
         slot.in_flight = self.in_flight.min(u64::from(u32::MAX)) as u32;
         slot.size = size as u16;
         slot.state = State::Outstanding;
@@ -134,8 +118,8 @@ impl Sender {
         }
         self.last_sent = now;
         let control = &self.control;
-        if control.pacing_rate != Rate::ZERO || control.min_send_gap != TimeSpan::ZERO {
-            self.pacer.on_sent(now, bytes, control.pacing_rate, u64::from(control.send_quantum), control.min_send_gap);
+        if control.pacing_rate != Rate::ZERO {
+            self.pacer.on_sent(now, bytes, control.pacing_rate, u64::from(control.send_quantum));
         }
         if matches!(self.recovery, Recovery::Fast { .. }) {
             self.prr.on_sent(bytes);
@@ -143,14 +127,13 @@ impl Sender {
         self.stats.sent_packets += 1;
         self.stats.sent_bytes += bytes;
         self.stats.retransmissions += u64::from(again);
-        if self.watched {
+        if self.by_intervals {
             self.monitor.on_sent(bytes, again);
         }
         packet.number = number;
         packet.segment = segment;
         packet.sent = now;
         packet.least_unsettled = self.packets.first();
-        packet.tag = tag;
         packet.flow = self.config.flow;
         packet.size = size;
         packet.ecn = if self.capabilities.ecn { Ecn::Ect0 } else { Ecn::NotEct };

@@ -235,7 +235,6 @@ impl Work {
             start: flow.start,
             stop: self.stop(),
             step: spec.record.series,
-            monitor: spec.record.monitor,
             seed: spec.seed,
             steering,
             halt: self.halt,
@@ -245,7 +244,7 @@ impl Work {
 
     /// Who decides, for a flow that is decided for from outside.
     fn steering(&self, cca: &dyn CongestionControl) -> Result<Option<Box<dyn Steering>>> {
-        if !cca.capabilities().decided_outside {
+        if !cca.interval_driven().is_some_and(|scheme| scheme.decided_outside()) {
             return Ok(None);
         }
         let step = || format!("flow {}", self.index);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ccgym_core::agent::{AgentSpec, FlowAgent};
+use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::{CongestionControl, TimeSpan};
 use ccgym_link::DeliveryTrace;
 use ccgym_schemes::learned::{self, Policy};
@@ -173,7 +173,7 @@ fn agent(plan: &Plan) -> Result<Option<FlowAgent>> {
     let Some(value) = &plan.agent else { return Ok(None) };
     let step = || "reading the agent of learning flows".to_owned();
     let spec = AgentSpec::from_json(&value.to_string()).map_err(|error| NetError::new(step(), error))?;
-    Ok(Some(FlowAgent::new(Arc::new(spec), 1)))
+    Ok(Some(FlowAgent::new(Arc::new(spec))))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use ccgym_core::agent::PathTruth;
+use ccgym_agent::{FlowAgent, PathTruth};
 use ccgym_core::{Sender, TimeSpan, Timestamp};
 use ccgym_sim::columns::{write_stats, write_truth, COLUMNS, TRUTH_COLUMNS};
 use ccgym_sim::tally::Tally;
@@ -125,7 +125,7 @@ impl Account {
     /// The sender's interval closed last as a message, taken into the account; `awaiting`: the agent is to decide.
     /// `None` for a sender without agent.
     pub fn close(&mut self, now: Timestamp, sender: &Sender, awaiting: bool) -> Option<Interval> {
-        let agent = sender.cca().agent()?;
+        let agent = FlowAgent::of(sender.cca())?;
         let first = self.sequence == 0;
         if let Some(flow) = self.knowledge.flows.get(self.flow) {
             flow.acked_bytes.store(sender.stats().acked_bytes, Ordering::Relaxed);

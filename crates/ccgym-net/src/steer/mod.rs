@@ -19,11 +19,11 @@ use crate::error::Result;
 pub use account::PathKnowledge;
 pub use socket::{Seat, SocketSteering};
 
-/// Somebody outside who decides for a learning flow (scheme `learned` without a policy, whose capabilities say
+/// Somebody outside who decides for a learning flow (scheme `learned` without a policy, which says
 /// `decided_outside`).
 ///
 /// The sender asks after each event whether its scheme awaits a decision. If so it calls
-/// [`Steering::interval_closed`], then `sender.with_cca(|_| ())`, and goes on under its last decision.
+/// [`Steering::interval_closed`], then `sender.hold_decision()`, and goes on under its last decision.
 pub trait Steering: Send {
     /// The file descriptor to poll beside the sender's own socket; `None` if there is nothing to wait for any more.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
@@ -35,7 +35,7 @@ pub trait Steering: Send {
     fn interval_closed(&mut self, now: Timestamp, sender: &Sender) -> Result<()>;
 
     /// The file descriptor is readable: write the newest action to `action` if a whole one has come, and say whether.
-    /// The sender applies it at once with `sender.with_cca(|cca| cca.decide(now, &action))`, and transmits.
+    /// The sender applies it at once with `sender.decide(now, &action)`, and transmits.
     ///
     /// # Errors
     /// What came is no action.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ccgym_core::agent::AgentSpec;
+use ccgym_agent::AgentSpec;
 use ccgym_core::{Sender, Timestamp};
 use ccgym_sim::columns::{COLUMNS, TRUTH_COLUMNS};
 

@@ -57,7 +57,7 @@ const PADDING: u32 = 15;
 
 /// What a datagram says.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Message<'a> {
+pub enum Message {
     /// A flow asks to be served.
     Hello(Token, Box<datagram::Hello>),
     /// It is, or why not.
@@ -65,7 +65,7 @@ pub enum Message<'a> {
     /// One packet, the transport's handshake included. Flow and ECN bits are for the caller to fill in.
     Data(Token, Packet),
     /// What arrived; perhaps with a message of the scheme's receiver half. The flow is for the caller to fill in.
-    Ack(Token, Ack, Option<&'a [u8]>),
+    Ack(Token, Ack),
     /// The flow is over.
     Close(Token, datagram::Close),
 }
@@ -90,7 +90,7 @@ pub enum Refusal {
 /// # Errors
 /// Why it is refused. What [`Refusal::Malformed`] says, every protobuf decoder says; the rest is stricter.
 #[inline]
-pub fn decode(bytes: &[u8], overhead: u32) -> Result<Message<'_>, Refusal> {
+pub fn decode(bytes: &[u8], overhead: u32) -> Result<Message, Refusal> {
     let mut reader = Reader::new(bytes);
     if bytes.is_empty() {
         return Err(Refusal::Kinds);
@@ -117,7 +117,7 @@ pub fn decode(bytes: &[u8], overhead: u32) -> Result<Message<'_>, Refusal> {
 }
 
 #[cold]
-fn decode_rare(number: u32, body: &[u8]) -> Result<Message<'_>, Refusal> {
+fn decode_rare(number: u32, body: &[u8]) -> Result<Message, Refusal> {
     fn whole<M: prost::Message + Default>(body: &[u8]) -> Result<M, Refusal> {
         M::decode(body).map_err(|_| Refusal::Malformed)
     }
@@ -151,7 +151,7 @@ fn token_of(bytes: &[u8]) -> Result<Token, Refusal> {
 }
 
 #[inline]
-fn decode_data(body: &[u8], whole: u32) -> Result<Message<'_>, Refusal> {
+fn decode_data(body: &[u8], whole: u32) -> Result<Message, Refusal> {
     let mut reader = Reader::new(body);
     let mut token: &[u8] = &[];
     let (mut unsettled_below, mut size) = (0, 0);
@@ -163,11 +163,10 @@ fn decode_data(body: &[u8], whole: u32) -> Result<Message<'_>, Refusal> {
             (3, Wire::Varint) => packet.segment = reader.varint()?,
             (4, Wire::Fixed64) => packet.sent = Timestamp(reader.fixed64()?),
             (5, Wire::Varint) => unsettled_below = reader.varint()?,
-            (6, Wire::Fixed64) => packet.tag = reader.fixed64()?,
             (7, Wire::Varint) => packet.retransmission = reader.varint()? != 0,
             (8, Wire::Varint) => size = reader.varint()? as u32,
             (PADDING, Wire::Bytes) => drop(reader.bytes()?),
-            (1..=8 | PADDING, _) => return Err(Refusal::Malformed),
+            (1..=5 | 7 | 8 | PADDING, _) => return Err(Refusal::Malformed),
             (_, wire) => reader.skip(wire)?,
         }
     }
@@ -181,12 +180,11 @@ fn decode_data(body: &[u8], whole: u32) -> Result<Message<'_>, Refusal> {
 }
 
 #[inline]
-fn decode_ack(body: &[u8], whole: u32) -> Result<Message<'_>, Refusal> {
+fn decode_ack(body: &[u8], whole: u32) -> Result<Message, Refusal> {
     let mut reader = Reader::new(body);
     let mut token: &[u8] = &[];
-    let mut feedback = None;
     let (mut largest, mut trigger_below, mut received) = (0, 0, Timestamp::ZERO);
-    let (mut delay_ns, mut ce_total, mut tag) = (0, 0, 0);
+    let (mut delay_ns, mut ce_total) = (0, 0);
     let mut ends = [0; 2 * MAX_ACK_RANGES];
     let mut count = 0;
     let mut add = |value: u64| {
@@ -210,10 +208,8 @@ fn decode_ack(body: &[u8], whole: u32) -> Result<Message<'_>, Refusal> {
             (5, Wire::Varint) => add(reader.varint()?),
             (6, Wire::Varint) => delay_ns = reader.varint()? as u32,
             (7, Wire::Varint) => ce_total = reader.varint()? as u32,
-            (8, Wire::Fixed64) => tag = reader.fixed64()?,
-            (9, Wire::Bytes) => feedback = Some(reader.bytes()?),
             (PADDING, Wire::Bytes) => drop(reader.bytes()?),
-            (1..=9 | PADDING, _) => return Err(Refusal::Malformed),
+            (1..=7 | PADDING, _) => return Err(Refusal::Malformed),
             (_, wire) => reader.skip(wire)?,
         }
     }
@@ -222,7 +218,7 @@ fn decode_ack(body: &[u8], whole: u32) -> Result<Message<'_>, Refusal> {
     if !paired || largest >= NUMBERS || trigger_below > largest {
         return Err(Refusal::Range);
     }
-    let trigger = Packet { number: largest - trigger_below, tag, ..Packet::default() };
+    let trigger = Packet { number: largest - trigger_below, ..Packet::default() };
     let mut ack = Ack::new(largest, &trigger, received, whole);
     for pair in ends[..count].chunks_exact(2) {
         if pair[0] > largest || pair[1] > pair[0] {
@@ -232,7 +228,7 @@ fn decode_ack(body: &[u8], whole: u32) -> Result<Message<'_>, Refusal> {
     }
     ack.delay_ns = delay_ns;
     ack.ce_total = ce_total;
-    Ok(Message::Ack(token, ack, feedback))
+    Ok(Message::Ack(token, ack))
 }
 
 /// The fields that both kinds of the handshake have: token, time.
@@ -252,16 +248,16 @@ fn decode_handshake(body: &[u8]) -> Result<(Token, Timestamp), Refusal> {
 }
 
 #[cold]
-fn decode_connect(body: &[u8], size: u32) -> Result<Message<'_>, Refusal> {
+fn decode_connect(body: &[u8], size: u32) -> Result<Message, Refusal> {
     let (token, sent) = decode_handshake(body)?;
     Ok(Message::Data(token, Packet { number: HANDSHAKE, sent, size, ..Packet::default() }))
 }
 
 #[cold]
-fn decode_connect_ack(body: &[u8], size: u32) -> Result<Message<'_>, Refusal> {
+fn decode_connect_ack(body: &[u8], size: u32) -> Result<Message, Refusal> {
     let (token, received) = decode_handshake(body)?;
     let trigger = Packet { number: HANDSHAKE, ..Packet::default() };
-    Ok(Message::Ack(token, Ack::new(HANDSHAKE, &trigger, received, size), None))
+    Ok(Message::Ack(token, Ack::new(HANDSHAKE, &trigger, received, size)))
 }
 
 /// Append the datagram of a packet: as long as its wire bytes less `overhead`, or as its fields need if that is more.
@@ -272,29 +268,28 @@ pub fn encode_packet(out: &mut Vec<u8>, token: Token, packet: &Packet, overhead:
     fields.bytes(1, &token.0);
     if packet.number == HANDSHAKE {
         fields.fixed64(2, packet.sent.0);
-        return frame(out, kind::CONNECT, fields.done(), &[], target);
+        return frame(out, kind::CONNECT, fields.done(), target);
     }
     fields.varint(2, packet.number);
     fields.varint(3, packet.segment);
     fields.fixed64(4, packet.sent.0);
     fields.varint(5, packet.number - packet.least_unsettled.min(packet.number));
-    fields.fixed64(6, packet.tag);
     fields.varint(7, u64::from(packet.retransmission));
     if natural(fields.done().len()) > target {
         fields.varint(8, u64::from(packet.size));
     }
-    frame(out, kind::DATA, fields.done(), &[], target);
+    frame(out, kind::DATA, fields.done(), target);
 }
 
 /// Append the datagram of an acknowledgement, padded to its wire bytes less `overhead` if its fields leave room.
 #[inline]
-pub fn encode_ack(out: &mut Vec<u8>, token: Token, ack: &Ack, feedback: Option<&[u8]>, overhead: u32) {
+pub fn encode_ack(out: &mut Vec<u8>, token: Token, ack: &Ack, overhead: u32) {
     let target = ack.size.saturating_sub(overhead) as usize;
     let mut fields = Fields::new();
     fields.bytes(1, &token.0);
     if ack.trigger == HANDSHAKE {
         fields.fixed64(2, ack.received.0);
-        return frame(out, kind::CONNECT_ACK, fields.done(), &[], target);
+        return frame(out, kind::CONNECT_ACK, fields.done(), target);
     }
     fields.varint(2, ack.largest);
     fields.varint(3, ack.largest - ack.trigger.min(ack.largest));
@@ -305,17 +300,7 @@ pub fn encode_ack(out: &mut Vec<u8>, token: Token, ack: &Ack, feedback: Option<&
     );
     fields.varint(6, u64::from(ack.delay_ns));
     fields.varint(7, u64::from(ack.ce_total));
-    fields.fixed64(8, ack.tag);
-    match feedback {
-        None => frame(out, kind::ACK, fields.done(), &[], target),
-        Some(message) => {
-            let mut head = Fields::new();
-            head.key(9, Wire::Bytes);
-            head.raw_varint(message.len() as u64, varint_length(message.len() as u64));
-            let field = [head.done(), message].concat();
-            frame(out, kind::ACK, fields.done(), &field, target);
-        }
-    }
+    frame(out, kind::ACK, fields.done(), target);
 }
 
 /// Append one of the rare kinds.
@@ -331,10 +316,10 @@ const fn natural(fields: usize) -> usize {
     1 + varint_length(fields as u64) + fields
 }
 
-/// Append a datagram of `kind`: its fields, one field more, and zeros up to a length of `target` bytes.
+/// Append a datagram of `kind`: its fields, and zeros up to a length of `target` bytes.
 #[inline]
-fn frame(out: &mut Vec<u8>, kind: u32, fields: &[u8], more: &[u8], target: usize) {
-    let filled = fields.len() + more.len();
+fn frame(out: &mut Vec<u8>, kind: u32, fields: &[u8], target: usize) {
+    let filled = fields.len();
     let (width, padding) =
         if natural(filled) < target { fill(filled, target) } else { (varint_length(filled as u64), None) };
     let mut head = Fields::new();
@@ -342,7 +327,6 @@ fn frame(out: &mut Vec<u8>, kind: u32, fields: &[u8], more: &[u8], target: usize
     head.raw_varint((filled + padding.map_or(0, |(inner, n)| 1 + inner + n)) as u64, width);
     out.extend_from_slice(head.done());
     out.extend_from_slice(fields);
-    out.extend_from_slice(more);
     if let Some((inner, n)) = padding {
         let mut tail = Fields::new();
         tail.key(PADDING, Wire::Bytes);

@@ -145,7 +145,6 @@ fn send(words: &[String], interruption: &Interruption) -> Result<i32> {
         start: Timestamp::ZERO,
         stop: Timestamp::ZERO + TimeSpan::from_secs_f64(duration),
         step: TimeSpan::ZERO,
-        monitor: false,
         seed,
         steering: None,
         halt: interruption.orderly(),

@@ -67,12 +67,6 @@ pub struct Hello {
     /// Wire bytes that an acknowledgement is padded to; it is longer if its fields need more. At most 1500.
     #[prost(uint32, tag = "10")]
     pub ack_bytes: u32,
-    /// Registry name of the scheme if it has a half at the receiver; else empty.
-    #[prost(string, tag = "11")]
-    pub scheme: ::prost::alloc::string::String,
-    /// That scheme's parameters, a JSON object; empty for none.
-    #[prost(string, tag = "12")]
-    pub params_json: ::prost::alloc::string::String,
     /// The receiver's cookie for this token from this address; empty in the first Hello.
     #[prost(bytes = "vec", tag = "13")]
     pub cookie: ::prost::alloc::vec::Vec<u8>,
@@ -148,9 +142,6 @@ pub struct Data {
     /// gaps below that one. At most `number`.
     #[prost(uint64, tag = "5")]
     pub unsettled_below: u64,
-    /// The scheme's own header, echoed in the acknowledgement.
-    #[prost(fixed64, tag = "6")]
-    pub tag: u64,
     /// Whether the segment was sent before.
     #[prost(bool, tag = "7")]
     pub retransmission: bool,
@@ -187,12 +178,6 @@ pub struct Ack {
     /// Packets that arrived with congestion-experienced so far, modulo 2^32.
     #[prost(uint32, tag = "7")]
     pub ce_total: u32,
-    /// The scheme's header of the packet that caused this.
-    #[prost(fixed64, tag = "8")]
-    pub tag: u64,
-    /// A message of the scheme's half at the receiver, if there is one.
-    #[prost(bytes = "vec", optional, tag = "9")]
-    pub feedback: ::core::option::Option<::prost::alloc::vec::Vec<u8>>,
     /// Zeros, up to the acknowledgement's wire bytes.
     #[prost(bytes = "vec", tag = "15")]
     pub padding: ::prost::alloc::vec::Vec<u8>,

@@ -5,12 +5,10 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use ccgym_core::congestion_control::{AckPolicy, ReceiverHalf};
+use ccgym_core::receiver::AckPolicy;
 use ccgym_core::{ReceiverConfig, TimeSpan};
-use ccgym_schemes::registry::create;
 use ccgym_sim::spec::Profile;
 use ccgym_sim::FlowSpec;
-use serde_json::{Map, Value};
 
 use super::codec::{decode, encode_rare, Message, Token, VERSION};
 use super::datagram::{self, datagram::Kind};
@@ -22,8 +20,6 @@ use crate::Clock;
 const HELLO_BYTES: usize = 240;
 /// Longest refusal in bytes.
 pub(super) const REFUSAL_BYTES: usize = 120;
-/// A Hello with long parameters must fit into one packet.
-const LONGEST: usize = 1400;
 /// Wait before a Hello is repeated, doubling each time …
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// … up to this.
@@ -46,8 +42,6 @@ pub struct Hello {
     pub packet_size: u32,
     /// Wire bytes that acknowledgements are padded to.
     pub ack_size: u32,
-    /// The scheme and its parameters, if it has a half at the receiver.
-    pub scheme: Option<(String, Map<String, Value>)>,
 }
 
 impl Hello {
@@ -57,8 +51,6 @@ impl Hello {
     /// What cannot be had on a real path.
     pub fn of(spec: &FlowSpec) -> Result<Self> {
         check(spec)?;
-        // A scheme that cannot be made from parameters alone (a learned one) has no half that could be.
-        let half = create(&spec.scheme, &spec.params).ok().and_then(|cca| cca.receiver_half());
         Ok(Self {
             flow: 0,
             policy: AckPolicy { every: spec.ack_every, max_delay: spec.ack_delay },
@@ -67,7 +59,6 @@ impl Hello {
             header: spec.header,
             packet_size: spec.mss + spec.header,
             ack_size: spec.ack_size,
-            scheme: half.map(|_| (spec.scheme.clone(), spec.params.clone())),
         })
     }
 
@@ -88,20 +79,7 @@ impl Hello {
         }
     }
 
-    /// The scheme's half at the receiver, if it has one; why not, if it cannot be made here.
-    pub(super) fn receiver_half(&self) -> Result<Option<Box<dyn ReceiverHalf>>, String> {
-        let Some((scheme, params)) = &self.scheme else { return Ok(None) };
-        match create(scheme, params) {
-            Ok(cca) => Ok(cca.receiver_half()),
-            Err(error) => Err(error.to_string()),
-        }
-    }
-
     fn encode(&self, token: Token, cookie: Vec<u8>) -> Result<Vec<u8>> {
-        let (scheme, params_json) = match &self.scheme {
-            None => (String::new(), String::new()),
-            Some((scheme, params)) => (scheme.clone(), Value::Object(params.clone()).to_string()),
-        };
         let mut message = datagram::Hello {
             token: token.0.to_vec(),
             version: VERSION,
@@ -113,8 +91,6 @@ impl Hello {
             header_bytes: self.header,
             packet_bytes: self.packet_size,
             ack_bytes: self.ack_size,
-            scheme,
-            params_json,
             cookie,
             padding: Vec::new(),
         };
@@ -125,20 +101,11 @@ impl Hello {
             out.clear();
             encode_rare(&mut out, Kind::Hello(message));
         }
-        if out.len() > LONGEST {
-            return Err(NetError::new("saying hello", format!("{} bytes", out.len()))
-                .expected(format!("at most {LONGEST}"))
-                .hint("the scheme's parameters are too long to send"));
-        }
         Ok(out)
     }
 
     /// What a Hello that arrived asks for.
     pub(super) fn from_message(message: &datagram::Hello) -> Result<Self, String> {
-        let params: Map<String, Value> = match message.params_json.as_str() {
-            "" => Map::new(),
-            text => serde_json::from_str(text).map_err(|error| format!("parameters: {error}"))?,
-        };
         Ok(Self {
             flow: message.flow,
             policy: AckPolicy { every: message.ack_every, max_delay: TimeSpan(message.ack_delay_ns) },
@@ -147,7 +114,6 @@ impl Hello {
             header: message.header_bytes,
             packet_size: message.packet_bytes,
             ack_size: message.ack_bytes,
-            scheme: (!message.scheme.is_empty()).then(|| (message.scheme.clone(), params)),
         })
     }
 }
@@ -310,10 +276,8 @@ mod tests {
 
     #[test]
     fn a_hello_travels_whole_and_outweighs_its_answer() {
-        let mut hello =
-            Hello::of(&spec(r#"{"scheme": "cubic", "ack_every": 2, "quick_acks": 16}"#)).unwrap().for_flow(3);
-        assert_eq!((hello.scheme.as_ref(), hello.packet_size, hello.reliable), (None, 1500, true));
-        hello.scheme = Some(("x".into(), serde_json::from_str(r#"{"a": 1}"#).unwrap()));
+        let hello = Hello::of(&spec(r#"{"scheme": "cubic", "ack_every": 2, "quick_acks": 16}"#)).unwrap().for_flow(3);
+        assert_eq!((hello.packet_size, hello.reliable), (1500, true));
         let token = Token::random().unwrap();
         let bytes = hello.encode(token, vec![1; 8]).unwrap();
         let Ok(Message::Hello(found, message)) = decode(&bytes, 28) else { panic!() };

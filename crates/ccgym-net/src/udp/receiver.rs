@@ -437,12 +437,11 @@ impl Server<'_> {
             return Err(refusal);
         }
         let hello = Hello::from_message(message)?;
-        let half = hello.receiver_half()?;
         let flow = Flow {
             token,
             header: hello.header,
             packet_size: hello.packet_size,
-            receiver: Receiver::new(hello.receiver_config(), half),
+            receiver: Receiver::new(hello.receiver_config()),
             now: Timestamp::ZERO,
             heard: at,
             begun: false,
@@ -531,9 +530,8 @@ impl Flow {
 
     #[inline]
     fn acknowledge(&mut self, ack: &Ack, overhead: u32, departures: &mut Departures) {
-        let message = if ack.feedback == 0 { None } else { self.receiver.take_message(ack.feedback) };
         let (token, to) = (self.token, Some(self.served.peer));
-        departures.add(to, |out| encode_ack(out, token, ack, message.as_deref(), overhead));
+        departures.add(to, |out| encode_ack(out, token, ack, overhead));
     }
 }
 

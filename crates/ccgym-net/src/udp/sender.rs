@@ -58,8 +58,6 @@ pub struct SenderTask {
     pub stop: Timestamp,
     /// Spacing of the series; zero: none.
     pub step: TimeSpan,
-    /// Collect statistics of monitor intervals.
-    pub monitor: bool,
     /// The run's seed, for an application that draws.
     pub seed: u64,
     /// Who decides, if the scheme does not.
@@ -158,9 +156,9 @@ struct Driver {
 
 impl Driver {
     fn new(connection: Connection, task: SenderTask) -> Self {
-        let SenderTask { flow, spec, cca, context, clock, start, stop, step, monitor, seed, steering, halt } = task;
+        let SenderTask { flow, spec, cca, context, clock, start, stop, step, seed, steering, halt } = task;
         let now = clock.now().max(start);
-        let mut sender = Sender::new(spec.sender_config(flow, monitor), cca, InitContext { now, ..context });
+        let mut sender = Sender::new(spec.sender_config(flow), cca, InitContext { now, ..context });
         let mut source = Source::new(&spec.source, spec.mss, seed, u64::from(flow));
         source.start(start, &mut sender, spec.mss, spec.header);
         Self {
@@ -218,8 +216,8 @@ impl Driver {
         }
         for bytes in incoming.datagrams() {
             match decode(bytes, self.connection.overhead) {
-                Ok(Message::Ack(token, ack, feedback)) if token == self.connection.token => {
-                    self.take_ack(at, &ack, feedback)?;
+                Ok(Message::Ack(token, ack)) if token == self.connection.token => {
+                    self.take_ack(at, &ack)?;
                 }
                 // A Hello may be answered more than once; a receiver may refuse what it served before.
                 Ok(Message::HelloAck(token, answer)) if token == self.connection.token => {
@@ -234,14 +232,11 @@ impl Driver {
     }
 
     #[inline]
-    fn take_ack(&mut self, at: Timestamp, ack: &Ack, feedback: Option<&[u8]>) -> Result<()> {
+    fn take_ack(&mut self, at: Timestamp, ack: &Ack) -> Result<()> {
         self.advance(at)?;
         self.series.catch_up(at, &self.sender);
         self.now = at;
         self.hash = (self.hash ^ at.0 ^ ack.trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
-        if let Some(message) = feedback {
-            self.sender.on_feedback(at, message);
-        }
         self.sender.on_ack(at, ack);
         if self.finite && !self.finished.is_set() && self.sender.is_finished() {
             self.finished = at;
@@ -288,7 +283,7 @@ impl Driver {
             if let Some(steering) = &mut self.steering {
                 steering.interval_closed(now, &self.sender)?;
             }
-            self.sender.with_cca(|_| ());
+            self.sender.hold_decision();
         }
         Ok(())
     }
@@ -358,8 +353,7 @@ impl Driver {
             if steering.take_action(now, &mut self.action)? {
                 self.series.catch_up(now, &self.sender);
                 self.now = now;
-                let action = &self.action;
-                self.sender.with_cca(|cca| cca.decide(now, action));
+                self.sender.decide(now, &self.action);
             }
         }
         Ok(())
@@ -446,7 +440,7 @@ mod tests {
             let (incoming, at) = arrivals.get(0, Timestamp::ZERO).unwrap();
             // Kernel time stamps on our clock: the answer came after the packet left, and before we looked.
             assert!(sent <= at && at <= arrivals.now() && incoming.arrived_ns > 0, "{sent:?} {at:?}");
-            let Ok(Message::Ack(_, ack, None)) = decode(incoming.bytes, 28) else { panic!() };
+            let Ok(Message::Ack(_, ack)) = decode(incoming.bytes, 28) else { panic!() };
             assert_eq!((ack.trigger, ack.ce_total), (number, number.div_ceil(2) as u32));
             assert!(ack.received >= sent && ack.received <= at);
         }

@@ -73,7 +73,6 @@ fn task(spec: FlowSpec, cca: Box<dyn CongestionControl>, clock: Clock, length: D
         start,
         stop: start + TimeSpan(length.as_nanos() as u64),
         step: TimeSpan::from_millis(100),
-        monitor: false,
         seed: 1,
         steering: None,
         halt: Arc::new(AtomicBool::new(false)),

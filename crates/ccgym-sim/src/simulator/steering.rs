@@ -1,18 +1,12 @@
-//! Schemes steered from outside, and what those who steer are told.
+//! Decisions from outside, and what an environment is told.
 
-use ccgym_core::agent::PathTruth;
-use ccgym_core::{CongestionControl, MonitorInterval, Timestamp};
+use ccgym_agent::PathTruth;
+use ccgym_core::Timestamp;
 use ccgym_link::PathElement;
 
 use super::Simulator;
 
 impl Simulator {
-    /// Statistics of a flow since the last call; needs `record.monitor`.
-    pub fn take_interval(&mut self, flow: usize) -> MonitorInterval {
-        let now = self.now;
-        self.flows[flow].sender.take_interval(now)
-    }
-
     /// End the running decision interval of a flow now, due or not: the last one of an episode.
     pub fn end_interval(&mut self, flow: usize) {
         let now = self.now;
@@ -44,12 +38,23 @@ impl Simulator {
         self.truth.over(from, now, self.flows[flow].extra_rtt, backlog, rates.collect())
     }
 
-    /// Steer the scheme of a flow from outside, and send what that allows.
-    pub fn with_cca(&mut self, flow: usize, f: impl FnOnce(&mut dyn CongestionControl)) {
+    /// Give the scheme of a flow the decision that it waits for, and send what that allows.
+    pub fn decide(&mut self, flow: usize, action: &[f32]) {
+        let now = self.now;
+        self.flows[flow].sender.decide(now, action);
+        self.go_on(flow);
+    }
+
+    /// Let a flow go on without a decision: its last one holds.
+    pub fn hold_decision(&mut self, flow: usize) {
+        self.flows[flow].sender.hold_decision();
+        self.go_on(flow);
+    }
+
+    fn go_on(&mut self, flow: usize) {
         if self.waiting == Some(flow) {
             self.waiting = None;
         }
-        self.flows[flow].sender.with_cca(f);
         if self.flows[flow].started {
             self.transmit(flow);
         }

@@ -1,11 +1,12 @@
 //! Learning flows: where the simulator stops for a decision, and what a batch of them hands out.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use ccgym_core::agent::{AgentSpec, FlowAgent};
+use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::agent_batch::{AgentBatch, Arrays, BatchError, Ended, COLUMNS, TRUTH_COLUMNS};
-use ccgym_sim::{FlowSpec, SimSpec, Simulator};
+use ccgym_sim::{FlowSpec, SimSpec, Simulator, Stopped};
 use serde_json::{json, Value};
 
 fn agent() -> AgentSpec {
@@ -47,7 +48,7 @@ fn spec(flows: Value, seconds: u64, seed: u64) -> SimSpec {
 }
 
 fn simulator(agent: &AgentSpec, spec: &SimSpec) -> Simulator {
-    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()), 1)), ..Resources::default() };
+    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
     let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
     Simulator::new(spec, &|_| None, &scheme).expect("a valid specification")
 }
@@ -98,8 +99,7 @@ fn stopping_for_decisions_changes_nothing() {
     let mut held = simulator(&agent(), &spec(udp("learned", json!({})), 20, 5));
     let mut decisions = 0;
     while let Some(flow) = held.run_to_decision(held.end()).unwrap() {
-        let now = held.now();
-        held.with_cca(flow, |cca| cca.decide(now, &[0.0]));
+        held.decide(flow, &[0.0]);
         decisions += 1;
     }
     let mut ignored = simulator(&agent(), &spec(udp("learned", json!({})), 20, 5));
@@ -173,6 +173,38 @@ fn threads_do_not_matter() {
         (total.to_bits(), hashes)
     };
     assert_eq!(run(1), run(3));
+}
+
+#[test]
+fn a_waiting_thread_interrupts_all_simulations() {
+    let mut agent = agent();
+    agent.clock = serde_json::from_value(json!({"kind": "fixed", "interval": 1_000_000_000_000u64})).unwrap();
+    // The second interval has so many packets that it takes minutes.
+    let flows = json!([
+        {"scheme": "learned", "profile": "udp", "params": {"start_rate_mbps": 0.1}},
+        {"scheme": "fixed_rate", "profile": "udp", "params": {"rate_mbps": 100_000}, "start": 1_001_000_000_000u64},
+    ]);
+    for threads in [1, 2] {
+        let mut batch = AgentBatch::new(&agent, 2, 1, threads).unwrap();
+        let mut store = Store::of(&batch, 3);
+        // Only the thread that waits learns of it, as with signals; the others are told.
+        let here = std::thread::current().id();
+        let (armed, over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (is_armed, is_over) = (Arc::clone(&armed), Arc::clone(&over));
+        batch.set_interrupt(Arc::new(move || {
+            if is_armed.load(Ordering::Relaxed) && std::thread::current().id() == here {
+                is_over.store(true, Ordering::Relaxed);
+            }
+            is_over.load(Ordering::Relaxed)
+        }));
+        for i in 0..2 {
+            let row = &mut store.observations[i * 9..(i + 1) * 9];
+            batch.reset(i, simulator(&agent, &spec(flows.clone(), 3000, i as u64)), 0, row).unwrap();
+        }
+        armed.store(true, Ordering::Relaxed);
+        let stopped = store.step(&mut batch);
+        assert!(matches!(stopped, Err(BatchError::Stopped(Stopped::Interrupted(_)))), "{threads} threads: {stopped:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ccgym_core::agent::{AgentSpec, FlowAgent};
+use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_schemes::{create_with, registry, Resources};
 use ccgym_sim::agent_batch::{AgentBatch, Arrays, BatchError, COLUMNS};
 use ccgym_sim::{FlowSpec, SimSpec, Simulator};
@@ -43,7 +43,7 @@ fn simulator(agent: &AgentSpec, params: Value, others: &[&str]) -> Result<Simula
         "facts": {"capacity": [[0, 12_000_000]], "base_rtt": 40_000_000},
     }))
     .expect("valid JSON");
-    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()), 1)), ..Resources::default() };
+    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
     let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
     Simulator::new(&spec, &|_| None, &scheme).map_err(|e| e.to_string())
 }

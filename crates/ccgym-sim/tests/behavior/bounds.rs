@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use ccgym_core::Timestamp;
-use ccgym_sim::{BatchSimulator, SimError, SimSpec, Simulator, Stopped};
+use ccgym_sim::{SimError, SimSpec, Simulator, Stopped};
 use serde_json::{json, Value};
 
 use crate::common::{create, run, simulator, spec};
@@ -154,26 +154,5 @@ fn looking_up_changes_nothing() {
         halved.run().unwrap();
         let whole = run(&spec);
         assert_eq!((watched.trajectory_hash(), halved.trajectory_hash()), (whole.hash, whole.hash));
-    }
-}
-
-#[test]
-fn a_batch_is_interrupted_by_whoever_waits() {
-    let spec = path(&[link(1000)], json!({"scheme": "cubic"}), json!({"duration": 3_600_000 * MS}));
-    for threads in [1, 2] {
-        let mut batch = BatchSimulator::new(vec![simulator(&spec), simulator(&spec)], threads).unwrap();
-        let here = std::thread::current().id();
-        let over = Arc::new(AtomicUsize::new(0));
-        // Only the thread that waits learns of it, as with signals; the others are told.
-        let interrupt: ccgym_sim::Interrupt = Arc::new(move || {
-            if std::thread::current().id() == here {
-                over.store(1, Ordering::Relaxed);
-            }
-            over.load(Ordering::Relaxed) > 0
-        });
-        batch.set_interrupt(&interrupt);
-        let end = batch.simulators()[0].end();
-        let stopped = batch.step(&[end.since(Timestamp::ZERO); 2], 0);
-        assert!(matches!(stopped, Err(Stopped::Interrupted(_))), "{threads} threads: {stopped:?}");
     }
 }

@@ -216,7 +216,7 @@ proptest! {
         flows in prop::collection::vec(a_flow(), 1..4),
     ) {
         check(json!({"seed": seed, "duration": secs(60.0), "uplink": &up, "downlink": &down, "flows": flows,
-                     "record": {"packets": true, "monitor": seed % 2 == 0}}), &up, &down);
+                     "record": {"packets": true}}), &up, &down);
     }
 
     /// A finite TCP transfer over a path that keeps delivering ends, not before it can, with every byte once.

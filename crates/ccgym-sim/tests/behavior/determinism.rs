@@ -4,7 +4,7 @@
 use crate::common::{run, simulator, spec};
 use ccgym_core::{TimeSpan, Timestamp};
 use ccgym_sim::recorder::PacketLog;
-use ccgym_sim::{BatchSimulator, Outcome, SimSpec, Simulator};
+use ccgym_sim::{Outcome, SimSpec, Simulator};
 use serde_json::{json, Value};
 
 /// Everything that a run left behind, as text.
@@ -40,7 +40,7 @@ fn busy(seed: u64, seconds: u64) -> SimSpec {
             {"scheme": "vegas", "source": {"kind": "bytes", "bytes": 300_000}},
             {"scheme": "cubic", "params": {"mode": "linux"}, "source": {"kind": "rate", "rate": 1_000_000}},
         ],
-        "record": {"packets": true, "series": 10_000_000, "link_events": true, "monitor": true},
+        "record": {"packets": true, "series": 10_000_000, "link_events": true},
     }))
 }
 
@@ -57,7 +57,7 @@ fn lone(seed: u64, scheme: &str, loss: f64) -> SimSpec {
         ],
         "downlink": [{"kind": "delay", "delay": 20_000_000}],
         "flows": [{"scheme": scheme}],
-        "record": {"packets": true, "monitor": true},
+        "record": {"packets": true},
     }))
 }
 
@@ -81,54 +81,6 @@ fn another_seed_another_outcome() {
     // Without any randomness the seed is of no consequence.
     for scheme in ["reno", "cubic", "vegas"] {
         assert_eq!(fingerprint(&run(&lone(3, scheme, 0.0))), fingerprint(&run(&lone(4, scheme, 0.0))), "{scheme}");
-    }
-}
-
-#[test]
-fn threads_make_no_difference() {
-    let specs: Vec<SimSpec> = (0..7).map(|i| if i % 2 == 0 { busy(i, 2) } else { lone(i, "cubic", 0.01) }).collect();
-    let end = Timestamp(2_000_000_000);
-    let plain: Vec<String> = specs
-        .iter()
-        .map(|s| {
-            let mut sim = simulator(s);
-            sim.run_until(end).unwrap();
-            fingerprint(&sim.outcome())
-        })
-        .collect();
-    for threads in [1, 2, 4] {
-        let mut batch = BatchSimulator::new(specs.iter().map(simulator).collect(), threads).unwrap();
-        let mut found = vec![String::new(); batch.len()];
-        batch.for_each(&mut found, |_, sim, out| {
-            sim.run_until(end).unwrap();
-            out[0] = fingerprint(&sim.outcome());
-        });
-        assert!(plain == found, "{threads} threads");
-    }
-}
-
-/// Stepping a batch, with steps of its own for each simulator, gives the same intervals on any number of threads,
-/// and each simulator ends where it would have ended alone.
-#[test]
-fn batch_steps_are_plain_steps() {
-    let specs: Vec<SimSpec> = (0..5).map(|i| busy(i, 2)).collect();
-    let steps: Vec<TimeSpan> = (0..5).map(|i| TimeSpan(20_000_000 + 1_234_567 * i)).collect();
-    let play = |threads| {
-        let mut batch = BatchSimulator::new(specs.iter().map(simulator).collect(), threads).unwrap();
-        let mut intervals = String::new();
-        for _ in 0..60 {
-            intervals += &format!("{:?}", batch.step(&steps, 0).unwrap());
-        }
-        let ends: Vec<String> = batch.simulators_mut().iter_mut().map(|s| fingerprint(&s.outcome())).collect();
-        (intervals, ends)
-    };
-    let one = play(1);
-    assert!(one == play(2), "2 threads");
-    assert!(one == play(4), "4 threads");
-    for (i, s) in specs.iter().enumerate() {
-        let mut sim = simulator(s);
-        sim.run_until(Timestamp(60 * steps[i].0)).unwrap();
-        assert!(fingerprint(&sim.outcome()) == one.1[i], "simulator {i}");
     }
 }
 

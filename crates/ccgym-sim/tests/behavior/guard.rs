@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::common::{secs, spec};
-use ccgym_core::agent::{AgentSpec, FlowAgent};
+use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::{Rng, Timestamp};
 use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::{FlowSpec, SimSpec, Simulator};
@@ -47,7 +47,7 @@ fn agent(value: &Value) -> AgentSpec {
 }
 
 fn simulator(agent: &AgentSpec, spec: &SimSpec) -> Simulator {
-    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()), 1)), ..Resources::default() };
+    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
     let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
     Simulator::new(spec, &|_| None, &scheme).unwrap_or_else(|e| panic!("{e}"))
 }
@@ -128,17 +128,15 @@ fn hold(agent: &Value) -> f32 {
 fn drive(sim: &mut Simulator, until: f64, policies: &mut [Policy]) {
     while let Some(flow) = sim.run_to_decision(Timestamp(secs(until))).unwrap() {
         let now = sim.now();
-        sim.with_cca(flow, |cca| {
-            let agent = cca.agent().expect("a learner");
-            assert!(agent.rate().is_finite() && agent.window().is_finite());
-            let action = policies[flow](now.as_secs_f64(), agent, agent.observation());
-            cca.decide(now, &[action]);
-        });
+        let agent = agent_of(sim, flow);
+        assert!(agent.rate().is_finite() && agent.window().is_finite());
+        let action = policies[flow](now.as_secs_f64(), agent, agent.observation());
+        sim.decide(flow, &[action]);
     }
 }
 
 fn agent_of(sim: &Simulator, flow: usize) -> &FlowAgent {
-    sim.sender(flow).cca().agent().expect("a learner")
+    FlowAgent::of(sim.sender(flow).cca()).expect("a learner")
 }
 
 /// Drive flow 0 alone for `seconds`; acknowledged Mbit/s by second.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ccgym_core::agent::{AgentSpec, FlowAgent};
+use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::Timestamp;
 use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::{FlowSpec, SimSpec, Simulator};
@@ -18,7 +18,7 @@ fn simulator(interval_ms: u64) -> Simulator {
         "startup": {"kind": "window", "packets": 1},
     });
     let agent = Arc::new(AgentSpec::from_json(&agent.to_string()).unwrap_or_else(|e| panic!("{e}")));
-    let resources = Resources { agent: Some(FlowAgent::new(agent, 1)), ..Resources::default() };
+    let resources = Resources { agent: Some(FlowAgent::new(agent)), ..Resources::default() };
     let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
     let spec: SimSpec = serde_json::from_value(json!({
         "duration": 2_000_000_000u64,
@@ -37,7 +37,7 @@ fn acknowledged(interval_ms: u64) -> Vec<u64> {
     let mut found = Vec::new();
     while let Some(flow) = simulator.run_to_decision(Timestamp(crate::common::secs(2.0))).unwrap() {
         found.push(simulator.sender(flow).last_interval().acked_packets);
-        simulator.with_cca(flow, |_| ());
+        simulator.hold_decision(flow);
     }
     found
 }

@@ -7,9 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use ccgym_core::congestion_control::{
-    Capabilities, Observables, ReceiverHalf, SentEvent, SpuriousLossEvent, TimeoutEvent,
-};
+use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent, TimeoutEvent};
 use ccgym_core::{
     Ack, AckEvent, CongestionControl, Control, InitContext, Receiver, ReceiverConfig, Rng, Sender, SenderConfig,
     TimeSpan, Timestamp,
@@ -154,16 +152,40 @@ pub struct Seen {
 }
 
 /// Passes everything on to another scheme and keeps notes.
+#[derive(Clone)]
 pub struct Watched {
     inner: Box<dyn CongestionControl>,
     seen: Arc<Mutex<Seen>>,
     recovery: bool,
     timed_out: bool,
+    /// Bytes that may be in flight when the next event comes, by the window since the last one.
+    allowed: u64,
 }
 
 impl Watched {
     pub fn new(inner: Box<dyn CongestionControl>, seen: Arc<Mutex<Seen>>) -> Self {
-        Self { inner, seen, recovery: false, timed_out: false }
+        Self { inner, seen, recovery: false, timed_out: false, allowed: 0 }
+    }
+}
+
+impl Watched {
+    /// Note whether more was sent than the window allowed since the last event.
+    fn check(&mut self, in_flight: u64) {
+        // During fast recovery PRR decides, where the scheme lets it.
+        let metered = self.recovery && !self.timed_out && self.inner.capabilities().prr;
+        if !metered && in_flight > self.allowed {
+            self.seen.lock().expect("one thread").beyond_window += 1;
+        }
+    }
+
+    /// The scheme has decided with `in_flight` bytes in flight.
+    fn allow(&mut self, in_flight: u64) {
+        self.allowed = in_flight.max(self.inner.control().cwnd);
+    }
+
+    /// The scheme may have changed its window, and what was sent before was sent under the old one.
+    fn allow_more(&mut self) {
+        self.allow(self.allowed);
     }
 }
 
@@ -172,29 +194,17 @@ impl CongestionControl for Watched {
         self.inner.name()
     }
     fn capabilities(&self) -> Capabilities {
-        Capabilities { sent_events: true, ..self.inner.capabilities() }
+        self.inner.capabilities()
     }
     fn init(&mut self, context: InitContext) {
         self.inner.init(context);
-    }
-    fn on_packet_sent(&mut self, event: &SentEvent) -> u64 {
-        let window = self.inner.control().cwnd;
-        // During fast recovery PRR decides, where the scheme lets it.
-        let metered = self.recovery && !self.timed_out && self.inner.capabilities().prr;
-        let mut seen = self.seen.lock().expect("one thread");
-        if !metered && event.in_flight_before + event.bytes > window {
-            seen.beyond_window += 1;
-        }
-        drop(seen);
-        if self.inner.capabilities().sent_events {
-            self.inner.on_packet_sent(event)
-        } else {
-            0
-        }
+        self.allow(0);
     }
     fn on_ack(&mut self, event: &AckEvent<'_>) {
+        self.check(event.prior_in_flight);
         let before = self.inner.control().cwnd;
         self.inner.on_ack(event);
+        self.allow(event.in_flight);
         let mut seen = self.seen.lock().expect("one thread");
         if event.entered_recovery {
             seen.cuts.push((event.prior_in_flight, before, self.inner.control().cwnd));
@@ -213,45 +223,39 @@ impl CongestionControl for Watched {
         self.timed_out &= event.in_recovery && !event.entered_recovery;
     }
     fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
+        self.check(event.prior_in_flight);
         self.recovery = true;
         self.timed_out = true;
         self.inner.on_timeout(event);
+        self.allow(0);
     }
     fn on_spurious_loss(&mut self, event: &SpuriousLossEvent) {
         self.inner.on_spurious_loss(event);
+        self.allow_more();
     }
     fn next_timer(&self) -> Timestamp {
         self.inner.next_timer()
     }
     fn on_timer(&mut self, now: Timestamp) {
         self.inner.on_timer(now);
-    }
-    fn on_feedback(&mut self, now: Timestamp, message: &[u8]) {
-        self.inner.on_feedback(now, message);
+        self.allow_more();
     }
     fn on_app_limited(&mut self, now: Timestamp, in_flight: u64) {
         self.inner.on_app_limited(now, in_flight);
+        self.allow_more();
     }
     fn on_idle_restart(&mut self, now: Timestamp) {
         self.inner.on_idle_restart(now);
+        self.allow_more();
     }
     fn control(&self) -> Control {
         self.inner.control()
-    }
-    fn receiver_half(&self) -> Option<Box<dyn ReceiverHalf>> {
-        self.inner.receiver_half()
     }
     fn ssthresh(&self) -> Option<u64> {
         self.inner.ssthresh()
     }
     fn observables(&self) -> Observables {
         self.inner.observables()
-    }
-    fn clone_box(&self) -> Box<dyn CongestionControl> {
-        Box::new(Self { inner: self.inner.clone_box(), seen: Arc::clone(&self.seen), ..*self })
-    }
-    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
-        self
     }
 }
 
@@ -299,7 +303,7 @@ impl Wire {
         };
         let mut sender = Sender::new(config, cca, context);
         sender.write(u64::MAX / 2);
-        let receiver = Receiver::new(ReceiverConfig::default(), None);
+        let receiver = Receiver::new(ReceiverConfig::default());
         Self { sender, receiver, rtt, now: Timestamp::ZERO, home: VecDeque::new() }
     }
 

@@ -1,0 +1,287 @@
+//! From an action to a window and a pacing rate.
+
+mod map;
+mod nearest;
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::error::AgentError;
+use super::expressions::{Expression, Expressions, Values};
+use super::memory::Memory;
+use super::spec::{ActionSpec, InnerRole, LimitsSpec, Pace, Phase, SmoothingSpec, Target};
+use ccgym_core::congestion_control::Control;
+use ccgym_core::units::{Rate, TimeSpan};
+
+pub(crate) use map::Map;
+use map::Quantity;
+pub(crate) use nearest::Goal;
+
+/// Bounds of the gain on a scheme below, lest an unbounded action leave it stuck at nothing or infinity.
+const GAINS: [f64; 2] = [1e-6, 1e6];
+
+/// The form of an action.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActionKind {
+    /// One of so many, given as its index.
+    Discrete(usize),
+    /// Real numbers.
+    Box {
+        /// How many.
+        size: usize,
+        /// Least value of each.
+        low: f32,
+        /// Greatest value of each.
+        high: f32,
+    },
+}
+
+impl ActionKind {
+    /// Numbers per action: one for an index.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        match self {
+            Self::Discrete(_) => 1,
+            Self::Box { size, .. } => *size,
+        }
+    }
+}
+
+/// What an agent does, ready for use.
+#[derive(Clone)]
+pub(crate) struct Actions {
+    pub map: Map,
+    pub target: Target,
+    pub limits: LimitsSpec,
+    bounds: [f64; 2],
+    /// (smallest round trip from which it holds in seconds, weight of the old value), by time.
+    smoothing: Vec<(f64, f64)>,
+    pub pace: Pace,
+    cap: Option<Cap>,
+    pub inner: Option<InnerRole>,
+}
+
+#[derive(Clone, Copy)]
+struct Cap {
+    bdp: f64,
+    startup: f64,
+    packets: f64,
+    estimate: usize,
+}
+
+impl Actions {
+    pub(crate) fn new(spec: &ActionSpec, expressions: &mut Expressions) -> Result<Self, AgentError> {
+        let LimitsSpec { rate, window, packets_per_min_rtt } = spec.limits;
+        for (name, [low, high], least) in [("rate", rate, 1.0), ("window", window, 1.0)] {
+            let found = format!("[{low}, {high}]");
+            let good = low >= least && low <= high && high.is_finite();
+            AgentError::ensure(good, &format!("action.limits.{name}"), found, "[lowest, highest], the lowest from 1")?;
+        }
+        AgentError::ensure(
+            packets_per_min_rtt.is_finite() && packets_per_min_rtt >= 0.0,
+            "action.limits.packets_per_min_rtt",
+            packets_per_min_rtt,
+            "a number from 0 on",
+        )?;
+        let [low, high] = spec.bounds;
+        let ordered = low < high && (low as f32).is_finite() && (high as f32).is_finite();
+        AgentError::ensure(ordered, "action.bounds", format!("[{low}, {high}]"), "two float32, the smaller first")?;
+        let map = Map::new(spec, expressions)?;
+        let paced = spec.pace != Pace::None;
+        let steers = spec.target == Target::Cwnd && spec.inner.is_none();
+        AgentError::ensure(!paced || steers, "action.pace", "a pace", "none: only a steered window alone is paced")?;
+        if spec.inner.is_some() && spec.cwnd_cap.is_some() {
+            return Err(AgentError::new("action.cwnd_cap", "a cap", "none: the scheme below has its own window"));
+        }
+        let cap = match &spec.cwnd_cap {
+            None => None,
+            Some(cap) => {
+                let good = |x: f64| x.is_finite() && x >= 0.0;
+                AgentError::ensure(good(cap.bdp), "action.cwnd_cap.bdp", cap.bdp, "a number from 0 on")?;
+                AgentError::ensure(good(cap.packets), "action.cwnd_cap.packets", cap.packets, "a number from 0 on")?;
+                let startup = cap.startup.unwrap_or(cap.bdp);
+                AgentError::ensure(good(startup), "action.cwnd_cap.startup", startup, "a number from 0 on")?;
+                let estimate = Expression::parse_in("action.cwnd_cap.estimate", &cap.estimate, "bit/s")?;
+                Some(Cap { bdp: cap.bdp, startup, packets: cap.packets, estimate: expressions.insert(estimate) })
+            }
+        };
+        let smoothing = smoothing(&spec.smoothing)?;
+        let inner = spec.inner.as_ref().map(|inner| inner.role);
+        let (target, limits, bounds) = (spec.target, spec.limits, spec.bounds);
+        Ok(Self { map, target, limits, bounds, smoothing, pace: spec.pace, cap, inner })
+    }
+
+    /// The form of an action.
+    pub(crate) fn kind(&self) -> ActionKind {
+        match self.map.choices() {
+            Some(n) => ActionKind::Discrete(n),
+            None => {
+                let [low, high] = self.bounds;
+                ActionKind::Box { size: self.map.size(), low: low as f32, high: high as f32 }
+            }
+        }
+    }
+
+    /// The numbers of `action` within their bounds, an index rounded; `None` if it has another size or is not finite.
+    pub(crate) fn read(&self, action: &[f32]) -> Option<[f64; 2]> {
+        let choices = self.map.choices();
+        let size = if choices.is_some() { 1 } else { self.map.size() };
+        if action.len() != size || action.iter().any(|a| !a.is_finite()) {
+            return None;
+        }
+        let mut numbers = [0.0; 2];
+        for (number, a) in numbers.iter_mut().zip(action) {
+            *number = match choices {
+                Some(n) => f64::from(a.round()).clamp(0.0, (n - 1) as f64),
+                None => f64::from(*a).clamp(self.bounds[0], self.bounds[1]),
+            };
+        }
+        Some(numbers)
+    }
+
+    /// Lowest rate at present.
+    pub(crate) fn rate_floor(&self, memory: &Memory) -> f64 {
+        let [low, high] = self.limits.rate;
+        (self.limits.packets_per_min_rtt * memory.packet_per_min_rtt()).clamp(low, high)
+    }
+
+    fn smoothing(&self, memory: &Memory) -> f64 {
+        self.smoothing.iter().rev().find(|(from, _)| memory.min_rtt >= *from).map_or(0.0, |(_, weight)| *weight)
+    }
+
+    /// Most packets that may be in flight; infinite while that is unknown.
+    fn cap(&self, memory: &Memory, values: &Values) -> f64 {
+        let Some(cap) = self.cap else { return f64::INFINITY };
+        let bdp = memory.in_packets(values.get(cap.estimate));
+        if bdp > 0.0 {
+            let multiple = if memory.phase == Phase::Startup { cap.startup } else { cap.bdp };
+            (multiple * bdp + cap.packets).max(self.limits.window[0])
+        } else {
+            f64::INFINITY
+        }
+    }
+}
+
+fn smoothing(spec: &SmoothingSpec) -> Result<Vec<(f64, f64)>, AgentError> {
+    let place = "action.smoothing";
+    let rows = match spec {
+        SmoothingSpec::Constant(weight) => vec![(0, *weight)],
+        SmoothingSpec::ByMinRtt(rows) => rows.clone(),
+    };
+    let first = rows.first().is_some_and(|(from, _)| *from == 0);
+    AgentError::ensure(first, place, "no weight from 0", "weights by smallest round trip, the first from 0")?;
+    AgentError::ensure(rows.windows(2).all(|w| w[0].0 < w[1].0), place, "times out of order", "rising times")?;
+    for (_, weight) in &rows {
+        AgentError::ensure((0.0..1.0).contains(weight), place, weight, "a weight of the old value, 0 to below 1")?;
+    }
+    Ok(rows.into_iter().map(|(from, weight)| (TimeSpan(from).as_secs_f64(), weight)).collect())
+}
+
+/// What is in force for one flow. Fractions are kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Actuator {
+    /// bit/s.
+    pub rate: f64,
+    /// Packets.
+    pub window: f64,
+    /// On the scheme below.
+    gain: f64,
+    /// On the window of the scheme below, packets.
+    bound: f64,
+}
+
+impl Actuator {
+    pub(crate) fn new() -> Self {
+        Self { rate: 0.0, window: 0.0, gain: 1.0, bound: f64::INFINITY }
+    }
+
+    /// Move both within their limits. What is not finite becomes the highest.
+    pub(crate) fn bound(&mut self, actions: &Actions, memory: &Memory) {
+        let within = |x: f64, low: f64, high: f64| if x.is_finite() { x.clamp(low, high) } else { high };
+        self.rate = within(self.rate, actions.rate_floor(memory), actions.limits.rate[1]);
+        self.window = within(self.window, actions.limits.window[0], actions.limits.window[1]);
+    }
+
+    /// Let `action` take effect. `cwnd` is the window in force, in packets.
+    pub(crate) fn apply(&mut self, actions: &Actions, action: [f64; 2], memory: &Memory, values: &Values, cwnd: f64) {
+        let old = actions.smoothing(memory);
+        let blend = |before: f64, after: f64| if old == 0.0 { after } else { old * before + (1.0 - old) * after };
+        if let Some(role) = actions.inner {
+            let one = Quantity { value: 1.0, packet: 0.0, component: 0 };
+            let gain = actions.map.apply(action, actions.bounds, one, values).clamp(GAINS[0], GAINS[1]);
+            match role {
+                InnerRole::Gain => self.gain = blend(self.gain, gain),
+                InnerRole::Cap => self.bound = gain * cwnd,
+            }
+            return;
+        }
+        if actions.target != Target::Cwnd {
+            let quantity = Quantity { value: self.rate, packet: memory.packet_per_min_rtt(), component: 0 };
+            self.rate = blend(self.rate, actions.map.apply(action, actions.bounds, quantity, values));
+        }
+        if actions.target != Target::Rate {
+            let quantity = Quantity { value: self.window, packet: 1.0, component: 1 };
+            self.window = blend(self.window, actions.map.apply(action, actions.bounds, quantity, values));
+        }
+        self.bound(actions, memory);
+    }
+
+    /// The decision in force, without a scheme below.
+    pub(crate) fn control(&self, actions: &Actions, memory: &Memory, srtt: f64, values: &Values) -> Control {
+        let cap = actions.cap(memory, values);
+        let over = |rtt: f64| if rtt > 0.0 { self.window * 8.0 * memory.mss / rtt } else { 0.0 };
+        let (packets, rate) = match (actions.target, actions.pace) {
+            (Target::Rate, _) => (cap, self.rate),
+            (Target::Both, _) => (self.window.min(cap), self.rate),
+            (Target::Cwnd, Pace::None) => (self.window.min(cap), 0.0),
+            (Target::Cwnd, Pace::CwndOverMinRtt) => (self.window.min(cap), over(memory.min_rtt)),
+            (Target::Cwnd, Pace::CwndOverSrtt) => (self.window.min(cap), over(srtt)),
+        };
+        Control { pacing_rate: Rate(rate as u64), ..window(packets, memory.mss) }
+    }
+
+    /// The decision in force on top of the scheme below.
+    #[inline]
+    pub(crate) fn on_top(&self, actions: &Actions, inner: &Control, mss: f64) -> Control {
+        if matches!(actions.map, Map::Passive) {
+            return *inner;
+        }
+        let [low, high] = actions.limits.window;
+        match actions.inner {
+            Some(InnerRole::Gain) => {
+                let cwnd = if inner.cwnd == u64::MAX {
+                    u64::MAX
+                } else {
+                    (inner.cwnd as f64 * self.gain).clamp(low * mss, high * mss) as u64
+                };
+                let pacing_rate = if inner.pacing_rate == Rate::ZERO {
+                    Rate::ZERO
+                } else {
+                    let [slow, fast] = actions.limits.rate;
+                    Rate((inner.pacing_rate.0 as f64 * self.gain).clamp(slow, fast) as u64)
+                };
+                Control { cwnd, pacing_rate, ..*inner }
+            }
+            _ if self.bound.is_finite() => {
+                Control { cwnd: inner.cwnd.min((self.bound.clamp(low, high) * mss) as u64), ..*inner }
+            }
+            _ => *inner,
+        }
+    }
+}
+
+/// A window of so many packets; unlimited if that is infinite.
+pub(crate) fn window(packets: f64, mss: f64) -> Control {
+    Control::window(if packets.is_finite() { (packets * mss) as u64 } else { u64::MAX })
+}
+
+impl fmt::Display for ActionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Discrete(n) => write!(f, "one of {n}"),
+            Self::Box { size, low, high } => write!(f, "{size} real numbers in [{low}, {high}]"),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The inverse of an action: which one comes nearest to a rate or window that is wanted.
+
+use super::super::expressions::Values;
+use super::super::memory::Memory;
+use super::super::spec::{Distance, InnerRole, Target};
+use super::map::Quantity;
+use super::{Actions, Actuator, Map, GAINS};
+
+/// What is wanted, above zero.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Goal {
+    /// bit/s.
+    pub rate: f64,
+    /// Packets.
+    pub window: f64,
+}
+
+/// A quantity that an action changes.
+struct Part {
+    quantity: Quantity,
+    /// Its value if nothing changes, with which a smoothed decision is mixed.
+    before: f64,
+    old: f64,
+    low: f64,
+    high: f64,
+    wanted: f64,
+}
+
+impl Part {
+    /// What the decision would have to make of the quantity, before smoothing, to reach what is wanted.
+    fn needed(&self) -> f64 {
+        (self.wanted - self.old * self.before) / (1.0 - self.old)
+    }
+}
+
+impl Actions {
+    /// The numbers of the action whose result is nearest to `goal`. Goals beyond the limits count as these. Where
+    /// limits make several actions equal, the one that needs them least is taken, then the first.
+    pub(crate) fn nearest(
+        &self,
+        actuator: &Actuator,
+        goal: Goal,
+        distance: Distance,
+        memory: &Memory,
+        values: &Values,
+        cwnd: f64,
+    ) -> [f64; 2] {
+        let parts = self.parts(actuator, goal, memory, cwnd);
+        let Some(choices) = self.map.choices() else {
+            let mut numbers = [0.0; 2];
+            for part in &parts {
+                let number = invert(&self.map, part, self.bounds).clamp(self.bounds[0], self.bounds[1]);
+                numbers[if self.map.size() > 1 { part.quantity.component } else { 0 }] = number;
+            }
+            return numbers;
+        };
+        let mut best = (f64::INFINITY, f64::INFINITY, 0);
+        for choice in 0..choices {
+            let (mut near, mut bare) = (0.0, 0.0);
+            for part in &parts {
+                let made = self.map.apply([choice as f64, 0.0], self.bounds, part.quantity, values);
+                let made = if part.old == 0.0 { made } else { part.old * part.before + (1.0 - part.old) * made };
+                near += apart(distance, made.clamp(part.low, part.high), part.wanted);
+                bare += apart(distance, made, part.wanted);
+            }
+            // Results that differ by rounding alone are equal.
+            let slack = 1e-9 * best.0;
+            if near < best.0 - slack || (near <= best.0 + slack && bare < best.1) {
+                best = (near, bare, choice);
+            }
+        }
+        [best.2 as f64, 0.0]
+    }
+
+    /// The quantities that an action changes, with what is wanted of each.
+    fn parts(&self, actuator: &Actuator, goal: Goal, memory: &Memory, cwnd: f64) -> Vec<Part> {
+        let old = self.smoothing(memory);
+        let part = |value: f64, packet: f64, component: usize, before: f64, old: f64, [low, high]: [f64; 2], wanted| {
+            let quantity = Quantity { value, packet, component };
+            Part { quantity, before, old, low, high, wanted: f64::clamp(wanted, low, high) }
+        };
+        match self.inner {
+            Some(InnerRole::Gain) => {
+                let gain = if memory.inner_window > 0.0 {
+                    goal.window / memory.inner_window
+                } else {
+                    goal.rate / memory.inner_rate
+                };
+                let gain = if gain.is_finite() { gain } else { 1.0 };
+                vec![part(1.0, 0.0, 0, actuator.gain, old, GAINS, gain)]
+            }
+            Some(InnerRole::Cap) => vec![part(1.0, 0.0, 0, 1.0, 0.0, GAINS, goal.window / cwnd)],
+            None => {
+                let rates = [self.rate_floor(memory), self.limits.rate[1]];
+                let rate = (self.target != Target::Cwnd)
+                    .then(|| part(actuator.rate, memory.packet_per_min_rtt(), 0, actuator.rate, old, rates, goal.rate));
+                let window = (self.target != Target::Rate)
+                    .then(|| part(actuator.window, 1.0, 1, actuator.window, old, self.limits.window, goal.window));
+                rate.into_iter().chain(window).collect()
+            }
+        }
+    }
+}
+
+/// How far `result` is from what is wanted.
+fn apart(distance: Distance, result: f64, wanted: f64) -> f64 {
+    match distance {
+        Distance::Linear => (result - wanted).abs(),
+        Distance::Log => (result.max(f64::MIN_POSITIVE) / wanted).ln().abs(),
+    }
+}
+
+/// The real number for which `map` makes of a quantity what is needed; any number where none does.
+fn invert(map: &Map, part: &Part, bounds: [f64; 2]) -> f64 {
+    let (x, needed) = (part.quantity.value, part.needed());
+    let ratio = needed / x;
+    let number = match map {
+        _ if needed <= 0.0 => f64::NEG_INFINITY,
+        Map::SignedMultiply(delta) | Map::Pair(delta) if ratio >= 1.0 => (ratio - 1.0) / delta,
+        Map::SignedMultiply(delta) | Map::Pair(delta) => (1.0 - 1.0 / ratio) / delta,
+        Map::Exponential(base) => ratio.ln() / base.ln(),
+        Map::Set { low, high, log } => {
+            let share = if *log { (needed / low).ln() / (high / low).ln() } else { (needed - low) / (high - low) };
+            bounds[0] + share * (bounds[1] - bounds[0])
+        }
+        Map::Discrete(_) | Map::GainOnEstimate { .. } | Map::Passive => 0.0,
+    };
+    if number.is_nan() {
+        0.0
+    } else {
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expressions::Expressions;
+    use serde_json::{json, Value};
+
+    /// Actions of `spec`, and an actuator at 10 Mbit/s and 40 packets.
+    fn made(spec: Value) -> (Actions, Actuator, Values) {
+        let mut expressions = Expressions::default();
+        let spec = serde_json::from_value(spec).expect("an action");
+        let actions = Actions::new(&spec, &mut expressions).expect("a valid action");
+        let actuator = Actuator { rate: 1e7, window: 40.0, ..Actuator::new() };
+        (actions, actuator, Values::new(&expressions))
+    }
+
+    fn nearest(spec: Value, goal: Goal, distance: Distance) -> [f64; 2] {
+        let (actions, actuator, values) = made(spec);
+        let mut memory = Memory::new(1500);
+        (memory.min_rtt, memory.inner_window) = (0.1, 50.0);
+        actions.nearest(&actuator, goal, distance, &memory, &values, 80.0)
+    }
+
+    fn window(packets: f64) -> Goal {
+        Goal { rate: 1e6, window: packets }
+    }
+
+    fn rate(mbps: f64) -> Goal {
+        Goal { rate: mbps * 1e6, window: 1.0 }
+    }
+
+    #[test]
+    fn listed_operations() {
+        let operations = json!({"kind": "discrete", "operations": ["/2", "-10", "+0", "+10", "*2"]});
+        let spec = json!({"map": operations, "target": "cwnd"});
+        for (wanted, linear, log) in
+            [(20.0, 0, 0), (26.0, 1, 1), (44.0, 2, 2), (46.0, 3, 3), (64.0, 3, 4), (66.0, 4, 4)]
+        {
+            let found = |distance| nearest(spec.clone(), window(wanted), distance)[0] as i32;
+            assert_eq!((found(Distance::Linear), found(Distance::Log)), (linear, log), "{wanted}");
+        }
+        // Smoothed, 40 becomes 30, 35, 40, 45 or 60.
+        let smooth = json!({"map": operations, "target": "cwnd", "smoothing": 0.5});
+        assert_eq!(nearest(smooth, window(46.0), Distance::Linear)[0], 3.0);
+        // Limits make the first three equal: the one that needs them least is taken.
+        let floor = json!({"map": operations, "target": "cwnd", "limits": {"window": [40, 100]}});
+        assert_eq!(nearest(floor, window(7.0), Distance::Linear)[0], 2.0);
+        // Amounts of a rate are packets per smallest round trip: 10 are 1.2 Mbit/s.
+        let rates = json!({"map": operations, "target": "rate"});
+        assert_eq!(nearest(rates.clone(), rate(11.0), Distance::Log)[0], 3.0);
+        // Both: the sum of the distances decides.
+        let both = json!({"map": operations, "target": "both"});
+        let goal = Goal { rate: 3e7, window: 50.0 };
+        assert_eq!(nearest(both, goal, Distance::Log)[0], 4.0);
+    }
+
+    #[test]
+    fn gains_on_an_estimate() {
+        let map = json!({"kind": "gain_on_estimate", "gains": [0.75, 1.0, 1.25], "estimate": "max(delivery_rate, 10)"});
+        let (actions, actuator, mut values) = made(json!({"map": map, "target": "rate"}));
+        let memory = Memory::new(1500);
+        let found =
+            |values: &Values, mbps| actions.nearest(&actuator, rate(mbps), Distance::Log, &memory, values, 0.0)[0];
+        // An unknown estimate changes nothing, whatever the gain.
+        assert_eq!(found(&values, 50.0), 0.0);
+        values = values.with(0, 4e7);
+        for (mbps, index) in [(1.0, 0.0), (34.0, 0.0), (35.0, 1.0), (44.0, 1.0), (45.0, 2.0), (900.0, 2.0)] {
+            assert_eq!(found(&values, mbps), index, "{mbps}");
+        }
+    }
+
+    #[test]
+    fn real_numbers_by_inversion() {
+        let near = |spec: Value, goal: Goal, wanted: [f64; 2]| {
+            let found = nearest(spec.clone(), goal, Distance::Log);
+            assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-9), "{spec}: {found:?}, not {wanted:?}");
+        };
+        let spec = |map: Value| json!({"map": map, "target": "rate", "bounds": [-2, 3]});
+        let signed = spec(json!({"kind": "signed_multiply", "delta": 0.5}));
+        near(signed.clone(), rate(20.0), [2.0, 0.0]);
+        near(signed.clone(), rate(5.0), [-2.0, 0.0]);
+        near(signed.clone(), rate(10.0), [0.0, 0.0]);
+        near(signed.clone(), rate(900.0), [3.0, 0.0]);
+        near(signed, rate(0.1), [-2.0, 0.0]);
+        let exponential = spec(json!({"kind": "exponential", "base": 2.0}));
+        near(exponential.clone(), rate(20.0), [1.0, 0.0]);
+        near(exponential, rate(2.5), [-2.0, 0.0]);
+        let set = spec(json!({"kind": "set", "low": 1e6, "high": 6e6}));
+        near(set.clone(), rate(2.0), [-1.0, 0.0]);
+        near(set, rate(7.0), [3.0, 0.0]);
+        let log = spec(json!({"kind": "set", "low": 1e6, "high": 3.2e7, "log": true}));
+        near(log, rate(4.0), [0.0, 0.0]);
+        // Half of the old value: 15 Mbit/s need 20.
+        let smooth = json!({"map": {"kind": "exponential", "base": 2.0}, "target": "rate", "smoothing": 0.5});
+        near(smooth.clone(), rate(15.0), [1.0, 0.0]);
+        near(smooth, rate(4.0), [-1.0, 0.0]);
+        let pair = json!({"map": {"kind": "pair", "delta": 0.5}, "target": "both", "bounds": [-4, 4]});
+        near(pair, Goal { rate: 2e7, window: 20.0 }, [2.0, -2.0]);
+    }
+
+    #[test]
+    fn gains_and_caps_on_a_scheme_below() {
+        let map = json!({"kind": "exponential", "base": 2.0});
+        let spec = |role: &str| {
+            json!({"map": map, "target": "cwnd", "bounds": [-4, 4],
+                                       "inner": {"scheme": "cubic", "role": role}})
+        };
+        // The scheme below has 50 packets; 80 are in force.
+        assert_eq!(nearest(spec("gain"), window(100.0), Distance::Log)[0], 1.0);
+        assert_eq!(nearest(spec("cap"), window(40.0), Distance::Log)[0], -1.0);
+        let passive = json!({"map": {"kind": "passive"}, "target": "cwnd", "inner": {"scheme": "cubic"}});
+        assert_eq!(nearest(passive, window(100.0), Distance::Log), [0.0, 0.0]);
+    }
+}

@@ -1,0 +1,106 @@
+//! BBR's gains on the agent's own steps: the greatest delivery rate of the latest intervals times a gain that the phase
+//! sets. It knows nothing that a sender does not.
+
+use super::super::memory::Memory;
+use super::super::spec::{ExpertSpec, Phase};
+use ccgym_core::monitor::MonitorInterval;
+
+/// Intervals by which a gain below 1 is prolonged while more than the bandwidth-delay product is in flight. The action
+/// nearest to 0.75 after 1.25 leaves the rate at 0.94 of the estimate, which drains a quarter of what the probe has
+/// queued: without this, every cycle adds to a standing queue. It is but one, as the queue may be somebody else's.
+const PROLONGED: u32 = 1;
+/// Least gain where the cycle says 1 and more than the bandwidth-delay product is in flight. Actions are 5 % apart, so
+/// that the rate rests up to 2.5 % above the estimate; what that queues goes, but in a queue kept full by others the
+/// flow gives way by no more than this.
+const TRIMMED: f64 = 0.95;
+
+/// The schedule of one flow.
+#[derive(Clone, Debug)]
+pub(super) struct GainSchedule {
+    startup: f64,
+    drain: f64,
+    cycle: Vec<f64>,
+    /// Delivery rates of the latest intervals with acknowledgements, bit/s.
+    recent: Vec<f64>,
+    next: usize,
+    greatest: f64,
+    /// Where the cycle stands, and for how many intervals longer than one.
+    position: usize,
+    prolonged: u32,
+    phase: Phase,
+    /// Of the interval that begins now.
+    gain: f64,
+}
+
+impl GainSchedule {
+    /// The schedule that `spec` declares, if it is one.
+    pub(super) fn of(spec: &ExpertSpec) -> Option<Self> {
+        let ExpertSpec::GainSchedule { startup, drain, cycle, window, .. } = spec else { return None };
+        Some(Self {
+            startup: *startup,
+            drain: *drain,
+            cycle: cycle.clone(),
+            recent: vec![0.0; *window as usize],
+            next: 0,
+            greatest: 0.0,
+            position: 0,
+            prolonged: 0,
+            phase: Phase::Startup,
+            gain: *startup,
+        })
+    }
+
+    /// Take in an interval that `memory` has digested. One without acknowledgements says nothing about the path, and
+    /// the clock of rounds stands still in it, as BBR's does: else a pause would empty the window.
+    pub(super) fn observe(&mut self, m: &MonitorInterval, memory: &Memory) {
+        if m.acked_packets == 0 {
+            return;
+        }
+        self.recent[self.next] = memory.delivery_rate;
+        self.next = (self.next + 1) % self.recent.len();
+        self.greatest = self.recent.iter().copied().fold(0.0, f64::max);
+        let before = std::mem::replace(&mut self.phase, memory.phase);
+        self.gain = match self.phase {
+            Phase::Startup => self.startup,
+            Phase::Drain => self.drain,
+            Phase::Probe => {
+                let bdp = memory.in_packets(self.greatest) * memory.mss;
+                self.probe(before, if bdp > 0.0 { m.in_flight as f64 / bdp - 1.0 } else { 0.0 })
+            }
+        };
+    }
+
+    /// The gain of the next interval in the phase of probing; `excess`: in flight beyond the bandwidth-delay product,
+    /// as a share of it.
+    fn probe(&mut self, before: Phase, excess: f64) -> f64 {
+        if before != Phase::Probe {
+            (self.position, self.prolonged) = (0, 0);
+        } else if self.cycle[self.position] < 1.0 && excess > 0.0 && self.prolonged < PROLONGED {
+            self.prolonged += 1;
+        } else {
+            (self.position, self.prolonged) = ((self.position + 1) % self.cycle.len(), 0);
+        }
+        let gain = self.cycle[self.position];
+        // What would leave no more than the product in flight after a round trip.
+        let least = if self.prolonged > 0 { gain } else { TRIMMED };
+        if self.prolonged > 0 || gain == 1.0 {
+            (1.0 - excess).clamp(least, 1.0)
+        } else {
+            gain
+        }
+    }
+
+    /// The rate that it aims at, bit/s; `None` before anything was delivered.
+    pub(super) fn rate(&self) -> Option<f64> {
+        (self.greatest > 0.0).then_some(self.gain * self.greatest)
+    }
+}
+
+pub(super) fn describe(startup: f64, drain: f64, cycle: &[f64], window: u32) -> String {
+    let cycle: Vec<_> = cycle.iter().map(f64::to_string).collect();
+    format!(
+        "the greatest delivery_rate of {window} intervals times {startup} in start-up, {drain:.4} in drain, then {} in \
+         turn, less (down to {TRIMMED} for 1) while more than that rate moves in min_rtt is in flight",
+        cycle.join(", ")
+    )
+}

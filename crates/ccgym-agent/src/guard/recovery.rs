@@ -1,0 +1,347 @@
+//! `recovery`: searches upwards, as slow start does, from a rate that is low for no visible reason.
+//!
+//! ```text
+//! watch ── low for long enough, path clear ──▶ search ── more was delivered ──▶ hold ── time is up ──▶ watch
+//!   ▲                                             │
+//!   └───────── nothing found: wait twice as long ◀┘
+//! ```
+//!
+//! Searching costs a queue of one bandwidth-delay product for about two round trips, so where a low rate is right the
+//! waits between searches soon make it nothing. Holding outlasts a policy that falls back each time.
+
+use super::super::action::{window, Actions, Actuator};
+use super::super::error::AgentError;
+use super::super::memory::Memory;
+use super::super::spec::{RecoverySpec, Target};
+use super::round::{fraction, Path, Round, LEAST_RTT};
+use super::search::{above, Before, Hold, Next, Search};
+use ccgym_core::congestion_control::Control;
+use ccgym_core::monitor::MonitorInterval;
+use ccgym_core::units::{Rate, TimeSpan};
+
+/// Fewest rounds that show anything.
+const ROUNDS: u32 = 4;
+/// Mean delay over the smallest, as part of that and in seconds, above which a path is not clear.
+const CLEAR: (f64, f64) = (0.25, 0.005);
+/// Longest time that a rate may be low on a path that is not clear, in longest waits: half of that the second time, a
+/// quarter the first.
+const DOUBT: f64 = 4.0;
+/// First window of a search.
+const FIRST: f64 = 4.0;
+/// Pace of a window per round trip. Bursts would overflow a short queue well before the path is full; a window that is
+/// paced so still grows 1.9-fold each round trip.
+const PACE: f64 = 1.25;
+/// Seconds after which a flow that was low is well again: the next time counts as the first.
+const WELL: f64 = 10.0;
+/// Unreadable actions in a row after which nobody decides.
+const REFUSED: u32 = 8;
+/// Window while holding a rate, in bandwidth-delay products and packets: a bound on what a silent path swallows.
+const HELD: (f64, f64) = (2.0, 4.0);
+
+impl RecoverySpec {
+    pub(super) fn check(&self) -> Result<(), AgentError> {
+        let at = |field: &str| format!("guard.{field}");
+        for (name, x) in [("share", self.share), ("lift", self.lift)] {
+            AgentError::ensure(x > 0.0 && x <= 1.0, &at(name), x, "a part, above 0 up to 1")?;
+        }
+        AgentError::ensure((0.0..=1.0).contains(&self.loss), "guard.loss", self.loss, "a fraction, 0 to 1")?;
+        AgentError::ensure(self.near.is_finite() && self.near >= 1.0, "guard.near", self.near, "a number from 1 on")?;
+        for (name, span) in
+            [("memory", self.memory), ("patience", self.patience), ("hold", self.hold), ("longest", self.longest)]
+        {
+            AgentError::ensure(span > TimeSpan::ZERO, &at(name), span.0, "a time above 0, in ns")?;
+        }
+        let ordered = self.patience <= self.longest && self.hold <= self.longest;
+        AgentError::ensure(ordered, "guard.longest", self.longest.0, "at least patience and hold")
+    }
+
+    /// In words.
+    pub(super) fn describe(&self) -> String {
+        let Self { share, near, loss, lift, .. } = self;
+        let s = |span: TimeSpan| format!("{} s", span.as_secs_f64());
+        format!(
+            "where the rate is up to {share} of the greatest delivery rate of the latest {} or up to {near} times the \
+             lower bound, for {} with loss up to {loss} and no queue (else for {}), or no action can be read: double \
+             each round trip until queue, loss or a flat delivery rate, hold {lift} of what was found for {} (up to {} \
+             if the agent falls back), or wait twice as long if nothing was",
+            s(self.memory),
+            s(self.patience),
+            s(self.longest),
+            s(self.hold),
+            s(self.longest)
+        )
+    }
+}
+
+/// Rounds in which the rate was low.
+#[derive(Clone, Debug, Default)]
+struct Low {
+    rounds: u32,
+    seconds: f64,
+    /// Likewise, with those rounds before that were not clear.
+    total: f64,
+    acked: u64,
+    lost: u64,
+    bits: f64,
+    samples: u64,
+    rtt_sum: f64,
+    /// Smallest round trip; zero before the first.
+    rtt: f64,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    Watch(Low),
+    Search(Search),
+    Hold(Hold),
+}
+
+/// This guard, of one flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Recovery {
+    path: Path,
+    stage: Stage,
+    /// Seconds that the rate must be low before the next search, and that what it finds is held.
+    wait: f64,
+    hold: f64,
+    /// Seconds that it must be low on a path that is not clear.
+    doubt: f64,
+    /// Unreadable actions in a row.
+    refused: u32,
+    /// When (of the time heard) the agent last took over, and when the flow was last low.
+    released: f64,
+    low_at: f64,
+    pub interventions: u64,
+}
+
+impl Recovery {
+    pub fn new(spec: &RecoverySpec) -> Self {
+        Self {
+            path: Path::new(spec.memory.as_secs_f64()),
+            stage: Stage::Watch(Low::default()),
+            wait: spec.patience.as_secs_f64(),
+            hold: spec.hold.as_secs_f64(),
+            doubt: spec.longest.as_secs_f64(),
+            refused: 0,
+            released: f64::NEG_INFINITY,
+            low_at: 0.0,
+            interventions: 0,
+        }
+    }
+
+    pub fn on_action(&mut self, read: bool) {
+        self.refused = if read { 0 } else { self.refused.saturating_add(1) };
+    }
+
+    pub fn decides(&self) -> bool {
+        !matches!(self.stage, Stage::Watch(_))
+    }
+
+    pub fn on_interval(
+        &mut self,
+        spec: &RecoverySpec,
+        m: &MonitorInterval,
+        actuator: &mut Actuator,
+        actions: &Actions,
+        memory: &Memory,
+    ) {
+        let round = self.path.add(m, memory);
+        match &mut self.stage {
+            Stage::Watch(_) => {
+                if let Some(round) = round {
+                    self.watch(spec, &round, actuator, actions, memory);
+                }
+            }
+            Stage::Search(search) => {
+                if m.timeouts > 0 {
+                    // The path went silent: nothing was learned.
+                    self.stage = go_back(search, actuator);
+                } else if search.on_interval(spec, m, round.as_ref(), actions, memory) {
+                    self.end_search(spec, actuator);
+                }
+            }
+            Stage::Hold(hold) => {
+                if m.timeouts > 0 {
+                    hold.on_timeout();
+                } else if let Some(round) = round {
+                    let next = hold.on_round(spec, self.hold, &round);
+                    self.end_hold(spec, &next, actuator, memory);
+                }
+            }
+        }
+        self.steer(actuator, actions, memory);
+    }
+
+    fn end_search(&mut self, spec: &RecoverySpec, actuator: &mut Actuator) {
+        let Stage::Search(search) = &self.stage else { return };
+        self.stage = match (search.found(spec), search.held()) {
+            (Some(hold), again) => {
+                if again.is_none() {
+                    let relapsed = self.path.heard - self.released <= WELL;
+                    let longer = (2.0 * self.hold).min(spec.longest.as_secs_f64());
+                    self.hold = if relapsed { longer } else { spec.hold.as_secs_f64() };
+                }
+                Stage::Hold(hold)
+            }
+            (None, Some(mut hold)) => {
+                hold.sure = true;
+                Stage::Hold(hold)
+            }
+            (None, None) => {
+                self.wait = (2.0 * self.wait).min(spec.longest.as_secs_f64());
+                go_back(search, actuator)
+            }
+        };
+    }
+
+    fn end_hold(&mut self, spec: &RecoverySpec, next: &Next, actuator: &mut Actuator, memory: &Memory) {
+        let Stage::Hold(hold) = &self.stage else { return };
+        match next {
+            Next::Hold => {}
+            Next::Search => {
+                self.stage = Stage::Search(hold.search(memory.mss));
+                self.path.cut();
+            }
+            Next::Over => {
+                (self.released, self.wait) = (self.path.heard, spec.patience.as_secs_f64());
+                self.stage = Stage::Watch(Low::default());
+            }
+            Next::Congested => {
+                if !hold.sure {
+                    [actuator.rate, actuator.window] = hold.before().values;
+                }
+                // The low rate may have been right, so its return is no fault of the agent.
+                self.released = f64::NEG_INFINITY;
+                self.wait = (2.0 * self.wait).min(spec.longest.as_secs_f64());
+                self.stage = Stage::Watch(Low::default());
+            }
+        }
+    }
+
+    /// What is in force becomes what the agent continues from.
+    fn steer(&self, actuator: &mut Actuator, actions: &Actions, memory: &Memory) {
+        match &self.stage {
+            Stage::Watch(_) => return,
+            Stage::Search(s) => {
+                (actuator.rate, actuator.window) = (s.window * 8.0 * memory.mss / s.base, s.window);
+            }
+            Stage::Hold(h) => {
+                actuator.rate = h.sent();
+                let bdp = h.sent() * h.base / (8.0 * memory.mss);
+                actuator.window = if actions.target == Target::Both { HELD.0 * bdp + HELD.1 } else { bdp };
+            }
+        }
+        actuator.bound(actions, memory);
+    }
+
+    fn watch(
+        &mut self,
+        spec: &RecoverySpec,
+        round: &Round,
+        actuator: &mut Actuator,
+        actions: &Actions,
+        memory: &Memory,
+    ) {
+        let shortest = memory.min_rtt.max(LEAST_RTT);
+        let used = decided(actuator, actions, memory, shortest).min(round.sent());
+        let low = near_floor(spec, actuator, actions, memory)
+            || used <= spec.share * self.path.carries()
+            || self.refused >= REFUSED;
+        let Stage::Watch(stretch) = &mut self.stage else { return };
+        if !low || round.app_limited {
+            *stretch = Low::default();
+            if self.path.heard - self.low_at > WELL {
+                (self.wait, self.doubt) = (spec.patience.as_secs_f64(), spec.longest.as_secs_f64());
+            }
+            return;
+        }
+        self.low_at = self.path.heard;
+        stretch.add(round);
+        if stretch.rounds < ROUNDS || stretch.seconds < self.wait {
+            return;
+        }
+        let clear = fraction(stretch.lost, stretch.acked) <= spec.loss
+            && !above(stretch.rtt_sum / stretch.samples.max(1) as f64, shortest, CLEAR);
+        if !clear && stretch.total < self.doubt {
+            *stretch = Low { total: stretch.total, ..Low::default() };
+            return;
+        }
+        if !clear {
+            self.doubt = (2.0 * self.doubt).min(DOUBT * spec.longest.as_secs_f64());
+        }
+        // So low it has no queue of its own. The path may have become longer meanwhile.
+        let base = stretch.rtt;
+        let window = (2.0 * used * base / (8.0 * memory.mss)).max(FIRST);
+        let before = Before {
+            values: [actuator.rate, actuator.window],
+            delivered: stretch.bits / stretch.seconds,
+            loss: fraction(stretch.lost, stretch.acked),
+        };
+        self.stage = Stage::Search(Search::new(window, base, before));
+        self.path.cut();
+        self.interventions += 1;
+    }
+
+    pub fn control(&self, actions: &Actions, memory: &Memory) -> Option<Control> {
+        let per_second = |packets: f64, base: f64| packets * 8.0 * memory.mss / base;
+        let (packets, rate) = match &self.stage {
+            Stage::Watch(_) => return None,
+            Stage::Search(s) => (s.window, PACE * per_second(s.window, s.base)),
+            Stage::Hold(h) => {
+                let bdp = h.sent() * h.base / (8.0 * memory.mss);
+                let rated = actions.target != Target::Cwnd;
+                if rated {
+                    (HELD.0 * bdp + HELD.1, h.sent())
+                } else {
+                    (bdp, PACE * h.sent())
+                }
+            }
+        };
+        let [low, high] = actions.limits.window;
+        let rated = actions.target != Target::Cwnd;
+        let rate = if rated { rate.clamp(actions.rate_floor(memory), actions.limits.rate[1]) } else { rate };
+        Some(Control { pacing_rate: Rate(rate as u64), ..window(packets.clamp(low, high), memory.mss) })
+    }
+}
+
+/// The search is off, or found nothing.
+fn go_back(search: &Search, actuator: &mut Actuator) -> Stage {
+    match search.held() {
+        Some(hold) => Stage::Hold(hold),
+        None => {
+            [actuator.rate, actuator.window] = search.before().values;
+            Stage::Watch(Low::default())
+        }
+    }
+}
+
+/// The rate that the agent decided, or that its window comes to.
+fn decided(actuator: &Actuator, actions: &Actions, memory: &Memory, base: f64) -> f64 {
+    let window = actuator.window * 8.0 * memory.mss / base;
+    match actions.target {
+        Target::Rate => actuator.rate,
+        Target::Cwnd => window,
+        Target::Both => actuator.rate.min(window),
+    }
+}
+
+fn near_floor(spec: &RecoverySpec, actuator: &Actuator, actions: &Actions, memory: &Memory) -> bool {
+    let rate = actuator.rate <= spec.near * actions.rate_floor(memory);
+    let window = actuator.window <= spec.near * actions.limits.window[0];
+    (actions.target != Target::Cwnd && rate) || (actions.target != Target::Rate && window)
+}
+
+impl Low {
+    fn add(&mut self, round: &Round) {
+        let heard = round.heard();
+        self.rounds += 1;
+        self.seconds += heard;
+        self.total += heard;
+        self.acked += round.acked;
+        self.lost += round.lost;
+        self.bits += round.delivered() * heard;
+        self.samples += round.samples;
+        self.rtt_sum += round.rtt_sum;
+        self.rtt = if self.rtt > 0.0 { self.rtt.min(round.rtt) } else { round.rtt };
+    }
+}

@@ -1,0 +1,199 @@
+//! What a flow sees of its path, one round trip at a time. Seconds, bit/s and packets.
+
+use super::super::memory::Memory;
+use ccgym_core::monitor::MonitorInterval;
+
+/// Parts that a window of time is kept in.
+const PARTS: usize = 6;
+/// Shortest round trip, lest one of nothing make a rate infinite.
+pub(super) const LEAST_RTT: f64 = 1e-6;
+/// Shortest round, in round trips: an interval that is meant to last one is often a little shorter.
+const SHORTEST: f64 = 0.9;
+/// Most of a round that counts as time, in round trips: the rest was silence.
+const HEARD: f64 = 2.0;
+
+/// The greatest of the latest while; zero if there was nothing.
+#[derive(Clone, Debug)]
+struct Recent {
+    parts: [f64; PARTS],
+    now: usize,
+    /// Time left in the running part, and the length of a part.
+    left: f64,
+    length: f64,
+}
+
+impl Recent {
+    fn new(window: f64) -> Self {
+        let length = window / PARTS as f64;
+        Self { parts: [0.0; PARTS], now: 0, left: length, length }
+    }
+
+    fn add(&mut self, x: f64, seconds: f64) {
+        self.left -= seconds;
+        if self.left <= 0.0 {
+            self.now = (self.now + 1) % PARTS;
+            (self.parts[self.now], self.left) = (0.0, self.length);
+        }
+        self.parts[self.now] = self.parts[self.now].max(x);
+    }
+
+    fn get(&self) -> f64 {
+        self.parts.iter().copied().fold(0.0, f64::max)
+    }
+}
+
+/// About one round trip or more, up to an acknowledgement.
+#[derive(Clone, Debug)]
+pub(super) struct Round {
+    seconds: f64,
+    sent_bytes: u64,
+    acked_bytes: u64,
+    pub acked: u64,
+    pub lost: u64,
+    pub samples: u64,
+    /// Sum of the round-trip samples, by intervals, and the smallest.
+    pub rtt_sum: f64,
+    pub rtt: f64,
+    pub app_limited: bool,
+}
+
+impl Round {
+    const fn new() -> Self {
+        let (acked, lost, samples) = (0, 0, 0);
+        let (sent_bytes, acked_bytes, app_limited) = (0, 0, false);
+        Self { seconds: 0.0, sent_bytes, acked_bytes, acked, lost, samples, rtt_sum: 0.0, rtt: f64::MAX, app_limited }
+    }
+
+    /// Bytes acknowledged over its length.
+    pub fn delivered(&self) -> f64 {
+        8.0 * self.acked_bytes as f64 / self.seconds
+    }
+
+    /// Bytes sent over its length.
+    pub fn sent(&self) -> f64 {
+        8.0 * self.sent_bytes as f64 / self.seconds
+    }
+
+    /// Its length, without what was silence.
+    pub fn heard(&self) -> f64 {
+        self.seconds.min(HEARD * self.rtt)
+    }
+
+    /// Lost over settled packets.
+    pub fn loss(&self) -> f64 {
+        fraction(self.lost, self.acked)
+    }
+}
+
+/// Lost over lost and acknowledged; zero of nothing.
+pub(super) fn fraction(lost: u64, acked: u64) -> f64 {
+    lost as f64 / (lost + acked).max(1) as f64
+}
+
+/// What is known of the path.
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    round: Round,
+    sent: Recent,
+    delivered: Recent,
+    /// Time during which acknowledgements came.
+    pub heard: f64,
+}
+
+impl Path {
+    pub fn new(memory: f64) -> Self {
+        Self { round: Round::new(), sent: Recent::new(memory), delivered: Recent::new(memory), heard: 0.0 }
+    }
+
+    /// Take in an interval that `memory` has digested; the round that ends with it, if one does. Rounds end with an
+    /// acknowledgement, however long that takes.
+    pub fn add(&mut self, m: &MonitorInterval, memory: &Memory) -> Option<Round> {
+        let round = &mut self.round;
+        round.seconds += memory.seconds;
+        round.sent_bytes += m.sent_bytes;
+        round.acked_bytes += m.acked_bytes;
+        round.acked += m.acked_packets;
+        round.lost += m.lost_packets;
+        round.app_limited |= m.app_limited;
+        if let (Some(least), Some(mean)) = (m.interval_min_rtt(), m.mean_rtt()) {
+            round.rtt = round.rtt.min(least.as_secs_f64().max(LEAST_RTT));
+            round.rtt_sum += mean.as_secs_f64() * m.rtt_count() as f64;
+            round.samples += m.rtt_count() as u64;
+        }
+        if round.acked == 0 || round.samples == 0 || round.seconds < SHORTEST * round.rtt {
+            return None;
+        }
+        let round = std::mem::replace(round, Round::new());
+        let heard = round.heard();
+        self.heard += heard;
+        self.sent.add(round.sent(), heard);
+        // Acknowledgements that were held up come faster than any link: no more can have been carried than was sent.
+        let sent = self.sent.get();
+        self.delivered.add(round.delivered().min(sent), heard);
+        Some(round)
+    }
+
+    /// A new round begins.
+    pub fn cut(&mut self) {
+        self.round = Round::new();
+    }
+
+    /// Greatest rate that the path is known to carry; zero if nothing is known.
+    pub fn carries(&self) -> f64 {
+        self.delivered.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::interval;
+    use super::*;
+    use ccgym_core::units::Timestamp;
+
+    #[test]
+    fn the_greatest_of_the_latest_while() {
+        let mut recent = Recent::new(6.0);
+        assert_eq!(recent.get(), 0.0);
+        recent.add(5.0, 0.5);
+        recent.add(3.0, 0.25);
+        assert_eq!(recent.get(), 5.0);
+        for second in 1..=5 {
+            recent.add(1.0, 1.0);
+            assert_eq!(recent.get(), 5.0, "{second}");
+        }
+        recent.add(2.0, 1.0);
+        assert_eq!(recent.get(), 2.0);
+    }
+
+    #[test]
+    fn rounds_are_as_long_as_a_round_trip_and_silence_is_not_heard() {
+        let (mut path, mut memory) = (Path::new(60.0), Memory::new(1500));
+        let mut now = 10_000;
+        let mut step = |ms: u64, rtts: &[u64]| {
+            let m = interval(Timestamp::from_millis(now), Timestamp::from_millis(now + ms), rtts);
+            now += ms;
+            memory.digest(&m, true);
+            path.add(&m, &memory)
+        };
+        assert!(step(60, &[100]).is_none());
+        assert!(step(30, &[]).is_none());
+        let round = step(30, &[120, 120]).expect("120 ms have passed");
+        // Three packets of 12,000 bits in 120 ms.
+        assert!((round.delivered() - 300_000.0).abs() < 1e-6 && (round.sent() - 300_000.0).abs() < 1e-6);
+        assert!((round.heard() - 0.12).abs() < 1e-12 && round.samples == 3);
+        assert!(step(3000, &[]).is_none());
+        let round = step(10, &[100]).expect("a late acknowledgement");
+        assert!((round.heard() - 0.2).abs() < 1e-12);
+        // A hundred packets at once, that were on their way for long: the path is not believed to be that fast.
+        let m = interval(Timestamp::from_millis(now), Timestamp::from_millis(now + 100), &[2000; 100]);
+        let mut burst = m;
+        (burst.sent_packets, burst.sent_bytes) = (2, 3000);
+        memory.digest(&burst, true);
+        path.add(&burst, &memory);
+        assert!(path.round.seconds > 0.0, "a round of two seconds is under way");
+        burst.end = Timestamp::from_millis(now + 2000);
+        memory.digest(&burst, true);
+        assert!(path.add(&burst, &memory).is_some());
+        assert!((path.carries() - 300_000.0).abs() < 1e-6, "{}", path.carries());
+    }
+}

@@ -1,0 +1,450 @@
+//! Agents that decide at intervals: what they see, what they do, what they are rewarded for.
+//!
+//! An agent is data ([`AgentSpec`]). A [`FlowAgent`] is its state for one flow: the host closes an interval when
+//! [`FlowAgent::next_decision`] has come, shows it to [`FlowAgent::observe`], reads [`FlowAgent::observation`], and gives
+//! an action to [`FlowAgent::act`]. Environments and deployed policies do the same, so features, action maps and rewards
+//! exist once. Nothing here allocates after [`FlowAgent::start`], unless decisions are late.
+
+mod action;
+mod clock;
+mod describe;
+mod error;
+mod expert;
+mod expressions;
+mod features;
+mod guard;
+mod memory;
+mod observation;
+mod phases;
+mod plan;
+mod reward;
+mod signals;
+mod spec;
+mod startup;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod truth;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use ccgym_core::congestion_control::{CongestionControl, Control};
+use ccgym_core::monitor::MonitorInterval;
+use ccgym_core::units::{Rate, TimeSpan, Timestamp};
+
+pub use action::ActionKind;
+pub use describe::vocabulary;
+pub use error::AgentError;
+pub use expert::Label;
+pub use spec::*;
+pub use truth::PathTruth;
+
+use action::Actuator;
+use clock::Clock;
+use expert::Expert;
+use expressions::Values;
+use guard::Guard;
+use memory::Memory;
+use observation::Observation;
+use phases::Phases;
+use plan::Plan;
+use reward::Outcome;
+use signals::View;
+use startup::Startup;
+
+impl AgentSpec {
+    /// Read a declaration and check it.
+    ///
+    /// # Errors
+    /// With the place of the first thing that is wrong, what stands there and what may.
+    pub fn from_json(text: &str) -> Result<Self, AgentError> {
+        let spec: Self = serde_json::from_str(text)
+            .map_err(|error| AgentError::new("agent", error.to_string(), "an agent's declaration"))?;
+        spec.validate()?;
+        Ok(spec)
+    }
+
+    /// Check everything that the types do not say.
+    ///
+    /// # Errors
+    /// With the place of the first thing that is wrong, what stands there and what may.
+    pub fn validate(&self) -> Result<(), AgentError> {
+        Plan::new(Arc::new(self.clone())).map(|_| ())
+    }
+
+    /// Numbers in an observation. Like the other questions below, of a declaration that is valid.
+    #[must_use]
+    pub fn observation_size(&self) -> usize {
+        self.plan().layout.size()
+    }
+
+    /// Least and greatest value of each number of an observation.
+    #[must_use]
+    pub fn observation_bounds(&self) -> (Vec<f32>, Vec<f32>) {
+        let plan = self.plan();
+        plan.layout.columns.iter().map(|column| plan.layout.bounds(column)).map(|[l, h]| (l as f32, h as f32)).unzip()
+    }
+
+    /// The form of an action.
+    #[must_use]
+    pub fn action_kind(&self) -> ActionKind {
+        self.plan().actions.kind()
+    }
+
+    /// Names of the reward's terms, in order.
+    #[must_use]
+    pub fn term_names(&self) -> Vec<String> {
+        self.plan().reward.terms.iter().map(|term| term.name.clone()).collect()
+    }
+
+    /// Each number of observation, action and reward with name, unit, range and formula, and the rest in words.
+    #[must_use]
+    pub fn describe(&self) -> Value {
+        describe::describe(&self.plan())
+    }
+
+    /// Whether the host must take rate samples for the averages over acknowledgements.
+    #[must_use]
+    pub fn needs_rate_samples(&self) -> bool {
+        self.plan().expressions.needs_rate_samples()
+    }
+
+    /// Whether the reward needs what only the simulator knows.
+    #[must_use]
+    pub fn needs_truth(&self) -> bool {
+        self.plan().reward.terms.iter().any(|term| term.needs_truth)
+    }
+
+    /// The scheme that runs below.
+    #[must_use]
+    pub fn inner(&self) -> Option<&InnerSpec> {
+        self.action.inner.as_ref()
+    }
+
+    fn plan(&self) -> Plan {
+        Plan::new(Arc::new(self.clone())).expect("asked of a declaration that validate() accepts")
+    }
+}
+
+/// What replaces the declared start of one flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StartOverrides {
+    /// Rate to start at.
+    pub rate: Option<Rate>,
+    /// Window to start with, packets.
+    pub window: Option<u64>,
+    /// Window that an expert of kind `best_window` aims at, packets.
+    pub expert_window: Option<u64>,
+}
+
+/// The agent of one flow.
+#[derive(Clone)]
+pub struct FlowAgent {
+    plan: Arc<Plan>,
+    clock: Clock,
+    memory: Memory,
+    /// As the host last gave it; to see cheaply that it changed.
+    min_rtt: TimeSpan,
+    srtt: f64,
+    /// Window in force when the latest interval ended, packets.
+    cwnd: f64,
+    values: Values,
+    observation: Observation,
+    phases: Phases,
+    startup: Startup,
+    guard: Guard,
+    actuator: Actuator,
+    expert: Option<Expert>,
+    /// Decisions that have not taken effect.
+    pending: VecDeque<(Timestamp, [f64; 2])>,
+    /// The decision in force, without a scheme below.
+    control: Control,
+    rejected: u64,
+}
+
+impl std::fmt::Debug for FlowAgent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (name, control) = (&self.plan.spec.name, &self.control);
+        f.debug_struct("FlowAgent").field("name", name).field("control", control).finish_non_exhaustive()
+    }
+}
+
+impl FlowAgent {
+    /// The agent behind a scheme, if it has one.
+    #[must_use]
+    pub fn of(scheme: &dyn CongestionControl) -> Option<&Self> {
+        scheme.interval_driven()?.agent().downcast_ref()
+    }
+
+    /// An agent for a flow that has not started.
+    ///
+    /// # Panics
+    /// If `spec` is not one that [`AgentSpec::validate`] accepts.
+    #[must_use]
+    pub fn new(spec: Arc<AgentSpec>) -> Self {
+        let plan = Plan::new(spec).expect("a declaration that validate() accepts");
+        let mut agent = Self {
+            clock: Clock::new(),
+            memory: Memory::new(1).with_min_rtt_of(plan.spec.min_rtt_window),
+            min_rtt: TimeSpan::MAX,
+            srtt: 0.0,
+            cwnd: 0.0,
+            values: Values::new(&plan.expressions),
+            observation: Observation::new(&plan.layout),
+            phases: Phases::new(plan.spec.phases),
+            startup: Startup::Over,
+            guard: Guard::new(&plan.spec.guard),
+            actuator: Actuator::new(),
+            expert: None,
+            pending: VecDeque::new(),
+            control: Control::window(1),
+            rejected: 0,
+            plan: Arc::new(plan),
+        };
+        agent.set_out(StartOverrides::default());
+        agent
+    }
+
+    /// The flow, whose full packets have `mss` bytes on the wire, starts (again): everything before is forgotten.
+    pub fn start(&mut self, now: Timestamp, mss: u64, overrides: StartOverrides) {
+        self.memory = Memory::new(mss).with_min_rtt_of(self.plan.spec.min_rtt_window);
+        (self.min_rtt, self.srtt, self.cwnd) = (TimeSpan::MAX, 0.0, 0.0);
+        self.values = Values::new(&self.plan.expressions);
+        self.observation = Observation::new(&self.plan.layout);
+        self.phases = Phases::new(self.plan.spec.phases);
+        self.guard = Guard::new(&self.plan.spec.guard);
+        self.actuator = Actuator::new();
+        self.pending.clear();
+        self.rejected = 0;
+        self.set_out(overrides);
+        self.clock.start(&self.plan.spec.clock, now);
+    }
+
+    fn set_out(&mut self, overrides: StartOverrides) {
+        let plan = &*self.plan;
+        let rate = overrides.rate.map(|rate| rate.0 as f64);
+        let packets = overrides.window.map(|packets| packets as f64);
+        let best = overrides.expert_window.map(|packets| packets as f64);
+        self.expert = plan.spec.expert.as_ref().map(|expert| Expert::new(expert, best));
+        self.startup = Startup::new(&plan.spec.startup, &plan.actions, rate, packets, &mut self.actuator, &self.memory);
+        self.refresh();
+    }
+
+    /// A round-trip sample arrived; `min_rtt` is the smallest of the flow's life, this one included.
+    #[inline]
+    pub fn on_rtt(&mut self, now: Timestamp, sample: TimeSpan, min_rtt: TimeSpan) {
+        if self.clock.awaits_rtt() || min_rtt != self.min_rtt || !self.startup.is_over() {
+            self.on_new_rtt(now, sample, min_rtt);
+        }
+    }
+
+    fn on_new_rtt(&mut self, now: Timestamp, sample: TimeSpan, min_rtt: TimeSpan) {
+        if self.clock.awaits_rtt() {
+            self.clock.on_first_rtt(&self.plan.spec.clock, now, sample);
+        }
+        if min_rtt != self.min_rtt && min_rtt != TimeSpan::MAX {
+            self.min_rtt = min_rtt;
+            self.memory.on_min_rtt(min_rtt);
+            self.actuator.bound(&self.plan.actions, &self.memory);
+        }
+        self.startup.on_rtt(sample, &mut self.actuator, &self.plan.actions, &self.memory);
+        self.refresh();
+    }
+
+    /// A loss was found: slow start may end. Intervals report it too; this is the prompt way.
+    pub fn on_loss(&mut self, _now: Timestamp) {
+        self.startup.on_loss();
+    }
+
+    /// The retransmission timer expired.
+    pub fn on_timeout(&mut self, _now: Timestamp) {
+        self.startup.on_loss();
+        self.guard.on_timeout();
+    }
+
+    /// When the running interval ends; [`Timestamp::NEVER`] before the start.
+    #[must_use]
+    #[inline]
+    pub fn next_decision(&self) -> Timestamp {
+        self.clock.next()
+    }
+
+    /// Whether it ends with the first acknowledgement from then on, instead of by a timer.
+    #[must_use]
+    pub fn on_ack_only(&self) -> bool {
+        matches!(self.plan.spec.clock, ClockSpec::Fixed { on_ack: true, .. } | ClockSpec::PerAck { .. })
+    }
+
+    /// Acknowledgements that the running interval must have seen before it ends: 1 unless the clock counts them.
+    #[must_use]
+    pub fn acks_per_decision(&self) -> u64 {
+        match self.plan.spec.clock {
+            ClockSpec::PerAck { every } => u64::from(every),
+            _ => 1,
+        }
+    }
+
+    /// Take in interval `m`, which just ended; `inner` is the decision of the scheme below. True if the agent is to
+    /// decide now; false during a start-up that bypasses it.
+    pub fn observe(&mut self, m: &MonitorInterval, inner: Option<&Control>) -> bool {
+        let plan = &*self.plan;
+        let recorded = self.clock.close(&plan.spec.clock, m);
+        let memory = &mut self.memory;
+        memory.digest(m, recorded);
+        (memory.rate, memory.window) = (self.actuator.rate, self.actuator.window);
+        if let Some(inner) = inner {
+            memory.inner_window = if inner.cwnd == u64::MAX { 0.0 } else { inner.cwnd as f64 / memory.mss };
+            memory.inner_rate = inner.pacing_rate.0 as f64;
+        }
+        self.srtt = m.srtt.as_secs_f64();
+        self.cwnd = m.cwnd as f64 / memory.mss;
+        if plan.phased {
+            memory.phase = self.phases.update(m, memory);
+        }
+        if let Some(expert) = &mut self.expert {
+            expert.observe(m, memory);
+        }
+        self.values.update(&plan.expressions, &View { m, memory }, false);
+        if plan.shows_reward {
+            let truth = &PathTruth::default();
+            memory.reward = plan.reward.compute(&Outcome { m, memory, values: &self.values, truth }, &mut []);
+            self.values.update(&plan.expressions, &View { m, memory }, true);
+        }
+        if recorded {
+            self.observation.push(&plan.layout, &self.values, memory);
+        }
+        if self.startup.is_over() {
+            self.guard.on_interval(&plan.spec.guard, m, &mut self.actuator, &plan.actions, memory);
+        } else {
+            self.startup.on_interval(&plan.spec.startup, m, &mut self.actuator, &plan.actions, memory);
+        }
+        self.refresh();
+        !self.startup.bypasses()
+    }
+
+    /// What the agent sees: float32, oldest interval first, within the declared bounds.
+    #[must_use]
+    #[inline]
+    pub fn observation(&self) -> &[f32] {
+        self.observation.flat()
+    }
+
+    /// Decide. Numbers are moved within their bounds, an index is rounded; what is not finite, or of another size, is
+    /// counted and changes nothing. Without effect before the first round trip where the start-up waits for that.
+    pub fn act(&mut self, now: Timestamp, action: &[f32]) {
+        self.on_timer(now);
+        let numbers = self.plan.actions.read(action);
+        self.guard.on_action(numbers.is_some());
+        let Some(numbers) = numbers else {
+            self.rejected += 1;
+            return;
+        };
+        self.memory.action = Some(numbers);
+        let latency = self.plan.spec.decision_latency;
+        if latency.0 == 0 {
+            self.apply(numbers);
+            self.refresh();
+        } else {
+            self.pending.push_back((now.saturating_add(latency), numbers));
+        }
+    }
+
+    /// When [`FlowAgent::on_timer`] wants to be called: a late decision takes effect. [`Timestamp::NEVER`] if none is.
+    #[must_use]
+    #[inline]
+    pub fn next_timer(&self) -> Timestamp {
+        self.pending.front().map_or(Timestamp::NEVER, |(at, _)| *at)
+    }
+
+    /// The time asked for has come.
+    pub fn on_timer(&mut self, now: Timestamp) {
+        while let Some((_, numbers)) = self.pending.front().copied().filter(|(at, _)| *at <= now) {
+            self.pending.pop_front();
+            self.apply(numbers);
+            self.refresh();
+        }
+    }
+
+    fn apply(&mut self, numbers: [f64; 2]) {
+        // What the guard sets stands; the agent continues from it.
+        if self.startup.is_over() && !self.guard.decides() {
+            self.actuator.apply(&self.plan.actions, numbers, &self.memory, &self.values, self.cwnd);
+        }
+    }
+
+    fn refresh(&mut self) {
+        let (actions, memory) = (&self.plan.actions, &self.memory);
+        let instead = self.startup.control(actions, memory).or_else(|| self.guard.control(actions, memory));
+        self.control = match instead {
+            Some(control) => control,
+            None => self.actuator.control(actions, memory, self.srtt, &self.values),
+        };
+    }
+
+    /// The decision in force; `inner` is that of the scheme below, which an agent that has one must be given.
+    #[must_use]
+    #[inline]
+    pub fn control(&self, inner: Option<&Control>) -> Control {
+        match inner {
+            Some(inner) if self.plan.actions.inner.is_some() => {
+                if self.startup.bypasses() {
+                    *inner
+                } else {
+                    self.actuator.on_top(&self.plan.actions, inner, self.memory.mss)
+                }
+            }
+            _ => self.control,
+        }
+    }
+
+    /// Reward of interval `m`, which [`FlowAgent::observe`] has just taken in: the sum of all terms. Each, weighted and
+    /// scaled, goes to `terms`, as far as that reaches. Terms of the truth are only as good as `truth`.
+    pub fn reward(&self, m: &MonitorInterval, truth: &PathTruth, terms: &mut [f64]) -> f64 {
+        self.plan.reward.compute(&Outcome { m, memory: &self.memory, values: &self.values, truth }, terms)
+    }
+
+    /// As [`AgentSpec::needs_rate_samples`], at no cost.
+    #[must_use]
+    pub fn needs_rate_samples(&self) -> bool {
+        self.plan.expressions.needs_rate_samples()
+    }
+    /// The declaration.
+    #[must_use]
+    pub fn spec(&self) -> &AgentSpec {
+        &self.plan.spec
+    }
+    /// Rate decided, bit/s; meaningless if the agent steers the window alone.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.actuator.rate
+    }
+    /// Window decided, packets with fraction; meaningless if the agent steers the rate alone.
+    #[must_use]
+    pub fn window(&self) -> f64 {
+        self.actuator.window
+    }
+    /// Where the flow stands; start-up for ever unless a feature, a term of the reward or the expert asks for it.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.memory.phase
+    }
+    /// Whether start-up is over.
+    #[must_use]
+    pub fn started(&self) -> bool {
+        self.startup.is_over()
+    }
+    /// Actions that were not finite, or had the wrong size.
+    #[must_use]
+    pub fn rejected_actions(&self) -> u64 {
+        self.rejected
+    }
+    /// How often the guard lifted the flow, or tried to.
+    #[must_use]
+    pub fn interventions(&self) -> u64 {
+        self.guard.interventions()
+    }
+}

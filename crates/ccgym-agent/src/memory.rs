@@ -1,0 +1,155 @@
+//! What a flow remembers beyond the interval at hand. Seconds, bit/s and packets; zero where nothing is known yet.
+
+use super::spec::Phase;
+use ccgym_core::monitor::MonitorInterval;
+use ccgym_core::units::TimeSpan;
+
+/// The memory of one flow.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memory {
+    /// Wire bytes of a full packet.
+    pub mss: f64,
+    /// Length of the latest interval.
+    pub seconds: f64,
+    /// Bytes sent, acknowledged and lost over its length.
+    pub send_rate: f64,
+    pub delivery_rate: f64,
+    pub lost_rate: f64,
+    /// Bytes acknowledged beyond one packet over its length: PCC counts the time from one arrival to the next.
+    pub receive_rate: f64,
+    /// Mean round trip of the latest interval that had a sample.
+    pub mean_rtt: f64,
+    /// Its smallest and its greatest.
+    pub interval_min_rtt: f64,
+    pub interval_max_rtt: f64,
+    /// Smallest round trip: of the flow's life, or of the latest intervals.
+    pub min_rtt: f64,
+    /// Smallest round trips of the latest intervals with a sample, if these count; infinite where there was none yet.
+    minima: Vec<f64>,
+    oldest: usize,
+    /// Smallest interval mean, of recorded intervals.
+    pub min_mean_rtt: f64,
+    /// Greatest interval mean.
+    pub max_mean_rtt: f64,
+    /// Greatest rates of any interval.
+    pub max_delivery_rate: f64,
+    pub max_send_rate: f64,
+    /// Mean one-way delay of the latest interval that had a sample.
+    pub one_way_delay: f64,
+    /// Rate and window that were decided.
+    pub rate: f64,
+    pub window: f64,
+    /// Window of the scheme below, packets, and its rate.
+    pub inner_window: f64,
+    pub inner_rate: f64,
+    /// Where the flow stands.
+    pub phase: Phase,
+    /// The latest decision; `None` before the first.
+    pub action: Option<[f64; 2]>,
+    /// Reward of the latest interval, if a feature shows it.
+    pub reward: f64,
+}
+
+impl Memory {
+    pub(crate) fn new(mss: u64) -> Self {
+        Self { mss: mss as f64, ..Self::default() }
+    }
+
+    /// Let the smallest round trip be that of so many intervals.
+    pub(crate) fn with_min_rtt_of(self, intervals: Option<u32>) -> Self {
+        Self { minima: vec![f64::INFINITY; intervals.unwrap_or(0) as usize], ..self }
+    }
+
+    /// Between intervals: the smallest round trip of the flow's life is new.
+    pub(crate) fn on_min_rtt(&mut self, min_rtt: TimeSpan) {
+        self.min_rtt = min_rtt.as_secs_f64();
+    }
+
+    /// Bandwidth-delay product in packets by the flow's own measures.
+    #[inline]
+    pub(crate) fn bdp(&self) -> f64 {
+        self.in_packets(self.max_delivery_rate)
+    }
+
+    /// Packets that `rate` moves in the smallest round trip.
+    #[inline]
+    pub(crate) fn in_packets(&self, rate: f64) -> f64 {
+        rate * self.min_rtt / (8.0 * self.mss)
+    }
+
+    /// The rate of one packet per smallest round trip; zero before any round trip.
+    #[inline]
+    pub(crate) fn packet_per_min_rtt(&self) -> f64 {
+        if self.min_rtt > 0.0 {
+            8.0 * self.mss / self.min_rtt
+        } else {
+            0.0
+        }
+    }
+
+    /// Take in an interval. One that is not `recorded` leaves the smallest interval mean as it is, as the warm-up of
+    /// PCC-RL does.
+    pub(crate) fn digest(&mut self, m: &MonitorInterval, recorded: bool) {
+        self.seconds = m.duration().as_secs_f64();
+        let per_second = if self.seconds > 0.0 { 8.0 / self.seconds } else { 0.0 };
+        self.send_rate = m.sent_bytes as f64 * per_second;
+        self.delivery_rate = m.acked_bytes as f64 * per_second;
+        self.lost_rate = m.lost_bytes as f64 * per_second;
+        self.receive_rate = (m.acked_bytes as f64 - self.mss).max(0.0) * per_second;
+        self.max_send_rate = self.max_send_rate.max(self.send_rate);
+        self.max_delivery_rate = self.max_delivery_rate.max(self.delivery_rate);
+        if self.minima.is_empty() && m.min_rtt != TimeSpan::MAX {
+            self.min_rtt = m.min_rtt.as_secs_f64();
+        }
+        let (Some(mean), Some(min), Some(max)) = (m.mean_rtt(), m.interval_min_rtt(), m.interval_max_rtt()) else {
+            return;
+        };
+        self.mean_rtt = mean.as_secs_f64();
+        self.interval_min_rtt = min.as_secs_f64();
+        self.interval_max_rtt = max.as_secs_f64();
+        if !self.minima.is_empty() {
+            self.minima[self.oldest] = self.interval_min_rtt;
+            self.oldest = (self.oldest + 1) % self.minima.len();
+            self.min_rtt = self.minima.iter().copied().fold(f64::INFINITY, f64::min);
+        }
+        self.max_mean_rtt = self.max_mean_rtt.max(self.mean_rtt);
+        if recorded {
+            let known = self.min_mean_rtt > 0.0;
+            self.min_mean_rtt = if known { self.min_mean_rtt.min(self.mean_rtt) } else { self.mean_rtt };
+        }
+        if let Some(delay) = m.mean_one_way_delay() {
+            self.one_way_delay = delay;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::interval;
+    use ccgym_core::units::Timestamp;
+
+    #[test]
+    fn the_smallest_round_trip_of_the_latest_intervals() {
+        let mut whole = Memory::new(1500);
+        let mut latest = Memory::new(1500).with_min_rtt_of(Some(2));
+        latest.on_min_rtt(TimeSpan::from_millis(90));
+        assert_eq!(latest.min_rtt, 0.09);
+        let mut life = u64::MAX;
+        for (rtts, wanted) in [
+            (&[100, 80][..], 0.08),
+            (&[120], 0.08),
+            (&[150, 130], 0.12),
+            // One without a sample does not count.
+            (&[], 0.12),
+            (&[200], 0.13),
+        ] {
+            let mut m = interval(Timestamp::ZERO, Timestamp::from_millis(300), rtts);
+            life = rtts.iter().copied().fold(life, u64::min);
+            m.min_rtt = TimeSpan::from_millis(life);
+            whole.digest(&m, true);
+            latest.digest(&m, true);
+            assert_eq!((whole.min_rtt, latest.min_rtt), (0.08, wanted), "{rtts:?}");
+        }
+    }
+}

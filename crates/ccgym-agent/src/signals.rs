@@ -1,0 +1,242 @@
+//! Every signal: name, unit, natural range, formula and computation in one row, so that they cannot drift apart.
+
+use super::memory::Memory;
+use super::spec::Phase;
+use ccgym_core::monitor::MonitorInterval;
+
+/// What signals are computed from.
+pub(crate) struct View<'a> {
+    /// The interval that ended.
+    pub m: &'a MonitorInterval,
+    /// The flow's memory, this interval included.
+    pub memory: &'a Memory,
+}
+
+/// A number that describes an interval or the flow.
+pub(crate) struct Signal {
+    /// Name.
+    pub name: &'static str,
+    /// Unit; "1" for ratios, counts have their thing's name.
+    pub unit: &'static str,
+    /// Natural range.
+    pub low: f64,
+    pub high: f64,
+    /// What it is, in one line.
+    pub formula: &'static str,
+    /// Its value; anything that is not finite counts as 0.
+    pub compute: fn(&View<'_>) -> f64,
+    /// It shows the reward, so it is computed after that.
+    pub of_reward: bool,
+}
+
+impl Signal {
+    /// Whether it needs the averages over acknowledgements.
+    pub(crate) fn needs_rate_samples(&self) -> bool {
+        self.name.starts_with("ewma_")
+    }
+}
+
+const INF: f64 = f64::INFINITY;
+
+/// The signal called `name`.
+pub(crate) fn find(name: &str) -> Option<&'static Signal> {
+    SIGNALS.iter().find(|signal| signal.name == name)
+}
+
+const fn row(
+    name: &'static str,
+    unit: &'static str,
+    range: (f64, f64),
+    formula: &'static str,
+    compute: fn(&View<'_>) -> f64,
+) -> Signal {
+    Signal { name, unit, low: range.0, high: range.1, formula, compute, of_reward: false }
+}
+
+fn ratio(a: f64, b: f64, undefined: f64) -> f64 {
+    if b == 0.0 {
+        undefined
+    } else {
+        a / b
+    }
+}
+
+fn flag(on: bool) -> f64 {
+    f64::from(u8::from(on))
+}
+
+/// All of them. Round trips of an interval without a sample are those of the latest interval that had one.
+pub(crate) static SIGNALS: &[Signal] = &[
+    // What was counted.
+    row("duration", "s", (0.0, INF), "length of the interval", |v| v.memory.seconds),
+    row("sent_packets", "packets", (0.0, INF), "packets sent", |v| v.m.sent_packets as f64),
+    row("sent_bytes", "bytes", (0.0, INF), "wire bytes sent", |v| v.m.sent_bytes as f64),
+    row("acked_packets", "packets", (0.0, INF), "packets acknowledged", |v| v.m.acked_packets as f64),
+    row("acked_bytes", "bytes", (0.0, INF), "wire bytes acknowledged", |v| v.m.acked_bytes as f64),
+    row("lost_packets", "packets", (0.0, INF), "packets declared lost", |v| v.m.lost_packets as f64),
+    row("lost_bytes", "bytes", (0.0, INF), "wire bytes declared lost", |v| v.m.lost_bytes as f64),
+    row("retransmissions", "packets", (0.0, INF), "packets that carried a segment again", |v| {
+        v.m.retransmissions as f64
+    }),
+    row("acks", "acks", (0.0, INF), "acknowledgements that acknowledged something", |v| v.m.acks as f64),
+    row("timeouts", "timeouts", (0.0, INF), "retransmission timeouts", |v| v.m.timeouts as f64),
+    row("ce_packets", "packets", (0.0, INF), "packets reported with congestion experienced", |v| v.m.ce_packets as f64),
+    row("app_limited", "1", (0.0, 1.0), "1 if the application held sending back at some time", |v| {
+        flag(v.m.app_limited)
+    }),
+    row("rtt_count", "samples", (0.0, INF), "round-trip samples", |v| v.m.rtt_count() as f64),
+    // Rates.
+    row("send_rate", "bit/s", (0.0, INF), "8·sent_bytes / duration", |v| v.memory.send_rate),
+    row("delivery_rate", "bit/s", (0.0, INF), "8·acked_bytes / duration", |v| v.memory.delivery_rate),
+    row("receive_rate", "bit/s", (0.0, INF), "8·max(0, acked_bytes − one packet) / duration", |v| {
+        v.memory.receive_rate
+    }),
+    row("lost_rate", "bit/s", (0.0, INF), "8·lost_bytes / duration", |v| v.memory.lost_rate),
+    row("max_delivery_rate", "bit/s", (0.0, INF), "greatest delivery_rate of the flow's life", |v| {
+        v.memory.max_delivery_rate
+    }),
+    row("max_send_rate", "bit/s", (0.0, INF), "greatest send_rate of the flow's life", |v| v.memory.max_send_rate),
+    row(
+        "send_ratio",
+        "1",
+        (0.0, 1000.0),
+        "send_rate / receive_rate; 1 if receive_rate is 0 or the ratio ≥ 1000",
+        |v| {
+            let (sent, received) = (v.memory.send_rate, v.memory.receive_rate);
+            if received > 0.0 && sent < 1000.0 * received {
+                sent / received
+            } else {
+                1.0
+            }
+        },
+    ),
+    row("recv_ratio", "1", (0.0, INF), "receive_rate / send_rate; 1 if send_rate is 0", |v| {
+        ratio(v.memory.receive_rate, v.memory.send_rate, 1.0)
+    }),
+    // Loss.
+    row("loss_fraction", "1", (0.0, 1.0), "lost_packets / (lost_packets + acked_packets); 0 if neither", |v| {
+        v.m.loss_fraction()
+    }),
+    row("loss_over_sent", "1", (0.0, INF), "lost_packets / sent_packets; 0 if none was sent", |v| {
+        ratio(v.m.lost_packets as f64, v.m.sent_packets as f64, 0.0)
+    }),
+    row(
+        "undelivered_fraction",
+        "1",
+        (0.0, 1.0),
+        "max(0, 1 − acked_packets / sent_packets); 0 if none was sent",
+        |v| (1.0 - ratio(v.m.acked_packets as f64, v.m.sent_packets as f64, 1.0)).max(0.0),
+    ),
+    row("ce_fraction", "1", (0.0, 1.0), "ce_packets / acked_packets; 0 if none was acknowledged", |v| {
+        ratio(v.m.ce_packets as f64, v.m.acked_packets as f64, 0.0).min(1.0)
+    }),
+    // Round trips.
+    row("mean_rtt", "s", (0.0, INF), "mean of the interval's round-trip samples", |v| v.memory.mean_rtt),
+    row("interval_min_rtt", "s", (0.0, INF), "smallest sample of the interval", |v| v.memory.interval_min_rtt),
+    row("interval_max_rtt", "s", (0.0, INF), "greatest sample of the interval", |v| v.memory.interval_max_rtt),
+    row("first_half_rtt", "s", (0.0, INF), "mean of the first half of the samples; mean_rtt below two", |v| {
+        v.m.first_half_rtt().map_or(v.memory.mean_rtt, |rtt| rtt.as_secs_f64())
+    }),
+    row("second_half_rtt", "s", (0.0, INF), "mean of the second half of the samples; mean_rtt below two", |v| {
+        v.m.second_half_rtt().map_or(v.memory.mean_rtt, |rtt| rtt.as_secs_f64())
+    }),
+    row("half_split_rtt_change", "s", (-INF, INF), "second_half_rtt − first_half_rtt; 0 below two samples", |v| {
+        v.m.half_split_rtt_change()
+    }),
+    row("rtt_inflation", "s/s", (-INF, INF), "half_split_rtt_change / duration", |v| {
+        ratio(v.m.half_split_rtt_change(), v.memory.seconds, 0.0)
+    }),
+    row("rtt_slope", "s/s", (-INF, INF), "least-squares slope of the round trip over time; 0 below two samples", |v| {
+        v.m.rtt_slope()
+    }),
+    row("srtt", "s", (0.0, INF), "smoothed round trip (RFC 6298) at the end", |v| v.m.srtt.as_secs_f64()),
+    row("rtt_variation", "s", (0.0, INF), "round-trip variation (RFC 6298) at the end", |v| {
+        v.m.rtt_variation.as_secs_f64()
+    }),
+    row("min_rtt", "s", (0.0, INF), "smallest round trip of the flow's life, or of min_rtt_window intervals", |v| {
+        v.memory.min_rtt
+    }),
+    row(
+        "min_mean_rtt",
+        "s",
+        (0.0, INF),
+        "smallest mean_rtt of the recorded intervals so far, this one included",
+        |v| v.memory.min_mean_rtt,
+    ),
+    row("max_mean_rtt", "s", (0.0, INF), "greatest mean_rtt so far, this interval included", |v| v.memory.max_mean_rtt),
+    row("latency_ratio", "1", (1.0, INF), "mean_rtt / min_mean_rtt; 1 without a sample in the interval", |v| {
+        if v.m.rtt_count() == 0 {
+            1.0
+        } else {
+            ratio(v.memory.mean_rtt, v.memory.min_mean_rtt, 1.0)
+        }
+    }),
+    row("queue_delay", "s", (0.0, INF), "mean_rtt − min_rtt", |v| (v.memory.mean_rtt - v.memory.min_rtt).max(0.0)),
+    row("max_queue_delay", "s", (0.0, INF), "interval_max_rtt − min_rtt", |v| {
+        (v.memory.interval_max_rtt - v.memory.min_rtt).max(0.0)
+    }),
+    row("mean_one_way_delay", "s", (-INF, INF), "mean of receiver's clock at arrival − sender's at departure", |v| {
+        v.memory.one_way_delay
+    }),
+    // Averages over acknowledgements.
+    row("ewma_rtt", "s", (0.0, INF), "round trip, each acknowledgement of the interval weighing 1/8", |v| v.m.ewma.rtt),
+    row("ewma_queue_delay", "s", (0.0, INF), "round trip − min_rtt, each acknowledgement weighing 1/8", |v| {
+        v.m.ewma.queue_delay
+    }),
+    row("ewma_delivery_rate", "bit/s", (0.0, INF), "delivery-rate sample, each acknowledgement weighing 1/8", |v| {
+        v.m.ewma.delivery_rate
+    }),
+    row("ewma_send_rate", "bit/s", (0.0, INF), "bytes sent in the packet's round trip / it, each weighing 1/8", |v| {
+        v.m.ewma.send_rate
+    }),
+    // What is in force.
+    row("in_flight", "packets", (0.0, INF), "packets in flight at the end", |v| v.m.in_flight as f64 / v.memory.mss),
+    row("cwnd", "packets", (0.0, INF), "window in force at the end; 0 if unlimited", |v| {
+        if v.m.cwnd == u64::MAX {
+            0.0
+        } else {
+            v.m.cwnd as f64 / v.memory.mss
+        }
+    }),
+    row("pacing_rate", "bit/s", (0.0, INF), "pacing rate in force at the end; 0 if unpaced", |v| {
+        v.m.pacing_rate.0 as f64
+    }),
+    row("ssthresh", "packets", (0.0, INF), "slow-start threshold at the end; 0 without one", |v| {
+        v.m.ssthresh.filter(|bytes| *bytes != u64::MAX).map_or(0.0, |bytes| bytes as f64 / v.memory.mss)
+    }),
+    row("rate", "bit/s", (0.0, INF), "rate that the agent decided", |v| v.memory.rate),
+    row("window", "packets", (0.0, INF), "window that the agent decided, fraction kept", |v| v.memory.window),
+    row("inner_window", "packets", (0.0, INF), "window of the scheme below; 0 without one", |v| v.memory.inner_window),
+    row("inner_rate", "bit/s", (0.0, INF), "pacing rate of the scheme below; 0 without one", |v| v.memory.inner_rate),
+    row("bdp", "packets", (0.0, INF), "min_rtt · max_delivery_rate / (8 · packet bytes)", |v| v.memory.bdp()),
+    // Where the flow stands.
+    row("phase_startup", "1", (0.0, 1.0), "1 while the delivery rate grows", |v| {
+        flag(v.memory.phase == Phase::Startup)
+    }),
+    row("phase_drain", "1", (0.0, 1.0), "1 while the queue of start-up drains", |v| {
+        flag(v.memory.phase == Phase::Drain)
+    }),
+    row("phase_probe", "1", (0.0, 1.0), "1 afterward", |v| flag(v.memory.phase == Phase::Probe)),
+    row("action", "1", (-INF, INF), "latest decision (its first number); 0 before", |v| {
+        v.memory.action.map_or(0.0, |a| a[0])
+    }),
+    Signal { of_reward: true, ..row("reward", "1", (-INF, INF), "reward of this interval", |v| v.memory.reward) },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ccgym_core::units::Timestamp;
+
+    #[test]
+    fn names_are_unique_and_an_empty_interval_has_values_in_range() {
+        let memory = Memory::new(1500);
+        let m = MonitorInterval::new(Timestamp::ZERO);
+        for (i, signal) in SIGNALS.iter().enumerate() {
+            assert!(SIGNALS[..i].iter().all(|other| other.name != signal.name), "{}", signal.name);
+            let value = (signal.compute)(&View { m: &m, memory: &memory });
+            assert!(value.is_finite() && value >= signal.low && value <= signal.high, "{} = {value}", signal.name);
+            assert!(!signal.unit.is_empty() && !signal.formula.is_empty() && signal.formula.len() < 100);
+        }
+    }
+}

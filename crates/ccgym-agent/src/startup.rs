@@ -1,0 +1,277 @@
+//! How a flow starts, until the agent takes over.
+
+use super::action::{window, Actions, Actuator};
+use super::error::AgentError;
+use super::memory::Memory;
+use super::spec::{ActionSpec, Exit, Pace, StartupSpec, Target};
+use ccgym_core::congestion_control::Control;
+use ccgym_core::monitor::MonitorInterval;
+use ccgym_core::units::{Rate, TimeSpan};
+
+/// Growth of the greatest delivery rate below which a round trip counts as flat, and how many end slow start (BBR's
+/// test of a full pipe).
+const GROWTH: f64 = 1.25;
+const FLAT_ROUNDS: u32 = 3;
+/// Part of the smallest round trip by which that of the latest round may exceed it.
+const DELAY: f64 = 1.0 / 8.0;
+/// Window of an agent whose rate is given and round trip unknown, in multiples of rate × first round trip.
+const WINDOW_OF_RATE: f64 = 2.0;
+
+impl StartupSpec {
+    pub(crate) fn check(&self, action: &ActionSpec) -> Result<(), AgentError> {
+        let inner = action.inner.is_some();
+        let positive =
+            |place: &str, x: f64| AgentError::ensure(x.is_finite() && x >= 1.0, place, x, "a number from 1 on");
+        match self {
+            Self::Inner {} | Self::None {} => {
+                AgentError::ensure(inner, "startup.kind", "inner or none", "a kind that does not need action.inner")
+            }
+            _ if inner => {
+                let expected = "inner or none: the scheme below starts the flow";
+                Err(AgentError::new("startup.kind", "a start-up of the agent's own", expected))
+            }
+            Self::Rate { rate } => {
+                let steered = action.target != Target::Cwnd;
+                AgentError::ensure(steered, "startup.kind", "rate", "window: the target is the window")?;
+                positive("startup.rate", *rate)
+            }
+            Self::Window { packets } | Self::PacketsPerRtt { packets } => positive("startup.packets", *packets),
+            Self::SlowStart { packets, exit } => {
+                AgentError::ensure(!exit.is_empty(), "startup.exit", "none", "at least one of loss, plateau, delay")?;
+                positive("startup.packets", *packets)
+            }
+        }
+    }
+
+    /// In words.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Self::Rate { rate } => format!("at {} Mbit/s", rate / 1e6),
+            Self::Window { packets } => format!("with a window of {packets} packets"),
+            Self::PacketsPerRtt { packets } => {
+                format!("{packets} packets, unpaced, before the first round trip; then {packets} packets per that")
+            }
+            Self::SlowStart { packets, exit } => {
+                let word = |exit: &Exit| match exit {
+                    Exit::Loss => "a loss or timeout",
+                    Exit::Plateau => "three round trips in which the greatest delivery rate grew less than a quarter",
+                    Exit::Delay => "a round whose smallest round trip is an eighth above the smallest of all",
+                };
+                let signs: Vec<_> = exit.iter().map(word).collect();
+                format!("from {packets} packets doubling each round trip until {}", signs.join(", or "))
+            }
+            Self::Inner {} => "as the scheme below; the agent acts once that has left slow start".to_owned(),
+            Self::None {} => "as the scheme below; the agent acts at once".to_owned(),
+        }
+    }
+}
+
+/// The start of one flow.
+#[derive(Clone, Debug)]
+pub(crate) enum Startup {
+    /// Over: the agent decides.
+    Over,
+    /// The rate waits for a round trip; so many packets until then.
+    BeforeRtt(f64),
+    /// Doubling.
+    SlowStart(SlowStart),
+    /// The scheme below is in slow start.
+    Inner(Rounds),
+}
+
+/// A window that doubles each round trip.
+#[derive(Clone, Debug)]
+pub(crate) struct SlowStart {
+    /// Packets.
+    window: f64,
+    /// Round-trip samples that have grown the window in the running interval.
+    counted: u64,
+    rounds: Rounds,
+}
+
+/// Observations per round trip.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rounds {
+    /// A loss or timeout was seen.
+    lost: bool,
+    /// Length of the round so far, bytes acknowledged and smallest round trip in it; seconds, bytes.
+    seconds: f64,
+    acked: u64,
+    rtt: Option<f64>,
+    /// Greatest delivery rate of a round when it last grew.
+    full: f64,
+    flat: u32,
+    delayed: bool,
+}
+
+impl Rounds {
+    fn add(&mut self, m: &MonitorInterval, memory: &Memory) {
+        self.lost |= m.lost_packets > 0 || m.timeouts > 0;
+        self.seconds += memory.seconds;
+        self.acked += m.acked_bytes;
+        if let Some(rtt) = m.interval_min_rtt() {
+            let rtt = rtt.as_secs_f64();
+            self.rtt = Some(self.rtt.map_or(rtt, |least| least.min(rtt)));
+        }
+        if memory.min_rtt <= 0.0 || self.seconds < memory.min_rtt || self.seconds <= 0.0 {
+            return;
+        }
+        let rate = self.acked as f64 / self.seconds;
+        if rate >= GROWTH * self.full && rate > 0.0 {
+            (self.full, self.flat) = (rate, 0);
+        } else if self.full > 0.0 {
+            self.flat += 1;
+        }
+        self.delayed |= self.rtt.is_some_and(|rtt| rtt > (1.0 + DELAY) * memory.min_rtt);
+        (self.seconds, self.acked, self.rtt) = (0.0, 0, None);
+    }
+
+    fn says(&self, exit: Exit) -> bool {
+        match exit {
+            Exit::Loss => self.lost,
+            Exit::Plateau => self.flat >= FLAT_ROUNDS,
+            Exit::Delay => self.delayed,
+        }
+    }
+}
+
+impl Startup {
+    /// Start; `actuator` takes its first values. `rate` and `packets` override what `spec` says.
+    pub(crate) fn new(
+        spec: &StartupSpec,
+        actions: &Actions,
+        rate: Option<f64>,
+        packets: Option<f64>,
+        actuator: &mut Actuator,
+        memory: &Memory,
+    ) -> Self {
+        let startup = match spec {
+            StartupSpec::Inner {} => return Self::Inner(Rounds::default()),
+            StartupSpec::None {} => return Self::Over,
+            StartupSpec::SlowStart { packets: n, .. } => {
+                let (window, counted, rounds) = (packets.unwrap_or(*n), 0, Rounds::default());
+                actuator.window = window;
+                Self::SlowStart(SlowStart { window, counted, rounds })
+            }
+            StartupSpec::Rate { rate: given } => {
+                Self::at(rate.or(packets.is_none().then_some(*given)), packets, actions.target, actuator)
+            }
+            StartupSpec::Window { packets: n } | StartupSpec::PacketsPerRtt { packets: n } => {
+                let needed = rate.is_none() || actions.target == Target::Cwnd;
+                Self::at(rate, packets.or(needed.then_some(*n)), actions.target, actuator)
+            }
+        };
+        actuator.bound(actions, memory);
+        startup
+    }
+
+    /// Start at a rate, with a window, or both.
+    fn at(rate: Option<f64>, packets: Option<f64>, target: Target, actuator: &mut Actuator) -> Self {
+        actuator.rate = rate.unwrap_or(0.0);
+        actuator.window = packets.unwrap_or(f64::INFINITY);
+        match (target, rate) {
+            (Target::Cwnd, _) | (Target::Rate, Some(_)) => Self::Over,
+            (Target::Both, Some(_)) if packets.is_some() => Self::Over,
+            (Target::Both, Some(_)) => Self::BeforeRtt(f64::INFINITY),
+            (_, None) => Self::BeforeRtt(actuator.window),
+        }
+    }
+
+    /// Whether the agent decides.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self, Self::Over)
+    }
+
+    /// The agent is not even asked. (Before the first round trip it is, to no effect.)
+    pub(crate) fn bypasses(&self) -> bool {
+        matches!(self, Self::SlowStart(_) | Self::Inner(_))
+    }
+
+    /// A round-trip sample arrived. True if the decision in force changed.
+    pub(crate) fn on_rtt(
+        &mut self,
+        sample: TimeSpan,
+        actuator: &mut Actuator,
+        actions: &Actions,
+        memory: &Memory,
+    ) -> bool {
+        match self {
+            Self::Over | Self::Inner(_) => false,
+            Self::BeforeRtt(packets) => {
+                let seconds = sample.as_secs_f64().max(1e-9);
+                if packets.is_finite() {
+                    actuator.rate = *packets * 8.0 * memory.mss / seconds;
+                } else {
+                    actuator.window = WINDOW_OF_RATE * actuator.rate * seconds / (8.0 * memory.mss);
+                }
+                actuator.bound(actions, memory);
+                *self = Self::Over;
+                true
+            }
+            Self::SlowStart(s) => {
+                s.window = (s.window + 1.0).min(actions.limits.window[1]);
+                s.counted += 1;
+                true
+            }
+        }
+    }
+
+    /// A loss or timeout was seen.
+    pub(crate) fn on_loss(&mut self) {
+        match self {
+            Self::SlowStart(SlowStart { rounds, .. }) | Self::Inner(rounds) => rounds.lost = true,
+            _ => {}
+        }
+    }
+
+    /// Take in an interval that `memory` has digested; over if it shows a sign that says so.
+    pub(crate) fn on_interval(
+        &mut self,
+        spec: &StartupSpec,
+        m: &MonitorInterval,
+        actuator: &mut Actuator,
+        actions: &Actions,
+        memory: &Memory,
+    ) {
+        match self {
+            Self::Inner(rounds) => {
+                rounds.add(m, memory);
+                // Until it is left, the threshold is out of reach. Without one, a loss or a plateau must do.
+                let left = m.ssthresh.is_some_and(|threshold| m.cwnd >= threshold);
+                if left || rounds.lost || (m.ssthresh.is_none() && rounds.says(Exit::Plateau)) {
+                    *self = Self::Over;
+                }
+            }
+            Self::SlowStart(s) => {
+                s.rounds.add(m, memory);
+                // Packets acknowledged without a sample of their own.
+                let rest = m.acked_packets.saturating_sub(std::mem::take(&mut s.counted));
+                s.window = (s.window + rest as f64).min(actions.limits.window[1]);
+                let StartupSpec::SlowStart { exit, .. } = spec else { return };
+                if exit.iter().any(|exit| s.rounds.says(*exit)) {
+                    let known = memory.max_delivery_rate > 0.0 && memory.min_rtt > 0.0;
+                    actuator.rate = if known { memory.max_delivery_rate } else { 0.0 };
+                    actuator.window = if known { memory.bdp() } else { s.window / 2.0 };
+                    actuator.bound(actions, memory);
+                    *self = Self::Over;
+                }
+            }
+            Self::Over | Self::BeforeRtt(_) => {}
+        }
+    }
+
+    /// The decision in force, unless the agent's is.
+    pub(crate) fn control(&self, actions: &Actions, memory: &Memory) -> Option<Control> {
+        match self {
+            Self::Over | Self::Inner(_) => None,
+            Self::BeforeRtt(packets) if packets.is_finite() => Some(window(packets.max(1.0), memory.mss)),
+            Self::BeforeRtt(_) => None,
+            Self::SlowStart(s) => {
+                // Paced at twice the window per round trip, lest pacing itself keep the window from doubling.
+                let paced = actions.pace != Pace::None && memory.min_rtt > 0.0;
+                let rate = if paced { 2.0 * s.window * 8.0 * memory.mss / memory.min_rtt } else { 0.0 };
+                Some(Control { pacing_rate: Rate(rate as u64), ..window(s.window, memory.mss) })
+            }
+        }
+    }
+}

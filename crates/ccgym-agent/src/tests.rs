@@ -1,0 +1,586 @@
+//! Whole agents: published ones by hand, start-ups, guards, late decisions, and properties over arbitrary intervals.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::{json, Value};
+
+use super::signals::SIGNALS;
+use super::testing::{agent, interval, MSS};
+use super::*;
+
+const fn at(ms: u64) -> Timestamp {
+    Timestamp::from_millis(ms)
+}
+
+const fn ms(ms: u64) -> TimeSpan {
+    TimeSpan::from_millis(ms)
+}
+
+/// `value` with the fields of `extra` in place of its own.
+fn with(mut value: Value, extra: Value) -> Value {
+    for (key, field) in extra.as_object().expect("an object") {
+        value[key] = field.clone();
+    }
+    value
+}
+
+fn aurora() -> Value {
+    json!({
+        "name": "aurora",
+        "clock": {"kind": "rtt", "multiple": 0.5, "floor": 1_000_000, "warm_up_rtts": 3.0, "first_rtts": 1.5,
+                  "no_ack": 5_000_000_000u64},
+        "observation": {"history": 10, "features": [
+            {"signal": "rtt_inflation", "clip": [-1, 10], "empty": 0},
+            {"signal": "latency_ratio", "clip": [1, 10000], "empty": 1},
+            {"signal": "send_ratio", "clip": [0, 1000], "empty": 1}]},
+        "action": {"map": {"kind": "signed_multiply", "delta": 0.025}, "target": "rate", "bounds": [-1e12, 1e12],
+                   "limits": {"rate": [480_000, 12_000_000]}},
+        "reward": {"scale": 0.001, "terms": [
+            {"term": "throughput", "weight": 10, "of": "receive_rate", "unit": "packets/s"},
+            {"term": "latency", "weight": -1000}, {"term": "loss", "weight": -2000}]},
+        "startup": {"kind": "rate", "rate": 3_000_000}
+    })
+}
+
+/// A window agent that decides each 10 ms.
+fn plain() -> Value {
+    json!({
+        "name": "plain",
+        "clock": {"kind": "fixed", "interval": 10_000_000},
+        "observation": {"features": [{"signal": "cwnd", "clip": [0, 1000]}]},
+        "action": {"map": {"kind": "discrete", "operations": ["/2", "-10", "+0", "+10", "*2"]}, "target": "cwnd"},
+        "startup": {"kind": "window", "packets": 10}
+    })
+}
+
+fn started(json: &Value) -> FlowAgent {
+    let mut flow = FlowAgent::new(Arc::new(agent(json)));
+    flow.start(at(0), MSS, StartOverrides::default());
+    flow
+}
+
+/// The window in packets and the rate in bit/s.
+fn in_force(flow: &FlowAgent) -> (f64, u64) {
+    let control = flow.control(None);
+    (control.cwnd as f64 / MSS as f64, control.pacing_rate.0)
+}
+
+#[test]
+fn aurora_by_hand() {
+    let mut flow = started(&aurora());
+    assert_eq!(in_force(&flow), (u64::MAX as f64 / MSS as f64, 3_000_000));
+    flow.on_rtt(at(100), ms(100), ms(100));
+    assert_eq!(flow.next_decision(), at(300));
+    // Warm-up: a decision, but nothing recorded.
+    assert!(flow.observe(&interval(at(0), at(300), &[100, 90]), None));
+    let empty: Vec<f32> = [0.0, 1.0, 1.0].repeat(10);
+    assert_eq!(flow.observation(), empty);
+    flow.act(at(300), &[2.0]);
+    // 3 Mbit/s · (1 + 0.025 · 2).
+    assert_eq!(in_force(&flow).1, 3_150_000);
+    assert_eq!(flow.next_decision(), at(450));
+
+    // Four packets: halves 105 and 115 ms. Inflation 10 ms / 150 ms; ratio 1, as 95 ms of the warm-up do not count;
+    // sent 4, received 4 − 1 packets.
+    let m = interval(at(300), at(450), &[100, 110, 110, 120]);
+    assert!(flow.observe(&m, None));
+    assert_eq!(flow.observation()[..27], empty[..27]);
+    assert_eq!(flow.observation()[27..], [(0.01f64 / 0.15) as f32, 1.0, (4.0f64 / 3.0) as f32]);
+    let mut terms = [0.0; 3];
+    let reward = flow.reward(&m, &PathTruth::default(), &mut terms);
+    // 20 packets/s and 110 ms.
+    let by_hand = [0.001 * 10.0 * 20.0, -0.001 * 1000.0 * 0.11, 0.0];
+    assert!(terms.iter().zip(by_hand).all(|(a, b)| (a - b).abs() < 1e-12), "{terms:?}");
+    assert!((reward - 0.09).abs() < 1e-12);
+    flow.act(at(450), &[-4.0]);
+    assert_eq!(in_force(&flow).1, (3_150_000.0f64 / 1.1) as u64);
+
+    // Half the mean round trip of 110 ms later; one packet acknowledged: nothing received, so the send ratio is 1.
+    assert_eq!(flow.next_decision(), at(505));
+    assert!(flow.observe(&interval(at(450), at(505), &[143]), None));
+    assert_eq!(flow.observation()[27..], [0.0, (0.143f64 / 0.11) as f32, 1.0]);
+    assert_eq!(flow.observation()[24..27], [(0.01f64 / 0.15) as f32, 1.0, (4.0f64 / 3.0) as f32]);
+    // No sample: latency ratio 1, the latency of the reward is the last known, and the interval's length stays.
+    let m = interval(at(505), at(576), &[]);
+    assert!(flow.observe(&m, None));
+    assert_eq!(flow.observation()[27..], [0.0, 1.0, 1.0]);
+    assert!((flow.reward(&m, &PathTruth::default(), &mut []) + 0.143).abs() < 1e-12);
+    assert_eq!(flow.next_decision(), Timestamp(at(576).0 + 71_500_000));
+    // Unbounded actions end at the limits.
+    flow.act(at(576), &[3e38]);
+    assert_eq!(in_force(&flow).1, 12_000_000);
+    flow.act(at(576), &[-1e12]);
+    assert_eq!(in_force(&flow).1, 480_000);
+}
+
+#[test]
+fn aurora_describes_itself() {
+    let spec = agent(&aurora());
+    assert_eq!((spec.observation_size(), spec.needs_rate_samples(), spec.needs_truth()), (30, false, false));
+    let (low, high) = spec.observation_bounds();
+    assert_eq!((&low[..3], &high[27..]), (&[-1.0, 1.0, 0.0][..], &[10.0, 10000.0, 1000.0][..]));
+    assert_eq!(spec.action_kind(), ActionKind::Box { size: 1, low: -1e12, high: 1e12 });
+    assert_eq!(spec.term_names(), ["throughput", "latency", "loss"]);
+    let words = spec.describe();
+    assert_eq!(words["observation"][0]["name"], "rtt_inflation [t−9]");
+    assert_eq!(words["observation"][28]["name"], "latency_ratio");
+    assert_eq!(words["observation"][0]["unit"], "s/s");
+    let action = words["action"][0]["formula"].as_str().expect("text");
+    assert!(action.starts_with("rate ← rate · (1 + 0.025·a) if a ≥ 0, else rate / (1 − 0.025·a)"), "{action}");
+    assert_eq!(words["reward"][0]["weight"], 0.01);
+    assert!(words["clock"].as_str().expect("text").contains("0.5 × the previous interval's mean round trip"));
+    let action = with(
+        plain()["action"].clone(),
+        json!({"target": "rate", "limits": {"packets_per_min_rtt": 2},
+        "smoothing": [[0, 0.0], [40_000_000, 0.25]], "cwnd_cap": {"bdp": 2, "packets": 4}}),
+    );
+    let words = agent(&with(plain(), json!({"action": action}))).describe();
+    assert_eq!(words["action"].as_array().expect("rows").len(), 5);
+    assert_eq!(
+        words["action"][1]["formula"],
+        "rate ← rate − 10 packets per min_rtt; the old value weighs, by min_rtt, 0 from 0 ms, 0.25 from 40 ms; rate at \
+         least 2 packets per min_rtt; cwnd at most 2 · max_delivery_rate · min_rtt + 4 packets"
+    );
+    let everything = vocabulary();
+    assert_eq!(everything["signals"].as_array().expect("rows").len(), SIGNALS.len());
+}
+
+#[test]
+fn json_goes_there_and_back_and_unknown_fields_are_refused() {
+    for json in [aurora(), plain()] {
+        let spec = agent(&json);
+        let text = serde_json::to_string(&spec).expect("serializes");
+        assert_eq!(AgentSpec::from_json(&text).expect("reads its own writing"), spec);
+    }
+    for (field, value) in [("color", json!(1)), ("guard", json!({"kind": "none", "steps": 1}))] {
+        let error = AgentSpec::from_json(&with(aurora(), json!({field: value})).to_string()).expect_err("refused");
+        assert!(error.found.contains("unknown field"), "{error}");
+    }
+}
+
+#[test]
+fn contradictions_are_refused_with_their_place() {
+    let action = |extra: Value| json!({"action": with(plain()["action"].clone(), extra)});
+    for (extra, place) in [
+        (json!({"name": ""}), "name"),
+        (json!({"decision_latency": 1_000_000_000_000u64}), "decision_latency"),
+        (json!({"clock": {"kind": "fixed", "interval": 0}}), "clock.interval"),
+        (json!({"clock": {"kind": "fixed", "interval": 10000, "tick": 10}}), "clock.tick"),
+        (json!({"clock": {"kind": "rtt", "multiple": 0}}), "clock.multiple"),
+        (json!({"clock": {"kind": "per_ack", "every": 0}}), "clock.every"),
+        (json!({"startup": {"kind": "rate", "rate": 1e6}}), "startup.kind"),
+        (json!({"startup": {"kind": "inner"}}), "startup.kind"),
+        (json!({"startup": {"kind": "slow_start", "exit": []}}), "startup.exit"),
+        (json!({"guard": {"kind": "floor_recovery", "loss": 2}}), "guard.loss"),
+        (json!({"phases": {"window": 0}}), "phases.window"),
+        (json!({"observation": {"features": []}}), "observation.features"),
+        (json!({"observation": {"features": [{"signal": "rt", "clip": [0, 1]}]}}), "observation.features[0].signal"),
+        (json!({"reward": {"terms": [{"term": "signal", "of": "reward", "weight": 1}]}}), "reward.terms"),
+        (action(json!({"limits": {"window": [0, 5]}})), "action.limits.window"),
+        (action(json!({"smoothing": 1.0})), "action.smoothing"),
+        (action(json!({"smoothing": [[5, 0.5]]})), "action.smoothing"),
+        (action(json!({"map": {"kind": "passive"}})), "action.inner"),
+        (action(json!({"map": {"kind": "pair", "delta": 1}})), "action.target"),
+        (action(json!({"map": {"kind": "set", "low": 3, "high": 2}})), "action.map.high"),
+        (action(json!({"map": {"kind": "discrete", "operations": ["2"]}})), "action.map.operations[0]"),
+        (action(json!({"map": {"kind": "gain_on_estimate", "gains": [1], "estimate": "srtt"}})), "action.map.estimate"),
+        (action(json!({"cwnd_cap": {"bdp": 2, "packets": 4, "estimate": "bdp"}})), "action.cwnd_cap.estimate"),
+        (action(json!({"target": "rate", "pace": "cwnd_over_srtt"})), "action.pace"),
+    ] {
+        let spec: AgentSpec = serde_json::from_value(with(plain(), extra)).expect(place);
+        assert_eq!(spec.validate().expect_err(place).place, place);
+    }
+    let inner = json!({"scheme": "cubic"});
+    let spec = with(plain(), action(json!({"inner": inner})));
+    let spec = with(spec, json!({"startup": {"kind": "inner"}}));
+    let spec: AgentSpec = serde_json::from_value(spec).expect("an agent");
+    assert_eq!(spec.validate().expect_err("packets on top of a scheme").place, "action.map");
+}
+
+#[test]
+fn windows_keep_fractions_and_their_floor() {
+    let mut flow = started(&plain());
+    assert_eq!(in_force(&flow), (10.0, 0));
+    for (index, window) in [(0.0, 5.0), (0.0, 2.5), (0.4, 2.0), (3.0, 12.0), (9.0, 24.0), (2.0, 24.0), (1.0, 14.0)] {
+        flow.act(at(0), &[index]);
+        assert_eq!(in_force(&flow).0, window);
+    }
+    for action in [&[f32::NAN][..], &[f32::INFINITY], &[], &[1.0, 1.0]] {
+        flow.act(at(0), action);
+        assert_eq!((in_force(&flow).0, flow.window()), (14.0, 14.0));
+    }
+    assert_eq!(flow.rejected_actions(), 4);
+}
+
+#[test]
+fn the_previous_action_is_seen() {
+    let features = json!([{"signal": "rtt_count", "clip": [0, 9]}]);
+    let seen = |observation: Value| {
+        let mut flow =
+            started(&with(plain(), json!({"observation": with(observation, json!({"features": features}))})));
+        let before = flow.observation().to_vec();
+        flow.act(at(0), &[3.0]);
+        flow.observe(&interval(at(0), at(10), &[5, 5]), None);
+        (before, flow.observation().to_vec())
+    };
+    let (before, after) = seen(json!({"previous_action": "one_hot", "initial_action": 4}));
+    assert_eq!(before, [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+    assert_eq!(after, [2.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
+    let (before, after) = seen(json!({"previous_action": "value", "history": 2}));
+    assert_eq!(before, [0.0; 4]);
+    assert_eq!(after, [0.0, 0.0, 2.0, 3.0]);
+}
+
+#[test]
+fn late_decisions_take_effect_in_order() {
+    let mut flow = started(&with(plain(), json!({"decision_latency": 25_000_000})));
+    flow.act(at(10), &[4.0]);
+    flow.act(at(20), &[3.0]);
+    assert_eq!((in_force(&flow).0, flow.next_timer()), (10.0, at(35)));
+    flow.on_timer(at(35));
+    assert_eq!((in_force(&flow).0, flow.next_timer()), (20.0, at(45)));
+    flow.on_timer(at(50));
+    assert_eq!((in_force(&flow).0, flow.next_timer()), (30.0, Timestamp::NEVER));
+}
+
+#[test]
+fn pacing_caps_and_smoothing() {
+    let action = |extra: Value| with(plain(), json!({"action": with(plain()["action"].clone(), extra)}));
+    let mut flow = started(&action(json!({"pace": "cwnd_over_min_rtt"})));
+    assert_eq!(in_force(&flow), (10.0, 0));
+    flow.on_rtt(at(5), ms(100), ms(100));
+    // 10 packets of 12,000 bits in 0.1 s; a smaller round trip counts at once.
+    assert_eq!(in_force(&flow), (10.0, 1_200_000));
+    flow.on_rtt(at(6), ms(50), ms(50));
+    assert_eq!(in_force(&flow), (10.0, 2_400_000));
+
+    let cap = json!({"bdp": 2.0, "packets": 4, "estimate": "max(delivery_rate, 2)"});
+    let mut flow = started(&action(json!({"cwnd_cap": cap, "target": "rate"})));
+    flow.start(at(0), MSS, StartOverrides { rate: Some(Rate(1_000_000)), ..StartOverrides::default() });
+    assert_eq!(flow.control(None).cwnd, u64::MAX);
+    flow.observe(&interval(at(0), at(50), &[50; 5]), None);
+    // 5 packets in one smallest round trip.
+    assert_eq!(in_force(&flow), (14.0, 1_000_000));
+
+    // In start-up another multiple; it ends when the delivery rate has been flat for three intervals.
+    let cap = json!({"bdp": 1.0, "packets": 4, "startup": 3.0});
+    let mut flow = started(&action(json!({"cwnd_cap": cap, "target": "rate"})));
+    flow.start(at(0), MSS, StartOverrides { rate: Some(Rate(1_000_000)), ..StartOverrides::default() });
+    let windows = [0, 1, 2, 3, 4].map(|i| {
+        flow.observe(&interval(at(50 * i), at(50 * (i + 1)), &[50; 5]), None);
+        in_force(&flow).0
+    });
+    assert_eq!(windows, [19.0, 19.0, 19.0, 9.0, 9.0]);
+
+    let mut flow = started(&action(json!({"smoothing": [[0, 0.0], [40_000_000, 0.25]]})));
+    flow.act(at(0), &[4.0]);
+    assert_eq!(in_force(&flow).0, 20.0);
+    flow.on_rtt(at(5), ms(40), ms(40));
+    flow.act(at(10), &[4.0]);
+    assert_eq!(in_force(&flow).0, 0.25 * 20.0 + 0.75 * 40.0);
+}
+
+#[test]
+fn rates_per_round_trip() {
+    let action = json!({"map": {"kind": "discrete", "operations": ["+1", "/100"]}, "target": "rate",
+                        "limits": {"packets_per_min_rtt": 2}});
+    let spec = with(plain(), json!({"action": action, "startup": {"kind": "packets_per_rtt", "packets": 10}}));
+    let mut flow = started(&spec);
+    assert_eq!(in_force(&flow), (10.0, 0));
+    flow.act(at(1), &[1.0]);
+    assert_eq!(in_force(&flow), (10.0, 0));
+    flow.on_rtt(at(100), ms(100), ms(100));
+    assert_eq!(in_force(&flow).1, 1_200_000);
+    flow.act(at(100), &[0.0]);
+    assert_eq!(in_force(&flow).1, 1_320_000);
+    flow.act(at(100), &[1.0]);
+    assert_eq!(in_force(&flow).1, 240_000);
+}
+
+#[test]
+fn both_knobs() {
+    let action = json!({"map": {"kind": "pair", "delta": 1.0}, "target": "both"});
+    let spec = with(plain(), json!({"action": action, "startup": {"kind": "rate", "rate": 1_200_000}}));
+    let mut flow = started(&spec);
+    assert_eq!((flow.control(None).cwnd as f64 / MSS as f64, flow.control(None).pacing_rate.0), (1e6, 1_200_000));
+    // Twice 1.2 Mbit/s over 100 ms.
+    flow.on_rtt(at(100), ms(100), ms(100));
+    assert_eq!(in_force(&flow), (20.0, 1_200_000));
+    flow.act(at(100), &[1.0, -1.0]);
+    assert_eq!(in_force(&flow), (10.0, 2_400_000));
+    flow.start(at(0), MSS, StartOverrides { rate: Some(Rate(500_000)), window: Some(7), expert_window: None });
+    assert_eq!(in_force(&flow), (7.0, 500_000));
+}
+
+#[test]
+fn slow_start_doubles_and_leaves_by_each_sign() {
+    let spec = |exit: &str| with(plain(), json!({"startup": {"kind": "slow_start", "exit": [exit]}}));
+    let mut flow = started(&spec("loss"));
+    for _ in 0..10 {
+        flow.on_rtt(at(100), ms(100), ms(100));
+    }
+    assert_eq!(in_force(&flow).0, 20.0);
+    // Ten samples were counted as they came; five packets more were acknowledged without one.
+    let mut m = interval(at(0), at(100), &[100; 10]);
+    m.acked_packets += 5;
+    assert!(!flow.observe(&m, None));
+    assert_eq!(in_force(&flow).0, 25.0);
+    flow.act(at(100), &[0.0]);
+    assert_eq!(in_force(&flow).0, 25.0);
+    flow.on_loss(at(150));
+    assert!(flow.observe(&interval(at(100), at(200), &[100; 20]), None));
+    // The greatest delivery rate is 20 packets per smallest round trip.
+    assert_eq!((in_force(&flow).0, flow.started()), (20.0, true));
+
+    let mut flow = started(&spec("plateau"));
+    let rounds = [10u64, 20, 40, 44, 48, 49];
+    for (i, acked) in rounds.into_iter().enumerate() {
+        let (from, to) = (at(100 * i as u64), at(100 * (i as u64 + 1)));
+        let rtts = vec![100; acked as usize];
+        assert_eq!(flow.observe(&interval(from, to, &rtts), None), i == 5);
+    }
+    let mut flow = started(&spec("delay"));
+    flow.on_rtt(at(100), ms(100), ms(100));
+    let with_min = |mut m: MonitorInterval| {
+        m.min_rtt = ms(100);
+        m
+    };
+    assert!(!flow.observe(&with_min(interval(at(0), at(100), &[130, 112])), None));
+    assert!(flow.observe(&with_min(interval(at(100), at(200), &[130, 113])), None));
+}
+
+#[test]
+fn on_top_of_a_scheme() {
+    let action = json!({"map": {"kind": "exponential", "base": 4}, "target": "cwnd", "inner": {"scheme": "cubic"},
+                        "limits": {"window": [4, 1000]}});
+    let spec = with(plain(), json!({"action": action, "startup": {"kind": "inner"}}));
+    let mut flow = started(&spec);
+    let inner = |packets: u64| Control { pacing_rate: Rate(8_000_000), ..Control::window(packets * MSS) };
+    let mut m = interval(at(0), at(10), &[5]);
+    m.ssthresh = Some(u64::MAX);
+    assert!(!flow.observe(&m, Some(&inner(10))));
+    flow.act(at(10), &[1.0]);
+    assert_eq!(flow.control(Some(&inner(10))), inner(10));
+    (m.ssthresh, m.cwnd) = (Some(8 * MSS), 9 * MSS);
+    assert!(flow.observe(&m, Some(&inner(9))));
+    flow.act(at(20), &[0.5]);
+    // Twice whatever the scheme says, until the next decision.
+    let control = flow.control(Some(&inner(9)));
+    assert_eq!((control.cwnd, control.pacing_rate), (18 * MSS, Rate(16_000_000)));
+    assert_eq!(flow.control(Some(&inner(11))).cwnd, 22 * MSS);
+    flow.act(at(30), &[-1.0]);
+    assert_eq!(flow.control(Some(&inner(11))).cwnd, 4 * MSS);
+
+    let action = with(spec["action"].clone(), json!({"inner": {"scheme": "cubic", "role": "cap"}}));
+    let mut flow = started(&with(spec.clone(), json!({"action": action, "startup": {"kind": "none"}})));
+    m.cwnd = 20 * MSS;
+    assert!(flow.observe(&m, Some(&inner(20))));
+    assert_eq!(flow.control(Some(&inner(30))).cwnd, 30 * MSS);
+    flow.act(at(10), &[-0.5]);
+    assert_eq!(flow.control(Some(&inner(30))).cwnd, 10 * MSS);
+    assert_eq!(flow.control(Some(&inner(8))), inner(8));
+
+    let action = with(spec["action"].clone(), json!({"map": {"kind": "passive"}}));
+    let mut flow = started(&with(spec, json!({"action": action, "startup": {"kind": "none"}})));
+    assert!(flow.observe(&m, Some(&inner(20))));
+    flow.act(at(10), &[0.0]);
+    assert_eq!(flow.control(Some(&inner(3000))), inner(3000));
+}
+
+#[test]
+fn the_guard_lifts_a_flow_off_its_floor() {
+    let guard = json!({"kind": "floor_recovery", "steps": 3, "lift": 0.5});
+    let mut flow = started(&with(aurora(), json!({"guard": guard})));
+    let mut now = 0;
+    let mut step = |flow: &mut FlowAgent, rtts: &[u64]| {
+        flow.observe(&interval(at(now), at(now + 100), rtts), None);
+        now += 100;
+    };
+    step(&mut flow, &[100; 50]);
+    flow.act(at(0), &[-1e12]);
+    assert_eq!(in_force(&flow).1, 480_000);
+    step(&mut flow, &[100; 4]);
+    step(&mut flow, &[100; 4]);
+    // Neither a silent nor a queueing interval counts, and both begin the count anew.
+    step(&mut flow, &[]);
+    step(&mut flow, &[100; 4]);
+    step(&mut flow, &[150; 4]);
+    step(&mut flow, &[100; 4]);
+    step(&mut flow, &[100; 4]);
+    assert_eq!((in_force(&flow).1, flow.interventions()), (480_000, 0));
+    step(&mut flow, &[100; 4]);
+    // Half of 50 packets in 100 ms.
+    assert_eq!((in_force(&flow).1, flow.interventions()), (3_000_000, 1));
+    flow.act(at(0), &[-1e12]);
+    flow.on_timeout(at(850));
+    step(&mut flow, &[]);
+    assert_eq!(flow.interventions(), 1);
+    step(&mut flow, &[100; 4]);
+    assert_eq!((in_force(&flow).1, flow.interventions()), (3_000_000, 2));
+}
+
+#[test]
+fn starting_again_forgets_everything() {
+    let spec = with(aurora(), json!({"guard": {"kind": "floor_recovery"}}));
+    let (fresh, mut used) = (started(&spec), started(&spec));
+    used.on_rtt(at(9), ms(9), ms(9));
+    for i in 0..5 {
+        used.observe(&interval(at(100 * i), at(100 * i + 100), &[9, 12]), None);
+        used.act(at(100 * i + 100), &[f32::NAN]);
+        used.act(at(100 * i + 100), &[30.0]);
+    }
+    used.start(at(0), MSS, StartOverrides::default());
+    let state = |flow: &FlowAgent| {
+        (flow.observation().to_vec(), flow.control(None), flow.next_decision(), flow.rejected_actions(), flow.rate())
+    };
+    assert_eq!(state(&fresh), state(&used));
+    used.start(at(0), MSS, StartOverrides { rate: Some(Rate(1_234_567)), ..StartOverrides::default() });
+    assert_eq!(in_force(&used).1, 1_234_567);
+}
+
+/// An agent that sees every signal in several ways.
+fn all_seeing(history: u32) -> Value {
+    let mut features = Vec::new();
+    for (i, signal) in SIGNALS.iter().enumerate() {
+        let name = signal.name;
+        features.push(json!({"signal": name, "clip": [-3, 3], "history": 1 + i as u32 % history}));
+        features.push(json!({"signal": format!("std({name}, 3)"), "over": name, "clip": [-1e30, 1e30]}));
+        features.push(json!({"signal": name, "difference": {"rtts": 2.0, "relative": true}, "clip": [-2, 5]}));
+        features.push(json!({"signal": format!("mean({name}, 2)"), "log": true, "ewma": 0.3, "clip": [-20, 20]}));
+        features.push(json!({"signal": format!("previous({name}, 2)"), "scale": 1e300, "clip": [0, 1]}));
+    }
+    json!({"features": features, "history": history, "previous_action": "value"})
+}
+
+prop_compose! {
+    fn arbitrary_interval()(
+        duration in 0u64..3_000_000_000,
+        sent in 0u64..100_000,
+        acked in 0u64..100_000,
+        lost in 0u64..100_000,
+        rtts in prop::collection::vec(0u64..10_000_000_000, 0..6),
+        cwnd in any::<u64>(),
+        rate in any::<u64>(),
+        srtt in 0u64..10_000_000_000,
+        known in any::<bool>(),
+        ssthresh in any::<Option<u64>>(),
+        timeouts in 0u64..2,
+        ewma in any::<f64>(),
+    ) -> MonitorInterval {
+        let from = Timestamp(20_000_000_000);
+        let to = Timestamp(from.0 + duration);
+        let millis: Vec<u64> = rtts.iter().map(|rtt| rtt / 1_000_000).collect();
+        let mut m = interval(from, to, &millis);
+        (m.sent_packets, m.sent_bytes) = (sent, sent * MSS);
+        (m.acked_packets, m.acked_bytes) = (acked, acked * MSS);
+        (m.lost_packets, m.lost_bytes, m.timeouts) = (lost, lost * MSS, timeouts);
+        (m.cwnd, m.pacing_rate, m.ssthresh, m.srtt) = (cwnd, Rate(rate), ssthresh, TimeSpan(srtt));
+        m.min_rtt = if known { m.interval_min_rtt().unwrap_or(TimeSpan(1)) } else { TimeSpan::MAX };
+        m.ewma.delivery_rate = ewma;
+        m
+    }
+}
+
+/// Agents of every map and target.
+fn agents() -> Vec<Value> {
+    let discrete = json!({"kind": "discrete", "operations": ["/2", "-10", "+10", "*2"]});
+    let gains = |estimate: &str| json!({"kind": "gain_on_estimate", "gains": [0.1, 3], "estimate": estimate});
+    let actions = [
+        json!({"map": discrete, "target": "both"}),
+        json!({"map": {"kind": "signed_multiply", "delta": 5}, "target": "rate", "bounds": [-1e12, 1e12],
+               "limits": {"packets_per_min_rtt": 2}, "cwnd_cap": {"bdp": 0, "packets": 0}}),
+        json!({"map": {"kind": "exponential", "base": 100}, "target": "cwnd", "bounds": [-1e9, 1e9],
+               "pace": "cwnd_over_srtt", "smoothing": 0.5}),
+        json!({"map": gains("max(delivery_rate, 3)"), "target": "rate"}),
+        json!({"map": gains("bdp"), "target": "cwnd", "pace": "cwnd_over_min_rtt"}),
+        json!({"map": {"kind": "set", "low": 2e4, "high": 1e9, "log": true}, "target": "rate"}),
+        json!({"map": {"kind": "pair", "delta": 1e30}, "target": "both"}),
+    ];
+    let starts = [
+        json!({"kind": "slow_start"}),
+        json!({"kind": "packets_per_rtt", "packets": 10}),
+        json!({"kind": "window", "packets": 1e300}),
+    ];
+    let guards = [json!({"kind": "recovery", "patience": 1}), json!({"kind": "floor_recovery", "steps": 2})];
+    let mut agents = Vec::new();
+    for (i, action) in actions.into_iter().enumerate() {
+        let terms =
+            json!([{"term": "log_power", "weight": 1e300}, {"term": "latency", "weight": -1, "phase": ["drain"]}]);
+        agents.push(json!({
+            "name": "any", "clock": {"kind": "rtt", "multiple": 1.0}, "observation": all_seeing(4), "action": action,
+            "startup": starts[i % 3], "guard": guards[i % 2], "reward": {"terms": terms},
+        }));
+    }
+    agents
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn observations_stay_in_bounds_and_control_above_its_floor(
+        steps in prop::collection::vec((arbitrary_interval(), any::<f32>(), any::<f32>()), 1..12),
+    ) {
+        for json in agents() {
+            let spec = Arc::new(agent(&json));
+            let (low, high) = spec.observation_bounds();
+            let size = spec.action_kind().size();
+            let limits = spec.action.limits;
+            let mut flow = started(&json);
+            for (m, a, b) in &steps {
+                if m.min_rtt != TimeSpan::MAX {
+                    flow.on_rtt(m.start, m.min_rtt, m.min_rtt);
+                }
+                flow.observe(m, None);
+                let bounds = low.iter().zip(&high);
+                for ((x, (low, high)), i) in flow.observation().iter().zip(bounds).zip(0..) {
+                    prop_assert!(x.is_finite() && x >= low && x <= high, "number {i} is {x}, not in {low} to {high}");
+                }
+                prop_assert!(flow.reward(m, &PathTruth::default(), &mut []).is_finite());
+                prop_assert!(flow.next_decision() > m.end);
+                flow.act(m.end, &[*a, *b][..size]);
+                let control = flow.control(None);
+                prop_assert!(control.cwnd >= limits.window[0] as u64 * MSS);
+                prop_assert!(flow.rate().is_finite() && flow.window().is_finite());
+                if flow.started() && spec.action.target != Target::Cwnd {
+                    prop_assert!(control.pacing_rate.0 as f64 >= limits.rate[0]);
+                    prop_assert!(control.pacing_rate.0 as f64 <= limits.rate[1]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn history_agrees_with_a_list(steps in prop::collection::vec((arbitrary_interval(), -5f32..5.0), 1..12)) {
+        let shape = json!({"kind": "fixed", "interval": 10_000_000});
+        let make = |observation: Value| with(aurora(), json!({"clock": shape, "observation": observation}));
+        let history = 4u32;
+        let (mut long, mut short) = (all_seeing(history), all_seeing(history));
+        long["previous_action"] = json!("value");
+        for feature in short["features"].as_array_mut().expect("features") {
+            feature["history"] = json!(1);
+        }
+        short["history"] = json!(1);
+        let (mut long, mut short) = (started(&make(long)), started(&make(short)));
+        let mut slots = vec![short.observation().to_vec(); history as usize];
+        for (m, action) in &steps {
+            for flow in [&mut long, &mut short] {
+                flow.observe(m, None);
+                flow.act(m.end, &[*action]);
+            }
+            slots.push(short.observation().to_vec());
+            let mut expected = Vec::new();
+            for age in (0..history as usize).rev() {
+                let slot = &slots[slots.len() - 1 - age];
+                for (i, feature) in long.spec().observation.features.iter().enumerate() {
+                    if feature.history.unwrap_or(history) as usize > age {
+                        expected.push(slot[i]);
+                    }
+                }
+                expected.push(slot[slot.len() - 1]);
+            }
+            prop_assert_eq!(long.observation(), expected);
+        }
+    }
+}
