@@ -163,7 +163,7 @@ impl Wire {
             rng: Rng::stream(1, "scheme", 0),
             path: None,
         };
-        let mut sender = Sender::new(flow.sender_config(0, false), scheme(flow).unwrap(), context);
+        let mut sender = Sender::new(flow.sender_config(0), scheme(flow).unwrap(), context);
         sender.write(u64::MAX / 2);
         let receiver = Receiver::new(flow.receiver_config());
         Self { sender, receiver, now: Timestamp::ZERO, home: VecDeque::new() }
