@@ -183,7 +183,7 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     if _has_errors(path, shown_on):
         return STATUS_ERROR
     if not arguments.no_figures:
-        from ccgym.report.build import require_drawing
+        from ccgym.report.evaluation_report import require_drawing
 
         require_drawing("--no-figures")
     out = _directory(arguments, experiment)
@@ -374,7 +374,7 @@ def _say_where(experiment: Experiment, at_a_time: int, shown_on: Console) -> Non
 
 
 def _report(arguments: argparse.Namespace, results: ResultSet, out: Path, shown_on: Console) -> None:
-    from ccgym.report.build import build_report, write_tables
+    from ccgym.report.evaluation_report import build_report, write_tables
 
     write_tables(results, out)
     if arguments.no_figures or not results.cells:
@@ -387,12 +387,13 @@ def _report(arguments: argparse.Namespace, results: ResultSet, out: Path, shown_
 
 def _show(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, logs: str) -> None:
     """The table, what looks wrong, and where everything is."""
-    from ccgym.report.table import footnotes, has_published, repeatability, terminal_table
+    from ccgym.report.evaluation_table import evaluation_table, has_published, repeatability
 
     shown_on.print()
     # A file or a pipe has no width; a table cut to 80 columns would lose digits.
-    shown_on.print(terminal_table(results), width=None if shown_on.is_terminal else PIPE_WIDTH)
-    for line in footnotes(results):
+    table = evaluation_table(results)
+    shown_on.print(table.terminal(), width=None if shown_on.is_terminal else PIPE_WIDTH)
+    for line in table.notes:
         shown_on.print(line, style="yellow", soft_wrap=True)
     if has_published(results):
         shown_on.print(f"published: {results.published_source}", style="dim")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ccgym.evaluation.runner import Outcome
-    from ccgym.report.build import Step
+    from ccgym.report.evaluation_report import Step
 
 
 class _RealTimeColumn(ProgressColumn):

@@ -60,7 +60,7 @@ def evaluate_suite(arguments: argparse.Namespace, words: Sequence[str], shown_on
     chosen = suite(arguments.suite, "--suite")
     request = _request(arguments, words, chosen)
     if not arguments.no_figures:
-        from ccgym.report.build import require_drawing
+        from ccgym.report.evaluation_report import require_drawing
 
         require_drawing("--no-figures")
     claim(chosen.name, request)

@@ -122,7 +122,7 @@ def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     host_start_ns = option("--host-start", parse_time, arguments.host_start)
     check_repeat_limited(arguments.repeat_limited)
     if not arguments.no_figures:
-        from ccgym.report.build import require_drawing
+        from ccgym.report.evaluation_report import require_drawing
 
         require_drawing("--no-figures")
     name = re.sub(r"[^\w.+-]+", "-", path.name or "path").strip("-.") or "path"
@@ -197,30 +197,30 @@ def _progress(experiment: Experiment, shown_on: Console) -> Iterator[Observer]:
 
 def _report(gap: Gap, out: Path, shown_on: Console, *, figures: bool) -> None:
     from ccgym.evaluation.gap import GAP_FILE
-    from ccgym.report.build import write_tables
+    from ccgym.report.evaluation_report import write_tables
     from ccgym.report.gap_report import (
         HTML_FILE,
         MARKDOWN_FILE,
         TOLERANCES,
         build_gap_report,
-        footnotes,
-        terminal_table,
-        write_gap_tables,
+        gap_table,
+        write_gap_table,
     )
 
+    table = gap_table(gap)
     if not gap.results:
-        for line in footnotes(gap):
+        for line in table.notes:
             shown_on.print(line, style="yellow", soft_wrap=True)
         raise ConfigError("nothing ran", where="--backends", expected="at least one that works here")
-    write_gap_tables(gap, out)
+    write_gap_table(gap, out)
     for name, results in gap.results.items():
         write_tables(results, gap.directories[name])
     if figures:
         build_gap_report(gap, out)
     shown_on.print()
-    shown_on.print(terminal_table(gap), width=None if shown_on.is_terminal else PIPE_WIDTH)
+    shown_on.print(table.terminal(), width=None if shown_on.is_terminal else PIPE_WIDTH)
     shown_on.print(TOLERANCES, style="dim", soft_wrap=True)
-    for line in footnotes(gap):
+    for line in table.notes:
         shown_on.print(line, style="yellow", soft_wrap=True)
     files = [("numbers", GAP_FILE), ("table", MARKDOWN_FILE)]
     if figures:

@@ -17,7 +17,7 @@ from ccgym.units import Nanoseconds, parse_time
 
 if TYPE_CHECKING:
     from ccgym.config.path import NetworkPath
-    from ccgym.report.portrait_figure import Column
+    from ccgym.report.figures.profile import Column
     from ccgym.schemes.registry import SchemeChoice
     from ccgym.schemes.style import SchemeStyle
 
@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _portrait(arguments: argparse.Namespace) -> int:
     from ccgym.evaluation.prepared_run import MAX_SEED
     from ccgym.evaluation.simulate import simulate
-    from ccgym.report.build import require_drawing
+    from ccgym.report.evaluation_report import require_drawing
 
     schemes = _schemes(arguments.scheme, arguments.beside)
     paths = _paths(arguments.trace)
@@ -91,7 +91,7 @@ def _portrait(arguments: argparse.Namespace) -> int:
     if not 0 <= arguments.seed <= MAX_SEED:
         raise ConfigError(str(arguments.seed), expected=f"a whole number from 0 to {MAX_SEED}", where="--seed")
     require_drawing()
-    from ccgym.report.portrait_figure import Column, check_suffix, write_portrait
+    from ccgym.report.figures.profile import Column, check_suffix, write_profile
 
     option("--out", lambda text: check_suffix(Path(text)), str(arguments.out))
     columns = [
@@ -99,7 +99,7 @@ def _portrait(arguments: argparse.Namespace) -> int:
         for path in paths
     ]
     styles = [scheme.style for scheme in schemes]
-    write_portrait(styles, columns, arguments.out)
+    write_profile(styles, columns, arguments.out)
     _show(styles, columns)
     say(f"portrait  {arguments.out}")
     return 0
@@ -135,15 +135,16 @@ def _paths(text: str) -> list[NetworkPath]:
 
 
 def _show(styles: Sequence[SchemeStyle], columns: Sequence[Column]) -> None:
-    from rich.table import Table
+    from ccgym.report.figures.profile import number_texts
+    from ccgym.report.table import Column as TableColumn
+    from ccgym.report.table import Row, Table
 
-    from ccgym.report.portrait_figure import number_texts
-
-    table = Table("path", "scheme", box=None, pad_edge=False)
-    for heading in ("Mbit/s", "p95 delay, ms", "loss"):
-        table.add_column(heading, justify="right")
+    measured = ("Mbit/s", "p95 delay, ms", "loss")
+    rows = []
     for column in columns:
         for place, (style, record) in enumerate(zip(styles, column.runs, strict=True)):
             name = "" if place else column.path.name or "unnamed path"
-            table.add_row(name, style.label, *number_texts(record.flows[0]))
-    console().print(table)
+            numbers = dict(zip(measured, number_texts(record.flows[0]), strict=True))
+            rows.append(Row({"path": name, "scheme": style.label, **numbers}))
+    names = [TableColumn(name, name, align="left") for name in ("path", "scheme")]
+    console().print(Table([*names, *(TableColumn(name, name) for name in measured)], rows).terminal())

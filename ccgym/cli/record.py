@@ -131,7 +131,7 @@ def _draw(made: Recording, label: str, color: str, file: Path) -> None:
     """Write the figure of the learning curves."""
     import numpy as np
 
-    from ccgym.report.curve_figure import Curve, curve_figure
+    from ccgym.report.figures.learning_curves import Curve, curve_figure
     from ccgym.report.style import house_style, save, save_compact
     from ccgym.schemes.registry import parse_scheme, styles
 

@@ -1,7 +1,7 @@
-"""What has been drawn already: figures whose inputs have not changed are not drawn again.
+"""Which figures are up to date: those whose inputs have not changed are not drawn again.
 
-``ccgym_figures.json`` in the results directory says of each drawn thing (the figures of a run, a summary, the PDF) what
-it was made from, as a digest that the code of this package is part of, and what its files contain.
+``ccgym_figures.json`` in the results directory holds a digest for the figures of each run, each summary and the PDF: of
+their inputs, of the code of this package, and of what their files contain.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ DRAWN_FILE: Final = "ccgym_figures.json"
 
 
 class Drawn:
-    """The record of a results directory.
+    """The digests of a results directory.
 
     Args:
-        directory: The results directory. A record that cannot be read is none: then everything is drawn again.
+        directory: The results directory. Where the file cannot be read, everything is drawn again.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -36,24 +36,24 @@ class Drawn:
             pass
 
     def is_current(self, name: str, inputs: str, files: Iterable[Path]) -> bool:
-        """Whether something is there as it would be drawn again.
+        """Whether a figure is as it would be drawn again.
 
         Args:
-            name: What.
-            inputs: Digest of what it is made from.
+            name: Its name.
+            inputs: Digest of its inputs.
             files: Its files.
         """
         known = self._known.get(name)
         return known is not None and known == self._mark(inputs, files)
 
     def note(self, name: str, inputs: str, files: Iterable[Path]) -> None:
-        """Something has been drawn; see :meth:`is_current`."""
+        """Record that a figure has been drawn; see :meth:`is_current`."""
         mark = self._mark(inputs, files)
         if mark is not None:
             self._known[name] = mark
 
     def write(self) -> None:
-        """Write the record."""
+        """Write the digests."""
         atomic_write(self._directory / DRAWN_FILE, json.dumps(self._known, indent=1) + "\n")
 
     def _mark(self, inputs: str, files: Iterable[Path]) -> str | None:
@@ -75,9 +75,9 @@ def digest(*parts: str | bytes) -> str:
 
 @cache
 def _code() -> str:
-    """Digest of this package's code, and the versions of what it draws with."""
+    """Digest of this package's code, and of the versions of what it draws with."""
     found = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
         found.update(file.read_bytes())
     for package in ("matplotlib", "numpy", "pillow"):
         found.update(version(package).encode())

@@ -1,9 +1,9 @@
-"""The figures of every run, throughput and delay, drawn by several processes.
+"""The figures of every run, drawn by several processes.
 
 Drawing holds the interpreter's lock, so threads would not help. A worker is a plain process: it reads its tasks from
-standard input, the stored curves from the results directory, and writes a byte to standard output after each run. When
-nobody reads that any more, the write fails and the worker ends. So it outlives its parent by one run at most, however
-the parent ended, and there is nothing else to leave behind.
+standard input and the stored curves from the results directory, and writes a byte to standard output after each run.
+Once its parent has ended, that write fails and the worker ends. So it outlives its parent by one run at most, however
+the parent ended, and leaves nothing else behind.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from ccgym.evaluation.metrics import RunMetrics
 from ccgym.evaluation.pantheon import figure_file
 from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.evaluation.store import curves_file, read_curves
-
-PAPER_SUFFIX: Final = "_paper.pdf"
-"""Of figures as wide as a column of a paper."""
+from ccgym.report.figures import RegisteredFigure, figures_of
+from ccgym.report.style import PAPER, PAPER_SUFFIX, SCREEN, house_style, save, save_compact
 
 WORTH_A_PROCESS: Final = 6
 """Below this many runs, starting workers takes longer than it saves."""
@@ -47,19 +46,25 @@ class Task:
     """The numbers for the legends."""
 
 
-def figure_paths(directory: Path, scheme: str, run: int) -> tuple[Path, Path]:
-    """Where the throughput and the delay figure of a run are."""
-    return (
-        directory / figure_file(scheme, run, "throughput"),
-        directory / figure_file(scheme, run, "delay"),
-    )
+@dataclass(frozen=True)
+class RunFile:
+    """A figure of a run and its file."""
+
+    figure: RegisteredFigure
+    """The figure."""
+    file: Path
+    """Its file."""
+    paper: bool = False
+    """Whether it is drawn as a column of a paper."""
 
 
-def paper_paths(directory: Path, scheme: str, run: int) -> tuple[Path, ...]:
-    """Where the same figures are as a column of a paper: of the first run of a scheme, since a paper has no room."""
+def run_files(directory: Path, scheme: str, run: int) -> list[RunFile]:
+    """The figures of a run on screen and, of the first run of a scheme, as columns of a paper."""
+    screen = [RunFile(one, directory / figure_file(scheme, run, one.name)) for one in figures_of("run")]
     if run != 1:
-        return ()
-    return tuple(path.with_name(f"{path.stem}{PAPER_SUFFIX}") for path in figure_paths(directory, scheme, run))
+        return screen
+    paper = [RunFile(one.figure, one.file.with_name(one.file.stem + PAPER_SUFFIX), paper=True) for one in screen]
+    return [*screen, *paper]
 
 
 def run_inputs(directory: Path, cell: CellResult) -> bytes:
@@ -73,27 +78,19 @@ def run_inputs(directory: Path, cell: CellResult) -> bytes:
 
 def draw_run(directory: Path, task: Task) -> None:
     """Draw the figures of a run."""
-    from ccgym.report.delay_figure import delay_figure
-    from ccgym.report.style import PAPER, house_style, save, save_compact
-    from ccgym.report.throughput_figure import throughput_figure
-
     curves = read_curves(directory, f"{task.scheme}_run{task.run}")
-    figures = (throughput_figure, delay_figure)
-    with house_style():
-        for draw, file in zip(figures, figure_paths(directory, task.scheme, task.run), strict=True):
-            save_compact(draw(curves, task.metrics), file)
-    with house_style(PAPER):
-        # None but for the first run.
-        for draw, file in zip(figures, paper_paths(directory, task.scheme, task.run), strict=False):
-            save(draw(curves, task.metrics), file)
+    for one in run_files(directory, task.scheme, task.run):
+        with house_style(PAPER if one.paper else SCREEN):
+            drawn = one.figure.draw(curves, task.metrics)
+            (save if one.paper else save_compact)(drawn, one.file)
 
 
 def drawn_runs(
     results: ResultSet, directory: Path, jobs: int | None = None, done: frozenset[str] = frozenset()
 ) -> Generator[CellResult, None, None]:
-    """Draw the figures of all runs; each run is handed out, in order, once its figures are on disk.
+    """Draw the figures of all runs; yield each run, in order, once its figures are on disk.
 
-    Whoever consumes the runs works beside the processes that draw. Close the generator to end them early.
+    The workers go on drawing while the caller uses a run. Close the generator to end them early.
 
     Args:
         results: The experiment.
@@ -168,7 +165,7 @@ class _Worker:
 
 def work() -> None:
     """What a worker does: read the tasks, draw one after the other, and say so."""
-    # Nobody reads: that is the end, without a word.
+    # When the parent has ended, so does the worker, silently.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     directory, tasks = pickle.load(sys.stdin.buffer)
     for task in tasks:

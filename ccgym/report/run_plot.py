@@ -41,9 +41,9 @@ def plot_run(run: RunRecord, file: str | os.PathLike[str] | None = None) -> Figu
             expected="matplotlib, which only pictures need",
             hint="pip install 'ccgym[report]'; to_csv() does without",
         ) from None
-    from ccgym.report.delay_figure import draw_delay
+    from ccgym.report.figures.delay import draw_delay
+    from ccgym.report.figures.throughput import draw_throughput
     from ccgym.report.style import DPI, house_style, save
-    from ccgym.report.throughput_figure import draw_throughput
 
     curves = run.curves()
     assert run.metrics is not None

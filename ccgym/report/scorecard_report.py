@@ -1,32 +1,28 @@
-"""The report on a scorecard: the ranking for the terminal, Markdown, two figures in three formats, and an HTML page."""
+"""The report on a scorecard: rankings, a table per path, figures and ``scorecard.html``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from rich.table import Table
-
+from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.results import atomic_write
 from ccgym.evaluation.suites.bootstrap import Interval
 from ccgym.evaluation.suites.calibrated import JSON_FILE, MARKS_FILE, PATHS_DIRECTORY, RANKING_FILE
+from ccgym.evaluation.suites.paths import SECTIONS
 from ccgym.evaluation.suites.protocol import SuiteProgress, Written
-from ccgym.evaluation.suites.scorecard import Group, Mark, Place, Scorecard
-from ccgym.report.build import write_tables
-from ccgym.report.table import LIMITED_MARK
-from ccgym.report.terminal import NOTHING, FittingTable, plain_table
+from ccgym.evaluation.suites.scorecard import CardPath, Group, Mark, Scorecard
+from ccgym.report.evaluation_report import write_tables
+from ccgym.report.evaluation_table import LIMITED_MARK, LIMITED_NOTE
+from ccgym.report.table import Cell, Column, Row, Table, Tone, number
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 HTML_FILE: Final = "scorecard.html"
 MARKDOWN_FILE: Final = "scorecard.md"
-HEAT_MAP_NAME: Final = "scorecard_heat_map"
-RANKING_NAME: Final = "scorecard_ranking"
-FIGURE_SUFFIXES: Final = (".svg", ".pdf", ".png")
-SHARED_COLUMNS: Final = 2
+MAX_TRAININGS: Final = 2
 """Trainings whose groups have columns in the terminal's table; more of them are in the report."""
 
 EXPLANATION_LINES: Final = (
@@ -36,13 +32,8 @@ EXPLANATION_LINES: Final = (
 EXPLANATION: Final = " ".join(EXPLANATION_LINES)
 """What a score is."""
 
-
-def score_text(value: float | None) -> str:
-    """Two digits after the point, and a real minus."""
-    if value is None:
-        return NOTHING
-    text = f"{value:.2f}".replace("-", "−")
-    return "0.00" if text == "−0.00" else text
+score_text: Final = number(2)
+"""Writes a score."""
 
 
 def interval_text(interval: Interval) -> str:
@@ -50,85 +41,131 @@ def interval_text(interval: Interval) -> str:
     return f"[{score_text(interval.low)}, {score_text(interval.high)}]"
 
 
-def number(value: float | None, digits: int = 2, scale: float = 1.0) -> str:
-    """A number, or a dash."""
-    return NOTHING if value is None else f"{scale * value:.{digits}f}"
+_RANKING: Final = (
+    Column("rank", ""),
+    Column("scheme", "scheme", align="left"),
+    Column("score", "score", format=score_text, better="max"),
+    Column("interval", "95 %\ninterval", format=interval_text),
+    Column("first", "first", format=lambda value: f"{100 * value:.0f} %"),
+    Column("wins", "wins", better="max"),
+    Column("undominated", "Pareto-\noptimal", optional=True),
+    Column("share", "throughput /\ncapacity", format=number(3), better="max"),
+    Column("delay_ratio", "delay /\nbase", format=number(2), better="min"),
+    Column("loss", "loss", "%", number(2, 100), better="min"),
+)
+"""Columns of a ranking."""
+
+_PATH: Final = (
+    Column("scheme", "scheme", align="left"),
+    Column("score", "score", format=score_text, better="max"),
+    Column("throughput_mbps", "throughput", "Mbit/s", number(2), better="max"),
+    Column("share", "/ capacity", format=number(3), better="max"),
+    Column("delay_p95_ms", "p95 delay", "ms", number(1), better="min"),
+    Column("delay_ratio", "/ base", format=number(2), better="min"),
+    Column("loss", "loss", "%", number(2, 100), better="min"),
+    Column("trained", "trained here"),
+)
+"""Columns of a path's table."""
 
 
-RANKING_HEADINGS: Final = (
-    "", "scheme", "score", "95 % interval", "first", "wins", "undominated", "throughput / capacity", "delay / base",
-    "loss (%)",
-)  # fmt: skip
-"""Headings of a ranking."""
-
-
-def ranking_texts(place: Place, paths: int) -> list[str]:
-    """A line of a ranking, under :data:`RANKING_HEADINGS`."""
-    rivals = [NOTHING] * 3
-    if not place.reference:
-        rivals = [f"{100 * place.first:.0f} %", f"{place.wins}", f"{place.undominated} of {paths}"]
-    return [
-        "" if place.rank is None else f"{place.rank}",
-        place.label,
-        score_text(place.score.mean),
-        interval_text(place.score),
-        *rivals,
-        number(place.share, 3),
-        number(place.delay_ratio),
-        number(place.loss, 2, 100),
-    ]
-
-
-def terminal_ranking(card: Scorecard) -> FittingTable:
-    """All paths together."""
-    group = card.groups[0]
-    table = _table(
-        ["", "scheme", "score, 95 %\ninterval", "first", "wins", "tput /\ncapacity", "delay /\nbase", "loss\n(%)"]
-    )
+def ranking_table(card: Scorecard, group: Group) -> Table:
+    """The ranking of a group of paths."""
     paths = len(card.ranked_paths(group))
+    rows = []
     for place in card.rankings[group.name]:
-        rank, label, mean, interval, first, wins, _, *rest = ranking_texts(place, paths)
-        style = "italic" if place.reference else ""
-        table.add_row(rank, label, f"{mean} {interval:>14}", first, wins, *rest, style=style)
-    return FittingTable(table)
+        values: dict[str, Any] = {
+            "rank": "" if place.rank is None else place.rank,
+            "scheme": place.label,
+            "score": place.score.mean,
+            "interval": place.score,
+            **{name: getattr(place, name) for name in ("share", "delay_ratio", "loss")},
+        }
+        if not place.reference:
+            values |= {"first": place.first, "wins": place.wins, "undominated": f"{place.undominated} of {paths}"}
+        rows.append(Row(values, "reference" if place.reference else ""))
+    return Table(_RANKING, rows)
 
 
-def terminal_groups(card: Scorecard) -> FittingTable:
+def groups_table(card: Scorecard) -> Table:
     """The mean score in every group of paths."""
     groups = shown_groups(card)
-    table = _table(["", "scheme", *(_head(group) for group in groups)])
     means = {(group.name, place.scheme): place.score.mean for group in groups for place in card.rankings[group.name]}
-    for place in card.rankings[groups[0].name]:
-        rank = "" if place.rank is None else f"{place.rank}"
-        texts = [score_text(means.get((group.name, place.scheme))) for group in groups]
-        table.add_row(rank, place.label, *texts, style="italic" if place.reference else "")
-    return FittingTable(table)
-
-
-def _table(heads: Sequence[str]) -> Table:
-    table = plain_table()
-    for place, head in enumerate(heads):
-        table.add_column(head, justify="left" if place == 1 else "right", no_wrap=True)
-    return table
+    columns = [Column(group.name, *_group_heading(group), score_text, better="max") for group in groups]
+    rows = [
+        Row(
+            {
+                "rank": "" if place.rank is None else place.rank,
+                "scheme": place.label,
+                **{group.name: means.get((group.name, place.scheme)) for group in groups},
+            },
+            "reference" if place.reference else "",
+        )
+        for place in card.rankings[groups[0].name]
+    ]
+    return Table([*_RANKING[:2], *columns], rows)
 
 
 def shown_groups(card: Scorecard) -> list[Group]:
-    """The groups that have columns in the terminal: those of everybody, and those of a few trainings."""
+    """The groups that have columns in the terminal: shared ones, and those of a few trainings."""
     shared = [group for group in card.groups if not group.learners]
     special = [group for group in card.groups if group.learners]
-    trainings = list(dict.fromkeys(group.learners for group in special))[:SHARED_COLUMNS]
+    trainings = list(dict.fromkeys(group.learners for group in special))[:MAX_TRAININGS]
     return shared + [group for group in special if group.learners in trainings]
 
 
-def _head(group: Group) -> str:
-    """What, of whom, and how many paths, a line each."""
+def _group_heading(group: Group) -> tuple[str, str]:
+    """Name of a group with its policies, and the number of its paths."""
+    paths = f"{len(group.paths)}"
     if not group.learners:
-        return f"{group.name}\n({len(group.paths)})"
+        return group.name, paths
     more = f" +{len(group.learners) - 1}" if len(group.learners) > 1 else ""
-    return f"{'trained' if group.trained else 'held out'}\n{group.learners[0]}{more}\n({len(group.paths)})"
+    return f"{'trained' if group.trained else 'held out'}\n{group.learners[0]}{more}", paths
 
 
-@dataclass(frozen=True)
+def scores_table(card: Scorecard) -> Table:
+    """Paths down, schemes across; the best in bold, ``t`` where a policy was trained on the path."""
+    rows = []
+    for path in card.paths:
+        marks = {one.key: card.marks[path.name, one.key] for one in card.schemes}
+        cells = {
+            key: Cell((mark.score, bool(mark.trained)), "best" if mark.best else "")
+            for key, mark in marks.items()
+            if mark.score is not None
+        }
+        rows.append(Row({"path": path.name, **cells}))
+    columns = [Column(one.key, one.style.label, format=_score_and_training) for one in card.schemes]
+    return Table([Column("path", "path", align="left"), *columns], rows)
+
+
+def _score_and_training(value: tuple[float, bool]) -> str:
+    score, trained = value
+    return score_text(score) + (" t" if trained else "")
+
+
+def path_table(card: Scorecard, path: CardPath) -> Table:
+    """The schemes on a path from best to worst."""
+    by_key = {one.key: one for one in card.schemes}
+    marks = [card.marks[path.name, key] for key in by_key]
+    marks.sort(key=lambda mark: 1e9 if mark.score is None else -mark.score)
+    trained = {None: "", True: "train", False: "held out"}
+    rows = []
+    for mark in marks:
+        label = by_key[mark.scheme].style.label
+        values: dict[str, Any] = {
+            "scheme": f"{label} {LIMITED_MARK}" if mark.limited else label,
+            "trained": Cell(trained[mark.trained], "muted"),
+            **{column.name: getattr(mark, column.name) for column in _PATH[1:-1]},
+        }
+        rows.append(Row(values, "reference" if by_key[mark.scheme].reference else _tone(mark)))
+    return Table(_PATH, rows)
+
+
+def _tone(mark: Mark) -> Tone:
+    if mark.best:
+        return "best"
+    return "" if mark.undominated else "muted"
+
+
 class ScorecardReport:
     """Shows a scorecard; a :class:`~ccgym.evaluation.suites.protocol.SuiteReport`."""
 
@@ -136,8 +173,8 @@ class ScorecardReport:
         """The ranking, and what belongs below it."""
         if not any(result.rankings.values()):
             return ["no scheme has a number on any path\n"]
-        lines: list[RenderableType] = ["", terminal_ranking(result), *EXPLANATION_LINES, ""]
-        lines.append(terminal_groups(result))
+        lines: list[RenderableType] = ["", ranking_table(result, result.groups[0]).terminal(), *EXPLANATION_LINES, ""]
+        lines.append(groups_table(result).terminal())
         if any(group.learners for group in shown_groups(result)):
             lines.append("trained, held out: paths that these policies' training could draw, and the others")
         return [*lines, *footnotes(result), ""]
@@ -159,28 +196,25 @@ class ScorecardReport:
         return [*self._draw(result, directory, progress), *written]
 
     def _draw(self, card: Scorecard, directory: Path, progress: SuiteProgress) -> list[Written]:
-        from ccgym.report.heat_map_figure import heat_map_figure
-        from ccgym.report.ranking_figure import ranking_figure
-        from ccgym.report.scorecard_page import html_page
-        from ccgym.report.style import house_style, save
+        from ccgym.report.figures import figures_of
+        from ccgym.report.page import write_page
+        from ccgym.report.style import write_figure
 
-        drawing = {RANKING_NAME: ranking_figure, HEAT_MAP_NAME: heat_map_figure}
-        progress.begin("drawing", len(drawing) * len(FIGURE_SUFFIXES) + 1)
-        with house_style():
-            for name, draw in drawing.items():
-                figure = draw(card)
-                for suffix in FIGURE_SUFFIXES:
-                    partial = directory / f".{name}.partial{suffix}"
-                    save(figure, partial)
-                    partial.replace(directory / f"{name}{suffix}")
-                    progress.advance("drawing", 1, name)
-        atomic_write(directory / HTML_FILE, html_page(card, directory))
+        drawing = figures_of("scorecard")
+        progress.begin("drawing", len(drawing) + 1)
+        for one in drawing:
+            write_figure(lambda draw=one.draw: draw(card), directory / one.name)  # type: ignore[misc]
+            progress.advance("drawing", 1, one.name)
+        write_page(directory / HTML_FILE, "scorecard", page_values(card, directory))
         progress.advance("drawing", 1, HTML_FILE)
         return [
             Written("report", directory / HTML_FILE),
-            Written("figures", directory / f"{RANKING_NAME}.svg"),
-            Written("", directory / f"{HEAT_MAP_NAME}.svg"),
+            *(Written("" if place else "figures", directory / f"{one.name}.svg") for place, one in enumerate(drawing)),
         ]
+
+
+REPORT: Final = ScorecardReport()
+"""The report of the suite ``calibrated``."""
 
 
 def footnotes(card: Scorecard) -> list[str]:
@@ -192,39 +226,32 @@ def footnotes(card: Scorecard) -> list[str]:
         runs = sum(mark.runs - mark.counted for mark in lost)
         where = ", ".join(f"{labels[mark.scheme]} on {mark.path}" for mark in lost[:4])
         notes.append(
-            f"{runs} run{'s' if runs != 1 else ''} in which next to nothing arrived, or not for long, scored the least "
-            f"there is: {where}{', …' if len(lost) > 4 else ''}"
+            f"{runs} run{'s' if runs != 1 else ''} in which next to nothing arrived, or not for long, have the lowest "
+            f"score: {where}{', …' if len(lost) > 4 else ''}"
         )
     if any(mark.limited for mark in card.marks.values()):
-        notes.append(
-            f"{LIMITED_MARK} emulator-limited: the machine could not hold the path's schedule in some of these runs"
-        )
+        notes.append(LIMITED_NOTE)
     none = [one.style.label for one in card.schemes if one.trained_on is not None and not any(one.trained_on.values())]
     if none:
         notes.append(f"trained on none of these paths: {', '.join(none)}")
     silent = [one.style.label for one in card.schemes if one.learned and one.trained_on is None]
     if silent:
-        notes.append(f"on what they were trained is not known: {', '.join(silent)}")
+        notes.append(f"training paths unknown: {', '.join(silent)}")
     missing = {path for group in card.groups for path in group.paths if path not in card.ranked_paths(group)}
     if missing:
         notes.append(f"left out of the rankings, for want of runs: {', '.join(sorted(missing))}")
     return notes
 
 
-def trained_text(mark: Mark) -> str:
-    """``train``, ``held out``, or nothing of schemes that were not learned."""
-    return "" if mark.trained is None else ("train" if mark.trained else "held out")
-
-
 def markdown(card: Scorecard) -> str:
-    """The ranking over all paths and the scores of all paths, GitHub-flavoured."""
+    """The rankings and the scores of all paths, GitHub-flavored."""
     parts = [f"# {card.provenance['path']}\n"]
     for group in card.groups:
-        places = card.rankings[group.name]
-        if places:
-            paths = len(card.ranked_paths(group))
-            parts += [f"## {group.title} ({paths} paths)\n", _markdown_ranking(places, paths)]
-    parts += [f"{EXPLANATION}.\n", "## Score by path\n", _markdown_scores(card)]
+        if card.rankings[group.name]:
+            title = f"## {group.title} ({len(card.ranked_paths(group))} paths)\n"
+            parts += [title, ranking_table(card, group).markdown()]
+    parts += [f"{EXPLANATION}.\n", "## Score by path\n", scores_table(card).markdown()]
+    parts += ["Bold: the best of the path; t: the policy was trained on it.\n"]
     parts += [f"{note}  " for note in footnotes(card)]
     parameters = card.parameters
     parts.append(
@@ -234,26 +261,33 @@ def markdown(card: Scorecard) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _markdown_ranking(places: Sequence[Place], paths: int) -> str:
-    lines = ["| " + " | ".join(RANKING_HEADINGS) + " |", "|---:|---" + "|---:" * (len(RANKING_HEADINGS) - 2) + "|"]
-    lines += ["| " + " | ".join(ranking_texts(place, paths)) + " |" for place in places]
-    return "\n".join(lines) + "\n"
+def page_values(card: Scorecard, directory: Path) -> dict[str, Any]:
+    """What the template ``scorecard`` needs.
 
+    Args:
+        card: What was measured.
+        directory: Where its figures are; the page says of missing ones that they are.
+    """
+    from ccgym.report.figures import figures_of
+    from ccgym.report.page import Picture
 
-def _markdown_scores(card: Scorecard) -> str:
-    """Paths down, schemes across; the best in bold, `t` where a policy was trained on the path."""
-    heads = ["path", *(one.style.label for one in card.schemes)]
-    lines = ["| " + " | ".join(heads) + " |", "|---" + "|---:" * (len(heads) - 1) + "|"]
-    for path in card.paths:
-        texts = []
-        for one in card.schemes:
-            mark = card.marks[path.name, one.key]
-            text = score_text(mark.score)
-            text = f"**{text}**" if mark.best else text
-            texts.append(f"{text} t" if mark.trained else text)
-        lines.append("| " + " | ".join([path.name, *texts]) + " |")
-    lines += ["", "Bold: the best of the path; t: the policy was trained on it."]
-    return "\n".join(lines) + "\n"
-
-
-REPORT: Final = ScorecardReport()
+    return {
+        "card": card,
+        "parameters": card.parameters,
+        "provenance": card.provenance,
+        "place": PLACES[str(card.parameters["backend"])],
+        "explanation": EXPLANATION,
+        "sections": [("figures", "Figures"), ("rankings", "Rankings"), ("paths", "Each path")],
+        "groups": [
+            (group, len(card.ranked_paths(group)), ranking_table(card, group))
+            for group in card.groups
+            if card.rankings[group.name]
+        ],
+        "path_sections": [
+            (title, [(path, path_table(card, path)) for path in card.paths if path.section == section])
+            for section, title in SECTIONS.items()
+            if any(path.section == section for path in card.paths)
+        ],
+        "notes": footnotes(card),
+        "figures": [Picture.of(directory / f"{one.name}.svg", one.title) for one in figures_of("scorecard")],
+    }

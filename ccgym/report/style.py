@@ -1,4 +1,4 @@
-"""How our figures look: one place for fonts, colors and the saving of files.
+"""One style for all figures: fonts, colors, sizes for screen and paper, and the saving of files.
 
 Figures are made with matplotlib's object interface and the Agg canvas, never with ``pyplot``: no global state, no
 display, safe in worker processes.
@@ -7,7 +7,7 @@ display, safe in worker processes.
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,11 +16,15 @@ from typing import Any, Final
 
 import matplotlib as mpl
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from PIL import Image
+
+from ccgym.schemes.style import SchemeStyle
 
 FLOW_COLORS: Final = ("#1f5fbf", "#2a8f4f", "#c8372d", "#b8860b", "#0e8c99", "#a0369c")
 """Colors of flows 1, 2, …: Pantheon's cycle blue, green, red, yellow, cyan, magenta, darkened to be read on white."""
@@ -49,13 +53,25 @@ COLUMN_IN: Final = 3.4
 COLUMN_AXES_IN: Final = 2.1
 """Height of axes there, inches."""
 
-LIGHTEST: Final = 0.3
+MAX_LUMINANCE: Final = 0.3
 """Relative luminance up to which a color makes marks and lines on white: a contrast of 3, as WCAG asks of graphics."""
+
+PASS_COLOR: Final = "#e4f1e6"
+"""Fill of what passes a test."""
+
+FAIL_COLOR: Final = "#f7e0dc"
+"""Fill of what fails."""
+
+SUFFIXES: Final = (".svg", ".pdf", ".png")
+"""Formats that figures are written in."""
+
+PAPER_SUFFIX: Final = "_paper.pdf"
+"""End of the names of figures that are as wide as a column of a paper."""
 
 
 @dataclass(frozen=True)
 class Medium:
-    """What figures are made for."""
+    """What figures are made for: a screen or paper."""
 
     text_pt: float
     """Size of the text, points; names and legends are a point smaller."""
@@ -106,7 +122,7 @@ _RC: Final[dict[Any, Any]] = {
 
 @contextmanager
 def house_style(medium: Medium = SCREEN) -> Iterator[None]:
-    """Within this context, matplotlib draws in our style, for the medium."""
+    """Within this context, matplotlib draws in ccgym's style, for the medium."""
     size = medium.text_pt
     sizes: dict[Any, Any] = {
         "font.size": size,
@@ -125,20 +141,74 @@ def house_style(medium: Medium = SCREEN) -> Iterator[None]:
 
 
 def medium() -> Medium:
-    """What is drawn for."""
+    """The medium of the enclosing :func:`house_style`."""
     return _medium.get()
 
 
-def new_figure(width_in: float, height_in: float) -> tuple[Figure, Axes]:
-    """A figure with one axes, on an Agg canvas. Call within :func:`house_style`.
+def blank_figure(width_in: float, height_in: float, dpi: int = DPI) -> Figure:
+    """A figure without axes, on an Agg canvas.
 
     Args:
-        width_in: Width in inches, but for a column of a paper.
+        width_in: Width in inches.
+        height_in: Height in inches.
+        dpi: Dots per inch.
+    """
+    figure = Figure(figsize=(width_in, height_in), dpi=dpi)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def new_figure(width_in: float, height_in: float) -> tuple[Figure, Axes]:
+    """A figure with one axes. Call within :func:`house_style`.
+
+    Args:
+        width_in: Width in inches; on paper it is a column's.
         height_in: Height in inches, likewise.
     """
-    figure = Figure(figsize=(COLUMN_IN, COLUMN_AXES_IN) if medium().column else (width_in, height_in), dpi=DPI)
-    FigureCanvasAgg(figure)
+    figure = blank_figure(*((COLUMN_IN, COLUMN_AXES_IN) if medium().column else (width_in, height_in)))
     return figure, figure.add_subplot()
+
+
+def add_title(figure: Figure, text: str) -> None:
+    """Write a title into the upper left corner."""
+    height = figure.get_size_inches()[1]
+    figure.suptitle(text, x=0.012, y=1 - 0.12 / height, ha="left", va="top", color=INK, weight="bold")
+
+
+def scheme_legend(figure: Figure, styles: Sequence[SchemeStyle], extra: Sequence[Line2D] = ()) -> None:
+    """Show the schemes, and what else tells lines apart, in a row below the title of :func:`add_title`."""
+    height = figure.get_size_inches()[1]
+    handles = [
+        Line2D([], [], color=legible(style.color), marker=style.marker, linewidth=1.8, markersize=6, label=style.label)
+        for style in styles
+    ]
+    figure.legend(
+        handles=[*handles, *extra],
+        loc="upper left",
+        ncols=max(1, len(handles) + len(extra)),
+        bbox_to_anchor=(0.005, 1 - 0.36 / height),
+        fontsize=10,
+        columnspacing=1.4,
+        handletextpad=0.5,
+    )
+
+
+def lay_out(figure: Figure, top_in: float = 0.82) -> None:
+    """Arrange the axes below the uppermost ``top_in`` inches, once for all formats."""
+    height = figure.get_size_inches()[1]
+    figure.set_layout_engine("constrained", rect=(0, 0, 1, 1 - top_in / height))
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
+def draw_capacity(axes: Axes, values: npt.ArrayLike, bin_s: float) -> float:
+    """Shade the capacity per bin (Mbit/s, from time zero on); the end of the last bin, seconds."""
+    capacity = np.asarray(values, dtype=np.float64)
+    edges = np.arange(capacity.size + 1) * bin_s
+    axes.fill_between(
+        edges, 0, np.append(capacity, capacity[-1:]), facecolor=CAPACITY_COLOR, edgecolor=CAPACITY_EDGE, linewidth=0.8
+    )
+    return float(edges[-1])
 
 
 def set_margins(figure: Figure, left: float, right: float, top: float, bottom: float) -> None:
@@ -161,6 +231,36 @@ def save(figure: Figure, path: Path) -> None:
         metadata = {"CreationDate": None}
     # What is drawn as pixels in a PDF has to be sharp in print.
     figure.savefig(path, metadata=metadata, dpi=PRINT_DPI if medium().column else "figure")
+
+
+def write_figure(draw: Callable[[], Figure], stem: Path, *, paper: bool = False) -> list[Path]:
+    """Draw a figure and write it in every format of :data:`SUFFIXES`; each file appears complete or not at all.
+
+    Args:
+        draw: Draws it.
+        stem: The files without their suffixes.
+        paper: Whether to write it as a column of a paper, too.
+    """
+    files = figure_files(stem, paper=paper)
+    with house_style():
+        figure = draw()
+        for file in files[: len(SUFFIXES)]:
+            _save_whole(figure, file)
+    with house_style(PAPER):
+        for file in files[len(SUFFIXES) :]:
+            _save_whole(draw(), file)
+    return files
+
+
+def figure_files(stem: Path, *, paper: bool = False) -> list[Path]:
+    """The files of :func:`write_figure`."""
+    return [stem.with_name(f"{stem.name}{suffix}") for suffix in (*SUFFIXES, *([PAPER_SUFFIX] if paper else []))]
+
+
+def _save_whole(figure: Figure, file: Path) -> None:
+    partial = file.with_name(f".{file.stem}.partial{file.suffix}")
+    save(figure, partial)
+    partial.replace(file)
 
 
 def save_compact(figure: Figure, path: Path) -> None:
@@ -188,7 +288,7 @@ def few_colors(image: Image.Image) -> Image.Image:
 
 
 def legible(color: str) -> str:
-    """A color as it is drawn on white: as it is, or as much darker as it must be.
+    """The color as it is drawn on white: darkened as far as it takes to be seen.
 
     Args:
         color: Any color that matplotlib knows.
@@ -198,7 +298,7 @@ def legible(color: str) -> str:
     """
     red, green, blue = to_rgb(color)
     hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
-    while luminance(red, green, blue) > LIGHTEST:
+    while luminance(red, green, blue) > MAX_LUMINANCE:
         lightness *= 0.97
         red, green, blue = colorsys.hls_to_rgb(hue, lightness, saturation)
     return "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))

@@ -1,276 +1,275 @@
-"""The table of an evaluation: one row per scheme, for the terminal, as Markdown and as CSV.
+"""One table, four forms: terminal, Markdown, CSV and HTML.
 
-Numbers are means over the runs that count, ± one sample standard deviation. Those that Pantheon's table has, too, are
-averaged as there, from the rounded numbers of the statistics files, so that every digit agrees. The CSV has exact ones.
+A :class:`Table` is columns and rows of values. A column knows its heading, its unit and how its values are
+written; a row holds a value per column. Everything in ccgym that shows a table builds one of these.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
-from rich.table import Table
+from rich.box import SIMPLE_HEAD
+from rich.measure import Measurement
+from rich.table import Table as RichTable
+from rich.text import Text
 
-from ccgym.evaluation.backends import PLACES
-from ccgym.evaluation.results import PublishedPoint, ResultSet, SchemeSummary, Spread
-from ccgym.report.terminal import NOTHING, FittingTable, plain_table
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
 
-COLUMNS = ("throughput_mbps", "delay_p95_ms", "loss", "utilization")
-"""The measured columns, in order."""
+NOTHING: Final = "–"
+"""Where there is no value."""
 
-TITLES = {
-    "throughput_mbps": "throughput (Mbit/s)",
-    "delay_p95_ms": "95th %-ile delay (ms)",
-    "loss": "loss (%)",
-    "utilization": "utilization (%)",
-}
-"""Their headings."""
+Tone = Literal["", "best", "good", "bad", "unknown", "muted", "reference"]
+"""What a cell or a row says besides its text. Also its CSS class."""
 
-SHORT_TITLES = {"throughput_mbps": "Mbit/s", "delay_p95_ms": "p95 ms", "loss": "loss %", "utilization": "used %"}
-"""Their headings on a narrow screen: throughput, 95th-percentile one-way delay, loss, utilization."""
+TERMINAL_STYLES: Final[Mapping[Tone, str]] = {
+    "": "", "best": "bold", "good": "green", "bad": "bold red", "unknown": "yellow", "muted": "dim",
+    "reference": "italic",
+}  # fmt: skip
+"""Tones in a terminal. Markdown writes ``best`` and ``bad`` in bold."""
 
-DIGITS = {"throughput_mbps": 2, "delay_p95_ms": 2, "loss": 2, "utilization": 1}
-"""Digits after the point."""
+_ANY_WIDTH: Final = 10_000
 
-PERCENT = frozenset({"loss", "utilization"})
-"""Columns that are fractions inside and per cent on the page."""
 
-PUBLISHED_COLUMNS = ("throughput_mbps", "delay_p95_ms", "loss")
-"""The columns that reports publish."""
+@dataclass(frozen=True)
+class Cell:
+    """A value with a tone."""
 
-LIMITED_MARK = "‡"
-"""Behind schemes whose numbers are partly the machine's own."""
+    value: Any
+    """Formatted by the column."""
+    tone: Tone = ""
 
-IDENTICAL_MARK = "="
-"""Behind the number of runs that were the same packets."""
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its heading, how its values are written, and what narrow screens do with it."""
+
+    name: str
+    """Key of the column's values in rows, and its heading in CSV."""
+    label: str
+    """Heading without the unit. May break lines where it is shown on a screen."""
+    unit: str = ""
+    """Unit, shown in parentheses."""
+    format: Callable[[Any], str] = str
+    """Writes a value. None is written as :data:`NOTHING`, a text as it is."""
+    align: Literal["left", "right"] = "right"
+    better: Literal["max", "min", ""] = ""
+    """Which direction is better: pages sort by it."""
+    short: str = ""
+    """Heading with its unit on a narrow screen."""
+    group: str = ""
+    """Word before the heading of columns that belong together, and what pages show muted: ``published``."""
+    under: str = ""
+    """Column below which a narrow screen shows this one's values."""
+    optional: bool = False
+    """Whether a screen without room for every column leaves this one out."""
+    max_width: int | None = None
+    """Characters after which a screen breaks the lines of this column."""
+
+    @property
+    def heading(self) -> str:
+        """The heading in one line."""
+        return " ".join(self.folded.split())
+
+    @property
+    def folded(self) -> str:
+        """The heading in several lines."""
+        own = self.label
+        if self.unit:
+            own += f" ({self.unit})" if "\n" in own else f"\n({self.unit})"
+        return f"{self.group}\n{own}" if self.group else own
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row as text."""
+    """A row: values by the names of the columns."""
 
-    label: str
-    """The scheme."""
-    runs: str
-    """Runs that count, of how many."""
-    cells: dict[str, str]
-    """Mean ± deviation per column."""
-    published: dict[str, str]
-    """Published mean per column; empty texts where there is none."""
-    unavailable: str = ""
-    """Why there are no numbers: this machine cannot run the scheme. Empty where it can."""
-    limited: bool = False
-    """Whether the machine could not hold a real path's schedule in some of its runs."""
-    identical: bool = False
-    """Whether all runs were the same packets."""
+    values: Mapping[str, Any]
+    """A value, a :class:`Cell`, or nothing."""
+    tone: Tone = ""
+    first: bool = False
+    """Whether a section begins here, with a rule above."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns and rows."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    notes: Sequence[str] = ()
+    """Lines that belong below the table."""
+    legend: str = ""
+    """What the short headings mean."""
+    kind: str = ""
+    """CSS class on pages."""
+
+    def cell(self, row: Row, column: Column) -> Cell:
+        """The value of a row in a column, with its tone."""
+        value = row.values.get(column.name)
+        return value if isinstance(value, Cell) else Cell(value)
+
+    def text(self, row: Row, column: Column | str) -> str:
+        """The text of a row in a column. Lines break where a screen breaks them."""
+        if isinstance(column, str):
+            column = next(one for one in self.columns if one.name == column)
+        value = self.cell(row, column).value
+        if value is None or isinstance(value, str):
+            return NOTHING if value is None else value
+        return column.format(value)
+
+    def texts(self, row: Row) -> list[str]:
+        """All texts of a row, each in one line."""
+        return [" ".join(self.text(row, column).split()) for column in self.columns]
 
     @property
-    def marked(self) -> str:
-        """The scheme, with the mark that the footnote explains."""
-        return f"{self.label} {LIMITED_MARK}" if self.limited else self.label
+    def headings(self) -> list[str]:
+        """All headings, each in one line."""
+        return [column.heading for column in self.columns]
+
+    def sort_key(self, row: Row, column: Column) -> float | None:
+        """The number by which pages sort a cell; None where it has none."""
+        value = self.cell(row, column).value
+        value = getattr(value, "mean", value)
+        return float(value) if isinstance(value, (int, float)) else None
+
+    def terminal(self) -> FittingTable:
+        """For a rich console: the widest form that fits its width."""
+        forms = [self._form(self.columns)]
+        if any(column.optional for column in self.columns):
+            forms.append(self._form([column for column in self.columns if not column.optional]))
+        if any(column.under for column in self.columns):
+            forms.append(self._form([column for column in self.columns if not column.under]))
+        if any(column.short for column in self.columns):
+            forms.append(self._form([column for column in self.columns if not column.under], short=True))
+        return FittingTable(*forms)
+
+    def _form(self, columns: Sequence[Column], *, short: bool = False) -> RichTable:
+        table = RichTable(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
+        if short:
+            table.caption, table.caption_justify = self.legend, "left"
+        for column in columns:
+            table.add_column(
+                (column.short if short else "") or column.folded,
+                justify=column.align,
+                style="dim" if column.group else "",
+                no_wrap=column.max_width is None,
+                max_width=column.max_width,
+            )
+        shown = {column.name for column in columns}
+        hidden = [column for column in self.columns if column.under in shown and column.name not in shown]
+        for place, row in enumerate(self.rows):
+            last = place + 1 < len(self.rows) and self.rows[place + 1].first
+            texts = [self._rich(row, column, short) for column in columns]
+            table.add_row(*texts, style=TERMINAL_STYLES[row.tone], end_section=last)
+            below = {c.under: self.text(row, c) for c in hidden if self.cell(row, c).value is not None}
+            if below:
+                title = f"  {hidden[0].group}"
+                table.add_row(title, *(below.get(column.name, "") for column in columns[1:]), style="dim")
+        return table
+
+    def _rich(self, row: Row, column: Column, short: bool) -> Text:
+        text = self.text(row, column)
+        text = text.replace(" ± ", "\n± ") if short else text
+        return Text(text, style=TERMINAL_STYLES[self.cell(row, column).tone])
+
+    def markdown(self) -> str:
+        """GitHub-flavored Markdown, without the notes."""
+        lines = [self.headings, ["---" if column.align == "left" else "---:" for column in self.columns]]
+        for row in self.rows:
+            tones = [self.cell(row, column).tone for column in self.columns]
+            texts = self.texts(row)
+            lines.append([f"**{t}**" if tone in ("best", "bad") else t for t, tone in zip(texts, tones, strict=True)])
+        head, rule, *rows = ["| " + " | ".join(texts) + " |" for texts in lines]
+        return "\n".join([head, rule.replace(" ", ""), *rows]) + "\n"
+
+    def csv(self) -> str:
+        """The values as they are, under the names of the columns; None is empty."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow([column.name for column in self.columns])
+        writer.writerows([self.cell(row, column).value for column in self.columns] for row in self.rows)
+        return buffer.getvalue()
 
 
-def _scaled(name: str, value: float) -> float:
-    return 100 * value if name in PERCENT else value
+class _Spread(Protocol):
+    @property
+    def mean(self) -> float: ...
+
+    @property
+    def std(self) -> float | None: ...
 
 
-def format_spread(name: str, spread: Spread | None) -> str:
-    """``72.70 ± 0.32``; without the deviation where runs cannot show one."""
-    return _format(spread, DIGITS[name], 100 if name in PERCENT else 1)
+def number(digits: int, scale: float = 1.0) -> Callable[[float], str]:
+    """Formats numbers with so many digits after the point; negative ones with a real minus."""
+
+    def text(value: float) -> str:
+        found = f"{scale * value:.{digits}f}".replace("-", "−")
+        return found.lstrip("−") if not any(digit in found for digit in "123456789") else found
+
+    return text
 
 
-def _format(spread: Spread | None, digits: int, factor: int) -> str:
-    if spread is None:
-        return NOTHING
-    text = f"{factor * spread.mean:.{digits}f}"
-    return text if spread.std is None else f"{text} ± {factor * spread.std:.{digits}f}"
+def spread(digits: int, scale: float = 1.0) -> Callable[[_Spread], str]:
+    """Formats ``72.70 ± 0.32``; without the deviation where runs cannot show one."""
+
+    def text(value: _Spread) -> str:
+        mean = f"{scale * value.mean:.{digits}f}"
+        return mean if value.std is None else f"{mean} ± {scale * value.std:.{digits}f}"
+
+    return text
 
 
-def _cell(summary: SchemeSummary, name: str) -> str:
-    if name in PUBLISHED_COLUMNS:
-        return _format(summary.as_printed(name), DIGITS[name], 1)
-    return format_spread(name, getattr(summary, name))
-
-
-def _published(point: PublishedPoint | None) -> dict[str, str]:
-    if point is None:
-        return dict.fromkeys(PUBLISHED_COLUMNS, "")
-    return {name: f"{_scaled(name, getattr(point, name)):.{DIGITS[name]}f}" for name in PUBLISHED_COLUMNS}
-
-
-def _row(summary: SchemeSummary) -> Row:
-    valid, total = len(summary.valid_runs), len(summary.runs)
-    return Row(
-        label=summary.style.label,
-        runs=(str(valid) if valid == total else f"{valid} of {total}")
-        + (f" {IDENTICAL_MARK}" if summary.identical_runs else ""),
-        cells={name: _cell(summary, name) for name in COLUMNS},
-        published=_published(summary.published),
-        unavailable="" if summary.unavailable is None else f"unavailable: {summary.unavailable}",
-        limited=bool(summary.limited_runs),
-        identical=summary.identical_runs,
-    )
-
-
-def footnotes(results: ResultSet, *, unavailable: bool = True) -> list[str]:
-    """What belongs below the table: what the mark means, and why rows have no numbers.
+class FittingTable:
+    """The first of several forms of a table that fits the screen; where none does, a list of its numbers.
 
     Args:
-        results: The experiment.
-        unavailable: Whether to say the latter here, because the table itself does not.
+        forms: Tables of the same numbers, the widest first. Columns of numbers must not wrap.
     """
-    lines = []
-    if any(row.limited for row in rows(results)):
-        lines.append(
-            f"{LIMITED_MARK} emulator-limited: the machine could not hold the path's schedule in some of these runs"
-        )
-    if any(row.identical for row in rows(results)):
-        runs = int(results.parameters["runs"])
-        lines.append(
-            f"{IDENTICAL_MARK} {runs} runs, identical packets: nothing random on this path, so one run says as much"
-        )
-    if unavailable:
-        lines += [f"{row.label}: {row.unavailable}" for row in rows(results) if row.unavailable]
+
+    def __init__(self, *forms: RichTable) -> None:
+        self._forms = forms
+        for column in (column for form in forms for column in form.columns if column.no_wrap):
+            texts = [_text(column.header), *(_text(cell) for cell in column.cells)]
+            column.min_width = max(text.cell_len for whole in texts for text in whole.split())
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Called by rich when it is printed."""
+        for form in self._forms:
+            if Measurement.get(console, options.update(width=_ANY_WIDTH), form).minimum <= options.max_width:
+                yield form
+                return
+        yield from _listed(self._forms[0])
+
+
+def _listed(table: RichTable) -> Sequence[Text]:
+    """A table as a list: each row's name, and under it its numbers with their headings, a line each."""
+    columns = [(_line(column.header), [_text(cell) for cell in column.cells]) for column in table.columns]
+    # A rank has no heading; then the name is in the next column.
+    titles = 1 if columns[0][0] else 2
+    lines: list[Text] = []
+    for row in range(table.row_count):
+        title = " ".join(_line(cells[row]) for _, cells in columns[:titles]).strip()
+        if title:
+            lines.append(Text(title, style="bold"))
+        for heading, cells in columns[titles:]:
+            if cells[row].plain not in ("", NOTHING):
+                lines.append(Text.assemble("  ", (f"{heading}: ", "dim"), *_joined(cells[row])))
     return lines
 
 
-def repeatability(results: ResultSet) -> str:
-    """In a line, what may be expected of the same command again."""
-    if results.real:
-        return "real packets in real time: the same command gives other packets; finished runs are kept as they are"
-    return f"trajectory {results.trajectory_hash}  (same command, same version: same hash)"
+def _text(cell: object) -> Text:
+    return cell if isinstance(cell, Text) else Text(str(cell))
 
 
-def rows(results: ResultSet) -> list[Row]:
-    """A row for each scheme that was evaluated."""
-    return [_row(summary) for summary in results.schemes]
+def _line(cell: object) -> str:
+    return " ".join(_text(cell).plain.split())
 
 
-def has_published(results: ResultSet) -> bool:
-    """Whether anything was published for the schemes that were evaluated."""
-    return any(summary.published is not None for summary in results.schemes)
-
-
-def headings(results: ResultSet) -> list[str]:
-    """The headings of the text forms."""
-    names = ["scheme", "runs", *(TITLES[name] for name in COLUMNS)]
-    if has_published(results):
-        names += [f"published {TITLES[name]}" for name in PUBLISHED_COLUMNS]
-    return names
-
-
-def _texts(row: Row, with_published: bool) -> list[str]:
-    texts = [row.marked, "unavailable" if row.unavailable else row.runs, *(row.cells[name] for name in COLUMNS)]
-    if with_published:
-        texts += [row.published[name] or NOTHING for name in PUBLISHED_COLUMNS]
-    return texts
-
-
-def folded(heading: str) -> str:
-    """A heading on two or three lines: what was published, the quantity, its unit."""
-    for before, after in (("published ", "published\n"), (" delay (", "\ndelay ("), ("throughput (", "throughput\n(")):
-        heading = heading.replace(before, after)
-    return heading.replace("loss (", "loss\n(").replace("utilization (", "utilization\n(")
-
-
-def terminal_table(results: ResultSet) -> FittingTable:
-    """For a rich console: ours and the published means, in the form that the screen has room for."""
-    return FittingTable(_wide_table(results), _narrow_table(results), _narrow_table(results, fold=True))
-
-
-def _wide_table(results: ResultSet) -> Table:
-    """The published means beside ours."""
-    table = plain_table()
-    for place, name in enumerate(headings(results)):
-        published = name.startswith("published ")
-        table.add_column(
-            folded(name),
-            justify="left" if place == 0 else "right",
-            style="dim" if published else "",
-            no_wrap=True,
-        )
-    for row in rows(results):
-        table.add_row(*_texts(row, has_published(results)))
-    return table
-
-
-def _narrow_table(results: ResultSet, *, fold: bool = False) -> Table:
-    """The published means below ours.
-
-    Args:
-        results: The experiment.
-        fold: Whether headings are short and deviations stand below their means, too.
-    """
-    table = plain_table()
-    if fold:
-        table.caption = "p95: 95th percentile of the one-way delay; used: share of the capacity"
-        table.caption_justify = "left"
-    table.add_column("scheme", no_wrap=True)
-    for name in ("runs", *((SHORT_TITLES if fold else TITLES)[name] for name in COLUMNS)):
-        table.add_column(name if fold else folded(name), justify="right", no_wrap=True)
-    for row in rows(results):
-        cells = [row.cells[name] for name in COLUMNS]
-        if fold:
-            cells = [cell.replace(" ± ", "\n± ") for cell in cells]
-        # Why a scheme has no numbers is said below the table.
-        table.add_row(row.marked, NOTHING if row.unavailable else row.runs, *cells)
-        if any(row.published.values()):
-            published = [row.published.get(name, "") for name in COLUMNS]
-            table.add_row("  published", "", *published, style="dim")
-    return table
-
-
-def caption(results: ResultSet) -> str:
-    """Path, runs, seed, command and the source of what was published: what a table needs away from its report."""
-    parameters = results.parameters
-    runs, flows = int(parameters["runs"]), int(parameters["flows"])
-    what = f"`{parameters['path_name']}`, {runs} run{'s' if runs != 1 else ''} of {parameters['runtime_s']:g} s"
-    what += f" with {flows} flows" if flows != 1 else ""
-    place = PLACES[results.backend]
-    command = results.provenance.get("command")
-    parts = [f"{what}, seed {parameters['seed']}, {place}{f': `{command}`' if command else ''}."]
-    if has_published(results):
-        parts.append(f"Published: {results.published_source}.")
-    return " ".join(parts)
-
-
-def markdown_table(results: ResultSet) -> str:
-    """GitHub-flavoured Markdown, with a caption below: it can stand in a README as it is."""
-    names = headings(results)
-    lines = ["| " + " | ".join(names) + " |", "|---" + "|---:" * (len(names) - 1) + "|"]
-    lines += ["| " + " | ".join(_texts(row, has_published(results))) + " |" for row in rows(results)]
-    lines += ["", "  \n".join([caption(results), *footnotes(results)])]
-    return "\n".join(lines) + "\n"
-
-
-def csv_table(results: ResultSet) -> str:
-    """Exact numbers with units in the column names; loss and utilization are fractions."""
-    fields = ["scheme", "label", "runs", "valid_runs", "identical_runs"]
-    if results.real:
-        fields += ["limited_runs", "unavailable"]
-    for name in COLUMNS:
-        fields += [f"{name}_mean", f"{name}_std"]
-    fields += [f"published_{name}" for name in PUBLISHED_COLUMNS]
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, fields, lineterminator="\n")
-    writer.writeheader()
-    for summary in results.schemes:
-        record: dict[str, object] = {
-            "scheme": summary.style.key,
-            "label": summary.style.label,
-            "runs": len(summary.runs),
-            "valid_runs": len(summary.valid_runs),
-            "identical_runs": summary.identical_runs,
-        }
-        if results.real:
-            record |= {"limited_runs": len(summary.limited_runs), "unavailable": summary.unavailable or ""}
-        for name in COLUMNS:
-            spread: Spread | None = getattr(summary, name)
-            if spread is not None:
-                record[f"{name}_mean"] = spread.mean
-                record[f"{name}_std"] = "" if spread.std is None else spread.std
-        if summary.published is not None:
-            record.update({f"published_{name}": getattr(summary.published, name) for name in PUBLISHED_COLUMNS})
-        writer.writerow(record)
-    return buffer.getvalue()
+def _joined(text: Text) -> list[Text]:
+    """The lines of a cell in one."""
+    return [part for line in text.split() for part in (Text(" "), line)][1:]

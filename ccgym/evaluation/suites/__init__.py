@@ -45,7 +45,7 @@ class SuiteEntry:
 
 SUITES: Final[Mapping[str, SuiteEntry]] = {
     "calibrated": SuiteEntry("ccgym.evaluation.suites.calibrated", "ccgym.report.scorecard_report"),
-    "weaknesses": SuiteEntry("ccgym.evaluation.weaknesses", "ccgym.report.weakness_report"),
+    "weaknesses": SuiteEntry("ccgym.evaluation.weaknesses", "ccgym.report.weaknesses_report"),
 }
 """The suites by name, in the order of ``--help``."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from typing_extensions import override
@@ -50,6 +51,7 @@ class BandwidthSweep(Weakness):
     )
     brief: ClassVar[str] = "goodput ratio ≥ 0.8, utilization ≥ 90 %"
     source: ClassVar[str] = "Giacomoni and Parisis, INFOCOM 2024"
+    figures: ClassVar[tuple[str | Mapping[str, Any], ...]] = ({"sweep": {"x": "rate_mbps", "columns": "buffer_bdp"}},)
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("ratio", "goodput ratio"),
         Measure("utilization", "utilization", "%"),

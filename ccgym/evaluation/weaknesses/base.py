@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
@@ -114,6 +114,8 @@ class Criterion:
     """Greatest value that passes."""
     strict: bool = False
     """Whether the bounds themselves fail."""
+    at: Mapping[str, float | str] = field(default_factory=dict)
+    """Coordinates that the group's conditions share, where it is one."""
 
     @property
     def passed(self) -> bool | None:
@@ -179,6 +181,8 @@ class Weakness(ABC):
     """The measures, the deciding one first."""
     baseline: ClassVar[str | None] = None
     """A scheme that the mark refers to; it is run, too."""
+    figures: ClassVar[tuple[str | Mapping[str, Any], ...]] = ("sweep",)
+    """Figures of the test, by name or as ``{name: options}`` (:mod:`ccgym.report.figures`)."""
     version: ClassVar[int] = 1
     """Rises when scenarios or measures mean something else: kept runs are then run again."""
     series_step_ms: ClassVar[int] = 100

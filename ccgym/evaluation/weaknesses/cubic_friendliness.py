@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
@@ -36,6 +36,18 @@ class CubicFriendliness(Weakness):
     )
     brief: ClassVar[str] = "Cubic's share 0.3 to 0.7"
     source: ClassVar[str] = "Giacomoni and Parisis, INFOCOM 2024; Mazilu et al., arXiv 2510.25105"
+    figures: ClassVar[tuple[str | Mapping[str, Any], ...]] = (
+        {
+            "sweep": {
+                "columns": "buffer_bdp",
+                "lines": "cubic",
+                "rows": [
+                    {"x": "one_way_ms", "where": {"sweep": "delay"}},
+                    {"x": "rate_mbps", "where": {"sweep": "rate"}},
+                ],
+            }
+        },
+    )
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("cubic_share", "Cubic's share"),
         Measure("utilization", "utilization", "%"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from typing_extensions import override
@@ -46,6 +47,7 @@ class IntraRttFairness(Weakness):
     )
     brief: ClassVar[str] = "goodput ratio ≥ 0.8; outside the training range ≥ 0.5"
     source: ClassVar[str] = "Giacomoni and Parisis, INFOCOM 2024"
+    figures: ClassVar[tuple[str | Mapping[str, Any], ...]] = ({"sweep": {"x": "one_way_ms", "columns": "buffer_bdp"}},)
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("ratio", "goodput ratio"),
         Measure("utilization", "utilization", "%"),

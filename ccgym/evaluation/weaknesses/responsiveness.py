@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from typing_extensions import override
@@ -53,6 +54,7 @@ class Responsiveness(Weakness):
     )
     brief: ClassVar[str] = "utilization ≥ Cubic's, queue ≤ Cubic's"
     source: ClassVar[str] = "Giacomoni and Parisis, INFOCOM 2024"
+    figures: ClassVar[tuple[str | Mapping[str, Any], ...]] = ("series", "scatter")
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("utilization", "utilization", "%"),
         Measure("queue_delay_ms", "queueing delay", "ms"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from typing_extensions import override
@@ -53,6 +54,9 @@ class SelfInflictedLoss(Weakness):
     )
     brief: ClassVar[str] = "loss ≤ 1 %; 0.1 BDP: ≤ 3 %"
     source: ClassVar[str] = "ours, after Giacomoni and Parisis, INFOCOM 2024"
+    figures: ClassVar[tuple[str | Mapping[str, Any], ...]] = (
+        {"sweep": {"x": "buffer_bdp", "columns": "rate_mbps", "even": True, "log": True}},
+    )
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("loss", "loss rate", "%"),
         Measure("utilization", "utilization", "%"),
@@ -82,7 +86,7 @@ class SelfInflictedLoss(Weakness):
         for buffer in BUFFERS_BDP:
             mean = evidence.mean("loss", located(buffer_bdp=buffer))
             most = MOST_SHALLOW if buffer == min(BUFFERS_BDP) else MOST
-            found.append(Criterion("loss", f"{buffer:g} BDP", mean, high=most))
+            found.append(Criterion("loss", f"{buffer:g} BDP", mean, high=most, at={"buffer_bdp": buffer}))
         return found
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from typing_extensions import override
@@ -67,6 +67,15 @@ class StaleEstimates(Weakness):
     )
     brief: ClassVar[str] = "80 % of the link within 5 s: rate ×8, RTT ×2"
     source: ClassVar[str] = "ours, after the decision tree of Muses, whose delay estimate never grows"
+    figures: ClassVar[tuple[str | Mapping[str, Any], ...]] = (
+        {
+            "series": {
+                "by": "condition",
+                "threshold": SHARE,
+                "events": {RTT_CHANGE_S: "RTT ×2", RATE_CHANGE_S: "rate ×8"},
+            }
+        },
+    )
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("after_rate_s", f"time to {100 * SHARE:g} % after the rate grew", "s"),
         Measure("after_rtt_s", f"time to {100 * SHARE:g} % after the RTT grew", "s"),

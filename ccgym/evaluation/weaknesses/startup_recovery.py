@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from typing_extensions import override
@@ -44,6 +45,7 @@ class StartupRecovery(Weakness):
     pass_mark: ClassVar[str] = f"no run with less than {100 * COLLAPSED:g} % utilization"
     brief: ClassVar[str] = "no run below 20 %"
     source: ClassVar[str] = "ours, after a run of Eagle that a report shows collapsed"
+    figures: ClassVar[tuple[str | Mapping[str, Any], ...]] = ({"strip": {"measure": "utilization", "min": COLLAPSED}},)
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("collapsed", "collapsed runs", "%"),
         Measure("utilization", "utilization", "%"),

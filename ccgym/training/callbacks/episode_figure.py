@@ -53,7 +53,7 @@ class EpisodeFigureCallback(Callback):
             self._draw(trainer, self._env)
 
     def _draw(self, trainer: Trainer, env: VecEnv) -> None:
-        from ccgym.report.episode_figure import EpisodeSeries, episode_figure
+        from ccgym.report.figures.episode import EpisodeSeries, episode_figure
         from ccgym.report.style import house_style, pixels
 
         intervals: list[dict[str, float]] = []

@@ -1,4 +1,4 @@
-"""Overview of the weakness tests: schemes × tests, passed or not, with the number that decided."""
+"""Verdicts of an experiment: schemes × tests, passed or not, with the number that decided."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import re
 import textwrap
 from typing import Final
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from ccgym.evaluation.weaknesses.results import Verdict, WeaknessResults
-from ccgym.report.style import DPI, INK, MUTED
+from ccgym.report.figures import figure
+from ccgym.report.style import INK, MUTED, blank_figure
+from ccgym.report.table import NOTHING
 
 FILLS: Final[dict[Verdict, str]] = {"pass": "#cfe8d5", "fail": "#f3cfc8", "incomplete": "#e8e8e8"}
 """Fill of a cell."""
 EDGES: Final[dict[Verdict, str]] = {"pass": "#2a7a45", "fail": "#b3261e", "incomplete": "#6b6b6b"}
 """Color of its verdict."""
 MARKS: Final[dict[Verdict, str]] = {"pass": "✓ pass", "fail": "✗ fail", "incomplete": "? incomplete"}
-"""The verdict in a cell: not by color alone."""
+"""Verdicts in words, so that they do not depend on color."""
 
 COLUMN_IN: Final = 1.66
 """Width of a test's column, inches."""
@@ -32,13 +33,17 @@ CHARACTERS: Final = 19
 """Characters of a line in the head."""
 
 
-def overview_figure(results: WeaknessResults) -> Figure:
+@figure(
+    "weakness_overview",
+    "Matrix of schemes and tests: passed or failed, with the number that decided",
+    page="experiment",
+)
+def verdicts_figure(results: WeaknessResults) -> Figure:
     """Draw the matrix. Call within ``house_style``."""
     columns, rows = len(results.tests), len(results.styles)
     width, height = NAMES_IN + COLUMN_IN * columns + 0.15, HEAD_IN + ROW_IN * rows + 0.15
-    figure = Figure(figsize=(width, height), dpi=DPI)
-    FigureCanvasAgg(figure)
-    axes = figure.add_axes((0, 0, 1, 1))
+    drawn = blank_figure(width, height)
+    axes = drawn.add_axes((0, 0, 1, 1))
     axes.set_xlim(0, width)
     axes.set_ylim(height, 0)
     axes.axis("off")
@@ -67,9 +72,11 @@ def overview_figure(results: WeaknessResults) -> Figure:
             )
             axes.add_patch(box)
             middle = left + COLUMN_IN / 2
-            axes.text(middle, top + 0.24, outcome.headline or "–", ha="center", va="center", color=INK, fontsize=10.5)
+            axes.text(
+                middle, top + 0.24, outcome.headline or NOTHING, ha="center", va="center", color=INK, fontsize=10.5
+            )
             axes.text(
                 middle, top + 0.45, MARKS[outcome.verdict], ha="center", va="center", color=EDGES[outcome.verdict],
                 fontsize=9, weight="bold",
             )  # fmt: skip
-    return figure
+    return drawn

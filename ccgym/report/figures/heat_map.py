@@ -13,15 +13,15 @@ from typing import Final
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon, Rectangle
 
 from ccgym.evaluation.suites.paths import SECTIONS
 from ccgym.evaluation.suites.scorecard import Contestant, Mark, Scorecard
-from ccgym.report.scorecard_report import score_text
-from ccgym.report.style import DPI, INK, MUTED
+from ccgym.report.figures import figure
+from ccgym.report.style import INK, MUTED, blank_figure
+from ccgym.report.table import NOTHING, number
 
 WORST: Final = -4.0
 """Scores from here down have one color: a sixteenth of the power."""
@@ -60,6 +60,7 @@ class _Row:
     mean: bool
 
 
+@figure("scorecard_heat_map", "Heat map of scores: paths down, schemes across", page="scorecard", order=1)
 def heat_map_figure(card: Scorecard) -> Figure:
     """Draw the map. Call within :func:`~ccgym.report.style.house_style`."""
     columns = columns_of(card)
@@ -70,9 +71,8 @@ def heat_map_figure(card: Scorecard) -> Figure:
     head = max(HEAD_IN, math.sin(math.radians(SLANT)) * longest + 0.4)
     width = MARGIN_IN + LABELS_IN + right * CELL_W_IN + math.cos(math.radians(SLANT)) * longest
     height = head + height_rows * CELL_H_IN + FOOT_IN
-    figure = Figure(figsize=(width, height), dpi=DPI)
-    FigureCanvasAgg(figure)
-    axes = figure.add_axes(
+    drawn = blank_figure(width, height)
+    axes = drawn.add_axes(
         ((MARGIN_IN + LABELS_IN) / width, FOOT_IN / height, right * CELL_W_IN / width, height_rows * CELL_H_IN / height)
     )
     axes.set_xlim(0, right)
@@ -87,21 +87,21 @@ def heat_map_figure(card: Scorecard) -> Figure:
             left + 0.42, -0.35, one.style.label, rotation=SLANT, rotation_mode="anchor", ha="left", va="bottom",
             fontsize=10, color=MUTED if one.reference else INK, style="italic" if one.reference else "normal",
         )  # fmt: skip
-    _scale(figure, card, width, height)
-    return figure
+    _scale(drawn, card, width, height)
+    return drawn
 
 
 def columns_of(card: Scorecard) -> list[tuple[Contestant, float]]:
     """The schemes from left to right with the place of their left edge: those that know the path, then by rank."""
     by_key = {one.key: one for one in card.schemes}
     ranked = [by_key[place.scheme] for place in card.rankings[card.groups[0].name]] if card.groups else []
-    # Whoever has no numbers at all is not in the ranking, and has no column.
+    # A scheme without numbers is not in the ranking, and has no column.
     references = [one for one in ranked if one.reference]
-    rivals = [one for one in ranked if not one.reference]
-    apart = APART if references and rivals else 0.0
+    others = [one for one in ranked if not one.reference]
+    apart = APART if references and others else 0.0
     return [
         *((one, float(place)) for place, one in enumerate(references)),
-        *((one, len(references) + apart + place) for place, one in enumerate(rivals)),
+        *((one, len(references) + apart + place) for place, one in enumerate(others)),
     ]
 
 
@@ -132,7 +132,7 @@ def _name(axes: Axes, row: _Row) -> None:
 def _cell(axes: Axes, row: _Row, left: float, marks: Sequence[Mark]) -> None:
     scores = [mark.score for mark in marks if mark.score is not None]
     if not scores or len(scores) < len(marks):
-        axes.text(left + 0.5, row.top + 0.52, "–", ha="center", va="center", fontsize=8.5, color=MUTED)
+        axes.text(left + 0.5, row.top + 0.52, NOTHING, ha="center", va="center", fontsize=8.5, color=MUTED)
         return
     value = float(np.mean(scores))
     color = COLORS(Normalize(WORST, 0.0, clip=True)(value))
@@ -143,7 +143,7 @@ def _cell(axes: Axes, row: _Row, left: float, marks: Sequence[Mark]) -> None:
             Rectangle((left + 0.03, row.top + 0.07), 0.94, 0.86, fill=False, edgecolor=INK, linewidth=1.1, zorder=3)
         )
     axes.text(
-        left + 0.5, row.top + 0.53, score_text(value), ha="center", va="center", fontsize=8.5,
+        left + 0.5, row.top + 0.53, number(2)(value), ha="center", va="center", fontsize=8.5,
         weight="bold" if row.mean or best else "normal", color=_ink_on(color), zorder=4,
     )  # fmt: skip
     if not row.mean and marks[0].trained:

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from ccgym.evaluation.suites.scorecard import Group, Place, Scorecard
-from ccgym.report.scorecard_report import score_text
-from ccgym.report.style import DPI, INK, MUTED, legible
+from ccgym.report.figures import figure
+from ccgym.report.style import INK, MUTED, blank_figure, legible
+from ccgym.report.table import number
 
 COLUMNS: Final = 2
 WIDTH_IN: Final = 13.0
@@ -32,6 +32,7 @@ TITLE_CHARACTERS: Final = 66
 """Longer titles take a second line."""
 
 
+@figure("scorecard_ranking", "Mean scores with intervals, by group of paths", page="scorecard", order=2)
 def ranking_figure(card: Scorecard) -> Figure:
     """Draw the panels. Call within :func:`~ccgym.report.style.house_style`."""
     panels = _panels(card)
@@ -39,17 +40,16 @@ def ranking_figure(card: Scorecard) -> Figure:
     lines = max((len(card.rankings[group.name]) for group, _ in panels), default=1)
     panel = lines * ROW_IN + EDGES_IN
     height = rows * panel + FOOT_IN
-    figure = Figure(figsize=(WIDTH_IN, height), dpi=DPI)
-    FigureCanvasAgg(figure)
+    drawn = blank_figure(WIDTH_IN, height)
     longest = max((len(one.style.label) for one in card.schemes), default=0)
     left = 0.65 + CHARACTER_IN * longest
     wide = WIDTH_IN / COLUMNS - left - NUMBER_IN
     low = min((place.score.low for group, _ in panels for place in card.rankings[group.name]), default=-1.0)
-    for number, (group, title) in enumerate(panels):
-        row, column = divmod(number, COLUMNS)
+    for index, (group, title) in enumerate(panels):
+        row, column = divmod(index, COLUMNS)
         places = card.rankings[group.name]
         bottom = height - row * panel - HEAD_IN - len(places) * ROW_IN
-        axes = figure.add_axes(
+        axes = drawn.add_axes(
             (
                 (column / COLUMNS) + left / WIDTH_IN,
                 bottom / height,
@@ -59,13 +59,13 @@ def ranking_figure(card: Scorecard) -> Figure:
         )
         axes.set_title(title, loc="left", fontsize=11, weight="bold", x=-(left - 0.25) / wide)
         _panel(axes, places, {one.key: legible(one.style.color) for one in card.schemes}, low)
-    figure.text(
+    drawn.text(
         0.25 / WIDTH_IN, 0.2 / height,
         "mean score with 95 % bootstrap interval over paths and runs; 0 is the limit, −1 half the power. "
         "Hollow: knows the path, and is not ranked.",
         fontsize=9.5, color=MUTED, va="center",
     )  # fmt: skip
-    return figure
+    return drawn
 
 
 def _panels(card: Scorecard) -> list[tuple[Group, str]]:
@@ -111,6 +111,6 @@ def _line(axes: Axes, line: int, place: Place, color: str) -> None:
         markeredgecolor=shown, markeredgewidth=1.1, zorder=3,
     )  # fmt: skip
     axes.annotate(
-        score_text(place.score.mean), (1.0, line), xycoords=("axes fraction", "data"), xytext=(8, 0),
+        number(2)(place.score.mean), (1.0, line), xycoords=("axes fraction", "data"), xytext=(8, 0),
         textcoords="offset points", va="center", ha="left", fontsize=9, color=shown, annotation_clip=False,
     )  # fmt: skip

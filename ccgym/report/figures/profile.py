@@ -1,6 +1,6 @@
-"""Portrait of a scheme: a column per path, delivered rate over one-way delay, a second scheme in gray for scale.
+"""Profile of a scheme: a column per path, delivered rate over one-way delay, a second scheme in gray for comparison.
 
-Below each column stand the numbers that Pantheon would report; above it, what the path is.
+Above each column is what the path is, below it the numbers that Pantheon would report.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -30,32 +29,33 @@ from ccgym.errors import ConfigError, shown
 from ccgym.evaluation.capacity import LinkCapacity
 from ccgym.evaluation.metrics import PacketLog
 from ccgym.evaluation.run_record import FlowRecord, RunRecord
-from ccgym.report.style import CAPACITY_COLOR, INK, MUTED, flow_color, house_style, legible, save
+from ccgym.report.figures import figure
+from ccgym.report.style import CAPACITY_COLOR, INK, MUTED, blank_figure, flow_color, house_style, legible, save
 from ccgym.schemes.style import SchemeStyle
 from ccgym.tracetools.text import write_bytes
 
 Floats = npt.NDArray[np.float64]
 
 SUFFIXES: Final = (".png", ".svg", ".pdf")
-"""What a portrait can be written as."""
+"""Formats of a profile."""
 
-BESIDE_COLOR: Final = "#8a8a8a"
-"""Of the scheme that is there for scale."""
+OTHER_COLOR: Final = "#8a8a8a"
+"""Color of the scheme that is there for comparison."""
 CAPACITY_LINE: Final = "#bfa98c"
 """Outline of the capacity; darker than elsewhere, since panels are small."""
-MOST_BINS: Final = 120
+MAX_BINS: Final = 120
 """A bin is then a pixel or two wide on a page."""
-LEAST_BINS: Final = 10
-"""Of slow paths and short runs."""
+MIN_BINS: Final = 10
+"""For slow paths and short runs."""
 BIN_PACKETS: Final = 20
-"""Full packets that a bin could carry, at least: with fewer, rates are noise."""
+"""Minimum capacity of a bin in full packets: with fewer, rates are noise."""
 LOG_FROM: Final = 8.0
 """Delays that differ by this factor are drawn on a logarithmic axis."""
 
 _ROUND: Final = (1, 2, 2.5, 5, 10)  # ticks are multiples of these
 _DPI: Final = 200  # printed at a page's width, where 100 would blur
 _COLUMN_IN: Final = 3.35
-_LEAST_WIDTH_IN: Final = 6.7
+_MIN_WIDTH_IN: Final = 6.7
 _LEFT_IN, _BETWEEN_IN, _RIGHT_IN = 0.66, 0.55, 0.18
 # From the top down: title and legend, names of the paths, the two panels, their time axis, the numbers.
 _HEAD_IN, _NAMES_IN, _PANEL_IN, _GAP_IN, _AXIS_IN, _TABLE_IN = 0.82, 0.86, 1.75, 0.17, 0.52, 0.76
@@ -70,12 +70,12 @@ _CHARACTER_IN: Final = 0.068  # of the numbers' labels
 
 @dataclass(frozen=True)
 class Column:
-    """What a portrait shows of one path."""
+    """What a profile shows of one path."""
 
     path: NetworkPath
     """The path."""
     runs: Sequence[RunRecord]
-    """A run of each scheme over it, one flow each, with packets; the portrayed scheme's first."""
+    """A run of each scheme over it, one flow each, with packets; the profiled scheme's first."""
 
 
 @dataclass(frozen=True)
@@ -115,11 +115,11 @@ def behavior(log: PacketLog, edges_ns: npt.NDArray[np.int64]) -> Behavior:
 
 
 def bin_edges(duration_ns: int, capacity: LinkCapacity | None) -> npt.NDArray[np.int64]:
-    """Edges of equal bins over a run, nanoseconds: as fine as is legible, and as the path's rate gives sense to."""
-    bins = MOST_BINS
+    """Edges of equal bins over a run, nanoseconds: as fine as is legible and as the path's rate allows."""
+    bins = MAX_BINS
     if capacity is not None:
         packets = float(capacity.bits_until(np.array([duration_ns]))[0]) / (8 * 1500)
-        bins = int(np.clip(packets / BIN_PACKETS, LEAST_BINS, MOST_BINS))
+        bins = int(np.clip(packets / BIN_PACKETS, MIN_BINS, MAX_BINS))
     return np.linspace(0, duration_ns, bins + 1).astype(np.int64)
 
 
@@ -154,37 +154,37 @@ def facts(path: NetworkPath) -> tuple[str, str]:
     return ", ".join([rate, *further]), f"{path.owd_ms:g} ms one way, {waits}"
 
 
-def portrait_figure(styles: Sequence[SchemeStyle], columns: Sequence[Column]) -> Figure:
-    """Draw a portrait. Call within :func:`ccgym.report.style.house_style`.
+@figure("profile", "a scheme on a few paths", page="command")
+def profile_figure(styles: Sequence[SchemeStyle], columns: Sequence[Column]) -> Figure:
+    """Draw a profile. Call within :func:`ccgym.report.style.house_style`.
 
     Args:
-        styles: Looks of the portrayed scheme and, where there is one, of the scheme for scale.
+        styles: Plot style of the profiled scheme and, where there is one, of the scheme for comparison.
         columns: The paths, each with a run of every scheme.
     """
-    width = max(_LEAST_WIDTH_IN, len(columns) * _COLUMN_IN)
-    figure = Figure(figsize=(width, _HEIGHT_IN), dpi=_DPI)
-    FigureCanvasAgg(figure)
-    colors = [line_color(styles[0].color), *(BESIDE_COLOR for _ in styles[1:])]
+    width = max(_MIN_WIDTH_IN, len(columns) * _COLUMN_IN)
+    drawn = blank_figure(width, _HEIGHT_IN, _DPI)
+    colors = [line_color(styles[0].color), *(OTHER_COLOR for _ in styles[1:])]
     panel = (width - _LEFT_IN - _RIGHT_IN - (len(columns) - 1) * _BETWEEN_IN) / len(columns)
     top = _HEIGHT_IN - _HEAD_IN - _NAMES_IN
     for place, column in enumerate(columns):
         left = _LEFT_IN + place * (panel + _BETWEEN_IN)
         box = (left / width, panel / width, _PANEL_IN / _HEIGHT_IN)
-        rate = figure.add_axes((box[0], (top - _PANEL_IN) / _HEIGHT_IN, box[1], box[2]))
-        delay = figure.add_axes((box[0], (top - 2 * _PANEL_IN - _GAP_IN) / _HEIGHT_IN, box[1], box[2]), sharex=rate)
+        rate = drawn.add_axes((box[0], (top - _PANEL_IN) / _HEIGHT_IN, box[1], box[2]))
+        delay = drawn.add_axes((box[0], (top - 2 * _PANEL_IN - _GAP_IN) / _HEIGHT_IN, box[1], box[2]), sharex=rate)
         _panels(rate, delay, column, colors)
         if place == 0:
             for axes, text in ((rate, "Delivered (Mbit/s)"), (delay, "One-way delay (ms)")):
                 axes.set_ylabel(text, fontsize=10)
                 axes.yaxis.set_label_coords(-0.44 / panel, 0.5)
-        _path_names(figure, column.path, left, top, panel + 0.15)
-        _numbers(figure, [run.flows[0] for run in column.runs], styles, colors, left, panel)
-    _head(figure, styles, colors, columns)
-    return figure
+        _path_names(drawn, column.path, left, top, panel + 0.15)
+        _numbers(drawn, [run.flows[0] for run in column.runs], styles, colors, left, panel)
+    _head(drawn, styles, colors, columns)
+    return drawn
 
 
-def write_portrait(styles: Sequence[SchemeStyle], columns: Sequence[Column], file: Path) -> None:
-    """Draw a portrait into a file, which appears complete or not at all; equal portraits are equal files.
+def write_profile(styles: Sequence[SchemeStyle], columns: Sequence[Column], file: Path) -> None:
+    """Draw a profile into a file, which appears complete or not at all; equal profiles are equal files.
 
     Raises:
         ConfigError: The file's suffix is not one of :data:`SUFFIXES`.
@@ -192,18 +192,18 @@ def write_portrait(styles: Sequence[SchemeStyle], columns: Sequence[Column], fil
     """
     suffix = check_suffix(file).suffix.lower()
     with house_style(), tempfile.TemporaryDirectory() as folder:
-        drawn = Path(folder, f"portrait{suffix}")
-        save(portrait_figure(styles, columns), drawn)
+        drawn = Path(folder, f"profile{suffix}")
+        save(profile_figure(styles, columns), drawn)
         write_bytes(file, drawn.read_bytes())
 
 
 def check_suffix(file: Path) -> Path:
-    """Return the file if a portrait can be written to it; raises :class:`ConfigError` for other suffixes."""
+    """Return the file if a profile can be written to it; raises :class:`ConfigError` for other suffixes."""
     if file.suffix.lower() not in SUFFIXES:
         raise ConfigError(
             f"{shown(file.name)} has the suffix {shown(file.suffix)}" if file.suffix else f"{shown(file.name)}",
             expected=f"a file that ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}",
-            hint=f"for example {file.stem or 'portrait'}.png",
+            hint=f"for example {file.stem or 'profile'}.png",
         )
     return file
 
@@ -221,7 +221,7 @@ def _panels(rate: Axes, delay: Axes, column: Column, colors: Sequence[str]) -> N
         rate.stairs(values, edges, color=CAPACITY_LINE, linewidth=0.9, zorder=1.5)
         top = float(values.max())
     lowest, highest = column.path.owd_ms, column.path.owd_ms
-    # The portrayed scheme last, so that it lies on top.
+    # The profiled scheme last, so that it lies on top.
     for place in reversed(range(len(column.runs))):
         log = column.runs[place].packets
         if log is None:
@@ -274,10 +274,10 @@ def _delay_axis(axes: Axes, lowest: float, highest: float) -> None:
 def _path_names(figure: Figure, path: NetworkPath, left: float, top: float, room: float) -> None:
     lines = [path.title.partition(":")[0], *facts(path)]
     name = _short(path.name or "unnamed path", int(room / _BOLD_IN))
-    most = int(room / _FACTS_IN)
+    limit = int(room / _FACTS_IN)
     _text(figure, left, top + 0.62, name, fontsize=11, weight="bold", color=INK)
     for row, line in enumerate(line for line in lines if line):
-        _text(figure, left, top + 0.45 - 0.165 * row, _short(line, most), fontsize=8.4, color=INK if row else MUTED)
+        _text(figure, left, top + 0.45 - 0.165 * row, _short(line, limit), fontsize=8.4, color=INK if row else MUTED)
 
 
 def _numbers(
@@ -291,7 +291,7 @@ def _numbers(
     """The legend of a column: mean throughput, 95th percentile of the delay and loss of each scheme."""
     head = _TABLE_IN - 0.1
     start = left - _OUTDENT_IN
-    most = int((left + panel - _NUMBERS_IN[0] - 0.4 - start - 0.27) / _CHARACTER_IN)
+    limit = int((left + panel - _NUMBERS_IN[0] - 0.4 - start - 0.27) / _CHARACTER_IN)
     width, height = figure.get_size_inches()
     for right, text in zip(_NUMBERS_IN, ("Mbit/s", "p95 ms", "loss"), strict=True):
         _text(figure, left + panel - right, head, text, ha="right", fontsize=8.5, color=MUTED)
@@ -300,7 +300,7 @@ def _numbers(
         swatch = Line2D([start / width, (start + 0.2) / width], [y / height] * 2, color=color, linewidth=2.2)
         figure.add_artist(swatch)
         text_color = color if row == 1 else MUTED
-        _text(figure, start + 0.27, y, _short(style.label, most), fontsize=9, color=text_color)
+        _text(figure, start + 0.27, y, _short(style.label, limit), fontsize=9, color=text_color)
         for right, text in zip(_NUMBERS_IN, number_texts(flow), strict=True):
             weight = "bold" if row == 1 else "normal"
             _text(figure, left + panel - right, y, text, ha="right", fontsize=9, color=INK, weight=weight)
@@ -330,7 +330,7 @@ def _head(figure: Figure, styles: Sequence[SchemeStyle], colors: Sequence[str], 
     title.set_position((left / width, y / height))
     if len(styles) > 1:
         end = title.get_window_extent().x1 / figure.dpi
-        _text(figure, end + 0.12, y, f"beside {_short(styles[1].label, 30)}", fontsize=12, color=MUTED)
+        _text(figure, end + 0.12, y, f"compared with {_short(styles[1].label, 30)}", fontsize=12, color=MUTED)
     run = columns[0].runs[0]
     _text(
         figure, width - _RIGHT_IN, y, f"simulated, {run.duration_s:g} s, seed {run.seed}", ha="right", fontsize=8.8,
@@ -348,10 +348,10 @@ def _head(figure: Figure, styles: Sequence[SchemeStyle], colors: Sequence[str], 
     )  # fmt: skip
 
 
-def _text(figure: Figure, x_in: float, y_in: float, text: str, **looks: object) -> None:
+def _text(figure: Figure, x_in: float, y_in: float, text: str, **style: object) -> None:
     """Text at a place in inches from the lower left corner, centered upright."""
     width, height = figure.get_size_inches()
-    figure.text(x_in / width, y_in / height, text, va="center", **looks)  # type: ignore[arg-type]
+    figure.text(x_in / width, y_in / height, text, va="center", **style)  # type: ignore[arg-type]
 
 
 def _short(text: str, characters: int) -> str:

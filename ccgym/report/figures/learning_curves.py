@@ -1,4 +1,4 @@
-"""Figure of learning curves: share of the oracle's reward over training, one thin line per seed, and their median."""
+"""Learning curves: fraction of the oracle's reward over training, one thin line per seed, and their median."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, legible, new_figure
 from ccgym.schemes.style import SchemeStyle
 
@@ -29,7 +30,7 @@ BOTTOM: Final = 0.0
 _TIMES_S: Final = (5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400)
 """Distances of the marks on the upper axis, seconds."""
 _MARKS: Final = 7
-"""Most marks there."""
+"""Maximum number of marks there."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,12 @@ class Curve:
     steps: Floats
     """Decisions so far, ascending."""
     fractions: Floats
-    """Share of the oracle's reward at each."""
+    """Fraction of the oracle's reward at each."""
     wall_s: Floats
     """Seconds since training began, at each."""
 
 
+@figure("learning_curves", "learning curves of several seeds", page="command")
 def curve_figure(
     curves: Sequence[Curve],
     baselines: Mapping[str, float],
@@ -53,19 +55,19 @@ def curve_figure(
     *,
     title: str = "",
     color: str = "chocolate",
-    share: float = 0.8,
+    fraction: float = 0.8,
 ) -> Figure:
     """Draw the learning curves of several seeds. Call within :func:`ccgym.report.style.house_style`.
 
     Args:
         curves: One per seed. The median is taken at the steps that all of them have.
-        baselines: Share of the oracle's reward by scheme.
-        styles: Looks of these schemes.
+        baselines: Fraction of the oracle's reward by scheme.
+        styles: Plot styles of these schemes.
         title: Above the figure.
         color: Of the curves.
-        share: A share of the oracle's reward that is marked.
+        fraction: Fraction of the oracle's reward that is marked.
     """
-    figure, axes = new_figure(WIDTH_IN, HEIGHT_IN)
+    drawn, axes = new_figure(WIDTH_IN, HEIGHT_IN)
     for index, curve in enumerate(curves):
         label = f"each of {len(curves)} seeds" if index == 0 else None
         axes.plot(_million(curve.steps), 100 * curve.fractions, color=color, linewidth=0.8, alpha=0.75, label=label)
@@ -73,23 +75,23 @@ def curve_figure(
     if len(curves) > 1:
         inside = np.stack([curve.fractions[np.isin(curve.steps, steps)] for curve in curves])
         low, high = 100 * inside.min(axis=0), 100 * inside.max(axis=0)
-        axes.fill_between(_million(steps), low, high, color=color, alpha=0.2, linewidth=0, label="least to greatest")
+        axes.fill_between(_million(steps), low, high, color=color, alpha=0.2, linewidth=0, label="min to max")
         axes.plot(_million(steps), 100 * middle, color=color, linewidth=2.6, label="median")
     _limits(axes, curves)
     _baselines(axes, baselines, styles)
-    _mark_share(axes, share, curves)
+    _mark_fraction(axes, fraction, curves)
     axes.set_xlabel("million decisions")
     axes.set_ylabel("% of the oracle's reward")
     _time_axis(axes, steps, wall)
     axes.legend(loc="lower right", ncols=2, fontsize=10)
     if title:
-        figure.suptitle(title, fontsize=12, color=INK)
-    figure.set_layout_engine("constrained")
-    return figure
+        drawn.suptitle(title, fontsize=12, color=INK)
+    drawn.set_layout_engine("constrained")
+    return drawn
 
 
 def medians(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats]:
-    """Steps that all curves have, and the medians there of the share of the oracle's reward and of the time."""
+    """Steps that all curves have, and the medians there of the fraction of the oracle's reward and of the time."""
     steps = curves[0].steps
     for curve in curves[1:]:
         steps = np.intersect1d(steps, curve.steps)
@@ -121,12 +123,12 @@ def _baselines(axes: Axes, baselines: Mapping[str, float], styles: Mapping[str, 
             axes.plot([], [], color=color, linewidth=1.6, linestyle="--", label=f"{label}, below the axis")
 
 
-def _mark_share(axes: Axes, share: float, curves: Sequence[Curve]) -> None:
-    """The share as a line, and when the seeds first had it."""
-    axes.axhline(100 * share, color=INK, linewidth=1.0, linestyle=":")
+def _mark_fraction(axes: Axes, fraction: float, curves: Sequence[Curve]) -> None:
+    """Mark the fraction with a line, and when the seeds first reached it."""
+    axes.axhline(100 * fraction, color=INK, linewidth=1.0, linestyle=":")
     axes.annotate(
-        f"{100 * share:.0f} %{_when(share, curves)}",
-        (1, 100 * share),
+        f"{100 * fraction:.0f} %{_when(fraction, curves)}",
+        (1, 100 * fraction),
         (-4, -4),
         xycoords=("axes fraction", "data"),
         textcoords="offset points",
@@ -137,8 +139,8 @@ def _mark_share(axes: Axes, share: float, curves: Sequence[Curve]) -> None:
     )
 
 
-def _when(share: float, curves: Sequence[Curve]) -> str:
-    crossings = [np.flatnonzero(curve.fractions >= share) for curve in curves]
+def _when(fraction: float, curves: Sequence[Curve]) -> str:
+    crossings = [np.flatnonzero(curve.fractions >= fraction) for curve in curves]
     times = [curve.wall_s[found[0]] for curve, found in zip(curves, crossings, strict=True) if found.size]
     if not times:
         return ""

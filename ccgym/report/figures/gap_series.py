@@ -12,14 +12,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.gap import Gap, counterpart
 from ccgym.evaluation.store import read_curves
-from ccgym.report.style import CAPACITY_COLOR, CAPACITY_EDGE, DPI, INK, MUTED
+from ccgym.report.figures import figure
+from ccgym.report.style import INK, MUTED, blank_figure, draw_capacity
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,19 +33,19 @@ ROW_IN: Final = 2.6
 EDGES_IN: Final = 1.2
 """Room above and below them, inches."""
 DELAY_BIN_S: Final = 0.1
-"""Delays are averaged over so many seconds: the queue shows, single packets do not."""
+"""Bins over which delays are averaged, seconds: they show the queue, not single packets."""
 
 
+@figure("gap_series", "Throughput and one-way delay over time, one row per scheme, one color per backend", page="gap")
 def gap_figure(gap: Gap) -> Figure:
     """Draw the panels of all schemes. Call within ``house_style``."""
     schemes = list(zip(gap.schemes, gap.looks, strict=True))
     height = ROW_IN * len(schemes) + EDGES_IN
-    figure = Figure(figsize=(WIDTH_IN, height), dpi=DPI)
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(len(schemes), 2, sharex=True, squeeze=False)
-    for row, (choice, look) in enumerate(schemes):
+    drawn = blank_figure(WIDTH_IN, height)
+    panels = drawn.subplots(len(schemes), 2, sharex=True, squeeze=False)
+    for row, (choice, style) in enumerate(schemes):
         throughput, delay = panels[row]
-        throughput.set_title(look.label, loc="left", color=INK, weight="bold")
+        throughput.set_title(style.label, loc="left", color=INK, weight="bold")
         throughput.set_ylabel("Throughput\n(Mbit/s)")
         delay.set_ylabel("One-way delay\n(ms)")
         capacity_drawn = False
@@ -55,33 +55,21 @@ def gap_figure(gap: Gap) -> Figure:
             # The first run last, so that it lies on top.
             for place, cell in reversed(list(enumerate(cells))):
                 curves = read_curves(gap.directories[name], f"{cell.scheme}_run{cell.run}")
-                if not capacity_drawn:
-                    capacity_drawn = _capacity(throughput, curves)
+                if not capacity_drawn and curves.capacity_mbps.size:
+                    draw_capacity(throughput, curves.capacity_mbps, curves.bin_s)
+                    capacity_drawn = True
                 _draw(throughput, delay, curves, COLORS[name], bold=place == 0)
         throughput.set_ylim(bottom=0)
-        # From the least delay on: a tall empty band below it would flatten the queue.
+        # From the smallest delay on: a tall empty band below it would flatten the queue.
         low, high = delay.get_ylim()
         delay.set_ylim(max(0.0, low - 0.05 * (high - low)), high)
         for axes in (throughput, delay):
             axes.set_xlim(0, longest_s(gap))
     for axes in panels[-1]:
         axes.set_xlabel("Time (s)")
-    _legend(figure, gap, height)
-    figure.subplots_adjust(
-        left=0.065, right=0.985, top=1 - 0.62 / height, bottom=0.55 / height, hspace=0.28, wspace=0.2
-    )
-    return figure
-
-
-def _capacity(axes: Axes, curves: RunCurves) -> bool:
-    if not curves.capacity_mbps.size:
-        return False
-    starts = np.arange(curves.capacity_mbps.size + 1) * curves.bin_s
-    capacity = np.append(curves.capacity_mbps, curves.capacity_mbps[-1])
-    axes.fill_between(
-        starts, 0, capacity, facecolor=CAPACITY_COLOR, edgecolor=CAPACITY_EDGE, linewidth=0.8, step="post"
-    )
-    return True
+    _legend(drawn, gap, height)
+    drawn.subplots_adjust(left=0.065, right=0.985, top=1 - 0.62 / height, bottom=0.55 / height, hspace=0.28, wspace=0.2)
+    return drawn
 
 
 def _draw(throughput: Axes, delay: Axes, curves: RunCurves, color: str, *, bold: bool) -> None:

@@ -16,16 +16,17 @@ from matplotlib.lines import Line2D
 
 from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.metrics import RunMetrics
+from ccgym.report.figures import figure
 from ccgym.report.style import flow_color, medium, new_figure, set_margins
 
 DOT_SIZES = ((3_000, 4.0), (25_000, 2.2))
-"""Diameter of a dot, points, up to so many points. More are single pixels."""
+"""Up to how many dots are drawn at which diameter, in points. More are single pixels."""
 
 
 def _dots(points: int) -> dict[str, Any]:
-    """How to mark so many points: few have to be seen, many must not merge."""
-    for most, size in DOT_SIZES:
-        if points <= most:
+    """Style of the dots: few have to be seen, many must not merge."""
+    for limit, size in DOT_SIZES:
+        if points <= limit:
             return {"marker": ".", "markersize": size * medium().line, "markeredgewidth": 0}
     return {"marker": ","}
 
@@ -38,23 +39,24 @@ def delay_limits(low: float, high: float) -> tuple[float, float]:
     return (low - margin, high + margin) if math.isfinite(low) else (0.0, 1.0)
 
 
+@figure("delay", "one-way delay of each packet", page="run", order=2)
 def delay_figure(curves: RunCurves, metrics: RunMetrics) -> Figure:
     """Draw the figure ``<scheme>_datalink_delay_run<k>.png``. Call within ``house_style``."""
     column = medium().column
-    figure, axes = new_figure(12, 6)
+    drawn, axes = new_figure(12, 6)
     handles = draw_delay(axes, curves, metrics)
     columns = 1 if column else 3
     rows = math.ceil(max(1, len(curves.flows)) / columns)
-    set_margins(figure, left=5.0, right=2.0, top=1.0 if column else 1.4, bottom=4.9 + 1.5 * rows)
+    set_margins(drawn, left=5.0, right=2.0, top=1.0 if column else 1.4, bottom=4.9 + 1.5 * rows)
     axes.legend(
         handles=handles,
         loc="lower center",
         bbox_to_anchor=(0.5, 0.0),
-        bbox_transform=figure.transFigure,
+        bbox_transform=drawn.transFigure,
         ncol=columns,
         handletextpad=0.2,
     )
-    return figure
+    return drawn
 
 
 def draw_delay(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[Line2D]:

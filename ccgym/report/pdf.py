@@ -1,8 +1,7 @@
 """``pantheon_report.pdf``: the same report on paper, made with matplotlib alone.
 
-Parts follow one another down the pages, and a part that does not fit begins a new one: title with path and table of
-facts, table, what looks wrong, mean figure, all runs; then, from a new page on, each run with its statistics and its
-two figures, the PNGs that were drawn before.
+Parts follow one another down the pages; a part that does not fit begins a new page. First title, facts, table, problems
+and summary figures; then each run on a page of its own, with its statistics and the PNGs of its figures.
 """
 
 from __future__ import annotations
@@ -22,23 +21,12 @@ from PIL import Image
 from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.results import CellResult, ResultSet
-from ccgym.report.html_report import run_facts
-from ccgym.report.run_figures import figure_paths
+from ccgym.report.evaluation_report import run_facts
+from ccgym.report.evaluation_table import evaluation_table, has_published
+from ccgym.report.figures import figures_of
+from ccgym.report.run_figures import run_files
 from ccgym.report.style import INK, MUTED, few_colors, house_style, pixels
-from ccgym.report.summary_figure import mean_figure, summary_figure
-from ccgym.report.table import (
-    COLUMNS,
-    PUBLISHED_COLUMNS,
-    Row,
-    folded,
-    footnotes,
-    has_published,
-    headings,
-    rows,
-)
-from ccgym.report.terminal import NOTHING
-
-PDF_FILE: Final = "pantheon_report.pdf"
+from ccgym.report.table import NOTHING
 
 PAGE_IN: Final = (8.27, 11.69)
 """A4, portrait, inches."""
@@ -52,7 +40,7 @@ WIDTH_IN: Final = PAGE_IN[0] - 2 * MARGIN_IN
 MONOSPACE: Final = "DejaVu Sans Mono"
 
 STATISTICS_COLUMNS: Final = 2
-"""Flows whose statistics stand side by side."""
+"""Flows whose statistics are side by side."""
 
 
 def write_pdf(results: ResultSet, directory: Path, target: Path, runs: Iterable[CellResult] | None = None) -> None:
@@ -70,7 +58,7 @@ def write_pdf(results: ResultSet, directory: Path, target: Path, runs: Iterable[
         _head(sheet, results)
         _table(sheet, results)
         _problems(sheet, results)
-        figures = [few_colors(pixels(draw(results), dpi=200)).convert("RGB") for draw in (mean_figure, summary_figure)]
+        figures = [few_colors(pixels(one.draw(results), dpi=200)).convert("RGB") for one in figures_of("evaluation")]
         sheet.room(sum(WIDTH_IN * image.height / image.width for image in figures))
         for image in figures:
             sheet.picture(image)
@@ -80,7 +68,7 @@ def write_pdf(results: ResultSet, directory: Path, target: Path, runs: Iterable[
 
 
 class _Sheet:
-    """The page that is being written, and how far down it is full."""
+    """The current page, and how far down it is filled."""
 
     def __init__(self, pdf: PdfPages) -> None:
         self._pdf = pdf
@@ -90,63 +78,63 @@ class _Sheet:
     @classmethod
     @contextmanager
     def of(cls, pdf: PdfPages) -> Iterator[_Sheet]:
-        """A sheet whose last page is written, too."""
+        """A sheet whose last page is written at the end."""
         sheet = cls(pdf)
         yield sheet
         sheet.turn()
 
     def turn(self) -> None:
-        """The page is full; an empty one stays."""
+        """Write the page, unless it is empty, and begin a new one."""
         if self._page is not None:
             self._pdf.savefig(self._page)  # type: ignore[no-untyped-call]
         self._page, self._top_in = None, 0.0
 
     def skip(self, inches: float) -> None:
-        """Leave room."""
+        """Leave space."""
         self._top_in += inches
 
     def room(self, inches: float) -> Figure:
-        """The page on which so much is free below what is there: this one, or a new one."""
+        """The page with this much free height: the current one, or a new one."""
         if self._page is not None and self._top_in + inches > PAGE_IN[1] - 2 * MARGIN_IN:
             self.turn()
         if self._page is None:
             self._page = Figure(figsize=PAGE_IN)
         return self._page
 
-    def put(self, text: str, left_in: float = 0.0, down_in: float = 0.0, **looks: Any) -> None:
-        """Text at a place on the page, measured from the left margin and from what is there."""
+    def put(self, text: str, left_in: float = 0.0, down_in: float = 0.0, **style: Any) -> None:
+        """Write text, measured from the left margin and from the end of the filled part."""
         page = self.room(0.0)
         y = 1 - (MARGIN_IN + self._top_in + down_in) / PAGE_IN[1]
-        page.text((MARGIN_IN + left_in) / PAGE_IN[0], y, text, **{"color": INK, "va": "top", **looks})
+        page.text((MARGIN_IN + left_in) / PAGE_IN[0], y, text, **{"color": INK, "va": "top", **style})
 
-    def lines(self, lines: Sequence[str], size: float = 9.5, left_in: float = 0.0, **looks: Any) -> None:
-        """Lines of text, and so much room."""
+    def lines(self, lines: Sequence[str], size: float = 9.5, left_in: float = 0.0, **style: Any) -> None:
+        """Write lines of text."""
         height = 1.4 * size / 72
         for line in lines:
             self.room(height)
-            self.put(line, left_in, fontsize=size, **looks)
+            self.put(line, left_in, fontsize=size, **style)
             self.skip(height)
 
-    def paragraph(self, text: str, size: float = 9.5, **looks: Any) -> None:
-        """Wrapped text."""
-        self.lines(textwrap.wrap(text, int(WIDTH_IN * 72 / (0.58 * size))), size, **looks)
+    def paragraph(self, text: str, size: float = 9.5, **style: Any) -> None:
+        """Write wrapped text."""
+        self.lines(textwrap.wrap(text, int(WIDTH_IN * 72 / (0.58 * size))), size, **style)
 
     def heading(self, text: str, size: float = 13, with_in: float = 0.6) -> None:
-        """A heading that stays with what follows, of so much height."""
+        """Write a heading, on the same page as the ``with_in`` inches that follow it."""
         self.skip(0.15 if self._top_in else 0.0)
         self.room(1.9 * size / 72 + with_in)
         self.put(text, fontsize=size, weight="bold")
         self.skip(1.9 * size / 72)
 
     def rule(self, color: str) -> None:
-        """A line across the page."""
+        """Draw a line across the page."""
         y = 1 - (MARGIN_IN + self._top_in) / PAGE_IN[1]
         left = MARGIN_IN / PAGE_IN[0]
         page = self.room(0.0)
         page.add_artist(Line2D([left, 1 - left], [y, y], transform=page.transFigure, color=color, linewidth=0.7))
 
     def picture(self, image: Image.Image) -> None:
-        """An image across the page. Where it has at most 256 colors, it is stored as a palette."""
+        """Put an image across the page. Images of at most 256 colors are stored with a palette."""
         height = WIDTH_IN * image.height / image.width
         page = self.room(height)
         bottom = PAGE_IN[1] - MARGIN_IN - self._top_in - height
@@ -194,38 +182,32 @@ def _sentence(text: str) -> str:
 
 
 def _table(sheet: _Sheet, results: ResultSet) -> None:
-    names = headings(results)
-    widths = [2.0, 0.75, 1.7, 1.7, 1.6, 1.4, *([1.55, 1.5, 1.4] if has_published(results) else [])]
+    table = evaluation_table(results)
+    texts = [[*one.folded.split("\n"), *(table.text(row, one) for row in table.rows)] for one in table.columns]
+    widths = [1.4 + max(map(len, column)) * (0.6 if place else 1.0) for place, column in enumerate(texts)]
     edges = WIDTH_IN * np.cumsum([0.0, *widths]) / sum(widths)
     step, head = 0.205, 0.55
     sheet.heading("Results", with_in=head + 3 * step)
 
-    def line(texts: Sequence[str], **looks: Any) -> None:
-        for place, text in enumerate(texts):
-            published = place >= 2 + len(COLUMNS)
-            color = MUTED if published else INK
-            left = edges[0] if place == 0 else edges[place + 1] - 0.03
-            sheet.put(text, left, ha="left" if place == 0 else "right", color=color, **looks)
+    def line(texts: Sequence[str], **style: Any) -> None:
+        for place, (column, text) in enumerate(zip(table.columns, texts, strict=True)):
+            left = edges[0] if column.align == "left" else edges[place + 1] - 0.03
+            sheet.put(text, left, ha=column.align, color=MUTED if column.group else INK, **style)
 
-    line([folded(name) for name in names], down_in=head - 0.08, fontsize=7, weight="bold", va="bottom")
+    line([one.folded for one in table.columns], down_in=head - 0.08, fontsize=7, weight="bold", va="bottom")
     sheet.skip(head)
     sheet.rule(INK)
-    for row in rows(results):
+    for row in table.rows:
         sheet.room(step)
-        line(_cells(row, has_published(results)), down_in=step / 2, fontsize=7.8, va="center")
+        line(table.texts(row), down_in=step / 2, fontsize=7.8, va="center")
         sheet.skip(step)
         sheet.rule("#e2e2e2")
     sheet.skip(0.1)
     notes = "Mean ± one standard deviation over the runs that count."
     if has_published(results):
         notes += f" Published: {results.published_source}."
-    for note in [notes, *footnotes(results)]:
+    for note in [notes, *table.notes]:
         sheet.paragraph(note, size=8, color=MUTED)
-
-
-def _cells(row: Row, published: bool) -> list[str]:
-    texts = [row.marked, NOTHING if row.unavailable else row.runs, *(row.cells[name] for name in COLUMNS)]
-    return texts + ([row.published[name] or NOTHING for name in PUBLISHED_COLUMNS] if published else [])
 
 
 def _problems(sheet: _Sheet, results: ResultSet) -> None:
@@ -252,17 +234,19 @@ def _run(sheet: _Sheet, cell: CellResult, label: str, directory: Path) -> None:
     total, *flows = _parts(statistics_text(cell.record.metrics))
     sheet.lines(total, size=8, family=MONOSPACE)
     for start in range(0, len(flows), STATISTICS_COLUMNS):
-        beside = flows[start : start + STATISTICS_COLUMNS]
-        height = 1.4 * 7.5 / 72 * max(len(flow) for flow in beside)
+        row = flows[start : start + STATISTICS_COLUMNS]
+        height = 1.4 * 7.5 / 72 * max(len(flow) for flow in row)
         sheet.room(height + 0.06)
-        for place, flow in enumerate(beside):
+        for place, flow in enumerate(row):
             sheet.put("\n".join(flow), place * WIDTH_IN / STATISTICS_COLUMNS, fontsize=7.5, family=MONOSPACE,
                       linespacing=1.4)  # fmt: skip
         sheet.skip(height + 0.06)
     sheet.skip(0.1)
-    for file in figure_paths(directory, cell.scheme, cell.run):
-        if file.exists():
-            with Image.open(file) as image:
+    for one in run_files(directory, cell.scheme, cell.run):
+        if one.paper:
+            continue
+        if one.file.exists():
+            with Image.open(one.file) as image:
                 sheet.picture(image.convert("RGB"))
         else:
             sheet.paragraph("Figure is missing", color=MUTED)

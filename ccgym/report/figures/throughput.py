@@ -15,27 +15,29 @@ from matplotlib.lines import Line2D
 
 from ccgym.evaluation.curves import FloatArray, RunCurves
 from ccgym.evaluation.metrics import RunMetrics
-from ccgym.report.style import CAPACITY_COLOR, CAPACITY_EDGE, flow_color, medium, new_figure, set_margins
+from ccgym.report.figures import figure
+from ccgym.report.style import draw_capacity, flow_color, medium, new_figure, set_margins
 
 
+@figure("throughput", "throughput over time", page="run", order=1)
 def throughput_figure(curves: RunCurves, metrics: RunMetrics) -> Figure:
     """Draw the figure ``<scheme>_datalink_throughput_run<k>.png``. Call within ``house_style``."""
     column = medium().column
-    figure, axes = new_figure(12, 6)
+    drawn, axes = new_figure(12, 6)
     lines = draw_throughput(axes, curves, metrics)
     # A column has no room for two entries side by side.
     rows = max(1, len(curves.flows)) * (2 if column else 1)
-    set_margins(figure, left=5.0, right=2.0, top=1.0 if column else 2.7, bottom=4.9 + 1.5 * rows)
+    set_margins(drawn, left=5.0, right=2.0, top=1.0 if column else 2.7, bottom=4.9 + 1.5 * rows)
     # Columns are filled one after the other: ingress left, egress right, one row per flow.
     axes.legend(
         handles=lines,
         loc="lower center",
         bbox_to_anchor=(0.5, 0.0),
-        bbox_transform=figure.transFigure,
+        bbox_transform=drawn.transFigure,
         ncol=1 if column else 2,
         handlelength=2.6,
     )
-    return figure
+    return drawn
 
 
 def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[Line2D]:
@@ -43,12 +45,9 @@ def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[
     step = curves.bin_s
     end = step
     if curves.capacity_mbps.size:
-        starts = np.arange(curves.capacity_mbps.size + 1) * step
-        capacity = np.append(curves.capacity_mbps, curves.capacity_mbps[-1])
-        axes.fill_between(starts, 0, capacity, facecolor=CAPACITY_COLOR, edgecolor=CAPACITY_EDGE, linewidth=0.8)
+        end = max(end, draw_capacity(axes, curves.capacity_mbps, step))
         if not medium().column:
             axes.set_title(f"Average capacity {metrics.capacity_mbps or 0.0:.2f} Mbit/s (shaded region)")
-        end = max(end, float(starts[-1]))
     ingress_lines, egress_lines = [], []
     for index, (flow, (number, numbers)) in enumerate(zip(curves.flows, metrics.flows.items(), strict=True)):
         color = flow_color(index)

@@ -1,4 +1,4 @@
-"""Figure of one episode of a learning flow: rate beside the link's, delay, queue and action over time."""
+"""One episode of a learning flow: rate and capacity, delay, queue and action over time."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from ccgym.report.style import CAPACITY_COLOR, CAPACITY_EDGE, DPI, MUTED, flow_color
+from ccgym.report.figures import figure
+from ccgym.report.style import CAPACITY_COLOR, CAPACITY_EDGE, MUTED, blank_figure, flow_color
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,11 +47,12 @@ class EpisodeSeries:
     """One per action."""
 
 
+@figure("episode", "an episode of a learning flow over time", page="command")
 def episode_figure(series: EpisodeSeries, title: str = "") -> Figure:
     """Draw an episode. Call within :func:`ccgym.report.style.house_style`."""
-    figure = Figure(figsize=(WIDTH_IN, 4 * PANEL_IN + 0.6), dpi=DPI, layout="constrained")
-    FigureCanvasAgg(figure)
-    rate, delay, queue, action = figure.subplots(4, 1, sharex=True)
+    drawn = blank_figure(WIDTH_IN, 4 * PANEL_IN + 0.6)
+    drawn.set_layout_engine("constrained")
+    rate, delay, queue, action = drawn.subplots(4, 1, sharex=True)
     time = series.time_s
     rate.fill_between(time, series.link_mbps, step="post", color=CAPACITY_COLOR, edgecolor=CAPACITY_EDGE, label="link")
     rate.plot(time, series.sent_mbps, color=flow_color(2), linewidth=0.9, label="sent")
@@ -73,5 +74,5 @@ def episode_figure(series: EpisodeSeries, title: str = "") -> Figure:
         axes.legend(loc="upper right", ncols=3, fontsize=8)
         axes.title.set_visible(False)
     if title:
-        figure.suptitle(title, fontsize=11)
-    return figure
+        drawn.suptitle(title, fontsize=11)
+    return drawn

@@ -1,0 +1,39 @@
+"""Names of a sweep's coordinates for people: ``rate_mbps`` is ``rate (Mbit/s)``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+_UNITS: Final = {"mbps": "Mbit/s", "ms": "ms", "s": "s", "bdp": "BDP", "packets": "packets"}
+_NAMES: Final = {"one_way": "one-way delay", "rtt": "RTT"}
+
+
+def coordinate_parts(name: str) -> tuple[str, str]:
+    """Name and unit of a coordinate; the unit is empty where its name ends in none."""
+    stem, _, unit = name.rpartition("_")
+    if unit not in _UNITS or not stem:
+        stem, unit = name, ""
+    return _NAMES.get(stem, stem.replace("_", " ")), _UNITS.get(unit, "")
+
+
+def coordinate_label(name: str) -> str:
+    """``rate (Mbit/s)``."""
+    label, unit = coordinate_parts(name)
+    return f"{label} ({unit})" if unit else label
+
+
+def coordinate_text(name: str, value: float | str) -> str:
+    """``rate 10 Mbit/s``."""
+    label, unit = coordinate_parts(name)
+    return " ".join(filter(None, (label, value_text(value), unit)))
+
+
+def coordinates_text(at: Mapping[str, float | str]) -> str:
+    """``rate 10 Mbit/s, buffer 1 BDP``."""
+    return ", ".join(coordinate_text(name, value) for name, value in at.items())
+
+
+def value_text(value: float | str) -> str:
+    """The value of a coordinate."""
+    return value if isinstance(value, str) else f"{value:g}"

@@ -1,0 +1,205 @@
+"""The report of an evaluation: tables, figures, ``pantheon_report.html`` and ``pantheon_report.pdf``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ccgym.errors import PlatformError
+from ccgym.evaluation.backends import PLACES, is_real
+from ccgym.evaluation.pantheon import statistics_text
+from ccgym.evaluation.results import CellResult, ResultSet, atomic_write
+from ccgym.report.evaluation_table import evaluation_table, exact_table, markdown
+
+if TYPE_CHECKING:
+    from ccgym.report.drawn import Drawn
+
+MARKDOWN_FILE: Final = "pantheon_table.md"
+CSV_FILE: Final = "pantheon_table.csv"
+HTML_FILE: Final = "pantheon_report.html"
+PDF_FILE: Final = "pantheon_report.pdf"
+
+
+@dataclass(frozen=True)
+class Step:
+    """Progress of the report."""
+
+    what: str
+    """What is being made: ``figures``, ``report``."""
+    total: int
+    """Steps that it takes."""
+    advance: int
+    """Steps done since the last call."""
+
+
+def write_tables(results: ResultSet, directory: Path) -> None:
+    """Write the table as Markdown and as CSV."""
+    atomic_write(directory / MARKDOWN_FILE, markdown(results))
+    atomic_write(directory / CSV_FILE, exact_table(results).csv())
+
+
+def require_drawing(instead: str = "") -> None:
+    """Make sure that figures can be drawn, before hours are spent on what they show.
+
+    Args:
+        instead: The option that does without them, where there is one.
+
+    Raises:
+        PlatformError: matplotlib or jinja2 is not installed.
+    """
+    for package in ("matplotlib", "jinja2"):
+        try:
+            __import__(package)
+        except ImportError as error:
+            raise PlatformError(
+                f"{package} is not installed: {error}",
+                expected="the packages for figures and reports",
+                hint="pip install 'ccgym[report]'" + (f", or use {instead}" if instead else ""),
+            ) from error
+
+
+def build_report(
+    results: ResultSet, directory: Path, jobs: int | None = None, progress: Callable[[Step], None] | None = None
+) -> None:
+    """Draw all figures and write the HTML and PDF reports into the results directory.
+
+    Figures that the same code would draw from the same numbers again stay as they are.
+
+    Args:
+        results: The experiment.
+        directory: Its results directory.
+        jobs: Processes to draw with; all processors by default.
+        progress: Told how it goes.
+    """
+    from ccgym.report.drawn import Drawn
+
+    drawn = Drawn(directory)
+    try:
+        _build(results, directory, jobs, progress or (lambda _: None), drawn)
+    finally:
+        drawn.write()
+
+
+def _build(results: ResultSet, directory: Path, jobs: int | None, tell: Callable[[Step], None], drawn: Drawn) -> None:
+    from ccgym.report.drawn import digest
+    from ccgym.report.page import write_page
+    from ccgym.report.pdf import write_pdf
+    from ccgym.report.run_figures import drawn_runs, run_files, run_inputs, run_name
+
+    inputs = {run_name(cell): digest(run_inputs(directory, cell)) for cell in results.cells}
+    files = {
+        run_name(cell): [one.file for one in run_files(directory, cell.scheme, cell.run)] for cell in results.cells
+    }
+    current = frozenset(name for name in inputs if drawn.is_current(name, inputs[name], files[name]))
+    missing = len(inputs) - len(current)
+    summary = digest(_numbers(results))
+    everything = digest(summary, *inputs.values())
+    pdf = directory / PDF_FILE
+
+    def runs() -> Generator[CellResult, None, None]:
+        if missing:
+            tell(Step("figures", missing, 0))
+        # Closed: whatever ends the report also ends the processes that draw.
+        with closing(drawn_runs(results, directory, jobs, current)) as cells:
+            for cell in cells:
+                name = run_name(cell)
+                if name not in current:
+                    drawn.note(name, inputs[name], files[name])
+                    tell(Step("figures", missing, 1))
+                yield cell
+
+    if missing or not drawn.is_current(PDF_FILE, everything, [pdf]):
+        # The PDF takes each run's figures as they come, while other processes draw the next ones.
+        partial = directory / f".{PDF_FILE}.partial"
+        with closing(runs()) as ready:
+            write_pdf(results, directory, partial, ready)
+        partial.replace(pdf)
+        drawn.note(PDF_FILE, everything, [pdf])
+    tell(Step("report", 2, 0))
+    _draw_summaries(results, directory, summary, drawn)
+    tell(Step("report", 2, 1))
+    write_page(directory / HTML_FILE, "evaluation", page_values(results, directory))
+    tell(Step("report", 2, 1))
+
+
+def _draw_summaries(results: ResultSet, directory: Path, inputs: str, drawn: Drawn) -> None:
+    from ccgym.report.figures import figures_of
+    from ccgym.report.style import figure_files, write_figure
+
+    for one in figures_of("evaluation"):
+        files = figure_files(directory / one.name, paper=True)
+        if not drawn.is_current(one.name, inputs, files):
+            write_figure(lambda draw=one.draw: draw(results), directory / one.name, paper=True)  # type: ignore[misc]
+            drawn.note(one.name, inputs, files)
+
+
+def _numbers(results: ResultSet) -> str:
+    """All that a report shows of an experiment, except when it was asked for."""
+    data = results.as_dict()
+    lasting = {name: value for name, value in results.provenance.items() if name not in ("started", "wall_s")}
+    return json.dumps({**data, "provenance": lasting}, sort_keys=True, default=str)
+
+
+def page_values(results: ResultSet, directory: Path) -> dict[str, Any]:
+    """What the template ``evaluation`` needs.
+
+    Args:
+        results: The experiment.
+        directory: Where its figures are; the page says of missing ones that they are.
+    """
+    from ccgym.report.figures import figures_of
+    from ccgym.report.page import Picture
+    from ccgym.report.run_figures import run_files
+
+    def run(cell: CellResult, label: str) -> dict[str, Any]:
+        assert cell.record.metrics is not None
+        return {
+            "cell": cell,
+            "facts": run_facts(cell),
+            "releases": release_text(cell.record.path_report),
+            "statistics": statistics_text(cell.record.metrics).rstrip(),
+            "figures": [
+                Picture.of(one.file, f"{label}, run {cell.run}: {one.figure.title}")
+                for one in run_files(directory, cell.scheme, cell.run)
+                if not one.paper
+            ],
+        }
+
+    return {
+        "results": results,
+        "parameters": results.parameters,
+        "provenance": results.provenance,
+        "place": PLACES[results.backend],
+        "table": evaluation_table(results),
+        "sections": [(summary.style.key, summary.style.label) for summary in results.schemes],
+        "figures": [Picture.of(directory / f"{one.name}.svg", one.title) for one in figures_of("evaluation")],
+        "schemes": [
+            (summary, [run(cell, summary.style.label) for cell in summary.runs]) for summary in results.schemes
+        ],
+    }
+
+
+def run_facts(cell: CellResult) -> str:
+    """What identifies a run: its seed and, in virtual time, the hash of its packets."""
+    seed = f"seed {cell.record.seed}"
+    return seed if is_real(cell.record.backend) else f"{seed} · trajectory {cell.record.trajectory_hash}"
+
+
+def release_text(report: Mapping[str, Any] | None) -> str:
+    """How late our own path released packets in a run; empty where that was not measured."""
+    parts = []
+    for name, key in (("data", "uplink_release"), ("acknowledgements", "downlink_release")):
+        release = (report or {}).get(key)
+        if release and release["count"]:
+            median, high, highest = (release[f"{which}_ns"] / 1e6 for which in ("p50", "p99", "max"))
+            parts.append(
+                f"{name} {median:.3f} ms (median), {high:.3f} ms (99th percentile), {highest:.2f} ms (largest)"
+            )
+    drops = (report or {}).get("device_drops", 0)
+    if drops:
+        parts.append(f"{drops} packets dropped by devices")
+    return "; ".join(parts)

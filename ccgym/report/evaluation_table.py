@@ -1,0 +1,144 @@
+"""The table of an evaluation: one row per scheme.
+
+Numbers are means over the runs that count, ± one sample standard deviation. Those that Pantheon's table has, too, are
+averaged as there, from the rounded numbers of the statistics files, so that every digit agrees. The CSV has exact ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ccgym.evaluation.backends import PLACES
+from ccgym.evaluation.results import ResultSet, SchemeSummary, Spread
+from ccgym.report.table import Column, Row, Table, number, spread
+
+PUBLISHED_COLUMNS: Final = ("throughput_mbps", "delay_p95_ms", "loss")
+"""What published reports have."""
+
+MEASURED: Final = (
+    Column("throughput_mbps", "throughput", "Mbit/s", spread(2), better="max", short="Mbit/s"),
+    Column("delay_p95_ms", "95th %-ile\ndelay", "ms", spread(2), better="min", short="p95 ms"),
+    Column("loss", "loss", "%", spread(2), better="min", short="loss %"),
+    Column("utilization", "utilization", "%", spread(1, 100), better="max", short="used %"),
+)
+"""The measured columns."""
+
+_PUBLISHED: Final = tuple(
+    Column(f"published_{name}", label, unit, number(2, scale), group="published", under=name)
+    for name, label, unit, scale in (
+        ("throughput_mbps", "throughput", "Mbit/s", 1),
+        ("delay_p95_ms", "95th %-ile\ndelay", "ms", 1),
+        ("loss", "loss", "%", 100),
+    )
+)
+
+LIMITED_MARK: Final = "‡"
+"""Behind schemes whose numbers are partly the machine's own."""
+
+LIMITED_NOTE: Final = (
+    f"{LIMITED_MARK} emulator-limited: the machine could not hold the path's schedule in some of these runs"
+)
+"""What the mark means."""
+
+IDENTICAL_MARK: Final = "="
+"""Behind the number of runs that were the same packets."""
+
+
+def evaluation_table(results: ResultSet) -> Table:
+    """A row for each scheme that was evaluated, with what was published for it."""
+    published = _PUBLISHED if has_published(results) else ()
+    return Table(
+        columns=[Column("scheme", "scheme", align="left"), Column("runs", "runs"), *MEASURED, *published],
+        rows=[_row(summary) for summary in results.schemes],
+        notes=_notes(results),
+        legend="p95: 95th percentile of the one-way delay; used: fraction of the capacity",
+    )
+
+
+def has_published(results: ResultSet) -> bool:
+    """Whether anything was published for the schemes that were evaluated."""
+    return any(summary.published is not None for summary in results.schemes)
+
+
+def _row(summary: SchemeSummary) -> Row:
+    valid, total = len(summary.valid_runs), len(summary.runs)
+    runs = f"{valid}" if valid == total else f"{valid} of {total}"
+    values: dict[str, Any] = {
+        "scheme": summary.style.label + (f" {LIMITED_MARK}" if summary.limited_runs else ""),
+        "runs": runs + (f" {IDENTICAL_MARK}" if summary.identical_runs else ""),
+        "utilization": summary.utilization,
+        **{name: summary.as_printed(name) for name in PUBLISHED_COLUMNS},
+    }
+    if summary.unavailable is not None:
+        values["runs"] = "unavailable"
+    if summary.published is not None:
+        values |= {f"published_{name}": getattr(summary.published, name) for name in PUBLISHED_COLUMNS}
+    return Row(values)
+
+
+def _notes(results: ResultSet) -> list[str]:
+    """What the marks mean, and why rows have no numbers."""
+    notes = []
+    if any(summary.limited_runs for summary in results.schemes):
+        notes.append(LIMITED_NOTE)
+    if any(summary.identical_runs for summary in results.schemes):
+        runs = int(results.parameters["runs"])
+        notes.append(
+            f"{IDENTICAL_MARK} {runs} runs, identical packets: nothing random on this path, so one run says as much"
+        )
+    for summary in results.schemes:
+        if summary.unavailable is not None:
+            notes.append(f"{summary.style.label}: unavailable: {summary.unavailable}")
+    return notes
+
+
+def markdown(results: ResultSet) -> str:
+    """The table with a caption below: it can stand in a README as it is."""
+    table = evaluation_table(results)
+    return table.markdown() + "\n" + "  \n".join([_caption(results), *table.notes]) + "\n"
+
+
+def _caption(results: ResultSet) -> str:
+    """Path, runs, seed, command and the source of what was published: what a table needs away from its report."""
+    parameters = results.parameters
+    runs, flows = int(parameters["runs"]), int(parameters["flows"])
+    what = f"`{parameters['path_name']}`, {runs} run{'s' if runs != 1 else ''} of {parameters['runtime_s']:g} s"
+    what += f" with {flows} flows" if flows != 1 else ""
+    command = results.provenance.get("command")
+    text = f"{what}, seed {parameters['seed']}, {PLACES[results.backend]}{f': `{command}`' if command else ''}."
+    return f"{text} Published: {results.published_source}." if has_published(results) else text
+
+
+def exact_table(results: ResultSet) -> Table:
+    """Exact numbers with units in the column names, for CSV; loss and utilization are fractions."""
+    names = ["scheme", "label", "runs", "valid_runs", "identical_runs"]
+    names += ["limited_runs", "unavailable"] if results.real else []
+    names += [f"{column.name}_{part}" for column in MEASURED for part in ("mean", "std")]
+    names += [f"published_{name}" for name in PUBLISHED_COLUMNS]
+    return Table([Column(name, name) for name in names], [_exact_row(summary) for summary in results.schemes])
+
+
+def _exact_row(summary: SchemeSummary) -> Row:
+    values: dict[str, Any] = {
+        "scheme": summary.style.key,
+        "label": summary.style.label,
+        "runs": len(summary.runs),
+        "valid_runs": len(summary.valid_runs),
+        "identical_runs": summary.identical_runs,
+        "limited_runs": len(summary.limited_runs),
+        "unavailable": summary.unavailable,
+    }
+    for column in MEASURED:
+        found: Spread | None = getattr(summary, column.name)
+        if found is not None:
+            values |= {f"{column.name}_mean": found.mean, f"{column.name}_std": found.std}
+    if summary.published is not None:
+        values |= {f"published_{name}": getattr(summary.published, name) for name in PUBLISHED_COLUMNS}
+    return Row(values)
+
+
+def repeatability(results: ResultSet) -> str:
+    """In a line, what to expect of the same command again."""
+    if results.real:
+        return "real packets in real time: the same command gives other packets; finished runs are kept as they are"
+    return f"trajectory {results.trajectory_hash}  (same command, same version: same hash)"

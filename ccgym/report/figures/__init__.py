@@ -1,0 +1,132 @@
+"""Figures, one per file, found by name and by the page that shows them.
+
+A figure is a function from results to a matplotlib ``Figure``, registered where it is defined::
+
+    @figure("ranking", "Mean scores with intervals, by group of paths", page="scorecard")
+    def ranking_figure(card: Scorecard) -> Figure: ...
+
+A new figure is one new file in this folder: its page finds it. ``page`` decides what the function is given:
+
+==============  ==============================================================  ==================================
+Page            Arguments                                                       Drawn
+==============  ==============================================================  ==================================
+``run``         ``(RunCurves, RunMetrics)``                                     for each run of an evaluation
+``evaluation``  ``(ResultSet)``                                                 in the report of an evaluation
+``scorecard``   ``(Scorecard)``                                                 on the scorecard
+``gap``         ``(Gap)``                                                       in the report on a gap
+``experiment``  ``(results)``: the experiment's results                         on the page of an experiment
+``test``        ``(results, test, options)``                                    where a test names it
+``command``     as it is called                                                 by a command of its own
+==============  ==============================================================  ==================================
+
+A test names its figures as ``sweep`` or ``{sweep: {x: rate_mbps}}``; the options are the fields of the figure's model.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from ccgym.config.yaml_loader import config_error
+from ccgym.errors import ConfigError, did_you_mean, shown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Page = Literal["run", "evaluation", "scorecard", "gap", "experiment", "test", "command"]
+"""Where a figure is shown."""
+
+_Draw = TypeVar("_Draw", bound=Callable[..., "Figure"])
+
+
+@dataclass(frozen=True)
+class RegisteredFigure:
+    """A figure and what is known about it."""
+
+    name: str
+    """Unique name; of ``evaluation``, ``scorecard``, ``gap`` and ``experiment`` also the name of its files."""
+    title: str
+    """What it shows, in words: the alternative text on pages."""
+    page: Page
+    """Where it is shown."""
+    draw: Callable[..., Figure]
+    """Draws it. Call within :func:`~ccgym.report.style.house_style`."""
+    options: type[BaseModel] | None = None
+    """Of ``test``: the model of its options. All of them have defaults."""
+    order: int = 0
+    """Place among the figures of its page, ascending."""
+
+
+_FIGURES: Final[dict[str, RegisteredFigure]] = {}
+
+
+def figure(
+    name: str, title: str, *, page: Page, options: type[BaseModel] | None = None, order: int = 0
+) -> Callable[[_Draw], _Draw]:
+    """Registers the decorated function as a figure; see :class:`RegisteredFigure`."""
+
+    def register(draw: _Draw) -> _Draw:
+        assert name not in _FIGURES or _FIGURES[name].draw.__module__ == draw.__module__, f"two figures {name!r}"
+        _FIGURES[name] = RegisteredFigure(name, title, page, draw, options, order)
+        return draw
+
+    return register
+
+
+@cache
+def all_figures() -> Mapping[str, RegisteredFigure]:
+    """Every figure by name; imports all files of this folder, and matplotlib with them."""
+    for module in pkgutil.iter_modules(__path__):
+        import_module(f"{__name__}.{module.name}")
+    return _FIGURES
+
+
+def figures_of(page: Page) -> list[RegisteredFigure]:
+    """The figures that a page shows, in order."""
+    return sorted((one for one in all_figures().values() if one.page == page), key=lambda one: (one.order, one.name))
+
+
+@dataclass(frozen=True)
+class ChosenFigure:
+    """A figure with the options that a test gives it."""
+
+    figure: RegisteredFigure
+    """The figure."""
+    options: BaseModel
+    """Its options."""
+
+    def draw(self, results: Any, test: Any) -> Figure:
+        """Draw it of a test's results. Call within :func:`~ccgym.report.style.house_style`."""
+        return self.figure.draw(results, test, self.options)
+
+
+def chosen_figure(choice: str | Mapping[str, Any], where: str = "figures") -> ChosenFigure:
+    """The figure that a test names.
+
+    Args:
+        choice: Its name, or a mapping from its name to its options.
+        where: Place of the choice, for errors.
+
+    Raises:
+        ConfigError: There is no such figure, or it has no such option.
+    """
+    known = {one.name: one for one in figures_of("test")}
+    if not isinstance(choice, str) and len(choice) != 1:
+        raise ConfigError(shown(dict(choice)), where=where, expected="one name of a figure with its options")
+    name = choice if isinstance(choice, str) else next(iter(choice))
+    if name not in known:
+        raise ConfigError(
+            shown(name), where=where, expected=f"one of {', '.join(known)}", hint=did_you_mean(name, known)
+        )
+    model = known[name].options
+    assert model is not None
+    try:
+        return ChosenFigure(known[name], model.model_validate({} if isinstance(choice, str) else choice[name] or {}))
+    except ValidationError as error:
+        raise config_error(error, model).at(f"{where}.{name}") from None

@@ -1,0 +1,182 @@
+"""Mean throughput against mean delay, one mark per scheme (``pantheon_summary_mean``).
+
+Axes are those of :mod:`~ccgym.report.figures.summary`. Each scheme's name is next to its mark, with a cross of one
+standard deviation over runs; a thin line leads to what was published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from matplotlib import rcParams
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.path import Path
+from matplotlib.patheffects import Normal, Stroke
+from matplotlib.text import Annotation
+from matplotlib.transforms import Bbox
+
+from ccgym.evaluation.results import ResultSet, SchemeSummary
+from ccgym.report.figures import figure
+from ccgym.report.figures.summary import Mark, draw_mark, proxy, published_marks, summary_axes
+from ccgym.report.style import INK, SCREEN, medium
+
+_Line: TypeAlias = list[tuple[float, float]]
+"""Ends of a drawn line: delay in ms, throughput in Mbit/s."""
+
+
+@figure(
+    "pantheon_summary_mean",
+    "Mean throughput against mean 95th-percentile one-way delay, one mark per scheme",
+    page="evaluation",
+    order=1,
+)
+def mean_figure(results: ResultSet) -> Figure:
+    """The mean of each scheme, its name beside it. Call within ``house_style``."""
+    published = published_marks(results)
+    means = [(mark, summary) for summary in results.schemes if (mark := _mean_mark(summary)) is not None]
+    marks = [mark for mark, _ in means]
+    figure, axes = summary_axes(results, [*marks, *published, *_ends(means)])
+    ours = {mark.style.key: mark for mark in marks}
+    lines: list[_Line] = []
+    for mark in published:
+        draw_mark(axes, mark, alpha=0.9)
+        own = ours.get(mark.style.key)
+        if own is not None:
+            line = [(own.delay_ms, own.throughput_mbps), (mark.delay_ms, mark.throughput_mbps)]
+            lines.append(line)
+            axes.plot(*zip(*line, strict=True), color=mark.color, linewidth=0.8, linestyle=":", zorder=1)
+    for mark, summary in means:
+        lines += _cross(axes, mark, summary)
+        draw_mark(axes, mark)
+    if published:
+        handles = [proxy("none", "published"), proxy(INK, "this evaluation")]
+        axes.legend(handles=handles[::-1], loc="lower left")
+    _name(figure, axes, marks, [*marks, *published], lines)
+    return figure
+
+
+def _ends(means: Sequence[tuple[Mark, SchemeSummary]]) -> list[Mark]:
+    """The ends of the crosses, so that the axes have room for them."""
+    ends = []
+    for mark, summary in means:
+        throughput, delay = summary.throughput_mbps, summary.delay_p95_ms
+        rise = (throughput.std or 0.0) if throughput else 0.0
+        aside = (delay.std or 0.0) if delay else 0.0
+        for sign in (-1, 1):
+            ends.append(
+                Mark(mark.style, max(mark.delay_ms + sign * aside, 0.0), max(mark.throughput_mbps + sign * rise, 0.0))
+            )
+    return ends
+
+
+def _mean_mark(summary: SchemeSummary) -> Mark | None:
+    throughput, delay = summary.throughput_mbps, summary.delay_p95_ms
+    if throughput is None or delay is None:
+        return None
+    return Mark(summary.style, delay.mean, throughput.mean)
+
+
+def _cross(axes: Axes, mark: Mark, summary: SchemeSummary) -> list[_Line]:
+    """Draw one standard deviation over runs, each way, and return the lines."""
+    throughput, delay = summary.throughput_mbps, summary.delay_p95_ms
+    aside = (delay.std or 0.0) if delay else 0.0
+    rise = (throughput.std or 0.0) if throughput else 0.0
+    axes.errorbar(
+        mark.delay_ms, mark.throughput_mbps, xerr=aside, yerr=rise, fmt="none", ecolor=mark.color, elinewidth=1.0,
+        alpha=0.55, zorder=2,
+    )  # fmt: skip
+    x, y = mark.delay_ms, mark.throughput_mbps
+    return [[(x - aside, y), (x + aside, y)], [(x, y - rise), (x, y + rise)]]
+
+
+_PLACES = (
+    (9, 0, "left", "center"),
+    (-9, 0, "right", "center"),
+    (0, 9, "center", "bottom"),
+    (0, -9, "center", "top"),
+    (7, 7, "left", "bottom"),
+    (-7, 7, "right", "bottom"),
+    (7, -7, "left", "top"),
+    (-7, -7, "right", "top"),
+    (0, 21, "center", "bottom"),
+    (0, -21, "center", "top"),
+    (14, 17, "left", "bottom"),
+    (-14, 17, "right", "bottom"),
+    (14, -17, "left", "top"),
+    (-14, -17, "right", "top"),
+    (0, 35, "center", "bottom"),
+    (0, -35, "center", "top"),
+    (22, 31, "left", "bottom"),
+    (-22, 31, "right", "bottom"),
+    (22, -31, "left", "top"),
+    (-22, -31, "right", "top"),
+    (40, 0, "left", "center"),
+    (-40, 0, "right", "center"),
+)
+"""Where a name may stand: offset from its mark in points, and alignment; the first free one is taken."""
+
+
+def _name(
+    figure: Figure, axes: Axes, named: Sequence[Mark], everything: Sequence[Mark], lines: Sequence[_Line]
+) -> None:
+    """Write each scheme's name beside its mark, where it covers no mark, no other name and, if it can be, no line."""
+    canvas: Any = figure.canvas
+    renderer = canvas.get_renderer()
+    pixel = figure.dpi / 72
+    radius = medium().mark_pt * pixel / 2 + 1
+    offset = medium().mark_pt / SCREEN.mark_pt
+    size = rcParams["legend.fontsize"]
+    taken = [other.get_window_extent(renderer) for other in axes.texts]
+    for mark in everything:
+        x, y = axes.transData.transform((mark.delay_ms, mark.throughput_mbps))
+        taken.append(Bbox.from_extents(x - radius, y - radius, x + radius, y + radius))
+    legend = axes.get_legend()
+    if legend is not None:
+        taken.append(legend.get_window_extent(renderer))
+    drawn = [Path(axes.transData.transform(line)) for line in lines]
+    frame = axes.get_window_extent(renderer)
+    for mark in sorted(named, key=lambda mark: -mark.throughput_mbps):
+        best: tuple[float, Annotation, Bbox] | None = None
+        for dx, dy, horizontal, vertical in _PLACES:
+            text = axes.annotate(
+                mark.style.label,
+                xy=(mark.delay_ms, mark.throughput_mbps),
+                xytext=(offset * dx, offset * dy),
+                textcoords="offset points",
+                ha=horizontal,
+                va=vertical,
+                fontsize=size,
+                color=INK,
+                arrowprops={"arrowstyle": "-", "color": "#999999", "linewidth": 0.7, "shrinkB": 5 * offset}
+                if abs(dx) + abs(dy) > 20
+                else None,
+                zorder=5,
+                path_effects=[Stroke(linewidth=2.5, foreground="white"), Normal()],
+            )
+            box = Annotation.get_window_extent(text, renderer)
+            cost = sum(_overlap(box, other) for other in taken) + 3 * _outside(box, frame)
+            # A line below a name is a smaller evil than a name over another, and a name far away is one, too.
+            cost += 0.1 * box.width * box.height * sum(line.intersects_bbox(box, filled=False) for line in drawn)
+            if best is None or cost < best[0]:
+                if best is not None:
+                    best[1].remove()
+                best = (cost, text, box)
+            else:
+                text.remove()
+            if best[0] == 0:
+                break
+        if best is not None:
+            taken.append(best[2])
+
+
+def _overlap(one: Bbox, other: Bbox) -> float:
+    width = min(one.x1, other.x1) - max(one.x0, other.x0)
+    height = min(one.y1, other.y1) - max(one.y0, other.y0)
+    return float(width * height) if width > 0 and height > 0 else 0.0
+
+
+def _outside(box: Bbox, frame: Bbox) -> float:
+    area = float(box.width * box.height)
+    return area - _overlap(box, frame)

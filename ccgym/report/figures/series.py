@@ -1,0 +1,118 @@
+"""Rates over time: a row per scheme with the capacity, or a panel per condition with all schemes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from pydantic import BaseModel, ConfigDict
+
+from ccgym.evaluation.weaknesses.base import Weakness
+from ccgym.evaluation.weaknesses.results import WeaknessResults
+from ccgym.report.coordinates import coordinates_text
+from ccgym.report.figures import figure
+from ccgym.report.style import (
+    CAPACITY_COLOR,
+    CAPACITY_EDGE,
+    INK,
+    MUTED,
+    PASS_COLOR,
+    add_title,
+    blank_figure,
+    lay_out,
+    legible,
+    scheme_legend,
+)
+
+WIDTH_IN: Final = 13.0
+"""Width of the figure, inches."""
+ROW_IN: Final = {"scheme": 1.25, "condition": 3.0}
+"""Height of a row, inches."""
+EDGES_IN: Final = 1.1
+"""Room above and below the rows, inches."""
+
+
+class SeriesOptions(BaseModel):
+    """Options of the figure ``series``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    by: Literal["scheme", "condition"] = "scheme"
+    """What has panels of its own."""
+    threshold: float | None = None
+    """Of ``by: condition``: the fraction of the capacity that passes, shaded."""
+    events: dict[float, str] = {}
+    """Marked instants, seconds, with what happens then."""
+
+
+@figure("series", "rates over time", page="test", options=SeriesOptions)
+def series_figure(results: WeaknessResults, test: Weakness, options: SeriesOptions) -> Figure:
+    """Draw the panels: of each condition the run whose series was kept."""
+    conditions = results.of_test(test)[0][1].conditions if results.styles else ()
+    columns = 1 if options.by == "scheme" else min(2, max(1, len(conditions)))
+    panels = len(results.styles) if options.by == "scheme" else len(conditions)
+    rows = max(1, -(-panels // columns))
+    drawn = blank_figure(WIDTH_IN, ROW_IN[options.by] * rows + EDGES_IN)
+    grid = drawn.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    if options.by == "scheme":
+        _by_scheme([row[0] for row in grid], results, test)
+    else:
+        for place, condition in enumerate(conditions):
+            axes = grid[place // columns][place % columns]
+            axes.set_title(coordinates_text(condition.at), fontsize=11)
+            _condition(axes, results, test, condition.key, options.threshold)
+    for axes in grid.flat:
+        for at, what in options.events.items():
+            axes.axvline(at, color=MUTED, linewidth=0.9, linestyle=":")
+            axes.annotate(
+                what, (at, 0.04), (-4, 0), xycoords=axes.get_xaxis_transform(), textcoords="offset points",
+                ha="right", va="bottom", fontsize=9.5, color=MUTED,
+            )  # fmt: skip
+        axes.margins(x=0)
+    for axes in grid[-1]:
+        axes.set_xlabel("time (s)")
+    drawn.supylabel("rate (Mbit/s)" if options.by == "scheme" else "rate / capacity (%)", color=INK, fontsize=12)
+    add_title(drawn, test.title)
+    scheme_legend(drawn, results.styles)
+    lay_out(drawn)
+    return drawn
+
+
+def _by_scheme(panels: Sequence[Axes], results: WeaknessResults, test: Weakness) -> None:
+    for axes, (style, outcome) in zip(panels, results.of_test(test), strict=False):
+        color = legible(style.color)
+        for series in outcome.series().values():
+            times, capacity = _from_zero(series["t_s"], series["capacity_mbps"])
+            axes.fill_between(
+                times, 0, capacity, step="pre", facecolor=CAPACITY_COLOR, edgecolor=CAPACITY_EDGE, linewidth=0.8
+            )
+            axes.step(series["t_s"], series["rate_mbps"], where="pre", color=color, linewidth=1.2)
+        axes.text(
+            0.995, 0.93, style.label, transform=axes.transAxes, ha="right", va="top", color=color, weight="bold",
+            fontsize=10, bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 1.5},
+        )  # fmt: skip
+        axes.set_ylim(bottom=0)
+
+
+def _condition(axes: Axes, results: WeaknessResults, test: Weakness, key: str, threshold: float | None) -> None:
+    """Fractions of the capacity in a condition."""
+    if threshold is not None:
+        axes.axhspan(100 * threshold, 110, color=PASS_COLOR, linewidth=0, zorder=0)
+    for style, outcome in results.of_test(test):
+        series = outcome.series().get(key)
+        if series is not None:
+            fraction = 100 * np.array(series["rate_mbps"]) / np.maximum(series["capacity_mbps"], 1e-9)
+            axes.plot(
+                series["t_s"], fraction, color=legible(style.color), marker=style.marker, markevery=(3, 12),
+                markersize=4.5, linewidth=1.3,
+            )  # fmt: skip
+    axes.set_xlim(left=0)
+    axes.set_ylim(0, 110)
+
+
+def _from_zero(times: Sequence[float], values: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Values of bins by their ends, with the start of the first bin in front."""
+    return [0.0, *times], [values[0] if values else 0.0, *values]

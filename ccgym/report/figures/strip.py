@@ -1,0 +1,68 @@
+"""A measure of every run: a panel per condition, a row per scheme, a mark per run; low values are counted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from matplotlib.figure import Figure
+from pydantic import BaseModel, ConfigDict
+
+from ccgym.evaluation.weaknesses.base import Weakness
+from ccgym.evaluation.weaknesses.results import WeaknessResults
+from ccgym.report.coordinates import coordinates_text
+from ccgym.report.figures import figure
+from ccgym.report.style import FAIL_COLOR, INK, add_title, blank_figure, lay_out, legible
+
+WIDTH_IN: Final = 12.0
+"""Width of the figure, inches."""
+SPREAD: Final = 0.3
+"""Height over which the marks of a scheme are spread, as a fraction of the distance between schemes."""
+
+
+class StripOptions(BaseModel):
+    """Options of the figure ``strip``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    measure: str = ""
+    """What is drawn; by default the test's first measure."""
+    min: float | None = None
+    """Values below are shaded and counted."""
+
+
+@figure("strip", "a measure of every run", page="test", options=StripOptions)
+def strip_figure(results: WeaknessResults, test: Weakness, options: StripOptions) -> Figure:
+    """Draw the panels."""
+    measure = test.by_key(options.measure) if options.measure else test.measures[0]
+    scale = 100.0 if measure.unit == "%" else 1.0
+    conditions = results.of_test(test)[0][1].conditions if results.styles else ()
+    drawn = blank_figure(WIDTH_IN, 0.5 * len(results.styles) + 1.7)
+    grid = drawn.subplots(1, max(1, len(conditions)), sharey=True, squeeze=False)[0]
+    for axes, condition in zip(grid, conditions, strict=False):
+        axes.set_title(coordinates_text(condition.at), fontsize=11)
+        if options.min is not None:
+            axes.axvspan(0, scale * options.min, color=FAIL_COLOR, linewidth=0, zorder=0)
+        for place, (style, outcome) in enumerate(results.of_test(test)):
+            found = [run.values[measure.key] for run in outcome.runs if run.condition == condition.key]
+            # Spread by rank, not at random: the figure is the same every time.
+            offsets = SPREAD * ((np.arange(len(found)) * 0.618) % 1.0 - 0.5)
+            axes.plot(
+                [scale * value for value in found], place + offsets, style.marker, color=legible(style.color),
+                markersize=5, alpha=0.55, markeredgewidth=0, clip_on=False,
+            )  # fmt: skip
+            if options.min is not None:
+                below = sum(value < options.min for value in found)
+                axes.annotate(
+                    f"{below} of {len(found)}", (1.0, place), (6, 0), xycoords=axes.get_yaxis_transform(),
+                    textcoords="offset points", va="center", fontsize=10, color="#b3261e" if below else INK,
+                )  # fmt: skip
+        axes.set_xlim(0, 100 if measure.unit == "%" else None)
+        axes.set_xlabel(f"{measure.label} ({measure.unit})" if measure.unit else measure.label)
+        axes.grid(visible=False, axis="y")
+    grid[0].set_yticks(range(len(results.styles)), [style.label for style in results.styles])
+    grid[0].set_ylim(len(results.styles) - 0.5, -0.5)
+    below_text = "" if options.min is None else f": shaded and counted on the right, below {scale * options.min:g}"
+    add_title(drawn, f"{test.title}{below_text}{f' {measure.unit}' if below_text and measure.unit else ''}")
+    lay_out(drawn, 0.5)
+    return drawn

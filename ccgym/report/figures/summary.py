@@ -1,0 +1,199 @@
+"""Throughput against delay, one mark per run (``pantheon_summary``).
+
+As Pantheon's (``src/analysis/plot.py`` @23e738c): x is the 95th-percentile one-way delay with the axis inverted, so
+that better is to the right, y the average throughput from 0, and x turns logarithmic (base 2) when delays differ much.
+Beyond Pantheon: hollow marks show what was published for these schemes on this path.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib import rcParams
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
+
+from ccgym.evaluation.results import ResultSet
+from ccgym.report.figures import figure
+from ccgym.report.style import INK, MUTED, legible, medium, new_figure, set_margins
+from ccgym.schemes.style import SchemeStyle
+
+MARK_SCALE = {"*": 1.55, "^": 1.1, "<": 1.1, ">": 1.1, "v": 1.1, "p": 1.1, "h": 1.1, "H": 1.1, "D": 0.85, "s": 0.95}
+"""Relative size per marker, so that all look equally large."""
+
+LOG_FACTOR = 4.0
+"""Delays that span more than this factor, rounded outward to powers of two, get a logarithmic axis."""
+
+LOG_FROM_ZERO = 8.0
+"""Delays from 0 up to at least this get one too."""
+
+LOG_ACROSS_ZERO = 2.0
+"""And those that reach this far to both sides of zero (clocks out of step)."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One point of the figure."""
+
+    style: SchemeStyle
+    delay_ms: float
+    throughput_mbps: float
+    hollow: bool = False
+
+    @property
+    def color(self) -> str:
+        """As it is drawn."""
+        return legible(self.style.color)
+
+
+def mark_size(style: SchemeStyle) -> float:
+    """Diameter of a scheme's mark, points."""
+    return medium().mark_pt * MARK_SCALE.get(style.marker, 1.0)
+
+
+def outward(value: float, *, up: bool) -> float:
+    """The next power of two away from the range's middle: up (toward +∞) or down; 0 stays 0."""
+    if value == 0:
+        return 0.0
+    exponent = math.log2(abs(value))
+    grow = up if value > 0 else not up
+    return math.copysign(2.0 ** (math.ceil(exponent) if grow else math.floor(exponent)), value)
+
+
+def needs_log_axis(low: float, high: float) -> bool:
+    """Whether delays from ``low`` to ``high`` (ms) are drawn on a logarithmic axis (Pantheon's rule)."""
+    low, high = outward(low, up=False), outward(high, up=True)
+    if low > 0:
+        return high / low > LOG_FACTOR
+    if low == 0:
+        return high >= LOG_FROM_ZERO
+    return low <= -LOG_ACROSS_ZERO and high >= LOG_ACROSS_ZERO
+
+
+def title(results: ResultSet) -> str:
+    """Where it ran, how often and how long."""
+    parameters = results.parameters
+    runs, flows = parameters["runs"], parameters["flows"]
+    words = [
+        f"{results.provenance.get('place', 'simulated')}: {parameters['path_name']}",
+        f"{runs} run{'s' if runs != 1 else ''} of {parameters['runtime_s']:g} s each per scheme, "
+        f"{flows} flow{'s' if flows != 1 else ''} per run",
+    ]
+    if flows > 1 and parameters["interval_s"]:
+        words[1] += f", {parameters['interval_s']:g} s apart"
+    return "\n".join(words)
+
+
+@figure(
+    "pantheon_summary", "Throughput against 95th-percentile one-way delay, one mark per run", page="evaluation", order=2
+)
+def summary_figure(results: ResultSet) -> Figure:
+    """Every run that counts, with a legend of the schemes. Call within ``house_style``."""
+    marks = []
+    for summary in results.schemes:
+        for cell in summary.valid_runs:
+            total = cell.record.total
+            if total.delay_p95_ms is not None:
+                marks.append(Mark(summary.style, total.delay_p95_ms, total.throughput_mbps))
+    published = published_marks(results)
+    figure, axes = summary_axes(results, [*marks, *published])
+    for mark in [*marks, *published]:
+        draw_mark(axes, mark, alpha=0.8)
+    _legend(figure, axes, results, bool(published))
+    return figure
+
+
+def published_marks(results: ResultSet) -> list[Mark]:
+    """Hollow marks of what was published."""
+    return [
+        Mark(one.style, one.published.delay_p95_ms, one.published.throughput_mbps, hollow=True)
+        for one in results.schemes
+        if one.published is not None
+    ]
+
+
+def summary_axes(results: ResultSet, marks: Sequence[Mark]) -> tuple[Figure, Axes]:
+    """A figure with axes that have room for the marks."""
+    column = medium().column
+    figure, axes = new_figure(10, 6.4)
+    if not column:
+        axes.set_title(title(results), loc="left", color=INK)
+    axes.set_xlabel("95th percentile one-way delay (ms)")
+    axes.set_ylabel("Average throughput (Mbit/s)")
+    top = max((mark.throughput_mbps for mark in marks), default=1.0)
+    # Names need room above the marks, more of it where marks are close together.
+    axes.set_ylim(0, top * (1.25 if column else 1.08) or 1.0)
+    delays = [mark.delay_ms for mark in marks] or [1.0]
+    low, high = min(delays), max(delays)
+    if needs_log_axis(low, high):
+        axes.set_xscale("symlog", base=2, linthresh=2, linscale=0.5)
+        low, high = outward(low, up=False), outward(high, up=True)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    else:
+        margin = max(0.08 * (high - low), 0.01 * high, 0.5)
+        low, high = low - margin, high + margin
+    axes.set_xlim(high, low)
+    axes.annotate(
+        "better ↗", xy=(0.995, 0.985), xycoords="axes fraction", ha="right", va="top", color=MUTED,
+        fontsize=rcParams["legend.fontsize"],
+    )  # fmt: skip
+    set_margins(figure, left=5.0, right=2.3, top=1.0 if column else 4.5, bottom=4.2)
+    return figure, axes
+
+
+def draw_mark(axes: Axes, mark: Mark, alpha: float = 1.0) -> None:
+    """Draw a mark."""
+    style = mark.style
+    line_marker = style.marker in ("1", "2", "3", "4", "+", "x", "|", "_")
+    axes.plot(
+        mark.delay_ms,
+        mark.throughput_mbps,
+        linestyle="",
+        marker=style.marker,
+        markersize=mark_size(style),
+        markerfacecolor="white" if mark.hollow else mark.color,
+        markeredgecolor=mark.color if mark.hollow or line_marker else "white",
+        markeredgewidth=1.3 if mark.hollow or line_marker else 0.6,
+        alpha=alpha,
+        zorder=3 if mark.hollow else 4,
+        clip_on=False,
+    )
+
+
+def proxy(face: str, label: str) -> Line2D:
+    """A mark for the legend, filled with a color."""
+    return Line2D(
+        [], [], linestyle="", marker="o", markersize=0.8 * medium().mark_pt, markerfacecolor=face,
+        markeredgecolor=INK, label=label,
+    )  # fmt: skip
+
+
+def _legend(figure: Figure, axes: Axes, results: ResultSet, published: bool) -> None:
+    handles = [
+        Line2D(
+            [], [], linestyle="", marker=style.marker, markersize=mark_size(style),
+            markerfacecolor=legible(style.color), markeredgecolor=legible(style.color),
+            label=style.label,
+        )
+        for style in results.styles
+    ]  # fmt: skip
+    if published:
+        handles.append(proxy("none", "published mean"))
+    if medium().column:
+        # A column has no room beside the axes.
+        rows = -(-len(handles) // 3)
+        set_margins(figure, left=5.0, right=2.3, top=1.0, bottom=4.2 + 1.5 * rows)
+        figure.legend(
+            handles=handles, loc="lower center", ncols=3, columnspacing=0.8, handletextpad=0.1, borderpad=0,
+            borderaxespad=0.3,
+        )  # fmt: skip
+        return
+    # The labels decide how much room the legend needs.
+    longest = max((len(str(handle.get_label())) for handle in handles), default=0)
+    right = max(0.6, 0.93 - 0.0085 * longest)
+    figure.subplots_adjust(right=right)
+    axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.01, 0.5), labelspacing=0.7)

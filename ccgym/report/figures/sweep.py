@@ -1,0 +1,190 @@
+"""A measure over a sweep: a line per scheme, a panel per value of a second coordinate, a row per measure.
+
+Marks are means over the repetitions, whiskers go from min to max; values that pass are shaded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
+from pydantic import BaseModel, ConfigDict
+
+from ccgym.evaluation.weaknesses.base import Criterion, Measure, Weakness
+from ccgym.evaluation.weaknesses.results import ConditionResult, WeaknessResults
+from ccgym.report.coordinates import coordinate_label, coordinate_text, value_text
+from ccgym.report.figures import figure
+from ccgym.report.style import INK, MUTED, PASS_COLOR, add_title, blank_figure, lay_out, legible, scheme_legend
+from ccgym.schemes.style import SchemeStyle
+
+PANEL_IN: Final = (4.1, 2.75)
+"""Width and height of a panel, inches."""
+EDGES_IN: Final = (0.5, 1.15)
+"""Room left of the panels and above them, inches."""
+LineStyle = Literal["-", "--", ":", "-."]
+LINE_STYLES: Final[tuple[LineStyle, ...]] = ("-", "--", ":", "-.")
+"""Of the values of :attr:`SweepOptions.lines`, in order."""
+
+At = dict[str, float | str]
+"""Coordinates."""
+
+
+class SweepRow(BaseModel):
+    """A row of panels."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    x: str = ""
+    """Coordinate along the axes; by default that of the figure."""
+    measure: str = ""
+    """What is drawn; by default the first measure that is judged."""
+    where: At = {}
+    """Coordinates that conditions must have to be in this row."""
+
+
+class SweepOptions(BaseModel):
+    """Options of the figure ``sweep``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    x: str = ""
+    """Coordinate along the axes; by default the one with the most values."""
+    columns: str = ""
+    """Coordinate with a panel per value; by default the one with the second most values."""
+    lines: str = ""
+    """Coordinate with a line style per value."""
+    rows: tuple[SweepRow, ...] = ()
+    """Rows of panels; by default one for each measure that is judged."""
+    log: bool = False
+    """Whether the vertical axis is logarithmic above a hundredth of a percent."""
+    even: bool = False
+    """Whether the values of x are drawn at equal distances."""
+
+
+@figure("sweep", "the measures over the test's conditions", page="test", options=SweepOptions)
+def sweep_figure(results: WeaknessResults, test: Weakness, options: SweepOptions) -> Figure:
+    """Draw the panels, row by row."""
+    conditions = [one for _, outcome in results.of_test(test) for one in outcome.conditions]
+    criteria = [one for _, outcome in results.of_test(test) for one in outcome.criteria]
+    x, columns = _coordinates(conditions, options)
+    judged = [one.key for one in test.measures if any(one.key == criterion.measure for criterion in criteria)]
+    measures = judged or [test.measures[0].key]
+    rows = options.rows or [SweepRow(measure=key) for key in measures]
+    titles = _values(conditions, columns) or [""]
+    height = PANEL_IN[1] * len(rows) + EDGES_IN[1]
+    drawn = blank_figure(PANEL_IN[0] * len(titles) + EDGES_IN[0], height)
+    grid = drawn.subplots(len(rows), len(titles), squeeze=False)
+    kinds = _values(conditions, options.lines) or [""]
+    for row, axes_row in zip(rows, grid, strict=True):
+        measure = test.by_key(row.measure or measures[0])
+        for value, axes in zip(titles, axes_row, strict=True):
+            at: At = {**row.where, **({columns: value} if columns else {})}
+            panel = _Panel(axes, row.x or x, measure, at, options, _values(conditions, row.x or x))
+            for style, outcome in results.of_test(test):
+                for kind, line in zip(kinds, LINE_STYLES, strict=False):
+                    own = {**at, **({options.lines: kind} if options.lines else {})}
+                    panel.line(style, line, [one for one in outcome.conditions if own.items() <= one.at.items()])
+            panel.shade([one for one in criteria if one.measure == measure.key])
+            if columns and axes_row is grid[0]:
+                axes.set_title(coordinate_text(columns, value), fontsize=11, color=INK)
+        axes_row[0].set_ylabel(f"{measure.label} ({measure.unit})" if measure.unit else measure.label)
+    extra = [
+        Line2D([], [], color=MUTED, linestyle=line, linewidth=1.6, label=coordinate_text(options.lines, kind))
+        for kind, line in zip(kinds, LINE_STYLES, strict=False)
+        if options.lines
+    ]
+    scheme_legend(drawn, results.styles, extra)
+    add_title(drawn, test.title)
+    lay_out(drawn)
+    return drawn
+
+
+def _coordinates(conditions: Sequence[ConditionResult], options: SweepOptions) -> tuple[str, str]:
+    """The coordinates along the axes and across the panels."""
+    names = dict.fromkeys(name for one in conditions for name in one.at if name != options.lines)
+    numbers = [name for name in names if all(not isinstance(one.at.get(name), str) for one in conditions)]
+    by_values = sorted(numbers, key=lambda name: -len(_values(conditions, name)))
+    x = options.x or next((name for name in by_values if name != options.columns), "")
+    columns = options.columns or next((name for name in by_values if name != x and not options.rows), "")
+    return x, columns
+
+
+def _values(conditions: Sequence[ConditionResult], name: str) -> list[float | str]:
+    """The different values of a coordinate, numbers ascending."""
+    found = list(dict.fromkeys(one.at[name] for one in conditions if name in one.at))
+    return sorted(found, key=lambda value: (isinstance(value, str), 0.0 if isinstance(value, str) else value))
+
+
+class _Panel:
+    """One axes of the figure."""
+
+    def __init__(
+        self, axes: Axes, x: str, measure: Measure, at: Mapping[str, float | str], options: SweepOptions,
+        values: Sequence[float | str],
+    ) -> None:  # fmt: skip
+        self._axes = axes
+        self._x = x
+        self._measure = measure
+        self._at = at
+        self._values = list(values)
+        self._even = options.even or any(isinstance(value, str) for value in values)
+        self._scale = 100.0 if measure.unit == "%" else 1.0
+        self._max = 0.0
+        self._log = options.log
+        axes.set_xlabel(coordinate_label(x))
+        if options.log:
+            axes.set_yscale("symlog", linthresh=0.01, linscale=0.4)
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        if self._even and values:
+            axes.set_xticks(range(len(values)), [value_text(value) for value in values])
+            axes.set_xlim(-0.25, len(values) - 0.75)
+
+    def _place(self, value: float | str) -> float:
+        return float(self._values.index(value) if self._even else value)
+
+    def line(self, style: SchemeStyle, line: LineStyle, conditions: Sequence[ConditionResult]) -> None:
+        """Draw a scheme. Conditions that the panel does not tell apart are averaged; whiskers span them all."""
+        by_x: dict[float, list[tuple[float, float, float]]] = {}
+        for one in conditions:
+            spread = one.measures.get(self._measure.key)
+            if spread is not None and self._x in one.at:
+                by_x.setdefault(self._place(one.at[self._x]), []).append((spread.mean, spread.low, spread.high))
+        if not by_x:
+            return
+        places = sorted(by_x)
+        means = [self._scale * sum(mean for mean, _, _ in by_x[x]) / len(by_x[x]) for x in places]
+        lows = [self._scale * min(low for _, low, _ in by_x[x]) for x in places]
+        highs = [self._scale * max(high for _, _, high in by_x[x]) for x in places]
+        self._max = max(self._max, *highs)
+        color = legible(style.color)
+        self._axes.vlines(places, lows, highs, color=color, linewidth=1.0, alpha=0.45)
+        self._axes.plot(
+            places, means, color=color, marker=style.marker, markersize=5, linewidth=1.6, linestyle=line,
+            clip_on=False, zorder=3,
+        )  # fmt: skip
+
+    def shade(self, criteria: Sequence[Criterion]) -> None:
+        """Set the limits, and shade what passes: by value of x where criteria differ by it."""
+        if self._log:
+            self._axes.set_ylim(0, 100 if self._measure.unit == "%" else 1)
+        elif self._measure.unit == "" and self._max <= 1.03:
+            self._axes.set_ylim(0, 1.03)
+        low, high = self._axes.get_ylim()
+        top = max(high, 100.0) if self._measure.unit == "%" else high
+        own = [one for one in criteria if all(self._at.get(name, value) == value for name, value in one.at.items())]
+        common = Counter((one.low, one.high) for one in own if self._x not in one.at)
+        bounds = {one.at[self._x]: (one.low, one.high) for one in own if self._x in one.at}
+        left, right = self._axes.get_xlim()
+        areas = [(self._place(x) - 0.5, self._place(x) + 0.5, *found) for x, found in bounds.items() if self._even]
+        if common:
+            areas.append((left, right, *common.most_common(1)[0][0]))
+        for start, end, lower, upper in areas:
+            limits = (low if lower is None else self._scale * lower, top if upper is None else self._scale * upper)
+            self._axes.fill_between((start, end), *limits, color=PASS_COLOR, zorder=0, linewidth=0)
+        self._axes.set_xlim(left, right)
+        self._axes.set_ylim(low, high)
