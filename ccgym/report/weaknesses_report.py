@@ -54,7 +54,7 @@ class WeaknessReport:
         from ccgym.report.style import write_figure
 
         whole = figures_of("experiment")
-        chosen = {test.name: test_figures(test) for test in result.tests}
+        chosen = {test.name: figures_of_test(test) for test in result.tests}
         progress.begin("figures", len(whole) + sum(map(len, chosen.values())) + 1)
         for one in whole:
             write_figure(lambda draw=one.draw: draw(result), directory / one.name)  # type: ignore[misc]
@@ -76,7 +76,7 @@ REPORT: Final = WeaknessReport()
 """The report of the suite ``weaknesses``."""
 
 
-def test_figures(test: Weakness) -> dict[str, ChosenFigure]:
+def figures_of_test(test: Weakness) -> dict[str, ChosenFigure]:
     """The figures of a test by the names of their files: ``weakness_<test>``, further ones with the figure's name."""
     from ccgym.report.figures import chosen_figure
 
@@ -222,7 +222,7 @@ def page_values(results: WeaknessResults, directory: Path) -> dict[str, Any]:
                 "test": test,
                 "figures": [
                     Picture.of(directory / f"{name}.svg", f"{test.title}: {one.figure.title}")
-                    for name, one in test_figures(test).items()
+                    for name, one in figures_of_test(test).items()
                 ],
                 "criteria": criteria_table(results, test),
                 "schemes": [

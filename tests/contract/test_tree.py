@@ -272,14 +272,6 @@ def imports_of(package: str) -> set[str]:
     return names
 
 
-def test_every_figure_and_table_is_used() -> None:
-    """A figure that no report draws is forgotten."""
-    used = imports_of("report") | imports_of("cli") | imports_of("training")
-    figures = {f"ccgym.report.{file.stem}" for file in (ROOT / "ccgym" / "report").glob("*_figure.py")}
-    assert figures
-    assert sorted(figures - used) == []
-
-
 def test_only_some_packages_touch_the_native_module() -> None:
     """Simulation and the parsing of traces: nothing else (ARCHITECTURE, "The map")."""
     touching = {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ccgym.evaluation.results import ResultSet
-from ccgym.report.table import PUBLISHED_COLUMNS, rows
+from ccgym.report.evaluation_table import PUBLISHED_COLUMNS, evaluation_table
 from tests.differential.pantheon_cases import CASES, link_log, statistics
 
 RECORDED = Path(__file__).parent / "recorded" / "pantheon"
@@ -49,11 +49,13 @@ def test_perf_is_that_of_plot_py(case: tuple[Path, ResultSet, Any]) -> None:
 def test_the_table_is_that_of_report_py(case: tuple[Path, ResultSet, Any]) -> None:
     _, results, recorded = case
     theirs = {row[0]: row[1:] for row in recorded["pantheon"]["table"]}
-    assert set(theirs) == {row.label for row in rows(results)}
-    for row in rows(results):
-        assert row.runs.split(" ")[0] == theirs[row.label][0]
+    table = evaluation_table(results)
+    assert set(theirs) == {table.text(row, "scheme") for row in table.rows}
+    for row in table.rows:
+        runs, *means = theirs[table.text(row, "scheme")]
+        assert table.text(row, "runs").split(" ")[0] == runs
         if results.parameters["flows"] == 1:  # Pantheon has columns per flow, ours are of all flows together.
-            assert [row.cells[name].split(" ± ")[0] for name in PUBLISHED_COLUMNS] == theirs[row.label][1:]
+            assert [table.text(row, name).split(" ± ")[0] for name in PUBLISHED_COLUMNS] == means
 
 
 def test_plot_py_draws_the_directory(case: tuple[Path, ResultSet, Any]) -> None:

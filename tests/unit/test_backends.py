@@ -31,9 +31,9 @@ from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.runner import run_experiment
 from ccgym.evaluation.simulate import simulate
-from ccgym.report.build import write_tables
-from ccgym.report.html_report import html_report, release_text
-from ccgym.report.table import LIMITED_MARK, csv_table, footnotes, markdown_table, rows
+from ccgym.report.evaluation_report import page_values, release_text, write_tables
+from ccgym.report.evaluation_table import LIMITED_MARK, evaluation_table, exact_table, markdown
+from ccgym.report.page import render
 from ccgym.schemes.registry import parse_schemes
 
 PATH = NetworkPath.from_mahimahi(
@@ -294,11 +294,15 @@ def test_a_limited_machine_is_flagged_and_marked(stand_in: StandIn, tmp_path: Pa
     assert flags[0]["level"] == "warning"
     assert "2.1 %" in flags[0]["message"]
     assert flags[0]["command"].startswith("ccgym doctor")
-    assert [row.marked for row in rows(results)] == [f"TCP Cubic {LIMITED_MARK}", f"TCP Cubic (kernel) {LIMITED_MARK}"]
-    assert "emulator-limited" in footnotes(results)[0]
-    assert f"| TCP Cubic {LIMITED_MARK} |" in markdown_table(results)
+    table = evaluation_table(results)
+    assert [table.text(row, "scheme") for row in table.rows] == [
+        f"TCP Cubic {LIMITED_MARK}",
+        f"TCP Cubic (kernel) {LIMITED_MARK}",
+    ]
+    assert "emulator-limited" in table.notes[0]
+    assert f"| TCP Cubic {LIMITED_MARK} |" in markdown(results)
     assert results.as_dict()["summary"][0]["limited_runs"] == 2
-    page = html_report(results, tmp_path)
+    page = render("evaluation", **page_values(results, tmp_path))
     assert "Emulator-limited: 2.1 % of packets" in page
     assert "Real packets over the emulated path" in page
     assert "99th percentile" in page
@@ -338,11 +342,11 @@ def test_what_is_unavailable_has_a_row_and_is_no_failure(stand_in: StandIn, tmp_
     assert results.unavailable == {"tcp_vegas": "no vegas here"}
     assert results.failures == ()
     assert [cell.scheme for cell in results.cells] == ["tcp_cubic", "tcp_cubic"]
-    _, vegas = rows(results)
-    assert vegas.unavailable == "unavailable: no vegas here"
-    assert footnotes(results) == ["TCP Vegas (kernel): unavailable: no vegas here"]
-    assert "unavailable: no vegas here" in html_report(results, tmp_path)
-    assert "no vegas here" in csv_table(results)
+    table = evaluation_table(results)
+    assert table.text(table.rows[1], "runs") == "unavailable"
+    assert table.notes == ["TCP Vegas (kernel): unavailable: no vegas here"]
+    assert "unavailable: no vegas here" in render("evaluation", **page_values(results, tmp_path))
+    assert "no vegas here" in exact_table(results).csv()
     write_tables(results, tmp_path)
     assert ResultSet.load(tmp_path).unavailable == results.unavailable
 

@@ -26,17 +26,10 @@ from ccgym.evaluation.backends import real as real_backend
 from ccgym.evaluation.curves import FlowCurves
 from ccgym.evaluation.gap import GAP_FILE, Gap, differences, run_gap, with_host_jitter
 from ccgym.evaluation.results import SchemeSummary
-from ccgym.report.gap_figure import delay_line, gap_figure, total_egress
-from ccgym.report.gap_report import (
-    build_gap_report,
-    difference_text,
-    footnotes,
-    headings,
-    lines,
-    markdown_table,
-    terminal_table,
-)
+from ccgym.report.figures.gap_series import delay_line, gap_figure, total_egress
+from ccgym.report.gap_report import MARKDOWN_FILE, build_gap_report, gap_table, write_gap_table
 from ccgym.report.style import house_style
+from ccgym.report.table import Table
 from ccgym.schemes.registry import parse_schemes
 
 PATH = NetworkPath.from_mahimahi(
@@ -162,7 +155,7 @@ def test_backends_that_do_not_work_are_left_out(tmp_path: Path, monkeypatch: pyt
     assert list(made.results) == ["sim", "emulated"]
     assert made.left_out == {"mahimahi": "mahimahi: iptables fails; build master"}
     assert made.reference == "emulated"
-    assert any("left out: mahimahi" in line for line in footnotes(made))
+    assert any("left out: mahimahi" in line for line in gap_table(made).notes)
     assert not (tmp_path / "mahimahi").exists()
 
 
@@ -174,7 +167,7 @@ def test_a_backend_on_which_everything_fails_is_left_out(tmp_path: Path, monkeyp
     made = gap(tmp_path, "cubic", "sim,mahimahi", runs=1)
     assert list(made.results) == ["sim"]
     assert made.without_runs == {"mahimahi": "every run failed: handshake of flow 0: no answer"}
-    assert any(line.startswith("nothing ran: mahimahi") for line in footnotes(made))
+    assert any(line.startswith("nothing ran: mahimahi") for line in gap_table(made).notes)
     assert made.as_dict()["without_runs"] == made.without_runs
 
 
@@ -202,16 +195,19 @@ def test_differences_of_nothing() -> None:
 # --- Showing -------------------------------------------------------------------------------------------------------
 
 
+def texts(table: Table) -> list[list[str]]:
+    return [table.texts(row) for row in table.rows]
+
+
 def test_texts(tmp_path: Path) -> None:
-    simulated, mahimahi = lines(gap(tmp_path, "cubic", "sim,mahimahi"))
-    assert (simulated.label, simulated.backend, simulated.against) == ("TCP Cubic", "sim", "mahimahi")
-    assert (mahimahi.label, mahimahi.backend, mahimahi.against) == ("", "mahimahi", "sim")
-    throughput, _, loss = mahimahi.differences
-    assert throughput.beyond
-    assert throughput.text.startswith("−")
-    assert throughput.text.endswith(" %)")
-    assert loss.text.endswith(" pt")
-    assert difference_text("loss", None).text == "–"
+    table = gap_table(gap(tmp_path, "cubic", "sim,mahimahi"))
+    simulated, mahimahi = (dict(zip([one.name for one in table.columns], row)) for row in texts(table))
+    assert (simulated["scheme"], simulated["backend"], simulated["against"]) == ("TCP Cubic", "sim", "mahimahi")
+    assert (mahimahi["scheme"], mahimahi["backend"], mahimahi["against"]) == ("", "mahimahi", "sim")
+    assert table.cell(table.rows[1], table.columns[6]).tone == "bad"
+    assert mahimahi["throughput_mbps difference"].startswith("−")
+    assert mahimahi["throughput_mbps difference"].endswith(" %)")
+    assert mahimahi["loss difference"].endswith(" pt")
 
 
 def printed(table: object, width: int) -> str:
@@ -223,21 +219,21 @@ def printed(table: object, width: int) -> str:
 
 def test_the_table(tmp_path: Path) -> None:
     made = gap(tmp_path, "cubic", runs=1)
-    four = lines(made)
-    assert [(line.backend, line.against) for line in four] == [
+    table = gap_table(made)
+    four = texts(table)
+    assert [(row[1], row[5]) for row in four] == [
         ("sim", "mahimahi"), ("emulated", "sim"), ("", "mahimahi"), ("mahimahi", "sim"),
     ]  # fmt: skip
-    assert [line.first for line in four] == [True, False, False, False]
-    assert all(len(line.texts) == len(headings()) for line in four)
+    assert [row.first for row in table.rows] == [True, False, False, False]
     for width in (60, 80, 160):
-        shown = printed(terminal_table(made), width)
+        shown = printed(table.terminal(), width)
         assert max(map(len, shown.splitlines())) <= width
-        assert all(text in shown for line in four for text in line.texts)
-    table = markdown_table(made)
-    assert f"**{four[3].differences[0].text}**" in table
-    assert len({line.count("|") for line in table.splitlines() if line.startswith("|")}) == 1
-    alone = lines(gap(tmp_path, "cubic", "sim", runs=1))
-    assert [line.against for line in alone] == [""]
+        assert all(text in shown for row in four for text in row)
+    write_gap_table(made, tmp_path)
+    written = (tmp_path / MARKDOWN_FILE).read_text()
+    assert f"**{four[3][6]}**" in written
+    assert len({line.count("|") for line in written.splitlines() if line.startswith("|")}) == 1
+    assert [row[5] for row in texts(gap_table(gap(tmp_path, "cubic", "sim", runs=1)))] == [""]
 
 
 def test_delays_as_a_line() -> None:

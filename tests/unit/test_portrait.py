@@ -20,17 +20,17 @@ from ccgym.errors import ConfigError, PlatformError
 from ccgym.evaluation.capacity import RateCapacity
 from ccgym.evaluation.metrics import PacketLog
 from ccgym.evaluation.simulate import simulate
-from ccgym.report.portrait_figure import (
-    BESIDE_COLOR,
+from ccgym.report.figures.profile import (
     MOST_BINS,
+    OTHER_COLOR,
     Column,
     behavior,
     bin_edges,
     facts,
     line_color,
     number_texts,
-    portrait_figure,
-    write_portrait,
+    profile_figure,
+    write_profile,
 )
 from ccgym.report.style import flow_color, house_style
 from ccgym.schemes.registry import parse_scheme
@@ -46,7 +46,7 @@ def column(path: NetworkPath, *schemes: str) -> Column:
 
 def drawn(columns: list[Column], *schemes: str) -> Figure:
     with house_style():
-        return portrait_figure([parse_scheme(scheme).style for scheme in schemes], columns)
+        return profile_figure([parse_scheme(scheme).style for scheme in schemes], columns)
 
 
 def words(figure: Figure) -> list[str]:
@@ -65,7 +65,7 @@ def test_paths_schemes_and_their_numbers() -> None:
     columns = [column(SHALLOW, "bbr", "cubic"), column(DEEP, "bbr", "cubic")]
     said = words(drawn(columns, "bbr", "cubic"))
     for text in (
-        "TCP BBR", "beside TCP Cubic", "simulated, 4 s, seed 1", "shallow", "A short queue",
+        "TCP BBR", "compared with TCP Cubic", "simulated, 4 s, seed 1", "shallow", "A short queue",
         "12 Mbit/s, random loss 1 %", "20 ms one way, queue 10 packets (0.25 BDP)", "deep",
         "2 Mbit/s, no random loss", "20 ms one way, queue 200 packets (30.0 BDP)",
     ):  # fmt: skip
@@ -82,13 +82,13 @@ def test_the_scheme_has_its_color_and_the_other_is_gray_below_it() -> None:
     figure = drawn([column(SHALLOW, "copa", "cubic")], "copa", "cubic")
     for axes in figure.axes:
         lines = series(axes)
-        assert set(lines) == {line_color("red"), BESIDE_COLOR}
-        assert lines[line_color("red")].get_zorder() > lines[BESIDE_COLOR].get_zorder()
+        assert set(lines) == {line_color("red"), OTHER_COLOR}
+        assert lines[line_color("red")].get_zorder() > lines[OTHER_COLOR].get_zorder()
 
 
 def test_a_scheme_alone() -> None:
     figure = drawn([column(SHALLOW, "bbr")], "bbr")
-    assert not any(text.startswith("beside") for text in words(figure))
+    assert not any(text.startswith("compared") for text in words(figure))
     assert [list(series(axes)) for axes in figure.axes] == [[line_color("darkgoldenrod")]] * 2
 
 
@@ -175,7 +175,7 @@ def test_colors_are_dark_enough_and_never_the_gray(scheme: str) -> None:
         assert color == to_hex(given[scheme])
     red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
     assert 0.3 * red + 0.59 * green + 0.11 * blue < 180
-    assert color != BESIDE_COLOR
+    assert color != OTHER_COLOR
 
 
 # --- The command ---------------------------------------------------------------------------------------------------
@@ -270,11 +270,11 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(PlatformError, match="No space left on device"):
-        write_portrait(styles, columns, file)
+        write_profile(styles, columns, file)
     assert file.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["portrait.png"]
     monkeypatch.undo()
-    write_portrait(styles, columns, file)
+    write_profile(styles, columns, file)
     assert file.read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ConfigError, match=r"a file that ends in \.png, \.svg or \.pdf"):
-        write_portrait(styles, columns, tmp_path / "portrait.jpg")
+        write_profile(styles, columns, tmp_path / "portrait.jpg")

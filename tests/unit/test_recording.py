@@ -20,7 +20,7 @@ pytest.importorskip("onnx")
 
 from ccgym.cli.main import main
 from ccgym.errors import ConfigError, ResultsError
-from ccgym.report.curve_figure import Curve, curve_figure, medians
+from ccgym.report.figures.learning_curves import Curve, curve_figure, medians
 from ccgym.report.style import house_style
 from ccgym.schemes import policies
 from ccgym.schemes.style import SchemeStyle

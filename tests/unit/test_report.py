@@ -25,15 +25,16 @@ from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
 from ccgym.evaluation.results import CellFailure, CellResult, PublishedPoint, ResultSet
 from ccgym.evaluation.run_record import LinkRecord, RunRecord
-from ccgym.report import pdf_report, run_figures
-from ccgym.report.build import Step, build_report, write_tables
-from ccgym.report.delay_figure import delay_figure, delay_limits
+from ccgym.report import pdf, run_figures
 from ccgym.report.drawn import Drawn
-from ccgym.report.html_report import html_report
-from ccgym.report.style import LIGHTEST, PAPER, house_style, legible, luminance, save
-from ccgym.report.summary_figure import mean_figure, needs_log_axis, outward, summary_figure
-from ccgym.report.table import csv_table, markdown_table, rows, terminal_table
-from ccgym.report.throughput_figure import throughput_figure
+from ccgym.report.evaluation_report import Step, build_report, page_values, write_tables
+from ccgym.report.evaluation_table import evaluation_table, exact_table, markdown
+from ccgym.report.figures.delay import delay_figure, delay_limits
+from ccgym.report.figures.mean import mean_figure
+from ccgym.report.figures.summary import needs_log_axis, outward, summary_figure
+from ccgym.report.figures.throughput import throughput_figure
+from ccgym.report.page import render
+from ccgym.report.style import MAX_LUMINANCE, PAPER, house_style, legible, luminance, save
 from ccgym.schemes.registry import parse_schemes
 from ccgym.schemes.style import SchemeStyle
 
@@ -212,7 +213,7 @@ def test_mean_figure() -> None:
     assert axes.get_ylim()[0] == 0
     assert axes.get_xlabel() == "95th percentile one-way delay (ms)"
     assert axes.get_ylabel() == "Average throughput (Mbit/s)"
-    assert set(texts(figure)) == {"TCP BBR", "TCP Cubic", "SCReAM", "better ↗"}, "and nobody asked for Eagle"
+    assert set(texts(figure)) == {"TCP BBR", "TCP Cubic", "SCReAM", "better ↗"}, "and Eagle was not evaluated"
     hollow = [line for line in axes.get_lines() if line.get_markerfacecolor() == "white"]
     assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in hollow] == [(65.94, 72.70)]
     assert axes.get_title(loc="left") == "simulated: 77.72mbps\n3 runs of 30 s each per scheme, 1 flow per run"
@@ -268,8 +269,8 @@ def test_equal_figures_are_equal_files(tmp_path: Path) -> None:
 # --- Tables --------------------------------------------------------------------------------------------------------
 
 
-def test_markdown_table() -> None:
-    lines = markdown_table(result_set()).splitlines()
+def test_markdown() -> None:
+    lines = markdown(result_set()).splitlines()
     assert lines[0] == (
         "| scheme | runs | throughput (Mbit/s) | 95th %-ile delay (ms) | loss (%) | utilization (%) | "
         "published throughput (Mbit/s) | published 95th %-ile delay (ms) | published loss (%) |"
@@ -277,7 +278,7 @@ def test_markdown_table() -> None:
     assert lines[2] == (
         "| TCP BBR | 3 | 72.70 ± 0.10 | 65.92 ± 0.01 | 3.40 ± 0.00 | 93.5 ± 0.1 | 72.70 | 65.94 | 3.43 |"
     )
-    assert "Eagle" not in "".join(lines), "nobody asked for it"
+    assert "Eagle" not in "".join(lines), "it was not evaluated"
     assert lines[-2:] == [
         "",
         "`77.72mbps`, 3 runs of 30 s, seed 1, simulated in virtual time: `python evaluate.py --trace 77.72mbps`. "
@@ -286,17 +287,18 @@ def test_markdown_table() -> None:
 
 
 def test_a_table_without_published_numbers_has_no_such_columns() -> None:
-    assert "published" not in markdown_table(result_set(published={})).casefold()
+    assert "published" not in markdown(result_set(published={})).casefold()
 
 
 def test_ignored_runs_show_in_the_table() -> None:
     first, *rest = result_set().cells
     ignored = replace(first, invalid="too short")
-    assert rows(result_set(cells=(ignored, *rest)))[0].runs == "2 of 3"
+    table = evaluation_table(result_set(cells=(ignored, *rest)))
+    assert table.text(table.rows[0], "runs") == "2 of 3"
 
 
 def test_csv_table_is_exact() -> None:
-    found = list(csv.DictReader(io.StringIO(csv_table(result_set()))))
+    found = list(csv.DictReader(io.StringIO(exact_table(result_set()).csv())))
     assert float(found[0]["throughput_mbps_mean"]) == pytest.approx(72.7)
     assert float(found[0]["loss_mean"]) == pytest.approx(0.034)
     assert found[0]["published_delay_p95_ms"] == "65.94"
@@ -309,7 +311,8 @@ def test_csv_table_is_exact() -> None:
 def test_html_report_needs_nothing_else(tmp_path: Path) -> None:
     with house_style():
         save(mean_figure(result_set()), tmp_path / "pantheon_summary_mean.svg")
-    page = html_report(result_set(failures=(CellFailure("cubic", 4, 5, "<no luck>"),)), tmp_path)
+    results = result_set(failures=(CellFailure("cubic", 4, 5, "<no luck>"),))
+    page = render("evaluation", **page_values(results, tmp_path))
     assert not re.search(r'src="(?!data:)', page), "nothing is fetched"
     assert re.findall(r'href="([^#"]+)"', page) == ["pantheon_summary_mean.svg"], "a larger one is a click away"
     assert "a path &lt;&amp;&gt;" in page
@@ -444,19 +447,19 @@ def test_the_table_fits_and_loses_no_digit(width: int, scale: int) -> None:
         for one in result_set().cells
     )
     results = result_set(cells=cells)
-    shown = printed(terminal_table(results), width)
+    shown = printed(evaluation_table(results).terminal(), width)
     assert max(map(len, shown.splitlines())) <= width
     assert "…" not in shown
     numbers = re.findall(r"[\d.]+", shown)
-    for row in rows(results):
-        wanted = [row.label, *(number for text in row.cells.values() for number in re.findall(r"[\d.]+", text))]
-        assert all(number in numbers or number in shown.splitlines()[0] or number == row.label for number in wanted)
-        assert row.label in shown
-        assert all(text in numbers for text in row.published.values() if text)
+    table = evaluation_table(results)
+    for row in table.rows:
+        label, *texts = table.texts(row)
+        assert label in shown
+        assert {number for text in texts for number in re.findall(r"[\d.]+", text)} <= set(numbers)
 
 
 def test_a_wide_screen_has_one_line_per_scheme() -> None:
-    lines = printed(terminal_table(result_set()), 120).splitlines()
+    lines = printed(evaluation_table(result_set()).terminal(), 120).splitlines()
     assert sum("72.70 ± 0.10" in line and "65.94" in line for line in lines) == 1
 
 
@@ -464,19 +467,20 @@ def test_runs_of_the_same_packets_are_said_to_be_so(tmp_path: Path) -> None:
     cells = tuple(replace(one, record=replace(one.record, trajectory_hash="00ff")) for one in result_set().cells)
     results = with_curves(tmp_path, result_set(cells=cells))
     words = "3 runs, identical packets: nothing random on this path"
-    assert all(row.runs == "3 =" and "±" not in "".join(row.cells.values()) for row in rows(results))
-    assert words in markdown_table(results)
-    assert "±" not in printed(terminal_table(results), 80)
-    assert words in html_report(results, tmp_path)
+    table = evaluation_table(results)
+    assert all(table.text(row, "runs") == "3 =" and "±" not in "".join(table.texts(row)) for row in table.rows)
+    assert words in markdown(results)
+    assert "±" not in printed(evaluation_table(results).terminal(), 80)
+    assert words in render("evaluation", **page_values(results, tmp_path))
     pages: list[str] = pdf_texts(results, tmp_path)
     assert words in "\n".join(pages)
     summary = results.as_dict()["summary"][0]
     assert summary["identical_runs"] is True
     assert summary["loss"]["std"] is None
-    assert [line["identical_runs"] for line in csv.DictReader(io.StringIO(csv_table(results)))] == ["True"] * 3
-    assert "identical" not in markdown_table(result_set()), "different packets"
+    assert [line["identical_runs"] for line in csv.DictReader(io.StringIO(exact_table(results).csv()))] == ["True"] * 3
+    assert "identical" not in markdown(result_set()), "different packets"
     alone = result_set(cells=tuple(one for one in cells if one.run == 1))
-    assert not any(row.identical for row in rows(alone)), "one run is like no other"
+    assert "identical" not in markdown(alone), "one run is like no other"
 
 
 def pdf_pages(results: ResultSet, directory: Path) -> list[Figure]:
@@ -489,8 +493,8 @@ def pdf_pages(results: ResultSet, directory: Path) -> list[Figure]:
             super().savefig(figure, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pdf_report, "PdfPages", Pages)
-        pdf_report.write_pdf(results, directory, directory / "report.pdf")
+        patch.setattr(pdf, "PdfPages", Pages)
+        pdf.write_pdf(results, directory, directory / "report.pdf")
     return pages
 
 
@@ -541,7 +545,7 @@ def test_paper_figures_have_the_width_of_a_column_and_legible_text() -> None:
 def test_every_scheme_has_a_color_that_shows_on_white() -> None:
     choices = parse_schemes("reno,cubic,vegas,bbr,copa,synthesized_bbr,oracle,aurora,eagle,eagle_v1,eagle_v2,indigo")
     choices += parse_schemes("tcp:bbr,tcp:cubic,tcp:reno,tcp:vegas,tcp:dctcp")
-    pale = [one.style.label for one in choices if luminance(*to_rgb(one.style.color)) > LIGHTEST]
+    pale = [one.style.label for one in choices if luminance(*to_rgb(one.style.color)) > MAX_LUMINANCE]
     assert not pale
     assert len({(one.style.color, one.style.marker) for one in choices}) == len(choices)
     assert len({one.style.color for one in choices[:12]}) == 12, "each of ours has a color of its own"
@@ -549,7 +553,7 @@ def test_every_scheme_has_a_color_that_shows_on_white() -> None:
 
 @pytest.mark.parametrize("color", ["gold", "white", "#ffeeff", "silver", "lime"])
 def test_pale_colors_are_drawn_darker(color: str) -> None:
-    assert luminance(*to_rgb(legible(color))) <= LIGHTEST
+    assert luminance(*to_rgb(legible(color))) <= MAX_LUMINANCE
 
 
 def test_labels_are_text_and_not_formulas(tmp_path: Path) -> None:

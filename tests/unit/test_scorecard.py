@@ -33,10 +33,10 @@ from ccgym.evaluation.suites.protocol import SilentProgress, SuiteRequest
 from ccgym.evaluation.suites.score import SCORE_FLOOR, Standing, dominates, score, undominated
 from ccgym.evaluation.suites.scorecard import Contestant, Scorecard, run_score
 from ccgym.evaluation.suites.trained import trained_on
-from ccgym.report.heat_map_figure import columns_of, heat_map_figure
-from ccgym.report.ranking_figure import ranking_figure
-from ccgym.report.scorecard_page import html_page
-from ccgym.report.scorecard_report import REPORT, footnotes, interval_text, markdown, score_text
+from ccgym.report.figures.heat_map import columns_of, heat_map_figure
+from ccgym.report.figures.ranking import ranking_figure
+from ccgym.report.page import render
+from ccgym.report.scorecard_report import REPORT, footnotes, interval_text, markdown, page_values, score_text
 from ccgym.report.style import house_style
 from ccgym.schemes import policies
 from ccgym.schemes.policy_card import PolicyCard
@@ -477,7 +477,7 @@ def test_the_page_needs_nothing_else(made: tuple[Scorecard, Path]) -> None:
     for words in ("TCP Cubic", FAST, "small-buffer-one-bdp", "Training paths of TCP Cubic", "held out", "Root seed"):
         assert words in page
     assert "Figure is missing" not in page
-    assert "Figure is missing" in html_page(card, out / "elsewhere")
+    assert "Figure is missing" in render("scorecard", **page_values(card, out / "elsewhere"))
     assert (out / "paths" / FAST / "pantheon_table.md").exists()
     assert not list(out.glob(".*partial*"))
 
@@ -500,8 +500,8 @@ def test_numbers_without_figures(made: tuple[Scorecard, Path], tmp_path: Path) -
     assert "report" not in [file.title for file in written]
 
 
-@pytest.mark.parametrize(("value", "text"), [(-0.001, "0.00"), (-1.5, "−1.50"), (None, "–"), (0.02, "0.02")])
-def test_scores_as_text(value: float | None, text: str) -> None:
+@pytest.mark.parametrize(("value", "text"), [(-0.001, "0.00"), (-1.5, "−1.50"), (0.02, "0.02")])
+def test_scores_as_text(value: float, text: str) -> None:
     assert score_text(value) == text
 
 

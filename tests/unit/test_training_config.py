@@ -252,7 +252,7 @@ def test_progress(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_picture_of_an_episode() -> None:
     pytest.importorskip("matplotlib")
-    from ccgym.report.episode_figure import EpisodeSeries, episode_figure
+    from ccgym.report.figures.episode import EpisodeSeries, episode_figure
     from ccgym.report.style import house_style, pixels
 
     steps = 20

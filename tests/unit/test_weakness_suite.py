@@ -24,8 +24,8 @@ from ccgym.evaluation.weaknesses.results import Spread, WeaknessResults
 from ccgym.evaluation.weaknesses.runs import Cell, RunResult, cells_of
 from ccgym.evaluation.weaknesses.self_inflicted_loss import SelfInflictedLoss
 from ccgym.evaluation.weaknesses.suite import CSV_FILE, RESULTS_FILE, WeaknessSuite
-from ccgym.report import weakness_report
-from ccgym.report.weakness_tables import WORDS, quantity
+from ccgym.report import style
+from ccgym.report.weaknesses_report import WORDS, figures_of_test, quantity
 from ccgym.schemes.registry import SchemeChoice, parse_schemes, styles
 
 BY_NAME = {test.name: test for test in TESTS}
@@ -310,13 +310,14 @@ def test_the_report_has_a_figure_per_test(results: WeaknessResults, tmp_path: Pa
     progress = Progress()
     written = report.write(results, tmp_path, progress, figures=True)
     assert [file.file.name for file in written][:2] == ["weaknesses.html", "weakness_overview.svg"]
-    for name in ("overview", *(test.name for test in TESTS)):
+    figures = [name for test in TESTS for name in figures_of_test(test)]
+    for name in ("weakness_overview", *figures):
         for suffix in ("svg", "pdf", "png"):
-            assert (tmp_path / f"weakness_{name}.{suffix}").stat().st_size > 1000
-    assert progress.begun == [(len(TESTS) + 2, 0)]
-    assert progress.steps == len(TESTS) + 2
+            assert (tmp_path / f"{name}.{suffix}").stat().st_size > 1000
+    assert progress.begun == [(len(figures) + 2, 0)]
+    assert progress.steps == len(figures) + 2
     page = (tmp_path / "weaknesses.html").read_text(encoding="utf-8")
-    assert page.count("data:image/svg+xml") == len(TESTS) + 1
+    assert page.count("data:image/svg+xml") == len(figures) + 1
     assert "Figure is missing" not in page
     assert "&lt;broken&gt;" in page
     assert "Aurora was trained on slow paths" in page
@@ -356,18 +357,16 @@ def test_tables_without_figures(results: WeaknessResults, tmp_path: Path) -> Non
 
 
 def test_figures_say_what_was_measured(results: WeaknessResults) -> None:
-    from ccgym.report.style import house_style
-    from ccgym.report.weakness_figures import FIGURES
-    from ccgym.report.weakness_overview import overview_figure
+    from ccgym.report.figures.verdicts import verdicts_figure
 
-    assert list(FIGURES) == [test.name for test in TESTS]
-    with house_style():
-        texts = {text.get_text() for text in overview_figure(results).axes[0].texts}
+    with style.house_style():
+        texts = {text.get_text() for text in verdicts_figure(results).axes[0].texts}
         for test in TESTS:
-            for style, outcome in results.of_test(test):
+            for scheme, outcome in results.of_test(test):
                 assert outcome.headline in texts
-                assert style.label in texts
-        fairness = FIGURES["intra_rtt_fairness"](results, BY_NAME["intra_rtt_fairness"])
+                assert scheme.label in texts
+        chosen = figures_of_test(BY_NAME["intra_rtt_fairness"])["weakness_intra_rtt_fairness"]
+        fairness = chosen.draw(results, BY_NAME["intra_rtt_fairness"])
         assert [axes.get_title() for axes in fairness.axes] == [f"buffer {size} BDP" for size in ("0.2", "1", "4")]
         for axes, buffer in zip(fairness.axes, (0.2, 1.0, 4.0), strict=True):
             cubic = axes.lines[0]
@@ -379,7 +378,7 @@ def test_figures_say_what_was_measured(results: WeaknessResults) -> None:
 
 def test_a_test_without_runs_can_be_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything failed: the report says so instead of falling over."""
-    monkeypatch.setattr(weakness_report, "FIGURE_SUFFIXES", (".svg",))
+    monkeypatch.setattr(style, "SUFFIXES", (".svg",))
     made = invented()
     choices = parse_schemes("cubic,aurora")
     cells = [cell for test in TESTS for cell in cells_of(test, choices, runs=1, seed=1, quick=True)]

@@ -45,7 +45,7 @@ class StartupRecovery(Weakness):
     pass_mark: ClassVar[str] = f"no run with less than {100 * COLLAPSED:g} % utilization"
     brief: ClassVar[str] = "no run below 20 %"
     source: ClassVar[str] = "ours, after a run of Eagle that a report shows collapsed"
-    figures: ClassVar[tuple[str | Mapping[str, Any], ...]] = ({"strip": {"measure": "utilization", "min": COLLAPSED}},)
+    figures: ClassVar[tuple[str | Mapping[str, Any], ...]] = ({"strip": {"metric": "utilization", "min": COLLAPSED}},)
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("collapsed", "collapsed runs", "%"),
         Measure("utilization", "utilization", "%"),

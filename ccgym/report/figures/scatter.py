@@ -1,4 +1,4 @@
-"""One measure over another: a small mark per run, a large one for the mean of each scheme."""
+"""One metric over another: a small mark per run, a large one for the mean of each scheme."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class ScatterOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     x: str = ""
-    """Measure along the horizontal axis; by default the test's second."""
+    """What is along the horizontal axis; by default the second metric of the test."""
     y: str = ""
-    """Measure along the vertical axis; by default the test's first."""
+    """What is along the vertical axis; by default the test's first metric."""
 
 
-@figure("scatter", "two measures of every run", page="test", options=ScatterOptions)
+@figure("scatter", "two metrics of every run", page="test", options=ScatterOptions)
 def scatter_figure(results: WeaknessResults, test: Weakness, options: ScatterOptions) -> Figure:
     """Draw the marks, and dashed lines at the thresholds."""
     y = test.by_key(options.y) if options.y else test.measures[0]

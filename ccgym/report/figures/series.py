@@ -109,7 +109,6 @@ def _condition(axes: Axes, results: WeaknessResults, test: Weakness, key: str, t
                 series["t_s"], fraction, color=legible(style.color), marker=style.marker, markevery=(3, 12),
                 markersize=4.5, linewidth=1.3,
             )  # fmt: skip
-    axes.set_xlim(left=0)
     axes.set_ylim(0, 110)
 
 

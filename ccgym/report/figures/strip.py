@@ -1,4 +1,4 @@
-"""A measure of every run: a panel per condition, a row per scheme, a mark per run; low values are counted."""
+"""A metric of every run: a panel per condition, a row per scheme, a mark per run; low values are counted."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class StripOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    measure: str = ""
-    """What is drawn; by default the test's first measure."""
+    metric: str = ""
+    """What is drawn; by default the test's first metric."""
     min: float | None = None
     """Values below are shaded and counted."""
 
 
-@figure("strip", "a measure of every run", page="test", options=StripOptions)
+@figure("strip", "a metric of every run", page="test", options=StripOptions)
 def strip_figure(results: WeaknessResults, test: Weakness, options: StripOptions) -> Figure:
     """Draw the panels."""
-    measure = test.by_key(options.measure) if options.measure else test.measures[0]
+    measure = test.by_key(options.metric) if options.metric else test.measures[0]
     scale = 100.0 if measure.unit == "%" else 1.0
     conditions = results.of_test(test)[0][1].conditions if results.styles else ()
     drawn = blank_figure(WIDTH_IN, 0.5 * len(results.styles) + 1.7)
@@ -44,7 +44,11 @@ def strip_figure(results: WeaknessResults, test: Weakness, options: StripOptions
         if options.min is not None:
             axes.axvspan(0, scale * options.min, color=FAIL_COLOR, linewidth=0, zorder=0)
         for place, (style, outcome) in enumerate(results.of_test(test)):
-            found = [run.values[measure.key] for run in outcome.runs if run.condition == condition.key]
+            found = [
+                value
+                for run in outcome.runs
+                if run.condition == condition.key and (value := run.values[measure.key]) is not None
+            ]
             # Spread by rank, not at random: the figure is the same every time.
             offsets = SPREAD * ((np.arange(len(found)) * 0.618) % 1.0 - 0.5)
             axes.plot(

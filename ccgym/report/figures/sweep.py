@@ -1,4 +1,4 @@
-"""A measure over a sweep: a line per scheme, a panel per value of a second coordinate, a row per measure.
+"""A metric over a sweep: a line per scheme, a panel per value of a second coordinate, a row per metric.
 
 Marks are means over the repetitions, whiskers go from min to max; values that pass are shaded.
 """
@@ -41,8 +41,8 @@ class SweepRow(BaseModel):
 
     x: str = ""
     """Coordinate along the axes; by default that of the figure."""
-    measure: str = ""
-    """What is drawn; by default the first measure that is judged."""
+    metric: str = ""
+    """What is drawn; by default the first metric that is judged."""
     where: At = {}
     """Coordinates that conditions must have to be in this row."""
 
@@ -59,14 +59,14 @@ class SweepOptions(BaseModel):
     lines: str = ""
     """Coordinate with a line style per value."""
     rows: tuple[SweepRow, ...] = ()
-    """Rows of panels; by default one for each measure that is judged."""
+    """Rows of panels; by default one for each metric that is judged."""
     log: bool = False
     """Whether the vertical axis is logarithmic above a hundredth of a percent."""
     even: bool = False
     """Whether the values of x are drawn at equal distances."""
 
 
-@figure("sweep", "the measures over the test's conditions", page="test", options=SweepOptions)
+@figure("sweep", "the metrics over the test's conditions", page="test", options=SweepOptions)
 def sweep_figure(results: WeaknessResults, test: Weakness, options: SweepOptions) -> Figure:
     """Draw the panels, row by row."""
     conditions = [one for _, outcome in results.of_test(test) for one in outcome.conditions]
@@ -74,14 +74,14 @@ def sweep_figure(results: WeaknessResults, test: Weakness, options: SweepOptions
     x, columns = _coordinates(conditions, options)
     judged = [one.key for one in test.measures if any(one.key == criterion.measure for criterion in criteria)]
     measures = judged or [test.measures[0].key]
-    rows = options.rows or [SweepRow(measure=key) for key in measures]
+    rows = options.rows or [SweepRow(metric=key) for key in measures]
     titles = _values(conditions, columns) or [""]
     height = PANEL_IN[1] * len(rows) + EDGES_IN[1]
     drawn = blank_figure(PANEL_IN[0] * len(titles) + EDGES_IN[0], height)
     grid = drawn.subplots(len(rows), len(titles), squeeze=False)
     kinds = _values(conditions, options.lines) or [""]
-    for row, axes_row in zip(rows, grid, strict=True):
-        measure = test.by_key(row.measure or measures[0])
+    for place, (row, axes_row) in enumerate(zip(rows, grid, strict=True)):
+        measure = test.by_key(row.metric or measures[0])
         for value, axes in zip(titles, axes_row, strict=True):
             at: At = {**row.where, **({columns: value} if columns else {})}
             panel = _Panel(axes, row.x or x, measure, at, options, _values(conditions, row.x or x))
@@ -90,7 +90,7 @@ def sweep_figure(results: WeaknessResults, test: Weakness, options: SweepOptions
                     own = {**at, **({options.lines: kind} if options.lines else {})}
                     panel.line(style, line, [one for one in outcome.conditions if own.items() <= one.at.items()])
             panel.shade([one for one in criteria if one.measure == measure.key])
-            if columns and axes_row is grid[0]:
+            if columns and place == 0:
                 axes.set_title(coordinate_text(columns, value), fontsize=11, color=INK)
         axes_row[0].set_ylabel(f"{measure.label} ({measure.unit})" if measure.unit else measure.label)
     extra = [

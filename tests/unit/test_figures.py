@@ -1,0 +1,64 @@
+"""The registry of figures: every file registers, every page draws what is registered for it."""
+
+from __future__ import annotations
+
+import pkgutil
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from ccgym.errors import ConfigError
+from ccgym.report import figures
+from ccgym.report.figures import Page, all_figures, chosen_figure, figures_of
+
+PACKAGE = Path(figures.__file__).parent
+USERS = [*(PACKAGE.parent.parent / "cli").glob("*.py"), *(PACKAGE.parent.parent / "training").rglob("*.py")]
+
+
+def test_every_file_registers_one_figure() -> None:
+    modules = sorted(module.name for module in pkgutil.iter_modules([str(PACKAGE)]))
+    registered = sorted(one.draw.__module__.rpartition(".")[2] for one in all_figures().values())
+    assert modules == registered
+
+
+def test_every_figure_has_a_page_that_draws_it() -> None:
+    assert {one.page for one in all_figures().values()} == set(get_args(Page))
+    reports = [file.read_text() for file in PACKAGE.parent.glob("*.py")]
+    for page in set(get_args(Page)) - {"command", "test"}:
+        assert any(f'figures_of("{page}")' in text for text in reports), f"no report draws the figures of {page}"
+    commands = "\n".join(file.read_text() for file in USERS)
+    for one in figures_of("command"):
+        assert one.draw.__module__ in commands, f"no command draws {one.name}"
+
+
+def test_figures_say_what_they_show() -> None:
+    titles = [one.title for one in all_figures().values()]
+    assert all(titles)
+    assert len(set(titles)) == len(titles)
+
+
+def test_figures_of_tests_work_without_options() -> None:
+    for one in figures_of("test"):
+        assert one.options is not None
+        assert chosen_figure(one.name).options == one.options()
+
+
+def test_a_figure_with_options() -> None:
+    chosen = chosen_figure({"sweep": {"x": "rate_mbps", "rows": [{"metric": "loss"}]}})
+    assert chosen.figure.name == "sweep"
+    assert chosen.options.model_dump()["rows"][0]["metric"] == "loss"
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ("sweeep", r"(?s)figures: 'sweeep'.*one of .*sweep.*did you mean 'sweep'\?"),
+        ({"sweep": {"columnz": "a"}}, r"(?s)figures.sweep: columnz: unknown key.*did you mean 'columns'\?"),
+        ({"strip": {"min": "x"}}, r"figures.strip: min: 'x'"),
+        ({"strip": {}, "sweep": {}}, "one name of a figure"),
+    ],
+)
+def test_mistakes_in_choices(choice: str | dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        chosen_figure(choice)
