@@ -1,22 +1,21 @@
-"""Figures, tables and reports of an evaluation: one file per figure or table.
+"""Tables, figures and pages of results.
 
-=====================  ========================================================================
-``throughput_figure``  throughput over time of one run
-``delay_figure``       per-packet delay of one run
-``run_plot``           both in one figure: ``run.plot()``
-``summary_figure``     throughput against delay, all runs or means
-``table``              the table, for terminal, Markdown and CSV
-``terminal``           tables that fit the screen
-``run_figures``        the figures of all runs, drawn by several processes
-``drawn``              what has been drawn already
-``html_report``        ``pantheon_report.html``
-``pdf_report``         ``pantheon_report.pdf``
-``heat_map_figure``    the scores of a scorecard, path by scheme
-``ranking_figure``     its rankings, with intervals
-``scorecard_report``   its tables; ``scorecard_page``: ``scorecard.html``
-``build``              all of it, in order
-``style``              fonts, colors, sizes for screen and paper, saving
-=====================  ========================================================================
+======================  ======================================================================
+``table``               one ``Table`` for terminal, Markdown, CSV and pages
+``evaluation_table``    the table of an evaluation
+``figures``             the figures, one per file, and their registry
+``style``               fonts, colors and sizes for screen and paper; saving of figures
+``run_plot``            throughput and delay of one run in one figure: ``run.plot()``
+``coordinates``         names of a sweep's coordinates for people
+``page``                pages from the templates in ``templates/``
+``pdf``                 ``pantheon_report.pdf``
+``run_figures``         figures of all runs, drawn by several processes
+``drawn``               which figures are up to date
+``evaluation_report``   the report of an evaluation
+``scorecard_report``    the report on a scorecard
+``weaknesses_report``   the report on the stress tests
+``gap_report``          the report on a gap
+======================  ======================================================================
 
-This is the only part of ccgym that imports matplotlib.
+This is the only part of ccgym that imports matplotlib. It may import ``evaluation`` and everything below.
 """

@@ -324,9 +324,9 @@ def test_the_report_has_a_figure_per_test(results: WeaknessResults, tmp_path: Pa
     assert "a quick look: fewer conditions" in page
     for test in TESTS:
         assert f'id="{test.name}"' in page
-        for style, outcome in results.of_test(test):
+        for scheme, outcome in results.of_test(test):
             cell = re.escape(f"{outcome.headline}") + r"\s+" + WORDS[outcome.verdict]
-            assert re.search(cell, page), f"{style.label} in the table of the overview"
+            assert re.search(cell, page), f"{scheme.label} in the table of the overview"
 
 
 def test_tables_without_figures(results: WeaknessResults, tmp_path: Path) -> None:
