@@ -21,7 +21,7 @@ from ccgym.evaluation.capacity import RateCapacity
 from ccgym.evaluation.metrics import PacketLog
 from ccgym.evaluation.simulate import simulate
 from ccgym.report.figures.profile import (
-    MOST_BINS,
+    MAX_BINS,
     OTHER_COLOR,
     Column,
     behavior,
@@ -162,7 +162,7 @@ def test_bins_are_as_fine_as_the_rate_allows() -> None:
         assert (edges[0], edges[-1]) == (0, 30 * 10**9)
         return int(edges.size - 1)
 
-    assert [bins(100), bins(0.48), bins(0.01)] == [MOST_BINS, 60, 10]
+    assert [bins(100), bins(0.48), bins(0.01)] == [MAX_BINS, 60, 10]
 
 
 @pytest.mark.parametrize("scheme", ["vegas", "bbr", "cubic", "copa", "aurora", "fixed_rate"])

@@ -258,7 +258,7 @@ def test_the_figure_says_what_it_shows() -> None:
     assert legend is not None
     assert {text.get_text() for text in legend.get_texts()} == {
         "each of 3 seeds",
-        "least to greatest",
+        "min to max",
         "median",
         "oracle",
         "TCP BBR (60 %)",

@@ -33,6 +33,8 @@ ROW_IN: Final = {"scheme": 1.25, "condition": 3.0}
 """Height of a row, inches."""
 EDGES_IN: Final = 1.1
 """Room above and below the rows, inches."""
+MIN_IN: Final = 3.6
+"""Minimum height of the figure, inches."""
 
 
 class SeriesOptions(BaseModel):
@@ -55,7 +57,7 @@ def series_figure(results: WeaknessResults, test: Weakness, options: SeriesOptio
     columns = 1 if options.by == "scheme" else min(2, max(1, len(conditions)))
     panels = len(results.styles) if options.by == "scheme" else len(conditions)
     rows = max(1, -(-panels // columns))
-    drawn = blank_figure(WIDTH_IN, ROW_IN[options.by] * rows + EDGES_IN)
+    drawn = blank_figure(WIDTH_IN, max(MIN_IN, ROW_IN[options.by] * rows + EDGES_IN))
     grid = drawn.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     if options.by == "scheme":
         _by_scheme([row[0] for row in grid], results, test)

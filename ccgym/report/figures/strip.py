@@ -37,7 +37,7 @@ def strip_figure(results: WeaknessResults, test: Weakness, options: StripOptions
     measure = test.by_key(options.metric) if options.metric else test.measures[0]
     scale = 100.0 if measure.unit == "%" else 1.0
     conditions = results.of_test(test)[0][1].conditions if results.styles else ()
-    drawn = blank_figure(WIDTH_IN, 0.5 * len(results.styles) + 1.7)
+    drawn = blank_figure(WIDTH_IN, max(3.0, 0.5 * len(results.styles) + 1.7))
     grid = drawn.subplots(1, max(1, len(conditions)), sharey=True, squeeze=False)[0]
     for axes, condition in zip(grid, conditions, strict=False):
         axes.set_title(coordinates_text(condition.at), fontsize=11)
@@ -49,6 +49,8 @@ def strip_figure(results: WeaknessResults, test: Weakness, options: StripOptions
                 for run in outcome.runs
                 if run.condition == condition.key and (value := run.values[measure.key]) is not None
             ]
+            if not found:
+                continue
             # Spread by rank, not at random: the figure is the same every time.
             offsets = SPREAD * ((np.arange(len(found)) * 0.618) % 1.0 - 0.5)
             axes.plot(
