@@ -133,7 +133,7 @@ def _draw_summaries(results: ResultSet, directory: Path, inputs: str, drawn: Dra
     for one in figures_of("evaluation"):
         files = figure_files(directory / one.name, paper=True)
         if not drawn.is_current(one.name, inputs, files):
-            write_figure(lambda draw=one.draw: draw(results), directory / one.name, paper=True)  # type: ignore[misc]
+            write_figure(one.draw, directory / one.name, results, paper=True)
             drawn.note(one.name, inputs, files)
 
 

@@ -52,6 +52,7 @@ def evaluation_table(results: ResultSet) -> Table:
         rows=[_row(summary) for summary in results.schemes],
         notes=_notes(results),
         legend="p95: 95th percentile of the one-way delay; used: fraction of the capacity",
+        kind="stack",
     )
 
 

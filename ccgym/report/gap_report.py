@@ -107,7 +107,7 @@ def build_gap_report(gap: Gap, directory: Path) -> None:
 
     figures = figures_of("gap")
     for one in figures:
-        write_figure(lambda draw=one.draw: draw(gap), directory / one.name)  # type: ignore[misc]
+        write_figure(one.draw, directory / one.name, gap)
     first = next(iter(gap.results.values()))
     values = {
         "gap": gap,

@@ -48,7 +48,7 @@ _RANKING: Final = (
     Column("interval", "95 %\ninterval", format=interval_text),
     Column("first", "first", format=lambda value: f"{100 * value:.0f} %"),
     Column("wins", "wins", better="max"),
-    Column("undominated", "Pareto-\noptimal", optional=True),
+    Column("undominated", "Pareto-optimal", optional=True),
     Column("share", "throughput /\ncapacity", format=number(3), better="max"),
     Column("delay_ratio", "delay /\nbase", format=number(2), better="min"),
     Column("loss", "loss", "%", number(2, 100), better="min"),
@@ -203,7 +203,7 @@ class ScorecardReport:
         drawing = figures_of("scorecard")
         progress.begin("drawing", len(drawing) + 1)
         for one in drawing:
-            write_figure(lambda draw=one.draw: draw(card), directory / one.name)  # type: ignore[misc]
+            write_figure(one.draw, directory / one.name, card)
             progress.advance("drawing", 1, one.name)
         write_page(directory / HTML_FILE, "scorecard", page_values(card, directory))
         progress.advance("drawing", 1, HTML_FILE)

@@ -233,23 +233,23 @@ def save(figure: Figure, path: Path) -> None:
     figure.savefig(path, metadata=metadata, dpi=PRINT_DPI if medium().column else "figure")
 
 
-def write_figure(draw: Callable[[], Figure], stem: Path, *, paper: bool = False) -> list[Path]:
+def write_figure(draw: Callable[..., Figure], stem: Path, *arguments: Any, paper: bool = False) -> None:
     """Draw a figure and write it in every format of :data:`SUFFIXES`; each file appears complete or not at all.
 
     Args:
         draw: Draws it.
         stem: The files without their suffixes.
+        arguments: What ``draw`` is given.
         paper: Whether to write it as a column of a paper, too.
     """
     files = figure_files(stem, paper=paper)
     with house_style():
-        figure = draw()
+        figure = draw(*arguments)
         for file in files[: len(SUFFIXES)]:
             _save_whole(figure, file)
     with house_style(PAPER):
         for file in files[len(SUFFIXES) :]:
-            _save_whole(draw(), file)
-    return files
+            _save_whole(draw(*arguments), file)
 
 
 def figure_files(stem: Path, *, paper: bool = False) -> list[Path]:

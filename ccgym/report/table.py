@@ -106,7 +106,7 @@ class Table:
     legend: str = ""
     """What the short headings mean."""
     kind: str = ""
-    """CSS class on pages."""
+    """CSS class on pages; ``stack`` shows rows as lists on a phone."""
 
     def cell(self, row: Row, column: Column) -> Cell:
         """The value of a row in a column, with its tone."""
@@ -205,7 +205,7 @@ class _Spread(Protocol):
 
 
 def number(digits: int, scale: float = 1.0) -> Callable[[float], str]:
-    """Formats numbers with so many digits after the point; negative ones with a real minus."""
+    """Formats numbers with this many digits after the point and a real minus."""
 
     def text(value: float) -> str:
         found = f"{scale * value:.{digits}f}".replace("-", "−")

@@ -57,11 +57,11 @@ class WeaknessReport:
         chosen = {test.name: figures_of_test(test) for test in result.tests}
         progress.begin("figures", len(whole) + sum(map(len, chosen.values())) + 1)
         for one in whole:
-            write_figure(lambda draw=one.draw: draw(result), directory / one.name)  # type: ignore[misc]
+            write_figure(one.draw, directory / one.name, result)
             progress.advance("figures", 1, one.name)
         for test in result.tests:
             for name, figure in chosen[test.name].items():
-                write_figure(lambda f=figure, t=test: f.draw(result, t), directory / name)  # type: ignore[misc]
+                write_figure(figure.draw, directory / name, result, test)
                 progress.advance("figures", 1, test.title)
         write_page(directory / HTML_FILE, "weaknesses", page_values(result, directory))
         progress.advance("figures", 1, "page")

@@ -33,7 +33,7 @@ _Line: TypeAlias = list[tuple[float, float]]
     order=1,
 )
 def mean_figure(results: ResultSet) -> Figure:
-    """The mean of each scheme, its name beside it. Call within ``house_style``."""
+    """The mean of each scheme, with its name. Call within ``house_style``."""
     published = published_marks(results)
     means = [(mark, summary) for summary in results.schemes if (mark := _mean_mark(summary)) is not None]
     marks = [mark for mark, _ in means]
@@ -121,7 +121,7 @@ _PLACES = (
 def _name(
     figure: Figure, axes: Axes, named: Sequence[Mark], everything: Sequence[Mark], lines: Sequence[_Line]
 ) -> None:
-    """Write each scheme's name beside its mark, where it covers no mark, no other name and, if it can be, no line."""
+    """Write each scheme's name next to its mark, where it covers neither marks nor names nor, if possible, lines."""
     canvas: Any = figure.canvas
     renderer = canvas.get_renderer()
     pixel = figure.dpi / 72
@@ -157,7 +157,7 @@ def _name(
             )
             box = Annotation.get_window_extent(text, renderer)
             cost = sum(_overlap(box, other) for other in taken) + 3 * _outside(box, frame)
-            # A line below a name is a smaller evil than a name over another, and a name far away is one, too.
+            # A name over a line is better than one over another name; a name far from its mark costs a little, too.
             cost += 0.1 * box.width * box.height * sum(line.intersects_bbox(box, filled=False) for line in drawn)
             if best is None or cost < best[0]:
                 if best is not None:

@@ -184,7 +184,7 @@ def _legend(figure: Figure, axes: Axes, results: ResultSet, published: bool) -> 
     if published:
         handles.append(proxy("none", "published mean"))
     if medium().column:
-        # A column has no room beside the axes.
+        # A column has no room right of the axes.
         rows = -(-len(handles) // 3)
         set_margins(figure, left=5.0, right=2.3, top=1.0, bottom=4.2 + 1.5 * rows)
         figure.legend(
