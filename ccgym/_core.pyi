@@ -20,7 +20,7 @@ __all__ = [
     "limits_flows",
     "load_onnx_runtime",
     "load_run",
-    "net_main",
+    "net",
     "schemes",
     "simulate",
 ]
@@ -222,10 +222,10 @@ def check_scheme(name: str, params_json: str) -> None:
 def schemes() -> str:
     """The registry as JSON: one object per scheme."""
 
-def net_main(words: list[str]) -> int:
-    """Run a native command (`run`, `shell`, `sender`, `receiver`, `doctor`) and return its exit status.
+def net(job: str) -> int:
+    """Do a job (a JSON document, see :mod:`ccgym.emulation.job`) and return its exit status.
 
-    Only for processes of their own (`python -m ccgym.emulation`): it may enter namespaces and take over signals.
+    Only for processes of their own (:mod:`ccgym.emulation.__main__`): it may enter namespaces and take over signals.
     """
 
 def load_run(path: str) -> tuple[SimResult, str]:

@@ -1,112 +1,118 @@
 """``ccgym sender`` and ``ccgym receiver``: one flow of ours over UDP between any two machines.
 
-The work is native. What is done here: the name of a policy is turned into its files, and then this process becomes the
-native one.
+The options are read here, and the name of a policy is turned into its files; then this process becomes the one that
+sends or receives.
 """
 
 from __future__ import annotations
 
-import json
+import argparse
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
-from ccgym.cli.common import option, run, say
-from ccgym.cli.shell import become
-from ccgym.errors import ConfigError
+from ccgym.cli.common import HelpFormatter, Parser, option, run
+from ccgym.emulation.job import become
+from ccgym.errors import ConfigError, shown
+from ccgym.units import NS_PER_S, parse_time
 
-SENDER_HELP: Final = """\
-usage: ccgym sender --to ADDRESS:PORT --scheme NAME [options]
-
+_SENDER: Final = """\
 Send one flow over UDP to a receiver, steered by a scheme or a policy, and print what came of it.
 Control-C ends it early, also with what came of it.
+"""
 
-  --to ADDRESS:PORT     the receiver
-  --scheme NAME         cubic, bbr, … (`ccgym schemes`), parameters as in fixed_window:cwnd=100;
-                        or a policy: its name (aurora), a run directory, an exported .onnx file
-  --duration SECONDS    how long to send (default: 10; with --bytes: 3600)
-  --bytes N             send so many payload bytes, then stop (default: as much as goes)
-  --profile NAME        transport: tcp, reliable as Linux; udp, datagrams with receipts; ns3
-                        (default: tcp; of a policy, the one that it was trained over)
-  --mss BYTES           payload of a packet (default: 1448)
-  --ack-every N         ask for an acknowledgement of every n-th packet (default: 1)
-  --seed N              seed of what the scheme draws (default: 0)
-  --bind ADDRESS        the address to send from
-  --deadline SECONDS    give up connecting after this (default: 5)
-  --report-every TIME   a line on standard error so often, as in 1s or 500ms; 0: none
-  --json                the summary as JSON
-
+_SENDER_EXAMPLE: Final = """\
 example:
   ccgym sender --to 10.0.0.2:5001 --scheme aurora --duration 30
 """
 
-RECEIVER_HELP: Final = """\
-usage: ccgym receiver --listen ADDRESS:PORT [options]
-
+_RECEIVER: Final = """\
 Receive flows of `ccgym sender` and print what came of them; control-C ends it. Only this address is
 bound. To an address it sends no more bytes than came from there, until the sender has echoed a
 cookie that was sent to that address. What belongs to no flow is counted and dropped.
+"""
 
-  --listen ADDRESS:PORT where to listen: an address of this machine
-  --flows N             serve so many flows at a time (default: 1); data takes a place, not hello
-  --once                end when so many flows that sent data have come and gone
-  --duration SECONDS    end after this (default: never)
-  --idle SECONDS        a flow is over when nothing came for so long (default: 30)
-  --report-every TIME   a line on standard error so often, as in 1s or 500ms; 0: none
-  --json                one JSON object for each flow that is over
-
+_RECEIVER_EXAMPLE: Final = """\
 example:
   ccgym receiver --listen 10.0.0.2:5001
 """
 
+_REPORT_EVERY: Final = "a line on standard error this often, as in 1s or 500ms; 0: none (default: 1s)"
+
+_PROFILES: Final = ("tcp", "udp", "ns3")
+_MAX_TIME_NS: Final = 10**9 * NS_PER_S
+
+
+def sender_parser() -> argparse.ArgumentParser:
+    """The command line of ``ccgym sender``."""
+    made = _parser("sender", "--to ADDRESS:PORT --scheme NAME", _SENDER, _SENDER_EXAMPLE)
+    made.add_argument("--to", metavar="ADDRESS:PORT", required=True, help="the receiver")
+    made.add_argument(
+        "--scheme", metavar="NAME", required=True,
+        help="cubic, bbr, … (`ccgym schemes`), parameters as in fixed_window:cwnd=100; "
+        "or a policy: its name (aurora), a run directory, an exported .onnx file",
+    )  # fmt: skip
+    made.add_argument("--duration", metavar="SECONDS", help="how long to send (default: 10; with --bytes: 3600)")
+    made.add_argument("--bytes", metavar="N", help="send N payload bytes, then stop (default: no limit)")
+    made.add_argument(
+        "--profile", metavar="NAME", choices=_PROFILES,
+        help="transport: tcp, reliable as Linux; udp, datagrams with receipts; ns3 "
+        "(default: tcp; of a policy, the one that it was trained over)",
+    )  # fmt: skip
+    made.add_argument("--mss", metavar="BYTES", default="1448", help="payload of a packet (default: 1448)")
+    made.add_argument(
+        "--ack-every", metavar="N", default="1", help="ask for an acknowledgement of every N-th packet (default: 1)"
+    )
+    made.add_argument("--seed", metavar="N", default="0", help="seed of what the scheme draws (default: 0)")
+    made.add_argument("--bind", metavar="ADDRESS", help="the address to send from")
+    made.add_argument("--deadline", metavar="SECONDS", default="5", help="give up connecting after this (default: 5)")
+    made.add_argument("--report-every", metavar="TIME", default="1s", help=_REPORT_EVERY)
+    made.add_argument("--json", action="store_true", help="the summary as JSON")
+    return made
+
+
+def receiver_parser() -> argparse.ArgumentParser:
+    """The command line of ``ccgym receiver``."""
+    made = _parser("receiver", "--listen ADDRESS:PORT", _RECEIVER, _RECEIVER_EXAMPLE)
+    made.add_argument(
+        "--listen", metavar="ADDRESS:PORT", required=True, help="where to listen: an address of this machine"
+    )
+    made.add_argument(
+        "--flows", metavar="N", default="1",
+        help="maximum number of flows at a time (default: 1); data takes a place, not hello",
+    )  # fmt: skip
+    made.add_argument("--once", action="store_true", help="end when that many flows that sent data have come and gone")
+    made.add_argument("--duration", metavar="SECONDS", help="end after this (default: never)")
+    made.add_argument(
+        "--idle", metavar="SECONDS", default="30", help="a flow is over when nothing came for this long (default: 30)"
+    )
+    made.add_argument("--report-every", metavar="TIME", default="1s", help=_REPORT_EVERY)
+    made.add_argument("--json", action="store_true", help="one JSON object for each flow that is over")
+    return made
+
 
 def sender(argv: Sequence[str] | None = None) -> int:
     """Run ``ccgym sender``; returns only for help and errors."""
-    return _endpoint("sender", SENDER_HELP, argv, resolved)
+    return _become("sender", sender_job, argv)
 
 
 def receiver(argv: Sequence[str] | None = None) -> int:
     """Run ``ccgym receiver``; returns only for help and errors."""
-    return _endpoint("receiver", RECEIVER_HELP, argv, list)
+    return _become("receiver", receiver_job, argv)
 
 
-def _endpoint(name: str, text: str, argv: Sequence[str] | None, prepare: Callable[[Sequence[str]], list[str]]) -> int:
-    words = list(sys.argv[1:] if argv is None else argv)
-
-    def body() -> int:
-        if words and words[0] in ("-h", "--help"):
-            say(text.rstrip())
-            return 0
-        become(name, *prepare(words))
-
-    return run(body)
-
-
-def resolved(words: Sequence[str]) -> list[str]:
-    """The sender's words, with a policy's name turned into its files.
+def sender_job(words: Sequence[str]) -> dict[str, Any]:
+    """What the sender is told.
 
     Raises:
-        ConfigError: The scheme cannot be used here.
+        ConfigError: A wrong option, or a scheme that cannot be used here.
         SchemeNotFoundError: There is none of that name.
     """
-    made: list[str] = []
-    rest = list(words)
-    own_profile = any(word == "--profile" or word.startswith("--profile=") for word in rest)
-    while rest:
-        word = rest.pop(0)
-        if word == "--scheme" or word.startswith("--scheme="):
-            name = word.partition("=")[2] if "=" in word else (rest.pop(0) if rest else "")
-            made += _scheme(name, own_profile=own_profile)
-        else:
-            made.append(word)
-    return made
-
-
-def _scheme(name: str, *, own_profile: bool) -> list[str]:
     from ccgym.schemes.onnx_runtime import provide_library
     from ccgym.schemes.registry import parse_scheme
 
-    choice = option("--scheme", parse_scheme, name)
+    given = sender_parser().parse_args(list(words))
+    choice = option("--scheme", parse_scheme, given.scheme)
     if choice.kernel is not None:
         raise ConfigError(
             f"{choice.name} is the kernel's TCP, not a flow over UDP",
@@ -114,11 +120,95 @@ def _scheme(name: str, *, own_profile: bool) -> list[str]:
             expected="a scheme of ours",
             hint=f"iperf3 -C {choice.kernel} sends one; `ccgym evaluate --backend emulated` runs both side by side",
         )
-    settings = ",".join(f"{key}={json.dumps(value)}" for key, value in choice.settings.items())
-    made = ["--scheme", f"{choice.name}:{settings}" if settings else choice.name]
     policy = choice.policy
+    flow: dict[str, Any] = {
+        "scheme": choice.name,
+        "params": dict(choice.params),
+        "profile": given.profile or ("tcp" if policy is None else policy.card.profile),
+        "mss": _whole(given.mss, "--mss", lowest=1),
+        "ack_every": _whole(given.ack_every, "--ack-every", lowest=1),
+    }
+    if given.bytes is not None:
+        flow["source"] = {"kind": "bytes", "bytes": _whole(given.bytes, "--bytes", lowest=1)}
+    job = {
+        "name": choice.title,
+        "to": _endpoint(given.to, "--to"),
+        "flow": flow,
+        "duration": _time(given.duration or ("10" if given.bytes is None else "3600"), "--duration"),
+        "seed": _whole(given.seed, "--seed"),
+        "deadline": _time(given.deadline, "--deadline"),
+        "report_every": _time(given.report_every, "--report-every"),
+        "json": given.json,
+    }
+    if given.bind is not None:
+        job["bind"] = option("--bind", _address, given.bind)
     if policy is not None:
-        made += ["--policy", str(policy.file.absolute()), "--card", str(policy.file.with_suffix(".json").absolute())]
-        made += ["--onnx-runtime", str(provide_library())]
-        made += [] if own_profile else ["--profile", policy.card.profile]
-    return made
+        card = policy.file.with_suffix(".json")
+        job["policies"] = {policy.key: {"onnx": str(policy.file.absolute()), "card": str(card.absolute())}}
+        job["onnx_runtime"] = str(provide_library())
+    return job
+
+
+def receiver_job(words: Sequence[str]) -> dict[str, Any]:
+    """What the receiver is told.
+
+    Raises:
+        ConfigError: A wrong option.
+    """
+    given = receiver_parser().parse_args(list(words))
+    return {
+        "listen": _endpoint(given.listen, "--listen"),
+        "flows": _whole(given.flows, "--flows", lowest=1),
+        "once": given.once,
+        "duration": None if given.duration is None else _time(given.duration, "--duration"),
+        "idle": _time(given.idle, "--idle"),
+        "report_every": _time(given.report_every, "--report-every"),
+        "json": given.json,
+    }
+
+
+def _parser(name: str, needed: str, description: str, example: str) -> argparse.ArgumentParser:
+    return Parser(
+        prog=f"ccgym {name}",
+        usage=f"ccgym {name} {needed} [options]",
+        description=description,
+        epilog=example,
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def _become(name: str, job: Callable[[Sequence[str]], dict[str, Any]], argv: Sequence[str] | None) -> int:
+    words = list(sys.argv[1:] if argv is None else argv)
+    return run(lambda: become(name, job(words)))
+
+
+def _endpoint(text: str, name: str) -> str:
+    address, colon, port = text.rpartition(":")
+    if not colon or not address or not port.isdecimal() or int(port) > 65_535:
+        raise ConfigError(shown(text), where=name, expected="ADDRESS:PORT, as in 127.0.0.1:5001")
+    return text
+
+
+def _address(text: str) -> str:
+    from ipaddress import ip_address
+
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        raise ConfigError(shown(text), expected="an address of this machine") from None
+
+
+def _whole(text: str, name: str, lowest: int = 0) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 19 or int(text) < lowest:
+        expected = f"a whole number, {lowest} or more" if lowest else "a whole number, not negative"
+        raise ConfigError(shown(text), where=name, expected=expected)
+    return int(text)
+
+
+def _time(text: str, name: str) -> int:
+    """Nanoseconds of a time with a unit, or of a number of seconds."""
+    time_ns = option(name, parse_time, text)
+    if time_ns > _MAX_TIME_NS:
+        raise ConfigError(shown(text), where=name, expected="a time, as in 1s or 500ms")
+    return time_ns

@@ -1,178 +1,246 @@
 """``ccgym shell``: any command inside an emulated path, as mahimahi's shells have it, in one process.
 
-The work is native. What is done here: names are turned into files (paths and traces of the catalog), and then this
-process becomes the native one, so that exit status, signals and terminal are its own.
+The options are read here and the path is turned into elements; then this process becomes the one that emulates the
+path, so that exit status, signals and terminal are its own.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
+import argparse
 import sys
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.cli.common import option, run, say
-from ccgym.errors import CcgymError, ConfigError
+from ccgym.cli.common import HelpFormatter, Parser, run
+from ccgym.emulation import shell_path
+from ccgym.emulation.job import become
+from ccgym.errors import ConfigError, shown
 
-PREFACE: Final = """\
-usage: ccgym shell --path NAME|FILE [options] [-- COMMAND…]
+if TYPE_CHECKING:
+    from ccgym.config.elements import Direction
 
-A path that has a name (`ccgym paths`), or a YAML file, in the place of tools. As traces of mm-link, names
-of the catalog (`ccgym trace list`) do as well as files. All else is as below.
+_USAGE: Final = """\
+ccgym shell --path NAME|FILE [options] [-- COMMAND…]
+       ccgym shell [options] -- MAHIMAHI-TOOLS… [-- COMMAND…]
+       ccgym shell [options] --spec FILE [-- COMMAND…]"""
 
-  ccgym shell --path 77.72mbps -- ping 100.64.0.1
+_DESCRIPTION: Final = """\
+Run COMMAND (by default your shell) inside an emulated path: one that has a name (`ccgym paths`) or a
+YAML file, or one made of mahimahi's tools, with their options, the left-most outermost:
+
+  mm-delay MS                            one-way delay in whole milliseconds, both directions
+  mm-loss uplink|downlink RATE           independent random loss, 0 to 1
+  mm-onoff uplink|downlink ON OFF        exponential on and off periods, their means in seconds
+  mm-intermittent uplink|downlink ON OFF fixed on and off periods in seconds
+  mm-link UP-TRACE DOWN-TRACE [options]  a bottleneck; traces are files, or names of the catalog
+                                         (`ccgym trace list`); for each direction
+      --uplink-queue=KIND                droptail, drophead, codel, pie or infinite
+      --uplink-queue-args=packets=N,…    its arguments: bytes, packets, target, interval, qdelay_ref,
+                                         max_burst
+      --uplink-log=FILE                  mahimahi's log
+      --once                             end with the traces
+
+It takes one process, no setuid programs and no firewall rules. Uplink is from COMMAND outwards. As
+root, the other end is this machine: servers on it are reached at $MAHIMAHI_BASE. As an ordinary user
+both ends are apart from the machine, and --outside starts what COMMAND is to reach. The exit status
+is COMMAND's, 128 + N if signal N ended it. Nothing is left behind, however the shell ends.
 """
 
-CACHED: Final = "paths"
-"""Folder of the cache with paths in the native core's form."""
+_EXAMPLES: Final = """\
+examples:
+  ccgym shell --path 77.72mbps -- ping 100.64.0.1
+  ccgym shell -- mm-delay 51 mm-loss uplink 0.0006 mm-link 77.72mbps.trace 77.72mbps.trace \\
+      --uplink-queue=droptail --uplink-queue-args=packets=94 --uplink-log=up.log
+  ccgym shell --outside 'iperf3 -s -1' --outside-port 5201 -- mm-delay 20 -- \\
+      sh -c 'iperf3 -c $MAHIMAHI_BASE'
+  ccgym shell --seed 7 --summary -- mm-loss uplink 0.01 mm-delay 10 -- \\
+      sh -c 'ping -c 10 $MAHIMAHI_BASE'
+"""
 
-VALUED: Final = frozenset(
-    {
-        "--seed", "--name", "--trace", "--spec", "--outside", "--outside-log", "--outside-port", "--user", "--flows",
-        "--packet-memory",
-        "--uplink-log", "--downlink-log", "--datalink-log", "--acklink-log", "--tunnel-log",
-    }
-)  # fmt: skip
-"""Options whose value may be the next word."""
+_MAX_PACKET_MEMORY_MIB: Final = 1 << 20
+_MAX_FLOWS: Final = 60_000
 
-LINK_VALUED: Final = frozenset(
-    {
-        "--uplink-log", "--downlink-log", "--uplink-queue", "--downlink-queue", "--uplink-queue-args",
-        "--downlink-queue-args",
-    }
-)  # fmt: skip
-"""The same of mm-link."""
 
-OPERANDS: Final = {"mm-delay": 1, "mm-loss": 2, "mm-onoff": 3, "mm-intermittent": 3, "mm-link": 2, "mm-meter": 0}
-"""mahimahi's shells, and how many operands each has."""
+class _Once(argparse.Action):
+    """An option that may be given once."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, name: str | None = None
+    ) -> None:
+        if getattr(namespace, self.dest) is not None:
+            raise _wrong(f"{name} a second time", "each option once")
+        setattr(namespace, self.dest, values)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of ``ccgym shell``, without the tools and the command."""
+    made = Parser(
+        prog="ccgym shell",
+        usage=_USAGE,
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
+    )
+
+    def add(group: argparse._ArgumentGroup, name: str, metavar: str, text: str) -> None:
+        group.add_argument(name, metavar=metavar, action=_Once, help=text)
+
+    path = made.add_argument_group("path")
+    add(path, "--path", "NAME|FILE", "a path by its name, or a YAML file")
+    add(path, "--spec", "FILE", 'the path as JSON {"uplink": […], "downlink": […], "traces": {name: file}}')
+    add(path, "--name", "TEXT", "with --path or --spec: what the prompt shows")
+    add(path, "--seed", "N", "seed of losses and everything else that is random; by default a new one each time")
+    path.add_argument(
+        "--trace", metavar="NAME=FILE", action="append", default=[],
+        help="read the trace NAME from FILE; may be repeated",
+    )  # fmt: skip
+    add(
+        path, "--packet-memory", "MIB",
+        "memory for the packets under way in each direction, by default 512; a packet that comes when it is full is "
+        "dropped, and a warning at the end says how many were; mahimahi's queues have no such bound",
+    )  # fmt: skip
+    ends = made.add_argument_group("ends")
+    add(ends, "--outside", "COMMAND", "run COMMAND (words for /bin/sh) at the other end; it ends with the shell")
+    add(ends, "--outside-log", "FILE", "where its output goes, by default to standard error")
+    add(ends, "--outside-port", "PORT", "wait until it listens on that TCP or UDP port before COMMAND starts")
+    where = ends.add_mutually_exclusive_group()
+    where.add_argument("--isolated", action="store_true", help="as root: both ends apart from the machine")
+    where.add_argument("--host", action="store_true", help="the other end is this machine (the default as root)")
+    add(
+        ends, "--user", "NAME",
+        "as root: run COMMAND and the one outside as that user; by default as the user that called sudo, else as root",
+    )  # fmt: skip
+    records = made.add_argument_group("records")
+    add(records, "--uplink-log", "FILE", "with --path or --spec: mahimahi's log of the first link of that direction")
+    add(records, "--downlink-log", "FILE", "the same of the downlink")
+    add(records, "--datalink-log", "FILE", "every packet of the uplink with its one-way delay, as Pantheon reads it")
+    add(records, "--acklink-log", "FILE", "the same of the downlink")
+    add(records, "--tunnel-log", "PREFIX", "both: PREFIX_datalink.log and PREFIX_acklink.log")
+    add(records, "--flows", "N", "tell N flows apart in them, by the ports 5001 to 5000+N outside; by default none")
+    records.add_argument(
+        "--summary", action="store_true",
+        help="one line on standard error at the end: packets, drops, how exactly the schedule was kept",
+    )  # fmt: skip
+    return made
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``ccgym shell``; returns only for errors."""
+    """Run ``ccgym shell``; returns only for help and errors."""
     words = list(sys.argv[1:] if argv is None else argv)
     return run(lambda: _shell(words))
 
 
 def _shell(words: list[str]) -> int:
-    if not words:
-        raise ConfigError(
-            "no path",
-            where="ccgym shell",
-            expected="--path NAME|FILE, or mahimahi's tools, like `mm-delay 20`",
-            hint="`ccgym shell --path 12mbps` starts your shell in that path; --help has more examples",
-        )
-    if words[0] in ("-h", "--help"):
-        say(PREFACE)
-        become("shell", "--help")
-    become("shell", *prepared(words))
+    fields, notes = job(words)
+    for note in notes:
+        sys.stderr.write(f"note: {note}\n")
+    become("shell", fields)
 
 
-def prepared(words: Sequence[str]) -> list[str]:
-    """The words for the native command: names of paths turned into files, and names of traces explained.
+def job(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """What the shell is told, and what the user should know.
 
     Raises:
-        CcgymError: A name that is not known.
+        CcgymError: A wrong option, tool or name.
     """
-    options: list[str] = []
-    rest = deque(words)
-    named = False
-    while rest and rest[0].startswith("-") and rest[0] != "--":
-        word = rest.popleft()
-        if word == "--path" or word.startswith("--path="):
-            name = word.partition("=")[2] if "=" in word else (rest.popleft() if rest else "")
-            if not name:
-                raise ConfigError("--path without a path", expected="a name from `ccgym paths`, or a YAML file")
-            options += ["--spec", str(spec_file(name)), "--name", os.path.basename(name)]
-            named = True
-        else:
-            options.append(word)
-            if word in VALUED and rest:
-                options.append(rest.popleft())
-    if not named:
-        for trace, file in traces_of(rest).items():
-            options += ["--trace", f"{trace}={file}"]
-    return [*options, *rest]
-
-
-def traces_of(words: Iterable[str]) -> dict[str, Path]:
-    """Files of the catalog's traces that a mahimahi command line names; what is a file already is left out.
-
-    Raises:
-        CcgymError: A trace that is not there.
-    """
-    found: dict[str, Path] = {}
-    rest = deque(words)
-    while rest and (rest[0] == "--" or rest[0] in OPERANDS or rest[0].startswith("-")):
-        tool = rest.popleft()
-        missing = OPERANDS.get(tool, 0)
-        while missing and rest:
-            word = rest.popleft()
-            if word.startswith("--"):
-                if word in LINK_VALUED and rest:
-                    rest.popleft()
-                continue
-            missing -= 1
-            if tool == "mm-link" and not Path(word).is_file():
-                found[word] = _trace_file(word)
-        if tool in LINK_VALUED and rest:
-            rest.popleft()
-    return found
-
-
-def _trace_file(word: str) -> Path:
-    from ccgym.config.catalog import resolve_trace
-
-    return option("mm-link", resolve_trace, word).materialise()
-
-
-def spec_file(name: str) -> Path:
-    """A file with a path in the native core's form. It is in the cache, named by its content.
-
-    Raises:
-        CcgymError: There is no such path.
-    """
-    from ccgym.config.catalog import cache_directory, keep_in_cache
-    from ccgym.config.path import NetworkPath
-    from ccgym.emulation.plan import trace_files
-
-    path = option("--path", NetworkPath.from_any, name)
-    compiled = path.compile()
-    document = {
-        "uplink": compiled.uplink,
-        "downlink": compiled.downlink,
-        "traces": {trace: str(file) for trace, file in trace_files(path.trace_names()).items()},
+    made = parser()
+    own, rest = _split(made, words)
+    given = made.parse_args(own)
+    for option, value in vars(given).items():
+        if value == "":
+            raise _wrong(f"--{option.replace('_', '-')} with nothing", "a value")
+    path = _path(given, own, rest)
+    fields: dict[str, Any] = {
+        **path.fields(),
+        "command": list(path.command or ()),
+        "packet_memory": _whole(given.packet_memory, "--packet-memory", 1, _MAX_PACKET_MEMORY_MIB, " MiB", 512) << 20,
+        "flows": _whole(given.flows, "--flows", 0, _MAX_FLOWS, "", 0),
+        "summary": given.summary,
+        "user": given.user,
     }
-    text = json.dumps(document, sort_keys=True).encode()
-    file = cache_directory() / CACHED / f"{hashlib.sha256(text).hexdigest()[:16]}.json"
-    keep_in_cache(file, text)
-    return file
+    if given.seed is not None:
+        fields["seed"] = _whole(given.seed, "--seed", 0, 2**64 - 1)
+    for option in ("outside_log", "outside_port"):
+        if getattr(given, option) is not None and given.outside is None:
+            raise _wrong(f"--{option.replace('_', '-')} without --outside", "--outside COMMAND too")
+    if given.outside is not None:
+        port = None if given.outside_port is None else _whole(given.outside_port, "--outside-port", 0, 65_535)
+        fields["outside"] = {"command": given.outside, "log": given.outside_log, "port": port or None}
+    if given.isolated or given.host:
+        fields["placement"] = "isolated" if given.isolated else "host_outside"
+    for kind in ("datalink", "acklink"):
+        tunnel = None if given.tunnel_log is None else f"{given.tunnel_log}_{kind}.log"
+        fields[f"{kind}_log"] = getattr(given, f"{kind}_log") or tunnel
+    return fields, path.notes
 
 
-def become(*words: str) -> NoReturn:
-    """Replace this process by the native command.
+def _path(given: argparse.Namespace, own: Sequence[str], rest: Sequence[str]) -> shell_path.ShellPath:
+    from ccgym.config.mahimahi import TOOLS, quoted
 
-    Raises:
-        CcgymError: It cannot be started.
-    """
-    from ccgym.emulation.process import command
+    traces: dict[str, Path] = {}
+    for text in given.trace:
+        name, _, file = text.partition("=")
+        if not name or not file:
+            raise _wrong(f"--trace {shown(text)}", "--trace NAME=FILE")
+        traces[name] = Path(file)
+    logs: dict[Direction, str] = {}
+    if given.uplink_log is not None:
+        logs["uplink"] = given.uplink_log
+    if given.downlink_log is not None:
+        logs["downlink"] = given.downlink_log
+    if given.path is None and given.spec is None:
+        if logs:
+            raise _wrong(
+                "--uplink-log or --downlink-log without --path or --spec",
+                "it behind mm-link",
+                "mm-link UP DOWN --uplink-log=FILE",
+            )
+        if not rest:
+            raise _wrong(
+                "no path",
+                "--path NAME|FILE, or mahimahi's tools, like `mm-delay 20`",
+                "`ccgym shell --path 12mbps` starts your shell in that path; --help has more examples",
+            )
+        return shell_path.from_mahimahi(rest, traces)
+    if given.path is not None and given.spec is not None:
+        raise _wrong("--path and --spec", "the path once")
+    if rest and rest[0] in TOOLS:
+        raise _wrong(f"--{'path' if given.spec is None else 'spec'} together with {rest[0]}", "the path once")
+    command_line = " ".join(quoted(word) for word in ("ccgym", "shell", *own))
+    if given.spec is not None:
+        path = shell_path.from_json(Path(given.spec), given.name or "path", traces, logs, command_line)
+    else:
+        path = shell_path.from_name(given.path, logs, command_line)
+        if given.name is not None:
+            path.label = f"[{given.name}] "
+        path.traces.update(traces)
+    path.command = tuple(rest)
+    return path
 
-    line = command(*words)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    try:
-        os.execve(line[0], line, environment_at_start())
-    except OSError as error:
-        raise CcgymError(f"{line[0]} cannot be started: {error.strerror}", where=f"ccgym {words[0]}") from error
+
+def _split(made: argparse.ArgumentParser, words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The options, and what follows them: tools, or the command."""
+    valued = {option for action in made._actions if action.nargs != 0 for option in action.option_strings}
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        if words[at] == "--":
+            return list(words[:at]), list(words[at + 1 :])
+        at += 2 if words[at] in valued else 1
+    return list(words[:at]), list(words[at:])
 
 
-def environment_at_start() -> dict[bytes, bytes]:
-    """The environment that this process was started with; Python and libraries add variables of their own."""
-    try:
-        entries = Path("/proc/self/environ").read_bytes().split(b"\0")
-    except OSError:
-        return dict(os.environb)
-    return {name: value for name, equals, value in (entry.partition(b"=") for entry in entries) if equals}
+def _whole(text: str | None, option: str, lowest: int, highest: int, unit: str = "", default: int = 0) -> int:
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdecimal():
+        raise _wrong(f"{option} {shown(text)}", "a whole number, not negative")
+    value = int(text[:25])
+    if not lowest <= value <= highest:
+        raise _wrong(f"{option} {text[:25]}", f"{lowest} to {highest}{unit}")
+    return value
+
+
+def _wrong(found: str, expected: str, hint: str = "") -> ConfigError:
+    return ConfigError(found, expected=expected, hint=hint, where="ccgym shell")

@@ -7,12 +7,12 @@
 ``shorthand``                a path given by rate or trace
 ``queues``                   queue disciplines as users write them
 ``elements``                 path elements as users write them
-``mahimahi``                 mahimahi's command line, read and written
+``mahimahi``                 mahimahi's command line, read
+``mahimahi_writer``          a path as a mahimahi command line
 ``catalog``                the named traces and paths of ``traces/paths.yaml``
 ``capacity``                 capacity over time
 ``path``                     :class:`NetworkPath`
 ``path_check``               mistakes in a path that its traces do not show
-``path_mahimahi``            a path in mahimahi's words
 ``path_text``                a path in a few lines for people
 ``distributions``            distributions of paths, by name and by kind
 ``distribution_base``        what a distribution is

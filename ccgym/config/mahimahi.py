@@ -1,4 +1,4 @@
-"""mahimahi's command line, read into path elements and written back.
+"""mahimahi's command line: its one reader, for paths and for ``ccgym shell``.
 
 The grammar is that of mahimahi 0.98 and its master (ravinet/mahimahi @ae477d4: ``delayshell.cc``, ``lossshell.cc``,
 ``onoffshell.cc``, ``intermittentshell.cc``, ``linkshell.cc``):
@@ -10,14 +10,15 @@ The grammar is that of mahimahi 0.98 and its master (ravinet/mahimahi @ae477d4: 
 ``mm-intermittent uplink|downlink ON OFF``             seconds
 ``mm-link UP DOWN [options]``                          two traces; ``--uplink-queue``, ``--downlink-queue`` (infinite,
                                                        droptail, drophead, codel, pie), their ``-args``, ``--once``;
-                                                       logs and meters are accepted and left out: they are no part of
-                                                       the path
-``mm-meter [options]``                                 accepted and left out: it has no effect
+                                                       ``--uplink-log``, ``--downlink-log``; meters have no effect
+``mm-meter [options]``                                 accepted; it has no effect
 =====================================================  ===============================================================
 
 The left-most tool is the outermost. Options of ``mm-link`` may stand anywhere after it, up to ``--``, as GNU getopt
 permutes them. Where mahimahi silently ignores or cuts something (unknown queue arguments, decimals in them, options
 that a second ``mm-link`` was meant to have), this reader refuses it and says why.
+
+``ccgym shell`` needs this module before anything else runs: it imports pydantic's models only where they are built.
 """
 
 from __future__ import annotations
@@ -25,28 +26,15 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import ValidationError
+from ccgym.errors import ConfigError, did_you_mean, near_miss, shown
+from ccgym.units import NS_PER_MS, NS_PER_S, Nanoseconds
 
-from ccgym.config.elements import (
-    MAHIMAHI_OVERHEAD,
-    MAHIMAHI_TICK_NS,
-    MAX_ELEMENTS,
-    AnyElement,
-    Delay,
-    Direction,
-    Intermittent,
-    Link,
-    LinkDirection,
-    Loss,
-    OnOff,
-)
-from ccgym.config.queues import AnyQueue, Drophead, Droptail, Infinite, Limit, MahimahiCodel, MahimahiPie
-from ccgym.config.yaml_loader import config_error
-from ccgym.errors import ConfigError, did_you_mean, shown
-from ccgym.units import NS_PER_MS, NS_PER_S, Nanoseconds, format_time
+if TYPE_CHECKING:
+    from ccgym.config.elements import AnyElement, Direction
 
 TOOLS: Final = ("mm-delay", "mm-loss", "mm-onoff", "mm-intermittent", "mm-link", "mm-meter")
 """The shells that describe a path."""
@@ -54,14 +42,32 @@ TOOLS: Final = ("mm-delay", "mm-loss", "mm-onoff", "mm-intermittent", "mm-link",
 MAX_LENGTH: Final = 100_000
 """Longer command lines are refused."""
 
-_WITH_VALUE: Final = {
-    "--uplink-log": "",
-    "--downlink-log": "",
-    "--uplink-queue": "queue",
-    "--downlink-queue": "queue",
-    "--uplink-queue-args": "args",
-    "--downlink-queue-args": "args",
+MAX_SHELLS: Final = 100
+"""Longer chains of shells are refused."""
+
+QUEUE_ARGUMENTS: Final = {
+    "infinite": (),
+    "droptail": ("packets", "bytes"),
+    "drophead": ("packets", "bytes"),
+    "codel": ("packets", "bytes", "target", "interval"),
+    "pie": ("packets", "bytes", "qdelay_ref", "max_burst"),
 }
+"""The queues of ``mm-link`` and their arguments; from the third on they are required, in milliseconds."""
+
+TICK_NS: Final = NS_PER_MS
+"""mahimahi's clock counts whole milliseconds."""
+
+OVERHEAD: Final = 4
+"""Bytes that mahimahi charges per packet in addition to its IP length: the prefix of its TUN device."""
+
+_WITH_VALUE: Final = (
+    "--uplink-log",
+    "--downlink-log",
+    "--uplink-queue",
+    "--downlink-queue",
+    "--uplink-queue-args",
+    "--downlink-queue-args",
+)
 _FLAGS: Final = (
     "--once",
     "--meter-uplink",
@@ -71,14 +77,46 @@ _FLAGS: Final = (
     "--meter-all",
 )
 _SHORT: Final = {"-u": "--uplink-log", "-d": "--downlink-log"}
-_QUEUE_ARGUMENTS: Final = {
-    "infinite": (),
-    "droptail": ("packets", "bytes"),
-    "drophead": ("packets", "bytes"),
-    "codel": ("packets", "bytes", "target", "interval"),
-    "pie": ("packets", "bytes", "qdelay_ref", "max_burst"),
-}
 _MAX_MS: Final = 10**10
+
+
+@dataclass(frozen=True)
+class Shell:
+    """One of mahimahi's shells, read."""
+
+    element: Mapping[str, Any] | None
+    """Its path element: the fields of the model in :mod:`ccgym.config.elements`; None for ``mm-meter``."""
+    label: str
+    """What mahimahi puts before the prompt, such as ``[delay 51 ms] ``."""
+    command_line: str
+    """The command line from this shell on, quoted as ``mm-link`` quotes it in its logs."""
+    logs: Mapping[Direction, str] = field(default_factory=dict)
+    """Files for the logs of a link."""
+    notes: tuple[str, ...] = ()
+    """What has no effect here."""
+
+    def native(self, direction: Direction) -> dict[str, Any] | None:
+        """The element as the native core takes it; None where packets of this direction pass untouched."""
+        if self.element is None:
+            return None
+        fields = dict(self.element)
+        if fields["kind"] != "link":
+            return fields if fields.pop("direction", direction) == direction else None
+        link = fields[direction]
+        queue = {
+            f"{key}_ms" if isinstance(value, int) else key: value // NS_PER_MS if isinstance(value, int) else value
+            for key, value in link["queue"].items()
+        }
+        schedule = {"kind": "trace", "name": link["trace"], "once": fields["once"]}
+        return {"kind": "link", "schedule": schedule, "queue": queue, "overhead": OVERHEAD, "device_packets": 0}
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """A chain of shells, the outermost first, and the command that runs in them."""
+
+    shells: tuple[Shell, ...]
+    command: tuple[str, ...] = ()
 
 
 def looks_like_mahimahi(text: str) -> bool:
@@ -87,7 +125,7 @@ def looks_like_mahimahi(text: str) -> bool:
 
 
 def parse_mahimahi(command: str | Sequence[str]) -> tuple[AnyElement, ...]:
-    """Read a chain of mahimahi shells.
+    """Read a path.
 
     Args:
         command: The command line, quoted as for a shell, or its words.
@@ -96,8 +134,13 @@ def parse_mahimahi(command: str | Sequence[str]) -> tuple[AnyElement, ...]:
         The elements, the outermost first.
 
     Raises:
-        ConfigError: With the tool and the number of the word that cannot be.
+        ConfigError: With the tool and the number of the word that cannot be; or a command runs in the path.
     """
+    from pydantic import ValidationError
+
+    from ccgym.config.elements import Link
+    from ccgym.config.yaml_loader import config_error
+
     if isinstance(command, str):
         if len(command) > MAX_LENGTH:
             raise ConfigError(f"a command line of {len(command)} characters", expected=f"at most {MAX_LENGTH}")
@@ -109,58 +152,76 @@ def parse_mahimahi(command: str | Sequence[str]) -> tuple[AnyElement, ...]:
             ) from None
     else:
         words = [str(word) for word in command]
+    read = _Reader(words, with_command=False).read()
     try:
-        return _Reader(words).read()
+        return tuple(_model(shell.element) for shell in read.shells if shell.element is not None)
     except ValidationError as error:
         raise config_error(error, Link).at("mahimahi command") from None
 
 
-def format_mahimahi(elements: Sequence[AnyElement], trace_of: Callable[[LinkDirection | None], str]) -> str:
-    """Write a chain of mahimahi shells; the inverse of :func:`parse_mahimahi` wherever mahimahi can say it.
-
-    Args:
-        elements: The outermost first.
-        trace_of: Returns the trace to write for a direction of a link, ``None`` being an unconstrained one.
+def parse_command_line(words: Sequence[str]) -> CommandLine:
+    """Read a path and the command that runs in it.
 
     Raises:
-        ConfigError: mahimahi has no such thing.
+        ConfigError: With the tool and the number of the word that cannot be.
     """
-    words: list[str] = []
-    for number, element in enumerate(elements, start=1):
-        words += _write(element, trace_of)
-        if isinstance(element, Link) and number < len(elements):
-            words.append("--")  # lest it takes the options of the next one
-    words = words or ["mm-meter"]  # a path of nothing: the shell without effect
-    return " ".join(_quote(word) for word in words)
+    return _Reader(list(words), with_command=True).read()
+
+
+def _model(element: Mapping[str, Any]) -> AnyElement:
+    from ccgym.config.elements import Delay, Intermittent, Link, LinkDirection, Loss, OnOff
+    from ccgym.config.queues import KINDS, Limit
+
+    fields = dict(element)
+    kind = fields.pop("kind")
+    if kind == "link":
+        for direction in ("uplink", "downlink"):
+            link = fields[direction]
+            arguments = dict(link["queue"])
+            queue = KINDS[arguments.pop("kind")]
+            if "limit" in arguments:
+                arguments["limit"] = Limit(**arguments["limit"])
+            fields[direction] = LinkDirection(trace=link["trace"], queue=queue(**arguments), overhead=OVERHEAD)
+        return Link(**fields)
+    models: dict[str, type[Delay | Loss | OnOff | Intermittent]]
+    models = {"delay": Delay, "loss": Loss, "on_off": OnOff, "intermittent": Intermittent}
+    return models[kind](**fields)
 
 
 class _Reader:
-    def __init__(self, words: list[str]) -> None:
+    def __init__(self, words: list[str], *, with_command: bool) -> None:
         self.words = words
         self.places = list(range(1, len(words) + 1))
         self.at = 0
         self.tool = ""
+        self.with_command = with_command
 
-    def read(self) -> tuple[AnyElement, ...]:
-        elements: list[AnyElement] = []
+    def read(self) -> CommandLine:
+        shells: list[Shell] = []
         if not self.words:
             raise ConfigError("an empty command", expected="a chain of mahimahi shells, like 'mm-delay 51'")
         while self.at < len(self.words):
             self.tool = ""
             tool = self.words[self.at]
             if tool not in TOOLS:
-                raise self.unknown(tool, bool(elements))
+                self.check_command(tool, bool(shells))
+                return CommandLine(tuple(shells), tuple(self.words[self.at :]))
             self.tool = tool
+            if len(shells) == MAX_SHELLS:
+                raise self.fail(f"more than {MAX_SHELLS} shells", f"at most {MAX_SHELLS}", at=self.at)
+            rest = " ".join(quoted(word) for word in self.words[self.at :])
             self.at += 1
-            if len(elements) == MAX_ELEMENTS:
-                raise self.fail(f"more than {MAX_ELEMENTS} shells", f"at most {MAX_ELEMENTS}")
             if tool == "mm-link":
-                elements.append(self.link())
+                shells.append(self.link(rest))
             elif tool == "mm-meter":
                 self.meter()
+                note = "mm-meter draws no graphs here: it has no effect"
+                shells.append(Shell(None, "[meter] ", rest, notes=(note,)))
             else:
-                elements.append(self.simple())
-        return tuple(elements)
+                shells.append(Shell(*self.simple(), rest))
+                if self.words[self.at : self.at + 1] == ["--"]:
+                    self.at += 1
+        return CommandLine(tuple(shells))
 
     def fail(self, found: str, expected: str, hint: str = "", *, at: int | None = None) -> ConfigError:
         """An error at a word, by default the one just read."""
@@ -169,17 +230,24 @@ class _Reader:
         place = f"mahimahi command, word {position}" + (f" ({self.tool})" if self.tool else "")
         return ConfigError(found, expected=expected, hint=hint, where=place)
 
-    def unknown(self, word: str, inside: bool) -> ConfigError:
-        tail = " ".join(self.words[self.at :])
+    def check_command(self, word: str, inside: bool) -> None:
+        """What is not a tool is the command, unless it looks like a slip, or nothing may run in the path."""
         hint = did_you_mean(word, TOOLS)
-        if inside and not hint and not word.startswith("mm-"):
-            return self.fail(
-                f"the command {shown(tail)}",
-                "a path and nothing that runs in it",
-                "leave the command out: ccgym starts senders and receivers itself",
-                at=self.at,
-            )
-        return self.fail(f"unknown tool {shown(word)}", ", ".join(TOOLS), hint, at=self.at)
+        # mahimahi has programs that are not of a path, as mm-webreplay; they may run in one.
+        slip = word.startswith("mm-") and near_miss(word[3:], [tool[3:] for tool in TOOLS]) is not None
+        if inside and not slip and not word.startswith("-") and word:
+            if self.with_command:
+                return
+            if not word.startswith("mm-"):
+                raise self.fail(
+                    f"the command {shown(' '.join(self.words[self.at :]))}",
+                    "a path and nothing that runs in it",
+                    "leave the command out: ccgym starts senders and receivers itself",
+                    at=self.at,
+                )
+        what = "option" if word.startswith("-") else "tool"
+        more = "a further tool, or the command to run; tools are " if inside and self.with_command else ""
+        raise self.fail(f"unknown {what} {shown(word)}", more + ", ".join(TOOLS), hint, at=self.at)
 
     def next(self, what: str) -> str:
         if self.at >= len(self.words):
@@ -189,18 +257,24 @@ class _Reader:
         self.at += 1
         return word
 
-    def simple(self) -> AnyElement:
-        """A tool with positional arguments only; it does not read options."""
+    def simple(self) -> tuple[dict[str, Any], str]:
+        """The element and the label of a tool with operands only; it does not read options."""
         if self.tool == "mm-delay":
-            return Delay(delay=self.milliseconds(), tick=Nanoseconds(MAHIMAHI_TICK_NS))
+            delay = self.milliseconds()
+            element = {"kind": "delay", "delay": delay, "tick": Nanoseconds(TICK_NS)}
+            return element, f"[delay {delay // NS_PER_MS} ms] "
         direction = self.direction()
+        way = "up" if direction == "uplink" else "down"
         if self.tool == "mm-loss":
-            return Loss(direction=direction, probability=self.probability())
-        if self.tool == "mm-onoff":
-            on, off = self.seconds("MEAN_ON"), self.seconds("MEAN_OFF")
-            return OnOff(direction=direction, mean_on=on, mean_off=off)
-        on, off = self.seconds("ON"), self.seconds("OFF")
-        return Intermittent(direction=direction, on=on, off=off)
+            probability = self.probability()
+            label = f"[loss {way}={self.words[self.at - 1]}] "
+            return {"kind": "loss", "direction": direction, "probability": probability}, label
+        fixed = self.tool == "mm-intermittent"
+        names = ("on", "off") if fixed else ("mean_on", "mean_off")
+        on, off = (self.seconds(name.upper()) for name in names)
+        element = {"kind": "intermittent" if fixed else "on_off", "direction": direction, names[0]: on, names[1]: off}
+        on_text, off_text = self.words[self.at - 2 : self.at]
+        return element, f"[{self.tool.removeprefix('mm-')} ({way}) on={on_text}s off={off_text}s] "
 
     def milliseconds(self) -> Nanoseconds:
         word = self.next("a delay in whole milliseconds")
@@ -250,10 +324,10 @@ class _Reader:
             word = self.next("an option")
             if word == "--":
                 return
-            if word not in ("--meter-uplink", "--meter-downlink"):
+            if word not in ("--meter-uplink", "--meter-downlink", "-u", "-d"):
                 raise self.fail(f"unknown option {shown(word)}", "--meter-uplink or --meter-downlink")
 
-    def link(self) -> Link:
+    def link(self, command_line: str) -> Shell:
         first = self.at
         operands: list[int] = []
         options: dict[str, str] = {}
@@ -290,56 +364,70 @@ class _Reader:
                     "mahimahi's outer mm-link would take the option for itself",
                     at=strays[0],
                 )
-        link = Link(
-            uplink=self.toward("uplink", up, options),
-            downlink=self.toward("downlink", down, options),
-            once="--once" in options,
-        )
+        element = {
+            "kind": "link",
+            "uplink": {"trace": up, "queue": self.queue("uplink", options)},
+            "downlink": {"trace": down, "queue": self.queue("downlink", options)},
+            "once": "--once" in options,
+        }
+        logs: dict[Direction, str] = {}
+        directions: tuple[Direction, ...] = ("uplink", "downlink")
+        for direction in directions:
+            log = options.get(f"--{direction}-log")
+            if log == "":
+                where = f"mahimahi command (mm-link --{direction}-log)"
+                raise ConfigError("an empty file name", expected="the name of a log file", where=where)
+            if log is not None:
+                logs[direction] = log
+        meters = [option for option in options if option.startswith("--meter")]
+        notes = tuple(f"mm-link {option}: graphs are not drawn here; it has no effect" for option in meters[:1])
         # Go on with what is left: the inner command without the options that mm-link has taken.
         self.words = [self.words[index] for index in rest]
         self.places = [self.places[index] for index in rest]
         self.at = 0
-        return link
+        return Shell(element, "[link] ", command_line, logs, notes)
 
     def option(self, word: str, options: dict[str, str], operands: list[int]) -> None:
-        name, equals, value = word.partition("=")
-        if word[:2] in _SHORT and not word.startswith("--"):
-            name = _SHORT[word[:2]]
-            if len(word) == 2:
-                self.next(f"a file name after {word}")
+        if word[:2] in _SHORT:
+            options[_SHORT[word[:2]]] = word[2:] or self.next(f"a file name after {word}")
             return
+        name, equals, value = word.partition("=")
         if name in _FLAGS:
             if equals:
                 raise self.fail(f"{shown(word)}", f"{name} without a value")
             options[name] = ""
             return
         if name not in _WITH_VALUE:
-            if len(operands) > 2 and self.words[operands[2]] not in TOOLS:
-                self.at = operands[2]
-                raise self.unknown(self.words[self.at], True)
-            raise self.fail(
-                f"unknown option {shown(name)}",
-                ", ".join([*_WITH_VALUE, *_FLAGS]),
-                did_you_mean(name, [*_WITH_VALUE, *_FLAGS]),
-            )
+            raise self.unknown_option(name, operands)
         if not equals:
             value = self.next(f"a value after {name}")
-        if _WITH_VALUE[name] and name in options:
+        if name in options and not name.endswith("-log"):
             raise self.fail(f"{name} a second time", "each option once")
         options[name] = value
 
-    def toward(self, direction: Direction, trace: str, options: dict[str, str]) -> LinkDirection:
+    def unknown_option(self, name: str, operands: list[int]) -> ConfigError:
+        known = [*_WITH_VALUE, *_FLAGS]
+        if len(operands) > 2 and self.words[operands[2]] not in TOOLS:
+            command = self.words[operands[2]]
+            if not self.with_command:
+                self.at = operands[2]
+                self.check_command(command, True)
+            return self.fail(
+                f"the option {shown(name)} of the command {shown(command)}",
+                "`--` before a command that has options",
+                f"write: mm-link UP DOWN … -- {command} …; mahimahi too would take the option for its own",
+            )
+        return self.fail(f"unknown option {shown(name)}", ", ".join(known), did_you_mean(name, known))
+
+    def queue(self, direction: Direction, options: Mapping[str, str]) -> dict[str, Any]:
         kind = options.get(f"--{direction}-queue", "infinite")
         arguments = options.get(f"--{direction}-queue-args")
-        return LinkDirection(trace=trace, queue=self.queue(direction, kind, arguments), overhead=MAHIMAHI_OVERHEAD)
-
-    def queue(self, direction: Direction, kind: str, arguments: str | None) -> AnyQueue:
         where = f"mahimahi command (mm-link --{direction}-queue)"
-        if kind not in _QUEUE_ARGUMENTS:
+        if kind not in QUEUE_ARGUMENTS:
             raise ConfigError(
                 f"unknown queue {shown(kind)}",
-                expected=", ".join(_QUEUE_ARGUMENTS),
-                hint=did_you_mean(kind, _QUEUE_ARGUMENTS),
+                expected=", ".join(QUEUE_ARGUMENTS),
+                hint=did_you_mean(kind, QUEUE_ARGUMENTS),
                 where=where,
             )
         where = f"mahimahi command (mm-link --{direction}-queue-args of {kind})"
@@ -352,21 +440,17 @@ class _Reader:
                     hint=hint,
                     where=where,
                 )
-            return Infinite()
+            return {"kind": "infinite"}
         given = _queue_arguments(kind, arguments or "", where)
-        limit = Limit(packets=given.get("packets"), bytes=given.get("bytes"))
-        if limit.unlimited:
+        limit = {name: given[name] for name in ("packets", "bytes") if name in given}
+        if not limit:
             raise ConfigError(
                 f"{kind} without a limit",
                 expected="packets=N or bytes=N",
                 hint=f"write --{direction}-queue-args=packets=100",
                 where=where,
             )
-        if kind == "droptail":
-            return Droptail(limit=limit)
-        if kind == "drophead":
-            return Drophead(limit=limit)
-        needed = _QUEUE_ARGUMENTS[kind][2:]
+        needed = QUEUE_ARGUMENTS[kind][2:]
         missing = [name for name in needed if name not in given]
         if missing:
             raise ConfigError(
@@ -374,21 +458,19 @@ class _Reader:
                 expected=f"{needed[0]}=MS and {needed[1]}=MS, both above zero",
                 where=where,
             )
-        first, second = (f"{given[name]}ms" for name in needed)
-        if kind == "codel":
-            return MahimahiCodel(limit=limit, target=first, interval=second)
-        return MahimahiPie(limit=limit, qdelay_ref=first, max_burst=second)
+        times = {name: Nanoseconds(given[name] * NS_PER_MS) for name in needed}
+        return {"kind": f"mahimahi_{kind}" if times else kind, "limit": limit, **times}
 
 
 def _queue_arguments(kind: str, text: str, where: str) -> dict[str, int]:
     """Read ``name=int, name=int``. mahimahi searches for substrings and cuts decimals; here that is an error."""
-    known = _QUEUE_ARGUMENTS[kind]
+    known = QUEUE_ARGUMENTS[kind]
     given: dict[str, int] = {}
     for part in filter(None, re.split(r"[,\s]+", text.strip())):
         name, equals, value = part.partition("=")
         if name not in known:
             hint = did_you_mean(name, known)
-            everything = {argument for names in _QUEUE_ARGUMENTS.values() for argument in names}
+            everything = {argument for names in QUEUE_ARGUMENTS.values() for argument in names}
             raise ConfigError(
                 f"unknown argument {shown(name)}",
                 expected=", ".join(known),
@@ -412,62 +494,9 @@ def _queue_arguments(kind: str, text: str, where: str) -> dict[str, int]:
     return given
 
 
-def _write(element: AnyElement, trace_of: Callable[[LinkDirection | None], str]) -> list[str]:
-    if isinstance(element, Delay):
-        if element.direction != "both":
-            raise _unspeakable(f"a delay of the {element.direction} only", "the same delay in both directions")
-        if isinstance(element.delay, tuple):
-            raise _unspeakable("a delay that changes", "one delay")
-        if element.delay % NS_PER_MS:
-            raise _unspeakable(f"a one-way delay of {format_time(element.delay)}", "whole milliseconds each way")
-        return ["mm-delay", str(element.delay // NS_PER_MS)]
-    if isinstance(element, Loss):
-        if isinstance(element.probability, tuple):
-            raise _unspeakable("a loss rate that changes", "one loss rate")
-        return ["mm-loss", element.direction, _decimal(element.probability)]
-    if isinstance(element, OnOff):
-        if element.hold:
-            raise _unspeakable("packets that are held while a path is off", "that they are dropped")
-        return ["mm-onoff", element.direction, _seconds(element.mean_on), _seconds(element.mean_off)]
-    if isinstance(element, Intermittent):
-        return ["mm-intermittent", element.direction, _seconds(element.on), _seconds(element.off)]
-    if isinstance(element, Link):
-        words = ["mm-link", trace_of(element.uplink), trace_of(element.downlink)]
-        for direction, link in (("uplink", element.uplink), ("downlink", element.downlink)):
-            if link is not None and not isinstance(link.queue, Infinite):
-                kind, arguments = _write_queue(link.queue)
-                words += [f"--{direction}-queue={kind}", f"--{direction}-queue-args={arguments}"]
-        return words + (["--once"] if element.once else [])
-    raise _unspeakable(f"the element {element.kind}", ", ".join(TOOLS))
-
-
-def _write_queue(queue: AnyQueue) -> tuple[str, str]:
-    if isinstance(queue, (Droptail, Drophead)):
-        more: dict[str, int] = {}
-    elif isinstance(queue, MahimahiCodel):
-        more = {"target": queue.target // NS_PER_MS, "interval": queue.interval // NS_PER_MS}
-    elif isinstance(queue, MahimahiPie):
-        more = {"qdelay_ref": queue.qdelay_ref // NS_PER_MS, "max_burst": queue.max_burst // NS_PER_MS}
-    else:
-        kinds = ", ".join(_QUEUE_ARGUMENTS)
-        raise _unspeakable(f"the queue {queue.kind}", f"{kinds} (mahimahi's codel is called mahimahi_codel here)")
-    if queue.limit.bdp is not None:
-        raise _unspeakable(f"a queue of {queue.limit}", "packets or bytes")
-    given = {"packets": queue.limit.packets, "bytes": queue.limit.bytes, **more}
-    kind = queue.kind.removeprefix("mahimahi_")
-    return kind, ",".join(f"{name}={value}" for name, value in given.items() if value is not None)
-
-
-def _unspeakable(found: str, expected: str) -> ConfigError:
-    return ConfigError(
-        f"mahimahi cannot express {found}",
-        expected=expected,
-        hint="the simulator and ccgym's own shells can run this path; mahimahi's cannot",
-    )
-
-
-def _quote(word: str) -> str:
-    return word if re.fullmatch(r"[-A-Za-z0-9_@%+=:,./]+", word) else shlex.quote(word)
+def quoted(word: str) -> str:
+    """Quote a word for a POSIX shell, always, as ``mm-link`` does in its logs."""
+    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def _number(text: str) -> float | None:
@@ -476,12 +505,3 @@ def _number(text: str) -> float | None:
         return None
     value = float(text)
     return value if math.isfinite(value) else None
-
-
-def _decimal(value: float) -> str:
-    return repr(int(value)) if value == int(value) else repr(value)
-
-
-def _seconds(time_ns: int) -> str:
-    whole, part = divmod(time_ns, NS_PER_S)
-    return f"{whole}.{part:09d}".rstrip("0") if part else str(whole)

@@ -38,8 +38,8 @@ from ccgym.config.elements import (
     Loss,
 )
 from ccgym.config.mahimahi import looks_like_mahimahi, parse_mahimahi
+from ccgym.config.mahimahi_writer import as_shells, format_shells, pantheon_parts
 from ccgym.config.path_check import long_delay, missing_delay, missing_link, shadowed_file, too_small_queues
-from ccgym.config.path_mahimahi import as_mahimahi, pantheon_parts
 from ccgym.config.path_text import describe_path
 from ccgym.config.published_result import PublishedResult
 from ccgym.config.queues import AnyQueue, Codel, Droptail, Limit
@@ -484,7 +484,11 @@ class NetworkPath(BaseModel):
             ConfigError: Something that mahimahi cannot express: fractions of a millisecond, changes over time, jitter,
                 burst loss, queue disciplines that it does not have.
         """
-        return as_mahimahi(self.chain, self.bdp, materialise=materialise, duration_ns=parse_time(duration))
+        return format_shells(self.to_mahimahi_shells(materialise=materialise, duration=duration))
+
+    def to_mahimahi_shells(self, *, materialise: bool = False, duration: TimeLike = "60s") -> list[list[str]]:
+        """As :meth:`to_mahimahi`: the words of each shell, the outermost first."""
+        return as_shells(self.chain, self.bdp, materialise=materialise, duration_ns=parse_time(duration))
 
     def mahimahi_parts(self) -> dict[str, str | None]:
         """The path in the words of Pantheon's metadata: base names of the traces, and the commands around ``mm-link``.

@@ -47,7 +47,7 @@ def examine(*, measure: bool = True) -> list[Finding]:
     Raises:
         RealPathError: The check itself failed.
     """
-    return findings_of(process.output_of(["doctor"] if measure else ["doctor", "--quick"], TIMEOUT_S))
+    return findings_of(process.output_of("doctor", {"measure": measure}, TIMEOUT_S))
 
 
 def works(findings: Iterable[Finding]) -> bool:

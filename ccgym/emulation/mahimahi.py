@@ -1,10 +1,9 @@
-"""A path in mahimahi's words, and whether its programs are there, as far as that shows without starting one."""
+"""A path as mahimahi's shells, and whether its programs are installed."""
 
 from __future__ import annotations
 
-import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ccgym.config.distributions import DEFAULT_DURATION_NS
 from ccgym.config.path import NetworkPath
@@ -12,18 +11,13 @@ from ccgym.errors import ConfigError, PlatformError
 from ccgym.units import Nanoseconds
 
 
-def programs(command: Sequence[str]) -> list[str]:
-    """The shells of a mahimahi command line, each once."""
-    return list(dict.fromkeys(word for word in command if word.startswith("mm-") and "/" not in word))
-
-
-def require_programs(command: Sequence[str]) -> None:
-    """Make sure that the shells of a command line are installed.
+def require_programs(shells: Iterable[Sequence[str]]) -> None:
+    """Make sure that these shells are installed.
 
     Raises:
         PlatformError: One is not.
     """
-    missing = [name for name in programs(command) if shutil.which(name) is None]
+    missing = [name for name in dict.fromkeys(shell[0] for shell in shells) if shutil.which(name) is None]
     if missing:
         raise PlatformError(
             f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed",
@@ -33,14 +27,15 @@ def require_programs(command: Sequence[str]) -> None:
         )
 
 
-def mahimahi_words(path: NetworkPath, duration_ns: int) -> list[str]:
-    """The path as mahimahi's command line, with real files; traces made of rates last a run of ``duration_ns``.
+def mahimahi_shells(path: NetworkPath, duration_ns: int) -> tuple[tuple[str, ...], ...]:
+    """The path as mahimahi's shells, with real files; traces made of rates last a run of ``duration_ns``.
 
     Raises:
         ConfigError: It cannot be expressed.
     """
+    duration = Nanoseconds(max(duration_ns, DEFAULT_DURATION_NS))
     try:
-        text = path.to_mahimahi(materialise=True, duration=Nanoseconds(max(duration_ns, DEFAULT_DURATION_NS)))
+        return tuple(map(tuple, path.to_mahimahi_shells(materialise=True, duration=duration)))
     except ConfigError as error:
         raise ConfigError(
             error.found,
@@ -48,4 +43,3 @@ def mahimahi_words(path: NetworkPath, duration_ns: int) -> list[str]:
             expected=error.expected,
             hint=error.hint or "the backend emulated takes every path",
         ) from None
-    return shlex.split(text)

@@ -36,8 +36,8 @@ class Plan:
     """The socket on which that is done."""
     onnx_runtime: Path | None = None
     """The library that computes policies; needed where there are any."""
-    mahimahi: tuple[str, ...] = ()
-    """Words of mahimahi's outer shells; with them the path is mahimahi's, without them ours."""
+    mahimahi: tuple[tuple[str, ...], ...] = ()
+    """The words of each of mahimahi's shells, the outermost first; without shells the path is ours."""
 
     @property
     def duration_s(self) -> float:
@@ -65,7 +65,9 @@ class Plan:
             "agent": None if self.agent is None else dict(self.agent),
             "control": None if self.control is None else str(self.control),
             "onnx_runtime": None if self.onnx_runtime is None else str(self.onnx_runtime),
-            "backend": {"kind": "mahimahi", "command": list(self.mahimahi)} if self.mahimahi else {"kind": "emulated"},
+            "backend": {"kind": "mahimahi", "shells": [list(shell) for shell in self.mahimahi]}
+            if self.mahimahi
+            else {"kind": "emulated"},
             "result": str(result),
         }
 

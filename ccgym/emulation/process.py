@@ -1,8 +1,8 @@
 """Starting a run process, watching it, and ending it.
 
-The child's standard input is its life line: it is never written to, and when it closes, because we closed it or
-because this process died, the child takes down what it made and exits. Plan, errors and result lie in memory, under
-file descriptors that both hold: nothing is left on any disk, whoever is killed.
+The child watches its standard input: it is never written to, and when it closes, because we closed it or because this
+process died, the child takes down what it made and exits. Job, errors and result lie in memory, under file descriptors
+that both hold: nothing is left on any disk, whichever process is killed.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ccgym.emulation import job
+from ccgym.emulation.job import Memory
 from ccgym.emulation.plan import Plan
 from ccgym.emulation.report import PathReport
 from ccgym.errors import RealPathError, shown
@@ -51,11 +52,6 @@ class RunOutcome:
     """What there is to say about the path."""
 
 
-def command(*words: str) -> list[str]:
-    """The command line of a native command in a process of its own, of this very ccgym."""
-    return [sys.executable, str(Path(__file__).resolve().with_name("__main__.py")), *words]
-
-
 def environment() -> dict[str, str]:
     """The environment in which an interpreter finds this very ccgym, for processes that start no programs of others."""
     root = str(Path(__file__).resolve().parents[2])
@@ -69,16 +65,16 @@ class RunProcess:
     def __init__(self, plan: Plan) -> None:
         self._duration_s = plan.duration_s
         self._name = plan.backend
-        self._plan, self._errors, self._result = _Memory("plan"), _Memory("errors"), _Memory("result")
+        self._errors, self._result = Memory("errors"), Memory("result")
+        self._job = job.memory("run", plan.document(Path(self._result.path)))
         try:
-            self._plan.write(json.dumps(plan.document(Path(self._result.path))))
             # A session of its own: control-C in the terminal is for us alone, and we end the child in order.
             self._process = subprocess.Popen(
-                command("--json-errors", "run", self._plan.path, "--life-line"),
+                job.command(self._job),
                 stdin=subprocess.PIPE,
                 stdout=self._errors.fd,
                 stderr=self._errors.fd,
-                pass_fds=(self._plan.fd, self._result.fd),
+                pass_fds=(self._job.fd, self._result.fd),
                 start_new_session=True,
             )
         except BaseException:
@@ -130,7 +126,7 @@ class RunProcess:
         return self._load()
 
     def end(self) -> None:
-        """End the process: by its life line, and by a signal if it does not hear. Forget what it left."""
+        """End the process: close its standard input, and kill it if it does not end. Forget what it left."""
         try:
             if self._process.stdin is not None:
                 self._process.stdin.close()
@@ -142,7 +138,7 @@ class RunProcess:
             self._close()
 
     def _close(self) -> None:
-        for memory in (self._plan, self._errors, self._result):
+        for memory in (self._job, self._errors, self._result):
             memory.close()
 
     def failure(self, status: int) -> RealPathError:
@@ -198,34 +194,6 @@ class RunProcess:
         return RunOutcome(result, PathReport.from_json(report))
 
 
-class _Memory:
-    """A file without a name: there while somebody holds it."""
-
-    def __init__(self, name: str) -> None:
-        self.fd = os.memfd_create(f"ccgym-{name}")
-        self._open = True
-
-    @property
-    def path(self) -> str:
-        """How this process opens it; and a child, which has it under the same number."""
-        return f"/proc/self/fd/{self.fd}"
-
-    def write(self, text: str) -> None:
-        """Put a text in."""
-        with open(self.path, "w", encoding="utf-8") as file:
-            file.write(text)
-
-    def read(self) -> bytes:
-        """All that is in; nothing after it was closed."""
-        return Path(self.path).read_bytes() if self._open else b""
-
-    def close(self) -> None:
-        """Let go of it."""
-        if self._open:
-            self._open = False
-            os.close(self.fd)
-
-
 def run_plan(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
     """Run a plan in a process of its own and wait for what comes out.
 
@@ -253,31 +221,35 @@ def native_error(text: str) -> RealPathError | None:
             return None
         return RealPathError(
             str(data["found"]),
-            where=str(data.get("step") or ""),
+            where=str(data.get("place") or ""),
             expected=str(data.get("expected") or ""),
             hint=str(data.get("hint") or ""),
         )
     return None
 
 
-def output_of(words: Sequence[str], timeout_s: float = SLACK_S) -> Any:
-    """Run a native command that prints JSON, and return it.
+def output_of(kind: str, fields: Mapping[str, Any], timeout_s: float = SLACK_S) -> Any:
+    """Do a job that prints JSON, in a process of its own, and return what it printed.
 
     Raises:
         RealPathError: It failed or stalled.
     """
-    where = f"ccgym {words[0]}"
+    where = f"ccgym {kind}"
+    document = job.memory(kind, fields)
     try:
         done = subprocess.run(
-            command("--json-errors", *words),
+            job.command(document),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             errors="replace",
             timeout=timeout_s,
+            pass_fds=(document.fd,),
         )
     except subprocess.TimeoutExpired:
         raise RealPathError(f"no answer within {timeout_s:g} s", where=where, expected="an answer") from None
+    finally:
+        document.close()
     if done.returncode not in (0, 1):
         error = native_error(done.stderr)
         raise error or RealPathError(f"status {done.returncode}{_quoted(done.stderr)}", where=where)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from ccgym.config.distributions import DEFAULT_DURATION_NS
 from ccgym.emulation.control import VERSION, Connection, Server, wait_for
-from ccgym.emulation.mahimahi import mahimahi_words, require_programs
+from ccgym.emulation.mahimahi import mahimahi_shells, require_programs
 from ccgym.emulation.plan import Plan, trace_files
 from ccgym.emulation.process import RunProcess
 from ccgym.envs.episode import HORIZON, Episode
@@ -333,10 +333,10 @@ def _plan(settings: Settings, episode: Episode, server: Server) -> Plan:
     )
 
 
-def _mahimahi(episode: Episode) -> tuple[str, ...]:
-    """The path as mahimahi's command line, with real files."""
+def _mahimahi(episode: Episode) -> tuple[tuple[str, ...], ...]:
+    """The path as mahimahi's shells, with real files."""
     assert episode.drawn is not None
     length = int(json.loads(episode.spec)["duration"])
-    words = mahimahi_words(episode.drawn.path(), DEFAULT_DURATION_NS if length == HORIZON else length)
-    require_programs(words)
-    return tuple(words)
+    shells = mahimahi_shells(episode.drawn.path(), DEFAULT_DURATION_NS if length == HORIZON else length)
+    require_programs(shells)
+    return shells

@@ -66,7 +66,7 @@ def test_the_shell_without_root(as_nobody: list[str]) -> None:
     """The exit status is the command's, and the command finds the other end's address."""
     done = subprocess.run(
         [
-            *as_nobody, sys.executable, "-m", "ccgym.emulation", "shell", "--", "mm-delay", "5", "--",
+            *as_nobody, sys.executable, "-m", "ccgym.cli.main", "shell", "--", "mm-delay", "5", "--",
             "sh", "-c", "echo base $MAHIMAHI_BASE; exit 7",
         ],
         cwd=ROOT,

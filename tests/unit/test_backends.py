@@ -143,12 +143,12 @@ def test_learned_policies_come_as_files(stand_in: StandIn) -> None:
     assert real.plan(prepare(PATH, ["cubic"], "1s")).onnx_runtime is None
 
 
-def test_mahimahi_gets_words_with_real_files(stand_in: StandIn) -> None:
+def test_mahimahi_gets_shells_with_real_files(stand_in: StandIn) -> None:
     run = backend("mahimahi").run(PATH, ["cubic"], 1, 1)
-    words = stand_in.plans[0].mahimahi
-    assert words[:5] == ("mm-delay", "10", "mm-loss", "uplink", "0.01")
-    place = words.index("mm-link")
-    assert all(Path(word).is_file() for word in words[place + 1 : place + 3])
+    delay, loss, link = stand_in.plans[0].mahimahi
+    assert (delay, loss) == (("mm-delay", "10"), ("mm-loss", "uplink", "0.01"))
+    assert link[0] == "mm-link"
+    assert all(Path(word).is_file() for word in link[1:3])
     assert run.backend == "mahimahi"
 
 
@@ -159,7 +159,9 @@ def test_a_damaged_trace_in_the_cache_is_made_again(
     rates = NetworkPath.from_mahimahi("mm-delay 5 mm-link 77.72mbps.trace 12mbps.trace", name="made of a rule")
     constant = NetworkPath(rate="3mbps", rtt="20ms", queue="20p")
     files = [*real_backend.trace_files(rates.trace_names()).values()]
-    files += [Path(word) for word in real_backend.mahimahi_words(constant, 10**9) if word.endswith(".trace")]
+    files += [
+        Path(word) for shell in real_backend.mahimahi_shells(constant, 10**9) for word in shell if ".trace" in word
+    ]
     cached = {file: file.read_bytes() for file in files if file.is_relative_to(tmp_path)}
     assert len(cached) > 1
     for damage in (b"1000\n", None):
@@ -172,7 +174,7 @@ def test_a_damaged_trace_in_the_cache_is_made_again(
 
 def test_what_mahimahi_cannot_express() -> None:
     with pytest.raises(ConfigError) as caught:
-        real_backend.mahimahi_words(NetworkPath(rate="12mbps", rtt="15.5ms", queue="40p"), 10**9)
+        real_backend.mahimahi_shells(NetworkPath(rate="12mbps", rtt="15.5ms", queue="40p"), 10**9)
     assert caught.value.where.startswith("backend mahimahi")
 
 

@@ -20,12 +20,13 @@ FINE = [
 ]
 
 
-def answering(monkeypatch: pytest.MonkeyPatch, data: Any) -> list[list[str]]:
-    """Have the native check answer with this; the words that it was started with."""
-    asked: list[list[str]] = []
+def answering(monkeypatch: pytest.MonkeyPatch, data: Any) -> list[dict[str, bool]]:
+    """Have the native check answer with this; what it was told."""
+    asked: list[dict[str, bool]] = []
 
-    def answer(words: list[str], timeout_s: float) -> Any:
-        asked.append(words)
+    def answer(kind: str, fields: dict[str, bool], timeout_s: float) -> Any:
+        assert kind == "doctor"
+        asked.append(fields)
         return data
 
     monkeypatch.setattr(process, "output_of", answer)
@@ -54,7 +55,7 @@ def test_a_backend_that_cannot_work_here(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(PlatformError, match="apt-get install mahimahi") as caught:
         require("mahimahi")
     assert caught.value.where == "backend mahimahi"
-    assert asked == [["doctor", "--quick"]] * 2
+    assert asked == [{"measure": False}] * 2
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,7 +69,7 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     data = json.loads(capsys.readouterr().out)
     assert data["works"] is True
     assert data["findings"] == FINE
-    assert asked == [["doctor"], ["doctor", "--quick"]]
+    assert asked == [{"measure": True}, {"measure": False}]
 
 
 def test_a_machine_where_nothing_works(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,7 +79,7 @@ def test_a_machine_where_nothing_works(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 def test_a_check_that_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def fail(words: list[str], timeout_s: float) -> Any:
+    def fail(kind: str, fields: dict[str, bool], timeout_s: float) -> Any:
         raise RealPathError("no answer within 60 s", where="ccgym doctor")
 
     monkeypatch.setattr(doctor.process, "output_of", fail)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.emulation import doctor, kernel_tcp
-from ccgym.emulation.mahimahi import mahimahi_words, require_programs
+from ccgym.emulation.mahimahi import mahimahi_shells, require_programs
 from ccgym.emulation.plan import Plan, PolicyFiles, trace_files
 from ccgym.emulation.process import run_plan
 from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
@@ -31,7 +31,7 @@ class RealPath:
         """Make sure that mahimahi has the words for this path and its programs are there, and that this machine is able
         to do what the backend needs."""
         if self.name == MAHIMAHI:
-            require_programs(mahimahi_words(path, duration_ns))
+            require_programs(mahimahi_shells(path, duration_ns))
         doctor.require(self.name)
 
     def why_unavailable(self, choice: SchemeChoice) -> str | None:
@@ -69,5 +69,5 @@ class RealPath:
                 for key, policy in policies.items()
             },
             onnx_runtime=provide_library() if policies else None,
-            mahimahi=tuple(mahimahi_words(run.path, run.duration_ns)) if self.name == MAHIMAHI else (),
+            mahimahi=mahimahi_shells(run.path, run.duration_ns) if self.name == MAHIMAHI else (),
         )

@@ -1,4 +1,4 @@
-//! What goes wrong with a real path, and in which step.
+//! The one error of this crate: in which step something went wrong, what was found, what was expected, what to do.
 
 use std::fmt::Display;
 use std::io;
@@ -7,7 +7,7 @@ use std::io;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 pub struct NetError {
     /// The step, as in `opening /dev/net/tun` or `handshake of flow 2 with 10.77.0.1:5002`.
-    pub step: String,
+    pub place: String,
     /// What happened.
     pub found: String,
     /// What should have; empty if that is clear.
@@ -21,7 +21,7 @@ pub type Result<T, E = NetError> = std::result::Result<T, E>;
 
 impl Display for NetError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.step, self.found)?;
+        write!(f, "{}: {}", self.place, self.found)?;
         if !self.expected.is_empty() {
             write!(f, "\n  expected: {}", self.expected)?;
         }
@@ -33,9 +33,9 @@ impl Display for NetError {
 }
 
 impl NetError {
-    /// A failure of `step`.
-    pub fn new(step: impl Into<String>, found: impl Display) -> Self {
-        Self { step: step.into(), found: found.to_string(), expected: String::new(), hint: String::new() }
+    /// A failure in the step `place`.
+    pub fn new(place: impl Into<String>, found: impl Display) -> Self {
+        Self { place: place.into(), found: found.to_string(), expected: String::new(), hint: String::new() }
     }
 
     /// What should have been.
@@ -54,22 +54,22 @@ impl NetError {
 }
 
 /// Name the step in which a system call failed.
-pub trait Step<T> {
+pub trait Context<T> {
     /// The same result, with the step in its error.
     ///
     /// # Errors
     /// As before.
-    fn step(self, step: impl FnOnce() -> String) -> Result<T>;
+    fn context(self, place: impl FnOnce() -> String) -> Result<T>;
 }
 
-impl<T> Step<T> for io::Result<T> {
-    fn step(self, step: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|error| NetError::new(step(), error))
+impl<T> Context<T> for io::Result<T> {
+    fn context(self, place: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|error| NetError::new(place(), error))
     }
 }
 
-impl<T> Step<T> for nix::Result<T> {
-    fn step(self, step: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|errno| NetError::new(step(), errno.desc()))
+impl<T> Context<T> for nix::Result<T> {
+    fn context(self, place: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|errno| NetError::new(place(), errno.desc()))
     }
 }

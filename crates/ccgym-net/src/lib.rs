@@ -2,6 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`job`] | the one door: a job as JSON, from Python |
 //! | [`clock`] | the run's clock: monotonic nanoseconds since its start |
 //! | [`system`] | namespaces, devices, addresses, children: what the kernel is asked for |
 //! | [`shell`] | the emulated path: packets read at one end, released at the other when the path says so |
@@ -13,10 +14,10 @@
 //! | [`doctor`] | what this machine can do |
 #![cfg(target_os = "linux")]
 
-pub mod cli;
 pub mod clock;
 pub mod doctor;
 pub mod error;
+pub mod job;
 pub mod mahimahi;
 pub mod run;
 pub mod shell;

@@ -1,6 +1,6 @@
-//! The native commands without Python: `ccgym-net COMMAND …`, as tests and benchmarks start them.
+//! The native side without Python, as tests and benchmarks start it: `ccgym-net JOB`, where JOB is a JSON document.
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    std::process::exit(ccgym_net::cli::run(&words));
+    let job = std::env::args().nth(1).unwrap_or_default();
+    std::process::exit(ccgym_net::job::run(&job));
 }

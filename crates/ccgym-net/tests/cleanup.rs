@@ -8,17 +8,22 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use ccgym_core::rng::Rng;
-use common::{root, tell, Place, Ran};
+use common::{root, tell, Job, Place, Ran};
 use nix::sys::signal::Signal;
+use serde_json::json;
 
 /// What runs inside and leaves children, a daemon in a session of its own, and one that ignores SIGTERM.
 const BUSY: &str = "readlink /proc/self/ns/net > netns; setsid sleep 300 & (trap '' TERM INT HUP; sleep 301) & \
                     setsid sh -c 'trap \"\" TERM; sleep 302 & wait' & echo > ready";
-const LINE: &str = "--tunnel-log t -- mm-delay 2 mm-link 12mbps.trace 12mbps.trace -u up.log --";
+
+fn job() -> Job {
+    let job = Job::new().delay(2).link("12mbps.trace", false).log("uplink", "up.log");
+    job.set("datalink_log", "t_datalink.log").set("acklink_log", "t_acklink.log")
+}
 
 fn cycle(place: &Place, number: u64) {
     let script = format!("{BUSY}; exit {}", number % 3);
-    let ran = place.run(LINE, &["sh", "-c", &script]);
+    let ran = place.run(job().script(&script));
     assert_eq!(ran.status, Some((number % 3) as i32), "cycle {number}: {}", ran.err);
     assert_namespace_gone(place, number);
     place.assert_clean(&["netns", "ready", "t_acklink.log", "t_datalink.log", "up.log"], "a shell that ended");
@@ -56,9 +61,9 @@ fn kill(place: &Place, wait: Duration, running: usize) {
     for name in ["ready", "netns"] {
         let _ = fs::remove_file(place.folder.join(name));
     }
-    let mut shell = place.shell("--outside", &["trap '' TERM; setsid sleep 303 & sleep 304"]);
-    shell.args(LINE.split_ascii_whitespace()).args(["sh", "-c", &format!("{BUSY}; sleep 305")]);
-    let child = place.spawn(shell);
+    let outside = json!({"command": "trap '' TERM; setsid sleep 303 & sleep 304"});
+    let job = job().script(&format!("{BUSY}; sleep 305")).set("outside", outside);
+    let child = place.spawn(place.shell(job));
     std::thread::sleep(wait);
     let processes = place.processes();
     assert!(processes.len() >= running, "{processes:?}");
@@ -102,7 +107,7 @@ fn killing_the_supervisor_inside_ends_the_shell_with_an_explanation() {
         return;
     }
     let place = Place::new();
-    let child = place.spawn(place.shell("-- mm-delay 1 --", &["sh", "-c", "echo > ready; sleep 300"]));
+    let child = place.spawn(place.shell(Job::new().delay(1).script("echo > ready; sleep 300")));
     place.wait_for("ready");
     let children = format!("/proc/{0}/task/{0}/children", child.id());
     let init = fs::read_to_string(children).unwrap();

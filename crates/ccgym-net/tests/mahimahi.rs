@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use ccgym_core::Timestamp;
 use ccgym_link::LinkEvent;
 use ccgym_net::mahimahi::{
-    forward_in_every_shell, match_ends, probe, report_inside, stand_in_for_iptables, Inner, Session, SessionSpec, Watch,
+    forward_in_every_shell, match_ends, probe, report_inside, stand_in_for_iptables, Inner, Session, SessionSpec,
+    Shell, Watch,
 };
 use ccgym_net::system::isolation::{mount_private, private_place, Isolated, Launch, Surroundings, User};
 use ccgym_net::system::Namespace;
@@ -43,6 +44,11 @@ fn usable() -> bool {
 
 fn words(line: &str) -> Vec<String> {
     line.split_ascii_whitespace().map(str::to_owned).collect()
+}
+
+/// Shells separated by `|`.
+fn shells(line: &str) -> Vec<Shell> {
+    line.split('|').map(words).collect()
 }
 
 /// A trace of 12 Mbit/s, in a folder that only root can read.
@@ -78,9 +84,11 @@ fn packets_are_seen_at_both_ends_and_links_log() {
         return;
     }
     let trace = trace("ends");
-    let line =
-        format!("mm-delay 10 mm-link {0} {0} --uplink-queue=droptail --uplink-queue-args=packets=94", trace.display());
-    let mut spec = SessionSpec::new(words(&line));
+    let line = format!(
+        "mm-delay 10 | mm-link {0} {0} --uplink-queue=droptail --uplink-queue-args=packets=94",
+        trace.display()
+    );
+    let mut spec = SessionSpec::new(shells(&line));
     spec.logs = true;
     let began = Instant::now();
     let session = Session::start(&spec).unwrap();
@@ -107,7 +115,7 @@ fn packets_are_seen_at_both_ends_and_links_log() {
     let logs = session.stop(&clock, end).unwrap();
     assert!(fs::metadata(format!("/proc/{first}")).is_err());
     assert_eq!(logs.len(), 1);
-    for log in [logs[0].up.as_ref().unwrap(), logs[0].down.as_ref().unwrap()] {
+    for log in [&logs[0].up, &logs[0].down] {
         assert!(log.trace_start_ms < 0.0 && log.trace_start_ms > -20_000.0);
         let small = |event: &LinkEvent| matches!(event, LinkEvent::Departure(_, 36, u32::MAX, _));
         // At the edges a millisecond may be cut.
@@ -116,7 +124,7 @@ fn packets_are_seen_at_both_ends_and_links_log() {
         let chances = log.events.iter().filter(|event| matches!(event, LinkEvent::Opportunity(..))).count();
         assert!((chances as f64 - end.as_secs_f64() * 1000.0).abs() < 60.0, "{chances} in {end:?}");
     }
-    assert!(logs[0].up.as_ref().unwrap().header.queue.contains("packets=94"));
+    assert!(logs[0].up.header.queue.contains("packets=94"));
 }
 
 #[test]
@@ -124,7 +132,7 @@ fn sessions_beside_each_other_do_not_meet() {
     if !usable() {
         return;
     }
-    let line = words("mm-delay 5 mm-loss uplink 0.0");
+    let line = shells("mm-delay 5 | mm-loss uplink 0.0");
     let sessions: Vec<Session> = thread::scope(|scope| {
         let start = || Session::start(&SessionSpec::new(line.clone())).unwrap();
         let starting: Vec<_> = (0..2).map(|_| scope.spawn(start)).collect();
@@ -170,7 +178,7 @@ fn namespace_of(pid: i32, kind: &str) -> PathBuf {
 #[test]
 fn nothing_remains_when_the_starter_is_killed() {
     if std::env::var_os(HOLD).is_some() {
-        let session = Session::start(&SessionSpec::new(words("mm-delay 5 mm-delay 6"))).unwrap();
+        let session = Session::start(&SessionSpec::new(shells("mm-delay 5 | mm-delay 6"))).unwrap();
         eprintln!("HOLDS {} {}", session.first_pid(), session.inner_pid());
         thread::sleep(Duration::from_secs(60));
         return;
@@ -230,7 +238,7 @@ fn a_program_inside_reports_and_talks() {
     let program = folder.join("program");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let run = format!("{} --exact a_program_inside_reports_and_talks", program.display());
-    let mut spec = SessionSpec::new(words("mm-delay 1"));
+    let mut spec = SessionSpec::new(shells("mm-delay 1"));
     spec.inner = Inner::Words(words(&format!("/usr/bin/env {INSIDE}=1 {run}")));
     let session = Session::start(&spec).unwrap();
     let mut control = session.control().unwrap();
@@ -248,9 +256,9 @@ fn a_program_inside_reports_and_talks() {
 fn an_ordinary_user_starts_shells_where_he_is() {
     if std::env::var_os(ORDINARY).is_some() {
         assert!(!geteuid().is_root());
-        let mut spec = SessionSpec::new(words("mm-delay 1 mm-link /trace /trace"));
-        spec.command[3] = std::env::var(ORDINARY).unwrap();
-        spec.command[4] = spec.command[3].clone();
+        let mut spec = SessionSpec::new(shells("mm-delay 1 | mm-link /trace /trace"));
+        let trace = std::env::var(ORDINARY).unwrap();
+        spec.shells[1][1..].fill(trace);
         spec.logs = true;
         let session = Session::start(&spec).unwrap();
         assert!(session.inside().is_none() && session.outside_device().starts_with("delay-"));
@@ -259,7 +267,7 @@ fn an_ordinary_user_starts_shells_where_he_is() {
         let clock = Clock::start();
         thread::sleep(Duration::from_millis(100));
         let logs = session.stop(&clock, Timestamp::NEVER).unwrap();
-        assert!(logs[0].up.as_ref().unwrap().events.len() > 50);
+        assert!(logs[0].up.events.len() > 50);
         for pid in [first, inner] {
             assert_eq!(kill(pid, None), Err(Errno::ESRCH));
         }
@@ -307,19 +315,19 @@ fn what_goes_wrong_is_explained() {
     }
     let trace = trace("wrong");
     fs::write(&trace, "3\n2\n").unwrap();
-    let start = |line: &str| Session::start(&SessionSpec::new(words(line))).unwrap_err();
+    let start = |line: &str| Session::start(&SessionSpec::new(shells(line))).unwrap_err();
     let error = start(&format!("mm-link {0} {0}", trace.display()));
-    assert!(error.step.contains("reading trace") && error.found.contains(":2:"), "{error}");
+    assert!(error.place.contains("reading trace") && error.found.contains(":2:"), "{error}");
     // A queue without its limit: the shell comes up, and dies.
     fs::write(&trace, "1\n").unwrap();
     let error = start(&format!("mm-link {0} {0} --uplink-queue=droptail", trace.display()));
     assert!(error.found.contains("must have a byte or packet limit"), "{error}");
     fs::remove_dir_all(trace.parent().unwrap()).unwrap();
     let error = start("mm-link /nowhere/a /nowhere/b");
-    assert!(error.step.contains("/nowhere/a"), "{error}");
+    assert!(error.place.contains("/nowhere/a"), "{error}");
     let error = start("mm-delay soon");
-    assert!(error.step == "starting mahimahi" && error.found.contains("soon"), "{error}");
-    let mut spec = SessionSpec::new(words("mm-delay 1"));
+    assert!(error.place == "starting mahimahi" && error.found.contains("soon"), "{error}");
+    let mut spec = SessionSpec::new(shells("mm-delay 1"));
     spec.inner = Inner::Words(words("sleep 100"));
     spec.patience = Duration::from_millis(700);
     let error = Session::start(&spec).unwrap_err();
@@ -356,11 +364,11 @@ fn kernel_tcp_on_pantheons_path() {
     let times: Vec<String> = (0..388_600u64).map(|k| (k * 1200 / 7772).to_string()).collect();
     fs::write(&trace, times.join("\n") + "\n").unwrap();
     let line = format!(
-        "mm-delay 51 mm-loss uplink 0.0006 mm-link {0} {0} --uplink-queue=droptail --uplink-queue-args=packets=94",
+        "mm-delay 51 | mm-loss uplink 0.0006 | mm-link {0} {0} --uplink-queue=droptail --uplink-queue-args=packets=94",
         trace.display()
     );
     for algorithm in ["bbr", "cubic"] {
-        let mut spec = SessionSpec::new(words(&line));
+        let mut spec = SessionSpec::new(shells(&line));
         spec.logs = true;
         let session = Session::start(&spec).unwrap();
         let inside = Watch::inside(session.inside().unwrap(), session.inside_device(), PORT, 1).unwrap();
@@ -414,7 +422,7 @@ fn kernel_tcp_on_pantheons_path() {
             matched.notes,
         );
         eprintln!("  sender {:?}\n  receiver {:?}", sent.sender.stats, received.received);
-        let events = &logs[0].up.as_ref().unwrap().events;
+        let events = &logs[0].up.events;
         let count = |wanted: fn(&LinkEvent) -> bool| events.iter().filter(|event| wanted(event)).count();
         eprintln!(
             "  link: {} arrivals, {} departures",

@@ -7,12 +7,14 @@ mod common;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ccgym_link::log::{parse_log, LogLine};
-use common::{echo_client, echo_server, helper, helper_in, joined, root, round_trips, tell, Place, Ran};
+use common::{echo_client, echo_server, helper, helper_in, joined, root, round_trips, tell, Job, Place, Ran};
 use nix::sys::signal::Signal;
+use serde_json::json;
 
 const PORT: u16 = 5001;
 
@@ -36,12 +38,17 @@ fn ask_for_echoes() {
     }
 }
 
+/// A server outside that answers a client inside.
+fn with_server(job: Job, binary: &Path) -> Job {
+    let server = joined(&helper_in(binary, "serve_echoes"));
+    let outside = json!({"command": server, "log": "/dev/null", "port": PORT});
+    job.set("outside", outside).command(&helper_in(binary, "ask_for_echoes"))
+}
+
 /// Run a client inside with a server outside; the answer has its round trips.
-fn echo(place: &Place, line: &str, variables: &[(&str, &str)]) -> (Ran, Vec<(u32, u64)>) {
-    let server = joined(&helper("serve_echoes"));
-    let client = helper("ask_for_echoes");
-    let mut shell = place.shell("--outside", &[&server, "--outside-log", "/dev/null", "--outside-port", "5001"]);
-    shell.args(line.split_ascii_whitespace()).args(client).envs(variables.iter().copied());
+fn echo(place: &Place, job: Job, variables: &[(&str, &str)]) -> (Ran, Vec<(u32, u64)>) {
+    let mut shell = place.shell(with_server(job, &std::env::current_exe().unwrap()));
+    shell.envs(variables.iter().copied());
     let ran = Ran::of(place.spawn(shell)).ok();
     let trips = round_trips(&ran.out);
     (ran, trips)
@@ -54,11 +61,11 @@ fn the_exit_status_is_the_commands() {
     }
     let place = Place::new();
     for (script, status) in [("true", 0), ("exit 3", 3), ("kill -TERM $$", 143), ("kill -KILL $$", 137)] {
-        let ran = place.run("-- mm-delay 1 --", &["sh", "-c", script]);
+        let ran = place.run(Job::new().delay(1).script(script));
         assert_eq!(ran.status, Some(status), "{script}: {}", ran.err);
         assert_eq!(ran.err, "", "{script}");
     }
-    let missing = place.run("-- mm-delay 1 --", &["no-such-program"]);
+    let missing = place.run(Job::new().delay(1).command(&["no-such-program"]));
     assert_eq!(missing.status, Some(2));
     for part in ["starting \"no-such-program\"", "No such file", "hint: give the name of a program in PATH"] {
         assert!(missing.err.contains(part), "{part:?} is not in {}", missing.err);
@@ -72,7 +79,7 @@ fn input_output_and_errors_are_those_of_the_command() {
         return;
     }
     let place = Place::new();
-    let mut shell = place.shell("-- mm-delay 1 --", &["sh", "-c", "cat; echo bad >&2; exit 4"]);
+    let mut shell = place.shell(Job::new().delay(1).script("cat; echo bad >&2; exit 4"));
     shell.stdin(Stdio::piped());
     let mut child = place.spawn(shell);
     child.stdin.take().unwrap().write_all(b"some input").unwrap();
@@ -87,16 +94,15 @@ fn the_command_knows_where_it_is() {
     }
     let place = Place::new();
     let script = "echo $MAHIMAHI_BASE; echo \"$MAHIMAHI_SHELL_PREFIX|\"; echo $PROMPT_COMMAND; id -u; echo $$; ls /proc | grep -c '^[0-9]'";
-    let line = "-- mm-delay 20 mm-loss uplink 0.5 mm-onoff downlink 1 2 mm-link 12mbps.trace 12mbps.trace --";
-    let ran = place.run(line, &["sh", "-c", script]).ok();
+    let ran = place.run(Job::new().delay(20).set("label", "[delay 20 ms] ").script(script)).ok();
     let lines: Vec<&str> = ran.out.lines().collect();
     assert!(lines[0].parse::<std::net::Ipv4Addr>().is_ok(), "{lines:?}");
-    assert_eq!(lines[1], "[delay 20 ms] [loss up=0.5] [onoff (down) on=1s off=2s] [link] |");
+    assert_eq!(lines[1], "[delay 20 ms] |");
     assert!(lines[2].contains("MAHIMAHI_SHELL_PREFIX"), "{lines:?}");
     assert_eq!(lines[3], "0");
     // A PID namespace of its own: a small number, and few processes to be seen.
     assert!(lines[4].parse::<u32>().unwrap() < 20 && lines[5].parse::<u32>().unwrap() < 10, "{lines:?}");
-    let as_nobody = place.run("--user nobody -- mm-delay 1 --", &["sh", "-c", "id -un; echo $USER"]).ok();
+    let as_nobody = place.run(Job::new().delay(1).set("user", "nobody").script("id -un; echo $USER")).ok();
     assert_eq!(as_nobody.out, "nobody\nnobody\n");
 }
 
@@ -113,7 +119,7 @@ fn the_command_inherits_what_was_there_and_nothing_of_ours() {
     }
     let place = Place::new();
     let mut plain = Command::new("sh");
-    let shell = place.shell("--summary -- mm-delay 1 mm-link 12mbps.trace 12mbps.trace --", &["sh", "-c", INHERITED]);
+    let shell = place.shell(Job::new().delay(1).link("12mbps.trace", false).set("summary", true).script(INHERITED));
     let kept = shell.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
     plain.args(["-c", INHERITED]).current_dir(&place.folder).stdin(Stdio::null()).envs(kept);
     let expected = Ran::of(place.spawn(plain)).ok().out;
@@ -129,21 +135,22 @@ fn under_sudo_the_command_is_its_callers() {
     let place = Place::new();
     fs::set_permissions(&place.folder, fs::Permissions::from_mode(0o777)).unwrap();
     let who = "id -u; id -g; id -G; grep CapEff /proc/self/status; echo $USER $LOGNAME $HOME";
-    let run = |line: &str| {
-        let mut shell = place.shell(line, &["sh", "-c", who]);
+    let job = || Job::new().delay(1);
+    let run = |job: Job| {
+        let mut shell = place.shell(job.script(who));
         shell.envs([("SUDO_UID", "65534"), ("SUDO_GID", "65534"), ("SUDO_USER", "nobody")]);
         Ran::of(place.spawn(shell)).ok().out
     };
     let nobody = "65534\n65534\n65534\nCapEff:\t0000000000000000\nnobody nobody /nonexistent\n";
-    assert_eq!(run("-- mm-delay 1 --"), nobody);
+    assert_eq!(run(job()), nobody);
     let outside = format!("({who}) >outside; echo >ready; exec sleep 50");
-    let mut shell = place.shell("--outside", &[&outside]);
-    shell.args(["--", "mm-delay", "1", "--", "sh", "-c", "until [ -e ready ]; do sleep 0.01; done"]);
+    let waiting = job().script("until [ -e ready ]; do sleep 0.01; done");
+    let mut shell = place.shell(waiting.set("outside", json!({"command": outside})));
     shell.envs([("SUDO_UID", "65534"), ("SUDO_GID", "65534")]);
     Ran::of(place.spawn(shell)).ok();
     assert_eq!(place.read("outside"), nobody.as_bytes(), "the command outside is, too");
-    assert!(run("--user root -- mm-delay 1 --").starts_with("0\n0\n"), "unless root is asked for");
-    let mut shell = place.shell("-- mm-delay 1 --", &["true"]);
+    assert!(run(job().set("user", "root")).starts_with("0\n0\n"), "unless root is asked for");
+    let mut shell = place.shell(job().command(&["true"]));
     shell.envs([("SUDO_UID", "4294000000"), ("SUDO_GID", "5")]);
     let ran = Ran::of(place.spawn(shell));
     assert_eq!(ran.status, Some(2), "{}", ran.out);
@@ -158,7 +165,9 @@ fn a_flood_meets_a_bound_and_is_told_of() {
     let place = Place::new();
     // A thousand packets of 1400 bytes are under way for ten seconds: twice what a mebibyte takes.
     let variables = [("ECHO_COUNT", "1000"), ("ECHO_SIZE", "1400"), ("ECHO_GAP_US", "0")];
-    let (ran, _) = echo(&place, "--packet-memory 1 --summary --tunnel-log t -- mm-delay 10000 --", &variables);
+    let flooded = Job::new().delay(10_000).set("packet_memory", 1 << 20).set("summary", true);
+    let flooded = flooded.set("datalink_log", "t_datalink.log");
+    let (ran, _) = echo(&place, flooded, &variables);
     let dropped: u64 = ran
         .err
         .split_once("warning: uplink: ")
@@ -171,7 +180,7 @@ fn a_flood_meets_a_bound_and_is_told_of() {
     assert!(ran.err.contains("--packet-memory MIB") && ran.err.contains("the packet memory was full"), "{}", ran.err);
     let data = String::from_utf8(place.read("t_datalink.log")).unwrap();
     assert_eq!(data.lines().filter(|line| line.contains(" + ")).count(), 1000, "what was dropped has come");
-    assert_eq!(echo(&place, "-- mm-delay 1 --", &variables).0.err, "");
+    assert_eq!(echo(&place, Job::new().delay(1), &variables).0.err, "");
 }
 
 #[test]
@@ -180,16 +189,17 @@ fn delays_add_up_through_nested_shells() {
         return;
     }
     let place = Place::new();
-    for (line, least_ms) in [
-        ("-- mm-delay 20 --", 38),
-        ("-- mm-delay 10 mm-link 12mbps.trace 12mbps.trace -- mm-delay 15 --", 46),
-        ("--isolated -- mm-delay 20 --", 38),
+    for (job, min_ms) in [
+        (Job::new().delay(20), 38),
+        (Job::new().delay(10).link("12mbps.trace", false).delay(15), 46),
+        (Job::new().delay(20).set("placement", "isolated"), 38),
     ] {
-        let (_, trips) = echo(&place, line, &[]);
-        assert_eq!(trips.len(), 20, "{line}");
+        let what = job.document();
+        let (_, trips) = echo(&place, job, &[]);
+        assert_eq!(trips.len(), 20, "{what}");
         let best = trips.iter().map(|(_, us)| *us).min().unwrap();
-        assert!(best >= least_ms * 1000, "{line}: {best} µs");
-        assert!(best < (least_ms + 200) * 1000, "{line}: {best} µs");
+        assert!(best >= min_ms * 1000, "{what}: {best} µs");
+        assert!(best < (min_ms + 200) * 1000, "{what}: {best} µs");
     }
     place.assert_clean(&[], "three shells");
 }
@@ -200,14 +210,14 @@ fn losses_follow_the_seed() {
         return;
     }
     let place = Place::new();
-    let lost = |seed: &str| {
-        let line = format!("--seed {seed} -- mm-loss uplink 0.3 --");
-        let (_, trips) = echo(&place, &line, &[("ECHO_COUNT", "100"), ("ECHO_GAP_US", "500")]);
+    let lost = |seed: u64| {
+        let (_, trips) =
+            echo(&place, Job::new().loss(0.3).set("seed", seed), &[("ECHO_COUNT", "100"), ("ECHO_GAP_US", "500")]);
         let mut numbers: Vec<u32> = trips.iter().map(|(number, _)| *number).collect();
         numbers.sort_unstable();
         numbers
     };
-    let (first, second, other) = (lost("7"), lost("7"), lost("8"));
+    let (first, second, other) = (lost(7), lost(7), lost(8));
     assert!((50..90).contains(&first.len()), "{}", first.len());
     assert_eq!(first, second);
     assert_ne!(first, other);
@@ -219,18 +229,19 @@ fn logs_tell_what_happened() {
         return;
     }
     let place = Place::new();
-    let line =
-        "--seed 9 --tunnel-log t --flows 1 -- mm-delay 10 mm-link 12mbps.trace 12mbps.trace --uplink-log=up.log \
-                --downlink-log down.log --uplink-queue=droptail --uplink-queue-args=packets=3 -- mm-link 12mbps.trace \
-                12mbps.trace -u inner.log --";
+    let queue = json!({"kind": "droptail", "limit": {"packets": 3}});
+    let job = Job::new().delay(10).set("label", "[delay 10 ms] ").limited_link("12mbps.trace", false, queue);
+    let job = job.log("uplink", "up.log").log("downlink", "down.log").link("12mbps.trace", false);
+    let job = job.log("uplink", "inner.log").set("seed", 9).set("flows", 1);
+    let job = job.set("datalink_log", "t_datalink.log").set("acklink_log", "t_acklink.log");
     // Two packets per millisecond through one of 1400 bytes per millisecond: some are dropped.
     let variables = [("ECHO_COUNT", "200"), ("ECHO_SIZE", "1400"), ("ECHO_GAP_US", "200")];
-    let (_, trips) = echo(&place, line, &variables);
+    let (_, trips) = echo(&place, job, &variables);
     place.assert_clean(&["down.log", "inner.log", "t_acklink.log", "t_datalink.log", "up.log"], "a shell");
 
     let (header, lines) = parse_log(&place.read("up.log")).unwrap();
     assert_eq!(header.title, "mm-link (Uplink) [12mbps.trace] > up.log");
-    assert!(header.command.starts_with("'mm-link' '12mbps.trace' '12mbps.trace' '--uplink-log=up.log'"), "{header:?}");
+    assert_eq!(header.command, "'mm-link' …");
     assert_eq!(header.queue, "droptail [packets=3]");
     assert_eq!(header.config.as_deref(), Some("[delay 10 ms] "));
     let now_ms = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
@@ -278,8 +289,8 @@ fn logs_are_written_when_the_shell_is_told_to_end() {
     }
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let place = Place::new();
-        let line = "--summary -- mm-link 12mbps.trace 12mbps.trace -u up.log --";
-        let child = place.spawn(place.shell(line, &["sh", "-c", "echo > ready; exec sleep 50"]));
+        let job = Job::new().link("12mbps.trace", false).log("uplink", "up.log").set("summary", true);
+        let child = place.spawn(place.shell(job.script("echo > ready; exec sleep 50")));
         place.wait_for("ready");
         std::thread::sleep(Duration::from_millis(100));
         tell(child.id(), signal);
@@ -300,55 +311,37 @@ fn a_shell_ends_with_its_traces() {
         return;
     }
     let place = Place::new();
-    let ran = place.run("-- mm-link short.trace short.trace --once -u up.log -- sleep 60", &[]).ok();
+    let job = || Job::new().link("short.trace", true);
+    let ran = place.run(job().log("uplink", "up.log").command(&["sleep", "60"])).ok();
     assert!(ran.took < Duration::from_secs(5), "{:?}", ran.took);
     let lines = parse_log(&place.read("up.log")).unwrap().1;
     assert_eq!(lines.iter().filter(|line| matches!(line, LogLine::Opportunity { .. })).count(), 3);
     // A command that ends before keeps its status.
-    let before = place.run("-- mm-link short.trace short.trace --once --", &["sh", "-c", "exit 5"]);
+    let before = place.run(job().script("exit 5"));
     assert_eq!(before.status, Some(5));
     place.assert_clean(&["up.log"], "--once");
 }
 
 #[test]
-fn a_spec_is_a_path() {
-    if !root() {
-        return;
-    }
-    let place = Place::new();
-    let delay = r#"{"kind":"delay","delay":20000000}"#;
-    let link =
-        r#"{"kind":"link","schedule":{"kind":"trace","name":"12mbps"},"queue":{"kind":"infinite"},"overhead":4}"#;
-    let spec = format!(r#"{{"uplink":[{link},{delay}],"downlink":[{delay}],"traces":{{"12mbps":"12mbps.trace"}}}}"#);
-    fs::write(place.folder.join("spec.json"), spec).unwrap();
-    let (_, trips) = echo(&place, "--spec spec.json --name twelve --uplink-log up.log --", &[]);
-    assert!(trips.len() == 20 && trips.iter().all(|(_, us)| *us >= 40_000), "{trips:?}");
-    assert_eq!(parse_log(&place.read("up.log")).unwrap().0.title, "mm-link (Uplink) [12mbps] > up.log");
-    let ran = place.run("--spec spec.json --name twelve -- printenv MAHIMAHI_SHELL_PREFIX", &[]).ok();
-    assert_eq!(ran.out, "[twelve] \n");
-}
-
-#[test]
-fn companions_come_and_go_with_the_shell() {
+fn the_command_outside_comes_and_goes_with_the_shell() {
     if !root() {
         return;
     }
     let place = Place::new();
     let outside = "echo at $MAHIMAHI_BASE; trap 'echo told; exit' TERM; while :; do sleep 0.05; done";
-    let mut shell = place.shell("--outside", &[outside]);
-    shell.args("--outside-log out.log -- mm-delay 1 -- sleep 0.3".split(' '));
-    let ran = Ran::of(place.spawn(shell)).ok();
+    let job = |outside| Job::new().delay(1).set("outside", outside);
+    let ran = place.run(job(json!({"command": outside, "log": "out.log"})).command(&["sleep", "0.3"])).ok();
     assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", ""));
     let said = String::from_utf8(place.read("out.log")).unwrap();
     assert!(said.starts_with("at 1") && said.ends_with("told\n"), "{said}");
     // Its end is not the end of the session.
-    let ran = place.run("--outside false -- mm-delay 1 --", &["sh", "-c", "sleep 0.2; exit 6"]);
+    let ran = place.run(job(json!({"command": "false"})).script("sleep 0.2; exit 6"));
     assert_eq!(ran.status, Some(6));
     // One that should listen and does not.
-    let ran = place.run("--outside false --outside-port 77 -- mm-delay 1 -- true", &[]);
+    let ran = place.run(job(json!({"command": "false", "port": 77})).command(&["true"]));
     assert_eq!(ran.status, Some(2));
     assert!(ran.err.contains("it ended with status 1"), "{}", ran.err);
-    place.assert_clean(&["out.log"], "companions");
+    place.assert_clean(&["out.log"], "commands outside");
 }
 
 #[test]
@@ -357,16 +350,14 @@ fn four_shells_at_once_do_not_meet() {
         return;
     }
     let place = Place::new();
-    let server = joined(&helper("serve_echoes"));
     let client = joined(&helper("ask_for_echoes"));
     // All four in one namespace: each needs addresses of its own, and the server of the first serves all.
-    let mut shell = place.shell("--outside", &[&server, "--outside-log", "/dev/null", "--outside-port", "5001"]);
-    shell.args("-- mm-delay 1 -- sh -c".split(' ')).arg("echo > ready; exec sleep 50");
-    let mut first = place.spawn(shell);
+    let first = with_server(Job::new().delay(1), &std::env::current_exe().unwrap());
+    let mut first = place.spawn(place.shell(first.script("echo > ready; exec sleep 50")));
     place.wait_for("ready");
     let others = [5, 10, 15, 20].map(|ms| {
         let script = format!("echo $MAHIMAHI_BASE; {client}");
-        (ms, place.spawn(place.shell(&format!("-- mm-delay {ms} --"), &["sh", "-c", &script])))
+        (ms, place.spawn(place.shell(Job::new().delay(ms).script(&script))))
     });
     let mut bases = Vec::new();
     for (ms, child) in others {
@@ -402,25 +393,21 @@ fn an_ordinary_user_has_shells_too() {
         eprintln!("SKIPPED: this machine gives ordinary users no namespaces");
         return;
     }
-    let run = |words: &[&str]| {
+    let run = |job: Job| {
         let mut command = Command::new("setpriv");
-        command.args(probe).arg(&shell).arg("shell").args(words).current_dir(&place.folder);
+        command.args(probe).arg(&shell).arg(job.document()).current_dir(&place.folder);
         command.env("CCGYM_TEST_MARK", &place.mark).stdin(Stdio::null());
         Ran::of(place.spawn(command))
     };
-    let (server, client) = (joined(&helper_in(&helpers, "serve_echoes")), helper_in(&helpers, "ask_for_echoes"));
-    let mut words = vec!["--outside", &server, "--outside-port", "5001", "--outside-log", "/dev/null", "--"];
-    words.extend("mm-delay 20 mm-link 12mbps.trace 12mbps.trace -u up.log --".split(' '));
-    words.extend(client.iter().map(String::as_str));
-    let trips = round_trips(&run(&words).ok().out);
+    let job = Job::new().delay(20).link("12mbps.trace", false).log("uplink", "up.log");
+    let trips = round_trips(&run(with_server(job, &helpers)).ok().out);
     assert!(trips.len() == 20 && trips.iter().all(|(_, us)| *us >= 38_000), "{trips:?}");
     assert_eq!(parse_log(&place.read("up.log")).unwrap().0.title, "mm-link (Uplink) [12mbps.trace] > up.log");
     // It is who it was, without power over what it sees.
-    let ran =
-        run(&["--", "mm-delay", "1", "--", "sh", "-c", "id -u; id -g; cat /proc/self/status | grep CapEff; exit 7"]);
+    let ran = run(Job::new().delay(1).script("id -u; id -g; cat /proc/self/status | grep CapEff; exit 7"));
     assert_eq!(ran.status, Some(7), "{}", ran.err);
     assert_eq!(ran.out, "65534\n65534\nCapEff:\t0000000000000000\n");
-    let refused = run(&["--host", "--", "mm-delay", "1"]);
+    let refused = run(Job::new().delay(1).set("placement", "host_outside"));
     assert_eq!(refused.status, Some(2));
     assert!(refused.err.contains("expected: root"), "{}", refused.err);
     place.assert_clean(&["up.log"], "shells of an ordinary user");
@@ -436,9 +423,10 @@ fn an_interactive_shell_has_the_terminal() {
         return;
     }
     let place = Place::new();
-    let shell = place.shell("-- mm-delay 5 -- bash --norc --noprofile -i", &[]);
+    let job = Job::new().delay(5).set("label", "[delay 5 ms] ");
+    let shell = place.shell(job.command(&["bash", "--norc", "--noprofile", "-i"]));
     let words = [shell.get_program()].into_iter().chain(shell.get_args());
-    let line = words.map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ");
+    let line = joined(&words.map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>());
     let mut script = Command::new("script");
     script.args(["-qec", &line, "/dev/null"]).current_dir(&place.folder).env("CCGYM_TEST_MARK", &place.mark);
     script.stdin(Stdio::piped());
@@ -465,22 +453,18 @@ fn an_interactive_shell_has_the_terminal() {
 
 #[test]
 fn mistakes_are_explained_before_anything_starts() {
-    let run = |words: &str| {
-        let words = words.split_ascii_whitespace();
-        let output = Command::new(env!("CARGO_BIN_EXE_ccgym-net")).arg("shell").args(words).output().unwrap();
-        (output.status.code(), String::from_utf8(output.stderr).unwrap(), String::from_utf8(output.stdout).unwrap())
-    };
-    for (line, parts) in [
-        ("-- mm-dealy 5 -- true", &["did you mean \"mm-delay\"?"][..]),
-        ("-- mm-link no.trace no.trace -- true", &["reading the trace no.trace", "--trace no.trace=FILE"]),
-        ("-- mm-onoff uplink 1e-9 1 -- true", &["building uplink[0] of the path", "on_off.mean_on"]),
-        ("--user no-such-user-here -- mm-delay 1 -- true", &["looking for the user", "expected: root"]),
+    let job = || Job::new().command(&["true"]);
+    let on_off = json!({"kind": "on_off", "mean_on": 0, "mean_off": 1});
+    for (job, part) in [
+        (job().up(json!({"kind": "dealy"})), "reading the path: unknown variant `dealy`"),
+        (job().link("no.trace", false), "reading the trace no.trace"),
+        (job().up(on_off), "building uplink[0] of the path"),
+        (job().delay(1).log("uplink", "up.log"), "expected: a link"),
+        (job().set("user", "no-such-user-here"), "looking for the user"),
     ] {
-        let (status, err, out) = run(line);
-        assert_eq!((status, out.as_str()), (Some(2), ""), "{line}: {err}");
-        assert!(parts.iter().any(|part| err.contains(part)), "{line}: {err}");
+        let output = Command::new(env!("CARGO_BIN_EXE_ccgym-net")).arg(job.document()).output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{part}: {err}");
+        assert!(err.contains(part), "{part}: {err}");
     }
-    let (status, err, out) = run("--help");
-    assert_eq!((status, err.as_str()), (Some(0), ""));
-    assert!(out.contains("Examples:") && out.lines().all(|line| line.chars().count() <= 120));
 }

@@ -203,7 +203,7 @@ fn an_unavailable_algorithm_is_told_apart() {
     assert!(is_unavailable(&run_sender(task.clone()).unwrap_err()));
     task.algorithm = "reno".into();
     let error: NetError = run_sender(task).unwrap_err();
-    assert!(!is_unavailable(&error) && error.step.contains("connecting flow 0 (tcp:reno)"), "{error}");
+    assert!(!is_unavailable(&error) && error.place.contains("connecting flow 0 (tcp:reno)"), "{error}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(simulate::schemes, m)?)?;
     #[cfg(target_os = "linux")]
     {
-        m.add_function(wrap_pyfunction!(net::net_main, m)?)?;
+        m.add_function(wrap_pyfunction!(net::net, m)?)?;
         m.add_function(wrap_pyfunction!(net::load_run, m)?)?;
     }
     Ok(())

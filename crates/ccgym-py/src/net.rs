@@ -1,4 +1,4 @@
-//! The real path: native commands, and the results of runs.
+//! The real path: its jobs, and the results of runs.
 
 use std::path::PathBuf;
 
@@ -8,11 +8,11 @@ use pyo3::prelude::*;
 
 use crate::result::SimResult;
 
-/// Run a native command (`shell`, `sender`, `receiver`, `run`, `flows`, `doctor`) and return its exit status. For a
+/// Do a job (`shell`, `sender`, `receiver`, `run` or `doctor`, as a JSON document) and return its exit status. For a
 /// process of its own: it may change namespaces, and end with its standard input.
 #[pyfunction]
-pub fn net_main(py: Python<'_>, words: Vec<String>) -> i32 {
-    py.detach(|| ccgym_net::cli::run(&words))
+pub fn net(py: Python<'_>, job: &str) -> i32 {
+    py.detach(|| ccgym_net::job::run(job))
 }
 
 /// What a run in real time left in a file: its result, and what its path reports (JSON). Raises ValueError if the file

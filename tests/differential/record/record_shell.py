@@ -8,7 +8,7 @@ queue with one stream of 1500-byte IP packets at constant spacing into a link of
 unprivileged user in a network namespace made for it, our shell with both ends apart from the machine. The other words
 (`send`, `sink`, `surround`) are what this file runs inside and around the shells.
 
-RECORD_SHELL is the command of our shell, by default `python -m ccgym.emulation shell`.
+RECORD_SHELL is the command of our shell, by default `python -m ccgym.cli.main shell`.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ def real_time() -> bool:
 
 def our_shell() -> list[str]:
     given = os.environ.get("RECORD_SHELL")
-    return shlex.split(given) if given else [sys.executable, "-m", "ccgym.emulation", "shell"]
+    return shlex.split(given) if given else [sys.executable, "-m", "ccgym.cli.main", "shell"]
 
 
 def command(case: Case, shell: str, seed: int, folder: pathlib.Path, start_ns: int) -> list[str]:

@@ -13,7 +13,9 @@ use std::io::Write;
 
 pub use finding::{Finding, Status};
 
-use crate::error::{NetError, Result, Step};
+use serde::Deserialize;
+
+use crate::error::{Context, NetError, Result};
 use crate::system::become_capable;
 
 /// Examine this machine. `measure`: also what takes seconds (timers, the path's capacity).
@@ -36,17 +38,21 @@ pub fn examine(measure: bool) -> Vec<Finding> {
     findings
 }
 
-/// `doctor [--quick]`: findings as one JSON list on standard output.
+/// What the doctor is told (JSON).
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DoctorJob {
+    /// Also what takes seconds.
+    pub measure: bool,
+}
+
+/// Write the findings as one JSON list on standard output. The exit status.
 ///
 /// # Errors
-/// An unknown option; standard output is closed.
-pub fn main(words: &[String]) -> Result<i32> {
-    let quick = match words {
-        [] => false,
-        [one] if one == "--quick" => true,
-        [other, ..] => return Err(NetError::new("doctor", format!("unknown {other}")).expected("--quick or nothing")),
-    };
-    let text = serde_json::to_string(&examine(!quick)).map_err(|error| NetError::new("writing the findings", error))?;
-    writeln!(std::io::stdout(), "{text}").step(|| "writing the findings".into())?;
+/// Standard output is closed.
+pub fn run(job: &DoctorJob) -> Result<i32> {
+    let findings = examine(job.measure);
+    let text = serde_json::to_string(&findings).map_err(|error| NetError::new("writing the findings", error))?;
+    writeln!(std::io::stdout(), "{text}").context(|| "writing the findings".into())?;
     Ok(0)
 }

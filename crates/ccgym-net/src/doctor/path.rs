@@ -53,7 +53,7 @@ fn capacity() -> Finding {
                 Finding::warn(name, found, "stay well below this rate, or let nothing else run")
             }
         }
-        Err(error) => Finding::missing(name, format!("{}: {}", error.step, error.found), error.hint),
+        Err(error) => Finding::missing(name, format!("{}: {}", error.place, error.found), error.hint),
     }
 }
 
@@ -69,6 +69,6 @@ fn punctuality() -> Finding {
                 Finding::warn(name, found, "let nothing else run; delays measured here carry this error")
             }
         }
-        Err(error) => Finding::missing(name, format!("{}: {}", error.step, error.found), error.hint),
+        Err(error) => Finding::missing(name, format!("{}: {}", error.place, error.found), error.hint),
     }
 }

@@ -7,7 +7,6 @@ mod probe;
 mod remedy;
 mod report;
 mod session;
-mod words;
 
 pub use diagnosis::Diagnosis;
 pub use links::LinkLog;
@@ -15,4 +14,4 @@ pub use packets::{match_ends, Matched, Watch, Watched};
 pub use probe::{probe, Finding};
 pub use remedy::{forward_in_every_shell, stand_in_for_iptables};
 pub use report::report_inside;
-pub use session::{Inner, Session, SessionSpec, ShellLogs};
+pub use session::{Inner, Session, SessionSpec, Shell, ShellLogs};

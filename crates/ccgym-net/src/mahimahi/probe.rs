@@ -34,7 +34,7 @@ const PROGRAMS: [&str; 4] = ["mm-delay", "mm-loss", "mm-link", "mm-onoff"];
 const MASTERS_MARK: &[u8] = b"MAHIMAHI_PASSTHROUGH_UNTIL_SIGNAL";
 /// Three shells, one in the other: the second and third need what the first does not, such as forwarding in a namespace
 /// that mahimahi made.
-const NESTED: [&str; 7] = ["mm-delay", "1", "mm-loss", "uplink", "0", "mm-delay", "1"];
+const NESTED: [&[&str]; 3] = [&["mm-delay", "1"], &["mm-loss", "uplink", "0"], &["mm-delay", "1"]];
 
 /// Look at everything that the mahimahi backend needs. Takes about a second.
 #[must_use]
@@ -119,7 +119,8 @@ fn dnsmasq() -> Finding {
 /// Whether shells really come up.
 fn start() -> Finding {
     let subject = "mahimahi shells";
-    let mut spec = SessionSpec::new(NESTED.map(str::to_owned).to_vec());
+    let words = |shell: &[&str]| shell.iter().map(|&word| word.to_owned()).collect();
+    let mut spec = SessionSpec::new(NESTED.into_iter().map(words).collect());
     spec.patience = Duration::from_secs(10);
     let began = Instant::now();
     match Session::start(&spec) {
@@ -131,7 +132,7 @@ fn start() -> Finding {
             finding(subject, true, found)
         }
         Err(error) => {
-            let found = format!("three nested ones: {}: {}", error.step, error.found);
+            let found = format!("three nested ones: {}: {}", error.place, error.found);
             let unknown = || Diagnosis { problem: format!("expected {}", error.expected), remedy: error.hint };
             let diagnosis = understand(&found).unwrap_or_else(unknown);
             Finding { subject: subject.into(), good: false, found, diagnosis: Some(diagnosis) }

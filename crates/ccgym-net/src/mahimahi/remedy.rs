@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 use nix::mount::{mount, umount, MsFlags};
 
 use super::Diagnosis;
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 
 /// The path that mahimahi's programs have compiled in.
 pub(super) const IPTABLES: &str = "/usr/sbin/iptables";
@@ -44,16 +44,16 @@ pub fn stand_in_for_iptables(directory: &Path) -> Result<()> {
     let real = real_place(directory, "iptables", step)?;
     let mut complaints = String::new();
     for variant in VARIANTS.iter().filter_map(|path| fs::canonicalize(path).ok()) {
-        bind(&variant, &real).step(step)?;
+        bind(&variant, &real).context(step)?;
         match translates(&real) {
             Ok(()) => {
                 let line =
                     format!("exec {setpriv} --reuid 0 --regid 0 --clear-groups {} -w 20 \"$@\"\n", real.display());
-                return put_in_place(directory, &target, "iptables", &line).step(step);
+                return put_in_place(directory, &target, "iptables", &line).context(step);
             }
             Err(complaint) => complaints.push_str(&complaint),
         }
-        umount(&real).step(step)?;
+        umount(&real).context(step)?;
     }
     let diagnosis = super::diagnosis::understand("iptables");
     let Diagnosis { remedy, .. } =
@@ -69,10 +69,10 @@ pub fn forward_in_every_shell(directory: &Path) -> Result<()> {
     let step = || "letting mahimahi's shells forward packets".to_owned();
     let target = installed(DNSMASQ, "dnsmasq-base", step)?;
     let real = real_place(directory, "dnsmasq", step)?;
-    bind(&target, &real).step(step)?;
+    bind(&target, &real).context(step)?;
     // If the setting cannot be written, the next shell says so better than this one could.
     let lines = format!("echo 1 >/proc/sys/net/ipv4/ip_forward\nexec {} \"$@\"\n", real.display());
-    put_in_place(directory, &target, "dnsmasq", &lines).step(step)
+    put_in_place(directory, &target, "dnsmasq", &lines).context(step)
 }
 
 /// Where a program really lies.
@@ -87,7 +87,7 @@ fn installed(program: &str, package: &str, step: impl FnOnce() -> String) -> Res
 fn real_place(directory: &Path, name: &str, step: impl FnOnce() -> String) -> Result<PathBuf> {
     let folder = directory.join("real");
     let place = folder.join(name);
-    fs::create_dir_all(folder).and_then(|()| fs::write(&place, "")).step(step)?;
+    fs::create_dir_all(folder).and_then(|()| fs::write(&place, "")).context(step)?;
     Ok(place)
 }
 

@@ -12,7 +12,7 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{recvmsg, ControlMessageOwned, MsgFlags, UnixCredentials};
 use nix::unistd::Pid;
 
-use crate::error::{Result, Step};
+use crate::error::{Context, Result};
 
 /// What a program inside begins its report with.
 const REPORT: &str = "inside ";
@@ -23,9 +23,9 @@ const REPORT: &str = "inside ";
 /// If its standard input is not such a socket.
 pub fn report_inside() -> Result<UnixStream> {
     let step = || "reporting from inside mahimahi".to_owned();
-    let mut socket = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned().step(step)?);
+    let mut socket = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned().context(step)?);
     let base = std::env::var("MAHIMAHI_BASE").unwrap_or_default();
-    socket.write_all(format!("{REPORT}{base}\n").as_bytes()).step(step)?;
+    socket.write_all(format!("{REPORT}{base}\n").as_bytes()).context(step)?;
     Ok(socket)
 }
 

@@ -29,9 +29,8 @@ use super::diagnosis::understand;
 use super::links::LinkLog;
 use super::remedy::{forward_in_every_shell, stand_in_for_iptables};
 use super::report::{await_report, Silence};
-use super::words::{assemble, parse, Shell};
 use crate::clock::Clock;
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 use crate::system::capability::present;
 use crate::system::isolation::{mount_private, private_place, Isolated, Launch, Surroundings, User};
 use crate::system::{sudo_caller, Capability, Namespace};
@@ -64,11 +63,32 @@ pub enum Inner {
     Words(Vec<String>),
 }
 
+/// The words of one of mahimahi's programs. `ccgym/config/mahimahi.py` writes them: a link's traces come first.
+pub type Shell = Vec<String>;
+
+fn is_link(shell: &Shell) -> bool {
+    shell.first().is_some_and(|program| program == "mm-link")
+}
+
+/// The command line that runs `inner` inside all shells.
+fn assemble(shells: &[Shell], inner: &[String]) -> Vec<String> {
+    let mut words = Vec::new();
+    for shell in shells {
+        words.extend_from_slice(shell);
+        if is_link(shell) {
+            // Without this it would look for its options among the words that follow.
+            words.push("--".to_owned());
+        }
+    }
+    words.extend_from_slice(inner);
+    words
+}
+
 /// What to start.
 #[derive(Clone, Debug)]
 pub struct SessionSpec {
-    /// The words of the shells, without a program inside.
-    pub command: Vec<String>,
+    /// The shells, the outermost first, each as its words.
+    pub shells: Vec<Shell>,
     /// What runs inside.
     pub inner: Inner,
     /// Keep the logs of every mm-link.
@@ -80,8 +100,8 @@ pub struct SessionSpec {
 impl SessionSpec {
     /// The shells with nothing inside, no logs, and twenty seconds to start.
     #[must_use]
-    pub const fn new(command: Vec<String>) -> Self {
-        Self { command, inner: Inner::Idle, logs: false, patience: Duration::from_secs(20) }
+    pub const fn new(shells: Vec<Shell>) -> Self {
+        Self { shells, inner: Inner::Idle, logs: false, patience: Duration::from_secs(20) }
     }
 }
 
@@ -100,19 +120,19 @@ pub struct Session {
 }
 
 /// The files that a mm-link writes, known to it by their descriptors.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct LogFiles {
-    up: Option<Arc<OwnedFd>>,
-    down: Option<Arc<OwnedFd>>,
+    up: Arc<OwnedFd>,
+    down: Arc<OwnedFd>,
 }
 
-/// What one mm-link logged; a direction is absent if the command names a file for it.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// What one mm-link logged.
+#[derive(Clone, Debug, PartialEq)]
 pub struct ShellLogs {
     /// Toward the receivers.
-    pub up: Option<LinkLog>,
+    pub up: LinkLog,
     /// Toward the senders.
-    pub down: Option<LinkLog>,
+    pub down: LinkLog,
 }
 
 impl Session {
@@ -137,7 +157,7 @@ impl Session {
     }
 
     fn try_start(spec: &SessionSpec, deadline: Instant) -> Result<Self> {
-        let mut shells = parse(&spec.command)?;
+        let mut shells = spec.shells.clone();
         let logs = if spec.logs { add_logs(&mut shells)? } else { Vec::new() };
         let rooted = geteuid().is_root() && present() == Some(Capability::Root);
         let inner = match &spec.inner {
@@ -153,16 +173,16 @@ impl Session {
             (None, here()?, assemble(&shells, &inner))
         };
         let step = || "starting mahimahi".to_owned();
-        let (control, theirs) = UnixStream::pair().step(step)?;
-        setsockopt(&control, sockopt::PassCred, &true).step(step)?;
-        let (text, stderr) = pipe2(nix::fcntl::OFlag::O_CLOEXEC).step(step)?;
+        let (control, theirs) = UnixStream::pair().context(step)?;
+        setsockopt(&control, sockopt::PassCred, &true).context(step)?;
+        let (text, stderr) = pipe2(nix::fcntl::OFlag::O_CLOEXEC).context(step)?;
         let said = listen(text)?;
-        let kept = logs.iter().flat_map(|files: &LogFiles| [&files.up, &files.down]).flatten().cloned().collect();
+        let kept = logs.iter().flat_map(|files: &LogFiles| [&files.up, &files.down]).cloned().collect();
         // Around ours, another mahimahi may stand: its addresses are not those of this path.
         let forgotten = vec!["MAHIMAHI_BASE".to_owned(), "MAHIMAHI_SHELL_PREFIX".to_owned()];
         let launch = Launch { words, forgotten, stdin: theirs.into(), stderr, kept };
         let isolated = Isolated::start(launch, surroundings).map_err(|error| {
-            if error.step.starts_with("executing") {
+            if error.place.starts_with("executing") {
                 error.hint("install mahimahi (Debian, Ubuntu: the package mahimahi)")
             } else {
                 error
@@ -278,9 +298,7 @@ impl Session {
         // The program inside sees the end of its input.
         drop(self.control.take());
         wind_up(&mut self.isolated, FAREWELL);
-        let read = |fd: &Option<Arc<OwnedFd>>| -> Result<Option<LinkLog>> {
-            fd.as_ref().map(|fd| LinkLog::read(&contents(fd)?, clock, end)).transpose()
-        };
+        let read = |fd: &OwnedFd| LinkLog::read(&contents(fd)?, clock, end);
         self.logs.iter().map(|files| Ok(ShellLogs { up: read(&files.up)?, down: read(&files.down)? })).collect()
     }
 }
@@ -303,18 +321,15 @@ fn wind_up(isolated: &mut Isolated, patience: Duration) -> Option<ExitStatus> {
 /// Files in memory for the logs of every mm-link.
 fn add_logs(shells: &mut [Shell]) -> Result<Vec<LogFiles>> {
     let mut all = Vec::new();
-    for shell in shells.iter_mut().filter(|shell| shell.is_link()) {
-        let mut add = |names: [&str; 2]| -> Result<Option<Arc<OwnedFd>>> {
-            if shell.has_option(names) {
-                return Ok(None);
-            }
-            let fd = memfd_create(c"mm-link.log", MFdFlags::MFD_CLOEXEC).step(|| "making a file in memory".into())?;
+    for shell in shells.iter_mut().filter(|shell| is_link(shell)) {
+        let mut add = |option: &str| -> Result<Arc<OwnedFd>> {
+            let fd =
+                memfd_create(c"mm-link.log", MFdFlags::MFD_CLOEXEC).context(|| "making a file in memory".into())?;
             // The number stays the same through all shells.
-            shell.options.push(format!("{}=/proc/self/fd/{}", names[0], fd.as_raw_fd()));
-            Ok(Some(Arc::new(fd)))
+            shell.push(format!("{option}=/proc/self/fd/{}", fd.as_raw_fd()));
+            Ok(Arc::new(fd))
         };
-        let up = add(["--uplink-log", "-u"])?;
-        all.push(LogFiles { up, down: add(["--downlink-log", "-d"])? });
+        all.push(LogFiles { up: add("--uplink-log")?, down: add("--downlink-log")? });
     }
     Ok(all)
 }
@@ -324,15 +339,15 @@ fn own_surroundings(mut shells: Vec<Shell>, inner: &[String]) -> Result<(Arc<Nam
     let outside = Namespace::new()?.shared();
     outside
         .run(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1"))?
-        .step(|| "letting the new namespace forward packets".into())?;
+        .context(|| "letting the new namespace forward packets".into())?;
     let here = std::env::current_dir().unwrap_or_default();
     let needed: Vec<PathBuf> = inner.iter().map(PathBuf::from).chain([here]).collect();
     let place = private_place(&needed)?;
     // The user may not be able to read the traces where they lie.
     let mut copies = Vec::new();
-    for shell in shells.iter_mut().filter(|shell| shell.is_link()) {
-        for argument in &mut shell.arguments {
-            let contents = fs::read(&*argument).step(|| format!("reading trace {argument}"))?;
+    for shell in shells.iter_mut().filter(|shell| is_link(shell)) {
+        for argument in shell.iter_mut().skip(1).take(2) {
+            let contents = fs::read(&*argument).context(|| format!("reading trace {argument}"))?;
             DeliveryTrace::parse(&contents, argument)
                 .map_err(|error| NetError::new(format!("reading trace {argument}"), error))?;
             let name = Path::new(argument).file_name().unwrap_or_default();
@@ -348,8 +363,8 @@ fn own_surroundings(mut shells: Vec<Shell>, inner: &[String]) -> Result<(Arc<Nam
         forward_in_every_shell(place)?;
         for (copy, contents) in copies {
             let step = || format!("copying a trace to {}", copy.display());
-            copy.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&copy, contents)).step(step)?;
-            fs::set_permissions(&copy, fs::Permissions::from_mode(0o644)).step(step)?;
+            copy.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&copy, contents)).context(step)?;
+            fs::set_permissions(&copy, fs::Permissions::from_mode(0o644)).context(step)?;
         }
         Ok(())
     };
@@ -389,7 +404,7 @@ fn listen(pipe: OwnedFd) -> Result<Arc<Mutex<Vec<u8>>>> {
             kept.drain(..surplus);
         }
     };
-    thread::Builder::new().name("ccgym-stderr".into()).spawn(read).step(|| "starting a thread".into())?;
+    thread::Builder::new().name("ccgym-stderr".into()).spawn(read).context(|| "starting a thread".into())?;
     Ok(said)
 }
 
@@ -433,10 +448,10 @@ fn explain(step: &str, found: &str, said: &str) -> NetError {
 /// The network namespace of a process.
 fn enter_inside(inner: Pid) -> Result<Arc<Namespace>> {
     let path = format!("/proc/{inner}/ns/net");
-    let file = File::open(&path).step(|| format!("opening {path}"))?;
+    let file = File::open(&path).context(|| format!("opening {path}"))?;
     let entered = thread::scope(|scope| {
         let enter = || {
-            setns(file.as_fd(), CloneFlags::CLONE_NEWNET).step(|| format!("entering {path}"))?;
+            setns(file.as_fd(), CloneFlags::CLONE_NEWNET).context(|| format!("entering {path}"))?;
             for (setting, value) in SETTINGS {
                 // The kernel's defaults work too.
                 let _ = fs::write(format!("/proc/sys/net/ipv4/{setting}"), value);
@@ -455,7 +470,7 @@ const SETTINGS: [(&str, &str); 3] =
 /// The device of this thread's namespace that has an address.
 fn device_of(address: Ipv4Addr) -> Result<String> {
     let step = || format!("finding the device with address {address}");
-    let mut all = getifaddrs().step(step)?;
+    let mut all = getifaddrs().context(step)?;
     let found = all.find(|found| {
         found.address.as_ref().and_then(|a| a.as_sockaddr_in().map(nix::sys::socket::SockaddrIn::ip)) == Some(address)
     });
@@ -467,8 +482,8 @@ fn device_of(address: Ipv4Addr) -> Result<String> {
 
 fn contents(fd: &OwnedFd) -> Result<Vec<u8>> {
     let step = || "reading a log in memory".to_owned();
-    let mut file = File::from(fd.try_clone().step(step)?);
+    let mut file = File::from(fd.try_clone().context(step)?);
     let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut bytes)).step(step)?;
+    file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut bytes)).context(step)?;
     Ok(bytes)
 }

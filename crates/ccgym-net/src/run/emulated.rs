@@ -13,7 +13,7 @@ use super::result::{PathReport, RunResult};
 use crate::clock::Clock;
 use crate::error::{NetError, Result};
 use crate::shell::{emulator_limited, Ferry, FerryReport, FerrySpec, USUAL_PACKET_MEMORY};
-use crate::system::{become_capable, Awake, Ends, Placement};
+use crate::system::{Awake, Ends, Placement};
 use crate::udp::ReceiverResult;
 
 /// How long before time zero everything is set up; longer where a machine proves too slow for that.
@@ -27,7 +27,6 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 /// # Errors
 /// As [`super::execute`].
 pub fn execute(plan: Plan) -> Result<RunResult> {
-    become_capable()?;
     let prepared = Arc::new(Prepared::load(plan)?);
     for lead in LEADS {
         if let Some(result) = attempt(&prepared, lead)? {

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::plan::Prepared;
 use super::port;
 use crate::clock::Clock;
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 use crate::steer::{PathKnowledge, Seat, SocketSteering, Steering};
 use crate::system::Namespace;
 use crate::tcp::{self, TcpSenderTask};
@@ -133,7 +133,7 @@ impl Flows {
             let work = Work { prepared, index, place, knowledge: knowledge.clone(), clock, halt, ready };
             let name = format!("sender {index}");
             let thread = thread::Builder::new().name(name.clone()).spawn(move || work.run(cca));
-            flows.threads.push(thread.step(|| format!("starting {name}"))?);
+            flows.threads.push(thread.context(|| format!("starting {name}"))?);
             waiting.push(is_ready);
         }
         // Each handshake has its own deadline; this is only for what should never be.
@@ -215,7 +215,8 @@ impl Work {
         let spec = &self.prepared.plan.spec;
         let flow = &spec.flows[self.index];
         let steering = self.steering(&*cca)?;
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).step(|| format!("flow {}: a socket", self.index))?;
+        let socket =
+            UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).context(|| format!("flow {}: a socket", self.index))?;
         let connection = Connection::open(
             socket,
             SocketAddr::V4(self.peer()),

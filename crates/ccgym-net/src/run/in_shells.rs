@@ -18,7 +18,7 @@ use super::result::{PathReport, RunResult};
 use super::FIRST_PORT;
 use crate::clock::Clock;
 use crate::error::{NetError, Result};
-use crate::mahimahi::{match_ends, Session, SessionSpec, ShellLogs, Watch};
+use crate::mahimahi::{match_ends, Session, SessionSpec, Shell, Watch};
 use crate::udp::ReceiverResult;
 
 /// How long before time zero everything is set up, beside some round trips of the path.
@@ -30,11 +30,11 @@ const ROUND_TRIPS: u32 = 6;
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(15);
 
-/// Carry out a plan behind the shells of `command`.
+/// Carry out a plan inside mahimahi's shells.
 ///
 /// # Errors
 /// As [`super::execute`].
-pub fn execute(plan: Plan, command: &[String]) -> Result<RunResult> {
+pub fn execute(plan: Plan, shells: &[Shell]) -> Result<RunResult> {
     if !geteuid().is_root() {
         return Err(NetError::new("the mahimahi backend", "this process is not root's")
             .expected("root, to watch packets at both ends of the path")
@@ -42,7 +42,7 @@ pub fn execute(plan: Plan, command: &[String]) -> Result<RunResult> {
     }
     for lead in LEADS {
         // Shells first: they are started by a process that has few threads.
-        let mut spec = SessionSpec::new(command.to_vec());
+        let mut spec = SessionSpec::new(shells.to_vec());
         spec.logs = plan.spec.record.packets || plan.spec.record.link_events;
         let session = Session::start(&spec)?;
         let prepared = Arc::new(Prepared::load(plan.clone())?);
@@ -94,8 +94,8 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
 
     let mut notes = vec!["mahimahi draws its losses anew in every run: a seed does not repeat them".to_owned()];
     notes.extend(matched.notes.iter().cloned());
-    let ShellLogs { up, down } = logs.into_iter().next().unwrap_or_default();
-    let up_events = up.map(|log| log.events).unwrap_or_default();
+    let (up_events, down_events) =
+        logs.into_iter().next().map_or_else(Default::default, |log| (log.up.events, log.down.events));
     let report = PathReport {
         backend: "mahimahi".into(),
         device_drops: entered.dropped + left.dropped + overflowed(&received),
@@ -112,7 +112,7 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
         data: spec.record.packets.then_some(matched.data),
         acks: spec.record.packets.then_some(matched.acks),
         up_events,
-        down_events: down.map(|log| log.events).unwrap_or_default(),
+        down_events,
         ..PathOutcome::default()
     };
     Ok(Some(RunResult {

@@ -4,11 +4,10 @@
 //! it ends, its devices and namespaces go with it.
 
 pub mod assemble;
-pub mod command;
 pub mod emulated;
 pub mod flows;
 pub mod in_shells;
-pub mod life_line;
+pub mod parent_watchdog;
 pub mod plan;
 pub mod receivers;
 pub mod result;
@@ -16,16 +15,39 @@ pub mod result;
 pub use plan::{Backend, Plan, PolicyFiles, Prepared};
 pub use result::{PathReport, ReleaseSummary, RunResult};
 
-use crate::error::Result;
+pub use crate::shell::FIRST_PORT;
 
-/// Carry out a plan. Call it before the process has threads: without root it enters a user namespace.
+use crate::error::{NetError, Result};
+use crate::system::become_capable;
+
+/// Do a run as a job: carry out its plan and write the result where the plan says. The process ends with its standard
+/// input. The exit status.
+///
+/// # Errors
+/// As [`execute`]; a plan without a place for its result, or one that a real path cannot carry out.
+pub fn carry_out(plan: Plan) -> Result<i32> {
+    plan.check()?;
+    let Some(result) = plan.result.clone() else {
+        return Err(NetError::new("run", "a plan without the place of its result").expected("the key `result`"));
+    };
+    // A user namespace can only be entered while there are no threads, and the watchdog is one. mahimahi's shells must
+    // be started by the user, not from a user namespace.
+    if matches!(plan.backend, Backend::Emulated) {
+        become_capable()?;
+    }
+    parent_watchdog::start()?;
+    execute(plan)?.write(&result)?;
+    Ok(0)
+}
+
+/// Carry out a plan. An emulated path needs [`become_capable`] before.
 ///
 /// # Errors
 /// The plan cannot be used, or a step of the run failed; the error names it.
 pub fn execute(plan: Plan) -> Result<RunResult> {
     match plan.backend.clone() {
         Backend::Emulated => emulated::execute(plan),
-        Backend::Mahimahi { command } => in_shells::execute(plan, &command),
+        Backend::Mahimahi { shells } => in_shells::execute(plan, &shells),
     }
 }
 
@@ -34,9 +56,6 @@ pub fn execute(plan: Plan) -> Result<RunResult> {
 pub const fn port(index: usize) -> u16 {
     FIRST_PORT + index as u16
 }
-
-/// The receiver's port of the first flow.
-pub const FIRST_PORT: u16 = 5001;
 
 /// Most flows of a run: what the ports allow, and far more than a machine carries.
 pub const MAX_FLOWS: usize = 1000;

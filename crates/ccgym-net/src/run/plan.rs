@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{KERNEL_PREFIX, MAX_FLOWS};
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
+use crate::mahimahi::Shell;
 
 /// Files of an exported policy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -36,8 +37,8 @@ pub enum Backend {
     Emulated,
     /// mahimahi's shells.
     Mahimahi {
-        /// Words of the shells, the outermost first, without the command inside.
-        command: Vec<String>,
+        /// The shells, the outermost first, each as its words.
+        shells: Vec<Shell>,
     },
 }
 
@@ -71,20 +72,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Read a plan from a file.
+    /// Refuse what real paths cannot do.
     ///
     /// # Errors
-    /// It cannot be read, or is no plan.
-    pub fn read(path: &Path) -> Result<Self> {
-        let step = || format!("reading the plan {}", path.display());
-        let text = fs::read_to_string(path).step(step)?;
-        let plan: Self = serde_json::from_str(&text).map_err(|error| NetError::new(step(), error))?;
-        plan.check()?;
-        Ok(plan)
-    }
-
-    /// Refuse what real paths cannot do.
-    fn check(&self) -> Result<()> {
+    /// The first such thing.
+    pub(super) fn check(&self) -> Result<()> {
         let step = || "checking the plan".to_owned();
         self.spec.validate().map_err(|error| NetError::new(step(), error))?;
         if self.spec.flows.len() > MAX_FLOWS {
@@ -121,11 +113,12 @@ impl Prepared {
         let mut traces = BTreeMap::new();
         for (name, path) in &plan.traces {
             let step = || format!("reading the trace {}", path.display());
-            let bytes = fs::read(path).step(step)?;
+            let bytes = fs::read(path).context(step)?;
             let trace = DeliveryTrace::parse(&bytes, name).map_err(|error| NetError::new(step(), error))?;
             traces.insert(name.clone(), Arc::new(trace));
         }
-        let resources = Resources { policies: policies(&plan)?, agent: agent(&plan)? };
+        let mut resources = load_policies(&plan.policies, plan.onnx_runtime.as_deref())?;
+        resources.agent = agent(&plan)?;
         Ok(Self { plan, traces, resources })
     }
 
@@ -152,21 +145,25 @@ impl Prepared {
     }
 }
 
-fn policies(plan: &Plan) -> Result<BTreeMap<String, Arc<Policy>>> {
-    if plan.policies.is_empty() {
-        return Ok(BTreeMap::new());
+/// Load policies. Starts threads if there are any.
+///
+/// # Errors
+/// A file that cannot be read or used.
+pub fn load_policies(files: &BTreeMap<String, PolicyFiles>, onnx_runtime: Option<&Path>) -> Result<Resources> {
+    let mut resources = Resources::default();
+    if files.is_empty() {
+        return Ok(resources);
     }
-    let library = plan.onnx_runtime.as_ref().map(|path| path.to_string_lossy().into_owned());
+    let library = onnx_runtime.map(|path| path.to_string_lossy().into_owned());
     learned::load_library(library.as_deref()).map_err(|error| NetError::new("loading ONNX Runtime", error))?;
-    let mut policies = BTreeMap::new();
-    for (name, files) in &plan.policies {
-        let step = || format!("loading the policy {name}");
-        let onnx = fs::read(&files.onnx).step(|| format!("reading {}", files.onnx.display()))?;
-        let card = fs::read_to_string(&files.card).step(|| format!("reading {}", files.card.display()))?;
-        let policy = Policy::load(&onnx, &card).map_err(|error| NetError::new(step(), error))?;
-        policies.insert(name.clone(), policy);
+    for (name, PolicyFiles { onnx, card }) in files {
+        let bytes = fs::read(onnx).context(|| format!("reading {}", onnx.display()))?;
+        let text = fs::read_to_string(card).context(|| format!("reading {}", card.display()))?;
+        let policy =
+            Policy::load(&bytes, &text).map_err(|error| NetError::new(format!("loading the policy {name}"), error))?;
+        resources.policies.insert(name.clone(), policy);
     }
-    Ok(policies)
+    Ok(resources)
 }
 
 fn agent(plan: &Plan) -> Result<Option<FlowAgent>> {

@@ -12,7 +12,7 @@ use ccgym_core::Timestamp;
 use super::plan::Prepared;
 use super::port;
 use crate::clock::Clock;
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 use crate::system::Namespace;
 use crate::tcp;
 use crate::udp::{run_receiver, ReceiverResult, ReceiverTask};
@@ -51,17 +51,17 @@ impl Receivers {
                 namespace.enter()?;
                 let step = || format!("listening at {at}");
                 if kernel {
-                    let listener = TcpListener::bind(at).step(step)?;
+                    let listener = TcpListener::bind(at).context(step)?;
                     let _ = ready.send(());
                     tcp::run_receiver(listener, task)
                 } else {
-                    let socket = UdpSocket::bind(at).step(step)?;
+                    let socket = UdpSocket::bind(at).context(step)?;
                     let _ = ready.send(());
                     run_receiver(socket, task)
                 }
             };
             let thread = thread::Builder::new().name(format!("receiver {index}")).spawn(work);
-            receivers.threads.push(thread.step(|| format!("starting receiver {index}"))?);
+            receivers.threads.push(thread.context(|| format!("starting receiver {index}"))?);
             listening.push(listens);
         }
         for (index, listens) in listening.into_iter().enumerate() {

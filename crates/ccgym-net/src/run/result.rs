@@ -7,7 +7,7 @@ use std::path::Path;
 use ccgym_sim::Outcome;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 use crate::shell::ReleaseErrors;
 
 /// How late packets left the path, nanoseconds after they should have.
@@ -81,11 +81,11 @@ impl RunResult {
         let bytes = postcard::to_stdvec(self).map_err(|error| NetError::new(step(), error))?;
         if path.starts_with("/proc/self/fd") {
             // A file of the parent's that has no name, and so leaves nothing behind.
-            return fs::write(path, bytes).step(step);
+            return fs::write(path, bytes).context(step);
         }
         let partial = path.with_extension("partial");
-        fs::write(&partial, bytes).step(step)?;
-        fs::rename(&partial, path).step(step)
+        fs::write(&partial, bytes).context(step)?;
+        fs::rename(&partial, path).context(step)
     }
 
     /// Read what [`RunResult::write`] wrote.
@@ -94,7 +94,7 @@ impl RunResult {
     /// It cannot be read, or is something else.
     pub fn read(path: &Path) -> Result<Self> {
         let step = || format!("reading the result {}", path.display());
-        postcard::from_bytes(&fs::read(path).step(step)?)
+        postcard::from_bytes(&fs::read(path).context(step)?)
             .map_err(|error| NetError::new(step(), error).expected("the result of a run of this version"))
     }
 }

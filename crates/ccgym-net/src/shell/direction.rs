@@ -18,7 +18,7 @@ use super::offload::{ecn_of, Layout};
 use super::release::ReleaseErrors;
 use super::store::Store;
 use crate::clock::Clock;
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 use crate::system::port::Port;
 use crate::system::thread::act_on_time;
 
@@ -74,7 +74,7 @@ impl End {
     /// Not yet known.
     pub(super) fn open() -> Result<Self> {
         let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
-            .step(|| "making an event descriptor".into())?;
+            .context(|| "making an event descriptor".into())?;
         Ok(Self { at: AtomicU64::new(Timestamp::NEVER.0), event })
     }
 
@@ -180,7 +180,7 @@ impl Direction {
     /// Read what has arrived; whether there may be more.
     fn read(&mut self) -> Result<bool> {
         for _ in 0..READ_AT_ONCE {
-            let received = self.from.receive(self.work.store.scratch()).step(|| "reading from a device".into())?;
+            let received = self.from.receive(self.work.store.scratch()).context(|| "reading from a device".into())?;
             let Some((length, offload)) = received else { return Ok(false) };
             let packet = &self.work.store.scratch()[..length];
             let layout = Layout::of(packet, &offload);

@@ -12,7 +12,7 @@ use super::direction::{Direction, End, Work};
 use super::flow_table::FlowTable;
 use super::release::ReleaseErrors;
 use crate::clock::Clock;
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 use crate::system::port::{Drops, Port};
 use crate::system::Ends;
 
@@ -108,7 +108,7 @@ impl Ferry {
             };
             let name = if uplink { "ccgym-up" } else { "ccgym-down" };
             let thread = thread::Builder::new().name(name.into()).spawn(move || direction.run());
-            ferry.threads.push(thread.step(|| format!("starting thread {name}"))?);
+            ferry.threads.push(thread.context(|| format!("starting thread {name}"))?);
         }
         Ok(ferry)
     }

@@ -13,7 +13,7 @@ use ccgym_link::LinkEvent;
 use nix::fcntl::{AtFlags, OFlag, AT_FDCWD};
 use nix::unistd::linkat;
 
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 
 /// Write mahimahi's link log; `comments` are further lines of the header.
 ///
@@ -65,7 +65,7 @@ impl LogFile {
                 return Err(NetError::new(step(), "it is a directory").expected("the name of a file"))
             }
             Ok(known) if !known.is_file() => {
-                let file = OpenOptions::new().write(true).open(&path).step(step)?;
+                let file = OpenOptions::new().write(true).open(&path).context(step)?;
                 return Ok(Self { path, target: Target::Direct(file) });
             }
             _ => {}
@@ -90,7 +90,7 @@ impl LogFile {
     /// If the disk is full, or the directory has gone.
     pub fn write(self, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<()> {
         let path = self.path.clone();
-        self.try_write(content).step(|| format!("writing the log {}", path.display()))
+        self.try_write(content).context(|| format!("writing the log {}", path.display()))
     }
 
     fn try_write(self, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {

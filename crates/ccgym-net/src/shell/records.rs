@@ -3,15 +3,14 @@
 use std::path::Path;
 
 use ccgym_link::log::LogHeader;
-use ccgym_link::LinkEvent;
+use ccgym_link::{ElementSpec, LinkEvent, QueueSpec, ScheduleSpec};
 
-use super::command::{LinkDirection, LinkUse};
 use super::environment::PREFIX;
 use super::ferry::{DirectionReport, FerryReport};
+use super::job::{Direction, LinkLogJob, ShellJob, ShellPath};
 use ccgym_sim::logs::write_tunnel_log;
 
 use super::logs::{write_link_log, LogFile};
-use super::options::Options;
 use super::release::emulator_limited;
 use crate::clock::{monotonic_ns, Clock};
 use crate::error::{NetError, Result};
@@ -20,7 +19,7 @@ use ccgym_core::units::Timestamp;
 /// The logs of a session, opened before it starts, so that a name that cannot be is found at once.
 pub(super) struct Records {
     links: Vec<LinkLog>,
-    tunnels: Vec<(bool, LogFile)>,
+    tunnels: Vec<(Direction, LogFile)>,
     /// `CLOCK_MONOTONIC` when the session began: mahimahi's logs count from there.
     began_ns: u64,
     seed: u64,
@@ -28,30 +27,30 @@ pub(super) struct Records {
 }
 
 struct LinkLog {
-    way: LinkDirection,
+    direction: Direction,
+    element: usize,
     header: LogHeader,
     file: LogFile,
 }
 
 impl Records {
-    pub fn open(options: &Options, seed: u64) -> Result<Self> {
-        let mut names: Vec<&Path> = Vec::new();
+    pub fn open(job: &ShellJob, path: &ShellPath, seed: u64) -> Result<Self> {
         let mut records =
-            Self { links: Vec::new(), tunnels: Vec::new(), began_ns: monotonic_ns(), seed, summary: options.summary };
-        for link in &options.path.links {
-            for way in &link.directions {
-                let Some(log) = &way.log else { continue };
-                let file = LogFile::create(log)?;
-                records.links.push(LinkLog { way: way.clone(), header: header(link, way, log), file });
-            }
+            Self { links: Vec::new(), tunnels: Vec::new(), began_ns: monotonic_ns(), seed, summary: job.summary };
+        for log in &job.link_logs {
+            let LinkLogJob { direction, element, .. } = *log;
+            let header = header(log, &path.elements(direction)[element]);
+            records.links.push(LinkLog { direction, element, header, file: LogFile::create(&log.file)? });
         }
-        for (up, log) in [(true, &options.datalink_log), (false, &options.acklink_log)] {
+        let tunnels = [(Direction::Uplink, &job.datalink_log), (Direction::Downlink, &job.acklink_log)];
+        for (direction, log) in tunnels {
             if let Some(log) = log {
-                records.tunnels.push((up, LogFile::create(log)?));
+                records.tunnels.push((direction, LogFile::create(log)?));
             }
         }
-        let links = options.path.links.iter().flat_map(|link| &link.directions).filter_map(|way| way.log.as_deref());
-        for name in links.chain(options.datalink_log.as_deref()).chain(options.acklink_log.as_deref()) {
+        let mut names: Vec<&Path> = Vec::new();
+        let links = job.link_logs.iter().map(|log| log.file.as_path());
+        for name in links.chain(job.datalink_log.as_deref()).chain(job.acklink_log.as_deref()) {
             if names.contains(&name) && !name.starts_with("/dev") {
                 return Err(NetError::new("ccgym shell", format!("two logs into {}", name.display()))
                     .expected("a file of its own for each log"));
@@ -76,15 +75,18 @@ impl Records {
         let limited = emulator_limited(report);
         let mut comments = vec![format!("seed: {}", self.seed)];
         comments.extend(limited.iter().map(|why| format!("emulator-limited: {why}")));
-        let side = |up: bool| if up { &report.up } else { &report.down };
-        for LinkLog { way, mut header, file } in self.links {
+        let of = |direction| match direction {
+            Direction::Uplink => &report.up,
+            Direction::Downlink => &report.down,
+        };
+        for LinkLog { direction, element, mut header, file } in self.links {
             header.base_ms = clock.monotonic(Timestamp::ZERO).saturating_sub(self.began_ns) / 1_000_000;
             header.init_ms = (clock.epoch_ms(Timestamp::ZERO) as u64).saturating_sub(header.base_ms);
-            let events = events(side(way.up), way.element);
+            let events = events(of(direction), element);
             file.write(|out| write_link_log(out, &header, &comments, events))?;
         }
-        for (up, file) in self.tunnels {
-            let report = side(up);
+        for (direction, file) in self.tunnels {
+            let report = of(direction);
             let bottleneck = report.bottleneck.map_or(&[][..], |element| events(report, element));
             let log = report.log.clone().unwrap_or_default();
             file.write(|out| write_tunnel_log(out, &log, bottleneck, clock.epoch_ms(Timestamp::ZERO)))?;
@@ -93,17 +95,40 @@ impl Records {
     }
 }
 
-fn header(link: &LinkUse, way: &LinkDirection, log: &Path) -> LogHeader {
-    let direction = if way.up { "Uplink" } else { "Downlink" };
-    let around = std::env::var(PREFIX).unwrap_or_default() + link.outer.as_deref().unwrap_or_default();
+fn header(log: &LinkLogJob, link: &ElementSpec) -> LogHeader {
+    let direction = match log.direction {
+        Direction::Uplink => "Uplink",
+        Direction::Downlink => "Downlink",
+    };
+    let trace = match link {
+        ElementSpec::Link { schedule: ScheduleSpec::Trace { name, .. }, .. } => name,
+        _ => "",
+    };
+    let around = std::env::var(PREFIX).unwrap_or_default() + &log.outer;
     LogHeader {
-        title: format!("mm-link ({direction}) [{}] > {}", way.trace, log.display()),
-        command: link.command_line.clone(),
-        queue: way.queue.clone(),
+        title: format!("mm-link ({direction}) [{trace}] > {}", log.file.display()),
+        command: log.command_line.clone(),
+        queue: describe_queue(link),
         init_ms: 0,
         base_ms: 0,
         config: (!around.is_empty()).then_some(around),
     }
+}
+
+/// A link's queue as mahimahi's logs name it: `droptail [packets=94]`.
+fn describe_queue(link: &ElementSpec) -> String {
+    let ElementSpec::Link { queue, .. } = link else { return String::new() };
+    let (kind, limit) = match queue {
+        QueueSpec::Infinite => return "infinite".into(),
+        QueueSpec::Droptail { limit } => ("droptail", limit),
+        QueueSpec::Drophead { limit } => ("drophead", limit),
+        QueueSpec::MahimahiCodel { limit, .. } | QueueSpec::Codel { limit, .. } => ("codel", limit),
+        QueueSpec::MahimahiPie { limit, .. } => ("pie", limit),
+        QueueSpec::FqCodel { limit, .. } => ("fq_codel", limit),
+    };
+    let limits = [("bytes", limit.bytes), ("packets", limit.packets)];
+    let limits = limits.iter().filter_map(|(name, value)| value.map(|value| format!("{name}={value}")));
+    format!("{kind} [{}]", limits.collect::<Vec<_>>().join(", "))
 }
 
 /// What happened at an element of a direction.
@@ -126,4 +151,28 @@ fn summary(report: &FerryReport, seed: u64, limited: Option<String>) -> String {
     let limited = limited.map_or(String::new(), |why| format!("; emulator-limited: {why}"));
     let (up, down) = (direction("uplink", &report.up), direction("downlink", &report.down));
     format!("ccgym shell: {up}; {down}; seed {seed}{limited}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_are_named_as_in_mahimahis_logs() {
+        for (queue, described) in [
+            (r#"{"kind": "infinite"}"#, "infinite"),
+            (r#"{"kind": "droptail", "limit": {"packets": 94}}"#, "droptail [packets=94]"),
+            (r#"{"kind": "drophead", "limit": {"bytes": 9000, "packets": 3}}"#, "drophead [bytes=9000, packets=3]"),
+            (
+                r#"{"kind": "mahimahi_codel", "limit": {"packets": 5}, "target_ms": 5, "interval_ms": 100}"#,
+                "codel [packets=5]",
+            ),
+        ] {
+            let link = format!(
+                r#"{{"kind": "link", "schedule": {{"kind": "trace", "name": "t", "once": false}}, "queue": {queue}}}"#
+            );
+            let link: ElementSpec = serde_json::from_str(&link).unwrap();
+            assert_eq!(describe_queue(&link), described);
+        }
+    }
 }

@@ -1,26 +1,23 @@
 //! `ccgym shell`: a command behind an emulated path.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use ccgym_core::units::{TimeSpan, Timestamp};
-use ccgym_link::{Chain, DeliveryTrace, ElementSpec, ScheduleSpec};
+use ccgym_link::{Chain, DeliveryTrace, ElementSpec};
 use nix::unistd::{getgid, getpgrp, getuid, tcgetpgrp, User};
 
-use super::command::PathCommand;
 use super::environment::{at_end, inherited, user_shell, BASE};
 use super::ferry::{Ferry, FerrySpec};
-use super::options::{Options, HELP};
+use super::job::ShellJob;
 use super::records::Records;
 use super::watch::{Watch, TAKEN};
 use crate::clock::Clock;
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 use crate::system::child::{Children, Household, Identity, Output, Program};
 use crate::system::signals::Signals;
 use crate::system::{become_capable, sudo_caller, Capability, Ends, Namespace, Placement};
@@ -28,58 +25,40 @@ use crate::system::{become_capable, sudo_caller, Capability, Ends, Namespace, Pl
 /// How long a companion may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Run `ccgym shell` with these words, and return the exit status of its command.
+/// Run a shell, and return the exit status of its command.
 ///
 /// # Errors
-/// A wrong command line, a machine that allows no such path, a command that cannot be started, a log that cannot be
-/// written. What the command itself does is no error.
-pub fn main(words: &[String]) -> Result<i32> {
-    let options = Options::parse(words)?;
-    if options.help {
-        io::stdout().lock().write_all(HELP.as_bytes()).step(|| "writing the help".into())?;
-        return Ok(0);
-    }
-    run(&options)
-}
-
-fn run(options: &Options) -> Result<i32> {
-    for note in &options.path.notes {
-        say(&format!("note: {note}\n"));
-    }
-    let seed = match options.seed {
+/// A path that cannot be, a machine that allows none, a command that cannot be started, a log that cannot be written.
+/// What the command itself does is not an error.
+pub fn run(job: &ShellJob) -> Result<i32> {
+    let path = job.elements()?;
+    let seed = match job.seed {
         Some(seed) => seed,
         None => random()?,
     };
-    let traces = load_traces(options)?;
+    let traces = load_traces(&job.traces)?;
     let chain = |specs: &[ElementSpec], way: &str, first_index| {
         let find = |name: &str| traces.get(name).map(Arc::clone);
         Chain::new(specs, seed, first_index, &find)
-            .map_err(|(i, error)| NetError::new(format!("building {way}[{i}] of the path"), error))
+            .map_err(|(i, error)| NetError::new(format!("building {way}[{i}] of {}", job.origin), error))
     };
     // The streams of random numbers are those of the simulator.
-    let (up, down) = (chain(&options.path.uplink, "uplink", 0)?, chain(&options.path.downlink, "downlink", 1 << 32)?);
-    let records = Records::open(options, seed)?;
-    let outside_log = match &options.outside_log {
-        Some(path) => Some(
-            OpenOptions::new()
-                .create(true)
-                .write(true)
-                .truncate(true)
-                .open(path)
-                .step(|| format!("making the log {}", path.display()))?,
-        ),
+    let (up, down) = (chain(&path.uplink, "uplink", 0)?, chain(&path.downlink, "downlink", 1 << 32)?);
+    let records = Records::open(job, &path, seed)?;
+    let outside_log = match job.outside.as_ref().and_then(|outside| outside.log.as_ref()) {
+        Some(log) => Some(File::create(log).context(|| format!("making the log {}", log.display()))?),
         None => None,
     };
 
     let (uid, gid) = (getuid(), getgid());
-    let named = options.user.as_deref().map(find_user).transpose()?;
+    let named = job.user.as_deref().map(find_user).transpose()?;
     let capability = become_capable()?;
     let user = match (named, capability) {
         (None, Capability::Root) => find_sudo_caller()?,
         (named, _) => named,
     };
-    let placement = place(options.placement, capability, user.is_some())?;
-    let ends = open_ends(placement)?;
+    let placement = place(job.placement, capability, user.is_some())?;
+    let ends = Ends::open(placement)?;
     let base = ends.outside.address;
     if let Ok(outer) = std::env::var(BASE) {
         say(&format!("note: inside another path: {BASE} is now {base}, not {outer}; one command may nest all tools\n"));
@@ -89,7 +68,7 @@ fn run(options: &Options) -> Result<i32> {
         None if getuid() != uid => Identity::Before(uid, gid),
         None => Identity::Ours,
     };
-    let words = match &options.path.command[..] {
+    let words = match &job.command[..] {
         [] => vec![user_shell(user.as_ref())],
         words => words.to_vec(),
     };
@@ -97,12 +76,12 @@ fn run(options: &Options) -> Result<i32> {
     let household = Household {
         command: Program {
             words,
-            environment: at_end(inherited(), base, Some(&options.path.label), user.as_ref()),
+            environment: at_end(inherited(), base, Some(&job.label), user.as_ref()),
             namespace: Arc::clone(&ends.inside.namespace),
             output: Output::Ours,
         },
-        companion: options.outside.as_ref().map(|command| Program {
-            words: vec!["/bin/sh".into(), "-c".into(), command.clone()],
+        companion: job.outside.as_ref().map(|outside| Program {
+            words: vec!["/bin/sh".into(), "-c".into(), outside.command.clone()],
             environment: at_end(inherited(), base, None, user.as_ref()),
             namespace: Arc::clone(&ends.outside.namespace),
             output: outside_log.map_or(Output::Stderr, Output::File),
@@ -117,7 +96,7 @@ fn run(options: &Options) -> Result<i32> {
     if let Some(status) = watch.until_ready()? {
         return Ok(status);
     }
-    if let Some(port) = options.outside_port {
+    if let Some(port) = job.outside.as_ref().and_then(|outside| outside.port) {
         if let Some(status) = wait_for_port(&mut watch, &ends.outside.namespace, port)? {
             return Ok(status);
         }
@@ -129,14 +108,14 @@ fn run(options: &Options) -> Result<i32> {
             up,
             down,
             clock,
-            flows: options.flows,
+            flows: job.flows,
             packets: records.packets(),
             link_events: records.link_events(),
             step: TimeSpan::ZERO,
-            packet_memory: options.packet_memory,
+            packet_memory: job.packet_memory,
         },
     )?;
-    let outcome = watch.until_ended(&clock, once(&options.path, &traces), &|| ferry.is_running());
+    let outcome = watch.until_ended(&clock, ends_at(&job.ends_with, &traces), &|| ferry.is_running());
     // If the path broke, that is why the command was ended.
     let report = ferry.stop(clock.now())?;
     let status = outcome?;
@@ -145,7 +124,7 @@ fn run(options: &Options) -> Result<i32> {
     }
     for (way, refused) in [("uplink", report.up.refused), ("downlink", report.down.refused)] {
         if refused > 0 {
-            let mib = options.packet_memory >> 20;
+            let mib = job.packet_memory >> 20;
             say(&format!(
                 "warning: {way}: {refused} packets were dropped because those under way filled {mib} MiB\n  hint: \
                  --packet-memory MIB allows more; a queue with a limit, as --{way}-queue=droptail, drops earlier\n"
@@ -166,33 +145,25 @@ fn random() -> Result<u64> {
 }
 
 /// Every trace that the path names.
-fn load_traces(options: &Options) -> Result<BTreeMap<String, Arc<DeliveryTrace>>> {
-    let mut loaded = BTreeMap::new();
-    for spec in options.path.uplink.iter().chain(&options.path.downlink) {
-        let ElementSpec::Link { schedule: ScheduleSpec::Trace { name, .. }, .. } = spec else { continue };
-        if loaded.contains_key(name) {
-            continue;
-        }
-        let file = options.traces.get(name).cloned().unwrap_or_else(|| name.into());
+fn load_traces(files: &BTreeMap<String, PathBuf>) -> Result<BTreeMap<String, Arc<DeliveryTrace>>> {
+    let load = |(name, file): (&String, &PathBuf)| {
         let step = || format!("reading the trace {}", file.display());
-        let text = fs::read(&file).step(step).map_err(|error| {
-            error.expected("a mahimahi trace: one whole number of milliseconds per line").hint(format!(
-                "give the path of a file, or --trace {name}=FILE; `ccgym trace list` shows the names of the catalog"
-            ))
-        })?;
+        let text = fs::read(file)
+            .context(step)
+            .map_err(|error| error.expected("a mahimahi trace: one whole number of milliseconds per line"))?;
         let trace = DeliveryTrace::parse(&text, name).map_err(|error| NetError::new(step(), error))?;
-        loaded.insert(name.clone(), Arc::new(trace));
-    }
-    Ok(loaded)
+        Ok((name.clone(), Arc::new(trace)))
+    };
+    files.iter().map(load).collect()
 }
 
-/// When the shell ends by itself: as soon as one `mm-link --once` has played both its traces.
-fn once(path: &PathCommand, traces: &BTreeMap<String, Arc<DeliveryTrace>>) -> Timestamp {
-    let end = |link: &super::command::LinkUse| {
-        let periods = link.directions.iter().filter_map(|way| traces.get(&way.trace)).map(|trace| trace.period());
+/// When the shell ends by itself: as soon as all traces of one group have been played.
+fn ends_at(groups: &[Vec<String>], traces: &BTreeMap<String, Arc<DeliveryTrace>>) -> Timestamp {
+    let end = |group: &Vec<String>| {
+        let periods = group.iter().filter_map(|name| traces.get(name)).map(|trace| trace.period());
         periods.max().map_or(Timestamp::NEVER, |period| Timestamp::ZERO.saturating_add(period))
     };
-    path.links.iter().filter(|link| link.once).map(end).min().unwrap_or(Timestamp::NEVER)
+    groups.iter().map(end).min().unwrap_or(Timestamp::NEVER)
 }
 
 fn find_user(name: &str) -> Result<User> {
@@ -200,14 +171,14 @@ fn find_user(name: &str) -> Result<User> {
     if !nix::unistd::geteuid().is_root() {
         return Err(NetError::new("ccgym shell --user", "an ordinary user").expected("root"));
     }
-    User::from_name(name).step(step)?.ok_or_else(|| NetError::new(step(), "there is none").expected("a login name"))
+    User::from_name(name).context(step)?.ok_or_else(|| NetError::new(step(), "there is none").expected("a login name"))
 }
 
 /// Who called `sudo`: programs that ordinary users start should not be root's only because the path is.
 fn find_sudo_caller() -> Result<Option<User>> {
     let Some((uid, gid)) = sudo_caller() else { return Ok(None) };
     let step = || format!("looking for user {uid}, who called sudo");
-    let user = User::from_uid(uid).step(step)?.ok_or_else(|| {
+    let user = User::from_uid(uid).context(step)?.ok_or_else(|| {
         NetError::new(step(), "there is none")
             .expected("a user of this machine")
             .hint("name one: --user NAME, or --user root")
@@ -227,29 +198,6 @@ fn place(wanted: Option<Placement>, capability: Capability, user: bool) -> Resul
         }
         (Capability::UserNamespace, _) => Ok(Placement::Isolated),
         (Capability::Root, wanted) => Ok(wanted.unwrap_or(Placement::HostOutside)),
-    }
-}
-
-/// Open the ends. Paths that start at the same time on this machine take turns, lest they choose the same addresses.
-fn open_ends(placement: Placement) -> Result<Ends> {
-    let _turn = match placement {
-        Placement::Isolated => None,
-        Placement::HostOutside => take_turn(),
-    };
-    Ends::open(placement)
-}
-
-/// Hold a name that only one socket of the network namespace can have; it goes with the socket.
-fn take_turn() -> Option<UnixListener> {
-    let name = SocketAddr::from_abstract_name(b"ccgym-choosing-addresses").ok()?;
-    let deadline = Instant::now() + Duration::from_secs(5);
-    loop {
-        match UnixListener::bind_addr(&name) {
-            Ok(turn) => return Some(turn),
-            Err(_) if Instant::now() < deadline => thread::sleep(Duration::from_millis(2)),
-            // Somebody hangs; rather risk a clash than wait for ever.
-            Err(_) => return None,
-        }
     }
 }
 
@@ -300,16 +248,16 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_ends_ends_the_shell_when_both_its_traces_have() {
+    fn the_shell_ends_when_all_traces_of_a_group_have() {
         let trace = |name: &str, ms| (name.to_owned(), Arc::new(DeliveryTrace::from_ms(name, vec![ms]).unwrap()));
         let traces = BTreeMap::from([trace("a", 100), trace("b", 300), trace("c", 200), trace("d", 250)]);
-        let end = |line: &str| {
-            let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
-            once(&crate::shell::command::parse(&words).unwrap(), &traces)
+        let end = |groups: &[&[&str]]| {
+            let groups: Vec<Vec<String>> =
+                groups.iter().map(|names| names.iter().map(|name| (*name).to_owned()).collect()).collect();
+            ends_at(&groups, &traces)
         };
-        assert_eq!(end("mm-link a b"), Timestamp::NEVER);
-        assert_eq!(end("mm-link a b --once"), Timestamp::from_millis(300));
-        assert_eq!(end("mm-link a b --once -- mm-link c d --once"), Timestamp::from_millis(250));
-        assert_eq!(end("mm-link a a -- mm-link c d --once"), Timestamp::from_millis(250));
+        assert_eq!(end(&[]), Timestamp::NEVER);
+        assert_eq!(end(&[&["a", "b"]]), Timestamp::from_millis(300));
+        assert_eq!(end(&[&["a", "b"], &["c", "d"]]), Timestamp::from_millis(250));
     }
 }

@@ -15,7 +15,7 @@ use ccgym_sim::columns::{COLUMNS, TRUTH_COLUMNS};
 use super::account::{Account, PathKnowledge};
 use super::messages::{frame, to_sender, Action, Ended, FromSender, Hello, ToSender, Unframer, VERSION};
 use super::Steering;
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 
 /// How long the end of a flow waits for an environment that does not read.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -68,7 +68,7 @@ impl SocketSteering {
     /// # Errors
     /// The stream cannot be used.
     pub fn over(stream: UnixStream, seat: Seat<'_>) -> Result<Self> {
-        stream.set_nonblocking(true).step(|| "preparing the environment's socket".to_owned())?;
+        stream.set_nonblocking(true).context(|| "preparing the environment's socket".to_owned())?;
         let hello = Hello {
             version: VERSION,
             flow: seat.flow,
@@ -120,7 +120,7 @@ impl SocketSteering {
                         self.end();
                         return Ok(());
                     }
-                    _ => return Err(error).step(|| "telling the environment".to_owned()),
+                    _ => return Err(error).context(|| "telling the environment".to_owned()),
                 },
             }
         }
@@ -139,7 +139,7 @@ impl SocketSteering {
         match patiently.and_then(|()| stream.write_all(&bytes)) {
             // Nobody is there to hear it: then nobody misses it.
             Err(error) if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
-                Err(error).step(|| "telling the environment that the flow has ended".to_owned())
+                Err(error).context(|| "telling the environment that the flow has ended".to_owned())
             }
             _ => Ok(()),
         }
@@ -162,7 +162,7 @@ impl SocketSteering {
                         self.end();
                         return Ok(());
                     }
-                    _ => return Err(error).step(|| "reading from the environment".to_owned()),
+                    _ => return Err(error).context(|| "reading from the environment".to_owned()),
                 },
             }
         }

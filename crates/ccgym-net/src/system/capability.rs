@@ -7,7 +7,7 @@ use nix::sched::{unshare, CloneFlags};
 use nix::unistd::{getegid, geteuid, Gid, Uid};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 
 /// In what role this process may make namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,14 +70,14 @@ fn become_capable_as(uid_inside: u32, gid_inside: u32) -> Result<Capability> {
     }
     let (uid, gid) = (geteuid(), getegid());
     let step = || format!("entering a user namespace as user {uid}");
-    let threads = fs::read_to_string("/proc/self/status").step(step)?;
+    let threads = fs::read_to_string("/proc/self/status").context(step)?;
     let threads = field(&threads, "Threads:").unwrap_or("?");
     if threads != "1" {
         return Err(NetError::new(step(), format!("{threads} threads"))
             .expected("a process with one thread, as the kernel demands")
             .hint("enter the user namespace before any thread starts"));
     }
-    unshare(CloneFlags::CLONE_NEWUSER).step(step).map_err(|error| error.hint(remedy()))?;
+    unshare(CloneFlags::CLONE_NEWUSER).context(step).map_err(|error| error.hint(remedy()))?;
     // Without this an ordinary user may not map a group.
     match fs::write("/proc/self/setgroups", "deny") {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -85,8 +85,8 @@ fn become_capable_as(uid_inside: u32, gid_inside: u32) -> Result<Capability> {
         }
         _ => {}
     }
-    fs::write("/proc/self/uid_map", format!("{uid_inside} {uid} 1")).step(|| "writing /proc/self/uid_map".into())?;
-    fs::write("/proc/self/gid_map", format!("{gid_inside} {gid} 1")).step(|| "writing /proc/self/gid_map".into())?;
+    fs::write("/proc/self/uid_map", format!("{uid_inside} {uid} 1")).context(|| "writing /proc/self/uid_map".into())?;
+    fs::write("/proc/self/gid_map", format!("{gid_inside} {gid} 1")).context(|| "writing /proc/self/gid_map".into())?;
     match present() {
         Some(capability) => Ok(capability),
         // Some security modules let the namespace be made and then take all capabilities away in it.

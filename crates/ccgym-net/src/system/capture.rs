@@ -17,7 +17,7 @@ use nix::time::{clock_gettime, ClockId};
 
 use super::{syscalls, Namespace};
 use crate::clock::monotonic_ns;
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 
 /// Bytes of a packet that are looked at: the headers of IP and TCP with all their options, or UDP's and some payload.
 pub const SNAP: usize = 128;
@@ -82,7 +82,7 @@ impl<S: Send + 'static> Capture<S> {
             }
         };
         let step = || "starting a thread that watches packets".to_owned();
-        let thread = thread::Builder::new().name("ccgym-capture".into()).spawn(watch).step(step)?;
+        let thread = thread::Builder::new().name("ccgym-capture".into()).spawn(watch).context(step)?;
         told.recv().map_err(|_| NetError::new(step(), "it panicked"))??;
         Ok(Self { halt, thread: Some(thread) })
     }
@@ -108,17 +108,17 @@ impl<S> Drop for Capture<S> {
 /// A packet socket that stamps what it sees at a device of this thread's namespace.
 fn open(device: &str) -> Result<OwnedFd> {
     let step = || format!("watching the packets of {device}");
-    let index = if_nametoindex(device).step(step)?;
+    let index = if_nametoindex(device).context(step)?;
     let socket = syscalls::packet_socket()
-        .step(step)
+        .context(step)
         .map_err(|error| error.hint("this needs CAP_NET_RAW in the device's network namespace"))?;
-    setsockopt(&socket, sockopt::ReceiveTimestampns, &true).step(step)?;
+    setsockopt(&socket, sockopt::ReceiveTimestampns, &true).context(step)?;
     // Forcing needs CAP_NET_ADMIN of the machine; a smaller buffer may do, and losses are counted.
     syscalls::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, BUFFER)
         .or_else(|_| syscalls::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, BUFFER))
-        .step(step)?;
+        .context(step)?;
     // Only who asks for all protocols is shown what goes out.
-    syscalls::bind_packet_socket(socket.as_fd(), index, libc::ETH_P_ALL as u16).step(step)?;
+    syscalls::bind_packet_socket(socket.as_fd(), index, libc::ETH_P_ALL as u16).context(step)?;
     Ok(socket)
 }
 
@@ -212,6 +212,6 @@ mod tests {
             assert_eq!((bytes[0], bytes.len()), (0x45, SNAP - 14));
         }
         let error = Capture::start(&namespace, "nosuch0", (), |(), _| ()).unwrap_err();
-        assert!(error.step.contains("nosuch0"), "{error}");
+        assert!(error.place.contains("nosuch0"), "{error}");
     }
 }

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use super::fork::{exit, fork, Forked};
 use super::init;
 use super::namespace::Namespace;
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 
 /// Where the output of a program goes.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl Children {
     /// If the process has several threads, or the kernel gives no PID namespace. What init cannot start it reports.
     pub fn prepare(household: Household, mask: &nix::sys::signal::SigSet) -> Result<Self> {
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
-            .step(|| "making a socket to init".into())?;
+            .context(|| "making a socket to init".into())?;
         match fork(CloneFlags::CLONE_NEWPID)? {
             Forked::Parent(init) => Ok(Self { init, socket: ours, gone: false }),
             Forked::Child => {
@@ -156,7 +156,7 @@ impl Children {
         if self.gone {
             return Ok(Report::Gone);
         }
-        match receive(&self.socket).step(|| "listening to init".into())? {
+        match receive(&self.socket).context(|| "listening to init".into())? {
             Some(report) => Ok(report),
             None => {
                 self.gone = true;

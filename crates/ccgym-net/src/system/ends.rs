@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde::Deserialize;
+
 use super::interface::Interfaces;
 use super::namespace::Namespace;
 use super::port::{DeviceKind, Port};
@@ -38,7 +40,8 @@ pub struct Ends {
 }
 
 /// Where the outside is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Placement {
     /// A namespace of its own: nothing of the machine is touched.
     Isolated,

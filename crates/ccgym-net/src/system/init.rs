@@ -22,7 +22,7 @@ use super::child::{changed, readable, receive, shell_status, transmit};
 use super::child::{Household, Identity, Order, Output, Program, Report};
 use super::fork::{exit, fork, reset, Forked};
 use super::namespace::own_mounts;
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 
 /// How long programs have between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
@@ -60,16 +60,16 @@ fn serve(household: Household, socket: &OwnedFd, mask: &SigSet) -> Result<()> {
     let Household { command, companion, identity, terminal } = household;
     let mut deaths = SigSet::empty();
     deaths.add(Signal::SIGCHLD);
-    deaths.thread_block().step(|| "blocking SIGCHLD".into())?;
+    deaths.thread_block().context(|| "blocking SIGCHLD".into())?;
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-    let deaths = SignalFd::with_flags(&deaths, flags).step(|| "making a signal descriptor".into())?;
+    let deaths = SignalFd::with_flags(&deaths, flags).context(|| "making a signal descriptor".into())?;
     private_proc();
     let start = |program: &Program, terminal| start(program, &identity, terminal, mask);
     let mut running = Running { command: None, companion: None, terminal, deadline: None };
     if let Some(companion) = &companion {
         running.companion = Some(start(companion, false)?);
     }
-    let tell = |report: &Report| transmit(socket, report).step(|| "reporting".into());
+    let tell = |report: &Report| transmit(socket, report).context(|| "reporting".into());
     tell(&Report::Ready)?;
     loop {
         let [order, _] = readable([socket.as_fd(), deaths.as_fd()], running.timeout());
@@ -80,7 +80,7 @@ fn serve(household: Household, socket: &OwnedFd, mask: &SigSet) -> Result<()> {
             }
         }
         if order {
-            match receive(socket).step(|| "listening".into())? {
+            match receive(socket).context(|| "listening".into())? {
                 Some(Order::Begin) => running.command = Some(start(&command, terminal)?),
                 Some(Order::Signal(number)) => running.signal(number),
                 Some(Order::Resume) => running.resume(),
@@ -170,13 +170,13 @@ fn start(program: &Program, identity: &Identity, terminal: bool, mask: &SigSet) 
     let step = || format!("starting {name:?}");
     let text = |what: &str| CString::new(what).map_err(|_| NetError::new(step(), "a zero byte in its words"));
     let words = program.words.iter().map(|word| text(word)).collect::<Result<Vec<_>>>()?;
-    let (failure, telling) = pipe2(OFlag::O_CLOEXEC).step(step)?;
+    let (failure, telling) = pipe2(OFlag::O_CLOEXEC).context(step)?;
     let (mut failure, telling) = (File::from(failure), File::from(telling));
     match fork(CloneFlags::empty())? {
         Forked::Parent(pid) => {
             drop(telling);
             let mut error = Vec::new();
-            failure.read_to_end(&mut error).step(step)?;
+            failure.read_to_end(&mut error).context(step)?;
             if error.is_empty() {
                 return Ok(pid);
             }
@@ -185,7 +185,7 @@ fn start(program: &Program, identity: &Identity, terminal: bool, mask: &SigSet) 
         }
         Forked::Child => {
             let error = become_program(program, &words, identity, terminal, mask).err();
-            let error = error.map(|error| NetError { step: format!("{}: {}", step(), error.step), ..error });
+            let error = error.map(|error| NetError { place: format!("{}: {}", step(), error.place), ..error });
             let _ = (&telling).write_all(&serde_json::to_vec(&error).unwrap_or_default());
             exit(127)
         }
@@ -209,19 +209,19 @@ fn become_program(
     }
     // The companion gets a group of its own, so that its children end with it.
     if terminal || !matches!(program.output, Output::Ours) {
-        setpgid(Pid::from_raw(0), Pid::from_raw(0)).step(step("making a process group"))?;
+        setpgid(Pid::from_raw(0), Pid::from_raw(0)).context(step("making a process group"))?;
     }
     if terminal {
         // SIGTTOU is still blocked. If the terminal is gone, the program will notice.
         let _ = tcsetpgrp(io::stdin(), getpid());
     }
-    redirect(&program.output).step(step("redirecting its output"))?;
+    redirect(&program.output).context(step("redirecting its output"))?;
     assume(identity)?;
     // Rust and Python ignore these; programs that they start expect them to be as they were.
     for signal in [Signal::SIGPIPE, Signal::SIGXFSZ] {
-        reset(signal).step(step("resetting signals"))?;
+        reset(signal).context(step("resetting signals"))?;
     }
-    pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(mask), None).step(step("unblocking signals"))?;
+    pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(mask), None).context(step("unblocking signals"))?;
     let name = words.first().ok_or_else(|| NetError::new("reading its words", "no words"))?;
     execvpe(name, words, &program.environment).map_err(|errno| {
         let error = NetError::new("looking for it", errno.desc());
@@ -250,17 +250,17 @@ fn assume(identity: &Identity) -> Result<()> {
         Identity::User { name, uid, gid } => {
             let step = || format!("becoming user {name}");
             let name = CString::new(name.as_str()).map_err(|error| NetError::new(step(), error))?;
-            initgroups(&name, *gid).step(step)?;
-            setgid(*gid).step(step)?;
-            setuid(*uid).step(step)?;
+            initgroups(&name, *gid).context(step)?;
+            setgid(*gid).context(step)?;
+            setuid(*uid).context(step)?;
         }
         Identity::Before(uid, gid) => {
             let step = || format!("becoming user {uid} again");
-            unshare(CloneFlags::CLONE_NEWUSER).step(step)?;
+            unshare(CloneFlags::CLONE_NEWUSER).context(step)?;
             // Where the outer user namespace denies it already, it stays denied.
             let _ = fs::write("/proc/self/setgroups", "deny");
-            fs::write("/proc/self/uid_map", format!("{uid} 0 1")).step(step)?;
-            fs::write("/proc/self/gid_map", format!("{gid} 0 1")).step(step)?;
+            fs::write("/proc/self/uid_map", format!("{uid} 0 1")).context(step)?;
+            fs::write("/proc/self/gid_map", format!("{gid} 0 1")).context(step)?;
         }
     }
     Ok(())

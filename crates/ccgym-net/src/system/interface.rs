@@ -13,7 +13,7 @@ use netlink_packet_route::route::{
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use super::netlink::{missing, Netlink};
-use crate::error::{Result, Step};
+use crate::error::{Context, Result};
 
 /// Largest IP packet on the path, in bytes.
 pub const MTU: u32 = 1500;
@@ -41,7 +41,7 @@ impl Interfaces {
         let step = || format!("looking for device {name}");
         let mut request = LinkMessage::default();
         request.attributes.push(LinkAttribute::IfName(name.to_owned()));
-        let answers = self.netlink.get(RouteNetlinkMessage::GetLink(request)).step(step)?;
+        let answers = self.netlink.get(RouteNetlinkMessage::GetLink(request)).context(step)?;
         let found = answers.into_iter().find_map(|answer| match answer {
             RouteNetlinkMessage::NewLink(link) => Some(link),
             _ => None,
@@ -93,7 +93,9 @@ impl Interfaces {
         request.header.flags = LinkFlags::Up | flags;
         request.header.change_mask = request.header.flags;
         request.attributes = settings;
-        self.netlink.change(RouteNetlinkMessage::SetLink(request), false).step(|| format!("bringing up device {name}"))
+        self.netlink
+            .change(RouteNetlinkMessage::SetLink(request), false)
+            .context(|| format!("bringing up device {name}"))
     }
 
     /// Make a veth pair: `near` here, `far` in the namespace of `fd`.
@@ -116,7 +118,7 @@ impl Interfaces {
         ]));
         self.netlink
             .change(RouteNetlinkMessage::NewLink(request), true)
-            .step(|| format!("making the veth pair {} and {}", near.0, far.0))
+            .context(|| format!("making the veth pair {} and {}", near.0, far.0))
             .map_err(|error| error.hint("the kernel needs veth devices (CONFIG_VETH) where TUN is not available"))
     }
 
@@ -133,7 +135,7 @@ impl Interfaces {
             vec![AddressAttribute::Local(IpAddr::V4(address)), AddressAttribute::Address(IpAddr::V4(peer))];
         self.netlink
             .change(RouteNetlinkMessage::NewAddress(request), true)
-            .step(|| format!("giving device {name} the address {address}"))
+            .context(|| format!("giving device {name} the address {address}"))
     }
 
     /// Send everything that is not local through a device.
@@ -151,7 +153,7 @@ impl Interfaces {
             vec![RouteAttribute::Gateway(RouteAddress::Inet(gateway)), RouteAttribute::Oif(self.index(name)?)];
         self.netlink
             .change(RouteNetlinkMessage::NewRoute(request), true)
-            .step(|| format!("setting the default route through {name}"))
+            .context(|| format!("setting the default route through {name}"))
     }
 
     /// All local IPv4 addresses and the addresses of their neighbors, as far as they are known.
@@ -164,7 +166,7 @@ impl Interfaces {
         let answers = self
             .netlink
             .list(RouteNetlinkMessage::GetAddress(request))
-            .step(|| "listing the local addresses".into())?;
+            .context(|| "listing the local addresses".into())?;
         let mut found = Vec::new();
         for answer in answers {
             let RouteNetlinkMessage::NewAddress(message) = answer else { continue };
@@ -184,7 +186,8 @@ impl Interfaces {
     pub fn routes(&mut self) -> Result<Vec<(Ipv4Addr, u8)>> {
         let mut request = RouteMessage::default();
         request.header.address_family = AddressFamily::Inet;
-        let answers = self.netlink.list(RouteNetlinkMessage::GetRoute(request)).step(|| "listing the routes".into())?;
+        let answers =
+            self.netlink.list(RouteNetlinkMessage::GetRoute(request)).context(|| "listing the routes".into())?;
         let mut found = Vec::new();
         for answer in answers {
             let RouteNetlinkMessage::NewRoute(message) = answer else { continue };

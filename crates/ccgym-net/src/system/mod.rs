@@ -26,3 +26,4 @@ pub use capability::{become_capable, become_capable_as_oneself, sudo_caller, Cap
 pub use ends::{Ends, Placement, Side};
 pub use namespace::Namespace;
 pub use port::{DeviceKind, Offload, Port};
+pub(crate) use syscalls::set_option;

@@ -11,7 +11,7 @@ use nix::sched::{setns, unshare, CloneFlags};
 use nix::unistd::{chdir, chroot, getcwd};
 
 use super::interface::Interfaces;
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 
 /// A network namespace, held by a descriptor. It vanishes when nobody holds it and no thread is in it.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Namespace {
     /// If `/proc` is not mounted.
     pub fn current() -> Result<Self> {
         let path = "/proc/thread-self/ns/net";
-        let file = File::open(path).step(|| format!("opening {path}"))?;
+        let file = File::open(path).context(|| format!("opening {path}"))?;
         Ok(Self { fd: file.into() })
     }
 
@@ -50,7 +50,7 @@ impl Namespace {
     pub fn new() -> Result<Self> {
         in_helper(|| {
             let step = || "making a network namespace".to_owned();
-            unshare(CloneFlags::CLONE_NEWNET).step(step).map_err(|error| {
+            unshare(CloneFlags::CLONE_NEWNET).context(step).map_err(|error| {
                 error
                     .hint("run as root, or enter a user namespace first (`ccgym doctor` says what this machine allows)")
             })?;
@@ -68,7 +68,8 @@ impl Namespace {
     /// # Errors
     /// If this process has no power over the namespace.
     pub fn enter(&self) -> Result<()> {
-        let entered = setns(self.fd.as_fd(), CloneFlags::CLONE_NEWNET).step(|| "entering a network namespace".into());
+        let entered =
+            setns(self.fd.as_fd(), CloneFlags::CLONE_NEWNET).context(|| "entering a network namespace".into());
         entered.map_err(|error| error.hint("an ordinary user may enter only the namespaces that it made: run as root"))
     }
 
@@ -123,7 +124,7 @@ pub(super) fn own_mounts(flag: MsFlags) -> nix::Result<()> {
 fn in_helper<R: Send>(f: impl FnOnce() -> R + Send) -> Result<R> {
     let step = || "starting a helper thread".to_owned();
     thread::scope(|scope| {
-        let helper = thread::Builder::new().name("ccgym-namespace".into()).spawn_scoped(scope, f).step(step)?;
+        let helper = thread::Builder::new().name("ccgym-namespace".into()).spawn_scoped(scope, f).context(step)?;
         helper.join().map_err(|_| NetError::new("working in a network namespace", "the helper thread panicked"))
     })
 }

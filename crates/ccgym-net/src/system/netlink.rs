@@ -9,7 +9,7 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 
 /// A connection to the namespace in which it was opened.
 pub struct Netlink {
@@ -29,7 +29,7 @@ impl Netlink {
             socket.connect(&SocketAddr::new(0, 0))?;
             Ok(socket)
         };
-        Ok(Self { socket: open().step(|| "opening a netlink socket".into())?, sequence: 0 })
+        Ok(Self { socket: open().context(|| "opening a netlink socket".into())?, sequence: 0 })
     }
 
     /// Have something done.

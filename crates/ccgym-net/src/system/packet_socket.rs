@@ -7,7 +7,7 @@ use super::interface::{Interfaces, Mac};
 use super::namespace::Namespace;
 use super::port::Port;
 use super::syscalls;
-use crate::error::{Result, Step};
+use crate::error::{Context, Result};
 
 /// Bytes that may wait in the socket for us to read them, and to leave after we wrote them.
 const BUFFER: i32 = 256 << 20;
@@ -39,15 +39,15 @@ pub fn make(namespace: &Arc<Namespace>, middle: &Arc<Namespace>, name: &str, num
 /// A packet socket on device `index` of the namespace in which this thread is.
 fn open(index: u32) -> Result<OwnedFd> {
     let step = || "opening a packet socket".to_owned();
-    let socket = syscalls::packet_socket().step(step)?;
+    let socket = syscalls::packet_socket().context(step)?;
     let fd = socket.as_fd();
-    syscalls::set_option(fd, libc::SOL_PACKET, PACKET_VNET_HDR, 1).step(step)?;
+    syscalls::set_option(fd, libc::SOL_PACKET, PACKET_VNET_HDR, 1).context(step)?;
     for (forced, ordinary) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
         syscalls::set_option(fd, libc::SOL_SOCKET, forced, BUFFER)
             .or_else(|_| syscalls::set_option(fd, libc::SOL_SOCKET, ordinary, BUFFER))
-            .step(step)?;
+            .context(step)?;
     }
-    syscalls::bind_packet_socket(fd, index, libc::ETH_P_IP as u16).step(step)?;
+    syscalls::bind_packet_socket(fd, index, libc::ETH_P_IP as u16).context(step)?;
     Ok(socket)
 }
 

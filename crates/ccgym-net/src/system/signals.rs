@@ -12,7 +12,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use super::child::readable;
 use super::fork::reset;
-use crate::error::{Result, Step};
+use crate::error::{Context, Result};
 
 /// Signals of this process, to be read here as long as this lives. Threads that start meanwhile do not get them.
 pub(crate) struct Signals {
@@ -28,8 +28,8 @@ impl Signals {
         let step = || "taking over the signals".to_owned();
         let taken = SigSet::from_iter(taken);
         let mut mask = SigSet::empty();
-        pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&taken), Some(&mut mask)).step(step)?;
-        let fd = SignalFd::with_flags(&taken, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).step(step)?;
+        pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&taken), Some(&mut mask)).context(step)?;
+        let fd = SignalFd::with_flags(&taken, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).context(step)?;
         Ok(Self { fd, mask })
     }
 }
@@ -82,7 +82,7 @@ impl Interruption {
 /// The signals cannot be had, and whatever the command meets.
 pub(crate) fn interruptible<T>(command: impl FnOnce(&Interruption) -> Result<T>) -> Result<T> {
     let signals = Signals::take(ENDING)?;
-    let (running, over) = UnixStream::pair().step(|| "watching for signals".into())?;
+    let (running, over) = UnixStream::pair().context(|| "watching for signals".into())?;
     let interruption = Interruption::default();
     std::thread::scope(|scope| {
         // Closed when the command is over, also if it panics.

@@ -10,7 +10,7 @@ use super::interface::Interfaces;
 use super::namespace::Namespace;
 use super::port::Port;
 use super::syscalls;
-use crate::error::{Result, Step};
+use crate::error::{Context, Result};
 
 /// Where TUN devices are made.
 pub const DEVICE: &str = "/dev/net/tun";
@@ -35,19 +35,19 @@ fn open() -> io::Result<OwnedFd> {
 /// If the machine offers no TUN devices, or not to this process.
 pub fn make(namespace: &Arc<Namespace>, name: &str) -> Result<(Port, String)> {
     namespace.run(|| {
-        let fd = open().step(|| format!("opening {DEVICE}")).map_err(|error| {
+        let fd = open().context(|| format!("opening {DEVICE}")).map_err(|error| {
             error.hint(
                 "run as root, or make the device readable and writable for this user; CCGYM_DEVICE=veth does without",
             )
         })?;
         let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
-        let name = syscalls::attach_tun(fd.as_fd(), name, flags).step(|| format!("making TUN device {name}"))?;
+        let name = syscalls::attach_tun(fd.as_fd(), name, flags).context(|| format!("making TUN device {name}"))?;
         let basic = libc::TUN_F_CSUM | libc::TUN_F_TSO4;
         let datagrams = libc::TUN_F_USO4 | libc::TUN_F_USO6;
         syscalls::set_tun_offload(fd.as_fd(), basic | datagrams)
             // Kernels before 6.2 cut datagrams themselves.
             .or_else(|_| syscalls::set_tun_offload(fd.as_fd(), basic))
-            .step(|| format!("setting up TUN device {name}"))?;
+            .context(|| format!("setting up TUN device {name}"))?;
         super::packet_socket::without_ipv6(&name);
         Interfaces::open()?.bring_up_for_path(&name)?;
         Ok((Port::tun(fd, Arc::clone(namespace), name.clone()), name))

@@ -14,7 +14,7 @@ use nix::sys::socket::{recv, MsgFlags};
 use nix::sys::time::TimeSpec;
 
 use super::info::TcpInfo;
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 use crate::udp::{ReceiverResult, ReceiverTask};
 
 /// `halt` is looked at this often.
@@ -43,7 +43,7 @@ pub fn run_receiver(listener: TcpListener, task: ReceiverTask) -> Result<Receive
     let mut counts = Counts::default();
     if let Some(stream) = accept(&listener, &task)? {
         drop(listener);
-        stream.set_nonblocking(true).step(|| "receiving over TCP".into())?;
+        stream.set_nonblocking(true).context(|| "receiving over TCP".into())?;
         receive(&stream, &task, &mut counts)?;
         counts.look(stream.as_fd());
     }
@@ -61,7 +61,7 @@ fn over(task: &ReceiverTask) -> bool {
 
 fn accept(listener: &TcpListener, task: &ReceiverTask) -> Result<Option<TcpStream>> {
     let step = || "accepting a TCP flow".to_owned();
-    listener.set_nonblocking(true).step(step)?;
+    listener.set_nonblocking(true).context(step)?;
     while !over(task) {
         match listener.accept() {
             Ok((stream, _)) => return Ok(Some(stream)),

@@ -7,7 +7,7 @@ use ccgym_core::{SenderStats, TimeSpan, Timestamp};
 use ccgym_sim::recorder::FlowSeries;
 
 use super::info::{BbrInfo, TcpInfo};
-use crate::error::{Result, Step};
+use crate::error::{Context, Result};
 
 /// The kernel does not report recovery episodes, so it is asked this often whether it is in one.
 const OBSERVE_EVERY: TimeSpan = TimeSpan::from_millis(10);
@@ -86,7 +86,7 @@ impl Sampler {
 
     /// Ask the kernel now.
     pub(super) fn look(&mut self, now: Timestamp, socket: BorrowedFd<'_>) -> Result<TcpInfo> {
-        self.last = TcpInfo::of(socket).step(|| "reading TCP_INFO".into())?;
+        self.last = TcpInfo::of(socket).context(|| "reading TCP_INFO".into())?;
         self.last_bbr = if self.bbr { BbrInfo::of(socket) } else { None };
         match (self.last.ca_state >= RECOVERY, self.recovering_since.is_set()) {
             (true, false) => self.recovering_since = now,

@@ -19,7 +19,7 @@ use super::application::Application;
 use super::sampler::Sampler;
 use super::{available, load, ALLOWED, UNAVAILABLE};
 use crate::clock::Clock;
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 use crate::udp::SenderResult;
 
 /// How long the handshake may take.
@@ -121,8 +121,8 @@ pub fn run_sender(task: TcpSenderTask) -> Result<TcpSenderResult> {
 /// A socket that will use the congestion control.
 fn open(task: &TcpSenderTask) -> Result<Socket> {
     let step = || format!("opening a socket for {}", task.named());
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).step(step)?;
-    socket.set_nonblocking(true).step(step)?;
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).context(step)?;
+    socket.set_nonblocking(true).context(step)?;
     let choose = || socket.set_tcp_congestion(task.algorithm.as_bytes());
     let mut chosen = choose();
     if is(&chosen, Errno::ENOENT) {
@@ -150,7 +150,7 @@ fn open(task: &TcpSenderTask) -> Result<Socket> {
     }
     if task.mss != USUAL_MSS {
         let size = task.mss + TIMESTAMP_OPTION;
-        socket.set_tcp_mss(size).step(|| format!("setting the segment size of {} to {}", task.named(), task.mss))?;
+        socket.set_tcp_mss(size).context(|| format!("setting the segment size of {} to {}", task.named(), task.mss))?;
     }
     Ok(socket)
 }
@@ -198,7 +198,7 @@ fn connect(task: &TcpSenderTask, socket: &Socket, sampler: &mut Sampler) -> Resu
         }
         let until = deadline.min(task.stop).min(sampler.next_event()).min(now.saturating_add(ATTENTION));
         if poll(task, socket.as_fd(), PollFlags::POLLOUT, until)? {
-            return match socket.take_error().step(step)? {
+            return match socket.take_error().context(step)? {
                 Some(error) => Err(explain(step(), &error)),
                 None => Ok(true),
             };

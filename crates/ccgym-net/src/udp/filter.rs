@@ -6,7 +6,7 @@ use std::net::UdpSocket;
 use socket2::{SockFilter, SockRef};
 
 use super::codec::{kind, Token};
-use crate::error::{Result, Step};
+use crate::error::{Context, Result};
 
 // Classic BPF: operations on an accumulator and an index register.
 const LOAD_BYTE: u16 = 0x30;
@@ -31,7 +31,7 @@ const FLOWS: usize = 256;
 /// Let pass what concerns these flows, or may open another.
 pub(super) fn attach(socket: &UdpSocket, tokens: &[Token]) -> Result<()> {
     let program = program(&tokens[..tokens.len().min(FLOWS)], tokens.len() > FLOWS);
-    SockRef::from(socket).attach_filter(&program).step(|| "filtering a flood of foreign datagrams".into())
+    SockRef::from(socket).attach_filter(&program).context(|| "filtering a flood of foreign datagrams".into())
 }
 
 fn program(tokens: &[Token], all: bool) -> Vec<SockFilter> {

@@ -13,7 +13,7 @@ use ccgym_sim::FlowSpec;
 use super::codec::{decode, encode_rare, Message, Token, VERSION};
 use super::datagram::{self, datagram::Kind};
 use super::socket::{is_refusal, overhead, prepare, wait};
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 use crate::Clock;
 
 /// A Hello is at least this long: its answer, with a refusal in words, is not.
@@ -181,7 +181,7 @@ impl Connection {
     /// Which step stalled, and why; what the receiver says if it refuses.
     pub fn open(socket: UdpSocket, peer: SocketAddr, hello: &Hello, deadline: Duration) -> Result<Self> {
         let step = || format!("handshake with {peer}");
-        socket.connect(peer).step(|| format!("{}: finding the way", step()))?;
+        socket.connect(peer).context(|| format!("{}: finding the way", step()))?;
         prepare(&socket)?;
         let token = Token::random()?;
         let mut bytes = hello.encode(token, Vec::new())?;

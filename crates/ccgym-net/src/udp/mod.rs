@@ -8,15 +8,15 @@
 //! | [`hello`] | what a flow asks of its receiver, and the handshake |
 //! | [`sender`] | one flow's sending end |
 //! | [`receiver`] | one or several flows' receiving end |
-//! | [`command`] | `ccgym sender` and `ccgym receiver` |
+//! | [`endpoint`] | `ccgym sender` and `ccgym receiver` |
 
 pub mod codec;
-pub mod command;
 mod cookie;
 /// Generated from `proto/datagram.proto`; `tests/udp_schema.rs` renews it.
 #[rustfmt::skip]
 #[allow(clippy::module_inception)]
 pub mod datagram;
+pub mod endpoint;
 mod filter;
 mod fuzz;
 pub mod hello;
@@ -26,9 +26,9 @@ mod series;
 mod socket;
 mod syscalls;
 mod wire;
-mod words;
 
 pub use codec::Token;
+pub use endpoint::{ReceiverJob, SenderJob};
 #[doc(hidden)]
 pub use fuzz::{corpus, fuzz_datagram, mutate};
 pub use hello::{check, Connection, Hello};

@@ -17,7 +17,7 @@ use super::hello::{Hello, REFUSAL_BYTES};
 use super::series::ReceiverSeries;
 use super::socket::{overhead, precise_timers, prepare, wait, Arrivals, Departures};
 use super::syscalls::kernel_drops;
-use crate::error::{Result, Step};
+use crate::error::{Context, Result};
 use crate::Clock;
 
 /// Longest wait, so that a request to halt is seen.
@@ -133,7 +133,7 @@ pub fn serve(
 ) -> Result<ReceiverResult> {
     prepare(&socket)?;
     precise_timers();
-    let local = socket.local_addr().step(|| "preparing a receiver".into())?;
+    let local = socket.local_addr().context(|| "preparing a receiver".into())?;
     let report = if service.report.0 > 0 { task.clock.now() + service.report } else { Timestamp::NEVER };
     let mut server = Server {
         overhead: overhead(&local.ip()),

@@ -26,9 +26,9 @@ use super::datagram::{self, datagram::Kind};
 use super::hello::{check, refusal, Connection};
 use super::series::SenderSeries;
 use super::socket::{precise_timers, wait, Arrivals, Departures};
-use super::syscalls::set_option;
-use crate::error::{Result, Step};
+use crate::error::{Context, Result};
 use crate::steer::Steering;
+use crate::system::set_option;
 use crate::Clock;
 
 /// Longest wait, so that a request to halt is seen.
@@ -403,7 +403,7 @@ fn mark(connection: &Connection, ecn: Ecn) -> Result<()> {
     } else {
         (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
     };
-    set_option(connection.socket.as_fd(), level, option, bits).step(|| "marking packets as ECN-capable".into())
+    set_option(connection.socket.as_fd(), level, option, bits).context(|| "marking packets as ECN-capable".into())
 }
 
 #[cfg(test)]

@@ -10,8 +10,9 @@ use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::time::{clock_gettime, ClockId};
 
-use super::syscalls::{set_option, Inbox, Outgoing, Train};
-use crate::error::{NetError, Result, Step};
+use super::syscalls::{Inbox, Outgoing, Train};
+use crate::error::{Context, NetError, Result};
+use crate::system::set_option;
 use crate::Clock;
 
 /// Socket buffers asked for, in bytes: 80 ms at 1 Gbit/s, as the kernel counts.
@@ -43,24 +44,24 @@ const SAME_MOMENT: TimeSpan = TimeSpan(2_000);
 /// Make a socket ready. Buffers, traffic class and trains are used as far as the kernel has them.
 pub(super) fn prepare(socket: &UdpSocket) -> Result<()> {
     let step = || "preparing a UDP socket".to_owned();
-    socket.set_nonblocking(true).step(step)?;
+    socket.set_nonblocking(true).context(step)?;
     // Beyond the system's limit if we may, else up to it.
     if setsockopt(socket, sockopt::RcvBufForce, &BUFFER).is_err() {
-        setsockopt(socket, sockopt::RcvBuf, &BUFFER).step(step)?;
+        setsockopt(socket, sockopt::RcvBuf, &BUFFER).context(step)?;
     }
     if setsockopt(socket, sockopt::SndBufForce, &BUFFER).is_err() {
-        setsockopt(socket, sockopt::SndBuf, &BUFFER).step(step)?;
+        setsockopt(socket, sockopt::SndBuf, &BUFFER).context(step)?;
     }
-    setsockopt(socket, sockopt::ReceiveTimestampns, &true).step(step)?;
+    setsockopt(socket, sockopt::ReceiveTimestampns, &true).context(step)?;
     let fd = socket.as_fd();
-    let (level, class, discover, probe) = if socket.local_addr().step(step)?.is_ipv4() {
+    let (level, class, discover, probe) = if socket.local_addr().context(step)?.is_ipv4() {
         (libc::IPPROTO_IP, libc::IP_RECVTOS, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)
     } else {
         (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)
     };
-    set_option(fd, level, class, 1).step(step)?;
+    set_option(fd, level, class, 1).context(step)?;
     // A packet must not be fragmented behind the path's back.
-    set_option(fd, level, discover, probe).step(step)?;
+    set_option(fd, level, discover, probe).context(step)?;
     // Since Linux 5.0.
     let _ = set_option(fd, libc::SOL_UDP, libc::UDP_GRO, 1);
     Ok(())

@@ -275,25 +275,6 @@ fn segment_control(control: &mut Control, segment: usize) -> usize {
     HEADER + 8
 }
 
-/// Set a socket option that is a number.
-pub fn set_option(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Result<()> {
-    // SAFETY: the kernel reads four bytes of a live variable.
-    let failed = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            (&value as *const i32).cast(),
-            size_of::<i32>() as libc::socklen_t,
-        )
-    };
-    if failed == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
-}
-
 /// Datagrams that the kernel dropped at this socket so far: its buffer was full, or a filter refused them.
 pub fn kernel_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
     const DROPS: usize = 8;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use ccgym_net::system::Namespace;
 use nix::sys::signal::{kill, signal, SigHandler, Signal};
 use nix::unistd::Pid;
+use serde_json::{json, Value};
 
 /// Whether this process may do what the tests need; says so loudly if not.
 pub fn root() -> bool {
@@ -42,12 +43,11 @@ impl Place {
         Self { folder, namespace: Namespace::new().unwrap(), mark }
     }
 
-    /// `ccgym-net shell` with the words of `line`, split at spaces, and then `command`.
-    pub fn shell(&self, line: &str, command: &[&str]) -> Command {
+    /// A shell, not yet started.
+    pub fn shell(&self, job: Job) -> Command {
         let mut shell = Command::new(env!("CARGO_BIN_EXE_ccgym-net"));
-        shell.arg("shell").args(line.split_ascii_whitespace()).args(command);
-        shell.current_dir(&self.folder).stdin(Stdio::null()).env("CCGYM_TEST_MARK", &self.mark);
-        shell.env_remove("MAHIMAHI_BASE").env_remove("MAHIMAHI_SHELL_PREFIX");
+        shell.arg(job.document()).current_dir(&self.folder).stdin(Stdio::null());
+        shell.env("CCGYM_TEST_MARK", &self.mark).env_remove("MAHIMAHI_BASE").env_remove("MAHIMAHI_SHELL_PREFIX");
         shell
     }
 
@@ -61,8 +61,8 @@ impl Place {
     }
 
     /// Run a shell to its end; no shell of these tests takes longer than a minute.
-    pub fn run(&self, line: &str, command: &[&str]) -> Ran {
-        Ran::of(self.spawn(self.shell(line, command)))
+    pub fn run(&self, job: Job) -> Ran {
+        Ran::of(self.spawn(self.shell(job)))
     }
 
     /// Wait until something that runs here has made this file.
@@ -127,6 +127,94 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A shell's job. Elements are added from the outermost to the innermost, as mahimahi's shells are written.
+#[derive(Clone)]
+pub struct Job(Value);
+
+impl Job {
+    pub fn new() -> Self {
+        Self(json!({
+            "path": {"uplink": [], "downlink": []}, "origin": "the path", "label": "", "packet_memory": 512 << 20,
+            "link_logs": [],
+        }))
+    }
+
+    pub fn delay(self, ms: u64) -> Self {
+        let delay = json!({"kind": "delay", "delay": ms * 1_000_000, "tick": 1_000_000});
+        self.up(delay.clone()).down(delay)
+    }
+
+    /// Random loss of the uplink.
+    pub fn loss(self, probability: f64) -> Self {
+        self.up(json!({"kind": "loss", "probability": probability}))
+    }
+
+    /// A link with this trace both ways.
+    pub fn link(self, trace: &str, once: bool) -> Self {
+        self.limited_link(trace, once, json!({"kind": "infinite"}))
+    }
+
+    /// A link with a queue in the uplink.
+    pub fn limited_link(mut self, trace: &str, once: bool, queue: Value) -> Self {
+        let link = |queue| {
+            let schedule = json!({"kind": "trace", "name": trace, "once": once});
+            json!({"kind": "link", "schedule": schedule, "queue": queue, "overhead": 4})
+        };
+        self.0["traces"][trace] = trace.into();
+        if once {
+            self.0["ends_with"] = json!([[trace]]);
+        }
+        self.up(link(queue)).down(link(json!({"kind": "infinite"})))
+    }
+
+    pub fn up(mut self, element: Value) -> Self {
+        // A packet from the command meets the innermost first.
+        for log in self.0["link_logs"].as_array_mut().into_iter().flatten().filter(|log| log["direction"] == "uplink") {
+            log["element"] = (log["element"].as_u64().unwrap() + 1).into();
+        }
+        self.0["path"]["uplink"].as_array_mut().unwrap().insert(0, element);
+        self
+    }
+
+    pub fn down(mut self, element: Value) -> Self {
+        self.0["path"]["downlink"].as_array_mut().unwrap().push(element);
+        self
+    }
+
+    /// Logs of the link that was added last.
+    pub fn log(mut self, direction: &str, file: &str) -> Self {
+        let element = match direction {
+            "uplink" => 0,
+            _ => self.0["path"]["downlink"].as_array().unwrap().len() - 1,
+        };
+        let log = json!({
+            "direction": direction, "element": element, "file": file, "command_line": "'mm-link' …",
+            "outer": self.0["label"],
+        });
+        self.0["link_logs"].as_array_mut().unwrap().push(log);
+        self
+    }
+
+    pub fn set(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.0[key] = value.into();
+        self
+    }
+
+    pub fn command<S: AsRef<str>>(self, words: &[S]) -> Self {
+        let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+        self.set("command", json!(words))
+    }
+
+    /// A script inside.
+    pub fn script(self, text: &str) -> Self {
+        self.command(&["sh", "-c", text])
+    }
+
+    pub fn document(&self) -> String {
+        json!({"shell": self.0}).to_string()
     }
 }
 

@@ -1,7 +1,7 @@
 //! UDP endpoints over loopback: real sockets, real time, kept short.
 #![allow(clippy::print_stderr)]
 
-mod commands;
+mod processes;
 mod strangers;
 
 use std::net::{SocketAddr, UdpSocket};
@@ -232,7 +232,7 @@ fn handshakes_have_deadlines_and_explain_themselves() {
     let peer = mute.local_addr().unwrap();
     let error = Connection::open(bind(), peer, &hello, wait).unwrap_err();
     assert!(error.found.contains(&format!("no answer to 3 hellos from {peer} within 0.350 s")), "{error}");
-    assert!(error.step.contains("handshake") && !error.found.contains("nobody listens"), "{error}");
+    assert!(error.place.contains("handshake") && !error.found.contains("nobody listens"), "{error}");
     // Nobody.
     drop(mute);
     let error = Connection::open(bind(), peer, &hello, wait).unwrap_err();

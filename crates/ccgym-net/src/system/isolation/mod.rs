@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use super::namespace::own_mounts;
 use super::Namespace;
-use crate::error::{NetError, Result, Step};
+use crate::error::{Context, NetError, Result};
 
 /// An ordinary user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,7 +109,7 @@ impl Isolated {
         };
         let step = || "starting a program in isolation".to_owned();
         // The thread lives as long as the program: a first process dies with the thread that started it.
-        let keeper = thread::Builder::new().name("ccgym-isolation".into()).spawn(keep).step(step)?;
+        let keeper = thread::Builder::new().name("ccgym-isolation".into()).spawn(keep).context(step)?;
         match started.recv() {
             Ok(Ok(id)) => Ok(Self { shared, pid: Pid::from_raw(id as i32), own, keeper: Some(keeper) }),
             Ok(Err(error)) => Err(error),
@@ -170,15 +170,17 @@ fn spawn(launch: Launch, surroundings: Surroundings) -> Result<Child> {
     match surroundings {
         Surroundings::Own { network, user, prepare } => {
             network.enter()?;
-            own_mounts(MsFlags::MS_PRIVATE).step(|| "making a namespace for mounts".into()).map_err(needs_root)?;
+            own_mounts(MsFlags::MS_PRIVATE).context(|| "making a namespace for mounts".into()).map_err(needs_root)?;
             prepare()?;
             // Last: the first process started after it is the first of the namespace, and nothing starts after its end.
-            unshare(CloneFlags::CLONE_NEWPID).step(|| "making a namespace for processes".into()).map_err(needs_root)?;
+            unshare(CloneFlags::CLONE_NEWPID)
+                .context(|| "making a namespace for processes".into())
+                .map_err(needs_root)?;
             init::under_a_first_process(&mut command, Some(user), kept);
         }
         Surroundings::Here => init::alone(&mut command, kept),
     }
-    command.spawn().step(|| format!("executing {program}"))
+    command.spawn().context(|| format!("executing {program}"))
 }
 
 fn needs_root(error: NetError) -> NetError {
@@ -219,7 +221,7 @@ pub fn private_place(needed: &[PathBuf]) -> Result<&'static Path> {
 /// If it cannot be mounted over.
 pub fn mount_private(place: &Path) -> Result<()> {
     mount(Some("tmpfs"), place, Some("tmpfs"), MsFlags::MS_NOSUID | MsFlags::MS_NODEV, Some("mode=755,size=256m"))
-        .step(|| format!("mounting private files at {}", place.display()))
+        .context(|| format!("mounting private files at {}", place.display()))
 }
 
 #[cfg(test)]
@@ -278,17 +280,17 @@ mod tests {
         let root = std::env::temp_dir().join(format!("ccgym-test-chroot-{}", std::process::id()));
         let began = || -> Result<(Isolated, UnixStream, UnixStream)> {
             let step = || "making a chroot".to_owned();
-            super::super::namespace::own_mounts(MsFlags::MS_PRIVATE).step(step)?;
+            super::super::namespace::own_mounts(MsFlags::MS_PRIVATE).context(step)?;
             for folder in folders {
                 let (real, bound) = (Path::new("/").join(folder), root.join(folder));
-                fs::create_dir_all(&bound).step(step)?;
+                fs::create_dir_all(&bound).context(step)?;
                 if !folder.is_empty() && !folder.starts_with("mnt") && real.is_dir() {
                     let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
-                    mount(Some(&real), &bound, None::<&Path>, flags, None::<&Path>).step(step)?;
+                    mount(Some(&real), &bound, None::<&Path>, flags, None::<&Path>).context(step)?;
                 }
             }
-            nix::unistd::chroot(&root).step(step)?;
-            nix::unistd::chdir("/mnt").step(step)?;
+            nix::unistd::chroot(&root).context(step)?;
+            nix::unistd::chdir("/mnt").context(step)?;
             let (launch, text, ours) = launch("(pwd; ls /mnt; echo $$) >&2");
             let Surroundings::Own { network, user, .. } = own() else { unreachable!() };
             let prepare = Box::new(|| mount_private(Path::new("/mnt/inner")));

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ccgym.emulation import process
+from ccgym.emulation import job, process
 from ccgym.emulation.plan import Plan, PolicyFiles, trace_files
 from ccgym.emulation.process import RunProcess, native_error, output_of, run_plan
 from ccgym.emulation.report import PathReport, limited_reason
@@ -33,9 +33,9 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def acting(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """Have a script run in place of the native command; its arguments are those of the native one."""
+    """Have a script run in place of the process that does jobs; its argument is the descriptor of its job."""
     monkeypatch.setattr(
-        process, "command", lambda *words: [sys.executable, "-c", f"import sys, time\n{script}", *words]
+        job, "command", lambda memory: [sys.executable, "-c", f"import sys, time\n{script}", str(memory.fd)]
     )
 
 
@@ -58,8 +58,8 @@ def test_a_plan_as_the_native_core_reads_it(tmp_path: Path) -> None:
     assert Path(document["traces"]["12mbps.trace"]).is_file()
     assert os.path.isabs(document["policies"]["aurora@1"]["onnx"])
     assert plan.duration_s == 0.1
-    shells = Plan(spec=SPEC, mahimahi=("mm-delay", "5")).document(tmp_path / "result")
-    assert shells["backend"] == {"kind": "mahimahi", "command": ["mm-delay", "5"]}
+    shells = Plan(spec=SPEC, mahimahi=(("mm-delay", "5"),)).document(tmp_path / "result")
+    assert shells["backend"] == {"kind": "mahimahi", "shells": [["mm-delay", "5"]]}
 
 
 def test_a_trace_that_is_not_there() -> None:
@@ -71,7 +71,7 @@ def test_a_trace_that_is_not_there() -> None:
 
 
 def test_a_native_error_is_the_last_line() -> None:
-    line = json.dumps({"step": "opening /dev/net/tun", "found": "EPERM", "expected": "rights", "hint": "be root"})
+    line = json.dumps({"place": "opening /dev/net/tun", "found": "EPERM", "expected": "rights", "hint": "be root"})
     error = native_error(f"something\n{line}\n\n")
     assert error is not None
     assert (error.where, error.found, error.expected, error.hint) == (
@@ -79,13 +79,13 @@ def test_a_native_error_is_the_last_line() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["", "\n", "panic", '{"step": "x"}', "[1]", '{"found": "early"}\nlate words'])
+@pytest.mark.parametrize("text", ["", "\n", "panic", '{"place": "x"}', "[1]", '{"found": "early"}\nlate words'])
 def test_what_is_no_native_error(text: str) -> None:
     assert native_error(text) is None
 
 
 def test_an_error_of_the_run_process_names_its_step(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    line = json.dumps({"step": "handshake of flow 0", "found": "no answer", "expected": "one", "hint": "look"})
+    line = json.dumps({"place": "handshake of flow 0", "found": "no answer", "expected": "one", "hint": "look"})
     acting(monkeypatch, f"print('''{line}''', file=sys.stderr); sys.exit(2)")
     with pytest.raises(RealPathError, match="no answer") as caught:
         run_plan(Plan(SPEC))
@@ -113,20 +113,22 @@ def test_an_end_that_explains_nothing(
 
 # --- Life and death ------------------------------------------------------------------------------------------------
 
-WAITS_FOR_ITS_LIFE_LINE = "sys.stdin.buffer.read()"
+WAITS_FOR_ITS_PARENT = "sys.stdin.buffer.read()"
 
 
-def test_it_is_told_what_to_do_and_ends_with_its_life_line(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_told_what_to_do_and_ends_with_its_standard_input(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     acting(
         monkeypatch,
         "import json\n"
-        "plan = json.load(open(sys.argv[3]))\n"
+        "((kind, plan),) = json.load(open(int(sys.argv[1]))).items()\n"
         "open(plan['result'], 'w').write('here')\n"
-        "print('ready', *sys.argv[1:3], sys.argv[4], file=sys.stderr, flush=True)\n"
+        "print('ready to', kind, file=sys.stderr, flush=True)\n"
         "sys.stdin.buffer.read()",
     )
     with RunProcess(Plan(SPEC)) as run:
-        _until(lambda: b"ready --json-errors run --life-line" in run._errors.read())
+        _until(lambda: b"ready to run" in run._errors.read())
         assert run.poll() is None
         assert run._result.read() == b"here"
         assert list(temporary.iterdir()) == [], "it lies in memory"
@@ -167,7 +169,7 @@ def test_a_run_that_stalls_is_killed_and_named(temporary: Path, monkeypatch: pyt
 
 
 def test_a_run_can_be_given_up_from_another_thread(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    acting(monkeypatch, WAITS_FOR_ITS_LIFE_LINE)
+    acting(monkeypatch, WAITS_FOR_ITS_PARENT)
     asked = []
 
     class Halt(threading.Event):
@@ -182,7 +184,7 @@ def test_a_run_can_be_given_up_from_another_thread(temporary: Path, monkeypatch:
 
 
 def test_control_c_ends_the_run(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    acting(monkeypatch, WAITS_FOR_ITS_LIFE_LINE)
+    acting(monkeypatch, WAITS_FOR_ITS_PARENT)
 
     def interrupted(*_: object, **__: object) -> int:
         raise KeyboardInterrupt
@@ -214,14 +216,14 @@ def _until(holds: Callable[[], bool]) -> None:
 
 
 def test_answers_are_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    acting(monkeypatch, "import json; print(json.dumps(sys.argv[1:]))")
-    assert output_of(["doctor", "--quick"]) == ["--json-errors", "doctor", "--quick"]
+    acting(monkeypatch, "print(open(int(sys.argv[1])).read())")
+    assert output_of("doctor", {"measure": False}) == {"doctor": {"measure": False}}
 
 
 @pytest.mark.parametrize(
     ("script", "word", "timeout_s"),
     [
-        ('print(\'{"step": "doctor", "found": "trouble"}\', file=sys.stderr); sys.exit(2)', "trouble", 60),
+        ('print(\'{"place": "doctor", "found": "trouble"}\', file=sys.stderr); sys.exit(2)', "trouble", 60),
         ("sys.exit(3)", "status 3", 60),
         ("print('not json')", "not json", 60),
         ("time.sleep(60)", "no answer within", 0.5),
@@ -230,17 +232,19 @@ def test_answers_are_json(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_answers_that_are_none(script: str, word: str, timeout_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
     acting(monkeypatch, script)
     with pytest.raises(RealPathError, match=word):
-        output_of(["doctor"], timeout_s=timeout_s)
+        output_of("doctor", {}, timeout_s=timeout_s)
 
 
 def test_the_run_process_finds_ccgym_anywhere_and_nothing_else(tmp_path: Path) -> None:
     for name in ("ccgym", "json", "typing"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('a file of the working directory was imported')")
+    memory = job.memory("doctor", {"measure": "no"})
     done = subprocess.run(
-        process.command("shell", "--help"), cwd=tmp_path, env={"PATH": "/bin"}, capture_output=True, text=True
+        job.command(memory), cwd=tmp_path, env={"PATH": "/bin"}, capture_output=True, text=True, pass_fds=(memory.fd,)
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "usage: ccgym shell" in done.stdout
+    memory.close()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "error: reading the job: " in done.stderr
 
 
 # --- Reports -------------------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
-//! `ccgym-net sender` and `ccgym-net receiver` as programs.
+//! Sender and receiver as processes.
 
+use std::io::BufRead as _;
 use std::net::UdpSocket;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -9,58 +11,70 @@ use std::time::Duration;
 use ccgym_net::udp::codec::VERSION;
 use ccgym_net::udp::datagram::{self, datagram::Kind};
 use prost::Message as _;
+use serde_json::{json, Value};
 
 use super::alone;
 
-/// Sender and receiver as programs, as a user starts them.
-#[test]
-fn commands_carry_a_transfer() {
-    use std::io::BufRead as _;
-    use std::process::{Command, Stdio};
-    let _alone = alone();
-    let program = env!("CARGO_BIN_EXE_ccgym-net");
-    let mut receiver = Command::new(program)
-        .args(["receiver", "--listen", "127.0.0.1:0", "--once", "--json", "--duration", "20", "--report-every=0"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = std::io::BufReader::new(receiver.stderr.take().unwrap()).lines();
-    let first = lines.next().unwrap().unwrap();
-    let address = first.strip_prefix("listening on ").unwrap();
-    let sender = Command::new(program)
-        .args(["sender", "--to", address, "--scheme", "cubic:beta=0.6", "--bytes", "300000", "--json"])
-        .output()
-        .unwrap();
-    assert!(sender.status.success(), "{}", String::from_utf8_lossy(&sender.stderr));
-    let sent: serde_json::Value = serde_json::from_slice(&sender.stdout).unwrap();
-    assert_eq!((&sent["scheme"], &sent["finished"]), (&"cubic".into(), &true.into()), "{sent}");
-    let output = receiver.wait_with_output().unwrap();
-    assert!(output.status.success());
-    let got: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(got["received"]["unique_bytes"], 300_000, "{got}");
-    // What goes wrong ends with 2 and says why.
-    let lost = Command::new(program)
-        .args(["sender", "--to", address, "--scheme", "cubic", "--deadline", "0.05"])
-        .output()
-        .unwrap();
-    assert_eq!(lost.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&lost.stderr).contains("no answer to 1 hello from"));
-    let help = Command::new(program).args(["receiver", "--help"]).output().unwrap();
-    assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("--listen"));
+const SECOND: u64 = 1_000_000_000;
+
+fn sender(to: &str, scheme: &str) -> Value {
+    json!({
+        "name": scheme, "to": to, "flow": {"scheme": scheme}, "duration": 10 * SECOND, "deadline": 5 * SECOND,
+        "report_every": 0,
+    })
 }
 
-/// A program, started as from a terminal: whoever started these tests in the background of a shell may have had SIGINT
+fn receiver() -> Value {
+    json!({"listen": "127.0.0.1:0", "flows": 1, "idle": 30 * SECOND, "report_every": 0})
+}
+
+/// A job with some of its fields changed.
+fn with(mut job: Value, changes: Value) -> Value {
+    job.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+    job
+}
+
+fn process(kind: &str, job: Value) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ccgym-net"));
+    command.arg(json!({ kind: job }).to_string());
+    command
+}
+
+#[test]
+fn processes_carry_a_transfer() {
+    let _alone = alone();
+    let job = with(receiver(), json!({"once": true, "json": true, "duration": 20 * SECOND}));
+    let mut receiving = process("receiver", job).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = std::io::BufReader::new(receiving.stderr.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    let address = first.strip_prefix("listening on ").unwrap();
+    let flow = json!({
+        "scheme": "cubic", "params": {"beta": 0.6}, "source": {"kind": "bytes", "bytes": 300_000},
+    });
+    let sent = process("sender", with(sender(address, "cubic"), json!({"flow": flow, "json": true}))).output().unwrap();
+    assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+    let sent: Value = serde_json::from_slice(&sent.stdout).unwrap();
+    assert_eq!((&sent["scheme"], &sent["finished"]), (&"cubic".into(), &true.into()), "{sent}");
+    let output = receiving.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let got: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(got["received"]["unique_bytes"], 300_000, "{got}");
+    // What goes wrong ends with 2 and says why.
+    let lost = process("sender", with(sender(address, "cubic"), json!({"deadline": SECOND / 20}))).output().unwrap();
+    assert_eq!(lost.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&lost.stderr).contains("no answer to 1 hello from"));
+}
+
+/// Start a process as from a terminal: whoever started these tests in the background of a shell may have had SIGINT
 /// ignored.
 #[allow(unsafe_code)] // `pre_exec` and `signal` are unsafe: only a system call may follow, and here only such follows.
-fn started(words: &[&str]) -> std::process::Child {
+fn started(kind: &str, job: Value) -> std::process::Child {
     use nix::sys::signal::{signal, SigHandler, Signal};
     use std::os::unix::process::CommandExt as _;
-    use std::process::{Command, Stdio};
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ccgym-net"));
+    let mut command = process(kind, job);
     let heed = || unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }.map(drop).map_err(Into::into);
     unsafe { command.pre_exec(heed) };
-    command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 fn interrupt(child: std::process::Child, signal: nix::sys::signal::Signal) -> (Option<i32>, String) {
@@ -72,28 +86,27 @@ fn interrupt(child: std::process::Child, signal: nix::sys::signal::Signal) -> (O
 #[test]
 fn signals_end_the_commands_with_their_summaries() {
     use nix::sys::signal::Signal::{SIGINT, SIGTERM};
-    use std::io::BufRead as _;
     let _alone = alone();
     for signal in [SIGINT, SIGTERM] {
-        let mut receiver = started(&["receiver", "--listen", "127.0.0.1:0", "--report-every=0"]);
-        let mut lines = std::io::BufReader::new(receiver.stderr.take().unwrap()).lines();
+        let mut receiving = started("receiver", receiver());
+        let mut lines = std::io::BufReader::new(receiving.stderr.take().unwrap()).lines();
         let first = lines.next().unwrap().unwrap();
         let address = first.strip_prefix("listening on ").unwrap();
         // Two flows of one receiver, one after the other: the first is interrupted, and the second with the receiver.
         for end in [Some(signal), None] {
-            let sender = started(&["sender", "--to", address, "--scheme", "cubic", "--bytes", "1000000000000"]);
+            let sending = started("sender", with(sender(address, "cubic"), json!({"duration": 3600 * SECOND})));
             assert!(lines.next().unwrap().unwrap().ends_with(": begins"));
             if let Some(signal) = end {
-                let (status, summary) = interrupt(sender, signal);
+                let (status, summary) = interrupt(sending, signal);
                 assert_eq!(status, Some(128 + signal as i32), "{summary}");
                 assert!(summary.contains("Mbit/s acknowledged in"), "{summary}");
                 continue;
             }
-            let (status, summaries) = interrupt(receiver, signal);
+            let (status, summaries) = interrupt(receiving, signal);
             assert_eq!(status, Some(128 + signal as i32), "{summaries}");
             assert_eq!(summaries.matches(" packets").count(), 2, "{summaries}");
             assert_eq!(lines.next().unwrap().unwrap(), "received 2 flows");
-            interrupt(sender, signal);
+            interrupt(sending, signal);
             break;
         }
     }
@@ -124,33 +137,34 @@ fn answering(answer: datagram::HelloAck) -> (String, Arc<AtomicBool>, JoinHandle
 
 #[test]
 fn a_sender_survives_what_a_receiver_says_and_what_it_does_not() {
-    let run = |address: &str, more: &[&str]| {
-        let words =
-            ["sender", "--to", address, "--scheme", "fixed_rate:rate_mbps=1", "--duration=0.3", "--deadline=0.3"];
-        let output = started(&[&words[..], more].concat()).wait_with_output().unwrap();
+    let run = |address: &str, more: Value| {
+        let flow = json!({"scheme": "fixed_rate", "params": {"rate_mbps": 1}});
+        let short = json!({"flow": flow, "duration": SECOND * 3 / 10, "deadline": SECOND * 3 / 10});
+        let job = with(with(sender(address, "fixed_rate"), short), more);
+        let output = started("sender", job).wait_with_output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
     };
     // Nothing is acknowledged.
     let (address, over, thread) = answering(datagram::HelloAck::default());
-    let (status, out, err) = run(&address, &["--report-every=100ms"]);
+    let (status, out, err) = run(&address, json!({"report_every": SECOND / 10}));
     assert_eq!(status, Some(0), "{err}");
     assert!(out.starts_with("fixed_rate: 0.00 Mbit/s") && out.contains("smallest round trip none yet"), "{out}");
     assert!(err.contains("no window limit") && !err.contains(&u64::MAX.to_string()), "{err}");
-    let (_, out, _) = run(&address, &["--json"]);
-    assert!(serde_json::from_str::<serde_json::Value>(&out).unwrap()["min_rtt_ms"].is_null(), "{out}");
+    let (_, out, _) = run(&address, json!({"json": true}));
+    assert!(serde_json::from_str::<Value>(&out).unwrap()["min_rtt_ms"].is_null(), "{out}");
     over.store(true, Ordering::Relaxed);
     thread.join().unwrap();
     // A refusal that would clear the screen.
     let (address, over, thread) =
         answering(datagram::HelloAck { refusal: "\u{1b}[2Jfull".into(), ..Default::default() });
-    let (status, _, err) = run(&address, &[]);
+    let (status, _, err) = run(&address, json!({}));
     assert_eq!(status, Some(2));
     assert!(err.contains(r"the receiver refuses: \u{1b}[2Jfull"), "{err:?}");
     over.store(true, Ordering::Relaxed);
     thread.join().unwrap();
     // Cookies for ever.
     let (address, over, thread) = answering(datagram::HelloAck { cookie: vec![1; 8], ..Default::default() });
-    let (status, _, err) = run(&address, &[]);
+    let (status, _, err) = run(&address, json!({}));
     assert_eq!(status, Some(2));
     assert!(err.contains("no answer to"), "{err}");
     over.store(true, Ordering::Relaxed);

@@ -1,0 +1,187 @@
+"""A path as a mahimahi command line, and the parts of it that Pantheon's metadata names."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from ccgym.config.catalog import cache_directory, keep_in_cache, resolve_trace
+from ccgym.config.elements import DIRECTIONS, AnyElement, Delay, Intermittent, Link, LinkDirection, Loss, OnOff
+from ccgym.config.mahimahi import QUEUE_ARGUMENTS, TOOLS
+from ccgym.config.queues import AnyQueue, Drophead, Droptail, Infinite, Limit, MahimahiCodel, MahimahiPie
+from ccgym.errors import ConfigError
+from ccgym.tracetools import generate
+from ccgym.tracetools.text import trace_text
+from ccgym.units import NS_PER_MS, NS_PER_S, format_rate, format_time
+
+UNCONSTRAINED_LINES: Final = 84
+"""Lines of ``1`` in the trace that stands for an unconstrained link where mahimahi needs one: 1008 Mbit/s."""
+
+
+def as_shells(
+    chain: Sequence[AnyElement], bdp: Callable[[], Fraction], *, materialise: bool, duration_ns: int
+) -> list[list[str]]:
+    """The words of each shell, the outermost first; see :meth:`ccgym.config.path.NetworkPath.to_mahimahi`.
+
+    Args:
+        chain: The path's elements, the outermost first.
+        bdp: Its bandwidth-delay product in packets.
+        materialise: Whether traces are written as absolute paths of real files.
+        duration_ns: Length of traces that are made of rates.
+    """
+
+    def trace_of(link: LinkDirection | None) -> str:
+        if link is not None and link.trace is not None:
+            return str(resolve_trace(link.trace).materialise()) if materialise else link.trace
+        return str(_rate_trace(None if link is None else link.rate, duration_ns))
+
+    return [_write(resolved(element, bdp), trace_of) for element in chain] or [["mm-meter"]]  # it has no effect
+
+
+def format_shells(shells: Sequence[Sequence[str]]) -> str:
+    """The command line of these shells; :func:`ccgym.config.mahimahi.parse_mahimahi` reads it back."""
+    words: list[str] = []
+    for number, shell in enumerate(shells, start=1):
+        words += shell
+        if shell[0] == "mm-link" and number < len(shells):
+            words.append("--")  # or it takes the options of the next one
+    return " ".join(_quote(word) for word in words)
+
+
+def pantheon_parts(chain: Sequence[AnyElement], bdp: Callable[[], Fraction]) -> dict[str, str | None]:
+    """The command line's parts; see :meth:`ccgym.config.path.NetworkPath.mahimahi_parts`."""
+    place = next((i for i, element in enumerate(chain) if isinstance(element, Link)), len(chain))
+
+    def trace_of(link: LinkDirection | None) -> str:
+        if link is None:
+            return "unconstrained"
+        if link.trace is not None:
+            return os.path.basename(link.trace)
+        return format_rate(link.rate) if isinstance(link.rate, int) else f"{len(link.rate or ())}-rates"
+
+    def written(elements: Sequence[AnyElement]) -> str | None:
+        words = []
+        for element in elements:
+            try:
+                words.append(format_shells([_write(resolved(element, bdp), trace_of)]))
+            except ConfigError:
+                both = dict.fromkeys(filter(None, (element.describe(direction) for direction in DIRECTIONS)))
+                words.append(f"[{'; '.join(both)}]")
+        return " ".join(words) or None
+
+    link = chain[place] if place < len(chain) else Link()
+    assert isinstance(link, Link)
+    command = written([link]) or ""
+    extra = command.split(" ", 3)[3] if command.startswith("mm-link ") and command.count(" ") > 2 else None
+    return {
+        "uplink_trace": trace_of(link.uplink),
+        "downlink_trace": trace_of(link.downlink),
+        "prepend_mm_cmds": written(chain[:place]),
+        "append_mm_cmds": written(chain[place + 1 :]),
+        "extra_mm_link_args": command if command.startswith("[") else extra,
+    }
+
+
+def resolved(element: AnyElement, bdp: Callable[[], Fraction]) -> AnyElement:
+    """Replace limits in bandwidth-delay products by packets."""
+    if not isinstance(element, Link):
+        return element
+    changed: dict[str, LinkDirection] = {}
+    for direction in DIRECTIONS:
+        link = element.toward(direction)
+        limit = getattr(link.queue, "limit", None) if link is not None else None
+        if link is not None and limit is not None and limit.bdp is not None:
+            sizes = limit.compiled(bdp())
+            whole = Limit(packets=sizes.get("packets"), bytes=sizes.get("bytes"))
+            queue = link.queue.model_copy(update={"limit": whole})
+            changed[direction] = link.model_copy(update={"queue": queue})
+    return element.model_copy(update=changed) if changed else element
+
+
+def _rate_trace(rate: int | tuple[tuple[int, int], ...] | None, duration_ns: int) -> Path:
+    """A real trace file of a rate, in the cache; ``None`` is unconstrained."""
+    if rate is None:
+        times, name = np.ones(UNCONSTRAINED_LINES, dtype=np.uint64), f"{12 * UNCONSTRAINED_LINES}mbps"
+    elif isinstance(rate, tuple):
+        times = generate.stepped(rate, max(duration_ns, rate[-1][0] + NS_PER_S))
+        name = f"{len(rate)}-steps-{hashlib.sha256(repr(rate).encode()).hexdigest()[:12]}"
+    else:
+        times, name = generate.constant(rate, duration_ns), format_rate(rate)
+    target = cache_directory() / "traces" / f"made-{format_time(duration_ns)}" / f"{name}.trace"
+    keep_in_cache(target, trace_text(times))
+    return target
+
+
+def _write(element: AnyElement, trace_of: Callable[[LinkDirection | None], str]) -> list[str]:
+    if isinstance(element, Delay):
+        if element.direction != "both":
+            raise _inexpressible(f"a delay of the {element.direction} only", "the same delay in both directions")
+        if isinstance(element.delay, tuple):
+            raise _inexpressible("a delay that changes", "one delay")
+        if element.delay % NS_PER_MS:
+            raise _inexpressible(f"a one-way delay of {format_time(element.delay)}", "whole milliseconds each way")
+        return ["mm-delay", str(element.delay // NS_PER_MS)]
+    if isinstance(element, Loss):
+        if isinstance(element.probability, tuple):
+            raise _inexpressible("a loss rate that changes", "one loss rate")
+        return ["mm-loss", element.direction, _decimal(element.probability)]
+    if isinstance(element, OnOff):
+        if element.hold:
+            raise _inexpressible("packets that are held while a path is off", "that they are dropped")
+        return ["mm-onoff", element.direction, _seconds(element.mean_on), _seconds(element.mean_off)]
+    if isinstance(element, Intermittent):
+        return ["mm-intermittent", element.direction, _seconds(element.on), _seconds(element.off)]
+    if isinstance(element, Link):
+        words = ["mm-link", trace_of(element.uplink), trace_of(element.downlink)]
+        for direction, link in (("uplink", element.uplink), ("downlink", element.downlink)):
+            if link is not None and not isinstance(link.queue, Infinite):
+                kind, arguments = _write_queue(link.queue)
+                words += [f"--{direction}-queue={kind}", f"--{direction}-queue-args={arguments}"]
+        return words + (["--once"] if element.once else [])
+    raise _inexpressible(f"the element {element.kind}", ", ".join(TOOLS))
+
+
+def _write_queue(queue: AnyQueue) -> tuple[str, str]:
+    if isinstance(queue, (Droptail, Drophead)):
+        more: dict[str, int] = {}
+    elif isinstance(queue, MahimahiCodel):
+        more = {"target": queue.target // NS_PER_MS, "interval": queue.interval // NS_PER_MS}
+    elif isinstance(queue, MahimahiPie):
+        more = {"qdelay_ref": queue.qdelay_ref // NS_PER_MS, "max_burst": queue.max_burst // NS_PER_MS}
+    else:
+        kinds = ", ".join(QUEUE_ARGUMENTS)
+        raise _inexpressible(f"the queue {queue.kind}", f"{kinds} (mahimahi's codel is called mahimahi_codel here)")
+    if queue.limit.bdp is not None:
+        raise _inexpressible(f"a queue of {queue.limit}", "packets or bytes")
+    given = {"packets": queue.limit.packets, "bytes": queue.limit.bytes, **more}
+    kind = queue.kind.removeprefix("mahimahi_")
+    return kind, ",".join(f"{name}={value}" for name, value in given.items() if value is not None)
+
+
+def _inexpressible(found: str, expected: str) -> ConfigError:
+    return ConfigError(
+        f"mahimahi cannot express {found}",
+        expected=expected,
+        hint="the simulator and ccgym's own shells can run this path; mahimahi's cannot",
+    )
+
+
+def _quote(word: str) -> str:
+    return word if re.fullmatch(r"[-A-Za-z0-9_@%+=:,./]+", word) else shlex.quote(word)
+
+
+def _decimal(value: float) -> str:
+    return repr(int(value)) if value == int(value) else repr(value)
+
+
+def _seconds(time_ns: int) -> str:
+    whole, part = divmod(time_ns, NS_PER_S)
+    return f"{whole}.{part:09d}".rstrip("0") if part else str(whole)

@@ -1,0 +1,411 @@
+//! `ccgym sender` and `ccgym receiver`: one flow between two machines, or two processes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ccgym_core::{InitContext, Rng, Sender, SenderStats, TimeSpan, Timestamp};
+use ccgym_schemes::registry::create_with;
+use ccgym_sim::spec::SourceSpec;
+use ccgym_sim::FlowSpec;
+use serde::Deserialize;
+use serde_json::{json, Value};
+
+use super::hello::{Connection, Hello};
+use super::receiver::{serve, Event, ReceiverResult, ReceiverTask, Served, Service};
+use super::sender::{SenderResult, SenderTask, Watcher};
+use crate::error::{Context, NetError, Result};
+use crate::run::plan::{load_policies, PolicyFiles};
+use crate::system::signals::{interruptible, Interruption};
+use crate::Clock;
+
+/// What `ccgym sender` is told (JSON). Times are in nanoseconds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SenderJob {
+    /// What the flow is called.
+    pub name: String,
+    /// The receiver, `ADDRESS:PORT`; the address may be a name.
+    pub to: String,
+    /// The flow as the simulator takes it.
+    pub flow: FlowSpec,
+    /// Files of the policy that it names.
+    #[serde(default)]
+    pub policies: BTreeMap<String, PolicyFiles>,
+    /// ONNX Runtime's shared library, where there is a policy.
+    #[serde(default)]
+    pub onnx_runtime: Option<PathBuf>,
+    /// How long to send.
+    pub duration: TimeSpan,
+    /// Seed of what the scheme draws.
+    #[serde(default)]
+    pub seed: u64,
+    /// The address to send from; by default that from which the route to the receiver begins.
+    #[serde(default)]
+    pub bind: Option<std::net::IpAddr>,
+    /// How long connecting may take.
+    pub deadline: TimeSpan,
+    /// Spacing of the lines on standard error; 0: none.
+    pub report_every: TimeSpan,
+    /// Whether the summary is JSON.
+    #[serde(default)]
+    pub json: bool,
+}
+
+/// What `ccgym receiver` is told (JSON). Times are in nanoseconds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReceiverJob {
+    /// Where to listen, `ADDRESS:PORT`.
+    pub listen: String,
+    /// Maximum number of flows at a time.
+    pub flows: usize,
+    /// Return when that number of flows that sent data have come and gone.
+    #[serde(default)]
+    pub once: bool,
+    /// Return after this.
+    #[serde(default)]
+    pub duration: Option<TimeSpan>,
+    /// A flow is over when nothing came for this long.
+    pub idle: TimeSpan,
+    /// Spacing of the lines on standard error; 0: none.
+    pub report_every: TimeSpan,
+    /// Whether summaries are JSON.
+    #[serde(default)]
+    pub json: bool,
+}
+
+/// The address that a text names.
+fn resolve(text: &str, option: &str) -> Result<SocketAddr> {
+    let wrong = |found: String| NetError::new(option, found).expected("ADDRESS:PORT, as in 127.0.0.1:5001");
+    let mut addresses = text.to_socket_addrs().map_err(|error| wrong(format!("{text:?} ({error})")))?;
+    addresses.next().ok_or_else(|| wrong(format!("{text:?}, which is not an address")))
+}
+
+/// Write to a standard stream, open or closed.
+fn say(stream: &mut dyn Write, text: &str) {
+    let _ = stream.write_all(text.as_bytes());
+    let _ = stream.flush();
+}
+
+fn rate(bytes: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 {
+        bytes as f64 * 8e-6 / seconds
+    } else {
+        0.0
+    }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole > 0 {
+        part as f64 / whole as f64
+    } else {
+        0.0
+    }
+}
+
+/// Send a flow. The exit status.
+///
+/// # Errors
+/// A scheme that cannot be sent, and whatever the flow meets.
+pub fn sender(job: SenderJob) -> Result<i32> {
+    interruptible(|interruption| send(job, interruption))
+}
+
+fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
+    let SenderJob { name, flow: spec, seed, bind, .. } = job;
+    let to = resolve(&job.to, "sender, --to")?;
+    let finite = matches!(spec.source, SourceSpec::Bytes { .. });
+    let resources = load_policies(&job.policies, job.onnx_runtime.as_deref())?;
+    let cca = create_with(&spec.scheme, &spec.params, &resources).map_err(|e| NetError::new("sender, --scheme", e))?;
+    if cca.capabilities().knows_path {
+        return Err(NetError::new("sender, --scheme", format!("{:?}, which must know the path", spec.scheme))
+            .expected("a scheme that needs no more than its acknowledgements"));
+    }
+    let size = u64::from(spec.mss + spec.header);
+    let context = InitContext {
+        now: Timestamp::ZERO,
+        mss: size,
+        initial_window: size * u64::from(spec.initial_window),
+        flow: 0,
+        rng: Rng::stream(seed, "scheme", 0),
+        path: None,
+    };
+    let socket = bound(bind, to)?;
+    let local = socket.local_addr().context(|| "sender".into())?;
+    let connection = Connection::open(socket, to, &Hello::of(&spec)?, Duration::from_nanos(job.deadline.0))?;
+    let clock = Clock::start();
+    let task = SenderTask {
+        flow: 0,
+        cca,
+        context,
+        clock,
+        start: Timestamp::ZERO,
+        stop: Timestamp::ZERO + job.duration,
+        step: TimeSpan::ZERO,
+        monitor: false,
+        seed,
+        steering: None,
+        halt: interruption.orderly(),
+        spec,
+    };
+    let mut lines = Lines::new(job.report_every);
+    let result = connection.run_watched(task, &mut lines)?;
+    let ended = result.finished.min(clock.now());
+    let summary = sender_summary(&name, &result, to, local, ended);
+    say_summary(&summary, job.json, |text| {
+        let s = &result.stats;
+        let _ = writeln!(
+            text,
+            "{name}: {:.2} Mbit/s acknowledged in {:.2} s, smallest round trip {}, {} of {} packets lost ({:.2} %)",
+            rate(s.acked_bytes, ended.as_secs_f64()),
+            ended.as_secs_f64(),
+            min_rtt_ms(&result).map_or("none yet".into(), |ms| format!("{ms:.3} ms")),
+            s.lost_packets,
+            s.sent_packets,
+            100.0 * share(s.lost_packets, s.sent_packets),
+        );
+    });
+    if let Some(status) = interruption.status() {
+        return Ok(status);
+    }
+    if finite && !result.finished.is_set() {
+        let found = format!("the transfer did not finish within {} s", job.duration.as_secs_f64());
+        return Err(NetError::new("sender", found)
+            .expected("all bytes acknowledged")
+            .hint("give it more time by --duration"));
+    }
+    Ok(0)
+}
+
+/// A socket at `address`, or at the address from which the way to `peer` begins.
+fn bound(address: Option<std::net::IpAddr>, peer: SocketAddr) -> Result<UdpSocket> {
+    let address = match address {
+        Some(address) => address,
+        None => {
+            let any: SocketAddr = if peer.is_ipv4() { ([0; 4], 0).into() } else { ([0u16; 8], 0).into() };
+            let step = || format!("finding the way to {peer}");
+            // Nothing is sent by this, and nothing heard: it asks the routing table.
+            let probe = UdpSocket::bind(any).context(step)?;
+            probe.connect(peer).context(step)?;
+            probe.local_addr().context(step)?.ip()
+        }
+    };
+    UdpSocket::bind((address, 0)).context(|| format!("binding to {address}"))
+}
+
+/// The smallest round trip, if there was one.
+fn min_rtt_ms(result: &SenderResult) -> Option<f64> {
+    (result.min_rtt != TimeSpan::MAX).then(|| result.min_rtt.as_millis_f64())
+}
+
+fn sender_summary(name: &str, result: &SenderResult, to: SocketAddr, local: SocketAddr, ended: Timestamp) -> Value {
+    let s = &result.stats;
+    json!({
+        "scheme": name,
+        "to": to.to_string(),
+        "from": local.to_string(),
+        "duration_s": ended.as_secs_f64(),
+        "finished": result.finished.is_set(),
+        "throughput_mbps": rate(s.acked_bytes, ended.as_secs_f64()),
+        "min_rtt_ms": min_rtt_ms(result),
+        "loss": share(s.lost_packets, s.sent_packets),
+        "stats": s,
+        "rejected": result.rejected,
+    })
+}
+
+fn say_summary(summary: &Value, json: bool, words: impl FnOnce(&mut String)) {
+    let mut text = String::new();
+    if json {
+        let _ = writeln!(text, "{summary}");
+    } else {
+        words(&mut text);
+    }
+    say(&mut std::io::stdout(), &text);
+}
+
+/// A congestion window in words; schemes that only pace have none.
+fn window(bytes: u64) -> String {
+    if bytes == u64::MAX {
+        "no window limit".into()
+    } else {
+        format!("window {bytes:8} bytes")
+    }
+}
+
+/// A line on standard error now and then.
+struct Lines {
+    every: TimeSpan,
+    next: Timestamp,
+    last: SenderStats,
+    at: Timestamp,
+}
+
+impl Lines {
+    fn new(every: TimeSpan) -> Self {
+        let next = if every.0 > 0 { Timestamp::ZERO + every } else { Timestamp::NEVER };
+        Self { every, next, last: SenderStats::default(), at: Timestamp::ZERO }
+    }
+}
+
+impl Watcher for Lines {
+    fn next(&self) -> Timestamp {
+        self.next
+    }
+
+    fn look(&mut self, now: Timestamp, sender: &Sender, finished: bool) -> ControlFlow<()> {
+        if finished {
+            return ControlFlow::Break(());
+        }
+        let (s, seconds) = (sender.stats(), now.since(self.at).as_secs_f64());
+        let lost = s.lost_packets - self.last.lost_packets;
+        let line = format!(
+            "{:7.1} s  {:9.2} Mbit/s  sRTT {:8.3} ms  {}  lost {:5} ({:.2} %)\n",
+            now.as_secs_f64(),
+            rate(s.acked_bytes - self.last.acked_bytes, seconds),
+            sender.rtt().smoothed().as_millis_f64(),
+            window(sender.window()),
+            lost,
+            100.0 * share(lost, s.sent_packets - self.last.sent_packets),
+        );
+        say(&mut std::io::stderr(), &line);
+        (self.last, self.at) = (*s, now);
+        while self.next <= now {
+            self.next += self.every;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Receive flows. The exit status.
+///
+/// # Errors
+/// An address that cannot be listened on, and whatever the socket meets.
+pub fn receiver(job: ReceiverJob) -> Result<i32> {
+    interruptible(|interruption| receive(&job, interruption))
+}
+
+fn receive(job: &ReceiverJob, interruption: &Interruption) -> Result<i32> {
+    let listen = resolve(&job.listen, "receiver, --listen")?;
+    let ReceiverJob { flows, once, idle, report_every: report, json, .. } = *job;
+    let socket = UdpSocket::bind(listen).map_err(|error| {
+        NetError::new(format!("listening on {listen}"), error)
+            .expected("an address of this machine, and a free port")
+            .hint("`ip address` shows the addresses; another receiver may hold the port")
+    })?;
+    let local = socket.local_addr().context(|| "receiver".into())?;
+    let halt = interruption.orderly();
+    say(&mut std::io::stderr(), &format!("listening on {local}\n"));
+    let task = ReceiverTask {
+        clock: Clock::start(),
+        step: TimeSpan::ZERO,
+        end: job.duration.map_or(Timestamp::NEVER, |duration| Timestamp::ZERO + duration),
+        halt,
+        flows,
+    };
+    let service = Service { once, again: !once, idle, report };
+    let mut before: Vec<(SocketAddr, u64)> = Vec::new();
+    let mut count = 0_u64;
+    let result = serve(socket, task, service, &mut |event| match event {
+        Event::Began(flow) => say(&mut std::io::stderr(), &format!("{}: begins\n", flow.peer)),
+        Event::Goes(now, flows) => {
+            for flow in flows {
+                let last = before.iter().find(|(peer, _)| *peer == flow.peer).map_or(0, |(_, bytes)| *bytes);
+                let line = format!(
+                    "{:7.1} s  {}  {:9.2} Mbit/s\n",
+                    now.as_secs_f64(),
+                    flow.peer,
+                    rate(flow.received.bytes.saturating_sub(last), report.as_secs_f64())
+                );
+                say(&mut std::io::stderr(), &line);
+            }
+            before = flows.iter().map(|flow| (flow.peer, flow.received.bytes)).collect();
+        }
+        Event::Ended(flow) => {
+            count += 1;
+            say_summary(&receiver_summary(flow), json, |text| {
+                let _ = writeln!(text, "{}", receiver_words(flow));
+            });
+        }
+    })?;
+    let plural = if count == 1 { "" } else { "s" };
+    say(&mut std::io::stderr(), &format!("received {count} flow{plural}\n{}", refused(&result)));
+    Ok(interruption.status().unwrap_or(0))
+}
+
+fn receiver_summary(flow: &Served) -> Value {
+    let seconds = flow.last.since(flow.first).as_secs_f64();
+    json!({
+        "from": flow.peer.to_string(),
+        "flow": flow.flow,
+        "duration_s": seconds,
+        "throughput_mbps": rate(flow.received.bytes, seconds),
+        "received": flow.received,
+        "sent_packets": flow.sent_packets,
+        "ce_packets": flow.ce_packets,
+        "refused": flow.refused,
+    })
+}
+
+fn receiver_words(flow: &Served) -> String {
+    let seconds = flow.last.since(flow.first).as_secs_f64();
+    let refused = flow.refused.as_ref().map_or(String::new(), |why| format!("; refused: {why}"));
+    let sent = flow.sent_packets.map_or(String::new(), |sent| format!(" of {sent} sent"));
+    format!(
+        "{}: {} packets{sent}, {:.2} Mbit/s over {seconds:.2} s{refused}",
+        flow.peer,
+        flow.received.packets,
+        rate(flow.received.bytes, seconds)
+    )
+}
+
+/// What did not count, if anything.
+fn refused(result: &ReceiverResult) -> String {
+    let mut text = String::new();
+    if result.rejected > 0 {
+        let _ = writeln!(text, "{} datagrams were refused: foreign, or without a known token", result.rejected);
+    }
+    if result.overflowed > 0 {
+        let _ = writeln!(text, "{} datagrams came faster than this machine could take them", result.overflowed);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(job: Value) -> String {
+        let job: SenderJob = serde_json::from_value(job).unwrap();
+        sender(job).unwrap_err().to_string()
+    }
+
+    fn job(to: &str, scheme: &str) -> Value {
+        json!({
+            "name": scheme, "to": to, "flow": {"scheme": scheme}, "duration": 1_000_000_000_u64,
+            "deadline": 150_000_000, "report_every": 0,
+        })
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_explained() {
+        assert!(error(job("127.0.0.1:1", "cubci")).contains("did you mean \"cubic\""));
+        assert!(error(job("127.0.0.1", "cubic")).contains("ADDRESS:PORT"));
+        assert!(error(job("127.0.0.1:1", "oracle")).contains("know the path"));
+        let stalled = error(job("127.0.0.1:1", "cubic"));
+        assert!(stalled.contains("no answer to 2 hellos from 127.0.0.1:1 within 0.150 s"), "{stalled}");
+        assert!(stalled.contains("nobody listens on that port"), "{stalled}");
+    }
+
+    #[test]
+    fn an_address_of_another_machine_is_explained() {
+        let job = json!({"listen": "192.0.2.1:5001", "flows": 1, "idle": 30_000_000_000_u64, "report_every": 0});
+        let error = receiver(serde_json::from_value(job).unwrap()).unwrap_err().to_string();
+        assert!(error.contains("an address of this machine"), "{error}");
+    }
+}

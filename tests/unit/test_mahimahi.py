@@ -1,0 +1,137 @@
+"""mahimahi's command line with a command in it, as ``ccgym shell`` reads it; ``test_path.py`` has paths alone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ccgym.config.mahimahi import CommandLine, parse_command_line
+from ccgym.config.path import NetworkPath
+from ccgym.emulation import shell_path
+from ccgym.errors import ConfigError
+
+COMMANDS = json.loads((Path(__file__).parent / "data" / "mahimahi_commands.json").read_text())
+"""Command lines and the native elements that they have always meant."""
+
+
+def parse(line: str) -> CommandLine:
+    return parse_command_line(line.split())
+
+
+@pytest.mark.parametrize("row", COMMANDS, ids=lambda row: " ".join(row["words"]))
+def test_the_shell_and_the_simulator_see_the_same_path(row: dict[str, list[object]], tmp_path: Path) -> None:
+    trace = tmp_path / "a.trace"
+    trace.write_text("1\n")
+    traces = {word: trace for word in row["words"] if isinstance(word, str)}
+    command = ["iperf3", "-c", "$MAHIMAHI_BASE", "--once"]
+    for words in (row["words"], [*row["words"], "--", *command]):
+        path = shell_path.from_mahimahi(words, traces)
+        assert path.elements == {"uplink": row["uplink"], "downlink": row["downlink"]}
+    assert path.command == tuple(command)
+    chain = NetworkPath.from_mahimahi(row["words"]).chain
+    compiled = [[element.compiled(direction, 0) for element in chain] for direction in ("uplink", "downlink")]
+    up, down = ([element for element in way if element is not None] for way in compiled)
+    assert (up[::-1], down) == (row["uplink"], row["downlink"])
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("mm-delay 5 ping -c 3 host", "ping -c 3 host"),
+        ("mm-delay 5 -- ping -c 3 host", "ping -c 3 host"),
+        ("mm-link a b cat x", "cat x"),
+        ("mm-link a b cat --uplink-log=f x", "cat x"),
+        ("mm-link a b -- cat --uplink-log=f x", "cat --uplink-log=f x"),
+        ("mm-loss uplink 0.1 mm-link a b --once -- mm-delay 5 sh -c true", "sh -c true"),
+        ("mm-delay 5 mm-webreplay folder", "mm-webreplay folder"),
+        ("mm-meter mm-delay 5 /usr/bin/mm-delay 6", "/usr/bin/mm-delay 6"),
+    ],
+)
+def test_the_command_begins_where_the_tools_end(line: str, command: str) -> None:
+    assert parse(line).command == tuple(command.split())
+
+
+def test_links_know_their_logs_their_place_and_what_surrounds_them(tmp_path: Path) -> None:
+    trace = tmp_path / "a.trace"
+    trace.write_text("1\n")
+    line = "mm-delay 20 mm-link up down -u u.log --once -- mm-loss uplink 0.01 mm-link a b --downlink-log=d.log"
+    path = shell_path.from_mahimahi(line.split(), dict.fromkeys(("up", "down", "a", "b"), trace))
+    assert path.label == "[delay 20 ms] [link] [loss up=0.01] [link] "
+    outer, inner = path.link_logs
+    # Upwards a packet meets inner link, loss, outer link, delay; downwards delay, outer link, inner link.
+    assert (outer["direction"], outer["element"], outer["file"]) == ("uplink", 2, "u.log")
+    assert (inner["direction"], inner["element"], inner["file"]) == ("downlink", 2, "d.log")
+    assert (outer["outer"], inner["outer"]) == ("[delay 20 ms] ", "[delay 20 ms] [link] [loss up=0.01] ")
+    assert inner["command_line"] == "'mm-link' 'a' 'b' '--downlink-log=d.log'"
+    assert path.ends_with == [["up", "down"]]
+
+
+def test_labels_show_the_words_as_typed() -> None:
+    labels = [shell.label for shell in parse("mm-onoff downlink 1.0 2 mm-intermittent uplink .5 1 mm-meter").shells]
+    assert labels == ["[onoff (down) on=1.0s off=2s] ", "[intermittent (up) on=.5s off=1s] ", "[meter] "]
+
+
+def test_meters_are_accepted_with_a_note() -> None:
+    notes = [
+        note for shell in parse("mm-meter --meter-uplink -- mm-link a b --meter-all").shells for note in shell.notes
+    ]
+    assert len(notes) == 2
+    assert all("no effect" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("", ["an empty command", "mm-delay"]),
+        ("mm-dealy 5", ["word 1:", "'mm-dealy'", "did you mean 'mm-delay'?"]),
+        ("ping host", ["word 1:", "'ping'"]),
+        ("mm-delay 5 mm-lnik a b", ["word 3:", "did you mean 'mm-link'?"]),
+        ("mm-delay 5 --once", ["word 3:", "unknown option '--once'", "or the command to run"]),
+        ("mm-delay", ["after the last", "the end of the command"]),
+        ("mm-intermittent uplink 1 0", ["OFF '0'", "above zero"]),
+        ("mm-link a b --uplink-quue=droptail", ["word 4 (mm-link)", "did you mean '--uplink-queue'?"]),
+        ("mm-link a b --uplink-log", ["the end of the command", "a value after --uplink-log"]),
+        ("mm-link a b --uplink-log=", ["an empty file name"]),
+        ("mm-link a b iperf3 -c host", ["the option '-c' of the command 'iperf3'", "-- iperf3"]),
+        ("mm-meter --meter-all", ["unknown option '--meter-all'"]),
+        ("mm-delay 1 " * 101, ["word 201", "at most 100"]),
+    ],
+)
+def test_errors_say_which_word_what_and_what_was_meant(line: str, parts: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(line)
+    for part in parts:
+        assert part in str(caught.value)
+
+
+WORDS = [
+    "mm-delay", "mm-loss", "mm-onoff", "mm-intermittent", "mm-link", "mm-meter", "uplink", "downlink", "5", "0.1",
+    "a", "--", "-", "-u", "-d", "-uü", "--once", "--uplink-queue", "--uplink-queue=droptail", "--uplink-queue-args",
+    "--uplink-queue-args=packets=5", "--downlink-queue=pie", "--downlink-queue-args=bytes=5,qdelay_ref=1,max_burst=2",
+    "--downlink-log=x", "--meter-all", "packets=",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(WORDS) | st.text(max_size=6), max_size=20))
+def test_any_words_are_read_or_explained(words: list[str]) -> None:
+    with contextlib.suppress(ConfigError):
+        parse_command_line(words)
+
+
+def test_reading_tools_loads_no_models() -> None:
+    """A start of ``ccgym shell`` with tools and files takes no longer than it must."""
+    script = (
+        "import sys\n"
+        "from ccgym.cli import shell\n"
+        "shell.job(['--', 'mm-delay', '5', 'mm-loss', 'uplink', '0.1', '--', 'true'])\n"
+        "print([name for name in ('pydantic', 'numpy', 'yaml', 'rich', 'ccgym._core') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
