@@ -8,7 +8,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use ccgym_core::rng::Rng;
-use common::{root, tell, Job, Place, Ran};
+use common::{root, tell, Job, Ran, Sandbox};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
@@ -21,7 +21,7 @@ fn job() -> Job {
     job.set("datalink_log", "t_datalink.log").set("acklink_log", "t_acklink.log")
 }
 
-fn cycle(place: &Place, number: u64) {
+fn cycle(place: &Sandbox, number: u64) {
     let script = format!("{BUSY}; exit {}", number % 3);
     let ran = place.run(job().script(&script));
     assert_eq!(ran.status, Some((number % 3) as i32), "cycle {number}: {}", ran.err);
@@ -30,7 +30,7 @@ fn cycle(place: &Place, number: u64) {
 }
 
 /// Nobody is in the namespace of the inside, nobody holds it.
-fn assert_namespace_gone(place: &Place, number: u64) {
+fn assert_namespace_gone(place: &Sandbox, number: u64) {
     let name = fs::read_to_string(place.folder.join("netns")).unwrap_or_default();
     let name = name.trim();
     if name.is_empty() {
@@ -57,7 +57,7 @@ fn assert_namespace_gone(place: &Place, number: u64) {
 }
 
 /// Start a shell, and kill it without warning after `wait`.
-fn kill(place: &Place, wait: Duration, running: usize) {
+fn kill(place: &Sandbox, wait: Duration, running: usize) {
     for name in ["ready", "netns"] {
         let _ = fs::remove_file(place.folder.join(name));
     }
@@ -81,7 +81,7 @@ fn two_hundred_shells_leave_nothing_behind() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = Sandbox::new();
     for number in 0..200 {
         cycle(&place, number);
     }
@@ -92,7 +92,7 @@ fn twenty_killed_shells_leave_nothing_behind() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = Sandbox::new();
     let mut random = Rng::stream(0xc1ea, "kill", 0);
     for _ in 0..20 {
         kill(&place, Duration::from_micros(random.below(400_000)), 0);
@@ -106,7 +106,7 @@ fn killing_the_supervisor_inside_ends_the_shell_with_an_explanation() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = Sandbox::new();
     let child = place.spawn(place.shell(Job::new().delay(1).script("echo > ready; sleep 300")));
     place.wait_for("ready");
     let children = format!("/proc/{0}/task/{0}/children", child.id());

@@ -16,7 +16,7 @@ use ccgym_net::mahimahi::{
     forward_in_every_shell, match_ends, probe, report_inside, stand_in_for_iptables, Inner, Session, SessionSpec,
     Shell, Watch,
 };
-use ccgym_net::system::isolation::{mount_private, private_place, Isolated, Launch, Surroundings, User};
+use ccgym_net::system::supervise::{mount_private, private_place, Isolated, Launch, Surroundings, User};
 use ccgym_net::system::Namespace;
 use ccgym_net::Clock;
 use nix::errno::Errno;

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ccgym_link::log::{parse_log, LogLine};
-use common::{echo_client, echo_server, helper, helper_in, joined, root, round_trips, tell, Job, Place, Ran};
+use common::{echo_client, echo_server, helper, helper_in, joined, root, round_trips, tell, Job, Ran, Sandbox};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
@@ -46,7 +46,7 @@ fn with_server(job: Job, binary: &Path) -> Job {
 }
 
 /// Run a client inside with a server outside; the answer has its round trips.
-fn echo(place: &Place, job: Job, variables: &[(&str, &str)]) -> (Ran, Vec<(u32, u64)>) {
+fn echo(place: &Sandbox, job: Job, variables: &[(&str, &str)]) -> (Ran, Vec<(u32, u64)>) {
     let mut shell = place.shell(with_server(job, &std::env::current_exe().unwrap()));
     shell.envs(variables.iter().copied());
     let ran = Ran::of(place.spawn(shell)).ok();
@@ -59,7 +59,7 @@ fn the_exit_status_is_the_commands() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = Sandbox::new();
     for (script, status) in [("true", 0), ("exit 3", 3), ("kill -TERM $$", 143), ("kill -KILL $$", 137)] {
         let ran = place.run(Job::new().delay(1).script(script));
         assert_eq!(ran.status, Some(status), "{script}: {}", ran.err);
@@ -78,7 +78,7 @@ fn input_output_and_errors_are_those_of_the_command() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = Sandbox::new();
     let mut shell = place.shell(Job::new().delay(1).script("cat; echo bad >&2; exit 4"));
     shell.stdin(Stdio::piped());
     let mut child = place.spawn(shell);
@@ -92,7 +92,7 @@ fn the_command_knows_where_it_is() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = Sandbox::new();
     let script = "echo $MAHIMAHI_BASE; echo \"$MAHIMAHI_SHELL_PREFIX|\"; echo $PROMPT_COMMAND; id -u; echo $$; ls /proc | grep -c '^[0-9]'";
     let ran = place.run(Job::new().delay(20).set("label", "[delay 20 ms] ").script(script)).ok();
     let lines: Vec<&str> = ran.out.lines().collect();
@@ -117,7 +117,7 @@ fn the_command_inherits_what_was_there_and_nothing_of_ours() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = Sandbox::new();
     let mut plain = Command::new("sh");
     let shell = place.shell(Job::new().delay(1).link("12mbps.trace", false).set("summary", true).script(INHERITED));
     let kept = shell.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
@@ -132,7 +132,7 @@ fn under_sudo_the_command_is_its_callers() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = Sandbox::new();
     fs::set_permissions(&place.folder, fs::Permissions::from_mode(0o777)).unwrap();
     let who = "id -u; id -g; id -G; grep CapEff /proc/self/status; echo $USER $LOGNAME $HOME";
     let job = || Job::new().delay(1);
@@ -162,7 +162,7 @@ fn a_flood_meets_a_bound_and_is_told_of() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = Sandbox::new();
     // A thousand packets of 1400 bytes are under way for ten seconds: twice what a mebibyte takes.
     let variables = [("ECHO_COUNT", "1000"), ("ECHO_SIZE", "1400"), ("ECHO_GAP_US", "0")];
     let flooded = Job::new().delay(10_000).set("packet_memory", 1 << 20).set("summary", true);
@@ -188,7 +188,7 @@ fn delays_add_up_through_nested_shells() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = Sandbox::new();
     for (job, min_ms) in [
         (Job::new().delay(20), 38),
         (Job::new().delay(10).link("12mbps.trace", false).delay(15), 46),
@@ -209,7 +209,7 @@ fn losses_follow_the_seed() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = Sandbox::new();
     let lost = |seed: u64| {
         let (_, trips) =
             echo(&place, Job::new().loss(0.3).set("seed", seed), &[("ECHO_COUNT", "100"), ("ECHO_GAP_US", "500")]);
@@ -228,7 +228,7 @@ fn logs_tell_what_happened() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = Sandbox::new();
     let queue = json!({"kind": "droptail", "limit": {"packets": 3}});
     let job = Job::new().delay(10).set("label", "[delay 10 ms] ").limited_link("12mbps.trace", false, queue);
     let job = job.log("uplink", "up.log").log("downlink", "down.log").link("12mbps.trace", false);
@@ -288,7 +288,7 @@ fn logs_are_written_when_the_shell_is_told_to_end() {
         return;
     }
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
-        let place = Place::new();
+        let place = Sandbox::new();
         let job = Job::new().link("12mbps.trace", false).log("uplink", "up.log").set("summary", true);
         let child = place.spawn(place.shell(job.script("echo > ready; exec sleep 50")));
         place.wait_for("ready");
@@ -310,7 +310,7 @@ fn a_shell_ends_with_its_traces() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = Sandbox::new();
     let job = || Job::new().link("short.trace", true);
     let ran = place.run(job().log("uplink", "up.log").command(&["sleep", "60"])).ok();
     assert!(ran.took < Duration::from_secs(5), "{:?}", ran.took);
@@ -327,7 +327,7 @@ fn the_command_outside_comes_and_goes_with_the_shell() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = Sandbox::new();
     let outside = "echo at $MAHIMAHI_BASE; trap 'echo told; exit' TERM; while :; do sleep 0.05; done";
     let job = |outside| Job::new().delay(1).set("outside", outside);
     let ran = place.run(job(json!({"command": outside, "log": "out.log"})).command(&["sleep", "0.3"])).ok();
@@ -349,7 +349,7 @@ fn four_shells_at_once_do_not_meet() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = Sandbox::new();
     let client = joined(&helper("ask_for_echoes"));
     // All four in one namespace: each needs addresses of its own, and the server of the first serves all.
     let first = with_server(Job::new().delay(1), &std::env::current_exe().unwrap());
@@ -381,7 +381,7 @@ fn an_ordinary_user_has_shells_too() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = Sandbox::new();
     // Where this user may read: the build directory may be closed to it.
     fs::set_permissions(&place.folder, fs::Permissions::from_mode(0o777)).unwrap();
     let [shell, helpers] = ["shell-binary.trace", "helpers.trace"].map(|name| place.folder.join(name));
@@ -422,7 +422,7 @@ fn an_interactive_shell_has_the_terminal() {
         eprintln!("SKIPPED: needs script, of util-linux");
         return;
     }
-    let place = Place::new();
+    let place = Sandbox::new();
     let job = Job::new().delay(5).set("label", "[delay 5 ms] ");
     let shell = place.shell(job.command(&["bash", "--norc", "--noprofile", "-i"]));
     let words = [shell.get_program()].into_iter().chain(shell.get_args());

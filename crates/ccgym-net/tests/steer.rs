@@ -16,7 +16,7 @@ use ccgym_core::{Ack, Receiver, Rng, Sender, TimeSpan, Timestamp};
 use ccgym_net::steer::messages::{
     frame, from_sender, to_sender, Action, Ended, FromSender, Interval, Stop, ToSender, Unframer,
 };
-use ccgym_net::steer::{PathKnowledge, Seat, SocketSteering, Steering};
+use ccgym_net::steer::{AgentConnection, PathKnowledge, SocketSteering, Steering};
 use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::agent_batch::{AgentBatch, Arrays};
 use ccgym_sim::columns::{COLUMNS, TRUTH_COLUMNS};
@@ -88,8 +88,8 @@ impl Environment {
         let (near, far) = UnixStream::pair().unwrap();
         let halt = Arc::new(AtomicBool::new(false));
         let knowledge = PathKnowledge::of(&scenario(1000), Some(Arc::new(AtomicU64::new(7))));
-        let seat = Seat { flow: 0, agent: &agent(), knowledge, halt: Arc::clone(&halt) };
-        let steering = SocketSteering::over(far, seat).unwrap();
+        let connection = AgentConnection { flow: 0, agent: &agent(), knowledge, halt: Arc::clone(&halt) };
+        let steering = SocketSteering::over(far, connection).unwrap();
         (Self::on(near), steering, halt)
     }
 
@@ -231,8 +231,8 @@ fn an_environment_is_told_what_the_simulator_tells() {
     let mut environment = Environment::on(near);
     let backlog = Arc::new(AtomicU64::new(0));
     let knowledge = PathKnowledge::of(&spec, Some(Arc::clone(&backlog)));
-    let seat = Seat { flow: 0, agent: &agent, knowledge, halt: Arc::default() };
-    let mut steering = SocketSteering::over(far, seat).unwrap();
+    let connection = AgentConnection { flow: 0, agent: &agent, knowledge, halt: Arc::default() };
+    let mut steering = SocketSteering::over(far, connection).unwrap();
     let mut real = simulator();
     let mut count = 0;
     while let Some(flow) = real.run_to_decision(real.end()).unwrap() {
@@ -431,9 +431,13 @@ fn a_flow_finds_its_environment_by_path() {
     let path = folder.join("control");
     let listener = UnixListener::bind(&path).unwrap();
     let agent = agent();
-    let seat =
-        || Seat { flow: 0, agent: &agent, knowledge: PathKnowledge::of(&scenario(1), None), halt: Arc::default() };
-    let mut steering = SocketSteering::connect(&path, seat()).unwrap();
+    let connection = || AgentConnection {
+        flow: 0,
+        agent: &agent,
+        knowledge: PathKnowledge::of(&scenario(1), None),
+        halt: Arc::default(),
+    };
+    let mut steering = SocketSteering::connect(&path, connection()).unwrap();
     let mut environment = Environment::on(listener.accept().unwrap().0);
     assert!(steering.fd().unwrap().as_fd().try_clone_to_owned().is_ok());
     let mut wire = Wire::new();
@@ -443,7 +447,7 @@ fn a_flow_finds_its_environment_by_path() {
     assert_eq!((truth[0], truth[3]), (12e6, 40.0));
     drop(listener);
     fs::remove_dir_all(&folder).unwrap();
-    let error = SocketSteering::connect(&path, seat()).err().unwrap();
+    let error = SocketSteering::connect(&path, connection()).err().unwrap();
     assert!(error.to_string().contains("connecting flow 0"), "{error}");
 }
 
@@ -464,7 +468,7 @@ fn generated_files_are_those_of_the_schema() {
     let digits = file.encode_to_vec().iter().fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"));
     let lines: Vec<&str> = digits.as_bytes().chunks(112).map(|line| std::str::from_utf8(line).unwrap()).collect();
     let python = format!("{PYTHON_HEAD}{}{PYTHON_TAIL}", lines.join("\n    "));
-    for (path, content) in [("src/steer/control.rs", rust), ("../../ccgym/emulation/control_pb2.py", python)] {
+    for (path, content) in [("src/steer/control_pb.rs", rust), ("../../ccgym/emulation/control_pb2.py", python)] {
         let path = here.join(path);
         if std::env::var_os("UPDATE_GENERATED").is_some() {
             fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use ccgym_core::{Rate, TimeSpan, Timestamp};
 use ccgym_net::system::port::LARGEST_PACKET;
-use ccgym_net::system::{Ends, Offload, Placement, Port};
+use ccgym_net::system::{Endpoints, Offload, Placement, Port};
 use ccgym_net::tcp::{
     available, is_unavailable, run_receiver, run_sender, ReceiverResult, ReceiverTask, TcpSenderResult, TcpSenderTask,
 };
@@ -22,7 +22,7 @@ const STEP: TimeSpan = TimeSpan::from_millis(100);
 
 /// A path between two namespaces whose packets we carry: `delay` each way, and from the inside a link with a buffer.
 struct Path {
-    ends: Ends,
+    ends: Endpoints,
     delay: Duration,
     /// Bytes per second.
     rate: f64,
@@ -38,7 +38,7 @@ impl Path {
             eprintln!("SKIPPED: not root");
             return None;
         }
-        let ends = Ends::open(Placement::Isolated).unwrap();
+        let ends = Endpoints::open(Placement::Isolated).unwrap();
         Some(Self { ends, delay: Duration::from_millis(delay_ms), rate: 1e9, buffer: 1e9, cut: false })
     }
 

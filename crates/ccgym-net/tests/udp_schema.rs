@@ -13,13 +13,13 @@ fn generated_code_follows_the_schema() {
     std::fs::create_dir_all(&out).unwrap();
     prost_build::Config::new().out_dir(&out).format(true).compile_fds(descriptors).unwrap();
     let fresh = std::fs::read_to_string(out.join("ccgym.net.v1.rs")).unwrap();
-    let committed = root.join("src/udp/datagram.rs");
+    let committed = root.join("src/udp/datagram_pb.rs");
     if std::env::var_os(WRITE).is_some() {
         std::fs::write(&committed, &fresh).unwrap();
     }
     let found = std::fs::read_to_string(&committed).unwrap();
     assert!(
         found == fresh,
-        "src/udp/datagram.rs is not what proto/datagram.proto generates; run this test with {WRITE}=1 to renew it"
+        "src/udp/datagram_pb.rs is not what proto/datagram.proto generates; run this test with {WRITE}=1 to renew it"
     );
 }

@@ -4,14 +4,14 @@ use ccgym_core::packet::Datagram;
 use ccgym_core::units::Timestamp;
 
 use crate::element::{Counters, Fate, LinkEvent, PathElement, Release};
-use crate::link::server::{Server, Yard};
+use crate::link::server::{LinkState, Server};
 use crate::queue::{QueueDiscipline, Queued};
 
 /// Any queue discipline under any server. Exact whether it is polled at each event or late.
 #[derive(Clone)]
 pub struct HeldLink<S> {
     server: S,
-    yard: Yard,
+    link_state: LinkState,
     overhead: u32,
 }
 
@@ -19,30 +19,30 @@ impl<S: Server> HeldLink<S> {
     /// A link which charges `overhead` bytes per packet.
     #[must_use]
     pub fn new(server: S, queue: Box<dyn QueueDiscipline>, overhead: u32) -> Self {
-        Self { server, yard: Yard::new(queue), overhead }
+        Self { server, link_state: LinkState::new(queue), overhead }
     }
 }
 
 impl<S: Server> PathElement for HeldLink<S> {
     fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate {
         // What the link does at this very time comes before the arrival, as in mahimahi.
-        self.server.advance(now, &mut self.yard);
+        self.server.advance(now, &mut self.link_state);
         let wire = datagram.size + self.overhead;
         let packet = Queued { datagram: *datagram, wire, arrived: now };
-        let fate = self.yard.enqueue(now, packet, self.server.carries(wire));
+        let fate = self.link_state.enqueue(now, packet, self.server.carries(wire));
         if fate == Fate::Hold {
-            self.server.packet_queued(now, &mut self.yard);
+            self.server.packet_queued(now, &mut self.link_state);
         }
         fate
     }
 
     fn next_event(&self) -> Timestamp {
-        self.yard.first_pending().unwrap_or_else(|| self.server.next_event(self.yard.is_empty()))
+        self.link_state.first_pending().unwrap_or_else(|| self.server.next_event(self.link_state.is_empty()))
     }
 
     fn poll(&mut self, now: Timestamp, out: &mut Vec<Release>) {
-        self.server.advance(now, &mut self.yard);
-        self.yard.hand_out(out);
+        self.server.advance(now, &mut self.link_state);
+        self.link_state.hand_out(out);
     }
 
     fn may_hold(&self) -> bool {
@@ -50,29 +50,29 @@ impl<S: Server> PathElement for HeldLink<S> {
     }
 
     fn backlog(&mut self, now: Timestamp) -> (u64, u64) {
-        self.server.advance(now, &mut self.yard);
-        self.yard.backlog()
+        self.server.advance(now, &mut self.link_state);
+        self.link_state.backlog()
     }
 
     fn counters(&self) -> Counters {
-        self.yard.counters()
+        self.link_state.counters()
     }
 
     fn held_bytes(&self) -> (usize, usize) {
-        self.yard.held_bytes()
+        self.link_state.held_bytes()
     }
 
     fn record_events(&mut self) {
         let server = &self.server;
-        self.yard.record(|| server.recorder());
+        self.link_state.record(|| server.recorder());
     }
 
     fn take_events(&mut self, until: Timestamp) -> Vec<LinkEvent> {
         // "Up to the last event" must not run the trace to the end of time.
         if until.is_set() {
-            self.server.advance(until, &mut self.yard);
+            self.server.advance(until, &mut self.link_state);
         }
-        self.yard.recorder_mut().map_or_else(Vec::new, |recorder| recorder.take(until))
+        self.link_state.recorder_mut().map_or_else(Vec::new, |recorder| recorder.take(until))
     }
 
     fn clone_box(&self) -> Box<dyn PathElement> {

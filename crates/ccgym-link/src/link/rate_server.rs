@@ -6,7 +6,7 @@ use ccgym_core::units::{Rate, Timestamp};
 
 use crate::link::rate_clock::RateClock;
 use crate::link::recorder::Recorder;
-use crate::link::server::{Server, Yard};
+use crate::link::server::{LinkState, Server};
 use crate::queue::Queued;
 use crate::spec::Param;
 
@@ -35,9 +35,9 @@ impl RateServer {
 
     /// Start a transmission if there is none, and let the device take from the queue what it has room for.
     /// `behind` says that the transmission before ends just now, so that its fraction of a nanosecond counts.
-    fn fill(&mut self, now: Timestamp, behind: bool, yard: &mut Yard) {
+    fn fill(&mut self, now: Timestamp, behind: bool, link_state: &mut LinkState) {
         if self.in_service.is_none() {
-            let next = self.device.pop_front().or_else(|| yard.dequeue(now, 0).map(|packet| (packet, now)));
+            let next = self.device.pop_front().or_else(|| link_state.dequeue(now, 0).map(|packet| (packet, now)));
             if let Some((packet, left_queue)) = next {
                 let wire = packet.wire;
                 let ends = if behind { self.clock.send_next(wire) } else { self.clock.send(now, wire) };
@@ -45,27 +45,27 @@ impl RateServer {
             }
         }
         while self.device.len() < self.device_packets {
-            let Some(packet) = yard.dequeue(now, 0) else { return };
+            let Some(packet) = link_state.dequeue(now, 0) else { return };
             self.device.push_back((packet, now));
         }
     }
 }
 
 impl Server for RateServer {
-    fn advance(&mut self, now: Timestamp, yard: &mut Yard) {
+    fn advance(&mut self, now: Timestamp, link_state: &mut LinkState) {
         while let Some((packet, left_queue, ends)) = self.in_service {
             if ends > now || !ends.is_set() {
                 return;
             }
             self.in_service = None;
-            yard.depart(&packet, left_queue, ends, 0);
-            self.fill(ends, true, yard);
+            link_state.depart(&packet, left_queue, ends, 0);
+            self.fill(ends, true, link_state);
         }
     }
 
-    fn packet_queued(&mut self, now: Timestamp, yard: &mut Yard) {
+    fn packet_queued(&mut self, now: Timestamp, link_state: &mut LinkState) {
         if self.in_service.is_none() || self.device.len() < self.device_packets {
-            self.fill(now, false, yard);
+            self.fill(now, false, link_state);
         }
     }
 

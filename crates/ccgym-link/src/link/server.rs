@@ -1,4 +1,4 @@
-//! What a held link is made of: a server that fetches packets from a yard, the queue and its bookkeeping.
+//! What a held link is made of: a server that fetches packets from a link_state, the queue and its bookkeeping.
 
 use std::collections::VecDeque;
 
@@ -11,10 +11,10 @@ use crate::queue::{QueueDiscipline, Queued};
 /// A transmitter that decides when the queue is read.
 pub trait Server: Clone + Send + Sync + 'static {
     /// Do everything that happens at or before `now`.
-    fn advance(&mut self, now: Timestamp, yard: &mut Yard);
+    fn advance(&mut self, now: Timestamp, link_state: &mut LinkState);
 
     /// A packet has entered the queue at `now`; everything up to then has been done.
-    fn packet_queued(&mut self, now: Timestamp, yard: &mut Yard);
+    fn packet_queued(&mut self, now: Timestamp, link_state: &mut LinkState);
 
     /// When there is something to do next, given whether the queue is empty.
     fn next_event(&self, queue_empty: bool) -> Timestamp;
@@ -28,7 +28,7 @@ pub trait Server: Clone + Send + Sync + 'static {
 
 /// Queue, releases to hand out, counters and log.
 #[derive(Clone)]
-pub struct Yard {
+pub struct LinkState {
     queue: Box<dyn QueueDiscipline>,
     /// What has happened and was not yet polled, in time order.
     pending: VecDeque<Release>,
@@ -38,7 +38,7 @@ pub struct Yard {
     recorder: Option<Box<Recorder>>,
 }
 
-impl Yard {
+impl LinkState {
     pub(crate) fn new(queue: Box<dyn QueueDiscipline>) -> Self {
         Self { queue, pending: VecDeque::new(), dropped: Vec::new(), counters: Counters::default(), recorder: None }
     }

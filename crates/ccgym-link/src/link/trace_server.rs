@@ -3,7 +3,7 @@
 use ccgym_core::units::Timestamp;
 
 use crate::link::recorder::Recorder;
-use crate::link::server::{Server, Yard};
+use crate::link::server::{LinkState, Server};
 use crate::opportunities::Opportunities;
 use crate::queue::Queued;
 use crate::trace::{DeliveryTrace, OPPORTUNITY_BYTES};
@@ -25,52 +25,52 @@ impl TraceServer {
         Self { opportunities: Opportunities::new(trace, once), in_transit: None, last: Timestamp::ZERO }
     }
 
-    fn use_opportunity(&mut self, yard: &mut Yard) {
+    fn use_opportunity(&mut self, link_state: &mut LinkState) {
         let number = self.opportunities.number();
         let at = self.opportunities.take();
         self.last = at;
         let mut left = OPPORTUNITY_BYTES;
         while left > 0 {
-            let fetched = self.in_transit.take().or_else(|| yard.dequeue(at, number).map(|p| (p, at, p.wire)));
+            let fetched = self.in_transit.take().or_else(|| link_state.dequeue(at, number).map(|p| (p, at, p.wire)));
             let Some((packet, started, to_go)) = fetched else { return };
             if to_go > left {
                 self.in_transit = Some((packet, started, to_go - left));
                 return;
             }
             left -= to_go;
-            yard.depart(&packet, started, at, number);
+            link_state.depart(&packet, started, at, number);
         }
     }
 
     /// The trace is used up: nothing that waits is ever delivered.
-    fn lose_all(&mut self, yard: &mut Yard) {
+    fn lose_all(&mut self, link_state: &mut LinkState) {
         if let Some((packet, ..)) = self.in_transit.take() {
-            yard.lose(&packet, self.last);
+            link_state.lose(&packet, self.last);
         }
-        while let Some(packet) = yard.dequeue(self.last, u64::MAX) {
-            yard.lose(&packet, self.last);
+        while let Some(packet) = link_state.dequeue(self.last, u64::MAX) {
+            link_state.lose(&packet, self.last);
         }
     }
 }
 
 impl Server for TraceServer {
-    fn advance(&mut self, now: Timestamp, yard: &mut Yard) {
+    fn advance(&mut self, now: Timestamp, link_state: &mut LinkState) {
         while self.opportunities.peek() <= now {
-            if self.in_transit.is_none() && yard.is_empty() {
+            if self.in_transit.is_none() && link_state.is_empty() {
                 self.opportunities.skip_past(now);
                 return;
             }
             if !self.opportunities.peek().is_set() {
                 break;
             }
-            self.use_opportunity(yard);
+            self.use_opportunity(link_state);
         }
         if !self.opportunities.peek().is_set() {
-            self.lose_all(yard);
+            self.lose_all(link_state);
         }
     }
 
-    fn packet_queued(&mut self, _now: Timestamp, _yard: &mut Yard) {}
+    fn packet_queued(&mut self, _now: Timestamp, _yard: &mut LinkState) {}
 
     fn next_event(&self, queue_empty: bool) -> Timestamp {
         if queue_empty && self.in_transit.is_none() {

@@ -13,7 +13,7 @@ pub struct ControlLaw {
     interval: TimeSpan,
     ecn: bool,
     /// When the delay will have been above target for an interval.
-    ripe: Option<Timestamp>,
+    first_above_time: Option<Timestamp>,
     next_drop: Timestamp,
     count: u32,
     count_at_entry: u32,
@@ -31,7 +31,7 @@ impl ControlLaw {
             target,
             interval,
             ecn,
-            ripe: None,
+            first_above_time: None,
             next_drop: Timestamp::ZERO,
             count: 0,
             count_at_entry: 0,
@@ -57,12 +57,12 @@ impl ControlLaw {
     pub fn dequeue(&mut self, now: Timestamp, store: &mut Store, dropped: &mut Vec<Queued>) -> Option<Queued> {
         // The common case, spelled out because it is the hot one: no standing queue.
         if !self.dropping && store.front().is_some_and(|head| now.since(head.arrived) < self.target) {
-            self.ripe = None;
+            self.first_above_time = None;
             return store.pop();
         }
-        let (mut packet, mut ripe) = self.take(now, store);
+        let (mut packet, mut ok_to_drop) = self.take(now, store);
         if self.dropping {
-            if !ripe {
+            if !ok_to_drop {
                 self.dropping = false;
             }
             while self.dropping && now >= self.next_drop {
@@ -71,14 +71,14 @@ impl ControlLaw {
                     self.next_drop = self.after(self.next_drop);
                     break;
                 }
-                (packet, ripe) = self.take(now, store);
-                if ripe {
+                (packet, ok_to_drop) = self.take(now, store);
+                if ok_to_drop {
                     self.next_drop = self.after(self.next_drop);
                 } else {
                     self.dropping = false;
                 }
             }
-        } else if ripe {
+        } else if ok_to_drop {
             if !self.mark_or_drop(&mut packet, dropped) {
                 (packet, _) = self.take(now, store);
             }
@@ -96,15 +96,15 @@ impl ControlLaw {
     /// Take the head, and say whether its delay has been above target for an interval.
     fn take(&mut self, now: Timestamp, store: &mut Store) -> (Option<Queued>, bool) {
         let Some(packet) = store.pop() else {
-            self.ripe = None;
+            self.first_above_time = None;
             return (None, false);
         };
         if now.since(packet.arrived) < self.target || store.bytes() <= u64::from(self.largest) {
-            self.ripe = None;
+            self.first_above_time = None;
             return (Some(packet), false);
         }
-        let ripe = *self.ripe.get_or_insert(now.saturating_add(self.interval));
-        (Some(packet), now >= ripe)
+        let ok_to_drop = *self.first_above_time.get_or_insert(now.saturating_add(self.interval));
+        (Some(packet), now >= ok_to_drop)
     }
 
     /// True if the packet was marked and goes on; false if it was dropped.

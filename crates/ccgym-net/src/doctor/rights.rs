@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 
 use super::Finding;
 use crate::error::Result;
-use crate::system::{Capability, Ends, Placement};
+use crate::system::{Capability, Endpoints, Placement};
 
 pub(super) fn examine(capability: &Result<Capability>) -> Vec<Finding> {
     let mut findings = vec![match capability {
@@ -14,7 +14,7 @@ pub(super) fn examine(capability: &Result<Capability>) -> Vec<Finding> {
     }];
     findings.push(tun());
     if capability.is_ok() {
-        findings.push(match Ends::open(Placement::Isolated) {
+        findings.push(match Endpoints::open(Placement::Isolated) {
             Ok(ends) => {
                 Finding::ok("path", format!("two ends made: {} and {}", ends.inside.device, ends.outside.device))
             }

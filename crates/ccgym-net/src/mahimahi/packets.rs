@@ -10,7 +10,7 @@ use ccgym_sim::recorder::PacketLog;
 
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::system::capture::{Capture, Sight};
+use crate::system::capture::{Capture, CapturedPacket};
 use crate::system::Namespace;
 
 /// Bytes of a datagram's payload that tell it from others: the token and the number of ours.
@@ -31,7 +31,7 @@ enum End {
 
 /// A packet at a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
+struct CapturedEnd {
     at: u64,
     key: u64,
     size: u32,
@@ -48,7 +48,7 @@ pub struct Watch {
 /// The packets of the flows at one end of the path.
 #[derive(Debug, Default)]
 pub struct Watched {
-    packets: Vec<Seen>,
+    packets: Vec<CapturedEnd>,
     /// Packets that came faster than they could be written down.
     pub dropped: u64,
     /// Packets larger than the wire's, which the device cuts only later: they match nothing.
@@ -84,7 +84,7 @@ impl Watch {
     }
 
     fn start(namespace: &Arc<Namespace>, device: &str, end: End, first_port: u16, flows: u32) -> Result<Self> {
-        let see = move |watched: &mut Watched, sight: Sight<'_>| {
+        let see = move |watched: &mut Watched, sight: CapturedPacket<'_>| {
             if let Some(packet) = read(&sight, end, first_port, flows) {
                 watched.oversized += u64::from(packet.size > MTU);
                 watched.packets.push(packet);
@@ -105,7 +105,7 @@ impl Watch {
 }
 
 /// Read the headers of a packet; `None` if it is of no flow, or on no way that flows take.
-fn read(sight: &Sight<'_>, end: End, first_port: u16, flows: u32) -> Option<Seen> {
+fn read(sight: &CapturedPacket<'_>, end: End, first_port: u16, flows: u32) -> Option<CapturedEnd> {
     let bytes = sight.bytes;
     let be16 = |offset: usize| bytes.get(offset..offset + 2).map(|b| u16::from_be_bytes([b[0], b[1]]));
     let first = *bytes.first()?;
@@ -133,7 +133,7 @@ fn read(sight: &Sight<'_>, end: End, first_port: u16, flows: u32) -> Option<Seen
         UDP => hash.add(bytes.get(transport + 8..bytes.len().min(transport + 8 + PAYLOAD)).unwrap_or_default()),
         _ => return None,
     }
-    Some(Seen { at: sight.at, key: hash.0, size: u32::from(be16(2)?), flow, data })
+    Some(CapturedEnd { at: sight.at, key: hash.0, size: u32::from(be16(2)?), flow, data })
 }
 
 /// FNV-1a: short inputs of nobody's choice.
@@ -184,8 +184,8 @@ pub fn match_ends(inside: &Watched, outside: &Watched, clock: &Clock, end: Times
 }
 
 /// The log of one direction, and how many packets left that never entered. Both come in order of time.
-fn pair(entries: &[Seen], exits: &[Seen], clock: &Clock, end: Timestamp) -> (PacketLog, u64) {
-    let by_key = |packets: &[Seen]| {
+fn pair(entries: &[CapturedEnd], exits: &[CapturedEnd], clock: &Clock, end: Timestamp) -> (PacketLog, u64) {
+    let by_key = |packets: &[CapturedEnd]| {
         let mut order: Vec<usize> = (0..packets.len()).collect();
         order.sort_by_key(|&i| (packets[i].key, packets[i].at));
         order
@@ -220,8 +220,8 @@ fn pair(entries: &[Seen], exits: &[Seen], clock: &Clock, end: Timestamp) -> (Pac
 mod tests {
     use super::*;
 
-    fn seen(at: u64, key: u64) -> Seen {
-        Seen { at, key, size: 1500, flow: 0, data: true }
+    fn seen(at: u64, key: u64) -> CapturedEnd {
+        CapturedEnd { at, key, size: 1500, flow: 0, data: true }
     }
 
     fn udp(id: u8, source: u16, destination: u16, payload: &[u8]) -> Vec<u8> {
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn translation_does_not_hide_a_packet() {
-        let read = |bytes: &[u8], outgoing, end| super::read(&Sight { at: 5, outgoing, bytes }, end, 5001, 2);
+        let read = |bytes: &[u8], outgoing, end| super::read(&CapturedPacket { at: 5, outgoing, bytes }, end, 5001, 2);
         let inner = udp(3, 40_000, 5002, b"hello");
         let mut outer = udp(3, 51_111, 5002, b"hello");
         outer[8] = 62;

@@ -30,7 +30,7 @@ const VARIANTS: [&str; 3] = [IPTABLES, "/usr/sbin/iptables-legacy", "/usr/sbin/i
 const SETPRIV: [&str; 2] = ["/usr/bin/setpriv", "/bin/setpriv"];
 
 /// Put the script in the place of iptables, for this thread's mounts and network, which must be its own: to be called in
-/// the `prepare` of [`crate::system::isolation::Surroundings::Own`]. `directory` is a private one.
+/// the `prepare` of [`crate::system::supervise::Surroundings::Own`]. `directory` is a private one.
 ///
 /// # Errors
 /// If iptables or setpriv is not installed, or no variant of iptables can translate addresses here.

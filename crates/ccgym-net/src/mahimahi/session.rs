@@ -2,7 +2,7 @@
 //!
 //! The program inside all shells holds one end of a socket as its standard input. Through it it says that it runs, and
 //! when our end closes it ends; with it end the shells, the innermost first. As root all of it lives in an environment
-//! of its own ([`crate::system::isolation`]), so that several run beside each other and nothing remains. An ordinary
+//! of its own ([`crate::system::supervise`]), so that several run beside each other and nothing remains. An ordinary
 //! user's shells stand on the machine itself, as mahimahi's users know them.
 
 use std::fs::{self, File};
@@ -32,7 +32,7 @@ use super::report::{await_report, Silence};
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
 use crate::system::capability::present;
-use crate::system::isolation::{mount_private, private_place, Isolated, Launch, Surroundings, User};
+use crate::system::supervise::{mount_private, private_place, Isolated, Launch, Surroundings, User};
 use crate::system::{sudo_caller, Capability, Namespace};
 
 /// The device of mahimahi's innermost shell.

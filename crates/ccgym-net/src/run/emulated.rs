@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use ccgym_core::Timestamp;
 
-use super::assemble::{extra, outcome, PathOutcome};
-use super::flows::{FlowReport, Flows, Place};
+use super::flows::{FlowEndpoints, FlowReport, Flows};
+use super::outcome::{extra, outcome, PathOutcome};
 use super::plan::{Plan, Prepared};
 use super::receivers::Receivers;
 use super::result::{PathReport, RunResult};
 use crate::clock::Clock;
 use crate::error::{NetError, Result};
-use crate::shell::{emulator_limited, Ferry, FerryReport, FerrySpec, USUAL_PACKET_MEMORY};
-use crate::system::{Awake, Ends, Placement};
+use crate::shell::{emulator_limited, EmulatorReport, EmulatorSpec, PathEmulator, USUAL_PACKET_MEMORY};
+use crate::system::{Endpoints, IdleSpinner, Placement};
 use crate::udp::ReceiverResult;
 
 /// How long before time zero everything is set up; longer where a machine proves too slow for that.
@@ -43,11 +43,11 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
     let end = Timestamp::ZERO + spec.duration;
     let traces = |name: &str| prepared.traces.get(name).cloned();
     let (up, down) = spec.chains(&traces).map_err(|error| NetError::new("building the path", error))?;
-    let ends = Ends::open(Placement::Isolated)?;
+    let ends = Endpoints::open(Placement::Isolated)?;
     let clock = Clock::starting_in(lead);
-    let ferry = Ferry::start(
+    let emulator = PathEmulator::start(
         &ends,
-        FerrySpec {
+        EmulatorSpec {
             up,
             down,
             clock,
@@ -58,23 +58,23 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
             packet_memory: USUAL_PACKET_MEMORY,
         },
     )?;
-    ferry.end_at(end);
-    let _awake = Awake::start();
+    emulator.end_at(end);
+    let _awake = IdleSpinner::start();
     let receivers = Receivers::start(prepared, &ends.outside.namespace, ends.outside.address, clock)?;
-    let place = Place {
+    let endpoints = FlowEndpoints {
         namespace: Some(ends.inside.namespace.clone()),
         receivers: ends.outside.address,
         deadline: HANDSHAKE,
-        backlog: Some(ferry.backlog()),
+        backlog: Some(emulator.backlog()),
     };
-    let flows = Flows::start(prepared, &place, clock)?;
+    let flows = Flows::start(prepared, &endpoints, clock)?;
     if clock.has_started() {
         flows.halt();
         return Ok(None);
     }
     let senders = flows.finish();
     let at = end_of_run(prepared, clock, end);
-    let report = ferry.stop(at)?;
+    let report = emulator.stop(at)?;
     let received = receivers.finish();
     let senders = senders.into_iter().collect::<Result<Vec<FlowReport>>>()?;
     let received = received.into_iter().collect::<Result<Vec<ReceiverResult>>>()?;
@@ -92,31 +92,31 @@ pub fn end_of_run(prepared: &Prepared, clock: Clock, end: Timestamp) -> Timestam
 fn finish(
     prepared: &Prepared,
     clock: Clock,
-    ferry: FerryReport,
+    emulator: EmulatorReport,
     senders: &[FlowReport],
     received: &[ReceiverResult],
 ) -> RunResult {
     let spec = &prepared.plan.spec;
     let report = PathReport {
         backend: "emulated".into(),
-        uplink_release: Some((&ferry.up.release).into()),
-        downlink_release: Some((&ferry.down.release).into()),
-        device_drops: ferry.up.device_drops + ferry.down.device_drops + overflowed(received),
-        limited: emulator_limited(&ferry),
+        uplink_release: Some((&emulator.up.release).into()),
+        downlink_release: Some((&emulator.down.release).into()),
+        device_drops: emulator.up.device_drops + emulator.down.device_drops + overflowed(received),
+        limited: emulator_limited(&emulator),
         unavailable: unavailable(senders),
         notes: Vec::new(),
         started_epoch_ms: clock.epoch_ms(Timestamp::ZERO),
         rejected_datagrams: rejected(senders, received),
     };
     let path = PathOutcome {
-        uplink: ferry.up.counters,
-        downlink: ferry.down.counters,
-        bottleneck: ferry.up.bottleneck,
-        data: ferry.up.log,
-        acks: ferry.down.log,
-        queue: ferry.up.queue,
-        up_events: ferry.up.events,
-        down_events: ferry.down.events,
+        uplink: emulator.up.counters,
+        downlink: emulator.down.counters,
+        bottleneck: emulator.up.bottleneck,
+        data: emulator.up.log,
+        acks: emulator.down.log,
+        queue: emulator.up.queue,
+        up_events: emulator.up.events,
+        down_events: emulator.down.events,
     };
     RunResult {
         outcome: outcome(spec, path, senders, received),

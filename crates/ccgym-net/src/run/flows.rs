@@ -20,7 +20,7 @@ use super::plan::Prepared;
 use super::port;
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
-use crate::steer::{PathKnowledge, Seat, SocketSteering, Steering};
+use crate::steer::{AgentConnection, PathKnowledge, SocketSteering, Steering};
 use crate::system::Namespace;
 use crate::tcp::{self, TcpSenderTask};
 use crate::udp::{Connection, Hello, SenderResult, SenderTask};
@@ -84,7 +84,7 @@ impl FlowReport {
 
 /// Where senders are.
 #[derive(Clone)]
-pub struct Place {
+pub struct FlowEndpoints {
     /// The namespace to send from; the one that we are in if absent.
     pub namespace: Option<Arc<Namespace>>,
     /// Where the receivers are.
@@ -105,7 +105,7 @@ pub struct Flows {
 struct Work {
     prepared: Arc<Prepared>,
     index: usize,
-    place: Place,
+    endpoints: FlowEndpoints,
     knowledge: PathKnowledge,
     clock: Clock,
     halt: Arc<AtomicBool>,
@@ -118,26 +118,26 @@ impl Flows {
     ///
     /// # Errors
     /// A handshake that stalled, a scheme that cannot be made.
-    pub fn start(prepared: &Arc<Prepared>, place: &Place, clock: Clock) -> Result<Self> {
+    pub fn start(prepared: &Arc<Prepared>, endpoints: &FlowEndpoints, clock: Clock) -> Result<Self> {
         let halt = Arc::new(AtomicBool::new(false));
         let mut flows = Self { threads: Vec::new(), halt: halt.clone() };
         let mut waiting: Vec<Channel<()>> = Vec::new();
-        let knowledge = PathKnowledge::of(&prepared.plan.spec, place.backlog.clone());
+        let knowledge = PathKnowledge::of(&prepared.plan.spec, endpoints.backlog.clone());
         for index in 0..prepared.flows().len() {
             let cca = match prepared.kernel_algorithm(index) {
                 None => Some(prepared.scheme(index)?),
                 Some(_) => None,
             };
             let (ready, is_ready) = sync_channel(1);
-            let (prepared, place, halt) = (prepared.clone(), place.clone(), halt.clone());
-            let work = Work { prepared, index, place, knowledge: knowledge.clone(), clock, halt, ready };
+            let (prepared, endpoints, halt) = (prepared.clone(), endpoints.clone(), halt.clone());
+            let work = Work { prepared, index, endpoints, knowledge: knowledge.clone(), clock, halt, ready };
             let name = format!("sender {index}");
             let thread = thread::Builder::new().name(name.clone()).spawn(move || work.run(cca));
             flows.threads.push(thread.context(|| format!("starting {name}"))?);
             waiting.push(is_ready);
         }
         // Each handshake has its own deadline; this is only for what should never be.
-        let patience = place.deadline + Duration::from_secs(5);
+        let patience = endpoints.deadline + Duration::from_secs(5);
         for (index, is_ready) in waiting.into_iter().enumerate() {
             match is_ready.recv_timeout(patience) {
                 Ok(()) => {}
@@ -193,7 +193,7 @@ impl Flows {
 
 impl Work {
     fn run(self, cca: Option<Box<dyn CongestionControl>>) -> Result<FlowReport> {
-        if let Some(namespace) = &self.place.namespace {
+        if let Some(namespace) = &self.endpoints.namespace {
             namespace.enter()?;
         }
         match cca {
@@ -208,7 +208,7 @@ impl Work {
     }
 
     fn peer(&self) -> SocketAddrV4 {
-        SocketAddrV4::new(self.place.receivers, port(self.index))
+        SocketAddrV4::new(self.endpoints.receivers, port(self.index))
     }
 
     fn run_ours(self, cca: Box<dyn CongestionControl>) -> Result<FlowReport> {
@@ -221,7 +221,7 @@ impl Work {
             socket,
             SocketAddr::V4(self.peer()),
             &Hello::of(flow)?.for_flow(self.index as u32),
-            self.place.deadline,
+            self.endpoints.deadline,
         )?;
         let context = spec.init_context(self.index, &*cca);
         let _ = self.ready.send(());
@@ -255,7 +255,7 @@ impl Work {
         };
         let steering = SocketSteering::connect(
             socket,
-            Seat {
+            AgentConnection {
                 flow: self.index as u32,
                 agent: agent.spec(),
                 knowledge: self.knowledge.clone(),

@@ -9,9 +9,9 @@ use ccgym_core::units::{TimeSpan, Timestamp};
 use ccgym_link::{Counters, LinkEvent};
 use nix::unistd::geteuid;
 
-use super::assemble::{extra, outcome, PathOutcome};
 use super::emulated::{end_of_run, overflowed, rejected, unavailable};
-use super::flows::{FlowReport, Flows, Place};
+use super::flows::{FlowEndpoints, FlowReport, Flows};
+use super::outcome::{extra, outcome, PathOutcome};
 use super::plan::{Plan, Prepared};
 use super::receivers::Receivers;
 use super::result::{PathReport, RunResult};
@@ -73,8 +73,9 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
         None
     };
     let receivers = Receivers::start(prepared, &outside, session.base(), clock)?;
-    let place = Place { namespace: Some(inside), receivers: session.base(), deadline: HANDSHAKE, backlog: None };
-    let flows = Flows::start(prepared, &place, clock)?;
+    let endpoints =
+        FlowEndpoints { namespace: Some(inside), receivers: session.base(), deadline: HANDSHAKE, backlog: None };
+    let flows = Flows::start(prepared, &endpoints, clock)?;
     if clock.has_started() {
         flows.halt();
         return Ok(None);

@@ -3,10 +3,10 @@
 //! One process hosts a run: both pipelines of the path, all senders and receivers are its threads. When it ends, however
 //! it ends, its devices and namespaces go with it.
 
-pub mod assemble;
 pub mod emulated;
 pub mod flows;
 pub mod in_shells;
+pub mod outcome;
 pub mod parent_watchdog;
 pub mod plan;
 pub mod receivers;

@@ -12,9 +12,9 @@ use nix::errno::Errno;
 use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use super::ferry::DirectionReport;
 use super::flow_table::{FlowTable, NO_FLOW};
 use super::offload::{ecn_of, Layout};
+use super::path_emulator::DirectionReport;
 use super::release::ReleaseErrors;
 use super::store::Store;
 use crate::clock::Clock;

@@ -3,19 +3,19 @@
 
 pub mod direction;
 pub mod environment;
-pub mod ferry;
 pub mod flow_table;
 pub mod job;
 pub mod logs;
 pub mod offload;
+pub mod path_emulator;
 mod records;
 pub mod release;
 pub mod session;
 pub mod store;
 mod watch;
 
-pub use ferry::{DirectionReport, Ferry, FerryReport, FerrySpec};
 pub use flow_table::FIRST_PORT;
 pub use job::ShellJob;
+pub use path_emulator::{DirectionReport, EmulatorReport, EmulatorSpec, PathEmulator};
 pub use release::{emulator_limited, ReleaseErrors};
 pub use store::USUAL_LIMIT as USUAL_PACKET_MEMORY;

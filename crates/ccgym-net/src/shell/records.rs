@@ -6,8 +6,8 @@ use ccgym_link::log::LogHeader;
 use ccgym_link::{ElementSpec, LinkEvent, QueueSpec, ScheduleSpec};
 
 use super::environment::PREFIX;
-use super::ferry::{DirectionReport, FerryReport};
 use super::job::{Direction, LinkLogJob, ShellJob, ShellPath};
+use super::path_emulator::{DirectionReport, EmulatorReport};
 use ccgym_sim::logs::write_tunnel_log;
 
 use super::logs::{write_link_log, LogFile};
@@ -71,7 +71,7 @@ impl Records {
     }
 
     /// Write everything. The answer is the summary, if it was asked for.
-    pub fn write(self, report: &FerryReport, clock: &Clock) -> Result<Option<String>> {
+    pub fn write(self, report: &EmulatorReport, clock: &Clock) -> Result<Option<String>> {
         let limited = emulator_limited(report);
         let mut comments = vec![format!("seed: {}", self.seed)];
         comments.extend(limited.iter().map(|why| format!("emulator-limited: {why}")));
@@ -140,7 +140,7 @@ fn events(report: &DirectionReport, element: usize) -> &[LinkEvent] {
 }
 
 /// One line for people, and for scripts that look for `emulator-limited`.
-fn summary(report: &FerryReport, seed: u64, limited: Option<String>) -> String {
+fn summary(report: &EmulatorReport, seed: u64, limited: Option<String>) -> String {
     let direction = |name: &str, side: &DirectionReport| {
         let entered = side.counters.first().map_or(0, |(_, counters)| counters.arrived) + side.refused;
         let dropped = side.counters.iter().map(|(_, counters)| counters.dropped).sum::<u64>() + side.refused;

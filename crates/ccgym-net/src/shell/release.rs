@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ferry::FerryReport;
+use super::path_emulator::EmulatorReport;
 
 /// Buckets per doubling of the error: values are known within 1/16.
 const STEPS: u32 = 16;
@@ -106,7 +106,7 @@ const fn upper(bucket: usize) -> u64 {
 /// Why the machine could not hold the schedule, if it could not: packets lost in devices or for want of memory, more
 /// than 1 % of the packets of a direction released more than a millisecond late, or one more than 20 ms.
 #[must_use]
-pub fn emulator_limited(report: &FerryReport) -> Option<String> {
+pub fn emulator_limited(report: &EmulatorReport) -> Option<String> {
     let mut reasons = Vec::new();
     for (name, direction) in [("uplink", &report.up), ("downlink", &report.down)] {
         if direction.device_drops > 0 {
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_stall_counts_though_few_packets_saw_it() {
-        let mut report = FerryReport::default();
+        let mut report = EmulatorReport::default();
         for _ in 0..9_999 {
             report.up.release.record(100_000);
         }

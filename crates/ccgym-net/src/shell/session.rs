@@ -12,17 +12,17 @@ use ccgym_link::{Chain, DeliveryTrace, ElementSpec};
 use nix::unistd::{getgid, getpgrp, getuid, tcgetpgrp, User};
 
 use super::environment::{at_end, inherited, user_shell, BASE};
-use super::ferry::{Ferry, FerrySpec};
 use super::job::ShellJob;
+use super::path_emulator::{EmulatorSpec, PathEmulator};
 use super::records::Records;
 use super::watch::{Watch, TAKEN};
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
-use crate::system::child::{Children, Household, Identity, Output, Program};
 use crate::system::signals::Signals;
-use crate::system::{become_capable, sudo_caller, Capability, Ends, Namespace, Placement};
+use crate::system::supervise::{Children, Identity, Output, ProcessSpec, Program};
+use crate::system::{become_capable, sudo_caller, Capability, Endpoints, Namespace, Placement};
 
-/// How long a companion may take until it listens.
+/// How long a peer may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Run a shell, and return the exit status of its command.
@@ -58,7 +58,7 @@ pub fn run(job: &ShellJob) -> Result<i32> {
         (named, _) => named,
     };
     let placement = place(job.placement, capability, user.is_some())?;
-    let ends = Ends::open(placement)?;
+    let ends = Endpoints::open(placement)?;
     let base = ends.outside.address;
     if let Ok(outer) = std::env::var(BASE) {
         say(&format!("note: inside another path: {BASE} is now {base}, not {outer}; one command may nest all tools\n"));
@@ -73,14 +73,14 @@ pub fn run(job: &ShellJob) -> Result<i32> {
         words => words.to_vec(),
     };
     let terminal = io::stdin().is_terminal() && tcgetpgrp(io::stdin()) == Ok(getpgrp());
-    let household = Household {
+    let spec = ProcessSpec {
         command: Program {
             words,
             environment: at_end(inherited(), base, Some(&job.label), user.as_ref()),
             namespace: Arc::clone(&ends.inside.namespace),
             output: Output::Ours,
         },
-        companion: job.outside.as_ref().map(|outside| Program {
+        peer: job.outside.as_ref().map(|outside| Program {
             words: vec!["/bin/sh".into(), "-c".into(), outside.command.clone()],
             environment: at_end(inherited(), base, None, user.as_ref()),
             namespace: Arc::clone(&ends.outside.namespace),
@@ -91,7 +91,7 @@ pub fn run(job: &ShellJob) -> Result<i32> {
     };
 
     let signals = Signals::take(TAKEN)?;
-    let children = Children::prepare(household, &signals.mask)?;
+    let children = Children::prepare(spec, &signals.mask)?;
     let mut watch = Watch::new(children, &signals, terminal);
     if let Some(status) = watch.until_ready()? {
         return Ok(status);
@@ -102,9 +102,9 @@ pub fn run(job: &ShellJob) -> Result<i32> {
         }
     }
     let clock = Clock::start();
-    let ferry = Ferry::start(
+    let emulator = PathEmulator::start(
         &ends,
-        FerrySpec {
+        EmulatorSpec {
             up,
             down,
             clock,
@@ -115,9 +115,9 @@ pub fn run(job: &ShellJob) -> Result<i32> {
             packet_memory: job.packet_memory,
         },
     )?;
-    let outcome = watch.until_ended(&clock, ends_at(&job.ends_with, &traces), &|| ferry.is_running());
+    let outcome = watch.until_ended(&clock, ends_at(&job.ends_with, &traces), &|| emulator.is_running());
     // If the path broke, that is why the command was ended.
-    let report = ferry.stop(clock.now())?;
+    let report = emulator.stop(clock.now())?;
     let status = outcome?;
     if let Some(line) = records.write(&report, &clock)? {
         say(&line);

@@ -11,8 +11,8 @@ use nix::unistd::{getpgid, getpgrp, getppid, getsid, tcgetpgrp, tcsetpgrp};
 
 use crate::clock::Clock;
 use crate::error::{NetError, Result};
-use crate::system::child::{readable, Children, Report};
 use crate::system::signals::Signals;
+use crate::system::supervise::{readable, Children, Report};
 
 /// Read here instead of ending the process: what is passed on, what the terminal does, and SIGTTOU, so that we may take
 /// the terminal back from the background.
@@ -47,7 +47,7 @@ impl<'a> Watch<'a> {
         Self { children, signals, terminal, deadline: None, stopped_by: None }
     }
 
-    /// Until the companion runs; a status if a signal ended the session first.
+    /// Until the peer runs; a status if a signal ended the session first.
     pub fn until_ready(&mut self) -> Result<Option<i32>> {
         loop {
             match self.next(None)? {
@@ -64,7 +64,7 @@ impl<'a> Watch<'a> {
     /// For a while; a status if a signal ended the session.
     pub fn pause(&mut self, time: Duration) -> Result<Option<i32>> {
         match self.next(Some(time))? {
-            Happened::Report(Report::CompanionEnded(status)) => {
+            Happened::Report(Report::PeerEnded(status)) => {
                 Err(NetError::new("waiting for the command outside", format!("it ended with status {status}"))
                     .expected("a program that listens and stays"))
             }

@@ -9,7 +9,7 @@ use crate::error::{NetError, Result};
 #[allow(clippy::pedantic, clippy::derive_partial_eq_without_eq)]
 #[allow(missing_docs)]
 mod control {
-    include!("control.rs");
+    include!("control_pb.rs");
 }
 
 pub use control::{from_sender, to_sender, Action, Ended, FromSender, Hello, Interval, Stop, Summary, ToSender};

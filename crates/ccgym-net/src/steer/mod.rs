@@ -6,9 +6,9 @@
 //! | [`account`] | what an interval came to: observation, reward, statistics, truth, sums of the episode |
 //! | [`messages`] | the messages (`proto/control.proto`) and their framing |
 
-pub mod account;
+pub mod agent_connection;
+pub mod episode_tracker;
 pub mod messages;
-pub mod socket;
 
 use std::os::fd::BorrowedFd;
 
@@ -16,8 +16,8 @@ use ccgym_core::{Sender, Timestamp};
 
 use crate::error::Result;
 
-pub use account::PathKnowledge;
-pub use socket::{Seat, SocketSteering};
+pub use agent_connection::{AgentConnection, SocketSteering};
+pub use episode_tracker::PathKnowledge;
 
 /// Somebody outside who decides for a learning flow (scheme `learned` without a policy, which says
 /// `decided_outside`).

@@ -34,7 +34,7 @@ const WITH_ETHERNET: [u16; 2] = [1, 772];
 
 /// One packet at a device.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight<'a> {
+pub struct CapturedPacket<'a> {
     /// When the kernel saw it, in nanoseconds of `CLOCK_MONOTONIC`.
     pub at: u64,
     /// Whether it left the namespace, or arrived in it.
@@ -59,7 +59,7 @@ impl<S: Send + 'static> Capture<S> {
         namespace: &Arc<Namespace>,
         device: &str,
         sum: S,
-        see: impl FnMut(&mut S, Sight<'_>) + Send + 'static,
+        see: impl FnMut(&mut S, CapturedPacket<'_>) + Send + 'static,
     ) -> Result<Self> {
         let halt = Arc::new(AtomicBool::new(false));
         let (tell, told) = mpsc::channel();
@@ -126,7 +126,7 @@ fn watch<S>(
     socket: &OwnedFd,
     halt: &AtomicBool,
     mut sum: S,
-    mut see: impl FnMut(&mut S, Sight<'_>),
+    mut see: impl FnMut(&mut S, CapturedPacket<'_>),
 ) -> nix::Result<(S, u64)> {
     let mut headers: MultiHeaders<LinkAddr> = MultiHeaders::preallocate(BATCH, Some(cmsg_space!(TimeSpec)));
     let mut room = vec![[0u8; SNAP]; BATCH];
@@ -158,7 +158,7 @@ fn watch<S>(
                 let bytes =
                     if WITH_ETHERNET.contains(&address.hatype()) { bytes.get(14..).unwrap_or_default() } else { bytes };
                 let at = u64::try_from(stamp - ahead).unwrap_or(0);
-                see(&mut sum, Sight { at, outgoing: address.pkttype() == OUTGOING, bytes });
+                see(&mut sum, CapturedPacket { at, outgoing: address.pkttype() == OUTGOING, bytes });
             }
         }
         drops += u64::from(syscalls::packet_socket_drops(socket.as_fd()).unwrap_or(0));
@@ -188,7 +188,7 @@ mod tests {
             return;
         }
         let namespace = Namespace::new().unwrap().shared();
-        let see = |sum: &mut Vec<(u64, bool, Vec<u8>)>, sight: Sight<'_>| {
+        let see = |sum: &mut Vec<(u64, bool, Vec<u8>)>, sight: CapturedPacket<'_>| {
             sum.push((sight.at, sight.outgoing, sight.bytes.to_vec()));
         };
         let capture = Capture::start(&namespace, "lo", Vec::new(), see).unwrap();

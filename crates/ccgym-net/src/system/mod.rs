@@ -3,27 +3,24 @@
 //! Nothing here outlives the process: namespaces vanish with their last file descriptor or thread, devices with the
 //! descriptor that reads them or with their namespace.
 
-mod awake;
 pub mod capability;
 pub mod capture;
-pub mod child;
-pub mod ends;
-mod fork;
-mod init;
+pub mod endpoints;
+mod idle_spinner;
 pub mod interface;
-pub mod isolation;
 pub mod namespace;
 pub mod netlink;
 pub mod packet_socket;
 pub mod port;
 pub(crate) mod signals;
+pub mod supervise;
 mod syscalls;
 pub mod thread;
 pub mod tun;
 
-pub use awake::Awake;
 pub use capability::{become_capable, become_capable_as_oneself, sudo_caller, Capability};
-pub use ends::{Ends, Placement, Side};
+pub use endpoints::{Endpoint, Endpoints, Placement};
+pub use idle_spinner::IdleSpinner;
 pub use namespace::Namespace;
 pub use port::{DeviceKind, Offload, Port};
 pub(crate) use syscalls::set_option;

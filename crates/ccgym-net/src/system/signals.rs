@@ -10,8 +10,7 @@ use nix::poll::PollTimeout;
 use nix::sys::signal::{pthread_sigmask, raise, SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use super::child::readable;
-use super::fork::reset;
+use super::supervise::{readable, reset};
 use crate::error::{Context, Result};
 
 /// Signals of this process, to be read here as long as this lives. Threads that start meanwhile do not get them.

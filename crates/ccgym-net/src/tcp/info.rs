@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use super::syscalls::tcp_option;
+use super::socket_option::tcp_option;
 
 /// `TCP_CC_INFO`.
 const TCP_CC_INFO: i32 = 26;

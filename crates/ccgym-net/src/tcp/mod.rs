@@ -5,7 +5,7 @@ mod info;
 mod receiver;
 mod sampler;
 mod sender;
-mod syscalls;
+mod socket_option;
 
 use std::fs;
 use std::process::{Command, Stdio};

@@ -147,7 +147,6 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
         start: Timestamp::ZERO,
         stop: Timestamp::ZERO + job.duration,
         step: TimeSpan::ZERO,
-        monitor: false,
         seed,
         steering: None,
         halt: interruption.orderly(),

@@ -15,7 +15,9 @@ mod cookie;
 /// Generated from `proto/datagram.proto`; `tests/udp_schema.rs` renews it.
 #[rustfmt::skip]
 #[allow(clippy::module_inception)]
+#[path = "datagram_pb.rs"]
 pub mod datagram;
+mod batch_calls;
 pub mod endpoint;
 mod filter;
 mod fuzz;
@@ -24,7 +26,6 @@ pub mod receiver;
 pub mod sender;
 mod series;
 mod socket;
-mod syscalls;
 mod wire;
 
 pub use codec::Token;

@@ -9,14 +9,14 @@ use ccgym_core::sender::HANDSHAKE;
 use ccgym_core::{Ack, Ecn, Packet, Receiver, TimeSpan, Timestamp};
 use ccgym_sim::flow::Received;
 
+use super::batch_calls::kernel_drops;
 use super::codec::{decode, encode_ack, encode_rare, Message, Token, VERSION};
 use super::cookie::Cookies;
 use super::datagram::{self, datagram::Kind};
 use super::filter;
 use super::hello::{Hello, REFUSAL_BYTES};
 use super::series::ReceiverSeries;
-use super::socket::{overhead, precise_timers, prepare, wait, Arrivals, Departures};
-use super::syscalls::kernel_drops;
+use super::socket::{overhead, precise_timers, prepare, wait, RxBatch, TxBatch};
 use crate::error::{Context, Result};
 use crate::Clock;
 
@@ -138,7 +138,7 @@ pub fn serve(
     let mut server = Server {
         overhead: overhead(&local.ip()),
         flows: Vec::new(),
-        departures: Departures::new(),
+        departures: TxBatch::new(),
         cookies: Cookies::new(),
         rejected: 0,
         suspects: 0,
@@ -180,7 +180,7 @@ struct Server<'a> {
     observe: &'a mut dyn FnMut(Event<'_>),
     overhead: u32,
     flows: Vec<Flow>,
-    departures: Departures,
+    departures: TxBatch,
     cookies: Cookies,
     rejected: u64,
     /// Refused since the kernel's filter last knew all flows.
@@ -195,7 +195,7 @@ struct Server<'a> {
 
 impl Server<'_> {
     fn run(&mut self) -> Result<()> {
-        let mut arrivals = Arrivals::new();
+        let mut arrivals = RxBatch::new();
         let clock = self.task.clock;
         while !self.task.halt.load(Ordering::Relaxed) {
             let came = arrivals.receive(self.socket.as_fd(), &clock)?;
@@ -224,7 +224,7 @@ impl Server<'_> {
 
     /// Handle what came `index`-th, at its own time.
     #[inline]
-    fn take_arrival(&mut self, arrivals: &Arrivals, index: usize) {
+    fn take_arrival(&mut self, arrivals: &RxBatch, index: usize) {
         let Some((incoming, at)) = arrivals.get(index, Timestamp::ZERO) else { return };
         let ecn = match incoming.class & 3 {
             0 => Ecn::NotEct,
@@ -521,7 +521,7 @@ impl Server<'_> {
 impl Flow {
     /// The machine's timer has come.
     #[cold]
-    fn fire(&mut self, now: Timestamp, overhead: u32, departures: &mut Departures) {
+    fn fire(&mut self, now: Timestamp, overhead: u32, departures: &mut TxBatch) {
         self.now = now.max(self.now);
         if let Some(ack) = self.receiver.on_timeout(self.now) {
             self.acknowledge(&ack, overhead, departures);
@@ -529,7 +529,7 @@ impl Flow {
     }
 
     #[inline]
-    fn acknowledge(&mut self, ack: &Ack, overhead: u32, departures: &mut Departures) {
+    fn acknowledge(&mut self, ack: &Ack, overhead: u32, departures: &mut TxBatch) {
         let (token, to) = (self.token, Some(self.served.peer));
         departures.add(to, |out| encode_ack(out, token, ack, overhead));
     }

@@ -25,7 +25,7 @@ use super::codec::{decode, encode_packet, encode_rare, Message};
 use super::datagram::{self, datagram::Kind};
 use super::hello::{check, refusal, Connection};
 use super::series::SenderSeries;
-use super::socket::{precise_timers, wait, Arrivals, Departures};
+use super::socket::{precise_timers, wait, RxBatch, TxBatch};
 use crate::error::{Context, Result};
 use crate::steer::Steering;
 use crate::system::set_option;
@@ -140,7 +140,7 @@ struct Driver {
     stop: Timestamp,
     /// The machine's clock: no event is earlier.
     now: Timestamp,
-    departures: Departures,
+    departures: TxBatch,
     /// Whether the kernel has taken all that was sent.
     clear: bool,
     /// ECN bits that the socket sets.
@@ -168,7 +168,7 @@ impl Driver {
             clock,
             stop,
             now,
-            departures: Departures::new(),
+            departures: TxBatch::new(),
             clear: true,
             marking: Ecn::NotEct,
             steering,
@@ -182,7 +182,7 @@ impl Driver {
     }
 
     fn run(&mut self, watcher: &mut dyn Watcher) -> Result<()> {
-        let mut arrivals = Arrivals::new();
+        let mut arrivals = RxBatch::new();
         let mut told = false;
         while !self.halt.load(Ordering::Relaxed) {
             let came = arrivals.receive(self.connection.socket.as_fd(), &self.clock)?;
@@ -209,7 +209,7 @@ impl Driver {
 
     /// Handle what came `index`-th, at its own time.
     #[inline]
-    fn take_arrival(&mut self, arrivals: &Arrivals, index: usize) -> Result<()> {
+    fn take_arrival(&mut self, arrivals: &RxBatch, index: usize) -> Result<()> {
         let Some((incoming, at)) = arrivals.get(index, self.now) else { return Ok(()) };
         if at > self.stop {
             return Ok(());
@@ -413,7 +413,7 @@ mod tests {
 
     use super::super::hello::Hello;
     use super::super::receiver::{run_receiver, ReceiverTask};
-    use super::super::socket::{prepare, Arrivals};
+    use super::super::socket::{prepare, RxBatch};
     use super::*;
 
     #[test]
@@ -427,7 +427,7 @@ mod tests {
         let hello = Hello::of(&serde_json::from_str(r#"{"scheme": "cubic"}"#).unwrap()).unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let connection = Connection::open(socket, peer, &hello, Duration::from_secs(1)).unwrap();
-        let mut arrivals = Arrivals::new();
+        let mut arrivals = RxBatch::new();
         for (number, ecn) in [(0, Ecn::Ect0), (1, Ecn::Ce), (2, Ecn::NotEct), (3, Ecn::Ce)] {
             let sent = clock.now();
             mark(&connection, ecn).unwrap();
@@ -454,7 +454,7 @@ mod tests {
         let address = to.local_addr().unwrap();
         to.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
         prepare(&from).unwrap();
-        let mut departures = Departures::new();
+        let mut departures = TxBatch::new();
         for by_us in [false, true] {
             let sizes = [500, 500, 500, 20, 30, 500];
             for size in sizes {

@@ -1,4 +1,4 @@
-//! A UDP socket as both endpoints use it: large buffers, arrival times from the kernel, trains of datagrams, waiting.
+//! A UDP socket as both endpoints use it: large buffers, arrival times from the kernel, batches of datagrams, waiting.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -10,22 +10,22 @@ use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::time::{clock_gettime, ClockId};
 
-use super::syscalls::{Inbox, Outgoing, Train};
+use super::batch_calls::{GsoBatch, Inbox, Outgoing};
 use crate::error::{Context, NetError, Result};
 use crate::system::set_option;
 use crate::Clock;
 
 /// Socket buffers asked for, in bytes: 80 ms at 1 Gbit/s, as the kernel counts.
 const BUFFER: usize = 16 << 20;
-/// A train of datagrams holds as much as one IP packet could.
+/// A batch of datagrams holds as much as one IP packet could.
 const SLOT: usize = 65_536;
 /// Buffers are set apart by an odd number of cache lines, so that they do not share cache sets.
 const STRIDE: usize = SLOT + 27 * 64;
-/// Datagrams or trains taken by one call.
+/// Datagrams or batches taken by one call.
 const BATCH: usize = 32;
-/// Most datagrams in a train: the kernel's limit since Linux 4.18.
+/// Most datagrams in a batch: the kernel's limit since Linux 4.18.
 const MAX_SEGMENTS: usize = 64;
-/// Most bytes in a train: what an IP packet holds.
+/// Most bytes in a batch: what an IP packet holds.
 const MAX_TRAIN: usize = 65_000;
 
 /// Bytes of the IP and UDP headers before a datagram to or from `ip`.
@@ -41,7 +41,7 @@ pub const fn overhead(ip: &IpAddr) -> u32 {
 /// Two readings of a clock less far apart than this count as one.
 const SAME_MOMENT: TimeSpan = TimeSpan(2_000);
 
-/// Make a socket ready. Buffers, traffic class and trains are used as far as the kernel has them.
+/// Make a socket ready. Buffers, traffic class and batches are used as far as the kernel has them.
 pub(super) fn prepare(socket: &UdpSocket) -> Result<()> {
     let step = || "preparing a UDP socket".to_owned();
     socket.set_nonblocking(true).context(step)?;
@@ -74,7 +74,7 @@ pub(super) fn precise_timers() {
 }
 
 /// What arrives.
-pub(super) struct Arrivals {
+pub(super) struct RxBatch {
     inbox: Inbox,
     /// The clock after the last call.
     now: Timestamp,
@@ -82,12 +82,12 @@ pub(super) struct Arrivals {
     wall_ns: u64,
 }
 
-impl Arrivals {
+impl RxBatch {
     pub fn new() -> Self {
         Self { inbox: Inbox::new(BATCH, STRIDE), now: Timestamp::ZERO, wall_ns: 0 }
     }
 
-    /// Take what has arrived; how many to [`Arrivals::get`].
+    /// Take what has arrived; how many to [`RxBatch::get`].
     pub fn receive(&mut self, socket: BorrowedFd<'_>, clock: &Clock) -> Result<usize> {
         let count = match self.inbox.receive(socket) {
             Ok(count) => count,
@@ -116,14 +116,14 @@ impl Arrivals {
         }
     }
 
-    /// The clock after the last call of [`Arrivals::receive`].
+    /// The clock after the last call of [`RxBatch::receive`].
     pub const fn now(&self) -> Timestamp {
         self.now
     }
 
     /// Whatever came `index`-th: bytes, bytes of one datagram in them, sender, traffic class; and when it came, not
     /// before `least`, which is no later than now.
-    pub fn get(&self, index: usize, least: Timestamp) -> Option<(super::syscalls::Incoming<'_>, Timestamp)> {
+    pub fn get(&self, index: usize, least: Timestamp) -> Option<(super::batch_calls::Incoming<'_>, Timestamp)> {
         let incoming = self.inbox.get(index)?;
         // The kernel stamps by another clock, which may be set while we run: only the age counts.
         let age = if incoming.arrived_ns == 0 { 0 } else { self.wall_ns.saturating_sub(incoming.arrived_ns) };
@@ -140,25 +140,25 @@ pub(super) fn is_refusal(error: &io::Error) -> bool {
     )
 }
 
-/// What leaves: datagrams that wait for one call, neighbors of equal size and address as trains.
-pub(super) struct Departures {
+/// What leaves: datagrams that wait for one call, neighbors of equal size and address as batches.
+pub(super) struct TxBatch {
     bytes: Vec<u8>,
-    trains: Vec<Train>,
+    batches: Vec<GsoBatch>,
     outgoing: Outgoing,
     /// Trains that the kernel has taken.
     sent: usize,
-    /// Whether the kernel cuts trains for this socket.
+    /// Whether the kernel cuts batches for this socket.
     cuts: bool,
 }
 
-impl Departures {
+impl TxBatch {
     pub fn new() -> Self {
-        Self { bytes: Vec::with_capacity(1 << 18), trains: Vec::new(), outgoing: Outgoing::new(), sent: 0, cuts: true }
+        Self { bytes: Vec::with_capacity(1 << 18), batches: Vec::new(), outgoing: Outgoing::new(), sent: 0, cuts: true }
     }
 
     /// Whether something waits.
     pub fn is_empty(&self) -> bool {
-        self.trains.is_empty()
+        self.batches.is_empty()
     }
 
     /// Whether it is time to hand over.
@@ -172,7 +172,7 @@ impl Departures {
         let start = self.bytes.len();
         write(&mut self.bytes);
         let end = self.bytes.len();
-        if let Some(last) = self.trains.last_mut() {
+        if let Some(last) = self.batches.last_mut() {
             let whole = last.end - last.start;
             let fits = self.cuts
                 && whole % last.segment == 0
@@ -185,14 +185,14 @@ impl Departures {
                 return;
             }
         }
-        self.trains.push(Train { start, end, segment: (end - start).max(1), to });
+        self.batches.push(GsoBatch { start, end, segment: (end - start).max(1), to });
     }
 
     /// Hand over all that waits. Whether the kernel took it; else the rest waits until the socket is writable, with
     /// nothing lost. What the kernel has no memory for, or what a closed port refused, is gone, as on any path.
     pub fn flush(&mut self, socket: BorrowedFd<'_>) -> Result<bool> {
-        while self.sent < self.trains.len() {
-            match self.outgoing.send(socket, &self.bytes, &self.trains[self.sent..]) {
+        while self.sent < self.batches.len() {
+            match self.outgoing.send(socket, &self.bytes, &self.batches[self.sent..]) {
                 Ok(count) => self.sent += count,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -202,27 +202,27 @@ impl Departures {
             }
         }
         self.bytes.clear();
-        self.trains.clear();
+        self.batches.clear();
         self.sent = 0;
         Ok(true)
     }
 
     /// After a refusal: once more, then on with the next.
     fn retry_once(&mut self, socket: BorrowedFd<'_>) {
-        let one = &self.trains[self.sent..=self.sent];
+        let one = &self.batches[self.sent..=self.sent];
         let _ = self.outgoing.send(socket, &self.bytes, one);
         self.sent += 1;
     }
 
     #[cold]
     fn cope(&mut self, error: &io::Error) -> Result<()> {
-        let train = self.trains[self.sent];
-        let bytes = train.end - train.start;
+        let batch = self.batches[self.sent];
+        let bytes = batch.end - batch.start;
         match error.raw_os_error().map(Errno::from_raw) {
             Some(Errno::ENOBUFS | Errno::ENOMEM) => self.sent += 1,
-            // No trains on this device (it cannot check-sum) or in this kernel.
-            Some(Errno::EIO | Errno::EINVAL) if bytes > train.segment => self.uncouple(),
-            Some(Errno::EMSGSIZE) if bytes > train.segment => self.uncouple(),
+            // No batches on this device (it cannot check-sum) or in this kernel.
+            Some(Errno::EIO | Errno::EINVAL) if bytes > batch.segment => self.uncouple(),
+            Some(Errno::EMSGSIZE) if bytes > batch.segment => self.uncouple(),
             Some(Errno::EMSGSIZE) => {
                 return Err(NetError::new(format!("sending a datagram of {bytes} bytes"), error)
                     .expected("a path whose MTU takes the whole packet")
@@ -237,12 +237,12 @@ impl Departures {
     pub fn uncouple(&mut self) {
         self.cuts = false;
         let mut single = Vec::new();
-        for train in self.trains.drain(..).skip(self.sent) {
-            for start in (train.start..train.end).step_by(train.segment) {
-                single.push(Train { start, end: (start + train.segment).min(train.end), ..train });
+        for batch in self.batches.drain(..).skip(self.sent) {
+            for start in (batch.start..batch.end).step_by(batch.segment) {
+                single.push(GsoBatch { start, end: (start + batch.segment).min(batch.end), ..batch });
             }
         }
-        self.trains = single;
+        self.batches = single;
         self.sent = 0;
     }
 }

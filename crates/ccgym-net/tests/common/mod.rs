@@ -25,13 +25,13 @@ pub fn root() -> bool {
 
 /// A place for one test: a directory, a network namespace instead of the machine's, and a mark in the environment of
 /// everything that is started here.
-pub struct Place {
+pub struct Sandbox {
     pub folder: PathBuf,
     pub namespace: Namespace,
     pub mark: String,
 }
 
-impl Place {
+impl Sandbox {
     pub fn new() -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -124,7 +124,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Sandbox {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }

@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use super::User;
+use super::isolated::User;
 
 /// Let the program that `command` starts have a first process above it: `spawn` then gives that one.
 ///

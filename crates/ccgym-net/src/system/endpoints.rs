@@ -19,7 +19,7 @@ use crate::error::{NetError, Result};
 
 /// One end of a path.
 #[derive(Debug)]
-pub struct Side {
+pub struct Endpoint {
     /// Where its packets come out and go in.
     pub port: Arc<Port>,
     /// Where its sockets live.
@@ -32,11 +32,11 @@ pub struct Side {
 
 /// Both ends of a path.
 #[derive(Debug)]
-pub struct Ends {
+pub struct Endpoints {
     /// Where the senders are, or the command of a shell.
-    pub inside: Side,
+    pub inside: Endpoint,
     /// Where the receivers are.
-    pub outside: Side,
+    pub outside: Endpoint,
 }
 
 /// Where the outside is.
@@ -54,7 +54,7 @@ pub const DEVICE_VARIABLE: &str = "CCGYM_DEVICE";
 /// Environment variable with the address outside the outermost shell, as mahimahi has it.
 pub const BASE_VARIABLE: &str = "MAHIMAHI_BASE";
 
-impl Ends {
+impl Endpoints {
     /// Make both ends. They vanish when dropped and no thread is left inside.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Ends {
         Self::open_with(placement, choose()?)
     }
 
-    /// As [`Ends::open`], over devices of this kind.
+    /// As [`Endpoints::open`], over devices of this kind.
     ///
     /// # Errors
     /// If this process may not make namespaces or such devices.
@@ -96,8 +96,8 @@ impl Ends {
                 (inner, packet_socket::make(&outside, &middle, &outer, 2)?)
             }
         };
-        let side = |(port, device): (Port, String), namespace, address, peer, route| -> Result<Side> {
-            let side = Side { port: Arc::new(port), namespace, address, device };
+        let side = |(port, device): (Port, String), namespace, address, peer, route| -> Result<Endpoint> {
+            let side = Endpoint { port: Arc::new(port), namespace, address, device };
             side.namespace.run(|| side.configure(peer, route))??;
             Ok(side)
         };
@@ -105,7 +105,7 @@ impl Ends {
     }
 }
 
-impl Side {
+impl Endpoint {
     /// In the namespace of this end.
     fn configure(&self, peer: Ipv4Addr, route: bool) -> Result<()> {
         packet_socket::without_ipv6(&self.device);
@@ -216,10 +216,10 @@ mod tests {
         }
         // A namespace with many who open paths to it at once, over either kind of device.
         let outside = Namespace::new().unwrap().shared();
-        let made: Vec<Ends> = thread::scope(|scope| {
+        let made: Vec<Endpoints> = thread::scope(|scope| {
             let open = |number: usize| {
                 let kind = if number % 2 == 0 && tun::available().is_ok() { DeviceKind::Tun } else { DeviceKind::Veth };
-                outside.run(|| Ends::open_with(Placement::HostOutside, kind).unwrap()).unwrap()
+                outside.run(|| Endpoints::open_with(Placement::HostOutside, kind).unwrap()).unwrap()
             };
             let all: Vec<_> = (0..6).map(|number| scope.spawn(move || open(number))).collect();
             all.into_iter().map(|one| one.join().unwrap()).collect()
@@ -253,7 +253,7 @@ mod tests {
             Some(_) if kind == DeviceKind::Tun && tun::available().is_err() => return eprintln!("SKIPPED: no TUN"),
             Some(_) => {}
         }
-        let ends = Ends::open_with(placement, kind).unwrap();
+        let ends = Endpoints::open_with(placement, kind).unwrap();
         let outside_device = ends.outside.device.clone();
         assert_eq!(ends.inside.port.kind(), kind);
         let (udp, tcp) = ends

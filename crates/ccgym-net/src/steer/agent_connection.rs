@@ -12,7 +12,7 @@ use ccgym_agent::AgentSpec;
 use ccgym_core::{Sender, Timestamp};
 use ccgym_sim::columns::{COLUMNS, TRUTH_COLUMNS};
 
-use super::account::{Account, PathKnowledge};
+use super::episode_tracker::{EpisodeTracker, PathKnowledge};
 use super::messages::{frame, to_sender, Action, Ended, FromSender, Hello, ToSender, Unframer, VERSION};
 use super::Steering;
 use crate::error::{Context, NetError, Result};
@@ -21,7 +21,7 @@ use crate::error::{Context, NetError, Result};
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The place of a learning flow at the table of its environment.
-pub struct Seat<'a> {
+pub struct AgentConnection<'a> {
     /// Index of the flow.
     pub flow: u32,
     /// Its agent.
@@ -38,7 +38,7 @@ pub struct Seat<'a> {
 /// that is full, the newest interval waits here for room, and those before it are never told.
 pub struct SocketSteering {
     stream: UnixStream,
-    account: Account,
+    account: EpisodeTracker,
     halt: Arc<AtomicBool>,
     incoming: Unframer,
     /// What is being written, from `written` on.
@@ -55,34 +55,37 @@ impl SocketSteering {
     ///
     /// # Errors
     /// Nobody listens there.
-    pub fn connect(path: &Path, seat: Seat<'_>) -> Result<Self> {
+    pub fn connect(path: &Path, connection: AgentConnection<'_>) -> Result<Self> {
         let stream = UnixStream::connect(path).map_err(|error| {
-            NetError::new(format!("connecting flow {} to its environment at {}", seat.flow, path.display()), error)
-                .expected("an environment that listens there")
+            NetError::new(
+                format!("connecting flow {} to its environment at {}", connection.flow, path.display()),
+                error,
+            )
+            .expected("an environment that listens there")
         })?;
-        Self::over(stream, seat)
+        Self::over(stream, connection)
     }
 
     /// The same over a stream that is connected.
     ///
     /// # Errors
     /// The stream cannot be used.
-    pub fn over(stream: UnixStream, seat: Seat<'_>) -> Result<Self> {
+    pub fn over(stream: UnixStream, connection: AgentConnection<'_>) -> Result<Self> {
         stream.set_nonblocking(true).context(|| "preparing the environment's socket".to_owned())?;
         let hello = Hello {
             version: VERSION,
-            flow: seat.flow,
-            agent: seat.agent.name.clone(),
-            observation_size: seat.agent.observation_size() as u32,
-            action_size: seat.agent.action_kind().size() as u32,
-            reward_terms: seat.agent.reward.terms.len() as u32,
+            flow: connection.flow,
+            agent: connection.agent.name.clone(),
+            observation_size: connection.agent.observation_size() as u32,
+            action_size: connection.agent.action_kind().size() as u32,
+            reward_terms: connection.agent.reward.terms.len() as u32,
             statistics: COLUMNS.len() as u32,
             truth: TRUTH_COLUMNS.len() as u32,
         };
         let mut steering = Self {
             stream,
-            account: Account::new(seat.flow as usize, seat.knowledge),
-            halt: seat.halt,
+            account: EpisodeTracker::new(connection.flow as usize, connection.knowledge),
+            halt: connection.halt,
             incoming: Unframer::default(),
             outgoing: Vec::new(),
             written: 0,

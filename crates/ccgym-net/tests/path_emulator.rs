@@ -13,8 +13,8 @@ use ccgym_core::{Ecn, Rate, TimeSpan, Timestamp};
 use ccgym_link::{
     Chain, DeliveryTrace, ElementSpec, Exit, LimitSpec, LinkEvent, Param, Pipeline, QueueSpec, ScheduleSpec,
 };
-use ccgym_net::shell::{Ferry, FerrySpec, FIRST_PORT, USUAL_PACKET_MEMORY};
-use ccgym_net::system::{capability, tun, DeviceKind, Ends, Placement};
+use ccgym_net::shell::{EmulatorSpec, PathEmulator, FIRST_PORT, USUAL_PACKET_MEMORY};
+use ccgym_net::system::{capability, tun, DeviceKind, Endpoints, Placement};
 use ccgym_net::Clock;
 
 fn chain(specs: &[ElementSpec], first: u64) -> Chain {
@@ -42,8 +42,8 @@ fn fast_trace() -> ElementSpec {
     ElementSpec::Link { schedule, queue: QueueSpec::Infinite, overhead: 4, device_packets: 0 }
 }
 
-/// Ends over devices of a kind, if this machine has them.
-fn ends(kind: DeviceKind) -> Option<Ends> {
+/// Endpoints over devices of a kind, if this machine has them.
+fn ends(kind: DeviceKind) -> Option<Endpoints> {
     if capability::present().is_none() {
         eprintln!("SKIPPED: may not make namespaces");
         return None;
@@ -52,12 +52,12 @@ fn ends(kind: DeviceKind) -> Option<Ends> {
         eprintln!("SKIPPED: no TUN devices");
         return None;
     }
-    Some(Ends::open_with(Placement::Isolated, kind).unwrap())
+    Some(Endpoints::open_with(Placement::Isolated, kind).unwrap())
 }
 
-fn spec(clock: Clock, up: &[ElementSpec], down: &[ElementSpec]) -> FerrySpec {
+fn spec(clock: Clock, up: &[ElementSpec], down: &[ElementSpec]) -> EmulatorSpec {
     let step = TimeSpan::from_millis(100);
-    FerrySpec {
+    EmulatorSpec {
         up: chain(up, 0),
         down: chain(down, 100),
         clock,
@@ -70,7 +70,7 @@ fn spec(clock: Clock, up: &[ElementSpec], down: &[ElementSpec]) -> FerrySpec {
 }
 
 /// Send `length` bytes through TCP from inside to outside, and see that they arrive as they were.
-fn stream_arrives(ends: &Ends, length: u32) {
+fn stream_arrives(ends: &Endpoints, length: u32) {
     let peer = SocketAddrV4::new(ends.outside.address, FIRST_PORT);
     let listener = ends.outside.namespace.run(|| TcpListener::bind(peer).unwrap()).unwrap();
     let content: Vec<u8> = (0..length).map(|i| (i.wrapping_mul(i) >> 9) as u8).collect();
@@ -92,10 +92,10 @@ fn tcp_survives_loss_and_delay(kind: DeviceKind) {
     let Some(ends) = ends(kind) else { return };
     let clock = Clock::start();
     let up = [link(80.0, 100), loss(0.005), delay(3000)];
-    let ferry = Ferry::start(&ends, spec(clock, &up, &[delay(3000), loss(0.005)])).unwrap();
+    let emulator = PathEmulator::start(&ends, spec(clock, &up, &[delay(3000), loss(0.005)])).unwrap();
     stream_arrives(&ends, 2_000_000);
     let end = clock.now();
-    let report = ferry.stop(end).unwrap();
+    let report = emulator.stop(end).unwrap();
     let log = report.up.log.unwrap();
     assert!(log.size.iter().all(|&size| size <= 1500), "a segment larger than the MTU");
     let bytes: u64 = log.size.iter().map(|&size| u64::from(size)).sum();
@@ -129,9 +129,9 @@ fn a_fast_stream_arrives_intact() {
     for kind in [DeviceKind::Tun, DeviceKind::Veth] {
         let Some(ends) = ends(kind) else { continue };
         let clock = Clock::start();
-        let ferry = Ferry::start(&ends, spec(clock, &[fast_trace(), delay(1000)], &[delay(1000)])).unwrap();
+        let emulator = PathEmulator::start(&ends, spec(clock, &[fast_trace(), delay(1000)], &[delay(1000)])).unwrap();
         stream_arrives(&ends, 60_000_000);
-        let report = ferry.stop(clock.now()).unwrap();
+        let report = emulator.stop(clock.now()).unwrap();
         assert!(report.up.log.unwrap().size.iter().all(|&size| size <= 1500));
     }
 }
@@ -141,8 +141,8 @@ fn an_overloaded_queue_drops_what_a_pipeline_with_the_same_arrivals_drops() {
     let Some(ends) = ends(DeviceKind::Tun) else { return };
     let up = [link(8.0, 10), delay(2000)];
     let clock = Clock::starting_in(Duration::from_millis(30));
-    let ferry = Ferry::start(&ends, spec(clock, &up, &[])).unwrap();
-    let backlog = ferry.backlog();
+    let emulator = PathEmulator::start(&ends, spec(clock, &up, &[])).unwrap();
+    let backlog = emulator.backlog();
     let peer = SocketAddrV4::new(ends.outside.address, FIRST_PORT);
     let socket = ends.outside.namespace.run(|| UdpSocket::bind(peer).unwrap()).unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
@@ -153,7 +153,7 @@ fn an_overloaded_queue_drops_what_a_pipeline_with_the_same_arrivals_drops() {
     });
     let mut largest = 0;
     let end = Timestamp::from_millis(700);
-    ferry.end_at(end);
+    emulator.end_at(end);
     ends.inside
         .namespace
         .run(|| {
@@ -171,7 +171,7 @@ fn an_overloaded_queue_drops_what_a_pipeline_with_the_same_arrivals_drops() {
             }
         })
         .unwrap();
-    let report = ferry.stop(end).unwrap();
+    let report = emulator.stop(end).unwrap();
     let log = report.up.log.unwrap();
     assert_eq!(log.entered.len(), 600);
     assert!(log.flow.iter().all(|&flow| flow == 0));
@@ -214,7 +214,7 @@ fn four_paths_at_once_leave_nothing_behind() {
         return;
     }
     // Other tests of this process come and go: what is left is told by what the descriptors lead to.
-    let paths: Vec<Ends> = (0..4).map(|_| ends(DeviceKind::Tun).unwrap()).collect();
+    let paths: Vec<Endpoints> = (0..4).map(|_| ends(DeviceKind::Tun).unwrap()).collect();
     let namespaces: Vec<_> = paths
         .iter()
         .map(|ends| ends.inside.namespace.run(|| fs::read_link("/proc/thread-self/ns/net").unwrap()).unwrap())
@@ -229,10 +229,11 @@ fn four_paths_at_once_leave_nothing_behind() {
         for ends in &paths {
             scope.spawn(move || {
                 let clock = Clock::start();
-                let ferry = Ferry::start(ends, spec(clock, &[link(50.0, 50), delay(1000)], &[delay(1000)])).unwrap();
+                let emulator =
+                    PathEmulator::start(ends, spec(clock, &[link(50.0, 50), delay(1000)], &[delay(1000)])).unwrap();
                 stream_arrives(ends, 500_000);
-                assert!(ferry.is_running());
-                let report = ferry.stop(clock.now()).unwrap();
+                assert!(emulator.is_running());
+                let report = emulator.stop(clock.now()).unwrap();
                 assert!(report.up.release.count() > 300);
             });
         }
@@ -248,10 +249,10 @@ fn four_paths_at_once_leave_nothing_behind() {
 fn a_path_ends_when_dropped_and_when_told() {
     let Some(ends) = ends(DeviceKind::Tun) else { return };
     let clock = Clock::start();
-    drop(Ferry::start(&ends, spec(clock, &[], &[])).unwrap());
-    let ferry = Ferry::start(&ends, spec(clock, &[], &[])).unwrap();
+    drop(PathEmulator::start(&ends, spec(clock, &[], &[])).unwrap());
+    let emulator = PathEmulator::start(&ends, spec(clock, &[], &[])).unwrap();
     let end = Timestamp(clock.now().0 + 200_000_000);
-    let report = ferry.stop(end).unwrap();
+    let report = emulator.stop(end).unwrap();
     assert!(clock.now() >= end, "it did not wait");
     assert_eq!((report.up.release.count(), report.up.bottleneck), (0, None));
 }

@@ -1,6 +1,6 @@
 //! The system calls without a safe wrapper: many datagrams at once with what the kernel says about each.
 //!
-//! `nix` has `recvmmsg` and `sendmmsg`, but one set of control messages for all datagrams of a call; here every train
+//! `nix` has `recvmmsg` and `sendmmsg`, but one set of control messages for all datagrams of a call; here every batch
 //! has its own segment size, and headers are kept between calls.
 #![allow(unsafe_code)]
 
@@ -79,7 +79,7 @@ impl Inbox {
         Self { storage, slot, headers, _vectors: vectors, names, controls, filled: 0 }
     }
 
-    /// Take what has arrived, without waiting; how many datagrams or trains.
+    /// Take what has arrived, without waiting; how many datagrams or batches.
     pub fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         // What was used last time was overwritten by the kernel.
         for header in &mut self.headers[..self.filled] {
@@ -194,7 +194,7 @@ fn fill_address(address: SocketAddr, name: &mut libc::sockaddr_storage) -> u32 {
 
 /// Datagrams of equal size (the last may be shorter) to one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Train {
+pub struct GsoBatch {
     /// Where its bytes begin.
     pub start: usize,
     /// Where they end.
@@ -205,7 +205,7 @@ pub struct Train {
     pub to: Option<SocketAddr>,
 }
 
-/// Most trains that one call sends.
+/// Most batches that one call sends.
 pub const TRAINS: usize = 32;
 
 /// Headers for [`Outgoing::send`].
@@ -220,7 +220,7 @@ pub struct Outgoing {
 unsafe impl Send for Outgoing {}
 
 impl Outgoing {
-    /// Room for [`TRAINS`] trains.
+    /// Room for [`TRAINS`] batches.
     pub fn new() -> Self {
         // SAFETY: these C structs are plain data for which all zeros is a valid value.
         let (header, vector, name): (libc::mmsghdr, libc::iovec, libc::sockaddr_storage) =
@@ -233,11 +233,11 @@ impl Outgoing {
         }
     }
 
-    /// Hand over the first trains, without waiting; how many the kernel took, at least one.
-    pub fn send(&mut self, socket: BorrowedFd<'_>, bytes: &[u8], trains: &[Train]) -> io::Result<usize> {
-        let count = trains.len().min(TRAINS);
-        for (i, train) in trains[..count].iter().enumerate() {
-            let payload = bytes.get(train.start..train.end).unwrap_or_default();
+    /// Hand over the first batches, without waiting; how many the kernel took, at least one.
+    pub fn send(&mut self, socket: BorrowedFd<'_>, bytes: &[u8], batches: &[GsoBatch]) -> io::Result<usize> {
+        let count = batches.len().min(TRAINS);
+        for (i, batch) in batches[..count].iter().enumerate() {
+            let payload = bytes.get(batch.start..batch.end).unwrap_or_default();
             // The kernel only reads what this points to.
             self.vectors[i] = libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() };
             let header = &mut self.headers[i].msg_hdr;
@@ -245,12 +245,12 @@ impl Outgoing {
             header.msg_iovlen = 1;
             (header.msg_name, header.msg_namelen) = (std::ptr::null_mut(), 0);
             (header.msg_control, header.msg_controllen) = (std::ptr::null_mut(), 0);
-            if let Some(to) = train.to {
+            if let Some(to) = batch.to {
                 header.msg_namelen = fill_address(to, &mut self.names[i]);
                 header.msg_name = (&mut self.names[i] as *mut libc::sockaddr_storage).cast();
             }
-            if payload.len() > train.segment {
-                let space = segment_control(&mut self.controls[i], train.segment);
+            if payload.len() > batch.segment {
+                let space = segment_control(&mut self.controls[i], batch.segment);
                 header.msg_control = self.controls[i].0.as_mut_ptr().cast();
                 header.msg_controllen = space as _;
             }
@@ -265,7 +265,7 @@ impl Outgoing {
     }
 }
 
-/// The control message that says how to cut a train; its space.
+/// The control message that says how to cut a batch; its space.
 fn segment_control(control: &mut Control, segment: usize) -> usize {
     const HEADER: usize = size_of::<libc::cmsghdr>();
     control.0[..8].copy_from_slice(&((HEADER + 2) as u64).to_ne_bytes());

@@ -4,8 +4,6 @@
 //! process dies with the thread here that waits for it, thus also when this process is killed, and takes all others
 //! along; devices and rules go with the network namespace, files with the mounts.
 
-mod init;
-
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -23,9 +21,10 @@ use nix::sys::wait::{waitid, Id, WaitPidFlag};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
-use super::namespace::own_mounts;
-use super::Namespace;
+use super::isolated_init as init;
 use crate::error::{Context, NetError, Result};
+use crate::system::namespace::own_mounts;
+use crate::system::Namespace;
 
 /// An ordinary user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -280,7 +279,7 @@ mod tests {
         let root = std::env::temp_dir().join(format!("ccgym-test-chroot-{}", std::process::id()));
         let began = || -> Result<(Isolated, UnixStream, UnixStream)> {
             let step = || "making a chroot".to_owned();
-            super::super::namespace::own_mounts(MsFlags::MS_PRIVATE).context(step)?;
+            crate::system::namespace::own_mounts(MsFlags::MS_PRIVATE).context(step)?;
             for folder in folders {
                 let (real, bound) = (Path::new("/").join(folder), root.join(folder));
                 fs::create_dir_all(&bound).context(step)?;

@@ -52,7 +52,7 @@ pub(super) fn fork(flags: CloneFlags) -> Result<Forked> {
 }
 
 /// Let a signal do what it does by default.
-pub(super) fn reset(signal: Signal) -> nix::Result<()> {
+pub(crate) fn reset(signal: Signal) -> nix::Result<()> {
     let action = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     // SAFETY: no handler is installed that could run at a bad moment.
     unsafe { sigaction(signal, &action) }.map(|_| ())

@@ -14,10 +14,10 @@ use super::release::ReleaseErrors;
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
 use crate::system::port::{Drops, Port};
-use crate::system::Ends;
+use crate::system::Endpoints;
 
 /// What a path consists of, and what is recorded of it.
-pub struct FerrySpec {
+pub struct EmulatorSpec {
     /// From inside to outside.
     pub up: Chain,
     /// From outside to inside.
@@ -55,13 +55,13 @@ pub struct DirectionReport {
     pub release: ReleaseErrors,
     /// Packets that the devices lost: those of the path are in the counters.
     pub device_drops: u64,
-    /// Packets dropped because those under way filled [`FerrySpec::packet_memory`]; not in the counters either.
+    /// Packets dropped because those under way filled [`EmulatorSpec::packet_memory`]; not in the counters either.
     pub refused: u64,
 }
 
 /// What both directions did.
 #[derive(Clone, Debug, Default)]
-pub struct FerryReport {
+pub struct EmulatorReport {
     /// From inside to outside.
     pub up: DirectionReport,
     /// From outside to inside.
@@ -69,7 +69,7 @@ pub struct FerryReport {
 }
 
 /// A path in operation. Dropping it ends it.
-pub struct Ferry {
+pub struct PathEmulator {
     inside: Arc<Port>,
     outside: Arc<Port>,
     lost_before: [Drops; 2],
@@ -78,22 +78,23 @@ pub struct Ferry {
     threads: Vec<JoinHandle<Result<DirectionReport>>>,
 }
 
-impl Ferry {
+impl PathEmulator {
     /// Connect both ends.
     ///
     /// # Errors
     /// If the threads cannot be started, or the devices' counters not be read.
-    pub fn start(ends: &Ends, spec: FerrySpec) -> Result<Self> {
+    pub fn start(ends: &Endpoints, spec: EmulatorSpec) -> Result<Self> {
         let (inside, outside) = (Arc::clone(&ends.inside.port), Arc::clone(&ends.outside.port));
         let lost_before = [inside.drops()?, outside.drops()?];
         let backlog = Arc::new(AtomicU64::new(0));
         let end = Arc::new(End::open()?);
-        let mut ferry = Self { inside, outside, lost_before, backlog, end, threads: Vec::new() };
+        let mut emulator = Self { inside, outside, lost_before, backlog, end, threads: Vec::new() };
         for (uplink, mut chain) in [(true, spec.up), (false, spec.down)] {
             if spec.link_events {
                 chain.elements.iter_mut().for_each(PathElement::record_events);
             }
-            let (from, to) = if uplink { (&ferry.inside, &ferry.outside) } else { (&ferry.outside, &ferry.inside) };
+            let (from, to) =
+                if uplink { (&emulator.inside, &emulator.outside) } else { (&emulator.outside, &emulator.inside) };
             let direction = Direction {
                 from: Arc::clone(from),
                 to: Arc::clone(to),
@@ -102,15 +103,15 @@ impl Ferry {
                 flows: FlowTable::new(spec.flows, uplink),
                 log: spec.packets.then(PacketLog::default),
                 step: spec.step,
-                backlog: if uplink { Arc::clone(&ferry.backlog) } else { Arc::default() },
-                end: Arc::clone(&ferry.end),
+                backlog: if uplink { Arc::clone(&emulator.backlog) } else { Arc::default() },
+                end: Arc::clone(&emulator.end),
                 work: Work::new(spec.packet_memory),
             };
             let name = if uplink { "ccgym-up" } else { "ccgym-down" };
             let thread = thread::Builder::new().name(name.into()).spawn(move || direction.run());
-            ferry.threads.push(thread.context(|| format!("starting thread {name}"))?);
+            emulator.threads.push(thread.context(|| format!("starting thread {name}"))?);
         }
-        Ok(ferry)
+        Ok(emulator)
     }
 
     /// Packets that wait in the uplink's bottleneck: kept up to date by the path.
@@ -119,18 +120,18 @@ impl Ferry {
         Arc::clone(&self.backlog)
     }
 
-    /// Whether both directions still work; one that met an error has ended, and [`Ferry::stop`] says which.
+    /// Whether both directions still work; one that met an error has ended, and [`PathEmulator::stop`] says which.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.threads.iter().all(|thread| !thread.is_finished())
     }
 
     /// Go on until `at`, if that is still to come, and end there. What happened later is not reported, but counters
-    /// are exact only if this is called before `at`: use [`Ferry::end_at`] to announce it.
+    /// are exact only if this is called before `at`: use [`PathEmulator::end_at`] to announce it.
     ///
     /// # Errors
     /// What a direction met.
-    pub fn stop(mut self, at: Timestamp) -> Result<FerryReport> {
+    pub fn stop(mut self, at: Timestamp) -> Result<EmulatorReport> {
         // A direction that failed has ended the other: that is not to be put off.
         if self.is_running() {
             self.end.set(at);
@@ -151,16 +152,16 @@ impl Ferry {
             since(inside.outgoing, inside_before.outgoing) + since(outside.incoming, outside_before.incoming);
         down.device_drops +=
             since(outside.outgoing, outside_before.outgoing) + since(inside.incoming, inside_before.incoming);
-        Ok(FerryReport { up, down })
+        Ok(EmulatorReport { up, down })
     }
 
-    /// End both directions at `at` by themselves; [`Ferry::stop`] then collects the report.
+    /// End both directions at `at` by themselves; [`PathEmulator::stop`] then collects the report.
     pub fn end_at(&self, at: Timestamp) {
         self.end.set(at);
     }
 }
 
-impl Drop for Ferry {
+impl Drop for PathEmulator {
     fn drop(&mut self) {
         self.end.set(Timestamp::ZERO);
         for thread in self.threads.drain(..) {

@@ -18,24 +18,24 @@ use nix::unistd::{
     dup2_stderr, dup2_stdin, dup2_stdout, execvpe, getpid, initgroups, pipe2, setgid, setpgid, setuid, tcsetpgrp, Pid,
 };
 
-use super::child::{changed, readable, receive, shell_status, transmit};
-use super::child::{Household, Identity, Order, Output, Program, Report};
 use super::fork::{exit, fork, reset, Forked};
-use super::namespace::own_mounts;
+use super::session::{changed, readable, receive, shell_status, transmit};
+use super::session::{Identity, Order, Output, ProcessSpec, Program, Report};
 use crate::error::{Context, NetError, Result};
+use crate::system::namespace::own_mounts;
 
 /// How long programs have between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The life of init. When this returns, the caller exits and the kernel kills what is left.
-pub(super) fn run(household: Household, socket: OwnedFd, mask: &SigSet) {
+pub(super) fn run(spec: ProcessSpec, socket: OwnedFd, mask: &SigSet) {
     let _ = prctl::set_name(c"ccgym-init");
     // Where it is ignored, as some parents leave it, nobody could be waited for.
     let _ = reset(Signal::SIGCHLD);
     if prctl::set_pdeathsig(Signal::SIGKILL).is_err() || parent_is_gone(&socket) {
         return;
     }
-    if let Err(error) = serve(household, &socket, mask) {
+    if let Err(error) = serve(spec, &socket, mask) {
         let _ = transmit(&socket, &Report::Failed(error));
     }
 }
@@ -50,14 +50,14 @@ fn parent_is_gone(socket: &OwnedFd) -> bool {
 /// What is running.
 struct Running {
     command: Option<Pid>,
-    companion: Option<Pid>,
+    peer: Option<Pid>,
     terminal: bool,
     /// When everything is killed, once it is ending.
     deadline: Option<Instant>,
 }
 
-fn serve(household: Household, socket: &OwnedFd, mask: &SigSet) -> Result<()> {
-    let Household { command, companion, identity, terminal } = household;
+fn serve(spec: ProcessSpec, socket: &OwnedFd, mask: &SigSet) -> Result<()> {
+    let ProcessSpec { command, peer, identity, terminal } = spec;
     let mut deaths = SigSet::empty();
     deaths.add(Signal::SIGCHLD);
     deaths.thread_block().context(|| "blocking SIGCHLD".into())?;
@@ -65,9 +65,9 @@ fn serve(household: Household, socket: &OwnedFd, mask: &SigSet) -> Result<()> {
     let deaths = SignalFd::with_flags(&deaths, flags).context(|| "making a signal descriptor".into())?;
     private_proc();
     let start = |program: &Program, terminal| start(program, &identity, terminal, mask);
-    let mut running = Running { command: None, companion: None, terminal, deadline: None };
-    if let Some(companion) = &companion {
-        running.companion = Some(start(companion, false)?);
+    let mut running = Running { command: None, peer: None, terminal, deadline: None };
+    if let Some(peer) = &peer {
+        running.peer = Some(start(peer, false)?);
     }
     let tell = |report: &Report| transmit(socket, report).context(|| "reporting".into());
     tell(&Report::Ready)?;
@@ -103,7 +103,7 @@ impl Running {
     }
 
     fn over(&self) -> bool {
-        let idle = self.command.is_none() && self.companion.is_none();
+        let idle = self.command.is_none() && self.peer.is_none();
         self.deadline.is_some_and(|deadline| idle || Instant::now() >= deadline)
     }
 
@@ -119,9 +119,9 @@ impl Running {
             self.end();
             return Some(Report::Ended(code));
         }
-        if pid.is_some() && pid == self.companion {
-            self.companion = None;
-            return self.deadline.is_none().then_some(Report::CompanionEnded(code));
+        if pid.is_some() && pid == self.peer {
+            self.peer = None;
+            return self.deadline.is_none().then_some(Report::PeerEnded(code));
         }
         None
     }
@@ -144,7 +144,7 @@ impl Running {
     fn end(&mut self) {
         if self.deadline.is_none() {
             self.deadline = Some(Instant::now() + GRACE);
-            for pid in [self.command, self.companion].into_iter().flatten() {
+            for pid in [self.command, self.peer].into_iter().flatten() {
                 for signal in [Signal::SIGTERM, Signal::SIGCONT] {
                     // A program that has no group of its own is told alone.
                     let _ = killpg(pid, signal).or_else(|_| kill(pid, signal));
@@ -207,7 +207,7 @@ fn become_program(
         let setting = "/proc/sys/net/ipv4/ping_group_range";
         let _ = fs::write(setting, "0 2147483647").or_else(|_| fs::write(setting, "0 0"));
     }
-    // The companion gets a group of its own, so that its children end with it.
+    // The peer gets a group of its own, so that its children end with it.
     if terminal || !matches!(program.output, Output::Ours) {
         setpgid(Pid::from_raw(0), Pid::from_raw(0)).context(step("making a process group"))?;
     }

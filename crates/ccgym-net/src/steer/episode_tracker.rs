@@ -79,7 +79,7 @@ impl PathKnowledge {
 }
 
 /// The account of one learning flow: which decisions were asked for and taken, and what became of them.
-pub struct Account {
+pub struct EpisodeTracker {
     flow: usize,
     knowledge: PathKnowledge,
     tally: Tally,
@@ -97,7 +97,7 @@ pub struct Account {
     hash: u64,
 }
 
-impl Account {
+impl EpisodeTracker {
     /// The account of `flow` before its first decision.
     #[must_use]
     pub fn new(flow: usize, knowledge: PathKnowledge) -> Self {

@@ -16,12 +16,12 @@ const TURNS: u32 = 10_000;
 /// milliseconds, which `/proc/stat` counts as stolen. A path in real time wakes up thousands of times a second. On a
 /// shared host of two processors, 20 to 40 % of the time were stolen from a run without these threads, and 1 to 2 % with
 /// them.
-pub struct Awake {
+pub struct IdleSpinner {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Awake {
+impl IdleSpinner {
     /// Begin, if this is a virtual machine; what the system does not permit is left undone.
     #[must_use]
     pub fn start() -> Self {
@@ -33,13 +33,13 @@ impl Awake {
         let over = Arc::new(AtomicBool::new(false));
         let spawn = |_| {
             let over = Arc::clone(&over);
-            thread::Builder::new().name("ccgym-awake".into()).spawn(move || stay(&over)).ok()
+            thread::Builder::new().name("ccgym-spinner".into()).spawn(move || stay(&over)).ok()
         };
         Self { threads: (0..count).filter_map(spawn).collect(), over }
     }
 }
 
-impl Drop for Awake {
+impl Drop for IdleSpinner {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
@@ -76,7 +76,7 @@ mod tests {
     fn policies() -> Vec<i32> {
         let tasks = std::fs::read_dir("/proc/self/task").map(Iterator::flatten).into_iter().flatten();
         let named = tasks.filter(|task| {
-            std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "ccgym-awake")
+            std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "ccgym-spinner")
         });
         let stats = named.filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());
         // Field 41, the 39th after the name in parentheses.
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn it_only_runs_when_nobody_else_does_and_ends() {
-        let awake = Awake::with(2);
+        let awake = IdleSpinner::with(2);
         let begun = std::time::Instant::now();
         while policies().iter().filter(|policy| **policy == libc::SCHED_IDLE).count() < 2 {
             assert!(begun.elapsed().as_secs() < 20, "{:?}", policies());

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! this process ── init (process 1 of the namespace) ─┬─ the command (inside)
-//!                                                    └─ its companion (outside)
+//!                                                    └─ its peer (outside)
 //! ```
 //!
 //! When init ends the kernel kills everything in the namespace, also daemons that have left their session. Init ends
@@ -24,9 +24,9 @@ use nix::unistd::{Gid, Pid, Uid};
 use serde::{Deserialize, Serialize};
 
 use super::fork::{exit, fork, Forked};
-use super::init;
-use super::namespace::Namespace;
+use super::session_init;
 use crate::error::{Context, NetError, Result};
+use crate::system::Namespace;
 
 /// Where the output of a program goes.
 #[derive(Debug)]
@@ -72,11 +72,11 @@ pub enum Identity {
 
 /// What to start.
 #[derive(Debug)]
-pub struct Household {
+pub struct ProcessSpec {
     /// Its end is the end of all.
     pub command: Program,
     /// What runs at the other end, if anything.
-    pub companion: Option<Program>,
+    pub peer: Option<Program>,
     /// As whom both run.
     pub identity: Identity,
     /// Whether the command gets the terminal: it then has a process group of its own, in the foreground.
@@ -99,7 +99,7 @@ pub(super) enum Order {
 /// What init tells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
-    /// Everything is ready for the command; the companion runs.
+    /// Everything is ready for the command; the peer runs.
     Ready,
     /// Something could not be started. Init ends.
     Failed(NetError),
@@ -107,8 +107,8 @@ pub enum Report {
     Stopped,
     /// The command ended: its status as a shell shows it, 128 + n after signal n. Init ends soon.
     Ended(i32),
-    /// The companion ended by itself, with this status.
-    CompanionEnded(i32),
+    /// The peer ended by itself, with this status.
+    PeerEnded(i32),
     /// Init is gone, and everything with it.
     Gone,
 }
@@ -122,21 +122,21 @@ pub struct Children {
 }
 
 impl Children {
-    /// Fork init and start the companion. The command starts with [`Children::begin`].
+    /// Fork init and start the peer. The command starts with [`Children::begin`].
     ///
     /// Call this while the process has a single thread, with the signals blocked that it will read itself; `mask` is
     /// what was blocked before, and will be for the programs.
     ///
     /// # Errors
     /// If the process has several threads, or the kernel gives no PID namespace. What init cannot start it reports.
-    pub fn prepare(household: Household, mask: &nix::sys::signal::SigSet) -> Result<Self> {
+    pub fn prepare(spec: ProcessSpec, mask: &nix::sys::signal::SigSet) -> Result<Self> {
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
             .context(|| "making a socket to init".into())?;
         match fork(CloneFlags::CLONE_NEWPID)? {
             Forked::Parent(init) => Ok(Self { init, socket: ours, gone: false }),
             Forked::Child => {
                 drop(ours);
-                let run = std::panic::AssertUnwindSafe(|| init::run(household, theirs, mask));
+                let run = std::panic::AssertUnwindSafe(|| session_init::run(spec, theirs, mask));
                 exit(i32::from(std::panic::catch_unwind(run).is_err()))
             }
         }
