@@ -163,7 +163,7 @@ fn an_overloaded_queue_drops_what_a_pipeline_with_the_same_arrivals_drops() {
             for i in 0..600u64 {
                 clock.sleep_until(Timestamp::from_micros(1000 * i + 5000));
                 sender.send_to(&[0; 1472], peer).unwrap();
-                // Somebody else, who belongs to no flow.
+                // A packet that belongs to no flow.
                 if i % 50 == 0 {
                     sender.send_to(&[0; 10], SocketAddrV4::new(*peer.ip(), 9)).unwrap();
                 }

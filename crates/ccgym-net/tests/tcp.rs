@@ -210,7 +210,7 @@ fn an_unavailable_algorithm_is_told_apart() {
 fn silence_and_halting_end_a_flow() {
     let Some(mut path) = Path::new(0) else { return };
     path.cut = true;
-    // Nobody answers before the flow's end: it sent nothing.
+    // No answer comes before the flow's end: it sent nothing.
     let (sent, received) = run(&path, task("reno", 5005, 0.32));
     assert_eq!((sent.sender.stats.sent_packets, received.received.packets), (0, 0));
     assert_eq!(sent.sender.series.cwnd_bytes.len(), 3);

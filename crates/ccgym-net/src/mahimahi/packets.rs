@@ -136,7 +136,7 @@ fn read(sight: &CapturedPacket<'_>, end: End, first_port: u16, flows: u32) -> Op
     Some(CapturedEnd { at: sight.at, key: hash.0, size: u32::from(be16(2)?), flow, data })
 }
 
-/// FNV-1a: short inputs of nobody's choice.
+/// FNV-1a: the inputs are short, and no attacker chooses them.
 struct Fnv(u64);
 
 impl Default for Fnv {

@@ -2,7 +2,7 @@
 //!
 //! The program inside all shells holds one end of a socket as its standard input. Through it it says that it runs, and
 //! when our end closes it ends; with it end the shells, the innermost first. As root all of it lives in an environment
-//! of its own ([`crate::system::supervise`]), so that several run beside each other and nothing remains. An ordinary
+//! of its own ([`crate::system::supervise`]), so that several run side by side and nothing remains. An ordinary
 //! user's shells stand on the machine itself, as mahimahi's users know them.
 
 use std::fs::{self, File};
@@ -47,7 +47,7 @@ const PIPE_TIME: Duration = Duration::from_millis(20);
 const HASTY: &str = "dnsmasq: did not start after";
 /// Then it is started again, after pauses that double.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// The last pause; whoever has no dnsmasq learns that after all of them.
+/// The last pause; where there is no dnsmasq, the error comes after all of them.
 const LAST_PAUSE: Duration = Duration::from_secs(2);
 /// What is kept of standard error.
 const KEPT_TEXT: usize = 16 << 10;
@@ -57,7 +57,7 @@ const NOBODY: User = User { uid: 65534, gid: 65534 };
 /// What runs inside all shells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inner {
-    /// Nothing but what keeps the shells open: whoever wants to send enters the namespace inside (as root).
+    /// Nothing but what keeps the shells open: senders enter the namespace inside (as root).
     Idle,
     /// A program, which calls [`super::report_inside`].
     Words(Vec<String>),
@@ -372,7 +372,7 @@ fn own_surroundings(mut shells: Vec<Shell>, inner: &[String]) -> Result<(Arc<Nam
     Ok((outside, Surroundings::Own { network, user: ordinary_user(), prepare: Box::new(prepare) }, words))
 }
 
-/// Who mahimahi runs as when we are root: who called `sudo`, or nobody.
+/// The user as whom mahimahi runs when we are root: the one that called `sudo`, or `nobody`.
 fn ordinary_user() -> User {
     // mahimahi wants neither to be 0.
     let caller = sudo_caller().filter(|(_, gid)| gid.as_raw() != 0);

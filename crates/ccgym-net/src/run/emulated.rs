@@ -81,7 +81,7 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
     Ok(Some(finish(prepared, clock, report, &senders, &received)))
 }
 
-/// Wait for the end. Where somebody outside decides, the run is over as soon as the flows are.
+/// Wait for the end. Where an environment decides, the run is over as soon as the flows are.
 #[must_use]
 pub fn end_of_run(prepared: &Prepared, clock: Clock, end: Timestamp) -> Timestamp {
     let at = if prepared.plan.control.is_some() { clock.now().min(end) } else { end };

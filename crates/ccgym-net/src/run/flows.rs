@@ -44,7 +44,7 @@ pub struct FlowReport {
     pub hash: u64,
     /// Datagrams that it refused.
     pub rejected: u64,
-    /// What the kernel's algorithm tells beside the common columns.
+    /// What the kernel's algorithm tells besides the common columns.
     pub extra: BTreeMap<String, Vec<f64>>,
     /// Why this flow could not run here at all.
     pub unavailable: Option<String>,
@@ -91,7 +91,7 @@ pub struct FlowEndpoints {
     pub receivers: Ipv4Addr,
     /// How long a handshake may take.
     pub deadline: Duration,
-    /// Packets in the bottleneck, where somebody in this process counts them.
+    /// Packets in the bottleneck, where this process counts them.
     pub backlog: Option<Arc<AtomicU64>>,
 }
 
@@ -250,7 +250,7 @@ impl Work {
         }
         let step = || format!("flow {}", self.index);
         let (Some(socket), Some(agent)) = (&self.prepared.plan.control, &self.prepared.resources.agent) else {
-            return Err(NetError::new(step(), "a learning flow, and nobody to decide for it")
+            return Err(NetError::new(step(), "a learning flow, and nothing to decide for it")
                 .expected("an agent and a control socket in the plan"));
         };
         let steering = SocketSteering::connect(

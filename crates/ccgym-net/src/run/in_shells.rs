@@ -1,4 +1,4 @@
-//! A run inside mahimahi's shells: our flows, somebody else's path.
+//! A run inside mahimahi's shells: our flows over mahimahi's path.
 //!
 //! Packets are watched at both ends of the path, where the first and the last shell has its device.
 
@@ -21,7 +21,7 @@ use crate::error::{NetError, Result};
 use crate::mahimahi::{match_ends, Session, SessionSpec, Shell, Watch};
 use crate::udp::ReceiverResult;
 
-/// How long before time zero everything is set up, beside some round trips of the path.
+/// How long before time zero everything is set up, in addition to some round trips of the path.
 const LEADS: [Duration; 3] = [Duration::from_millis(400), Duration::from_millis(2000), Duration::from_millis(8000)];
 
 /// Round trips for a handshake, with one that is lost.

@@ -39,7 +39,7 @@ impl From<&ReleaseErrors> for ReleaseSummary {
 pub struct PathReport {
     /// `emulated` or `mahimahi`.
     pub backend: String,
-    /// How late data left the path; absent where somebody else's program releases it.
+    /// How late data left the path; absent where another program releases it.
     pub uplink_release: Option<ReleaseSummary>,
     /// The same for acknowledgements.
     pub downlink_release: Option<ReleaseSummary>,
@@ -53,7 +53,7 @@ pub struct PathReport {
     pub notes: Vec<String>,
     /// Milliseconds since the Unix epoch at the start of the flows.
     pub started_epoch_ms: f64,
-    /// Datagrams that endpoints refused: damaged, or of nobody they know.
+    /// Datagrams that endpoints refused: damaged, or of no known flow.
     pub rejected_datagrams: u64,
 }
 

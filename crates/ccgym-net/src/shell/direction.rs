@@ -42,7 +42,7 @@ struct Crowd {
 }
 
 impl Crowd {
-    /// So many are due now.
+    /// How many are due now.
     fn count(&mut self, now: Timestamp, due: usize) {
         let elapsed = now.since(self.since).0;
         if elapsed >= 1_000_000 {
@@ -111,7 +111,7 @@ pub(super) struct Direction {
     pub(super) log: Option<PacketLog>,
     /// Spacing of the samples; zero for none.
     pub(super) step: TimeSpan,
-    /// Packets in the bottleneck, for everybody.
+    /// Packets in the bottleneck, for other threads.
     pub(super) backlog: Arc<AtomicU64>,
     pub(super) end: Arc<End>,
     pub(super) work: Work,
@@ -130,7 +130,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Nothing yet; packets under way may take so many bytes of memory.
+    /// Nothing yet; packets under way may take this number of bytes.
     pub(super) fn new(packet_memory: usize) -> Self {
         let (out, queue, samples, release, crowd, lost, refused) = Default::default();
         Self { store: Store::new(packet_memory), out, queue, samples, release, crowd, lost, refused }

@@ -16,7 +16,7 @@ pub struct FlowTable {
 }
 
 impl FlowTable {
-    /// For so many flows; for 0, all packets are of flow 0.
+    /// For this number of flows; for 0, all packets are of flow 0.
     #[must_use]
     pub const fn new(flows: u32, uplink: bool) -> Self {
         Self { flows, uplink }

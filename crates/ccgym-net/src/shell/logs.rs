@@ -45,7 +45,7 @@ pub struct LogFile {
 enum Target {
     /// A file without name in the right directory.
     Nameless(File),
-    /// The file system knows no such files: a name beside the last one, when it is written.
+    /// The file system knows no such files: a temporary name in the same folder, when it is written.
     Later,
     /// A device or pipe.
     Direct(File),
@@ -94,7 +94,7 @@ impl LogFile {
     }
 
     fn try_write(self, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
-        let beside = || {
+        let temporary = || {
             let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             folder(&self.path).join(format!(".{name}.{}.tmp", std::process::id()))
         };
@@ -111,14 +111,14 @@ impl LogFile {
                 let name = |to: &Path| linkat(AT_FDCWD, &now, AT_FDCWD, to, AtFlags::AT_SYMLINK_FOLLOW);
                 if name(&self.path).is_err() {
                     // There is an old one: replace it at once.
-                    name(&beside())?;
-                    replace(&beside(), &self.path)?;
+                    name(&temporary())?;
+                    replace(&temporary(), &self.path)?;
                 }
                 Ok(())
             }
             Target::Later => {
-                fill(File::create(beside())?).inspect_err(|_| drop(fs::remove_file(beside())))?;
-                replace(&beside(), &self.path)
+                fill(File::create(temporary())?).inspect_err(|_| drop(fs::remove_file(temporary())))?;
+                replace(&temporary(), &self.path)
             }
         }
     }

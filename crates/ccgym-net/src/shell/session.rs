@@ -22,7 +22,7 @@ use crate::system::signals::Signals;
 use crate::system::supervise::{Children, Identity, Output, ProcessSpec, Program};
 use crate::system::{become_capable, sudo_caller, Capability, Endpoints, Namespace, Placement};
 
-/// How long a peer may take until it listens.
+/// How long the command outside may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Run a shell, and return the exit status of its command.
@@ -134,7 +134,7 @@ pub fn run(job: &ShellJob) -> Result<i32> {
     Ok(status)
 }
 
-/// To people; if nobody reads it, nothing is lost.
+/// For people; an error of writing is ignored.
 fn say(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
@@ -201,18 +201,18 @@ fn place(wanted: Option<Placement>, capability: Capability, user: bool) -> Resul
     }
 }
 
-/// Wait until somebody listens at the other end; the answer is the status if the session is over before.
+/// Wait until a program listens at the other end; the answer is the status if the session is over before.
 fn wait_for_port(watch: &mut Watch<'_>, outside: &Namespace, port: u16) -> Result<Option<i32>> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        if outside.run(|| somebody_listens(port))? {
+        if outside.run(|| is_listened_on(port))? {
             return Ok(None);
         }
         if let Some(status) = watch.pause(Duration::from_millis(10))? {
             return Ok(Some(status));
         }
         if Instant::now() >= deadline {
-            let found = format!("nobody listens on it after {} s", PATIENCE.as_secs());
+            let found = format!("nothing listens on it after {} s", PATIENCE.as_secs());
             return Err(NetError::new(format!("waiting for port {port} of the command outside"), found)
                 .hint("see what it says, with --outside-log FILE"));
         }
@@ -220,7 +220,7 @@ fn wait_for_port(watch: &mut Watch<'_>, outside: &Namespace, port: u16) -> Resul
 }
 
 /// Whether a TCP socket listens, or a UDP socket is bound, at a port of this thread's namespace.
-fn somebody_listens(port: u16) -> bool {
+fn is_listened_on(port: u16) -> bool {
     const TCP_LISTEN: &str = "0A";
     ["tcp", "tcp6", "udp", "udp6"].iter().any(|kind| {
         let table = fs::read_to_string(format!("/proc/thread-self/net/{kind}")).unwrap_or_default();
@@ -242,9 +242,9 @@ mod tests {
         let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let (tcp_port, udp_port) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
-        assert!(somebody_listens(tcp_port) && somebody_listens(udp_port));
+        assert!(is_listened_on(tcp_port) && is_listened_on(udp_port));
         drop(tcp);
-        assert!(!somebody_listens(tcp_port));
+        assert!(!is_listened_on(tcp_port));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::system::port::{Offload, LARGEST_PACKET};
 const SIZES: [usize; 3] = [2048, 16_384, LARGEST_PACKET];
 /// Free buffers kept of each size, so that memory is not asked for in the middle of a run.
 const SPARE: [usize; 3] = [4096, 256, 64];
-/// Memory that the path needs for each segment under way, beside the packet itself.
+/// Memory that the path needs for each segment under way, in addition to the packet itself.
 const NOTED: usize = 128;
 /// What a path holds in each direction unless it is told otherwise: 237,000 packets of 1500 bytes, which are 0.28 s at
 /// 10 Gbit/s and 4 minutes at 12 Mbit/s.
@@ -56,7 +56,7 @@ impl Store {
         Self { held: 0, limit, slots, free, spare, scratch: vec![0; LARGEST_PACKET] }
     }
 
-    /// Memory for a packet of this length in so many segments: its buffer, and what the path notes of each segment.
+    /// Memory for a packet of this length in this number of segments: its buffer, and what the path notes of each segment.
     fn cost(class: usize, segments: u16) -> usize {
         SIZES[class] + size_of::<Stored>() + usize::from(segments) * NOTED
     }
@@ -100,7 +100,7 @@ impl Store {
         self.slots.get(handle as usize)?.as_ref()
     }
 
-    /// So many segments of a packet have left or were dropped.
+    /// This number of segments of a packet have left or were dropped.
     pub fn settle(&mut self, handle: u32, segments: u32) {
         let Some(slot) = self.slots.get_mut(handle as usize) else { return };
         let Some(stored) = slot else { return };

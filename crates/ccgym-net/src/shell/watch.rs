@@ -18,7 +18,7 @@ use crate::system::supervise::{readable, Children, Report};
 /// the terminal back from the background.
 pub(super) const TAKEN: [Signal; 6] =
     [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCONT, Signal::SIGTTOU];
-/// A command that survives SIGTERM or SIGHUP is ended after so long.
+/// A command that survives SIGTERM or SIGHUP is ended after this.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often it is checked that the path works.
 const CHECK: Duration = Duration::from_secs(1);
@@ -114,7 +114,7 @@ impl<'a> Watch<'a> {
             (a, b) => a.or(b),
         };
         let wait = wait.map_or(PollTimeout::NONE, |wait| {
-            // Rounded up, so that nobody wakes a moment too early and spins.
+            // Rounded up: waking a moment too early would spin.
             PollTimeout::try_from(wait + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX)
         });
         let [report, signal] = readable([self.children.fd(), self.signals.fd.as_fd()], wait);
@@ -162,7 +162,7 @@ impl<'a> Watch<'a> {
         }
         let _ = tcsetpgrp(io::stdin(), group);
         let _ = killpg(group, Signal::SIGTSTP);
-        // The kernel stops no group that nobody could continue. Otherwise SIGCONT tells when to go on.
+        // The kernel stops no group that no process could continue. Otherwise SIGCONT tells when to go on.
         let parent = getppid();
         if getsid(Some(parent)) != getsid(None) || getpgid(Some(parent)) == Ok(group) {
             self.children.resume();

@@ -28,7 +28,7 @@ pub struct AgentConnection<'a> {
     pub agent: &'a AgentSpec,
     /// What is known of its path.
     pub knowledge: PathKnowledge,
-    /// Set when the environment wants no more of the flow, or is gone: whoever runs it gives it up.
+    /// Set when the environment wants no more of the flow, or is gone: the flow then ends.
     pub halt: Arc<AtomicBool>,
 }
 
@@ -54,7 +54,7 @@ impl SocketSteering {
     /// Connect to the environment that listens at `path`, and say hello.
     ///
     /// # Errors
-    /// Nobody listens there.
+    /// Nothing listens there.
     pub fn connect(path: &Path, connection: AgentConnection<'_>) -> Result<Self> {
         let stream = UnixStream::connect(path).map_err(|error| {
             NetError::new(
@@ -129,7 +129,7 @@ impl SocketSteering {
         }
     }
 
-    /// Say the last word: that may wait for the environment, though not for ever.
+    /// Send the last message. That may wait for the environment, for a limited time.
     fn farewell(&mut self, ended: Ended) -> Result<()> {
         self.over = true;
         let mut bytes = self.outgoing.split_off(self.written);
@@ -140,7 +140,7 @@ impl SocketSteering {
         let stream = &mut self.stream;
         let patiently = stream.set_nonblocking(false).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
         match patiently.and_then(|()| stream.write_all(&bytes)) {
-            // Nobody is there to hear it: then nobody misses it.
+            // The environment has gone and does not need it.
             Err(error) if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
                 Err(error).context(|| "telling the environment that the flow has ended".to_owned())
             }

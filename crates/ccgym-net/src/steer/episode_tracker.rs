@@ -12,7 +12,7 @@ use ccgym_sim::SimSpec;
 
 use super::messages::{Interval, Summary};
 
-/// Of a flow that nobody has told anything about.
+/// Stands for a flow of which nothing is known.
 const UNKNOWN: u64 = u64::MAX;
 
 /// What is known of the path without measuring it, and by whom: the same for all flows of a run, which share it.
@@ -20,7 +20,7 @@ const UNKNOWN: u64 = u64::MAX;
 pub struct PathKnowledge {
     truth: Arc<Truth>,
     flows: Arc<Vec<FlowKnowledge>>,
-    /// Packets at the bottleneck, where somebody keeps count.
+    /// Packets at the bottleneck, where they are counted.
     backlog: Option<Arc<AtomicU64>>,
 }
 
@@ -34,8 +34,8 @@ struct FlowKnowledge {
 }
 
 impl PathKnowledge {
-    /// What the description of a run tells. `backlog`: packets in the uplink's bottleneck, kept up to date by whoever
-    /// carries them in this process; `None` if that is somebody else, and the truth is then not a number.
+    /// What the description of a run tells. `backlog`: packets in the uplink's bottleneck, kept up to date by the
+    /// thread that carries them in this process; `None` if another process does, and the truth is then not a number.
     #[must_use]
     pub fn of(spec: &SimSpec, backlog: Option<Arc<AtomicU64>>) -> Self {
         let flow = |flow: &ccgym_sim::FlowSpec| FlowKnowledge {
@@ -150,7 +150,7 @@ impl EpisodeTracker {
         let held = !first && !self.answered;
         if !first {
             self.tally.add(interval, &truth);
-            // The end of a flow is nobody's deadline.
+            // The end of a flow is not a missed deadline.
             self.missed += u64::from(held && awaiting);
         }
         self.answered = false;

@@ -19,13 +19,13 @@ use crate::error::Result;
 pub use agent_connection::{AgentConnection, SocketSteering};
 pub use episode_tracker::PathKnowledge;
 
-/// Somebody outside who decides for a learning flow (scheme `learned` without a policy, which says
+/// A process outside that decides for a learning flow (scheme `learned` without a policy, which says
 /// `decided_outside`).
 ///
 /// The sender asks after each event whether its scheme awaits a decision. If so it calls
 /// [`Steering::interval_closed`], then `sender.hold_decision()`, and goes on under its last decision.
 pub trait Steering: Send {
-    /// The file descriptor to poll beside the sender's own socket; `None` if there is nothing to wait for any more.
+    /// The file descriptor to poll in addition to the sender's own socket; `None` if there is nothing to wait for any more.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 
     /// An interval closed at `now`, and the agent is to be asked.
@@ -38,7 +38,7 @@ pub trait Steering: Send {
     /// The sender applies it at once with `sender.decide(now, &action)`, and transmits.
     ///
     /// # Errors
-    /// What came is no action.
+    /// What came is not an action.
     fn take_action(&mut self, now: Timestamp, action: &mut Vec<f32>) -> Result<bool>;
 
     /// The flow ended at `now`: its last interval is closed and told.

@@ -137,9 +137,9 @@ fn choose() -> Result<DeviceKind> {
     }
 }
 
-/// Nobody else chooses a name and addresses in the network namespace of this thread while this is held: two that choose at
+/// While this is held no other process chooses a name and addresses in the network namespace of this thread: two that choose at
 /// once choose the same. Abstract names of sockets are each namespace's own, and vanish with their process. None if
-/// somebody keeps it, or there are no such sockets: a device that cannot be made is an error by itself.
+/// another process keeps it, or there are no such sockets: a device that cannot be made is an error by itself.
 fn take_turn() -> Option<UnixDatagram> {
     let address = SocketAddr::from_abstract_name(TURN).ok()?;
     let until = Instant::now() + PATIENCE;

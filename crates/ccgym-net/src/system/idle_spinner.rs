@@ -10,7 +10,7 @@ use super::syscalls;
 /// Work between two looks at whether it is over: some microseconds.
 const TURNS: u32 = 10_000;
 
-/// A thread for each processor that does nothing, whenever nobody else wants it.
+/// A thread per processor that spins whenever the processor would be idle.
 ///
 /// A processor of a virtual machine that has nothing to do is given back to the host, and getting it again may take
 /// milliseconds, which `/proc/stat` counts as stolen. A path in real time wakes up thousands of times a second. On a
@@ -54,7 +54,7 @@ fn stay(over: &AtomicBool) {
         return;
     }
     while !over.load(Ordering::Relaxed) {
-        // No pause instruction: hosts take the processor from whoever pauses for long.
+        // No pause instruction: hosts take the processor from a guest that pauses for long.
         for turn in 0..TURNS {
             black_box(turn);
         }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn it_only_runs_when_nobody_else_does_and_ends() {
+    fn it_only_runs_when_nothing_else_does_and_ends() {
         let awake = IdleSpinner::with(2);
         let begun = std::time::Instant::now();
         while policies().iter().filter(|policy| **policy == libc::SCHED_IDLE).count() < 2 {

@@ -17,7 +17,7 @@ use crate::error::{Context, Result};
 
 /// Largest IP packet on the path, in bytes.
 pub const MTU: u32 = 1500;
-/// Packets that may wait in a device for us to read them: so many that none is lost while we sleep.
+/// Packets that may wait in a device for us to read them: enough that none is lost while we sleep.
 pub const DEVICE_QUEUE: u32 = 20_000;
 
 /// The devices of one namespace.

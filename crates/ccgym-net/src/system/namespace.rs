@@ -13,7 +13,7 @@ use nix::unistd::{chdir, chroot, getcwd};
 use super::interface::Interfaces;
 use crate::error::{Context, NetError, Result};
 
-/// A network namespace, held by a descriptor. It vanishes when nobody holds it and no thread is in it.
+/// A network namespace, held by a descriptor. It vanishes when no descriptor and no thread holds it.
 #[derive(Debug)]
 pub struct Namespace {
     fd: OwnedFd,
@@ -94,7 +94,7 @@ impl Namespace {
     }
 }
 
-/// This thread and its children see mounts that nobody else sees; `flag` says whether they see later ones of the machine
+/// This thread and its children see mounts that no other process sees; `flag` says whether they see later ones of the machine
 /// (`MS_SLAVE`, `MS_PRIVATE`).
 ///
 /// # Errors

@@ -17,7 +17,7 @@ const BUFFER: i32 = 256 << 20;
 /// # Errors
 /// If the machine offers no veth devices or packet sockets, or not to this process.
 pub fn make(namespace: &Arc<Namespace>, middle: &Arc<Namespace>, name: &str, number: u8) -> Result<(Port, String)> {
-    // Locally administered addresses; nobody else sees them.
+    // Locally administered addresses; they are not seen elsewhere.
     let mac = |end: u8| -> Mac { [0x02, 0xcc, 0, 0, number, end] };
     let far = format!("far{number}");
     namespace.run(|| {

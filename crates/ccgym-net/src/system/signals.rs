@@ -74,7 +74,7 @@ impl Interruption {
     }
 }
 
-/// Run a command that SIGINT, SIGTERM and SIGHUP end, whoever handled them before: under Python its handler would only
+/// Run a command that SIGINT, SIGTERM and SIGHUP end, whatever handled them before: under Python its handler would only
 /// run after the command.
 ///
 /// # Errors
@@ -106,7 +106,7 @@ fn watch(signals: &Signals, over: &UnixStream, interruption: &Interruption) {
     }
 }
 
-/// End this process as if nobody had taken the signal over.
+/// End this process as the signal does by default.
 fn die_of(number: i32) {
     let Ok(signal) = Signal::try_from(number) else { return };
     let _ = reset(signal);

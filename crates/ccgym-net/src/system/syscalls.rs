@@ -31,7 +31,7 @@ pub(super) fn set_tun_offload(fd: BorrowedFd<'_>, offloads: u32) -> io::Result<(
 /// A non-blocking raw packet socket in the namespace of this thread, not bound yet.
 pub(super) fn packet_socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: no pointers. The descriptor is new and nobody else's.
+    // SAFETY: no pointers. The descriptor is new and has no other owner.
     unsafe {
         let fd = libc::socket(libc::AF_PACKET, kind, 0);
         if fd < 0 {

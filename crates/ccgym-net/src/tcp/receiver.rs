@@ -38,7 +38,7 @@ struct Counts {
 /// are then as many packets as the payload makes.
 ///
 /// # Errors
-/// If the socket does not work. That nobody connects, and that the sender aborts, is none.
+/// If the socket does not work. A missing connection and an abort by the sender are not errors.
 pub fn run_receiver(listener: TcpListener, task: ReceiverTask) -> Result<ReceiverResult> {
     let mut counts = Counts::default();
     if let Some(stream) = accept(&listener, &task)? {
@@ -114,8 +114,8 @@ impl Counts {
     fn look(&mut self, socket: BorrowedFd<'_>) {
         // A connection that was reset still answers; if it did not, the last answer would stand.
         if let Ok(info) = TcpInfo::of(socket) {
-            let least = self.payload.div_ceil(u64::from(info.snd_mss.max(1)));
-            self.packets = u64::from(info.data_segs_in).max(least);
+            let min_packets = self.payload.div_ceil(u64::from(info.snd_mss.max(1)));
+            self.packets = u64::from(info.data_segs_in).max(min_packets);
             self.wire = self.payload + self.packets * u64::from(info.header());
         }
     }

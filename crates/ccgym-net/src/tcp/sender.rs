@@ -90,7 +90,7 @@ impl TcpSenderTask {
 
 /// Run a flow: connect at `start`, write until `stop`, then abort with a reset, so that nothing more is sent.
 ///
-/// A flow that got no connection until `stop` has sent nothing, which is no error.
+/// A flow that got no connection until `stop` has sent nothing, which is not an error.
 ///
 /// # Errors
 /// A congestion control that the kernel does not have ([`super::is_unavailable`]) or does not allow; a refused

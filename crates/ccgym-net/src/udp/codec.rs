@@ -338,7 +338,7 @@ fn frame(out: &mut Vec<u8>, kind: u32, fields: &[u8], target: usize) {
 
 /// How to come to `target` bytes with `filled` bytes of fields, which fit: in how many bytes the length is written;
 /// and of the padding field, if one is needed, the same and its length. Lengths are no longer than they must be: but
-/// a single byte left over is no field, and makes the length a byte longer.
+/// a single byte left over is not a field, and makes the length a byte longer.
 #[inline]
 fn fill(filled: usize, target: usize) -> (usize, Option<(usize, usize)>) {
     let mut width = varint_length(filled as u64);

@@ -52,7 +52,7 @@ pub struct Hello {
     /// ... or when the oldest packet not acknowledged is this old. Nanoseconds.
     #[prost(uint64, tag = "5")]
     pub ack_delay_ns: u64,
-    /// So many first packets are acknowledged at once, whatever the policy.
+    /// How many first packets are acknowledged at once, whatever the policy.
     #[prost(uint32, tag = "6")]
     pub quick_acks: u32,
     /// Whether lost segments are sent again: then the receiver tells copies from new ones.

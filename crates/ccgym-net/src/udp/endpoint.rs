@@ -160,7 +160,7 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
         let s = &result.stats;
         let _ = writeln!(
             text,
-            "{name}: {:.2} Mbit/s acknowledged in {:.2} s, smallest round trip {}, {} of {} packets lost ({:.2} %)",
+            "{name}: {:.2} Mbit/s acknowledged in {:.2} s, minimum RTT {}, {} of {} packets lost ({:.2} %)",
             rate(s.acked_bytes, ended.as_secs_f64()),
             ended.as_secs_f64(),
             min_rtt_ms(&result).map_or("none yet".into(), |ms| format!("{ms:.3} ms")),
@@ -197,7 +197,7 @@ fn bound(address: Option<std::net::IpAddr>, peer: SocketAddr) -> Result<UdpSocke
     UdpSocket::bind((address, 0)).context(|| format!("binding to {address}"))
 }
 
-/// The smallest round trip, if there was one.
+/// The minimum RTT, if there was one.
 fn min_rtt_ms(result: &SenderResult) -> Option<f64> {
     (result.min_rtt != TimeSpan::MAX).then(|| result.min_rtt.as_millis_f64())
 }
@@ -398,7 +398,7 @@ mod tests {
         assert!(error(job("127.0.0.1:1", "oracle")).contains("know the path"));
         let stalled = error(job("127.0.0.1:1", "cubic"));
         assert!(stalled.contains("no answer to 2 hellos from 127.0.0.1:1 within 0.150 s"), "{stalled}");
-        assert!(stalled.contains("nobody listens on that port"), "{stalled}");
+        assert!(stalled.contains("nothing listens on that port"), "{stalled}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The decoder against arbitrary input, held against generated code. For tests and fuzzers.
+//! The decoder against arbitrary input, held against generated code.
 
 use ccgym_core::packet::AckRange;
 use ccgym_core::sender::HANDSHAKE;
@@ -15,7 +15,6 @@ const OVERHEAD: u32 = 28;
 /// # Panics
 /// If the decoder and generated code disagree: what is accepted must be accepted there with the same values, and what
 /// is called malformed must be so there.
-#[doc(hidden)]
 pub fn fuzz_datagram(data: &[u8]) -> bool {
     let generated = Datagram::decode(data);
     let message = match decode(data, OVERHEAD) {
@@ -63,7 +62,6 @@ pub fn fuzz_datagram(data: &[u8]) -> bool {
 }
 
 /// One valid datagram of each kind and more of the frequent ones.
-#[doc(hidden)]
 #[must_use]
 pub fn corpus() -> Vec<Vec<u8>> {
     let token = Token([0x5a; 16]);
@@ -111,7 +109,6 @@ pub fn corpus() -> Vec<Vec<u8>> {
 }
 
 /// The next input: random bytes now and then, else one of `corpus` with a few bytes changed, cut, doubled or moved.
-#[doc(hidden)]
 pub fn mutate(corpus: &[Vec<u8>], input: &mut Vec<u8>, draw: &mut dyn FnMut() -> u64) {
     input.clear();
     let mut below = |n: usize| (draw() % n.max(1) as u64) as usize;

@@ -32,7 +32,7 @@ pub struct Hello {
     pub flow: u32,
     /// When to acknowledge.
     pub policy: AckPolicy,
-    /// So many first packets are acknowledged at once.
+    /// How many first packets are acknowledged at once.
     pub quick_acks: u32,
     /// Whether lost segments are sent again.
     pub reliable: bool,
@@ -153,7 +153,7 @@ pub(super) fn refusal(peer: SocketAddr, answer: &datagram::HelloAck) -> Option<N
     (!answer.refusal.is_empty()).then(|| NetError::new(format!("handshake with {peer}"), found()))
 }
 
-/// What somebody else wrote, fit for a terminal: whatever is not printable is escaped.
+/// A text of a peer, safe for a terminal: characters that are not printable are escaped.
 pub(super) fn printable(text: &str) -> String {
     let quotes = |c: &char| matches!(c, '"' | '\'' | '\\');
     text.chars().map(|c| if quotes(&c) { c.to_string() } else { c.escape_debug().to_string() }).collect()
@@ -219,7 +219,7 @@ impl Connection {
                 }
                 if !answer.cookie.is_empty() {
                     bytes = hello.encode(token, answer.cookie)?;
-                    // At once, but only once: a receiver that sends cookies for ever is not asked faster than a mute one.
+                    // At once, but only once: a receiver that never stops sending cookies is not asked faster than a mute one.
                     if !proven {
                         (proven, again) = (true, clock.now());
                     }
@@ -231,7 +231,7 @@ impl Connection {
         }
         let plural = if hellos == 1 { "" } else { "s" };
         let found = format!("no answer to {hellos} hello{plural} from {peer} within {:.3} s", deadline.as_secs_f64());
-        let found = if refusals > 0 { format!("{found}; {peer} refuses: nobody listens on that port") } else { found };
+        let found = if refusals > 0 { format!("{found}; {peer} refuses: nothing listens on that port") } else { found };
         Err(NetError::new(step(), found)
             .expected("a receiver that answers")
             .hint(format!("start one there: ccgym receiver --listen {peer}")))

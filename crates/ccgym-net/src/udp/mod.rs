@@ -20,6 +20,7 @@ pub mod datagram;
 mod batch_calls;
 pub mod endpoint;
 mod filter;
+#[cfg(test)]
 mod fuzz;
 pub mod hello;
 pub mod receiver;
@@ -30,8 +31,6 @@ mod wire;
 
 pub use codec::Token;
 pub use endpoint::{ReceiverJob, SenderJob};
-#[doc(hidden)]
-pub use fuzz::{corpus, fuzz_datagram, mutate};
 pub use hello::{check, Connection, Hello};
 pub use receiver::{run_receiver, serve, Event, ReceiverResult, ReceiverTask, Served, Service};
 pub use sender::{SenderResult, SenderTask, Watcher};

@@ -22,12 +22,12 @@ use crate::Clock;
 
 /// Longest wait, so that a request to halt is seen.
 const ATTENTION: TimeSpan = TimeSpan::from_millis(20);
-/// After so many refused datagrams the kernel is asked to refuse the rest.
+/// After this number of refused datagrams the kernel is asked to refuse the rest.
 const FLOOD: u64 = 1024;
-/// So many flows at least may have shaken hands without having sent data; then the oldest is forgotten. They hold no
+/// At least this number of flows may have shaken hands without having sent data; then the oldest is forgotten. They hold no
 /// place: that takes data.
 const WAITING: usize = 64;
-/// A flow with so many gaps among its segments is refused: each takes 16 bytes and the time to sort it in. A window of
+/// A flow with more gaps than this among its segments is refused: each takes 16 bytes and the time to sort it in. A window of
 /// 100,000 packets that loses every tenth has 10,000.
 pub const MOST_GAPS: usize = 16_384;
 
@@ -42,7 +42,7 @@ pub struct ReceiverTask {
     pub end: Timestamp,
     /// Set to return now.
     pub halt: Arc<AtomicBool>,
-    /// Serve so many flows, then refuse.
+    /// Serve this number of flows, then refuse.
     pub flows: usize,
 }
 
@@ -91,7 +91,7 @@ pub struct Service {
     pub once: bool,
     /// A flow that is over makes room for another.
     pub again: bool,
-    /// A flow from which nothing came for so long is over.
+    /// A flow from which nothing came for this long is over.
     pub idle: TimeSpan,
     /// Spacing of the calls to the observer; zero: none.
     pub report: TimeSpan,
@@ -121,7 +121,7 @@ pub fn run_receiver(socket: UdpSocket, task: ReceiverTask) -> Result<ReceiverRes
     serve(socket, task, Service::default(), &mut |_| ())
 }
 
-/// The same, with a say in when to return, and somebody looking on.
+/// The same, with a say in when to return, and an observer.
 ///
 /// # Errors
 /// The socket fails.
@@ -387,7 +387,7 @@ impl Server<'_> {
         let (mut refusal, mut cookie) = (String::new(), Vec::new());
         if self.find(token, from).is_none() {
             if self.flows.iter().any(|f| f.token == token) {
-                // The token of a flow from elsewhere: somebody who should not know it.
+                // The token of a flow from elsewhere: the sender should not know it.
                 return false;
             }
             if hello.version != VERSION {
@@ -480,7 +480,7 @@ impl Server<'_> {
         true
     }
 
-    /// Have the kernel refuse what concerns nobody here.
+    /// Have the kernel refuse what belongs to no flow.
     #[cold]
     fn raise_filter(&mut self) -> Result<()> {
         self.suspects = 0;

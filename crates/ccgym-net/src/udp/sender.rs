@@ -95,10 +95,10 @@ pub trait Watcher {
     fn look(&mut self, now: Timestamp, sender: &Sender, finished: bool) -> ControlFlow<()>;
 }
 
-/// Nobody looks.
-struct Nobody;
+/// Watches nothing.
+struct Unwatched;
 
-impl Watcher for Nobody {
+impl Watcher for Unwatched {
     fn next(&self) -> Timestamp {
         Timestamp::NEVER
     }
@@ -113,10 +113,10 @@ impl Connection {
     /// # Errors
     /// The socket fails, the path cannot carry the flow's packets, or who steers fails.
     pub fn run(self, task: SenderTask) -> Result<SenderResult> {
-        self.run_watched(task, &mut Nobody)
+        self.run_watched(task, &mut Unwatched)
     }
 
-    /// The same, with somebody looking on.
+    /// The same, with a watcher.
     ///
     /// # Errors
     /// As [`Connection::run`].
@@ -276,7 +276,7 @@ impl Driver {
         self.sender.next_timeout().min(self.source.next_event())
     }
 
-    /// If the scheme waits for a decision, tell whoever decides, and go on with the last one meanwhile.
+    /// If the scheme waits for a decision, tell the environment, and go on with the last one meanwhile.
     #[inline]
     fn ask(&mut self, now: Timestamp) -> Result<()> {
         if self.sender.awaits_decision() {

@@ -47,7 +47,7 @@ impl ReceiverSeries {
         Self { step, bins: Vec::new() }
     }
 
-    /// So many bytes came at `at`. A sample at time t counts arrivals up to and including t.
+    /// `bytes` came at `at`. A sample at time t counts arrivals up to and including t.
     #[inline]
     pub fn count(&mut self, at: Timestamp, wire: u64, payload: u64) {
         if self.step.0 == 0 {

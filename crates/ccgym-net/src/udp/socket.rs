@@ -91,7 +91,7 @@ impl RxBatch {
     pub fn receive(&mut self, socket: BorrowedFd<'_>, clock: &Clock) -> Result<usize> {
         let count = match self.inbox.receive(socket) {
             Ok(count) => count,
-            // Nothing; or the peer's machine says that nobody listens there now, which is a loss like any other.
+            // Nothing; or the peer's machine says that nothing listens there now, which is a loss like any other.
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => 0,
             Err(e) if is_refusal(&e) => 0,
             Err(e) => return Err(NetError::new("receiving datagrams", e)),
@@ -122,13 +122,13 @@ impl RxBatch {
     }
 
     /// Whatever came `index`-th: bytes, bytes of one datagram in them, sender, traffic class; and when it came, not
-    /// before `least`, which is no later than now.
-    pub fn get(&self, index: usize, least: Timestamp) -> Option<(super::batch_calls::Incoming<'_>, Timestamp)> {
+    /// before `earliest`, which is no later than now.
+    pub fn get(&self, index: usize, earliest: Timestamp) -> Option<(super::batch_calls::Incoming<'_>, Timestamp)> {
         let incoming = self.inbox.get(index)?;
         // The kernel stamps by another clock, which may be set while we run: only the age counts.
         let age = if incoming.arrived_ns == 0 { 0 } else { self.wall_ns.saturating_sub(incoming.arrived_ns) };
         let at = self.now - TimeSpan(age);
-        Some((incoming, at.max(least)))
+        Some((incoming, at.max(earliest)))
     }
 }
 

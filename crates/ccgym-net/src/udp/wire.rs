@@ -9,7 +9,7 @@ pub enum Wire {
     Varint,
     /// Eight bytes, little end first.
     Fixed64,
-    /// A length, and so many bytes.
+    /// A length, and as many bytes.
     Bytes,
     /// Four bytes.
     Fixed32,

@@ -51,7 +51,7 @@ impl Sandbox {
         shell
     }
 
-    /// Start it in the namespace of this place, as from a terminal: whoever started these tests in the background of a
+    /// Start it in the namespace of this place, as from a terminal: a parent that runs these tests in the background of a
     /// shell may have had SIGINT ignored.
     #[allow(unsafe_code)] // `pre_exec` and `signal` are unsafe: only a system call may follow, and here only such follows.
     pub fn spawn(&self, mut command: Command) -> Child {

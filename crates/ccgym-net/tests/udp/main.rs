@@ -1,6 +1,10 @@
 //! UDP endpoints over loopback: real sockets, real time, kept short.
 #![allow(clippy::print_stderr)]
 
+/// The same arbitrary input as the codec's own tests.
+#[allow(dead_code)]
+#[path = "../../src/udp/fuzz.rs"]
+mod fuzz;
 mod processes;
 mod strangers;
 
@@ -13,11 +17,12 @@ use std::time::{Duration, Instant};
 
 use ccgym_core::{CongestionControl, InitContext, Rng, TimeSpan, Timestamp};
 use ccgym_net::udp::{
-    corpus, mutate, serve, Connection, Hello, ReceiverResult, ReceiverTask, SenderResult, SenderTask, Service,
+    codec, datagram, serve, Connection, Hello, ReceiverResult, ReceiverTask, SenderResult, SenderTask, Service,
 };
 use ccgym_net::{Clock, NetError};
 use ccgym_schemes::registry::{create_with, Resources};
 use ccgym_sim::FlowSpec;
+use fuzz::{corpus, mutate};
 
 /// One flow at a time: flows of other tests on a small machine would be its cross traffic.
 fn alone() -> MutexGuard<'static, ()> {
@@ -178,7 +183,7 @@ fn endpoints_speak_ipv6() {
 }
 
 #[test]
-fn a_flood_of_foreign_datagrams_disturbs_nobody() {
+fn a_flood_of_foreign_datagrams_disturbs_no_flow() {
     let _alone = alone();
     // Where the receiver is not given time to fetch them, the kernel drops a few datagrams, of either kind: tried again.
     assert!((0..3).any(|_| flooded()), "datagrams were dropped or miscounted three times");
@@ -227,18 +232,18 @@ fn handshakes_have_deadlines_and_explain_themselves() {
     let hello = Hello::of(&spec(r#"{"scheme": "cubic"}"#)).unwrap();
     let wait = Duration::from_millis(350);
     let bind = || UdpSocket::bind("127.0.0.1:0").unwrap();
-    // Somebody who listens, and never answers.
+    // A socket that never answers.
     let mute = bind();
     let peer = mute.local_addr().unwrap();
     let error = Connection::open(bind(), peer, &hello, wait).unwrap_err();
     assert!(error.found.contains(&format!("no answer to 3 hellos from {peer} within 0.350 s")), "{error}");
-    assert!(error.place.contains("handshake") && !error.found.contains("nobody listens"), "{error}");
-    // Nobody.
+    assert!(error.place.contains("handshake") && !error.found.contains("nothing listens"), "{error}");
+    // No socket.
     drop(mute);
     let error = Connection::open(bind(), peer, &hello, wait).unwrap_err();
-    assert!(error.found.contains("nobody listens on that port"), "{error}");
+    assert!(error.found.contains("nothing listens on that port"), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(2));
-    // Somebody who has served one flow, and serves no more.
+    // A receiver that has served one flow, and serves no more.
     let clock = Clock::start();
     let listening = Listening::at("127.0.0.1:0", clock, 1);
     let first = Connection::open(bind(), listening.address, &hello, wait).unwrap();
@@ -426,7 +431,7 @@ impl ccgym_net::steer::Steering for Always {
 }
 
 #[test]
-fn somebody_outside_may_decide() {
+fn an_environment_may_decide() {
     let _alone = alone();
     let clock = Clock::start();
     let listening = Listening::at("127.0.0.1:0", clock, 1);

@@ -65,7 +65,7 @@ fn processes_carry_a_transfer() {
     assert!(String::from_utf8_lossy(&lost.stderr).contains("no answer to 1 hello from"));
 }
 
-/// Start a process as from a terminal: whoever started these tests in the background of a shell may have had SIGINT
+/// Start a process as from a terminal: a parent that runs these tests in the background of a shell may have had SIGINT
 /// ignored.
 #[allow(unsafe_code)] // `pre_exec` and `signal` are unsafe: only a system call may follow, and here only such follows.
 fn started(kind: &str, job: Value) -> std::process::Child {
@@ -148,7 +148,7 @@ fn a_sender_survives_what_a_receiver_says_and_what_it_does_not() {
     let (address, over, thread) = answering(datagram::HelloAck::default());
     let (status, out, err) = run(&address, json!({"report_every": SECOND / 10}));
     assert_eq!(status, Some(0), "{err}");
-    assert!(out.starts_with("fixed_rate: 0.00 Mbit/s") && out.contains("smallest round trip none yet"), "{out}");
+    assert!(out.starts_with("fixed_rate: 0.00 Mbit/s") && out.contains("minimum RTT none yet"), "{out}");
     assert!(err.contains("no window limit") && !err.contains(&u64::MAX.to_string()), "{err}");
     let (_, out, _) = run(&address, json!({"json": true}));
     assert!(serde_json::from_str::<Value>(&out).unwrap()["min_rtt_ms"].is_null(), "{out}");
@@ -162,7 +162,7 @@ fn a_sender_survives_what_a_receiver_says_and_what_it_does_not() {
     assert!(err.contains(r"the receiver refuses: \u{1b}[2Jfull"), "{err:?}");
     over.store(true, Ordering::Relaxed);
     thread.join().unwrap();
-    // Cookies for ever.
+    // Cookies without end.
     let (address, over, thread) = answering(datagram::HelloAck { cookie: vec![1; 8], ..Default::default() });
     let (status, _, err) = run(&address, json!({}));
     assert_eq!(status, Some(2));

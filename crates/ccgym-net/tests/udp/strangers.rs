@@ -136,7 +136,7 @@ fn hellos_that_say_nothing_sensible_get_no_more_than_they_brought() {
     assert_eq!((got.flows.len(), got.rejected), (1, 7));
 }
 
-/// Everything that a sender can say from the address of somebody who never hears the answers.
+/// Everything that a sender can say from an address that never hears the answers.
 #[test]
 fn an_address_gets_no_more_than_it_sent_until_it_has_proved_itself() {
     let listening = Listening::at("127.0.0.1:0", Clock::start(), 1);
@@ -245,7 +245,7 @@ fn a_flow_with_too_many_gaps_is_refused() {
             other => panic!("{other:?}"),
         }
     };
-    // Segment 0 is no island; each further one leaves a gap behind it.
+    // Segment 0 is not an island; each further one leaves a gap behind it.
     assert_eq!(accepted, MOST_GAPS as u64 + 1);
     assert!(refusal.contains(&format!("{MOST_GAPS} gaps")), "{refusal}");
     // Its place is free.

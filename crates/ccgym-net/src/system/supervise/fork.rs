@@ -23,7 +23,7 @@ pub(super) enum Forked {
 /// A new process, a copy of this one, in namespaces as `flags` say (`CLONE_NEWPID`).
 ///
 /// # Errors
-/// If this process has more than one thread, since the copy would find their locks held for ever; or as clone(2).
+/// If this process has more than one thread, since the copy would find their locks held forever; or as clone(2).
 pub(super) fn fork(flags: CloneFlags) -> Result<Forked> {
     let step = "starting a process";
     let threads = threads();

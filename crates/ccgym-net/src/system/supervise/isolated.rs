@@ -61,7 +61,7 @@ pub enum Surroundings {
         /// What is to be done before, in a thread that has the namespaces: mounts.
         prepare: Box<dyn FnOnce() -> Result<()> + Send>,
     },
-    /// Where we are, as whoever we are. It survives us unless it ends by itself when its standard input does.
+    /// Where we are, as our own user. It survives us unless it ends by itself when its standard input does.
     Here,
 }
 
@@ -140,7 +140,7 @@ impl Isolated {
     pub fn kill(&mut self) {
         let status = self.shared.status();
         if status.is_none() {
-            // It has not been reaped, so the number is its own. Whoever cannot be signaled has ended.
+            // It has not been reaped, so the number is its own. A process that cannot be signaled has ended.
             let _ = if self.own { kill(self.pid, Signal::SIGKILL) } else { killpg(self.pid, Signal::SIGKILL) };
         }
         drop(status);

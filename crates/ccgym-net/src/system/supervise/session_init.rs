@@ -107,7 +107,7 @@ impl Running {
         self.deadline.is_some_and(|deadline| idle || Instant::now() >= deadline)
     }
 
-    /// Something happened to a process; orphans that end are nobody's business.
+    /// Something happened to a process; the end of an orphan does not matter.
     fn note(&mut self, status: WaitStatus) -> Option<Report> {
         let pid = status.pid();
         if let (WaitStatus::Stopped(..), true) = (status, pid == self.command && self.terminal) {
