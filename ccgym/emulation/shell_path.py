@@ -139,9 +139,9 @@ def from_json(
     except (OSError, ValueError) as error:
         found = error.strerror or str(error) if isinstance(error, OSError) else str(error)
         raise ConfigError(found, where=where, expected=expected, hint=hint) from None
-    found = _not_a_path(data)
-    if found is not None:
-        raise ConfigError(found, where=where, expected=expected, hint=hint)
+    wrong = _not_a_path(data)
+    if wrong is not None:
+        raise ConfigError(wrong, where=where, expected=expected, hint=hint)
     path = ShellPath(f"the path {file}", f"[{label}] ", {direction: data[direction] for direction in DIRECTIONS})
     path.traces = {**{name: Path(given) for name, given in data.get("traces", {}).items()}, **traces}
     _add_links(path, logs, command_line)
