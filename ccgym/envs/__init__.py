@@ -1,20 +1,20 @@
 """Environments: a learning sender on a path, simulated or real, with the interfaces of the common training libraries.
 
-================  =====================================================================================
-``registration``  the ids ``ccgym/Link-v0``, ``ccgym/Aurora-v0`` … and how Gymnasium comes to know them
-``settings``      what an environment is made of, from a YAML file and keyword arguments
-``flows``         the flows on the path: learners, and others in the background
-``episode``       one episode: a drawn path, its seed, and the simulator's specification
-``batches``       episodes side by side, and the arrays that they write into: ``batch_base``; ``batch``, simulated;
-                  ``real_batch`` and ``real_episode``, in run processes with real packets
-``spaces``        Gymnasium's spaces of an agent
-``paths``         what all of them offer to change their paths
-``link_env``      :class:`LinkEnv`, one path
-``vector_env``    :class:`VectorLinkEnv`, many at once
-``sb3``           :class:`SB3LinkVecEnv`, the same for stable-baselines3
-``parallel``      :func:`parallel_env`, several learners on one path, for PettingZoo
-``render``        pictures of an episode
-================  =====================================================================================
+===================  =================================================================================
+``registration``     the ids ``ccgym/Link-v0``, ``ccgym/Aurora-v0`` … and how Gymnasium comes to know them
+``settings``         what an environment is made of, from a YAML file and keyword arguments
+``episode``          one episode: a drawn path, its seed, and the simulator's specification
+``batch``            many episodes in parallel, and the arrays that they write into
+``simulated_batch``  the same in the simulator
+``real_batch``       the same with real packets; ``real_episode``: one of them, in its run process
+``spaces``           Gymnasium's spaces of an agent
+``environment``      what all interfaces share: random streams, paths, pictures
+``link_env``         :class:`LinkEnv`, one path
+``vector_env``       :class:`VectorLinkEnv`, many at once
+``sb3``              :class:`SB3LinkVecEnv`, the same for stable-baselines3
+``parallel``         :func:`parallel_env`, several learners on one path, for PettingZoo
+``render``           pictures of an episode
+===================  =================================================================================
 
 Names are loaded when first used: ``import ccgym.envs`` loads neither Gymnasium nor torch.
 """

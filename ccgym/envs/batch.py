@@ -1,161 +1,298 @@
-"""Simulated episodes side by side in the native core."""
+"""Episodes side by side, and the arrays that they write into.
+
+Everything that the environments' interfaces (Gymnasium's two, stable-baselines3, PettingZoo) have in common, wherever
+packets travel: in the simulator (:class:`~ccgym.envs.simulated_batch.SimulatedBatch`)
+or for real (:class:`~ccgym.envs.real_batch.RealBatch`).
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
-from typing_extensions import override
+import numpy.typing as npt
 
-from ccgym.config.catalog import resolve_trace
-from ccgym.envs.batch_base import RUNNING, EpisodeBatch, Floats, Numbers
-from ccgym.envs.episode import Episode
-from ccgym.envs.settings import Settings
-from ccgym.errors import ConfigError, SimulationError
+from ccgym.envs.episode import Episode, draw_episode
+from ccgym.envs.render import History
+from ccgym.envs.settings import Settings, read_path
+from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.schemes.flow import policies_of
 
+RUNNING: Final = 0
+STEPS_DONE: Final = 1
+TIME_DONE: Final = 2
+"""What is said of an episode after a step."""
 
-@dataclass(frozen=True)
-class EpisodeState:
-    """An episode under way, as plain data."""
+OPTIONS: Final = ("path",)
+"""What ``options`` of a ``reset`` may hold."""
 
-    spec: str
-    """The simulator's specification, JSON."""
-    traces: list[str]
-    """Names of the traces in it."""
-    path: dict[str, Any]
-    """The drawn numbers of the path."""
-    seed: int
-    """Seed of the simulator's random streams."""
-    actions: Floats
-    """Actions so far, one row each."""
-
-    def episode(self) -> Episode:
-        """The episode that it is a state of."""
-        traces = {name: resolve_trace(name).load() for name in self.traces}
-        return Episode(self.spec, traces, self.path, self.seed)
+Numbers = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float32]
 
 
-class Batch(EpisodeBatch):
-    """Episodes in virtual time, exact from their seeds.
+class EpisodeBatch(ABC):
+    """``count`` episodes, each with one row per learner; row = episode · learners + learner.
+
+    The arrays are allocated once and overwritten by every step.
 
     Args:
         settings: What the episodes are made of.
         count: How many run side by side.
-        threads: How many threads step them (0: one per processor); the results do not depend on it.
+        threads: How many threads step simulators (0: one per processor); the results do not depend on it.
         history: Whether to keep what pictures are drawn from.
-        journal: Whether to keep the actions of the episodes under way, for :meth:`capture`.
     """
 
-    def __init__(
-        self, settings: Settings, count: int, threads: int = 1, *, history: bool = False, journal: bool = False
-    ) -> None:
-        super().__init__(settings, count, threads, history=history)
+    missed_deadlines: int | None = None
+    """Deadlines missed in all episodes; ``None`` in the simulator, where time waits for decisions."""
+
+    def __init__(self, settings: Settings, count: int, threads: int = 1, *, history: bool = False) -> None:
+        from ccgym import _core
+
+        self.settings = settings
+        self.count = count
+        self.learners = len(settings.learners)
+        self.background = tuple(flow.resolved(f"flows[{place}]") for place, flow in enumerate(settings.background))
+        """The flows in the background, with their schemes looked up."""
+        self.policies = policies_of(self.background)
+        """The policies that they decide by, by key."""
         rows = count * self.learners
-        self._journal = np.zeros((rows, 512, self._native.action_size), dtype=np.float32) if journal else None
-        self._rows = np.arange(rows)
-        self._labels = (np.full_like(self.actions, np.nan), np.full(rows, np.nan))
-
-    @override
-    def _start(self, index: int, episode: Episode) -> None:
+        native = {key: policy.native for key, policy in self.policies.items()}
         try:
-            self._native.reset(index, episode.spec, episode.traces, self.settings.steps or 0, self.obs)
+            self._native = _core.AgentBatch(settings.agent_json, count, self.learners, threads, native)
+            self.agent: dict[str, Any] = json.loads(_core.describe_agent(settings.agent_json))
+            """What the agent sees and does, as ``_core.describe_agent`` has it."""
         except ValueError as error:
-            raise SimulationError(
-                f"the simulator refused the episode: {error}", hint=f"the path is {episode.path}"
-            ) from None
-        self._native.due(self.due)
+            raise ConfigError(str(error), where="agent") from None
+        self.discrete = settings.discrete
+        self.columns = _core.AgentBatch.columns()
+        """Names, with units, of an interval's statistics."""
+        self.terms = self._native.terms()
+        """Names of the reward's terms."""
+        self.privileged_names = _core.AgentBatch.truth_columns()
+        """Names, with units, of the ground truth about a path."""
+        self.time_column = self.columns.index("time_s")
+        self.obs: Floats = np.zeros((rows, self._native.observation_size), dtype=np.float32)
+        self.actions: Floats = np.zeros((rows, self._native.action_size), dtype=np.float32)
+        self.reward = np.zeros(rows)
+        self.reward_terms = np.zeros((rows, len(self.terms)))
+        self.stats = np.zeros((rows, len(self.columns)))
+        self.privileged: Numbers = np.zeros((rows, len(self.privileged_names)))
+        """What :meth:`refresh_privileged` found."""
+        self.due = np.zeros(rows, dtype=np.uint8)
+        """Which rows wait for an action; the other rows of the arrays are as they were."""
+        self.ended = np.full(count, TIME_DONE, dtype=np.uint8)
+        """0: running; otherwise why it ended. Such an episode must begin anew before the next step."""
+        self.episodes: list[Episode | None] = [None] * count
+        self.returns = np.zeros(rows)
+        """Sum of the rewards of the episode so far."""
+        self.term_sums = np.zeros_like(self.reward_terms)
+        """The same for each term."""
+        self.lengths = np.zeros(rows, dtype=np.int64)
+        """Decisions of the episode so far."""
+        names = [row["name"] for row in self.agent["action"]]
+        self.histories = [History(names, discrete=self.discrete) for _ in range(rows)] if history else []
+        self._running = False
+        self._closed = False
 
-    @override
+    # --- Running ------------------------------------------------------------------------------------------------------
+
+    def begin(self, index: int, rng: np.random.Generator, options: Mapping[str, Any] | None = None) -> None:
+        """Draw an episode and run it to its first decision.
+
+        Args:
+            index: Which of the batch.
+            rng: Decides all that is random in it.
+            options: ``path``: a path to use instead of one drawn.
+
+        Raises:
+            ConfigError: An unusable path, or an unknown option.
+            SimulationError: The native core refused it.
+            RealPathError: It could not be run for real.
+        """
+        settings = self.settings
+        check_options(options)
+        path = options.get("path") if options else None
+        source = settings.source if path is None else read_path(path, "options['path']")
+        flows = settings.learners, self.background
+        self._begin(index, draw_episode(source, rng, *flows, settings.duration_ns, settings.agent))
+
+    def _begin(self, index: int, episode: Episode) -> None:
+        rows = slice(index * self.learners, (index + 1) * self.learners)
+        self._start(index, episode)
+        self.episodes[index] = episode
+        self.ended[index] = RUNNING
+        self._closed = False
+        self._running = not self.ended.any()
+        self.returns[rows] = 0.0
+        self.term_sums[rows] = 0.0
+        self.lengths[rows] = 0
+        for history in self.histories[rows]:
+            history.clear()
+
+    @abstractmethod
+    def _start(self, index: int, episode: Episode) -> None:
+        """Run an episode to its first decision; write the rows' ``obs``, and ``due``."""
+
+    def step(self) -> bool:
+        """Apply the actions of the rows that are due, and run every episode to its next decision or its end.
+
+        Returns:
+            Whether some episode has ended.
+
+        Raises:
+            ConfigError: An episode has not begun, or has ended.
+            RealPathError: A real path failed.
+        """
+        if not self._running:
+            raise self._not_running()
+        self._advance()
+        self._running = not self.ended.any()
+        if self.learners > 1:
+            # What rows that were not written hold is of an earlier step and does not count.
+            idle = (self.due == 0) & (np.repeat(self.ended, self.learners) == RUNNING)
+            self.reward[idle] = 0.0
+            self.reward_terms[idle] = 0.0
+            self.lengths += ~idle
+        else:
+            self.lengths += 1
+        self.returns += self.reward
+        self.term_sums += self.reward_terms
+        if self.histories:
+            self._note()
+        return not self._running
+
+    @abstractmethod
     def _advance(self) -> None:
-        if self._journal is not None:
-            self._note_actions(self._journal)
-        self._native.step(self.actions, self.obs, self.reward, self.reward_terms, self.stats, self.due, self.ended)
+        """Apply the actions, and let time pass; write all arrays."""
 
-    @override
+    def close(self) -> None:
+        """End all episodes and give back what they hold of the machine; :meth:`begin` works again."""
+        self._closed = True
+        self._running = False
+        self.ended[self.ended == RUNNING] = TIME_DONE
+
+    def _not_running(self) -> ConfigError:
+        if self._closed:
+            return ConfigError("step() after close()", expected="reset() first, which begins anew")
+        never = any(episode is None for episode in self.episodes)
+        which = np.flatnonzero(self.ended != RUNNING).tolist()
+        return ConfigError(
+            "step() before reset()" if never else "step() after the end of the episode",
+            where=f"environments {which}" if self.count > 1 else "",
+            expected="reset() at the start, and again when an episode was truncated",
+        )
+
+    # --- What there is to know ----------------------------------------------------------------------------------------
+
+    def step_info(self, row: int) -> dict[str, Any]:
+        """What a step says besides its observation: raw statistics, the reward's terms, the time."""
+        stats = self.stats[row].tolist()
+        return {
+            "interval": dict(zip(self.columns, stats, strict=True)),
+            "reward_terms": dict(zip(self.terms, self.reward_terms[row].tolist(), strict=True)),
+            "time_s": stats[self.time_column],
+        }
+
+    def end_info(self, index: int, learner: int = 0) -> dict[str, Any]:
+        """What the end of an episode says: a learner's summary, the path, the seed and the hash."""
+        episode = self.episodes[index]
+        assert episode is not None
+        return {
+            "summary": self.summaries(index)[learner],
+            "path": dict(episode.path),
+            "simulator_seed": episode.seed,
+            "trajectory_hash": self.trajectory_hash(index),
+        }
+
+    def extra_infos(self) -> dict[str, npt.NDArray[Any]]:
+        """What :meth:`step_info` says beyond ``interval``, ``reward_terms`` and ``time_s``, one number per row."""
+        return {}
+
+    @abstractmethod
     def summaries(self, index: int) -> list[dict[str, Any]]:
         """One summary per learner of the episode so far."""
-        summaries: list[dict[str, Any]] = json.loads(self._native.summary(index))
-        return summaries
 
-    @override
+    @abstractmethod
     def trajectory_hash(self, index: int) -> str:
-        """Hash of all acknowledgements of the episode so far.
+        """Hash of all that happened in the episode so far.
 
         Raises:
             ConfigError: No episode has begun.
         """
-        self._check_begun(index)
-        text: str = self._native.trajectory_hash(index)
-        return text
 
-    @override
-    def refresh_truth(self) -> Numbers:
-        """The truth about the paths now, one row per learner; the next call overwrites it."""
-        self._native.truth(self.truth)
-        return self.truth
+    def _check_begun(self, index: int) -> None:
+        if self.episodes[index] is None:
+            raise ConfigError("no episode has begun", expected="reset() first")
 
-    @override
+    @abstractmethod
+    def refresh_privileged(self) -> Numbers:
+        """The ground truth about the paths now, one row per learner; the next call overwrites it."""
+
+    @abstractmethod
     def refresh_labels(self) -> tuple[Floats, Numbers]:
-        """What the expert would do now: actions and targets, NaN where it says nothing.
+        """What the agent's expert would do in the place of every row that is due, for the decisions due now.
+
+        Of no effect on the episodes; the next call overwrites it.
+
+        Returns:
+            Actions (rows × action size; a discrete one is its index), and the expert's target (rows): bit/s where the
+            agent steers the rate, else packets. NaN in rows that are not due or for which the expert knows nothing yet.
 
         Raises:
-            ConfigError: The agent has no expert.
+            ConfigError: The agent has no expert, or not one that can be asked here.
         """
-        self._check_taught()
-        self._native.labels(*self._labels)
-        return self._labels
 
-    # --- Copies -------------------------------------------------------------------------------------------------------
-
-    def _note_actions(self, journal: Floats) -> None:
-        if self.lengths.max() >= journal.shape[1]:
-            journal = self._journal = np.concatenate([journal, np.zeros_like(journal)], axis=1)
-        journal[self._rows, self.lengths] = self.actions
-
-    def capture(self) -> list[EpisodeState]:
-        """What :meth:`restore` needs to go on with the episodes under way: what they are, and the actions so far.
-
-        Raises:
-            ConfigError: The batch keeps no journal, or an episode is not under way.
-        """
-        if self._journal is None:
-            raise ConfigError("a batch without journal", expected="journal=True when it is made")
-        if not self._running:
-            raise self._not_running()
-        return [
-            EpisodeState(
-                spec=episode.spec,
-                traces=list(episode.traces),
-                path=dict(episode.path),
-                seed=episode.seed,
-                actions=self._journal[row, : self.lengths[row]].copy(),
+    def _check_taught(self) -> None:
+        if self.settings.agent.expert is None:
+            raise ConfigError(
+                "an agent without expert", where="agent.expert", expected="an expert, such as best_window"
             )
-            for row, episode in enumerate(self.episodes)
-            if episode is not None
-        ]
 
-    def restore(self, states: Sequence[EpisodeState]) -> None:
-        """Bring every episode to where it was, by repeating it: the same actions give the same packets.
+    def privileged_info(self, row: int) -> dict[str, float]:
+        """A row of what :meth:`refresh_privileged` found, by name with unit."""
+        return dict(zip(self.privileged_names, self.privileged[row].tolist(), strict=True))
 
-        Takes as long as the longest of the episodes did. All lanes step together, so lanes with shorter episodes
-        rehearse theirs until it is time to begin.
-        """
-        if len(states) != self.count:
-            raise ConfigError(f"the state of {len(states)} episodes", expected=f"that of {self.count}")
-        episodes = [state.episode() for state in states]
-        longest = max(len(state.actions) for state in states)
-        for index, episode in enumerate(episodes):
-            self._begin(index, episode)
-        for left in range(longest, 0, -1):
-            for row, state in enumerate(states):
-                done = len(state.actions) - left
-                if done == 0 or self.ended[row] != RUNNING:
-                    self._begin(row, episodes[row])
-                self.actions[row] = state.actions[done] if done >= 0 else 0.0
-            self.step()
-        for row, state in enumerate(states):
-            if len(state.actions) == 0 and longest > 0:
-                self._begin(row, episodes[row])
+    # --- Pictures -----------------------------------------------------------------------------------------------------
+
+    def _note(self) -> None:
+        self.refresh_privileged()
+        for row, history in enumerate(self.histories):
+            if self.learners == 1 or self.due[row] or self.ended[row // self.learners] != RUNNING:
+                interval = dict(zip(self.columns, self.stats[row].tolist(), strict=True))
+                history.add(interval, self.privileged_info(row), self.actions[row], float(self.reward[row]))
+
+
+def check_options(options: Mapping[str, Any] | None, known: Sequence[str] = OPTIONS) -> None:
+    """Raise :class:`ConfigError` for an option of ``reset`` that is not known."""
+    for name in options or ():
+        if name not in known:
+            raise ConfigError(
+                f"unknown option {shown(name)}",
+                where="options",
+                expected=" or ".join(map(repr, known)),
+                hint=did_you_mean(str(name), known),
+            )
+
+
+def make_batch(
+    settings: Settings, count: int, threads: int = 1, *, history: bool = False, journal: bool = False
+) -> EpisodeBatch:
+    """Make room for ``count`` episodes, simulated or with real packets.
+
+    Args:
+        settings: What they are made of, and where they run.
+        count: How many run side by side.
+        threads: How many threads step simulators (0: one per processor).
+        history: Whether to keep what pictures are drawn from.
+        journal: Whether simulated episodes can be captured; real ones cannot.
+    """
+    if settings.is_real:
+        from ccgym.envs.real_batch import RealBatch
+
+        return RealBatch(settings, count, history=history)
+    from ccgym.envs.simulated_batch import SimulatedBatch
+
+    return SimulatedBatch(settings, count, threads, history=history, journal=journal)

@@ -1,7 +1,7 @@
 """One episode: a path, a seed and flows, as the simulator takes them.
 
 Everything that differs between episodes comes from one random generator, in this order: the path, then the seed of
-the simulator's own streams (losses, jitter), then the starts of flows that have a law for it. So an episode is
+the simulator's own streams (losses, jitter), then the starts of flows that are random. So an episode is
 reproduced by its generator's state, and environments that run one path or a thousand draw the same episodes from the
 same seeds.
 """
@@ -18,8 +18,8 @@ import numpy as np
 from ccgym.config.best_windows import PACKET_BYTES, best_window_of
 from ccgym.config.distributions import DEFAULT_DURATION_NS, SampledPath
 from ccgym.config.path import NetworkPath, PathLike
-from ccgym.envs.flows import BackgroundFlow, LearnerFlow
 from ccgym.errors import CcgymError
+from ccgym.schemes.flow import FlowSpec, LearnerFlow
 from ccgym.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Source(Protocol):
 
         Returns:
             A :class:`NetworkPath`, or whatever else :meth:`NetworkPath.from_any` understands. A :class:`SampledPath`
-            has numbers of its own beside the path, such as the rate with which the flow starts.
+            has further numbers, such as the rate with which the flow starts.
         """
         ...
 
@@ -63,7 +63,7 @@ def draw_episode(
     source: Source,
     rng: np.random.Generator,
     learners: Sequence[LearnerFlow],
-    background: Sequence[BackgroundFlow] = (),
+    background: Sequence[FlowSpec] = (),
     duration_ns: int | None = None,
     agent: AgentConfig | None = None,
 ) -> Episode:
@@ -71,12 +71,12 @@ def draw_episode(
 
     Args:
         source: Where its path comes from.
-        rng: Decides the path, the seed and drawn starts, and nothing else does.
+        rng: Alone decides the path, the seed and random starts.
         learners: The flows that learn, in order.
-        background: The other flows, after them.
-        duration_ns: Its length in virtual time. ``None``: so long that its steps end it; but where the capacity changes
-            over time, as long as it is known, :data:`~ccgym.config.distributions.DEFAULT_DURATION_NS`.
-        agent: Who steers the learners. If its expert keeps the best window of a path, a flow that has a known path to
+        background: The other flows, after them, with their schemes looked up.
+        duration_ns: Its length in virtual time. ``None``: long enough that its steps end it; but where the capacity
+            changes over time, as long as it is known, :data:`~ccgym.config.distributions.DEFAULT_DURATION_NS`.
+        agent: What steers the learners. If its expert keeps the best window of a path, a flow that has a known path to
             itself is told that path's.
     """
     drawn = _sampled(source, rng, duration_ns or DEFAULT_DURATION_NS)
@@ -86,14 +86,14 @@ def draw_episode(
         duration_ns = HORIZON if facts is None or len(facts["capacity"]) < 2 else DEFAULT_DURATION_NS
     base_rtt = 0 if facts is None else int(facts["base_rtt"])
     rate = drawn.start_rate_mbps
-    flows = [flow.native(base_rtt, rng, rate, f"learners[{place}]") for place, flow in enumerate(learners)]
+    flows = [flow.native(base_rtt, f"learners[{place}]", rng, rate) for place, flow in enumerate(learners)]
     if len(learners) == 1 and not background and _keeps_best_window(agent):
         flow = learners[0]
         alone = not flow.extra_rtt and flow.rtt is None and flow.mss + flow.header == PACKET_BYTES
         window = best_window_of(drawn.origin) if alone else None
         if window is not None:
             flows[0]["params"]["expert_window"] = window
-    flows += [flow.native(base_rtt, rng, f"flows[{place}]") for place, flow in enumerate(background)]
+    flows += [flow.native(base_rtt, f"flows[{place}]", rng) for place, flow in enumerate(background)]
     spec = {"seed": seed, "duration": duration_ns, **drawn.spec(), "flows": flows, "record": {}}
     path = drawn.describe()
     named = {"name": drawn.name, **path} if drawn.name else path

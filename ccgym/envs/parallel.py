@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,15 +11,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
-from gymnasium.utils import seeding
+from typing_extensions import Unpack
 
-from ccgym.envs.batch_base import OPTIONS, RUNNING, check_options
-from ccgym.envs.batches import make_batch
-from ccgym.envs.flows import LearnerFlow
-from ccgym.envs.render import RENDER_FPS, RENDER_MODES, check_render_mode
-from ccgym.envs.settings import Settings, read_learner, settings_from
-from ccgym.envs.spaces import ActionReader, action_space, observation_space
+from ccgym.envs.batch import OPTIONS, RUNNING, check_options
+from ccgym.envs.environment import EnvironmentBase, Observation
+from ccgym.envs.render import RENDER_FPS, RENDER_MODES
+from ccgym.envs.settings import Arguments, PathOrName, Settings, read_learner
 from ccgym.errors import ConfigError, PlatformError, shown
+from ccgym.schemes.flow import LearnerFlow
 
 try:
     from pettingzoo import ParallelEnv
@@ -30,17 +30,15 @@ except ImportError:
         hint="pip install 'ccgym[train]'",
     ) from None
 
-Observation = npt.NDArray[np.float32]
 
-
-class ParallelLinkEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc, unused-ignore]
+class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # type: ignore[misc, unused-ignore]
     """Several flows that share one bottleneck, each steered by an agent ``flow_0``, ``flow_1`` …
 
     Every flow has a clock of its own, so that decisions rarely fall together. A step lasts until at least one agent is
-    due: ``info["due"]`` says who is. The others see their latest observation again with reward 0, and what they answer
+    due: ``info["due"]`` says which. The others see their latest observation again with reward 0, and what they answer
     is ignored. All agents are truncated together, at the time limit or when one of them has taken its
-    ``episode_steps``; at the time limit everyone's last interval counts, at the limit of steps only that of those who
-    are due.
+    ``episode_steps``; at the time limit the last interval of every agent counts, at the limit of steps only that of the
+    agents that are due.
 
     The infos of agents that are due are those of :class:`~ccgym.envs.LinkEnv`, with the agent's own ``summary`` at the
     end.
@@ -49,7 +47,8 @@ class ParallelLinkEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc,
         agents: How many flows learn, or one mapping with the fields of :class:`LearnerFlow` for each, such as
             ``[{}, {"start": "5s"}, {"extra_rtt": "40ms"}]``.
         config: As in :class:`~ccgym.envs.LinkEnv`.
-        **arguments: As in :class:`~ccgym.envs.LinkEnv`; not ``learner``.
+        render_mode: As in :class:`~ccgym.envs.LinkEnv`.
+        **arguments: The fields of :class:`~ccgym.envs.settings.Arguments` except ``learner``.
 
     Raises:
         ConfigError: An argument is wrong.
@@ -64,28 +63,24 @@ class ParallelLinkEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc,
     }
 
     def __init__(
-        self, agents: int | Sequence[Mapping[str, Any] | LearnerFlow] = 2, config: Any = "link", **arguments: Any
+        self,
+        agents: int | Sequence[Mapping[str, Any] | LearnerFlow] = 2,
+        config: PathOrName = "link",
+        *,
+        render_mode: str | None = None,
+        **arguments: Unpack[Arguments],
     ) -> None:
         if "learner" in arguments:
             raise ConfigError("learner", expected="agents=[{…}, {…}], one mapping per flow that learns")
-        settings, render_mode = settings_from({"config": config, **arguments})
+        settings = Settings.read(config, **arguments)
         self._build(replace(settings, learners=_learners(agents, settings.learners[0])), render_mode)
 
     def _build(self, settings: Settings, render_mode: str | None) -> None:
-        check_render_mode(render_mode)
-        self.settings = settings
-        self.render_mode = render_mode
-        batch = self._batch = make_batch(settings, 1, history=render_mode is not None)
-        self.possible_agents = [f"flow_{place}" for place in range(batch.learners)]
+        observation, action = self._setup(settings, 1, render_mode=render_mode)
+        self.possible_agents = [f"flow_{place}" for place in range(self._batch.learners)]
         self.agents: list[str] = []
-        self.observation_spaces: dict[str, spaces.Space[Any]] = {}
-        self.action_spaces: dict[str, spaces.Space[Any]] = {}
-        for agent in self.possible_agents:
-            self.observation_spaces[agent] = observation_space(batch.face)
-            self.action_spaces[agent] = action_space(batch.face, discrete=batch.discrete)
-        one = action_space(batch.face, discrete=batch.discrete)
-        self._actions = ActionReader(one, batch.actions, strict=settings.strict)
-        self._generator: np.random.Generator | None = None
+        self.observation_spaces = {agent: copy.deepcopy(observation) for agent in self.possible_agents}
+        self.action_spaces = {agent: copy.deepcopy(action) for agent in self.possible_agents}
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """The space of an agent's observations: the same object at every call."""
@@ -107,9 +102,7 @@ class ParallelLinkEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc,
         except ConfigError as error:
             warnings.warn(str(error), stacklevel=2)
             options = {name: value for name, value in (options or {}).items() if name in OPTIONS}
-        if seed is not None or self._generator is None:
-            self._generator, _ = seeding.np_random(seed)
-        self._batch.begin(0, self._generator, options)
+        self._begin(0, seed, options)
         self.agents = list(self.possible_agents)
         return self._observations(), {
             agent: {"due": bool(self._batch.due[row]), **self._privileged(row)} for row, agent in enumerate(self.agents)
@@ -118,7 +111,7 @@ class ParallelLinkEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc,
     def step(
         self, actions: Mapping[str, Any]
     ) -> tuple[dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Take the decisions of the agents that are due, and let time pass until somebody is due again.
+        """Take the decisions of the agents that are due, and let time pass until an agent is due again.
 
         Args:
             actions: An action for each agent that is due; those of others are ignored.
@@ -131,7 +124,7 @@ class ParallelLinkEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc,
             agent = self.possible_agents[row]
             if agent not in actions:
                 raise ConfigError(
-                    f"actions for {', '.join(actions) or 'nobody'}",
+                    f"actions for {', '.join(actions) or 'no agent'}",
                     where="actions",
                     expected=f"one for {agent}, which is due",
                 )
@@ -155,20 +148,14 @@ class ParallelLinkEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc,
     def _observations(self) -> dict[str, Observation]:
         return {agent: self._batch.obs[row].copy() for row, agent in enumerate(self.possible_agents)}
 
-    def _privileged(self, row: int) -> dict[str, Any]:
-        if not self.settings.privileged:
-            return {}
-        self._batch.refresh_truth()
-        return {"privileged": self._batch.truth_info(row)}
-
     def state(self) -> npt.NDArray[np.float64]:
-        """The truth about the path, one row per agent: for centralised critics. Columns are :attr:`state_columns`."""
-        return np.array(self._batch.refresh_truth())
+        """The ground truth about the path, one row per agent, for centralized critics; see :attr:`state_columns`."""
+        return np.array(self._batch.refresh_privileged())
 
     @property
     def state_columns(self) -> list[str]:
         """Names, with units, of the columns of :meth:`state`."""
-        return list(self._batch.truths)
+        return list(self._batch.privileged_names)
 
     def render(self) -> Any:
         """Text of all agents for ``ansi``, their images below each other for ``rgb_array``."""
@@ -184,31 +171,30 @@ class ParallelLinkEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc,
         """End the episode, and what runs on a real path."""
         self._batch.close()
 
-    @property
-    def trajectory_hash(self) -> str:
-        """Hash of all that happened in the episode so far."""
-        return self._batch.trajectory_hash(0)
-
     def __getstate__(self) -> dict[str, Any]:
         """Settings and random stream; a copy begins its own episode with :meth:`reset`."""
         return {
             "settings": self.settings,
             "render_mode": self.render_mode,
             "spaces": (self.observation_spaces, self.action_spaces),
-            "_generator": self._generator,
+            "_generators": self._generators,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._build(state["settings"], state["render_mode"])
         self.observation_spaces, self.action_spaces = state["spaces"]
-        self._generator = state["_generator"]
+        self._generators = state["_generators"]
 
 
 def parallel_env(
-    agents: int | Sequence[Mapping[str, Any] | LearnerFlow] = 2, config: Any = "link", **arguments: Any
+    agents: int | Sequence[Mapping[str, Any] | LearnerFlow] = 2,
+    config: PathOrName = "link",
+    *,
+    render_mode: str | None = None,
+    **arguments: Unpack[Arguments],
 ) -> ParallelLinkEnv:
     """Make a :class:`ParallelLinkEnv`; the name is PettingZoo's convention."""
-    return ParallelLinkEnv(agents, config, **arguments)
+    return ParallelLinkEnv(agents, config, render_mode=render_mode, **arguments)
 
 
 def _learners(agents: object, default: LearnerFlow) -> tuple[LearnerFlow, ...]:

@@ -1,6 +1,6 @@
 """Episodes with real packets side by side: each in a run process of its own, in real time.
 
-A run process does not wait for anybody. Between an interval and the action that answers it the flow goes on under its
+A run process does not wait. Between an interval and the action that answers it the flow goes on under its
 last decision; an interval that closes before the action has come is a *missed deadline*. A step returns the first
 interval in which its own action was in force, and skips those before.
 """
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from ccgym.envs.batch_base import RUNNING, STEPS_DONE, TIME_DONE, EpisodeBatch, Floats, Numbers
+from ccgym.envs.batch import RUNNING, STEPS_DONE, TIME_DONE, EpisodeBatch, Floats, Numbers
 from ccgym.envs.episode import Episode
 from ccgym.envs.real_episode import Learner, RealEpisode
 from ccgym.envs.settings import Settings
@@ -50,15 +50,15 @@ class RealBatch(EpisodeBatch):
         """From the close of the interval that the last action answered until it was in force, seconds."""
         self.skipped_reward = np.zeros(rows)
         """Sum of the rewards of the intervals that the last step skipped."""
-        # Nobody teaches on a real path; an expert's shadow would cost processor time there.
+        # Experts are for the simulator: on a real path one would only cost processor time.
         self._deployed = replace(settings, agent=settings.agent.model_copy(update={"expert": None}))
         self._real: list[RealEpisode | None] = [None] * count
         self._hashes = [0] * rows
         self._summaries: list[list[dict[str, Any]]] = [[] for _ in range(count)]
         self._shape = (
-            self.obs.shape[1], self.actions.shape[1], len(self.terms), len(self.columns), len(self.truths),
+            self.obs.shape[1], self.actions.shape[1], len(self.terms), len(self.columns), len(self.privileged_names),
         )  # fmt: skip
-        # Whoever forgets to close has it done when the batch is collected, or Python ends.
+        # A batch that is never closed closes when it is collected, or when Python ends.
         self._finalizer = weakref.finalize(self, _close_all, self._real)
         processors = os.cpu_count() or 1
         if count > max(1, processors // 2):
@@ -72,7 +72,7 @@ class RealBatch(EpisodeBatch):
     def _start(self, index: int, episode: Episode) -> None:
         self._end(index)
         rows = range(index * self.learners, (index + 1) * self.learners)
-        real = RealEpisode(self._deployed, episode, self._shape)
+        real = RealEpisode(self._deployed, episode, self._shape, self.policies)
         self._real[index] = real
         self.missed_in_episode[rows.start : rows.stop] = 0
         self._summaries[index] = []
@@ -138,7 +138,7 @@ class RealBatch(EpisodeBatch):
 
     def _write(self, row: int, interval: Interval) -> None:
         self.obs[row] = interval.observation
-        self.truth[row] = interval.truth
+        self.privileged[row] = interval.truth
         self._hashes[row] = interval.trajectory_hash
 
     def _finish(self, index: int, real: RealEpisode) -> None:
@@ -170,7 +170,7 @@ class RealBatch(EpisodeBatch):
 
     @override
     def step_info(self, row: int) -> dict[str, Any]:
-        """What a step says beside its observation; see :meth:`extra_infos` for what real time adds."""
+        """What a step says besides its observation; see :meth:`extra_infos` for what real time adds."""
         extra = {name: column[row].item() for name, column in self.extra_infos().items()}
         return {**super().step_info(row), **extra}
 
@@ -217,7 +217,7 @@ class RealBatch(EpisodeBatch):
             ConfigError: Always.
         """
         self._check_taught()
-        knows = "an expert that knows the path's truth" if self._native.expert_truths else "an expert"
+        knows = "an expert that needs the ground truth" if self._native.expert_truths else "an expert"
         raise ConfigError(
             f"{knows}, on a real path",
             where="agent.expert",
@@ -226,9 +226,9 @@ class RealBatch(EpisodeBatch):
         )
 
     @override
-    def refresh_truth(self) -> Numbers:
-        """The truth as it was when the intervals closed, as far as it is known: NaN is not."""
-        return self.truth
+    def refresh_privileged(self) -> Numbers:
+        """The ground truth as it was when the intervals closed; NaN is what is not known."""
+        return self.privileged
 
 
 def _summary(ended: Ended) -> dict[str, Any]:

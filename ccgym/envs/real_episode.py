@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
 from ccgym.config.distributions import DEFAULT_DURATION_NS
@@ -14,11 +15,13 @@ from ccgym.emulation.plan import Plan, trace_files
 from ccgym.emulation.process import RunProcess
 from ccgym.envs.episode import HORIZON, Episode
 from ccgym.errors import ConfigError, RealPathError
+from ccgym.schemes.onnx_runtime import provide_library
 from ccgym.units import format_time
 
 if TYPE_CHECKING:
     from ccgym.emulation.control_pb2 import Ended, Hello, Interval
     from ccgym.envs.settings import Settings
+    from ccgym.schemes.policies import LearnedPolicy
 
 START_S: Final = 30.0
 """A run process that says nothing for so long at its start has stalled, seconds."""
@@ -27,7 +30,7 @@ SILENCE_S: Final = 60.0
 """So has one in which no decision interval closes for so long, seconds."""
 
 FAREWELL_S: Final = 2.0
-"""How long a flow that is told to stop has to say what it came to, seconds."""
+"""How long a flow that is told to stop has to report its summary, seconds."""
 
 GLANCE_S: Final = 0.2
 """How often a wait looks whether the run process is alive, seconds."""
@@ -124,7 +127,8 @@ class RealEpisode:
     Args:
         settings: What the environment is made of.
         episode: What was drawn.
-        shape: Sizes of observation, action, reward terms, statistics and truth.
+        shape: Sizes of observation, action, reward terms, statistics and ground truth.
+        policies: The policies of the flows in the background, by key.
 
     Raises:
         ConfigError: The path cannot be expressed for this backend, or no decision falls into the episode.
@@ -132,15 +136,21 @@ class RealEpisode:
         RealPathError: The run process failed; ``where`` says in which step.
     """
 
-    def __init__(self, settings: Settings, episode: Episode, shape: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        episode: Episode,
+        shape: tuple[int, ...],
+        policies: Mapping[str, LearnedPolicy] = MappingProxyType({}),
+    ) -> None:
         self.learners: list[Learner] = []
         self._server: Server | None = None
         self._process: RunProcess | None = None
         self._shape = shape
         try:
             self._server = Server()
-            self._process = RunProcess(_plan(settings, episode, self._server))
-            self._begin(len(settings.learners), max(flow.latest_start for flow in settings.learners) / 1e9)
+            self._process = RunProcess(_plan(settings, episode, self._server, policies))
+            self._begin(len(settings.learners), max(flow.latest_start_ns for flow in settings.learners) / 1e9)
             self._server.close()
         except BaseException:
             self.close()
@@ -169,7 +179,7 @@ class RealEpisode:
         """The next flow that connects; None if the run process has ended in order instead.
 
         Raises:
-            RealPathError: It failed, or nobody connects.
+            RealPathError: It failed, or no flow connects.
         """
         assert self._server is not None
         assert self._process is not None
@@ -193,7 +203,7 @@ class RealEpisode:
         connection: Connection | None = first
         while connection is not None:
             learner = Learner(connection)
-            # Whoever fails from here on closes it.
+            # Closed with the episode, whatever fails from here on.
             self.learners.append(learner)
             hello = self._hello(connection)
             if hello is not None:
@@ -236,7 +246,7 @@ class RealEpisode:
             raise RealPathError(
                 f"an agent {hello.agent!r} with arrays of {sizes}",
                 where="the sender's control socket",
-                expected=f"{self._shape} numbers of observation, action, reward, statistics and truth",
+                expected=f"{self._shape} numbers of observation, action, reward, statistics and ground truth",
                 hint="is it the same version of ccgym at both ends?",
             )
         return hello
@@ -323,10 +333,12 @@ class RealEpisode:
         )
 
 
-def _plan(settings: Settings, episode: Episode, server: Server) -> Plan:
+def _plan(settings: Settings, episode: Episode, server: Server, policies: Mapping[str, LearnedPolicy]) -> Plan:
     return Plan(
         spec=json.loads(episode.spec),
         traces=trace_files(episode.traces),
+        policies={key: policy.files for key, policy in policies.items()},
+        onnx_runtime=provide_library() if policies else None,
         agent=settings.agent.native(),
         control=server.path,
         mahimahi=_mahimahi(episode) if settings.backend == "mahimahi" else (),

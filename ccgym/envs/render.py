@@ -68,17 +68,21 @@ class History:
         self.total_reward = 0.0
 
     def add(
-        self, interval: Mapping[str, float], truth: Mapping[str, float], action: npt.NDArray[np.float32], reward: float
+        self,
+        interval: Mapping[str, float],
+        privileged: Mapping[str, float],
+        action: npt.NDArray[np.float32],
+        reward: float,
     ) -> None:
         """Note a step."""
         self.time.append(interval["time_s"])
         self.sent.append(interval["send_rate_bps"] / 1e6)
         self.delivered.append(interval["delivery_rate_bps"] / 1e6)
-        self.capacity.append(truth["link_rate_bps"] / 1e6)
+        self.capacity.append(privileged["link_rate_bps"] / 1e6)
         self.rtt.append(interval["mean_rtt_s"] * 1e3 or math.nan)  # zero: no packet was acknowledged
-        self.base_rtt.append(truth["base_rtt_s"] * 1e3)
-        self.queue.append(truth["backlog_packets"])
-        self.queue_limit.append(truth["queue_limit_packets"])
+        self.base_rtt.append(privileged["base_rtt_s"] * 1e3)
+        self.queue.append(privileged["backlog_packets"])
+        self.queue_limit.append(privileged["queue_limit_packets"])
         self.lost.append(interval["loss_fraction"])
         self.action.append(action.tolist())
         self.total_reward += reward

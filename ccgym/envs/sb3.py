@@ -8,14 +8,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.utils import seeding
+from typing_extensions import Unpack
 
-from ccgym.envs.batch import Batch, EpisodeState
-from ccgym.envs.batches import make_batch
-from ccgym.envs.paths import PathsOfEpisodes
-from ccgym.envs.render import check_render_mode
-from ccgym.envs.settings import Settings, settings_from
-from ccgym.envs.spaces import ActionReader, action_space, observation_space
+from ccgym.envs.environment import EnvironmentBase
+from ccgym.envs.settings import Arguments, PathOrName, Settings
+from ccgym.envs.simulated_batch import EpisodeState, SimulatedBatch
 from ccgym.errors import ConfigError, PlatformError, shown
 
 try:
@@ -32,7 +29,7 @@ except ImportError:
 Indices = int | Iterable[int] | None
 
 
-class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
+class SB3LinkVecEnv(EnvironmentBase, VecEnv):
     """``num_envs`` environments for stable-baselines3, stepped in one native call.
 
     Environment ``i`` after ``seed(s)`` has the same episodes as a :class:`~ccgym.envs.LinkEnv` with
@@ -43,8 +40,8 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
     - ``reward_term_sums``: the sum of each of the reward's terms over the episode;
     - ``summary``, ``path``, ``simulator_seed``, ``trajectory_hash`` as in :class:`~ccgym.envs.LinkEnv`.
 
-    With ``privileged`` every info has the truth about the path of its observation as ``privileged``, and that of the
-    terminal observation as ``terminal_privileged``.
+    With ``privileged`` every info has the ground truth about the path of its observation as ``privileged``, and that of
+    the terminal observation as ``terminal_privileged``.
 
     ``set_attr("paths", …)`` and ``env_method("set_progress", …)`` change where paths come from, from the next episodes
     on, for all environments alike.
@@ -56,7 +53,8 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
         journal: Whether :meth:`capture` works; costs the memory of the actions of the episodes under way.
         autoreset: Whether the next episode begins when one ends, as SB3 expects. If not, :meth:`reset` has to follow,
             and nothing runs until then.
-        **arguments: As in :class:`~ccgym.envs.LinkEnv`.
+        render_mode: As in :class:`~ccgym.envs.LinkEnv`.
+        **arguments: The fields of :class:`~ccgym.envs.settings.Arguments`.
 
     Raises:
         ConfigError: An argument is wrong.
@@ -70,16 +68,16 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
     def __init__(
         self,
         num_envs: int = 1,
-        config: Any = "link",
+        config: PathOrName = "link",
         *,
         threads: int = 1,
         step_infos: bool = False,
         journal: bool = False,
         autoreset: bool = True,
-        **arguments: Any,
+        render_mode: str | None = None,
+        **arguments: Unpack[Arguments],
     ) -> None:
-        settings, render_mode = settings_from({"config": config, **arguments})
-        self._build(settings, num_envs, threads, step_infos, journal, render_mode, autoreset)
+        self._build(Settings.read(config, **arguments), num_envs, threads, step_infos, journal, render_mode, autoreset)
 
     @classmethod
     def of(
@@ -106,29 +104,20 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
         step_infos: bool,
         journal: bool,
         render_mode: str | None,
-        autoreset: bool = True,
+        autoreset: bool,
     ) -> None:
-        if num_envs < 1:
-            raise ConfigError(shown(num_envs), where="num_envs", expected="1 or more")
-        check_render_mode(render_mode)
         if not autoreset and num_envs > 1:
             raise ConfigError("autoreset=False", where=f"{num_envs} environments", expected="a single one")
+        spaces = self._setup(settings, num_envs, threads=threads, render_mode=render_mode, journal=journal)
         self._made_with = (num_envs, threads, step_infos, journal, render_mode, autoreset)
         self._autoreset = autoreset
-        self.settings = settings
-        self.render_mode = render_mode
         self.spec = None
         self._step_infos = step_infos
-        batch = self._batch = make_batch(settings, num_envs, threads, history=render_mode is not None, journal=journal)
-        observations = observation_space(batch.face)
-        actions = action_space(batch.face, discrete=batch.discrete)
-        self._actions = ActionReader(actions, batch.actions, strict=settings.strict)
-        self._generators: list[np.random.Generator] = [seeding.np_random()[0] for _ in range(num_envs)]
         self._pending: Any = None
         self._since = time.time()
-        self.keep_terminal_truth = False
-        """Whether the info of an episode's end has ``terminal_truth``, as :meth:`truth` gives it, of one row."""
-        super().__init__(num_envs, observations, actions)
+        self.keep_terminal_privileged = False
+        """Whether the info of an episode's end has ``terminal_privileged`` without the argument ``privileged``, too."""
+        super().__init__(num_envs, *spaces)
 
     # --- Running ------------------------------------------------------------------------------------------------------
 
@@ -137,10 +126,7 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
         they were called since the last time.
         """
         for index in range(self.num_envs):
-            seed = self._seeds[index]
-            if seed is not None:
-                self._generators[index] = seeding.np_random(seed)[0]
-            self._batch.begin(index, self._generators[index], self._options[index])
+            self._begin(index, self._seeds[index], self._options[index])
         self._reset_seeds()
         self._reset_options()
         self.reset_infos = [self._privileged(index) for index in range(self.num_envs)]
@@ -169,24 +155,26 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
         else:
             infos = [{} for _ in range(self.num_envs)]
         if some_ended:
-            if self.settings.privileged or self.keep_terminal_truth:
-                batch.refresh_truth()
+            if self._keeps_terminal:
+                batch.refresh_privileged()
             for index in np.flatnonzero(dones).tolist():
                 infos[index].update(self._end_info(index))
-                if self.keep_terminal_truth:
-                    infos[index]["terminal_truth"] = self._truth([index])
                 if self._autoreset:
-                    batch.begin(index, self._generators[index])
+                    self._begin(index)
         if self.settings.privileged:
-            batch.refresh_truth()
+            batch.refresh_privileged()
             for index, info in enumerate(infos):
-                info["privileged"] = batch.truth_info(index)
+                info["privileged"] = batch.privileged_info(index)
         return batch.obs.copy(), rewards, dones, infos
 
-    def truth(self) -> dict[str, npt.NDArray[np.float64]]:
-        """The truth about every environment's path and what its flow is doing now, by name with unit: privileged."""
-        self._batch.refresh_truth()
-        return self._truth(slice(None))
+    def privileged(self) -> dict[str, npt.NDArray[np.float64]]:
+        """The ground truth about every environment's path and what its flow is doing now.
+
+        Returns:
+            A copy, by name with unit; ``(num_envs,)`` each.
+        """
+        columns = self._batch.refresh_privileged().T.copy()
+        return dict(zip(self._batch.privileged_names, columns, strict=True))
 
     def labels(self) -> npt.NDArray[np.float32]:
         """What the agent's expert would do on the observations last returned: after an episode's end, on the first
@@ -201,14 +189,15 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
         actions, _ = self._batch.refresh_labels()
         return np.array(actions)
 
-    def _truth(self, rows: Any) -> dict[str, npt.NDArray[np.float64]]:
-        return dict(zip(self._batch.truths, self._batch.truth[rows].T.copy(), strict=True))
+    @property
+    def _keeps_terminal(self) -> bool:
+        return self.settings.privileged or self.keep_terminal_privileged
 
     def _end_info(self, index: int) -> dict[str, Any]:
         batch = self._batch
-        truth = {"terminal_privileged": batch.truth_info(index)} if self.settings.privileged else {}
+        privileged = {"terminal_privileged": batch.privileged_info(index)} if self._keeps_terminal else {}
         return {
-            **truth,
+            **privileged,
             **batch.end_info(index),
             "terminal_observation": batch.obs[index].copy(),
             "TimeLimit.truncated": True,
@@ -219,12 +208,6 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
             },
             "reward_term_sums": dict(zip(batch.terms, batch.term_sums[index].tolist(), strict=True)),
         }
-
-    def _privileged(self, index: int) -> dict[str, Any]:
-        if not self.settings.privileged:
-            return {}
-        self._batch.refresh_truth()
-        return {"privileged": self._batch.truth_info(index)}
 
     def close(self) -> None:
         """End the episodes, and what runs on real paths."""
@@ -241,7 +224,7 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
         """An attribute, once per environment; ``np_random`` and ``trajectory_hash`` are each environment's own."""
         chosen = list(self._get_indices(indices))
         if attr_name == "np_random":
-            return [self._generators[index] for index in chosen]
+            return [self._generator(index) for index in chosen]
         if attr_name == "trajectory_hash":
             return [self._batch.trajectory_hash(index) for index in chosen]
         value = getattr(self, attr_name)
@@ -258,7 +241,7 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
             raise ConfigError(
                 f"{attr_name} for environments {shown(chosen)} only",
                 expected="all of them",
-                hint="make two SB3LinkVecEnv where environments shall differ",
+                hint="make two SB3LinkVecEnv where environments should differ",
             )
         setattr(self, attr_name, value)
 
@@ -279,7 +262,7 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
         raise AttributeError(f"environments have no method {method_name!r}; they have set_progress and render")
 
     def env_is_wrapped(self, wrapper_class: type, indices: Indices = None) -> list[bool]:
-        """Whether it does what the wrapper would: true of ``Monitor``, whose ``episode`` is in the infos."""
+        """Whether it does what the wrapper would do: true of ``Monitor``, whose ``episode`` is in the infos."""
         return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]
 
     def get_images(self) -> Sequence[npt.NDArray[np.uint8] | None]:
@@ -302,8 +285,8 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
         """
         batch = self._batch
         return {
-            "generators": [generator.bit_generator.state for generator in self._generators],
-            "episodes": [vars(state) for state in batch.capture()] if isinstance(batch, Batch) else None,
+            "generators": [self._generator(index).bit_generator.state for index in range(self.num_envs)],
+            "episodes": [vars(state) for state in batch.capture()] if isinstance(batch, SimulatedBatch) else None,
         }
 
     def restore(self, state: Mapping[str, Any]) -> npt.NDArray[np.float32]:
@@ -312,10 +295,10 @@ class SB3LinkVecEnv(PathsOfEpisodes, VecEnv):
         Paths of episodes to come are not part of it: set ``paths`` or ``set_progress`` as they were. Where episodes
         were not captured only the random streams are brought back, and :meth:`reset` must follow.
         """
-        if state["episodes"] is not None and isinstance(self._batch, Batch):
+        if state["episodes"] is not None and isinstance(self._batch, SimulatedBatch):
             self._batch.restore([EpisodeState(**episode) for episode in state["episodes"]])
-        for generator, known in zip(self._generators, state["generators"], strict=True):
-            generator.bit_generator.state = known
+        for index, known in zip(range(self.num_envs), state["generators"], strict=True):
+            self._generator(index).bit_generator.state = known
         return np.array(self._batch.obs)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -15,9 +15,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias, TypedDict
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from typing_extensions import Unpack
 
 from ccgym.config.agent import AgentConfig
 from ccgym.config.configurations import find_config, packaged_config
@@ -26,9 +27,12 @@ from ccgym.config.distributions import Fixed
 from ccgym.config.path import NetworkPath, PathField, PathLike
 from ccgym.config.quantities import PeriodField
 from ccgym.config.yaml_loader import Loaded, config_error, load_model
+from ccgym.emulation import kernel_tcp
 from ccgym.envs.episode import Source
-from ccgym.envs.flows import BackgroundFlow, LearnerFlow, background_flows
-from ccgym.errors import CcgymError, ConfigError, did_you_mean, shown
+from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError, did_you_mean, shown
+from ccgym.schemes import kernel
+from ccgym.schemes.flow import FlowSpec, LearnerFlow, read_flows
+from ccgym.schemes.registry import registry
 from ccgym.units import TimeLike, parse_positive_time
 
 REAL_BACKENDS: Final = ("emulated", "mahimahi")
@@ -40,7 +44,10 @@ DISCRETE_MAPS: Final = ("discrete", "gain_on_estimate", "passive")
 """Action maps that choose among listed operations; a passive one has one, which does nothing."""
 
 DEFAULT_STEPS: Final = 400
-"""Decisions per episode unless something else is said."""
+"""Maximum number of decisions per episode, by default."""
+
+PathOrName: TypeAlias = "str | os.PathLike[str]"
+"""A configuration: a YAML file, or the name of one that comes with ccgym."""
 
 
 class _Strict(BaseModel):
@@ -71,14 +78,14 @@ class EnvironmentConfig(_Strict):
     """Or a distribution of paths, or a curriculum of them; see :mod:`ccgym.config.distributions`."""
     episode: EpisodeLimits = EpisodeLimits(steps=DEFAULT_STEPS)
     """Its limits."""
-    flows: Annotated[tuple[BackgroundFlow, ...], BeforeValidator(background_flows)] = ()
-    """Flows in the background: names of schemes, or mappings like ``{scheme: bbr, start: 5s}``."""
+    flows: Annotated[tuple[FlowSpec, ...], BeforeValidator(read_flows)] = ()
+    """Flows in the background: names of schemes and policies, or mappings like ``{scheme: bbr, start: 5s}``."""
     learner: LearnerFlow = LearnerFlow()
     """The flow that learns."""
     backend: str = "sim"
     """Where it runs."""
     privileged: bool = False
-    """Whether ``info`` tells the truth about the path, for experts and critics."""
+    """Whether ``info`` has the ground truth about the path, for experts and critics."""
 
     @model_validator(mode="after")
     def _consistent(self) -> EnvironmentConfig:
@@ -119,23 +126,56 @@ def check_backend(backend: object) -> None:
         )
 
 
-def check_flows(backend: str, flows: Sequence[BackgroundFlow]) -> None:
-    """Raise :class:`ConfigError` if a flow of the kernel's is to run where there is no kernel."""
+def check_flows(backend: str, flows: Sequence[FlowSpec]) -> None:
+    """Raise :class:`~ccgym.errors.CcgymError` unless every flow can run there: the kernel's need real packets."""
     for place, flow in enumerate(flows):
-        if flow.is_kernel and backend not in REAL_BACKENDS:
-            raise ConfigError(
-                shown(flow.scheme),
-                where=f"flows[{place}]",
-                expected="a scheme of our own where packets are simulated",
-                hint="backend='emulated' has the kernel's TCP",
+        algorithm = kernel.algorithm_of(flow.scheme)
+        if algorithm is None:
+            continue
+        where = f"flows[{place}]"
+        if backend not in REAL_BACKENDS:
+            kernel.refuse_in_virtual_time(flow.scheme, algorithm in registry(), where)
+        reason = kernel_tcp.why_unavailable(algorithm)
+        if reason is not None:
+            raise SchemeNotFoundError(
+                f"{shown(flow.scheme)} is not available: {reason}",
+                where=where,
+                expected="an algorithm that this kernel has",
+                hint="`ccgym doctor` lists them",
             )
 
 
-ARGUMENTS: Final = (
-    "config", "set", "path", "paths", "agent", "backend", "episode_steps", "duration", "flows", "learner",
-    "privileged", "strict", "render_mode",
-)  # fmt: skip
-"""Keyword arguments of the environments."""
+class Arguments(TypedDict, total=False):
+    """Keyword arguments of all environments. What is not given, or is ``None``, comes from the configuration."""
+
+    set: Mapping[str, Any] | None
+    """Single keys of the configuration's sections ``agent`` and ``environment``, as ``--set`` of ``train.py`` takes
+    them: ``{"agent.action.map.delta": 0.05, "environment.episode.steps": 100}``."""
+    path: PathLike | None
+    """One path: anything that :meth:`NetworkPath.from_any` understands."""
+    paths: object
+    """Or a distribution of paths, by name or in full: see :mod:`ccgym.config.distributions`."""
+    agent: object
+    """Clock, observation, actions and reward: a YAML file, a mapping or an ``AgentConfig``."""
+    backend: str | None
+    """Where it runs: ``"sim"``; or for real, ``"emulated"`` by this machine or ``"mahimahi"``."""
+    episode_steps: int | None
+    """Maximum number of decisions per episode."""
+    duration: TimeLike | None
+    """Maximum length of an episode, seconds or ``"30s"``. Either limit replaces those of the configuration."""
+    flows: Sequence[object] | None
+    """Other flows on the path: ``["cubic", "eagle", {"scheme": "bbr", "start": "5s"}]``."""
+    learner: Mapping[str, Any] | LearnerFlow | None
+    """Fields of :class:`~ccgym.schemes.flow.LearnerFlow` for the flow that learns, such as ``{"start": "1s"}``."""
+    privileged: bool | None
+    """Whether ``info["privileged"]`` is there."""
+    strict: bool
+    """Whether an action that is not finite is an error (the default). If not, the flow holds its last decision, as a
+    deployed policy's does."""
+
+
+ARGUMENTS: Final = ("config", "render_mode", *Arguments.__annotations__)
+"""Names of the keyword arguments of the environments."""
 
 SECTIONS: Final = ("agent", "environment")
 """Sections of a configuration file that environments read; what ``set`` may change."""
@@ -150,15 +190,15 @@ class Settings:
     source: Source
     """Where paths come from."""
     steps: int | None
-    """Most decisions per episode."""
+    """Maximum number of decisions per episode."""
     duration_ns: int | None
-    """Most time per episode, nanoseconds."""
+    """Maximum length of an episode, nanoseconds."""
     learners: tuple[LearnerFlow, ...]
     """The flows that learn."""
-    background: tuple[BackgroundFlow, ...]
-    """The other flows."""
+    background: tuple[FlowSpec, ...]
+    """The other flows, as they were written."""
     privileged: bool
-    """Whether ``info`` tells the truth about the path."""
+    """Whether ``info`` has the ground truth about the path."""
     strict: bool
     """Whether actions that are not finite are an error."""
     curriculum: Curriculum | None = None
@@ -187,7 +227,7 @@ class Settings:
         return replace(self, source=source, curriculum=curriculum)
 
     def at(self, progress: float) -> Settings:
-        """The same with the paths of a later stage; ``progress``: share of the training that is done, 0 to 1."""
+        """The same with the paths of a later stage; ``progress``: fraction of the training that is done, 0 to 1."""
         if self.curriculum is None:
             return self
         return replace(self, source=self.curriculum.distribution(progress))
@@ -210,68 +250,46 @@ class Settings:
         )
 
     @classmethod
-    def read(
-        cls,
-        *,
-        config: str | os.PathLike[str] = "link",
-        set: Mapping[str, Any] | None = None,
-        path: PathLike | None = None,
-        paths: object = None,
-        agent: object = None,
-        backend: str | None = None,
-        episode_steps: int | None = None,
-        duration: TimeLike | None = None,
-        flows: Sequence[object] | None = None,
-        learner: Mapping[str, Any] | LearnerFlow | None = None,
-        privileged: bool | None = None,
-        strict: bool = True,
-        unknown: Mapping[str, Any] | None = None,
-    ) -> Settings:
-        """The settings that keyword arguments mean; see :class:`ccgym.envs.LinkEnv` for what they are.
+    def read(cls, config: PathOrName = "link", **arguments: Unpack[Arguments]) -> Settings:
+        """The settings that a configuration and keyword arguments mean.
 
         Raises:
             ConfigError: One of them is wrong.
         """
-        if unknown:
-            name = next(iter(unknown))
-            raise ConfigError(
-                f"unknown argument {shown(name)}", expected=", ".join(ARGUMENTS), hint=did_you_mean(name, ARGUMENTS)
-            )
-        if path is not None and paths is not None:
+        for name in arguments:
+            if name not in Arguments.__annotations__:
+                raise ConfigError(
+                    f"unknown argument {shown(name)}", expected=", ".join(ARGUMENTS), hint=did_you_mean(name, ARGUMENTS)
+                )
+        given: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
+        if "path" in given and "paths" in given:
             raise ConfigError("path and paths together", expected="one of them", where="paths")
-        if backend is not None:
-            check_backend(backend)
-        if set is not None:
-            replaced = {"agent": agent, "path": path, "paths": paths, "flows": flows, "learner": learner}
-            _check_set(set, [name for name, value in replaced.items() if value is not None])
-        defaults = load_model(_config_file(config), _File, set or ())
-        settings = cls.of(defaults.environment, defaults.agent, strict=strict)
-        if episode_steps is not None or duration is not None:
-            # Whoever gives a limit means that one, and not the configuration's beside it.
-            settings = replace(settings, steps=_steps(episode_steps), duration_ns=_duration(duration))
-        if agent is not None:
-            settings = replace(settings, agent=read_agent(agent))
-        if path is not None:
-            settings = settings.with_paths(read_path(path))
-        elif paths is not None:
-            settings = settings.with_paths(paths)
-        if flows is not None:
-            settings = replace(settings, background=background_flows(flows))
-        if learner is not None:
-            settings = replace(settings, learners=(read_learner(learner),))
-        if privileged is not None:
-            settings = replace(settings, privileged=bool(privileged))
-        if backend is not None:
-            settings = replace(settings, backend=backend)
+        if "backend" in given:
+            check_backend(given["backend"])
+        changes = given.get("set", {})
+        _check_set(changes, [name for name in ("agent", "path", "paths", "flows", "learner") if name in given])
+        defaults = load_model(_config_file(config), _File, changes)
+        settings = cls.of(defaults.environment, defaults.agent, strict=given.get("strict", True))
+        if "episode_steps" in given or "duration" in given:
+            # A limit that is given replaces both limits of the configuration.
+            limits = _steps(given.get("episode_steps")), _duration(given.get("duration"))
+            settings = replace(settings, steps=limits[0], duration_ns=limits[1])
+        if "agent" in given:
+            settings = replace(settings, agent=read_agent(given["agent"]))
+        if "path" in given:
+            settings = settings.with_paths(read_path(given["path"]))
+        elif "paths" in given:
+            settings = settings.with_paths(given["paths"])
+        if "flows" in given:
+            settings = replace(settings, background=read_flows(given["flows"]))
+        if "learner" in given:
+            settings = replace(settings, learners=(read_learner(given["learner"]),))
+        if "privileged" in given:
+            settings = replace(settings, privileged=bool(given["privileged"]))
+        if "backend" in given:
+            settings = replace(settings, backend=given["backend"])
         check_flows(settings.backend, settings.background)
         return settings
-
-
-def settings_from(arguments: Mapping[str, Any]) -> tuple[Settings, str | None]:
-    """The settings, and the render mode, that an environment's keyword arguments mean."""
-    known = {name: value for name, value in arguments.items() if name in ARGUMENTS and name != "render_mode"}
-    unknown = {name: value for name, value in arguments.items() if name not in ARGUMENTS}
-    return Settings.read(**known, unknown=unknown), arguments.get("render_mode")
 
 
 def _config_file(config: str | os.PathLike[str]) -> Path:
@@ -322,7 +340,9 @@ def read_agent(agent: object) -> AgentConfig:
             raise error.at("agent") from None
     if isinstance(agent, (str, os.PathLike)):
         return load_model(_config_file(agent), _AgentFile).agent
-    raise ConfigError(f"{shown(agent)} is no agent", where="agent", expected="a YAML file, a mapping or an AgentConfig")
+    raise ConfigError(
+        f"{shown(agent)} is not an agent", where="agent", expected="a YAML file, a mapping or an AgentConfig"
+    )
 
 
 class _AgentFile(BaseModel):
@@ -367,7 +387,7 @@ def read_learner(learner: object) -> LearnerFlow:
     if isinstance(learner, LearnerFlow):
         return learner
     if not isinstance(learner, Mapping):
-        raise ConfigError(f"{shown(learner)} is no flow", where="learner", expected="a mapping like {'start': '1s'}")
+        raise ConfigError(f"{shown(learner)} is not a flow", where="learner", expected="a mapping like {'start': '1s'}")
     try:
         return LearnerFlow.model_validate(dict(learner))
     except ValidationError as error:

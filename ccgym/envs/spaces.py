@@ -12,21 +12,21 @@ from gymnasium import spaces
 from ccgym.errors import ConfigError, shown
 
 Floats: TypeAlias = npt.NDArray[np.float32]
-AgentFace: TypeAlias = Mapping[str, Any]
+AgentDescription: TypeAlias = Mapping[str, Any]
 """What ``_core.describe_agent`` says of an agent: rows ``observation``, ``action`` and ``reward``."""
 
 
-def observation_space(face: AgentFace) -> spaces.Box:
+def observation_space(agent: AgentDescription) -> spaces.Box:
     """The box of an agent's observations; its bounds are those of the features and finite."""
-    rows = face["observation"]
+    rows = agent["observation"]
     low = np.array([row["low"] for row in rows], dtype=np.float32)
     high = np.array([row["high"] for row in rows], dtype=np.float32)
     return spaces.Box(low, high, dtype=np.float32)
 
 
-def action_space(face: AgentFace, *, discrete: bool) -> spaces.Box | spaces.Discrete[np.int64]:
+def action_space(agent: AgentDescription, *, discrete: bool) -> spaces.Box | spaces.Discrete[np.int64]:
     """The space of an agent's actions: ``Discrete`` where its map lists operations, else a box."""
-    rows = face["action"]
+    rows = agent["action"]
     if discrete:
         return spaces.Discrete(max(1, len(rows)))
     low = np.array([row["low"] for row in rows], dtype=np.float32)

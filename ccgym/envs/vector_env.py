@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import gymnasium
 import numpy as np
 import numpy.typing as npt
-from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
+from typing_extensions import Unpack
 
-from ccgym.config.path import PathLike
-from ccgym.envs.batch_base import OPTIONS, check_options
-from ccgym.envs.batches import make_batch
-from ccgym.envs.flows import LearnerFlow
-from ccgym.envs.paths import PathsOfEpisodes
-from ccgym.envs.render import RENDER_FPS, RENDER_MODES, check_render_mode
-from ccgym.envs.settings import Settings
-from ccgym.envs.spaces import ActionReader, action_space, observation_space
+from ccgym.envs.batch import OPTIONS, check_options
+from ccgym.envs.environment import EnvironmentBase
+from ccgym.envs.render import RENDER_FPS, RENDER_MODES
+from ccgym.envs.settings import Arguments, PathOrName, Settings
 from ccgym.errors import ConfigError, shown
 
 Observations = npt.NDArray[np.float32]
 Seeds = int | Sequence[int | None] | None
 
 
-class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[Any]]):
+class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[Any]]):
     """:class:`~ccgym.envs.LinkEnv` times ``num_envs``, in one call per step, without Python's lock.
 
     Environment ``i`` of ``reset(seed=s)`` has the same episodes as a ``LinkEnv`` with ``reset(seed=s + i)``, bit for
@@ -42,7 +36,8 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
         copy: Whether :meth:`reset` and :meth:`step` return fresh arrays. If not, they return the environment's own,
             which the next call overwrites.
         max_episode_steps: The same as ``episode_steps``; what :func:`gymnasium.make_vec` calls it.
-        **others: As in :class:`~ccgym.envs.LinkEnv`.
+        render_mode: As in :class:`~ccgym.envs.LinkEnv`.
+        **arguments: The fields of :class:`~ccgym.envs.settings.Arguments`.
 
     Example::
 
@@ -60,41 +55,17 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
     def __init__(
         self,
         num_envs: int = 1,
-        config: str | os.PathLike[str] = "link",
+        config: PathOrName = "link",
         *,
         threads: int = 1,
         copy: bool = True,
-        set: Mapping[str, Any] | None = None,
-        path: PathLike | None = None,
-        paths: object = None,
-        agent: object = None,
-        backend: str | None = None,
-        episode_steps: int | None = None,
-        duration: str | float | None = None,
-        flows: Sequence[object] | None = None,
-        learner: Mapping[str, Any] | LearnerFlow | None = None,
-        privileged: bool | None = None,
-        strict: bool = True,
         render_mode: str | None = None,
         max_episode_steps: int | None = None,
-        **unknown: Any,
+        **arguments: Unpack[Arguments],
     ) -> None:
-        settings = Settings.read(
-            config=config,
-            set=set,
-            path=path,
-            paths=paths,
-            agent=agent,
-            backend=backend,
-            episode_steps=max_episode_steps if episode_steps is None else episode_steps,
-            duration=duration,
-            flows=flows,
-            learner=learner,
-            privileged=privileged,
-            strict=strict,
-            unknown=unknown,
-        )
-        self._build(settings, num_envs, threads, copy, render_mode)
+        if max_episode_steps is not None:
+            arguments.setdefault("episode_steps", max_episode_steps)
+        self._build(Settings.read(config, **arguments), num_envs, threads, copy, render_mode)
 
     @classmethod
     def of(
@@ -106,25 +77,16 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
         return env
 
     def _build(self, settings: Settings, num_envs: int, threads: int, copy: bool, render_mode: str | None) -> None:
-        if num_envs < 1:
-            raise ConfigError(shown(num_envs), where="num_envs", expected="1 or more")
-        check_render_mode(render_mode)
+        spaces = self._setup(settings, num_envs, threads=threads, render_mode=render_mode)
+        self.single_observation_space, self.single_action_space = spaces
         self.num_envs = num_envs
-        self.render_mode = render_mode
-        self.settings = settings
         self.copy = copy
         self._threads = threads
-        batch = self._batch = make_batch(settings, num_envs, threads, history=render_mode is not None)
-        self.single_observation_space = observation_space(batch.face)
-        self.single_action_space = action_space(batch.face, discrete=batch.discrete)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._actions = ActionReader(self.single_action_space, batch.actions, strict=settings.strict)
-        self._generators: list[np.random.Generator | None] = [None] * num_envs
-        self._seeds: list[int] = [-1] * num_envs
         self._terminations = np.zeros(num_envs, dtype=np.bool_)
-        self._everyone = np.ones(num_envs, dtype=np.bool_)
-        self._everyone.flags.writeable = False
+        self._all = np.ones(num_envs, dtype=np.bool_)
+        self._all.flags.writeable = False
 
     # --- Random streams -----------------------------------------------------------------------------------------------
 
@@ -136,14 +98,7 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
         """The seeds that they began with; -1 where that is not known."""
-        return tuple(self._seeds)
-
-    def _generator(self, index: int) -> np.random.Generator:
-        generator = self._generators[index]
-        if generator is None:
-            generator, self._seeds[index] = seeding.np_random()
-            self._generators[index] = generator
-        return generator
+        return tuple(self._known_seeds)
 
     # --- Running ------------------------------------------------------------------------------------------------------
 
@@ -168,19 +123,16 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
         mask = self._mask(options)
         options = {name: value for name, value in (options or {}).items() if name in OPTIONS}
         for index in np.flatnonzero(mask).tolist():
-            if seeds[index] is not None:
-                self._generators[index], self._seeds[index] = seeding.np_random(seeds[index])
-            self._batch.begin(index, self._generator(index), options)
+            self._begin(index, seeds[index], options)
         infos: dict[str, Any] = {}
         if self.settings.privileged:
-            self._batch.refresh_truth()
             for index in np.flatnonzero(mask).tolist():
-                infos = self._add_info(infos, {"privileged": self._batch.truth_info(index)}, index)
+                infos = self._add_info(infos, self._privileged(index), index)
         return self._observations(), infos
 
     def _mask(self, options: Mapping[str, Any] | None) -> npt.NDArray[np.bool_]:
         if options is None or options.get("reset_mask") is None:
-            return self._everyone
+            return self._all
         mask = np.asarray(options["reset_mask"])
         if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
             raise ConfigError(
@@ -205,7 +157,7 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
         self._actions.read(actions)
         some_ended = batch.step()
         if self.settings.privileged:
-            batch.refresh_truth()
+            batch.refresh_privileged()
         rewards = batch.reward.copy() if self.copy else batch.reward
         truncations = batch.ended.astype(np.bool_)
         if some_ended:
@@ -213,7 +165,7 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
             for index in np.flatnonzero(truncations).tolist():
                 self._end(index, infos)
         else:
-            infos = self._infos(self._everyone)
+            infos = self._infos(self._all)
         return self._observations(), rewards, self._terminations.copy(), truncations, infos
 
     def _observations(self) -> Observations:
@@ -239,7 +191,7 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
             infos[f"_{name}"] = mask
         if self.settings.privileged:
             known = mask.copy()  # those that begin anew are added later
-            infos["privileged"] = _named(batch.truths, batch.truth.copy(), known)
+            infos["privileged"] = _named(batch.privileged_names, batch.privileged.copy(), known)
             infos["_privileged"] = known
         return infos
 
@@ -248,14 +200,13 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
         batch = self._batch
         info = batch.step_info(index)
         if self.settings.privileged:
-            info["privileged"] = batch.truth_info(index)
+            info["privileged"] = batch.privileged_info(index)
         info.update(batch.end_info(index))
         # Gymnasium's own way of putting what one environment says among the others'.
         self._add_info(infos, {"final_obs": batch.obs[index].copy(), "final_info": info}, index)
-        batch.begin(index, self._generator(index))
+        self._begin(index)
         if self.settings.privileged:
-            batch.refresh_truth()
-            self._add_info(infos, {"privileged": batch.truth_info(index)}, index)
+            self._add_info(infos, self._privileged(index), index)
 
     def close_extras(self, **kwargs: Any) -> None:
         """End the episodes, and what runs on real paths."""
@@ -263,10 +214,8 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
 
     def render(self) -> tuple[Any, ...] | None:
         """One picture per environment; see :meth:`LinkEnv.render`."""
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() shows nothing in an environment that was made without render_mode")
-            return None
-        return tuple(history.render(self.render_mode) for history in self._batch.histories)
+        pictures = self._pictures()
+        return None if pictures is None else tuple(pictures)
 
     # --- Copies -------------------------------------------------------------------------------------------------------
 
@@ -274,7 +223,7 @@ class VectorLinkEnv(PathsOfEpisodes, VectorEnv[Observations, Any, npt.NDArray[An
         """Settings and random streams; a copy begins its own episodes with :meth:`reset`."""
         return {
             "build": (self.settings, self.num_envs, self._threads, self.copy, self.render_mode),
-            "rest": {"spec": self.spec, "_generators": self._generators, "_seeds": self._seeds},
+            "rest": {"spec": self.spec, "_generators": self._generators, "_known_seeds": self._known_seeds},
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:

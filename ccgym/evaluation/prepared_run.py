@@ -17,7 +17,7 @@ from ccgym.evaluation.capacity import LinkCapacity, link_capacity, slowest_link
 from ccgym.evaluation.ccperf_metrics import CcperfMetrics, FlowInput, RunInput, ccperf_metrics
 from ccgym.evaluation.metrics import PacketLog, RunMetrics, run_metrics
 from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
-from ccgym.schemes.flow import FlowSpec, flow_spec
+from ccgym.schemes.flow import FlowSpec, flow_spec, policies_of
 from ccgym.schemes.policies import LearnedPolicy
 from ccgym.schemes.registry import SchemeChoice
 from ccgym.units import TimeLike, is_whole, parse_positive_time, parse_size, parse_time
@@ -80,7 +80,7 @@ class PreparedRun:
     @property
     def policies(self) -> dict[str, LearnedPolicy]:
         """The policies that flows decide by, by key."""
-        return {policy.key: policy for spec in self.flows if (policy := spec.choice.policy) is not None}
+        return policies_of(self.flows)
 
     def run_record(
         self, result: SimResult, backend: str = "sim", path_report: Mapping[str, Any] | None = None
@@ -136,7 +136,7 @@ class PreparedRun:
                 FlowInput(
                     series=series["flows"][place],
                     counters=counters["flows"][place],
-                    start_ns=spec.start,
+                    start_ns=spec.start_ns,
                     stop_ns=min(spec.stop or self.duration_ns, self.duration_ns),
                     base_rtt_ns=base_rtt + int(self.document["flows"][place]["extra_rtt"]),
                     mss=spec.mss,
@@ -179,9 +179,9 @@ def prepare(
     compiled = path.compile(duration_ns)
     specs = tuple(flow_spec(flow, f"flows[{place}]") for place, flow in enumerate(flows))
     for place, spec in enumerate(specs):
-        if spec.start >= duration_ns:
+        if spec.start_ns >= duration_ns:
             raise ConfigError(
-                f"the flow starts at {spec.start / 1e9:g} s, the run ends at {duration_ns / 1e9:g} s",
+                f"the flow starts at {spec.start_ns / 1e9:g} s, the run ends at {duration_ns / 1e9:g} s",
                 where=f"flows[{place}].start",
                 expected="a start before the end of the run",
             )
@@ -242,7 +242,7 @@ def _flow_record(
 
     return FlowRecord(
         scheme=spec.choice.title,
-        start_s=spec.start / 1e9,
+        start_s=spec.start_ns / 1e9,
         stop_s=stop_ns / 1e9,
         throughput_mbps=None if pantheon is None else pantheon.throughput_mbps,
         delay_p95_ms=None if pantheon is None else pantheon.delay_p95_ms,
@@ -252,14 +252,14 @@ def _flow_record(
         min_rtt_ms=None if counters["min_rtt_ns"] is None else counters["min_rtt_ns"] / 1e6,
         mean_cwnd_packets=from_series("mean_cwnd_l4"),
         mean_in_flight_packets=from_series("mean_in_flight_l4"),
-        goodput_mbps=counters["received_unique_bytes"] * 8000 / (stop_ns - spec.start),
+        goodput_mbps=counters["received_unique_bytes"] * 8000 / (stop_ns - spec.start_ns),
         sent_packets=counters["sent_packets"],
         lost_packets=counters["lost_packets"],
         retransmissions=counters["retransmissions"],
         rtos=counters["rtos"],
         recoveries=recoveries,
         mean_recovery_ms=counters["recovery_ns"] / recoveries / 1e6 if recoveries else 0.0,
-        completion_s=None if finish is None else (finish - spec.start) / 1e9,
+        completion_s=None if finish is None else (finish - spec.start_ns) / 1e9,
     )
 
 

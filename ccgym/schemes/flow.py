@@ -1,16 +1,24 @@
-"""The description of a flow: which scheme, when, how far away, with how much to send."""
+"""The description of a flow: which scheme, when, how far away, with how much to send.
+
+Runs, environments and experiments all describe their flows with :class:`FlowSpec`; a flow that an agent steers is a
+:class:`LearnerFlow`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from ccgym.config.distribution_numbers import TIME, Number, TimeNumber
 from ccgym.config.quantities import BytesField, PeriodField, RateField, TimeField
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, shown
-from ccgym.schemes.registry import SchemeChoice, check, parse_scheme
+from ccgym.schemes import policies
+from ccgym.schemes.policies import LearnedPolicy
+from ccgym.schemes.registry import SchemeChoice, check, read_scheme
 from ccgym.units import format_time, is_number
 
 
@@ -54,30 +62,21 @@ Source: TypeAlias = Annotated[GreedySource | BytesSource | OnOffSource | RateSou
 """What a flow's application does."""
 
 
-class FlowSpec(_Model):
-    """One flow of a simulation. Rates are written with their units; plain times are seconds."""
+AT_ONCE: Final = Number(TIME, "constant", (0.0,), written="0s")
 
-    scheme: str
-    """Name of its congestion-control scheme; parameters may follow, as in ``fixed_window:cwnd=100``. Also the name of
-    a pretrained policy, a run directory or an exported ``.onnx`` file; on real paths also ``tcp:NAME``, the
-    kernel's."""
-    params: Mapping[str, Any] = Field(default_factory=dict)
-    """Parameters of the scheme that differ from its defaults."""
-    start: TimeField = 0
-    """When it starts."""
+
+class Flow(_Model):
+    """What all flows have, whatever steers them. Rates are written with their units; plain times are seconds."""
+
+    start: TimeNumber = AT_ONCE
+    """When it starts. An environment also takes a distribution that every episode draws from, like
+    ``{uniform: [0s, 1s]}``."""
     stop: PeriodField | None = None
     """When it stops sending; at the end of the run if absent."""
     rtt: TimeField | None = None
     """Its whole round-trip propagation time; at least the path's own. Absent: the path's."""
     extra_rtt: TimeField = 0
-    """Round-trip propagation time of its own access link, beside the path's. Give this or ``rtt``."""
-    source: Source = Field(default_factory=GreedySource)
-    """What its application does; the short forms ``"greedy"`` and ``"5MB"`` are understood."""
-    profile: Literal["tcp", "udp", "ns3"] = "tcp"
-    """Transport: ``tcp`` (reliable, as Linux), ``udp`` (datagrams with per-packet receipts) or ``ns3`` (reliable, as
-    ns-3.37, for comparison with ccperf). A learned policy that is given none gets the one that its card names, as a
-    rule ``udp``: there it was trained, so its observations mean the same; over ``tcp`` the handshake, retransmissions
-    and recovery would be new to it."""
+    """Round-trip propagation time of its own access link, added to the path's. Give this or ``rtt``."""
     handshake: bool | None = None
     """Whether a handshake comes before the data: it costs a round trip and gives the first round-trip sample. Absent:
     as the profile has it (``tcp`` and ``ns3``: yes, ``udp``: no)."""
@@ -86,13 +85,97 @@ class FlowSpec(_Model):
     ack_delay: TimeField = 40_000_000
     """… or after this time, whichever comes first."""
     quick_acks: int = Field(default=0, ge=0)
-    """So many packets at the start are acknowledged at once all the same (Linux: 16)."""
+    """How many packets at the start are acknowledged at once all the same (Linux: 16)."""
     mss: int = Field(default=1448, ge=1, le=65483)
     """Payload bytes of a full packet."""
     header: int = Field(default=52, ge=0, le=1000)
     """Header bytes of a packet from the IP header on; TCP with timestamps has 52."""
     initial_window: int = Field(default=10, ge=1)
-    """Packets sent before the first acknowledgement (RFC 6928: 10)."""
+    """Packets sent before the first acknowledgment (RFC 6928: 10)."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Flow:
+        if self.rtt is not None and self.extra_rtt:
+            raise ValueError("rtt and extra_rtt are both given; expected one of them")
+        if self.stop is not None and self.stop <= self.latest_start_ns:
+            raise ValueError(f"stop {format_time(self.stop)} is not after start {format_time(self.latest_start_ns)}")
+        return self
+
+    @property
+    def packet_bytes(self) -> int:
+        """IP bytes of a full packet."""
+        return self.mss + self.header
+
+    @property
+    def start_ns(self) -> int:
+        """When it starts, nanoseconds.
+
+        Raises:
+            ConfigError: Its start is a distribution, which only environments draw from.
+        """
+        if self.start.law != "constant":
+            raise ConfigError(
+                f"the distribution {self.start.describe()} ms",
+                where="start",
+                expected="a time, such as 5s",
+                hint="only the episodes of an environment draw their starts",
+            )
+        return round(self.start.values[0])
+
+    @property
+    def latest_start_ns(self) -> int:
+        """The latest time at which it may start, nanoseconds."""
+        return round(self.start.bounds()[1])
+
+    def added_rtt(self, base_rtt_ns: int, where: str = "") -> int:
+        """Nanoseconds of round-trip time added to the path's.
+
+        Args:
+            base_rtt_ns: The path's own propagation round trip.
+            where: Which flow, for the error.
+        """
+        if self.rtt is None:
+            return self.extra_rtt
+        if self.rtt < base_rtt_ns:
+            raise ConfigError(
+                f"rtt {format_time(self.rtt)} is shorter than the path's {format_time(base_rtt_ns)}",
+                where=where,
+                expected="at least the path's own round-trip time",
+                hint="give the path the shortest round-trip time of all flows; extra_rtt suits any path",
+            )
+        return self.rtt - base_rtt_ns
+
+    def _native(self, base_rtt_ns: int, where: str, rng: np.random.Generator | None) -> dict[str, Any]:
+        return {
+            "start": self.start_ns if rng is None else round(self.start.sampler()(rng)),
+            "stop": self.stop,
+            "extra_rtt": self.added_rtt(base_rtt_ns, where),
+            "ack_every": self.ack_every,
+            "ack_delay": self.ack_delay,
+            "quick_acks": self.quick_acks,
+            "mss": self.mss,
+            "header": self.header,
+            "initial_window": self.initial_window,
+            "transport": {"handshake": self.handshake},
+        }
+
+
+class FlowSpec(Flow):
+    """A flow of a scheme."""
+
+    scheme: str
+    """Name of its congestion-control scheme; parameters may follow, as in ``fixed_window:cwnd=100``. Also the name of
+    a pretrained policy, a run directory or an exported ``.onnx`` file; on real paths also ``tcp:NAME``, the
+    kernel's."""
+    params: Mapping[str, Any] = Field(default_factory=dict)
+    """Parameters of the scheme that differ from its defaults."""
+    source: Source = Field(default_factory=GreedySource)
+    """What its application does; the short forms ``"greedy"`` and ``"5MB"`` are understood."""
+    profile: Literal["tcp", "udp", "ns3"] = "tcp"
+    """Transport: ``tcp`` (reliable, as Linux), ``udp`` (datagrams with per-packet receipts) or ``ns3`` (reliable, as
+    ns-3.37, for comparison with ccperf). A learned policy that is given none gets the one that its card names, as a
+    rule ``udp``: it was trained over that, so its observations mean the same; over ``tcp`` the handshake,
+    retransmissions and recovery would be new to it."""
 
     @model_validator(mode="before")
     @classmethod
@@ -102,19 +185,6 @@ class FlowSpec(_Model):
             source = {"kind": "greedy"} if given == "greedy" else {"kind": "bytes", "bytes": given}
             data = {**data, "source": source}
         return data
-
-    @model_validator(mode="after")
-    def _consistent(self) -> FlowSpec:
-        if self.rtt is not None and self.extra_rtt:
-            raise ValueError("rtt and extra_rtt are both given; expected one of them")
-        if self.stop is not None and self.stop <= self.start:
-            raise ValueError(f"stop {format_time(self.stop)} is not after start {format_time(self.start)}")
-        return self
-
-    @property
-    def packet_bytes(self) -> int:
-        """IP bytes of a full packet."""
-        return self.mss + self.header
 
     @property
     def choice(self) -> SchemeChoice:
@@ -137,72 +207,118 @@ class FlowSpec(_Model):
             changes["profile"] = policy.card.profile
         return self.model_copy(update=changes) if changes else self
 
-    def added_rtt(self, base_rtt_ns: int, where: str = "") -> int:
-        """Nanoseconds of round-trip time beside the path's.
+    def native(self, base_rtt_ns: int, where: str = "", rng: np.random.Generator | None = None) -> dict[str, Any]:
+        """The flow in the native core's specification (``crates/ccgym-sim/src/spec.rs``).
 
         Args:
-            base_rtt_ns: the path's own propagation round trip.
-            where: which flow, for the error.
+            base_rtt_ns: The path's own propagation round trip.
+            where: Which flow, for errors.
+            rng: Draws the start. Without it the start must be a time.
         """
-        if self.rtt is None:
-            return self.extra_rtt
-        if self.rtt < base_rtt_ns:
-            raise ConfigError(
-                f"rtt {format_time(self.rtt)} is shorter than the path's {format_time(base_rtt_ns)}",
-                where=where,
-                expected="at least the path's own round-trip time",
-                hint="give the path the shortest round-trip time of all flows",
-            )
-        return self.rtt - base_rtt_ns
-
-    def native(self, base_rtt_ns: int, where: str = "") -> dict[str, Any]:
-        """The flow in the native core's specification (``crates/ccgym-sim/src/spec.rs``)."""
         return {
             "scheme": self.scheme,
             "params": dict(self.params),
-            "start": self.start,
-            "stop": self.stop,
-            "extra_rtt": self.added_rtt(base_rtt_ns, where),
             "profile": self.profile,
             "source": dict(self.source),
-            "ack_every": self.ack_every,
-            "ack_delay": self.ack_delay,
-            "quick_acks": self.quick_acks,
-            "mss": self.mss,
-            "header": self.header,
-            "initial_window": self.initial_window,
-            "transport": {"handshake": self.handshake},
+            **self._native(base_rtt_ns, where, rng),
         }
 
 
-def flow_spec(flow: object, where: str = "flow") -> FlowSpec:
-    """A checked flow from its short forms: ``"cubic"`` or ``{"scheme": "reno", "start": "5s"}``.
+class LearnerFlow(Flow):
+    """A flow that an agent steers."""
+
+    profile: Literal["udp", "tcp"] = "udp"
+    """Transport: ``udp`` (datagrams with per-packet receipts) or ``tcp`` (reliable, as Linux)."""
+    start_rate: RateField | None = None
+    """Sending rate at the start, in place of the agent's own. A rate that the path's distribution draws comes first."""
+    start_window: int | None = Field(default=None, ge=1)
+    """Window at the start in packets, in place of the agent's own."""
+
+    def native(
+        self,
+        base_rtt_ns: int,
+        where: str = "learner",
+        rng: np.random.Generator | None = None,
+        start_rate_mbps: float | None = None,
+    ) -> dict[str, Any]:
+        """As :meth:`FlowSpec.native`; ``start_rate_mbps``: the starting rate that came with the path, if one did."""
+        params: dict[str, Any] = {}
+        if start_rate_mbps is not None:
+            params["start_rate_mbps"] = start_rate_mbps
+        elif self.start_rate is not None:
+            params["start_rate_mbps"] = self.start_rate / 1e6
+        if self.start_window is not None:
+            params["start_cwnd"] = self.start_window
+        return {
+            "scheme": policies.SCHEME,
+            "params": params,
+            "profile": self.profile,
+            **self._native(base_rtt_ns, where, rng),
+        }
+
+
+def read_flow(flow: object, where: str = "flow") -> FlowSpec:
+    """A flow from its short forms, as it was written: a policy keeps its name or path.
 
     Args:
         flow: A :class:`FlowSpec`, a :class:`SchemeChoice`, a scheme's name, or a mapping of the fields.
         where: What to call it in errors.
 
     Raises:
-        ConfigError: Something in it is wrong; the message names the field.
-        SchemeNotFoundError: No scheme has that name.
+        ConfigError: A field is wrong; the message names it.
     """
     if isinstance(flow, FlowSpec):
-        return flow.resolved(where)
+        return flow
     if isinstance(flow, str):
-        flow = parse_scheme(flow, where)
+        flow = read_scheme(flow, where)
     if isinstance(flow, SchemeChoice):
         flow = {"scheme": flow.name, "params": dict(flow.params)}
     elif isinstance(flow, Mapping) and isinstance(flow.get("scheme"), str) and ":" in flow["scheme"]:
-        choice = parse_scheme(flow["scheme"], where)
+        choice = read_scheme(flow["scheme"], where)
         flow = {**flow, "scheme": choice.name, "params": {**choice.params, **flow.get("params", {})}}
     elif not isinstance(flow, Mapping):
         raise ConfigError(
-            f"{shown(flow)} is no flow",
+            f"{shown(flow)} is not a flow",
             where=where,
             expected="a scheme's name, or a mapping like {'scheme': 'reno', 'start': '5s'}",
         )
     try:
-        spec = FlowSpec.model_validate(flow)
+        return FlowSpec.model_validate(flow)
     except ValidationError as error:
         raise config_error(error, FlowSpec).at(where) from None
-    return spec.resolved(where)
+
+
+def flow_spec(flow: object, where: str = "flow") -> FlowSpec:
+    """A checked flow from its short forms: ``"cubic"`` or ``{"scheme": "reno", "start": "5s"}``.
+
+    Args:
+        flow: As in :func:`read_flow`.
+        where: What to call it in errors.
+
+    Raises:
+        ConfigError: Something in it is wrong; the message names the field.
+        SchemeNotFoundError: No scheme has that name.
+    """
+    return read_flow(flow, where).resolved(where)
+
+
+def read_flows(flows: object, where: str = "flows") -> tuple[FlowSpec, ...]:
+    """A list of flows in their short forms, checked and as they were written.
+
+    Raises:
+        ConfigError: It is not a list, or something in it is wrong.
+        SchemeNotFoundError: No scheme has that name.
+    """
+    if flows is None:
+        return ()
+    if isinstance(flows, (str, Mapping)) or not isinstance(flows, Sequence):
+        raise ConfigError(shown(flows), where=where, expected="a list of flows", hint="write flows=['cubic']")
+    read = tuple(read_flow(flow, f"{where}[{place}]") for place, flow in enumerate(flows))
+    for place, flow in enumerate(read):
+        flow.resolved(f"{where}[{place}]")
+    return read
+
+
+def policies_of(flows: Iterable[FlowSpec]) -> dict[str, LearnedPolicy]:
+    """The policies that resolved flows decide by, by key."""
+    return {policy.key: policy for flow in flows if (policy := flow.choice.policy) is not None}

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from ccgym.emulation.plan import PolicyFiles
 from ccgym.errors import ConfigError, SimulationError
 from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes
 from ccgym.schemes.policy_card import PolicyCard
@@ -58,6 +59,11 @@ class LearnedPolicy:
     def key(self) -> str:
         """Its name in specifications of simulations: ``aurora@1f0c22d9``."""
         return f"{self.card.name}@{self.version}"
+
+    @property
+    def files(self) -> PolicyFiles:
+        """The files that a run process loads it from."""
+        return PolicyFiles(onnx=self.file, card=self.file.with_suffix(".json"))
 
     @property
     def file_key(self) -> str:

@@ -243,20 +243,25 @@ def _resolved(choice: SchemeChoice, where: str) -> SchemeChoice:
 
 def parse_scheme(text: str, where: str = "") -> SchemeChoice:
     """Read ``cubic``, ``fixed_window:cwnd=100``, ``runs/mine`` or ``aurora:start_rate_mbps=2``, and check it."""
+    return check(read_scheme(text, where), where)
+
+
+def read_scheme(text: str, where: str = "") -> SchemeChoice:
+    """Read a scheme with its parameters, whether or not there is such a scheme."""
     name, *settings = _parts(text.strip())
     params: dict[str, Any] = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key.strip():
             raise ConfigError(
-                f"{shown(setting)} is no parameter of a scheme",
+                f"{shown(setting)} is not a parameter of a scheme",
                 expected="NAME:PARAMETER=VALUE, as in fixed_window:cwnd=100",
                 where=where,
             )
         if key.strip() in params:
             raise ConfigError(f"parameter {shown(key.strip())} is given twice", where=where)
         params[key.strip()] = _value(value.strip())
-    return check(SchemeChoice(name.strip(), params), where)
+    return SchemeChoice(name.strip(), params)
 
 
 def _parts(text: str) -> list[str]:

@@ -9,7 +9,7 @@
 ``sequences``          labeled episodes, and fitting a policy to them through time
 ``model``              the learner from a configuration; seeds, threads, device
 ``normalizer``         running statistics of features and rewards
-``privileged_critic``  a value function that sees the path's truth
+``privileged_critic``  a value function that sees the ground truth about the path
 ``evaluation``         a policy or a baseline on the held-out paths
 ``callbacks/``         what happens between updates, one file each
 ``checkpoint``         all that a run goes on from, whole or not at all

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ccgym.envs.batch import Batch
 from ccgym.envs.settings import Settings
+from ccgym.envs.simulated_batch import SimulatedBatch
 from ccgym.errors import CcgymError
 from ccgym.schemes import policies
 from ccgym.schemes.policies import LearnedPolicy
@@ -135,7 +135,7 @@ def check_parity(
 
 def record_episode(policy: TorchPolicy, settings: Settings, seed: Sequence[int]) -> tuple[Floats, int]:
     """The observations of one episode that the policy decides exactly, one row per decision, and its end in ns."""
-    batch = Batch(settings, 1)
+    batch = SimulatedBatch(settings, 1)
     batch.begin(0, np.random.default_rng(seed))
     observations = np.array(_decide_all(policy, batch), dtype=np.float32)
     return observations, round(1e9 * batch.stats[0, batch.time_column])
@@ -157,7 +157,7 @@ def trajectory_parity(
         seed: Decides the path and the simulator's streams.
         duration_ns: Virtual time, in nanoseconds.
     """
-    batch = Batch(replace(settings, steps=None, duration_ns=duration_ns), 1)
+    batch = SimulatedBatch(replace(settings, steps=None, duration_ns=duration_ns), 1)
     batch.begin(0, np.random.default_rng(seed))
     episode = batch.episodes[0]
     assert episode is not None
@@ -198,7 +198,7 @@ def actions_of(answers: Floats, components: int) -> Floats:
     return largest
 
 
-def _decide_all(policy: TorchPolicy, batch: Batch) -> list[Floats]:
+def _decide_all(policy: TorchPolicy, batch: SimulatedBatch) -> list[Floats]:
     """Decide an episode that has begun to its end; its observations."""
     state: Floats | None = None
     seen = []

@@ -1,11 +1,11 @@
-"""A critic that sees the path's truth, for a policy that does not.
+"""A critic that sees the ground truth about the path, for a policy that does not.
 
 An agent that observes only ratios, as Aurora does, cannot tell a fast link from a slow one, and its value function
 cannot either: whether an episode pays 0.5 or 4.5 per step is luck to it, and drowns what an action was worth. While a
 policy is trained the simulator knows the path, so the value function may as well (asymmetric actor-critic; Pinto et
 al., RSS 2018). The policy's inputs stay what they are, and only the policy is exported.
 
-Here the truth travels at the end of the observation: :class:`PrivilegedEnv` appends it, and
+The ground truth travels at the end of the observation: :class:`PrivilegedEnv` appends it, and
 :class:`PrivilegedCriticPolicy` shows it to the value function alone.
 """
 
@@ -25,7 +25,7 @@ from typing_extensions import override
 
 Floats = npt.NDArray[np.float32]
 
-TRUTHS: Final = (
+PRIVILEGED_FEATURES: Final = (
     "ln(link rate / 1 Mbit/s)",
     "ln(base RTT / 100 ms)",
     "ln(1 + backlog's delay / base RTT)",
@@ -43,7 +43,7 @@ _TINY: Final = 1e-9
 
 
 class PrivilegedEnv(VecEnvWrapper):
-    """Environments whose observations end with the path's truth.
+    """Environments whose observations end with the ground truth about their paths.
 
     Args:
         env: A :class:`ccgym.envs.SB3LinkVecEnv`.
@@ -52,27 +52,28 @@ class PrivilegedEnv(VecEnvWrapper):
 
     def __init__(self, env: Any, packet_bits: float = 12_000.0) -> None:
         inside = env.observation_space
-        edge = np.full(len(TRUTHS), _SPAN, dtype=np.float32)
+        edge = np.full(len(PRIVILEGED_FEATURES), _SPAN, dtype=np.float32)
         whole = spaces.Box(np.concatenate([inside.low, -edge]), np.concatenate([inside.high, edge]), dtype=np.float32)
         super().__init__(env, observation_space=whole)
         self._env = env
-        self._env.keep_terminal_truth = True
+        self._env.keep_terminal_privileged = True
         self._packet_bits = packet_bits
 
     @override
     def reset(self) -> Floats:
         """Begin an episode in every environment."""
         observations: Floats = self._env.reset()
-        return self._with_truth(observations)
+        return self._with_privileged(observations)
 
     @override
     def step_wait(self) -> VecEnvStepReturn:
         """Let time pass; an episode that ends begins anew at once."""
         observations, rewards, dones, infos = self._env.step_wait()
         for index in np.flatnonzero(dones).tolist():
-            (truth,) = truth_features(infos[index].pop("terminal_truth"), self._packet_bits)
-            infos[index]["terminal_observation"] = np.concatenate([infos[index]["terminal_observation"], truth])
-        return self._with_truth(observations), rewards, dones, infos
+            state = {name: np.array([value]) for name, value in infos[index].pop("terminal_privileged").items()}
+            (features,) = privileged_features(state, self._packet_bits)
+            infos[index]["terminal_observation"] = np.concatenate([infos[index]["terminal_observation"], features])
+        return self._with_privileged(observations), rewards, dones, infos
 
     def capture(self) -> dict[str, Any]:
         """See :class:`ccgym.training.rollouts.Restorable`."""
@@ -82,37 +83,37 @@ class PrivilegedEnv(VecEnvWrapper):
     def restore(self, state: Mapping[str, Any]) -> Floats:
         """See :class:`ccgym.training.rollouts.Restorable`."""
         observations: Floats = self._env.restore(state)
-        return self._with_truth(observations)
+        return self._with_privileged(observations)
 
     def set_progress(self, progress: float) -> None:
         """See :class:`ccgym.training.rollouts.Restorable`."""
         self._env.set_progress(progress)
 
-    def _with_truth(self, observations: Floats) -> Floats:
-        truth = truth_features(self._env.truth(), self._packet_bits)
-        whole: Floats = np.concatenate([observations, truth], axis=1)
+    def _with_privileged(self, observations: Floats) -> Floats:
+        features = privileged_features(self._env.privileged(), self._packet_bits)
+        whole: Floats = np.concatenate([observations, features], axis=1)
         return whole
 
 
-def truth_features(truth: Mapping[str, npt.NDArray[np.float64]], packet_bits: float) -> Floats:
-    """The numbers of :data:`TRUTHS`, one row per environment.
+def privileged_features(state: Mapping[str, npt.NDArray[np.float64]], packet_bits: float) -> Floats:
+    """The numbers of :data:`PRIVILEGED_FEATURES`, one row per environment.
 
     Args:
-        truth: Columns by name, as :meth:`ccgym.envs.SB3LinkVecEnv.truth` gives them.
+        state: Columns by name, as :meth:`ccgym.envs.SB3LinkVecEnv.privileged` gives them.
         packet_bits: Bits of a full packet on the wire.
     """
-    rate, rtt = truth["link_rate_bps"], truth["base_rtt_s"]
+    rate, rtt = state["link_rate_bps"], state["base_rtt_s"]
     pipe = np.maximum(rate * rtt / packet_bits, 1.0)
-    backlog = truth["backlog_packets"] / pipe
+    backlog = state["backlog_packets"] / pipe
     columns = [
         _ln(rate / 1e6),
         _ln(rtt / 0.1),
         np.log1p(backlog),
-        np.where(np.isfinite(truth["queue_limit_packets"]), np.log1p(truth["queue_limit_packets"] / pipe), 0.0),
-        10 * truth["loss"],
-        _ln(truth["flows"]),
-        _ln(truth["pacing_rate_bps"] / np.maximum(rate, _TINY)),
-        np.where(np.isfinite(truth["cwnd_packets"]), _ln(truth["cwnd_packets"] / pipe), 0.0),
+        np.where(np.isfinite(state["queue_limit_packets"]), np.log1p(state["queue_limit_packets"] / pipe), 0.0),
+        10 * state["loss"],
+        _ln(state["flows"]),
+        _ln(state["pacing_rate_bps"] / np.maximum(rate, _TINY)),
+        np.where(np.isfinite(state["cwnd_packets"]), _ln(state["cwnd_packets"] / pipe), 0.0),
     ]
     known = np.nan_to_num(np.stack(columns, axis=1), nan=0.0)
     whole: Floats = np.clip(known, -_SPAN, _SPAN).astype(np.float32)
@@ -156,17 +157,17 @@ def _layers(size: int, widths: list[int], activation: type[nn.Module]) -> tuple[
 
 
 class PrivilegedCriticPolicy(ActorCriticPolicy):
-    """SB3's policy of two separate networks, of which the policy's does not see the last ``len(TRUTHS)`` inputs."""
+    """SB3's policy with separate networks; the policy's does not see the last inputs, :data:`PRIVILEGED_FEATURES`."""
 
     @property
     def actor_size(self) -> int:
         """Inputs that the policy sees: all there is once it is deployed."""
-        return int(np.prod(self.observation_space.shape or (0,))) - len(TRUTHS)
+        return int(np.prod(self.observation_space.shape or (0,))) - len(PRIVILEGED_FEATURES)
 
     @override
     def _build_mlp_extractor(self) -> None:
         assert isinstance(self.net_arch, dict)
-        size = self.actor_size + len(TRUTHS)
+        size = self.actor_size + len(PRIVILEGED_FEATURES)
         self.mlp_extractor = _Networks(self.actor_size, size, self.net_arch, self.activation_fn)  # type: ignore[assignment]
         self.mlp_extractor.to(self.device)
 
@@ -178,8 +179,8 @@ class PrivilegedCriticPolicy(ActorCriticPolicy):
         episode_start: npt.NDArray[Any] | None = None,
         deterministic: bool = False,
     ) -> tuple[npt.NDArray[Any], tuple[npt.NDArray[Any], ...] | None]:
-        """As SB3's; observations may come without the truth, which has no influence on actions."""
+        """As SB3's; observations may come without the ground truth, which has no influence on actions."""
         if isinstance(observation, np.ndarray) and observation.shape[-1] == self.actor_size:
-            nothing = np.zeros((*observation.shape[:-1], len(TRUTHS)), dtype=observation.dtype)
+            nothing = np.zeros((*observation.shape[:-1], len(PRIVILEGED_FEATURES)), dtype=observation.dtype)
             observation = np.concatenate([observation, nothing], axis=-1)
         return super().predict(observation, state, episode_start, deterministic)

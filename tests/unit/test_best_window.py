@@ -19,14 +19,14 @@ from ccgym.config.catalog import catalog
 from ccgym.config.distribution_kinds import INDIGO_CALIBRATED, INDIGO_SYNTHETIC
 from ccgym.config.distributions import read_distribution
 from ccgym.config.path import NetworkPath
-from ccgym.envs.batch import Batch
 from ccgym.envs.episode import draw_episode
-from ccgym.envs.flows import BackgroundFlow, LearnerFlow
 from ccgym.envs.settings import Settings
+from ccgym.envs.simulated_batch import SimulatedBatch
 from ccgym.errors import ConfigError
 from ccgym.evaluation import best_window
 from ccgym.evaluation.best_window import POWER, THROUGHPUT_FIRST, Measured, Search, search_windows
 from ccgym.evaluation.simulate import simulate
+from ccgym.schemes.flow import FlowSpec, LearnerFlow
 from ccgym.units import NS_PER_S
 
 SHORT = Search(runs=2, runtime_ns=5 * NS_PER_S)
@@ -237,7 +237,7 @@ OTHER = read_agent({**FIELDS, "expert": "gain_schedule"})
 
 
 def drawn_spec(
-    paths: object, agent: AgentConfig | None, *learners: LearnerFlow, background: tuple[BackgroundFlow, ...] = ()
+    paths: object, agent: AgentConfig | None, *learners: LearnerFlow, background: tuple[FlowSpec, ...] = ()
 ) -> Any:
     source, rng = read_distribution(paths), np.random.default_rng(5)
     return json.loads(draw_episode(source, rng, learners or (LearnerFlow(),), background, agent=agent).spec)
@@ -268,7 +268,7 @@ def test_a_flow_that_is_not_the_table_s_is_not_told(learner: LearnerFlow) -> Non
 
 def test_the_expert_aims_at_the_window_of_the_table() -> None:
     settings = replace(Settings.read(path="3.04mbps-poisson"), agent=EXPERT)
-    batch = Batch(settings, 1)
+    batch = SimulatedBatch(settings, 1)
     batch.begin(0, np.random.default_rng(1))
     actions, targets = batch.refresh_labels()
     assert targets.tolist() == [best_windows()["3.04mbps-poisson"].window]
@@ -281,7 +281,7 @@ def test_the_expert_aims_at_the_window_of_the_table() -> None:
 
 
 def test_a_flow_in_company_is_not_told() -> None:
-    background = (BackgroundFlow(scheme="cubic"),)
+    background = (FlowSpec(scheme="cubic"),)
     for spec in (
         drawn_spec("77.72mbps", EXPERT, background=background),
         drawn_spec("77.72mbps", EXPERT, LearnerFlow(), LearnerFlow()),

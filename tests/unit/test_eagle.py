@@ -13,8 +13,8 @@ pytest.importorskip("gymnasium")
 
 from agents import eagle
 from ccgym.config.path import NetworkPath
-from ccgym.envs.batch import Batch
 from ccgym.envs.settings import Settings
+from ccgym.envs.simulated_batch import SimulatedBatch
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.simulate import simulate
 from ccgym.training.config import TrainConfig
@@ -32,13 +32,13 @@ STEPS = 300
 FIRST_PACKETS = 10
 
 
-def begin(config: str, path: NetworkPath) -> tuple[Batch, eagle.Reference]:
+def begin(config: str, path: NetworkPath) -> tuple[SimulatedBatch, eagle.Reference]:
     """An episode at its first decision, and the reference told of the interval before it.
 
     No step tells of that one. It ends with the first acknowledgement: all packets of the start are out, one is back.
     """
     settings = replace(Settings.read(config=config, path=path, privileged=True), steps=STEPS)
-    batch = Batch(settings, 1)
+    batch = SimulatedBatch(settings, 1)
     batch.begin(0, np.random.default_rng(1))
     agent = settings.agent.native()
     reference = eagle.Reference(agent)

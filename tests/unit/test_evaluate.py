@@ -85,7 +85,7 @@ def test_wrong_schemes(text: str, kind: type[CcgymError], word: str) -> None:
 def test_short_forms_of_flows() -> None:
     assert flow_spec("cubic") == FlowSpec(scheme="cubic")
     late = flow_spec({"scheme": "reno", "start": "5s", "source": "5MB", "rtt": "60ms"})
-    assert (late.start, late.rtt, late.source.kind) == (5_000_000_000, 60_000_000, "bytes")
+    assert (late.start_ns, late.rtt, late.source.kind) == (5_000_000_000, 60_000_000, "bytes")
     assert flow_spec({"scheme": "fixed_window:cwnd=5"}).params == {"cwnd": 5}
     assert flow_spec(SchemeChoice("fixed_window", {"cwnd": 5})).params == {"cwnd": 5}
 
@@ -126,7 +126,7 @@ def test_native_form_of_a_flow() -> None:
         ({"scheme": "cubic", "mss": 0}, "flow: mss", "greater than or equal to 1"),
         ({"scheme": "cubic", "ack_every": "two"}, "flow: ack_every", "integer"),
         ({"start": "5s"}, "flow: scheme", "missing"),
-        (5, "flow", "no flow"),
+        (5, "flow", "not a flow"),
     ],
 )
 def test_wrong_flows(flow: object, place: str, word: str) -> None:
@@ -279,13 +279,13 @@ def test_impossible_experiments(change: dict[str, Any], place: str) -> None:
 def test_flows_of_a_cell_start_one_after_the_other() -> None:
     made = Experiment(path=PATH, schemes=(SchemeChoice("cubic"),), flows=3, interval_ns=10 * 10**9)
     (first, *_) = made.cells()
-    assert [flow.start for flow in made.cell_flows(first)] == [0, 10**10, 2 * 10**10]
+    assert [flow.start_ns for flow in made.cell_flows(first)] == [0, 10**10, 2 * 10**10]
 
 
 def test_flows_that_begin_late_do_so_by_the_seed_of_their_run() -> None:
     made = Experiment(path=PATH, schemes=(SchemeChoice("cubic"),), flows=2, interval_ns=10**9, late_start_ns=10**6)
-    starts = [[flow.start for flow in made.cell_flows(cell)] for cell in made.cells()]
-    assert starts == [[flow.start for flow in made.cell_flows(cell)] for cell in made.cells()]
+    starts = [[flow.start_ns for flow in made.cell_flows(cell)] for cell in made.cells()]
+    assert starts == [[flow.start_ns for flow in made.cell_flows(cell)] for cell in made.cells()]
     late = [start - place * 10**9 for run in starts for place, start in enumerate(run)]
     assert len(set(late)) == len(late) == 10
     assert all(0 <= ns <= 10**6 for ns in late)

@@ -10,9 +10,9 @@ import pytest
 
 from ccgym.config.agent import read_agent
 from ccgym.envs import SB3LinkVecEnv
-from ccgym.envs.batch import Batch
 from ccgym.envs.real_batch import RealBatch
 from ccgym.envs.settings import Settings
+from ccgym.envs.simulated_batch import SimulatedBatch
 from ccgym.errors import ConfigError
 
 PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "100p"}
@@ -120,7 +120,7 @@ def test_labels_are_copies_and_of_no_effect() -> None:
 
 def test_targets_are_in_the_unit_of_what_is_steered() -> None:
     for agent, target in ((INDIGO, 45.0), (EAGLE, 12e6 * 45 / 40)):
-        batch = Batch(Settings.read(path=PATH, agent={**agent, "expert": "best_window"}, duration="5s"), 1)
+        batch = SimulatedBatch(Settings.read(path=PATH, agent={**agent, "expert": "best_window"}, duration="5s"), 1)
         batch.begin(0, np.random.default_rng(1))
         batch.actions[:] = 2 if agent is INDIGO else 3
         for _ in range(5):
@@ -133,7 +133,7 @@ def test_targets_are_in_the_unit_of_what_is_steered() -> None:
 
 def test_a_path_has_its_best_window() -> None:
     spec = Settings.read(path=PATH, agent={**INDIGO, "expert": "best_window"}, duration="5s")
-    batch = Batch(spec, 1)
+    batch = SimulatedBatch(spec, 1)
     rng = np.random.default_rng(1)
     batch.begin(0, rng)
     episode = batch.episodes[0]

@@ -18,8 +18,8 @@ from ccgym.config.agent import read_agent
 from ccgym.config.best_windows import best_windows
 from ccgym.config.path import NetworkPath
 from ccgym.envs import LinkEnv
-from ccgym.envs.batch import Batch
 from ccgym.envs.settings import Settings
+from ccgym.envs.simulated_batch import SimulatedBatch
 from ccgym.evaluation.metrics import NEVER
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.simulate import simulate
@@ -173,7 +173,7 @@ def test_windows_move_and_steps_end_as_published(name: str) -> None:
 
 def test_the_expert_s_labels_are_the_published_ones() -> None:
     agent = read_agent({**PUBLISHED, "expert": "best_window"})
-    batch = Batch(replace(Settings.read(path="77.72mbps", episode_steps=400), agent=agent), 1)
+    batch = SimulatedBatch(replace(Settings.read(path="77.72mbps", episode_steps=400), agent=agent), 1)
     rng = np.random.default_rng(2)
     batch.begin(0, rng)
     window, target = indigo.FIRST_WINDOW, best_windows()["77.72mbps"].window

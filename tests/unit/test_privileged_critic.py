@@ -16,7 +16,12 @@ from ccgym.config.path import NetworkPath
 from ccgym.envs.sb3 import SB3LinkVecEnv
 from ccgym.errors import ConfigError
 from ccgym.training.config import TrainConfig
-from ccgym.training.privileged_critic import TRUTHS, PrivilegedCriticPolicy, PrivilegedEnv, truth_features
+from ccgym.training.privileged_critic import (
+    PRIVILEGED_FEATURES,
+    PrivilegedCriticPolicy,
+    PrivilegedEnv,
+    privileged_features,
+)
 
 SIZE = 30
 """Numbers that Aurora observes."""
@@ -32,9 +37,9 @@ def test_the_truth_stands_behind_what_the_policy_sees() -> None:
     path = NetworkPath(rate="4mbps", rtt="200ms", queue="100p", loss=0.02)
     env = PrivilegedEnv(SB3LinkVecEnv(1, "aurora", path=path, learner={"start_rate": "2mbps"}))
     (row,) = env.reset()
-    named = dict(zip(TRUTHS, row[SIZE:].tolist(), strict=True))
+    named = dict(zip(PRIVILEGED_FEATURES, row[SIZE:].tolist(), strict=True))
     pipe = 4e6 * 0.2 / 12_000
-    assert row.shape == (SIZE + len(TRUTHS),)
+    assert row.shape == (SIZE + len(PRIVILEGED_FEATURES),)
     assert named["ln(link rate / 1 Mbit/s)"] == pytest.approx(np.log(4), rel=1e-6)
     assert named["ln(base RTT / 100 ms)"] == pytest.approx(np.log(2), rel=1e-6)
     assert named["ln(1 + queue limit / BDP)"] == pytest.approx(np.log1p(100 / pipe), rel=1e-6)
@@ -48,7 +53,7 @@ def test_what_is_unlimited_or_unknown_is_zero() -> None:
     names = ("link_rate_bps", "base_rtt_s", "backlog_packets", "queue_limit_packets", "loss", "flows")
     truth = {name: np.zeros(2) for name in (*names, "pacing_rate_bps", "cwnd_packets")}
     truth["queue_limit_packets"][:] = truth["cwnd_packets"][:] = np.inf
-    assert not truth_features(truth, 12_000.0).any()
+    assert not privileged_features(truth, 12_000.0).any()
 
 
 def test_an_episode_ends_with_its_own_truth() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.emulation import doctor, kernel_tcp
 from ccgym.emulation.mahimahi import mahimahi_shells, require_programs
-from ccgym.emulation.plan import Plan, PolicyFiles, trace_files
+from ccgym.emulation.plan import Plan, trace_files
 from ccgym.emulation.process import run_plan
 from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
@@ -64,10 +64,7 @@ class RealPath:
         return Plan(
             spec=run.document,
             traces=trace_files(run.path.trace_names()),
-            policies={
-                key: PolicyFiles(onnx=policy.file, card=policy.file.with_suffix(".json"))
-                for key, policy in policies.items()
-            },
+            policies={key: policy.files for key, policy in policies.items()},
             onnx_runtime=provide_library() if policies else None,
             mahimahi=mahimahi_shells(run.path, run.duration_ns) if self.name == MAHIMAHI else (),
         )

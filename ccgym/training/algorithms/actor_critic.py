@@ -21,7 +21,7 @@ class ActorCritic(AlgorithmBase):
     vf_coef: float = Field(default=0.5, ge=0)
     """Weight of the value loss."""
     critic: Literal["same", "privileged"] = "same"
-    """What the value function sees: the same as the policy, or the path's truth beside it
+    """What the value function sees: the same as the policy, or the ground truth about the path as well
     (:mod:`ccgym.training.privileged_critic`). The policy that is exported is the same either way."""
     ortho_init: bool = True
     """Orthogonal initial weights."""

@@ -127,7 +127,7 @@ class AlgorithmBase(Strict):
 
     @property
     def privileged(self) -> bool:
-        """Whether the value function sees the path's truth."""
+        """Whether the value function sees the ground truth about the path."""
         return False
 
 

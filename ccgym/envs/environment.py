@@ -1,0 +1,109 @@
+"""What all interfaces of the environments share: a batch of episodes, random streams, paths, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.utils import seeding
+
+from ccgym.envs.batch import EpisodeBatch, make_batch
+from ccgym.envs.render import check_render_mode
+from ccgym.envs.settings import Settings
+from ccgym.envs.spaces import ActionReader, action_space, observation_space
+from ccgym.errors import ConfigError, shown
+
+Observation = npt.NDArray[np.float32]
+Spaces = tuple[spaces.Box, "spaces.Box | spaces.Discrete[np.int64]"]
+
+
+class EnvironmentBase:
+    """``count`` episodes at a time, and what every interface to them offers."""
+
+    settings: Settings
+    """How episodes are made."""
+
+    def _setup(
+        self,
+        settings: Settings,
+        count: int,
+        *,
+        threads: int = 1,
+        render_mode: str | None = None,
+        journal: bool = False,
+    ) -> Spaces:
+        """Make room for the episodes; returns the spaces of one observation and one action.
+
+        Raises:
+            ConfigError: ``count`` is not positive, or the render mode is unknown.
+        """
+        if count < 1:
+            raise ConfigError(shown(count), where="num_envs", expected="1 or more")
+        check_render_mode(render_mode)
+        self.settings = settings
+        self.render_mode = render_mode
+        batch = make_batch(settings, count, threads, history=render_mode is not None, journal=journal)
+        self._batch: EpisodeBatch = batch
+        self._generators: list[np.random.Generator | None] = [None] * count
+        self._known_seeds = [-1] * count
+        actions = action_space(batch.agent, discrete=batch.discrete)
+        self._actions = ActionReader(actions, batch.actions, strict=settings.strict)
+        return observation_space(batch.agent), actions
+
+    # --- Paths --------------------------------------------------------------------------------------------------------
+
+    @property
+    def paths(self) -> object:
+        """Where paths come from. Assign anything that the argument ``paths`` takes; used from the next episode on."""
+        return self.settings.source
+
+    @paths.setter
+    def paths(self, value: object) -> None:
+        self.settings = self._batch.settings = self.settings.with_paths(value)
+
+    def set_progress(self, progress: float) -> None:
+        """Move a curriculum on; ``progress``: fraction of the training that is done, 0 to 1."""
+        self.settings = self._batch.settings = self.settings.at(progress)
+
+    # --- Episodes -----------------------------------------------------------------------------------------------------
+
+    def _generator(self, index: int) -> np.random.Generator:
+        """The random stream of an environment; it begins with a random seed unless :meth:`_seed` has set one."""
+        generator = self._generators[index]
+        if generator is None:
+            generator = self._seed(index, None)
+        return generator
+
+    def _seed(self, index: int, seed: int | None) -> np.random.Generator:
+        generator, self._known_seeds[index] = seeding.np_random(seed)
+        self._generators[index] = generator
+        return generator
+
+    def _begin(self, index: int, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
+        """Begin an episode; ``seed`` restarts the environment's random stream."""
+        if seed is not None:
+            self._seed(index, seed)
+        self._batch.begin(index, self._generator(index), options)
+
+    def _privileged(self, row: int) -> dict[str, Any]:
+        """The entry ``privileged`` of a row's info, if it was asked for."""
+        if not self.settings.privileged:
+            return {}
+        self._batch.refresh_privileged()
+        return {"privileged": self._batch.privileged_info(row)}
+
+    @property
+    def trajectory_hash(self) -> str:
+        """Hash of all that happened in the (first) episode so far."""
+        return self._batch.trajectory_hash(0)
+
+    def _pictures(self) -> list[Any] | None:
+        """A picture per row; None, with a warning, in an environment that was made without a render mode."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("render() shows nothing in an environment that was made without render_mode")
+            return None
+        return [history.render(self.render_mode) for history in self._batch.histories]

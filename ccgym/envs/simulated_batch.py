@@ -1,0 +1,161 @@
+"""Simulated episodes side by side in the native core."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from ccgym.config.catalog import resolve_trace
+from ccgym.envs.batch import RUNNING, EpisodeBatch, Floats, Numbers
+from ccgym.envs.episode import Episode
+from ccgym.envs.settings import Settings
+from ccgym.errors import ConfigError, SimulationError
+
+
+@dataclass(frozen=True)
+class EpisodeState:
+    """An episode under way, as plain data."""
+
+    spec: str
+    """The simulator's specification, JSON."""
+    traces: list[str]
+    """Names of the traces in it."""
+    path: dict[str, Any]
+    """The drawn numbers of the path."""
+    seed: int
+    """Seed of the simulator's random streams."""
+    actions: Floats
+    """Actions so far, one row each."""
+
+    def episode(self) -> Episode:
+        """The episode that it is a state of."""
+        traces = {name: resolve_trace(name).load() for name in self.traces}
+        return Episode(self.spec, traces, self.path, self.seed)
+
+
+class SimulatedBatch(EpisodeBatch):
+    """Episodes in virtual time, exact from their seeds.
+
+    Args:
+        settings: What the episodes are made of.
+        count: How many run side by side.
+        threads: How many threads step them (0: one per processor); the results do not depend on it.
+        history: Whether to keep what pictures are drawn from.
+        journal: Whether to keep the actions of the episodes under way, for :meth:`capture`.
+    """
+
+    def __init__(
+        self, settings: Settings, count: int, threads: int = 1, *, history: bool = False, journal: bool = False
+    ) -> None:
+        super().__init__(settings, count, threads, history=history)
+        rows = count * self.learners
+        self._journal = np.zeros((rows, 512, self._native.action_size), dtype=np.float32) if journal else None
+        self._rows = np.arange(rows)
+        self._labels = (np.full_like(self.actions, np.nan), np.full(rows, np.nan))
+
+    @override
+    def _start(self, index: int, episode: Episode) -> None:
+        try:
+            self._native.reset(index, episode.spec, episode.traces, self.settings.steps or 0, self.obs)
+        except ValueError as error:
+            raise SimulationError(
+                f"the simulator refused the episode: {error}", hint=f"the path is {episode.path}"
+            ) from None
+        self._native.due(self.due)
+
+    @override
+    def _advance(self) -> None:
+        if self._journal is not None:
+            self._note_actions(self._journal)
+        self._native.step(self.actions, self.obs, self.reward, self.reward_terms, self.stats, self.due, self.ended)
+
+    @override
+    def summaries(self, index: int) -> list[dict[str, Any]]:
+        """One summary per learner of the episode so far."""
+        summaries: list[dict[str, Any]] = json.loads(self._native.summary(index))
+        return summaries
+
+    @override
+    def trajectory_hash(self, index: int) -> str:
+        """Hash of all acknowledgements of the episode so far.
+
+        Raises:
+            ConfigError: No episode has begun.
+        """
+        self._check_begun(index)
+        text: str = self._native.trajectory_hash(index)
+        return text
+
+    @override
+    def refresh_privileged(self) -> Numbers:
+        """The ground truth about the paths now, one row per learner; the next call overwrites it."""
+        self._native.truth(self.privileged)
+        return self.privileged
+
+    @override
+    def refresh_labels(self) -> tuple[Floats, Numbers]:
+        """What the expert would do now: actions and targets, NaN where it says nothing.
+
+        Raises:
+            ConfigError: The agent has no expert.
+        """
+        self._check_taught()
+        self._native.labels(*self._labels)
+        return self._labels
+
+    # --- Copies -------------------------------------------------------------------------------------------------------
+
+    def _note_actions(self, journal: Floats) -> None:
+        if self.lengths.max() >= journal.shape[1]:
+            journal = self._journal = np.concatenate([journal, np.zeros_like(journal)], axis=1)
+        journal[self._rows, self.lengths] = self.actions
+
+    def capture(self) -> list[EpisodeState]:
+        """What :meth:`restore` needs to go on with the episodes under way: what they are, and the actions so far.
+
+        Raises:
+            ConfigError: The batch keeps no journal, or an episode is not under way.
+        """
+        if self._journal is None:
+            raise ConfigError("a batch without journal", expected="journal=True when it is made")
+        if not self._running:
+            raise self._not_running()
+        return [
+            EpisodeState(
+                spec=episode.spec,
+                traces=list(episode.traces),
+                path=dict(episode.path),
+                seed=episode.seed,
+                actions=self._journal[row, : self.lengths[row]].copy(),
+            )
+            for row, episode in enumerate(self.episodes)
+            if episode is not None
+        ]
+
+    def restore(self, states: Sequence[EpisodeState]) -> None:
+        """Bring every episode to where it was, by repeating it: the same actions give the same packets.
+
+        Takes as long as the longest of the episodes did. All lanes step together, so lanes with shorter episodes
+        rehearse theirs until it is time to begin.
+        """
+        if len(states) != self.count:
+            raise ConfigError(f"the state of {len(states)} episodes", expected=f"that of {self.count}")
+        episodes = [state.episode() for state in states]
+        longest = max(len(state.actions) for state in states)
+        for index, episode in enumerate(episodes):
+            self._begin(index, episode)
+        for left in range(longest, 0, -1):
+            for row, state in enumerate(states):
+                done = len(state.actions) - left
+                if done == 0 or self.ended[row] != RUNNING:
+                    self._begin(row, episodes[row])
+                self.actions[row] = state.actions[done] if done >= 0 else 0.0
+            self.step()
+        for row, state in enumerate(states):
+            if len(state.actions) == 0 and longest > 0:
+                self._begin(row, episodes[row])
