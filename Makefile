@@ -61,7 +61,7 @@ format: ## put the sources into their standard form
 clean: ## remove what was built and the caches; keep .venv and results
 	@rm -rf target dist .cache/setup.log .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@rm -f ccgym/_core*.so
-	@find ccgym agents tests tools benches -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find ccgym tests tools benches -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## remove .venv and a fetched toolchain too
 	@rm -rf .venv .cache

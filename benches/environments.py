@@ -106,7 +106,7 @@ def by_the_policy() -> Actions:
 
         policy = find("aurora")
         if policy is None:
-            raise SystemExit("agents/pretrained has no policy aurora")
+            raise SystemExit("agents/aurora has no policy")
         env = make()
         observations, _ = env.reset(seed=1)
         for _ in range(STEPS):

@@ -175,7 +175,7 @@ def columns(names: Sequence[str]) -> list[str]:
 
 def results(policy: str) -> list[str]:
     """What `ccgym record POLICY` found: a row per seed, the baselines below."""
-    file = ROOT / f"agents/pretrained/{policy}-seeds.json"
+    file = ROOT / f"agents/{policy}/seeds.json"
     recorded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     held_out, fresh = recorded["held_out"], recorded["confirmation"]
     goal = f"{100 * recorded['share']:.0f} %"

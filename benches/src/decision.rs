@@ -29,23 +29,23 @@ pub const NETWORKS: &[Network] = &[
     Network { name: "lstm_256_256", observation: 11, units: &[256, 256], action: 7, recurrent: true },
 ];
 
-/// What `agents/pretrained` holds, by name; where a file cannot be read or used, which, and why.
+/// The policies of `agents`, by name; where a file cannot be read or used, which, and why.
 pub fn committed() -> Vec<(String, Result<Arc<Policy>, String>)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agents/pretrained");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agents");
     let entries = match std::fs::read_dir(&directory) {
         Ok(entries) => entries,
         Err(error) => return vec![("committed".into(), Err(format!("{}: {error}", directory.display())))],
     };
-    let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "onnx"));
-    files.sort();
-    let load = |onnx: &Path| {
-        let bytes = std::fs::read(onnx).map_err(|error| error.to_string())?;
-        let card = std::fs::read_to_string(onnx.with_extension("json")).map_err(|error| error.to_string())?;
+    let mut folders: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    folders.retain(|folder| folder.join("policy.onnx").is_file());
+    folders.sort();
+    let load = |folder: &Path| {
+        let bytes = std::fs::read(folder.join("policy.onnx")).map_err(|error| error.to_string())?;
+        let card = std::fs::read_to_string(folder.join("card.json")).map_err(|error| error.to_string())?;
         Policy::load(&bytes, &card).map_err(|error| error.to_string())
     };
-    let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    files.iter().map(|path| (name(path), load(path))).collect()
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    folders.iter().map(|path| (name(path), load(path))).collect()
 }
 
 /// The wall time of so many decisions in a row; divide for the time of one.

@@ -143,8 +143,7 @@ def sender_job(words: Sequence[str]) -> dict[str, Any]:
     if given.bind is not None:
         job["bind"] = option("--bind", _address, given.bind)
     if policy is not None:
-        card = policy.file.with_suffix(".json")
-        job["policies"] = {policy.key: {"onnx": str(policy.file.absolute()), "card": str(card.absolute())}}
+        job["policies"] = {policy.key: {"onnx": str(policy.file.absolute()), "card": str(policy.files.card.absolute())}}
         job["onnx_runtime"] = str(provide_library())
     return job
 

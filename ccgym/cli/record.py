@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 _DESCRIPTION: Final = """\
 Record a learned scheme. Every seed is trained into RUNS/NAME-SEED (a finished run is taken as it
 is, one begun is resumed); the best model of each is measured on fresh draws of the paths, beside
-the oracle and the baselines; and the seed of median reward there is exported, unless another is
-asked for.
+the oracle and the baselines; and the seed of median reward there is exported, unless --export names
+another.
 """
 
 _EXAMPLES: Final = """\
 examples:
   ccgym record aurora --seeds 1,2,3,4,5
-      five seeds into runs/aurora-1 …; agents/pretrained/aurora.onnx, .json, -curves.csv, -seeds.json
+      five seeds into runs/aurora-1 …; policy, card, curves and seeds into agents/aurora
   ccgym record aurora --seeds 1,2,3 --out mine --figure mine/curve.png
       the record elsewhere, with a figure of the learning curves
   ccgym record aurora --seeds 1,2 --set training.steps=100000 --runs runs/short --out mine
@@ -50,9 +50,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--out",
         type=Path,
-        default=Path("agents/pretrained"),
         metavar="DIR",
-        help="where the record goes (default: agents/pretrained)",
+        help="the folder of the agent, where the record goes (default: agents/NAME)",
     )
     made.add_argument("--figure", type=Path, metavar="FILE", help="a figure of the learning curves: .png, .svg, .pdf")
     made.add_argument(
@@ -90,7 +89,7 @@ def _record(arguments: argparse.Namespace) -> int:
         config,
         seeds,
         arguments.runs,
-        arguments.out,
+        arguments.out or Path("agents") / config.name,
         say=say,
         display=lambda one: ProgressDisplay(console(), one.training.steps),
         command=_command(arguments, seeds),

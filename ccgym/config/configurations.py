@@ -8,20 +8,21 @@ from typing import Final
 
 from ccgym.errors import NotFoundError, did_you_mean, shown
 
-DIRECTORY: Final = "configs"
-"""Where configurations are looked for by name, below the current directory."""
+FOLDERS: Final = (Path("configs"), Path("configs/ablations"))
+"""Where configurations are looked for by name, below the current directory and in what comes with ccgym."""
 
-PACKAGED: Final = (Path(__file__).parents[1] / "_data" / DIRECTORY).resolve()
-"""Those that come with ccgym."""
+PACKAGED: Final = (Path(__file__).parents[1] / "_data" / "configs").resolve().parent
+"""What comes with ccgym: its folders :data:`FOLDERS`."""
 
 
 def packaged_config(config: str | os.PathLike[str]) -> Path | None:
     """The configuration of that name that comes with ccgym: ``aurora``, ``aurora.yaml`` or ``configs/aurora.yaml``."""
     given = Path(config)
-    if given.parent not in (Path(), Path(DIRECTORY)):
-        return None
-    file = PACKAGED / (given.name if given.suffix == ".yaml" else f"{given.name}.yaml")
-    return file if file.is_file() else None
+    name = given.name if given.suffix == ".yaml" else f"{given.name}.yaml"
+    for folder in FOLDERS:
+        if given.parent in (Path(), folder) and (PACKAGED / folder / name).is_file():
+            return PACKAGED / folder / name
+    return None
 
 
 def find_config(config: str | os.PathLike[str], where: str = "config") -> Path:
@@ -35,14 +36,15 @@ def find_config(config: str | os.PathLike[str], where: str = "config") -> Path:
         NotFoundError: There is none; the nearest name is suggested.
     """
     given = Path(config)
-    for folder in (Path(), Path(DIRECTORY)):
+    for folder in (Path(), *FOLDERS):
         for candidate in (folder / given, folder / f"{given}.yaml"):
             if candidate.is_file():
                 return candidate
     packaged = packaged_config(given)
     if packaged is not None:
         return packaged
-    known = sorted({file.stem for folder in (Path(DIRECTORY), PACKAGED) for file in folder.glob("*.yaml")})
+    folders = [root / folder for root in (Path(), PACKAGED) for folder in FOLDERS]
+    known = sorted({file.stem for folder in folders for file in folder.glob("*.yaml")})
     raise NotFoundError(
         f"no configuration is called {shown(str(config))}",
         expected=f"a YAML file, or one of {', '.join(known)}",

@@ -1,7 +1,7 @@
 """Exported policies: finding them, loading them, and naming them among the schemes.
 
 A policy is given by the name of a pretrained one (``aurora``), by the directory of a training run, which holds what
-``ccgym export`` made of it, or by a ``.onnx`` file with its card beside it. Whatever the way, it becomes the scheme
+``ccgym export`` made of it, or by a ``.onnx`` file with its card in the same folder. In any case it becomes the scheme
 ``learned`` with parameter ``policy``, whose value is *name@version*: the version is the beginning of a hash over the
 network and its flow agent, so that two policies of one name are never taken for each other. Neither torch nor onnx is
 needed: the native core evaluates the network, by ONNX Runtime's shared library.
@@ -24,6 +24,10 @@ from ccgym.schemes.policy_card import PolicyCard
 
 SCHEME: Final = "learned"
 """The scheme that runs policies."""
+
+POLICY_FILE: Final = "policy.onnx"
+CARD_FILE: Final = "card.json"
+"""What an agent's folder calls its policy and its card."""
 
 EXPORT_DIRECTORY: Final = "export"
 """Where a run directory keeps what was exported from it."""
@@ -63,7 +67,7 @@ class LearnedPolicy:
     @property
     def files(self) -> PolicyFiles:
         """The files that a run process loads it from."""
-        return PolicyFiles(onnx=self.file, card=self.file.with_suffix(".json"))
+        return PolicyFiles(onnx=self.file, card=card_file(self.file))
 
     @property
     def file_key(self) -> str:
@@ -93,12 +97,14 @@ the place it came from may be one of several."""
 
 
 def pretrained() -> Mapping[str, Path]:
-    """The ``.onnx`` files of the policies that come with ccgym, by name."""
-    package = Path(__file__).resolve().parents[1]
-    for directory in (package / "_data" / "pretrained", package.parent / "agents" / "pretrained"):
-        if directory.is_dir():
-            return {file.stem: file for file in sorted(directory.glob("*.onnx"))}
-    return {}
+    """The ``.onnx`` files of the policies that come with ccgym, by name: ``agents/NAME/policy.onnx``."""
+    agents = (Path(__file__).parents[1] / "_data" / "agents").resolve()
+    return {file.parent.name: file for file in sorted(agents.glob(f"*/{POLICY_FILE}"))}
+
+
+def card_file(policy: Path) -> Path:
+    """The card that belongs to a ``.onnx`` file: ``card.json`` of ``policy.onnx``, ``NAME.json`` of ``NAME.onnx``."""
+    return policy.with_name(CARD_FILE) if policy.name == POLICY_FILE else policy.with_suffix(".json")
 
 
 def pretrained_cards() -> list[PolicyCard]:
@@ -119,7 +125,7 @@ def find(text: str, where: str = "") -> LearnedPolicy | None:
         where: The option or argument, for errors.
 
     Raises:
-        ConfigError: There is something, but it is no policy that can be used; the message says why.
+        ConfigError: There is something, but it cannot be used as a policy; the message says why.
     """
     if text in _LOADED:
         return _LOADED[text]
@@ -159,7 +165,7 @@ def loaded(key: str) -> LearnedPolicy:
 
 
 def load(file: Path, *, given: str = "", source: str = "", where: str = "") -> LearnedPolicy:
-    """Load a ``.onnx`` file with the card beside it.
+    """Load a ``.onnx`` file with its card.
 
     Args:
         file: The ``.onnx`` file.
@@ -176,7 +182,7 @@ def load(file: Path, *, given: str = "", source: str = "", where: str = "") -> L
         raise ConfigError(
             f"the policy cannot be read: {error.strerror if isinstance(error, OSError) else error}",
             where=_join(where, str(file)),
-            expected="an exported policy: NAME.onnx with NAME.json beside it",
+            expected="an exported policy: a .onnx file with its card, a .json file, in the same folder",
             hint="`ccgym export RUN_DIR` makes one of a training run",
         ) from None
     card = read_card(file, where)
@@ -258,26 +264,26 @@ def _native(network: bytes, card: PolicyCard, file: Path, where: str) -> Any:
 
 
 def read_card(file: Path, where: str = "") -> PolicyCard:
-    """The card beside a ``.onnx`` file.
+    """The card of a ``.onnx`` file.
 
     Raises:
         ConfigError: It is missing, or is none.
     """
-    beside = file.with_suffix(".json")
+    card = card_file(file)
     try:
-        text = read_bytes(beside, MAX_CARD_BYTES).decode()
+        text = read_bytes(card, MAX_CARD_BYTES).decode()
     except FileNotFoundError:
         raise ConfigError(
             f"{file.name} has no card",
-            where=_join(where, str(beside)),
-            expected="the card NAME.json beside NAME.onnx; it says what the network's numbers mean",
+            where=_join(where, str(card)),
+            expected=f"{card.name}, its card, in the same folder; it says what the network's numbers mean",
             hint="copy both files of the export, or export again: `ccgym export RUN_DIR`",
         ) from None
     except UnreadableError as error:
-        raise ConfigError(f"the card cannot be read: {error}", where=_join(where, str(beside))) from None
+        raise ConfigError(f"the card cannot be read: {error}", where=_join(where, str(card))) from None
     except UnicodeDecodeError:
-        raise ConfigError("the card cannot be read: it is not UTF-8", where=_join(where, str(beside))) from None
-    return PolicyCard.from_json(text, _join(where, str(beside)))
+        raise ConfigError("the card cannot be read: it is not UTF-8", where=_join(where, str(card))) from None
+    return PolicyCard.from_json(text, _join(where, str(card)))
 
 
 def _from_directory(directory: Path, text: str, where: str) -> LearnedPolicy:
@@ -327,7 +333,7 @@ def _place_of(file: Path) -> str:
     folder = file.resolve().parent
     if folder.name == EXPORT_DIRECTORY:
         return folder.parent.name or file.stem
-    return file.stem
+    return folder.name if file.name == POLICY_FILE else file.stem
 
 
 def _join(where: str, place: str) -> str:

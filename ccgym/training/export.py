@@ -49,14 +49,14 @@ class Exported:
     onnx: Path
     """The network."""
     card: PolicyCard
-    """Its card, which lies beside it."""
+    """Its card."""
     parity: Parity
     """How closely it agrees with the trained policy."""
 
     @property
     def card_file(self) -> Path:
         """The file of the card."""
-        return self.onnx.with_suffix(".json")
+        return policies.card_file(self.onnx)
 
 
 def export_policy(
@@ -73,7 +73,8 @@ def export_policy(
         run_dir: The run directory.
         out: The ``.onnx`` file, or a directory to put it into; by default ``RUN_DIR/export``.
         which: ``best``, the model of the best evaluation, or ``final``.
-        name: What to call it; by default as ``out`` says, else as the configuration does.
+        name: What to call it; by default as ``out`` if that is a file (but not ``policy.onnx``), else as the
+            configuration.
         episodes: Held-out episodes of the comparison.
 
     Raises:
@@ -87,18 +88,18 @@ def export_policy(
     if episodes < 1:
         raise ConfigError(f"{episodes} episodes", where="episodes", expected="one or more")
     trained = load_model(run_dir, which)
-    file = _target(run_dir, out, name or trained.config.name.lower())
+    file, name = _target(run_dir, out, name, trained.config.name.lower())
     policy = TorchPolicy.of(trained)
     deployed = trained.config.deployment.applied_to(trained.config.agent)
     agent = deployed.native()
     _require_bounds(policy, agent)
-    network = build_onnx(policy, file.stem)
+    network = build_onnx(policy, name)
     run = RunDirectory(run_dir)
     training = _training(run, trained.config, trained.card, which)
     looks = _looks(trained.config)
     card = PolicyCard(
-        name=file.stem,
-        label=looks.label or file.stem[:1].upper() + file.stem[1:],
+        name=name,
+        label=looks.label or name[:1].upper() + name[1:],
         color=looks.color,
         marker=looks.marker,
         summary=looks.summary or _summary(training),
@@ -123,25 +124,26 @@ def export_policy(
     return Exported(onnx=file, card=card, parity=parity)
 
 
-def _target(run_dir: Path, out: Path | None, name: str) -> Path:
-    """The ``.onnx`` file to write."""
-    if out is not None and out.suffix == ".onnx":
-        file = out
-    else:
-        file = (run_dir / policies.EXPORT_DIRECTORY if out is None else out) / f"{name}.onnx"
-    if not NAME_PATTERN.fullmatch(file.stem):
+def _target(run_dir: Path, out: Path | None, name: str | None, default: str) -> tuple[Path, str]:
+    """The ``.onnx`` file to write, and the policy's name."""
+    is_file = out is not None and out.suffix == ".onnx"
+    if name is None:
+        name = out.stem if is_file and out is not None and out.name != policies.POLICY_FILE else default
+    folder = run_dir / policies.EXPORT_DIRECTORY if out is None else out
+    file = folder if is_file else folder / f"{name}.onnx"
+    if not NAME_PATTERN.fullmatch(name):
         raise ConfigError(
-            f"a policy called {shown(file.stem)}",
+            f"a policy called {shown(name)}",
             expected="small letters, digits, . _ and -",
             hint="give it another name with --name",
         )
-    if file.stem in registry():
+    if name in registry():
         raise ConfigError(
-            f"a policy called {shown(file.stem)}",
+            f"a policy called {shown(name)}",
             expected="a name that no scheme has",
             hint="give it another name with --name",
         )
-    return file
+    return file, name
 
 
 def _require_bounds(policy: TorchPolicy, agent: Mapping[str, Any]) -> None:
@@ -241,4 +243,4 @@ def _write(file: Path, network: bytes, card: PolicyCard) -> None:
     except OSError as error:
         raise disk_error(error, file.parent) from None
     write_file(file, network)
-    write_file(file.with_suffix(".json"), card.to_json())
+    write_file(policies.card_file(file), card.to_json())

@@ -1,15 +1,16 @@
 """Recording a learned scheme: several seeds trained, confirmed on draws that nothing was chosen by, one exported.
 
 A single seed may be lucky, and the best of twenty evaluations is partly the luckiest. So a record has all seeds, and
-measures the best model of each on fresh draws of the environment's paths, beside the oracle and the baselines on the
-same draws. It exports the seed with the *median* of these rewards, not the one with the largest. Another can be asked
+measures the best model of each on fresh draws of the environment's paths, with the oracle and the baselines on the same
+draws. It exports the seed with the *median* of these rewards, not the one with the largest. Another can be asked
 for, where the median one fails on something that the reward hardly sees; the record then says so.
 
-=====================  =============================================================================================
-``NAME.onnx, .json``   the exported policy and its card
-``NAME-curves.csv``    every evaluation of every seed
-``NAME-seeds.json``    what each seed reached and when, on which machine, and the command that repeats it
-=====================  =============================================================================================
+===============  ===================================================================================================
+``policy.onnx``  the exported policy
+``card.json``    its card
+``curves.csv``   every evaluation of every seed
+``seeds.json``   what each seed reached and when, on which machine, and the command that repeats it
+===============  ===================================================================================================
 
 The runs are ordinary run directories. Those that are finished are taken as they are, those begun are resumed.
 """
@@ -31,6 +32,7 @@ import numpy.typing as npt
 import yaml
 
 from ccgym.errors import ConfigError, ResultsError, shown
+from ccgym.schemes.policies import POLICY_FILE
 from ccgym.training.config import TrainConfig, TrainingConfig
 from ccgym.training.environments import Environments
 from ccgym.training.evaluation import ORACLE, Baselines, EvaluationResult, evaluate
@@ -50,7 +52,7 @@ SHARE: Final = 0.8
 """Share of the oracle's reward whose first crossing is recorded."""
 
 CURVE_COLUMNS: Final = ("seed", "step", "mean_reward", "fraction_of_oracle", "wall_s")
-"""Columns of ``NAME-curves.csv``."""
+"""Columns of ``curves.csv``."""
 
 MAY_DIFFER: Final = ("seed", "time_limit", "checkpoint_every", "keep_checkpoints", "simulator_threads")
 """Settings of ``training`` that do not change what a seed learns, or are the seed."""
@@ -140,9 +142,9 @@ class Recording:
     exported: Exported
     """Its policy."""
     curves_file: Path
-    """``NAME-curves.csv``."""
+    """``curves.csv``."""
     seeds_file: Path
-    """``NAME-seeds.json``."""
+    """``seeds.json``."""
 
 
 def record(
@@ -161,12 +163,12 @@ def record(
     """Train every seed, confirm each, export the median one.
 
     Args:
-        config: What to train; its ``training.seed`` is of no effect.
+        config: What to train; its ``training.seed`` has no effect.
         seeds: Different ones, in any order.
         runs: Where the run directories ``NAME-SEED`` are, or will be.
-        out: Where the record goes.
+        out: The folder of the agent, where the record goes.
         say: Told in lines how it goes.
-        display: Who is told how a training goes.
+        display: Shows how a training goes.
         command: The command that repeats the record, word by word.
         device: To train on.
         episodes: Fresh draws of the confirmation.
@@ -200,7 +202,7 @@ def record(
     median = median_seed(records)
     chosen = next((one for one in records if one.seed == export), median)
     say(f"exporting seed {chosen.seed}, {'the median' if chosen is median else 'as asked for'}")
-    exported = export_policy(chosen.run_dir, out)
+    exported = export_policy(chosen.run_dir, out / POLICY_FILE)
     name = exported.card.name
     made = Recording(
         name=name,
@@ -209,8 +211,8 @@ def record(
         confirmed=_shares(fresh),
         chosen=chosen,
         exported=exported,
-        curves_file=out / f"{name}-curves.csv",
-        seeds_file=out / f"{name}-seeds.json",
+        curves_file=out / "curves.csv",
+        seeds_file=out / "seeds.json",
     )
     summary = {
         "name": name,
@@ -248,7 +250,7 @@ def median_seed(records: Sequence[SeedRecord]) -> SeedRecord:
 
 
 def curves_text(records: Sequence[SeedRecord]) -> str:
-    """The text of ``NAME-curves.csv``: one row per evaluation, by seed and step."""
+    """The text of ``curves.csv``: one row per evaluation, by seed and step."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CURVE_COLUMNS)

@@ -118,10 +118,10 @@ def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path) 
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"ccgym"}
     for template in (ROOT / "ccgym" / "report" / "templates").iterdir():
         assert f"ccgym/report/templates/{template.name}" in names
-    for folder, pattern in (("configs", "*.yaml"), ("traces", "*"), ("agents/pretrained", "*.onnx")):
+    for folder, pattern in (("configs", "*.yaml"), ("traces", "*"), ("agents/eagle", "*")):
         for file in (ROOT / folder).glob(pattern):
             if file.is_file():
-                assert f"ccgym/_data/{Path(folder).name}/{file.name}" in names
+                assert f"ccgym/_data/{folder}/{file.name}" in names
 
 
 def test_it_is_the_wheel_that_is_imported(installed: Installed) -> None:
@@ -153,8 +153,8 @@ def test_configurations_that_come_along_are_found(name: str, installed: Installe
 
 def test_record_and_the_report(installed: Installed) -> None:
     installed.run("ccgym", "record", "aurora", "--seeds", "1", "--out", "mine", *SMALL)
-    assert (installed.folder / "mine" / "aurora.onnx").is_file()
-    words = ["evaluate", "--trace", "12mbps", "--schemes", "mine/aurora.onnx,cubic", "--runs", "1", "--runtime", "1"]
+    assert (installed.folder / "mine" / "policy.onnx").is_file()
+    words = ["evaluate", "--trace", "12mbps", "--schemes", "mine,cubic", "--runs", "1", "--runtime", "1"]
     said = installed.run("python", "-m", "ccgym", *words, "--out", "out").stdout
     assert "pantheon_report.html" in said
     page = (installed.folder / "out" / "pantheon_report.html").read_text()

@@ -165,7 +165,7 @@ simulate(path, ['cubic'], '100000s', record=NOTHING)
     "many runs": "simulate_many([Job(PATH, ['cubic'], '100000s', seed) for seed in range(8)], record=NOTHING)",
     "the first decision": """
 from ccgym.schemes.policies import pretrained
-agent = json.loads(pretrained()["aurora"].with_suffix(".json").read_text())["agent"]
+agent = json.loads(pretrained()["aurora"].with_name("card.json").read_text())["agent"]
 document = dict(prepare(PATH, ['cubic', 'cubic'], '100000s', 1, NOTHING).document)
 document["flows"][1].update(scheme="learned", start=99_000 * 10**9)
 batch = _core.AgentBatch(json.dumps(agent), 1)
@@ -250,7 +250,7 @@ def test_policies_claim_only_so_much() -> None:
     from ccgym.schemes.policies import pretrained
 
     file = pretrained()["indigo"]
-    card, onnx = json.loads(file.with_suffix(".json").read_text()), file.read_bytes()
+    card, onnx = json.loads(file.with_name("card.json").read_text()), file.read_bytes()
     assert card["onnx_sha256"] == hashlib.sha256(onnx).hexdigest()
     for size in (2 * 10**9, 9 * 10**18):
         card["policy"]["state_size"] = size

@@ -8,18 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-pytest.importorskip("ccgym._core")
-pytest.importorskip("gymnasium")
-
-from agents import eagle
 from ccgym.config.path import NetworkPath
 from ccgym.envs.settings import Settings
 from ccgym.envs.simulated_batch import SimulatedBatch
-from ccgym.evaluation.prepared_run import Record
-from ccgym.evaluation.simulate import simulate
 from ccgym.training.config import TrainConfig
 from ccgym.units import NS_PER_S
-from tests.unit.pretrained import CALIBRATED, check_card, check_record, measured, recorded
+from tests.reference import eagle
 
 VERSIONS = tuple(eagle.CONFIGS.values())
 PATHS = {
@@ -132,49 +126,3 @@ def test_the_versions_are_what_is_known_of_them() -> None:
 @pytest.mark.parametrize("config", VERSIONS)
 def test_none_is_left_at_its_floor(config: str) -> None:
     assert TrainConfig.load(config).agent.native()["guard"]["kind"] != "none"
-
-
-# --- The pretrained policies -----------------------------------------------------------------------------------------
-
-RECORDED = [pytest.param(version, marks=recorded(config)) for version, config in eagle.CONFIGS.items()]
-
-
-@pytest.mark.parametrize("version", RECORDED)
-def test_the_card_is_of_the_configuration(version: str) -> None:
-    check_card(eagle.policy(version), TrainConfig.load(eagle.CONFIGS[version]))
-
-
-@pytest.mark.parametrize("version", RECORDED)
-def test_the_record_is_of_the_pretrained_policy(version: str) -> None:
-    check_record(eagle.CONFIGS[version], eagle.SEEDS, eagle.policy(version), eagle.EXPORTED.get(version))
-
-
-@pytest.mark.parametrize("version", RECORDED)
-def test_no_run_collapses(version: str) -> None:
-    assert measured(eagle.CONFIGS[version], "77.72mbps", tuple(range(1, 21))).worst_utilization > 0.5
-
-
-@recorded(eagle.CONFIGS["v3"])
-def test_v3_does_on_the_report_s_path_what_is_asked_of_it() -> None:
-    runs = measured(eagle.CONFIGS["v3"], "77.72mbps", tuple(range(1, 21)))
-    assert runs.throughput_mbps >= 72
-    assert runs.delay_p95_ms <= 56
-    assert runs.loss <= 0.01
-
-
-@recorded(eagle.CONFIGS["v3"])
-def test_a_busy_host_does_not_bring_v3_down() -> None:
-    path = NetworkPath.named("77.72mbps")
-    stall = {"kind": "on_off", "mean_on": "200ms", "mean_off": "40ms", "hold": True}
-    busy = NetworkPath(chain=[*path.chain, stall])
-    runs = [simulate(busy, [eagle.CONFIGS["v3"]], "30s", seed, Record(series=0)) for seed in range(1, 6)]
-    # BBR comes to 49 to 60 Mbit/s there, Cubic to 6 to 8.
-    assert min(run.total.throughput_mbps for run in runs) > 25
-
-
-@recorded(eagle.CONFIGS["v3"])
-@pytest.mark.parametrize("path", CALIBRATED)
-def test_v3_fills_the_calibrated_paths_at_less_delay_than_bbr(path: str) -> None:
-    runs = measured(eagle.CONFIGS["v3"], path)
-    assert runs.utilization >= 0.85
-    assert runs.delay_p95_ms <= measured("bbr", path).delay_p95_ms

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-pytest.importorskip("ccgym._core")
-pytest.importorskip("gymnasium")
-
-from agents import indigo
 from ccgym.config.agent import read_agent
 from ccgym.config.best_windows import best_windows
+from ccgym.config.distribution_kinds import INDIGO_CALIBRATED
 from ccgym.config.path import NetworkPath
 from ccgym.envs import LinkEnv
 from ccgym.envs.settings import Settings
@@ -25,7 +21,7 @@ from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.simulate import simulate
 from ccgym.training.config import TrainConfig
 from ccgym.units import NS_PER_S
-from tests.unit.pretrained import CALIBRATED, check_card, check_record, measured, recorded
+from tests.reference import indigo
 
 STAY = indigo.ACTIONS.index("+0")
 
@@ -41,7 +37,7 @@ PUBLISHED: dict[str, Any] = {
         "previous_action": "one_hot",
         "initial_action": indigo.FIRST_ACTION,
     },
-    "action": {"map": list(indigo.ACTIONS), "target": "cwnd", "limits": {"window": [indigo.LEAST_WINDOW, 1e6]}},
+    "action": {"map": list(indigo.ACTIONS), "target": "cwnd", "limits": {"window": [indigo.MIN_WINDOW, 1e6]}},
     "startup": f"{indigo.FIRST_WINDOW:g}p",
 }
 """The published sender in our words."""
@@ -196,7 +192,7 @@ def test_the_configuration_is_the_published_sender() -> None:
     assert ours["clock"] == published["clock"]
     assert ours["startup"] == published["startup"]
     assert ours["action"]["map"] == published["action"]["map"]
-    assert ours["action"]["limits"]["window"][0] == indigo.LEAST_WINDOW
+    assert ours["action"]["limits"]["window"][0] == indigo.MIN_WINDOW
     assert ours["observation"]["previous_action"] == "one_hot"
     assert ours["observation"]["initial_action"] == indigo.FIRST_ACTION
     signals = {feature["signal"] for feature in ours["observation"]["features"]}
@@ -209,54 +205,6 @@ def test_the_configuration_is_trained_as_published() -> None:
     assert config.algorithm.name == "dagger"
     assert config.algorithm.memory is not None
     assert config.environment.episode.steps == indigo.EPISODE_STEPS
-    assert best_windows().keys() >= set(CALIBRATED)
-    published = tuple(best_windows()[name].published for name in CALIBRATED)
+    calibrated = [NetworkPath.named(name).name or name for name in INDIGO_CALIBRATED]
+    published = tuple(best_windows()[name].published for name in calibrated)
     assert published == indigo.CALIBRATED_WINDOWS
-
-
-def test_the_page_says_how_it_is_trained() -> None:
-    config = TrainConfig.load(indigo.CONFIG)
-    algorithm: Any = config.algorithm
-    first, last = algorithm.learning_rate.model_dump()["cosine"]
-    expected = [
-        f"| {round(config.training.steps / (algorithm.n_envs * algorithm.n_steps))} |",
-        f"the latest {algorithm.store:,} decisions",
-        f"{algorithm.batch_size} episodes, through {algorithm.sequence_length} decisions at a time",
-        f"| {algorithm.n_epochs} |",
-        f"{first:g}, falling to {last:g} along a cosine",
-        f"half of them times {algorithm.l2:.10f}".rstrip("0"),
-        f"its first {algorithm.beginning.decisions} decisions are gone through {algorithm.beginning.passes} more times",
-        f"every {algorithm.disturbance.every} decisions on average, up to {algorithm.disturbance.decisions} that",
-    ]
-    page = (Path(__file__).resolve().parents[2] / "docs" / "indigo.md").read_text(encoding="utf-8")
-    assert [words for words in expected if words not in page] == []
-
-
-# --- The pretrained policy -------------------------------------------------------------------------------------------
-
-
-@recorded(indigo.CONFIG)
-def test_the_card_is_of_the_configuration() -> None:
-    check_card(indigo.policy(), TrainConfig.load(indigo.CONFIG))
-
-
-@recorded(indigo.CONFIG)
-def test_the_record_is_of_the_pretrained_policy() -> None:
-    check_record(indigo.CONFIG, indigo.SEEDS, indigo.policy(), indigo.EXPORTED)
-
-
-@recorded(indigo.CONFIG)
-def test_it_does_on_the_report_s_path_what_is_asked_of_it() -> None:
-    runs = measured(indigo.CONFIG, "77.72mbps", tuple(range(1, 21)))
-    assert runs.throughput_mbps >= 74
-    assert runs.delay_p95_ms <= 64
-    assert runs.loss <= 0.02
-    assert runs.worst_utilization > 0.5, "no run collapses"
-
-
-@recorded(indigo.CONFIG)
-@pytest.mark.parametrize("path", CALIBRATED)
-def test_it_fills_the_calibrated_paths_at_less_delay_than_bbr(path: str) -> None:
-    runs = measured(indigo.CONFIG, path)
-    assert runs.utilization >= 0.85
-    assert runs.delay_p95_ms <= measured("bbr", path).delay_p95_ms

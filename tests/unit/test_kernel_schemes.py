@@ -175,7 +175,7 @@ def test_published_names_find_our_schemes() -> None:
 def test_published_numbers_stand_beside_every_policy_of_that_name(tmp_path: Path) -> None:
     """With a label and a key of its own, as that of a training run has."""
     aurora = policies.pretrained()["aurora"]
-    card = json.loads(aurora.with_suffix(".json").read_text())
+    card = json.loads(aurora.with_name("card.json").read_text())
     (tmp_path / "eagle.json").write_text(json.dumps({**card, "name": "eagle", "label": "Eagle-v3"}))
     (tmp_path / "eagle.onnx").write_bytes(aurora.read_bytes())
     (choice,) = parse_schemes(str(tmp_path / "eagle.onnx"))

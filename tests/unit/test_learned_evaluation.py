@@ -136,17 +136,6 @@ def test_schemes_that_look_alike_get_other_markers(copied: Callable[..., Path], 
     assert made[0].marker == "D"
 
 
-def test_the_pretrained_policies_are_installed() -> None:
-    link = ROOT / "ccgym" / "_data" / "pretrained"
-    assert link.resolve() == ROOT / "agents" / "pretrained"
-    assert '"ccgym/_data/pretrained/*"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    for name in policies.pretrained():
-        policy = policies.find(name)
-        assert policy is not None
-        assert policy.card.name == name
-        assert policy.card.parity["max_abs_difference"] <= policy.card.parity["tolerance"]
-
-
 # --- What cannot be used -------------------------------------------------------------------------------------------
 
 

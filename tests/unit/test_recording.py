@@ -40,7 +40,7 @@ algorithm: {{n_envs: 4, n_steps: 30, batch_size: 60, n_epochs: 2, net_arch: [8]}
 training: {{steps: 360, eval_every: 120, checkpoint_every: 120}}
 evaluation: {{episodes: 3, baselines: [oracle, cubic], figure: false}}
 """
-FILES = ("small.onnx", "small.json", "small-curves.csv", "small-seeds.json")
+FILES = ("policy.onnx", "card.json", "curves.csv", "seeds.json")
 
 
 class Silent:
@@ -83,7 +83,7 @@ def place(config: TrainConfig, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def summary(place: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((place / "out" / "small-seeds.json").read_text())
+    content: dict[str, Any] = json.loads((place / "out" / "seeds.json").read_text())
     return content
 
 
@@ -92,7 +92,7 @@ def summary(place: Path) -> dict[str, Any]:
 
 def test_the_median_seed_is_exported(place: Path) -> None:
     content = summary(place)
-    policy = policies.load(place / "out" / "small.onnx")
+    policy = policies.load(place / "out" / "policy.onnx")
     assert [row["seed"] for row in content["seeds"]] == [1, 2, 3]
     ranked = sorted(content["seeds"], key=lambda row: row["confirmed_reward"])
     assert content["exported"] == {"seed": ranked[1]["seed"], "onnx_sha256": policy.card.onnx_sha256}
@@ -117,7 +117,7 @@ def test_shares_are_of_the_oracle_on_the_same_draws(place: Path) -> None:
 
 
 def test_curves_have_every_evaluation(place: Path) -> None:
-    with (place / "out" / "small-curves.csv").open(newline="") as file:
+    with (place / "out" / "curves.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["seed"], row["step"]) for row in rows] == [
         (str(seed), str(step)) for seed in (1, 2, 3) for step in (0, 120, 240, 360)
@@ -230,7 +230,7 @@ def test_the_command(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(words) == 0
     assert str(figure) in capsys.readouterr().out
     assert figure.read_bytes()[:4] == b"\x89PNG"
-    content = json.loads((tmp_path / "out" / "small-seeds.json").read_text())
+    content = json.loads((tmp_path / "out" / "seeds.json").read_text())
     assert content["command"] == "ccgym record small --seeds 1,2"
     assert content["confirmation"]["episodes"] == recording.CONFIRMATION_EPISODES
     assert main(["record", str(file), "--seeds", "one"]) == 2

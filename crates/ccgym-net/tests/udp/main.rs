@@ -362,9 +362,9 @@ fn an_exported_policy_decides_natively() {
         return;
     };
     ccgym_schemes::learned::load_library(library.to_str()).unwrap();
-    let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agents/pretrained");
-    let onnx = std::fs::read(agents.join("aurora.onnx")).unwrap();
-    let card = std::fs::read_to_string(agents.join("aurora.json")).unwrap();
+    let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agents/aurora");
+    let onnx = std::fs::read(agent.join("policy.onnx")).unwrap();
+    let card = std::fs::read_to_string(agent.join("card.json")).unwrap();
     let policy = ccgym_schemes::learned::Policy::load(&onnx, &card).unwrap();
     let mut resources = Resources::default();
     resources.policies.insert("aurora".into(), policy);

@@ -7,30 +7,22 @@ Jay, Rotman, Godfrey, Schapira and Tamar, *A Deep Reinforcement Learning Perspec
 ``configs/aurora.yaml``, in ccgym's simulator.
 
 What the agent sees, does and is rewarded for is declared in that file and computed by the native core. The functions
-below are a second, independent reading of PCC-RL's formulas in plain Python, which the tests hold against the core over
+below are a second, independent reading of PCC-RL's formulas in plain Python, which the tests compare with the core over
 whole episodes. ``docs/aurora.md`` says where ours differs from PCC-RL, and what the policy reaches.
-
-``python -m agents.aurora`` trains and records the policy anew.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from ccgym.schemes.policies import LearnedPolicy
+from typing import Final
 
 CONFIG: Final = "aurora"
 """The configuration: ``configs/aurora.yaml``."""
 PRESET: Final = "ccgym/Aurora-v0"
 """The environment."""
-SEEDS: Final = (1, 2, 3, 4, 5)
-"""Seeds of the recorded trainings."""
 
 # --- Published numbers (PCC-RL @64bea6e) -----------------------------------------------------------------------------
 
@@ -114,29 +106,3 @@ class Reference:
 
 def _within(value: float, bounds: tuple[float, float]) -> float:
     return min(max(value, bounds[0]), bounds[1])
-
-
-# --- The policy ------------------------------------------------------------------------------------------------------
-
-
-def policy() -> LearnedPolicy:
-    """The pretrained policy; needs neither torch nor onnx.
-
-    Raises:
-        ConfigError: It is missing or damaged.
-    """
-    from ccgym.schemes import policies
-
-    return policies.load(policies.pretrained()[CONFIG], given=CONFIG)
-
-
-def main(argv: Sequence[str] = ()) -> int:
-    """Record it: ``ccgym record`` with these seeds. Arguments are added to that command's."""
-    from ccgym.cli.record import main as record
-
-    seeds = ",".join(map(str, SEEDS))
-    return record([CONFIG, "--seeds", seeds, "--figure", "docs/img/aurora-curve.png", *argv])
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

@@ -14,30 +14,20 @@ Eagle-v3    ``eagle.yaml``          a rate, a recurrent network, the cross-entro
 
 What the agents see, do and are rewarded for is declared in these files and computed by the native core. The classes
 below are a second, independent reading of such declarations in plain Python, from the raw statistics of the intervals,
-which the tests hold against the core over whole episodes.
-
-``python -m agents.eagle`` trains and records v3 anew, ``python -m agents.eagle v1`` another.
+which the tests compare with the core over whole episodes.
 """
 
 from __future__ import annotations
 
 import math
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ccgym.errors import ConfigError
 
-if TYPE_CHECKING:
-    from ccgym.schemes.policies import LearnedPolicy
-
 CONFIGS: Final = {"v1": "eagle_v1", "v2": "eagle_v2", "v3": "eagle"}
 """The configurations by version."""
-SEEDS: Final = (1, 2, 3)
-"""Seeds of the recorded trainings."""
-EXPORTED: Final = {"v3": 3}
-"""Seeds that were exported in place of the one of median reward; ``docs/eagle.md`` says why."""
 
 # --- What is known ---------------------------------------------------------------------------------------------------
 
@@ -353,37 +343,3 @@ class Reference:
                 where="agent.reward",
             )
         return min(value, term.get("at_most") or math.inf)
-
-
-# --- The policies ----------------------------------------------------------------------------------------------------
-
-
-def policy(version: str = "v3") -> LearnedPolicy:
-    """The pretrained policy of a version; needs neither torch nor onnx.
-
-    Raises:
-        ConfigError: It is missing or damaged.
-    """
-    from ccgym.schemes import policies
-
-    name = CONFIGS[version]
-    return policies.load(policies.pretrained()[name], given=name)
-
-
-def main(argv: Sequence[str] = ()) -> int:
-    """Record a version, v3 unless the first argument is another: ``ccgym record`` with these seeds.
-
-    Further arguments are added to that command's.
-    """
-    from ccgym.cli.record import main as record
-
-    words = list(argv)
-    version = words.pop(0) if words and words[0] in CONFIGS else "v3"
-    config = CONFIGS[version]
-    asked = ["--export", str(EXPORTED[version])] if version in EXPORTED else []
-    seeds = ",".join(map(str, SEEDS))
-    return record([config, "--seeds", seeds, *asked, "--figure", f"docs/img/{config}-curve.png", *words])
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

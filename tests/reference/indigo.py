@@ -8,30 +8,20 @@ the sender measures and does (``env/sender.py``), how that is scaled (``helpers/
 in ccgym's simulator.
 
 What the agent sees and does is declared in that file and computed by the native core. The functions below are a second,
-independent reading of the published formulas in plain Python, acknowledgement by acknowledgement, which the tests hold
-against the core over whole episodes. ``docs/indigo.md`` says where ours differs from the published one.
-
-``python -m agents.indigo`` trains and records the policy anew.
+independent reading of the published formulas in plain Python, acknowledgement by acknowledgement, which the tests
+compare with the core over whole episodes. ``docs/indigo.md`` says where ours differs from the published one.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from ccgym.schemes.policies import LearnedPolicy
+from typing import Final
 
 CONFIG: Final = "indigo"
 """The configuration: ``configs/indigo.yaml``."""
-SEEDS: Final = (1, 2, 3)
-"""Seeds of the recorded trainings."""
-EXPORTED: Final = 3
-"""The exported seed: the median one, 2, fills only 80 % of ``0.57mbps-poisson``; ``docs/indigo.md`` has all."""
 
 # --- Published numbers (StanfordSNR/indigo @463d89b) -----------------------------------------------------------------
 
@@ -41,7 +31,7 @@ FIRST_ACTION: Final = 4
 """The previous action that the first observation shows (``dagger/run_sender.py``)."""
 FIRST_WINDOW: Final = 10.0
 """Packets (``env/sender.py``)."""
-LEAST_WINDOW: Final = 2.0
+MIN_WINDOW: Final = 2.0
 """Packets (``env/sender.py``, ``take_action``)."""
 STEP_MS: Final = 10
 """A step ends with the first acknowledgement more than so many whole milliseconds later (``env/sender.py``)."""
@@ -63,7 +53,7 @@ CALIBRATED_WINDOWS: Final = (5, 40, 70, 500, 690, 870)
 
 def next_window(window: float, action: int) -> float:
     """The window after an action, packets (``take_action``)."""
-    return max(LEAST_WINDOW, _moved(window, action))
+    return max(MIN_WINDOW, _moved(window, action))
 
 
 def _moved(window: float, action: int) -> float:
@@ -161,30 +151,3 @@ class Reference:
         delay, delivery, sending = self._averages
         self._averages = []
         return delay, delivery, sending
-
-
-# --- The policy ------------------------------------------------------------------------------------------------------
-
-
-def policy() -> LearnedPolicy:
-    """The pretrained policy; needs neither torch nor onnx.
-
-    Raises:
-        ConfigError: It is missing or damaged.
-    """
-    from ccgym.schemes import policies
-
-    return policies.load(policies.pretrained()[CONFIG], given=CONFIG)
-
-
-def main(argv: Sequence[str] = ()) -> int:
-    """Record it: ``ccgym record`` with these seeds. Arguments are added to that command's."""
-    from ccgym.cli.record import main as record
-
-    seeds = ",".join(map(str, SEEDS))
-    figure = f"docs/img/{CONFIG}-curve.png"
-    return record([CONFIG, "--seeds", seeds, "--export", str(EXPORTED), "--figure", figure, *argv])
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

@@ -1,1 +1,0 @@
-"""The learned schemes, one file each, and in ``pretrained/`` the policies that come with ccgym."""

@@ -1,0 +1,50 @@
+"""Every agent that comes along: one folder with all of its files, one configuration that it was trained by."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ccgym.schemes.policies import find, pretrained
+from ccgym.schemes.registry import parse_scheme
+from ccgym.training.config import TrainConfig
+
+ROOT = Path(__file__).resolve().parents[2]
+AGENTS = sorted(path.name for path in (ROOT / "agents").iterdir() if path.is_dir())
+FILES = {"policy.onnx", "card.json", "curves.csv", "seeds.json"}
+
+
+def test_every_folder_is_a_scheme() -> None:
+    assert list(pretrained()) == AGENTS
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_folder_is_complete_and_loads(name: str) -> None:
+    folder = ROOT / "agents" / name
+    assert {file.name for file in folder.iterdir()} >= FILES, f"`ccgym record {name}` writes {sorted(FILES)}"
+    policy = parse_scheme(name).policy
+    assert policy is not None
+    assert policy.card.name == name
+    assert policy == find(f"{name}@{policy.version}")
+    seeds = json.loads((folder / "seeds.json").read_text(encoding="utf-8"))
+    assert seeds["exported"]["onnx_sha256"] == policy.card.onnx_sha256, "the files are of two recordings"
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_configuration_deploys_the_agent_that_was_recorded(name: str) -> None:
+    config = TrainConfig.load(name)
+    policy = find(name)
+    assert policy is not None
+    assert config.deployment.applied_to(config.agent).native() == policy.card.agent, (
+        f"record it anew: ccgym record {name}"
+    )
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_no_file_holds_a_path_of_the_machine(name: str) -> None:
+    for file in (ROOT / "agents" / name).iterdir():
+        if file.suffix != ".onnx":
+            text = file.read_text(encoding="utf-8")
+            assert not [place for place in ("/tmp", "/home", "/root", "/work", "/Users") if place in text]
