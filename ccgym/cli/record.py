@@ -103,7 +103,7 @@ def _record(arguments: argparse.Namespace) -> int:
     say(f"seeds     {made.seeds_file}")
     say(f"curves    {made.curves_file}")
     if arguments.figure is not None:
-        _draw(made, config.looks.label or made.name, config.looks.color, arguments.figure)
+        _draw(made, config.style.label or made.name, config.style.color, arguments.figure)
         say(f"figure    {arguments.figure}")
     return 0
 
@@ -144,14 +144,14 @@ def _draw(made: Recording, label: str, color: str, file: Path) -> None:
         for one in made.seeds
     ]
     schemes = styles([parse_scheme(name, "evaluation.baselines") for name in made.held_out])
-    looks = dict(zip(made.held_out, schemes, strict=True))
+    drawn = dict(zip(made.held_out, schemes, strict=True))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with house_style():
             figure = curve_figure(
                 curves,
                 made.held_out,
-                looks,
+                drawn,
                 title=f"{label}: reward on held-out paths while it learns",
                 color=color,
             )

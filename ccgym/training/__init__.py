@@ -14,18 +14,16 @@
 ``callbacks/``         what happens between updates, one file each
 ``checkpoint``         all that a run goes on from, whole or not at all
 ``run_directory``      everything about a run on disk, and its lock
-``saved_model``        the best and the final model
-``tables``             CSV that is cut back when a run is resumed
-``outputs``            where SB3's logger writes
-``progress``           what a person sees
-``signals``            stopping from outside
+``saved_model``        the best and the final model; starting from the best one of another run
+``logs``               progress tables and TensorBoard's events, which go on when a run is resumed
+``progress``           what is shown on the terminal
+``stopping``           SIGINT and SIGTERM as requests to stop
 ``streams``            seeds by name, and the state of all generators
 ``files``              writing that survives a full disk and a kill
 ``export``             the policy as ONNX with its card
 ``torch_policy``       the trained policy, as trained and in float64
 ``onnx_graph``         its network as an ONNX graph
 ``parity``             whether the export does what the trained policy does
-``looks``              how it is named and drawn beside other schemes
 ``recording``          several seeds, confirmed on fresh draws; the median one exported
 =====================  =====================================================================================
 

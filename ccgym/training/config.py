@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import yaml
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from ccgym.config.agent import AgentConfig, read_agent
 from ccgym.config.configurations import find_config
@@ -20,13 +20,13 @@ from ccgym.config.quantities import PeriodField
 from ccgym.config.yaml_loader import Loaded, apply_override, load_yaml, parse_yaml, validate
 from ccgym.envs.settings import REAL_BACKENDS, EnvironmentConfig
 from ccgym.errors import CcgymError, ConfigError, shown
+from ccgym.schemes.style import check_color, check_label, check_marker, check_text
 from ccgym.training.algorithms import AlgorithmField
 from ccgym.training.algorithms.base import Strict
 from ccgym.training.algorithms.ppo import PpoConfig
-from ccgym.training.looks import Looks
 
-MOST_PER_PROCESSOR: Final = 4
-"""Real paths at once; each needs about half a processor, and simulators have none of that trouble."""
+MAX_REAL_PATHS_PER_PROCESSOR: Final = 4
+"""Real paths at once; each needs about half a processor."""
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}$"
 
@@ -38,10 +38,9 @@ RESUMABLE: Final = (
     "training.checkpoint_every",
     "training.simulator_threads",
     "deployment",
-    "looks",
+    "style",
 )
-"""Settings and sections that may be changed when a run is resumed: they do not change the steps that are taken anyway.
-"""
+"""Settings and sections that may be changed when a run is resumed: the steps that are taken stay the same."""
 
 
 class TrainingConfig(Strict):
@@ -50,7 +49,7 @@ class TrainingConfig(Strict):
     steps: int = Field(default=4_000_000, ge=1)
     """Decisions, over all environments; rounded up to whole updates."""
     time_limit: PeriodField | None = None
-    """Wall time after which training ends even if steps are left. Where it strikes depends on the machine."""
+    """Wall time after which training ends even if steps are left. Which step that is depends on the machine."""
     seed: int = Field(default=1, ge=0, lt=2**32)
     """Root of every random stream."""
     start_from: str | None = None
@@ -61,7 +60,7 @@ class TrainingConfig(Strict):
     checkpoint_every: int = Field(default=400_000, ge=1)
     """Steps between checkpoints."""
     keep_checkpoints: int = Field(default=2, ge=1, le=1000)
-    """Checkpoints that are kept; the best model is kept beside them."""
+    """Checkpoints that are kept, in addition to the best model."""
     simulator_threads: int = Field(default=0, ge=0, le=1024)
     """Threads that step the simulators; 0: one per processor. Results do not depend on it."""
     torch_threads: int = Field(default=1, ge=1, le=1024)
@@ -83,7 +82,7 @@ class EvaluationConfig(Strict):
 
 
 class DeploymentConfig(Strict):
-    """What the exported policy's agent does differently from the one in training; nothing of what it observes."""
+    """How the exported policy's agent differs from the one in training; what it observes is the same."""
 
     limits: dict[str, Any] | None = None
     """Replaces ``agent.action.limits``: a policy of ratios works beyond the rates that it was trained at."""
@@ -91,10 +90,10 @@ class DeploymentConfig(Strict):
     """Replaces ``agent.startup``: in training, paths may say where a flow starts."""
 
     def applied_to(self, agent: AgentConfig) -> AgentConfig:
-        """The agent as it is deployed: without expert, for nobody teaches it any more.
+        """The agent as it is deployed: without an expert, which only training needs.
 
         Raises:
-            ConfigError: It would be no agent.
+            ConfigError: The result is not a valid agent.
         """
         content: dict[str, Any] = agent.model_dump(mode="json", exclude_unset=True)
         content.pop("expert", None)
@@ -106,6 +105,21 @@ class DeploymentConfig(Strict):
             return read_agent(content)
         except CcgymError as error:
             raise error.at("deployment") from None
+
+
+class PolicyStyle(Strict):
+    """How an exported policy is named and drawn, part of its card. All of it may be left out."""
+
+    label: Annotated[str, AfterValidator(check_label)] = ""
+    """Name in tables and legends; by default the policy's name with a capital."""
+    color: Annotated[str, AfterValidator(check_color)] = "chocolate"
+    """Color by its name in CSS, or ``#rrggbb``."""
+    marker: Annotated[str, AfterValidator(check_marker)] = "*"
+    """Marker by matplotlib's one-letter code."""
+    summary: Annotated[str, AfterValidator(check_text)] = ""
+    """One sentence; by default how long it was trained."""
+    reference: Annotated[str, AfterValidator(check_text)] = ""
+    """The paper, or what else it follows."""
 
 
 class TrainConfig(Strict):
@@ -125,19 +139,19 @@ class TrainConfig(Strict):
     """Measured on what."""
     deployment: DeploymentConfig = DeploymentConfig()
     """What the exported policy does differently."""
-    looks: Looks = Looks()
-    """How the policy is named and drawn beside other schemes once it is exported."""
+    style: PolicyStyle = PolicyStyle()
+    """How the exported policy is named and drawn next to other schemes."""
 
     _written: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _real_paths(self) -> TrainConfig:
-        most = MOST_PER_PROCESSOR * (os.cpu_count() or 1)
-        if self.environment.backend in REAL_BACKENDS and self.algorithm.n_envs > most:
+        limit = MAX_REAL_PATHS_PER_PROCESSOR * (os.cpu_count() or 1)
+        if self.environment.backend in REAL_BACKENDS and self.algorithm.n_envs > limit:
             raise ConfigError(
                 f"{self.algorithm.n_envs} real paths at once (algorithm.n_envs)",
                 where="environment.backend",
-                expected=f"at most {most} on this machine, and better one",
+                expected=f"{limit} or fewer on this machine, preferably one",
                 hint="--set algorithm.n_envs=1 algorithm.n_steps=800 algorithm.batch_size=200, for example",
             )
         return self
@@ -148,7 +162,7 @@ class TrainConfig(Strict):
             raise ConfigError(
                 f"{self.algorithm.name} without an expert",
                 where="agent.expert",
-                expected="somebody who says what should have been done",
+                expected="an expert, which labels states with what should have been done",
                 hint="agent.expert: best_window, for example",
             )
         return self
@@ -210,5 +224,5 @@ class _PlainDumper(yaml.SafeDumper):
     """Writes repeated values out: our loader refuses aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """No value is worth a name."""
+        """Always."""
         return True

@@ -25,7 +25,6 @@ from ccgym.schemes.policy_card import NAME_PATTERN, PolicyCard
 from ccgym.schemes.registry import registry
 from ccgym.training.config import TrainConfig
 from ccgym.training.files import write_file
-from ccgym.training.looks import Looks
 from ccgym.training.onnx_graph import build_onnx
 from ccgym.training.parity import EPISODES, Parity, check_parity
 from ccgym.training.run_directory import RunDirectory, environment
@@ -96,14 +95,14 @@ def export_policy(
     network = build_onnx(policy, name)
     run = RunDirectory(run_dir)
     training = _training(run, trained.config, trained.card, which)
-    looks = _looks(trained.config)
+    style = trained.config.style
     card = PolicyCard(
         name=name,
-        label=looks.label or name[:1].upper() + name[1:],
-        color=looks.color,
-        marker=looks.marker,
-        summary=looks.summary or _summary(training),
-        reference=looks.reference or "trained by ccgym",
+        label=style.label or name[:1].upper() + name[1:],
+        color=style.color,
+        marker=style.marker,
+        summary=style.summary or _summary(training),
+        reference=style.reference or "trained by ccgym",
         agent=agent,
         policy=policy.shape,
         onnx_sha256=hashlib.sha256(network).hexdigest(),
@@ -159,12 +158,6 @@ def _require_bounds(policy: TorchPolicy, agent: Mapping[str, Any]) -> None:
             expected=f"{low:g} … {high:g}, as the agent's configuration says",
             hint="the configuration was changed after training: train again, or change it back",
         )
-
-
-def _looks(config: TrainConfig) -> Looks:
-    """The section ``looks`` of a configuration that has one."""
-    found = getattr(config, "looks", None)
-    return found if isinstance(found, Looks) else Looks()
 
 
 def _summary(training: Mapping[str, Any]) -> str:

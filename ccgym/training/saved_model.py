@@ -1,6 +1,6 @@
 """A model on disk, to be evaluated or exported: ``best/`` and ``final/`` of a run directory.
 
-``best_model.zip`` is SB3's, ``vecnormalize.pkl`` (where features or rewards are normalized) too; ``model.json`` says
+``model.zip`` is SB3's, ``vecnormalize.pkl`` (where features or rewards are normalized) too; ``model.json`` says
 which step it is, what it reached, and the statistics of the features. Reading a model back unpickles nothing.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from stable_baselines3.common.vec_env import VecNormalize
 
-from ccgym.errors import ResultsError
+from ccgym.errors import ConfigError, ResultsError
 from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes
 from ccgym.training import normalizer as normalizers
 from ccgym.training.config import TrainConfig
@@ -26,7 +26,7 @@ from ccgym.training.streams import capture_generators, restore_generators
 if TYPE_CHECKING:
     from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
-MODEL: Final = "best_model.zip"
+MODEL: Final = "model.zip"
 NORMALIZER: Final = "vecnormalize.pkl"
 CARD: Final = "model.json"
 
@@ -104,6 +104,37 @@ def load_model(run_dir: Path, which: str = "best") -> TrainedModel:
     if weights_hash(model) != card.get("weights_sha256"):
         raise _damaged(directory / MODEL, f"does not match its hash in {CARD}")
     return TrainedModel(config, model, card.get("observation"), card)
+
+
+def start_from(model: OnPolicyAlgorithm, run_dir: Path) -> int:
+    """Give a new model the networks, and the features' statistics, of the best one of another run.
+
+    The optimizer starts anew, and so does the normalizer of rewards: they belong to the environments of then.
+
+    Args:
+        model: The learner; its normalizer, if it has one, is changed too.
+        run_dir: The other run.
+
+    Returns:
+        The step of the other run's model.
+
+    Raises:
+        ConfigError: There is no such run, or its networks are others.
+        ResultsError: It has no model, or a damaged one.
+    """
+    known = load_model(run_dir)
+    try:
+        model.policy.load_state_dict(known.model.policy.state_dict())
+    except RuntimeError as error:
+        raise ConfigError(
+            f"the networks of {run_dir} do not fit: {str(error).splitlines()[-1].strip()}",
+            where="training.start_from",
+            expected="the same agent, algorithm.name, net_arch and critic in both runs",
+            hint=f"--config {run_dir}/config.yaml has them",
+        ) from None
+    step = int(known.card.get("step", 0))
+    normalizers.start_from(model.get_vec_normalize_env(), known.statistics, step)
+    return step
 
 
 def read_card(run: RunDirectory, which: str = "best") -> dict[str, Any]:

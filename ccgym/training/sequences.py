@@ -1,4 +1,4 @@
-"""Supervised learning of a policy from whole episodes: their store, and gradient steps through time.
+"""Supervised learning of a policy from whole episodes: their buffer, and gradient steps through time.
 
 An episode is a sequence of observations with the action that should have been taken at each. A recurrent policy reads
 it from the beginning with an empty memory, as it does when it acts, so that what its memory has become late in an
@@ -29,7 +29,7 @@ Memory: TypeAlias = tuple[torch.Tensor, torch.Tensor]
 
 @dataclass(frozen=True)
 class Episode:
-    """An episode, or the beginning of one, with what should have been done in it."""
+    """An episode, or the first decisions of one, with what should have been done in it."""
 
     observations: Floats
     """(decisions, features), as the policy saw them."""
@@ -46,7 +46,7 @@ class Episode:
         return Episode(self.observations[:decisions], self.actions[:decisions], self.weights[:decisions])
 
 
-class EpisodeStore:
+class EpisodeBuffer:
     """Episodes up to a number of decisions; the oldest give way, except those that are kept for good.
 
     Args:
@@ -101,7 +101,7 @@ class FitSettings:
     """How :func:`fit_sequences` goes about it."""
 
     epochs: int = 10
-    """Passes over the episodes, at most."""
+    """Maximum number of passes over the episodes."""
     batch_size: int = 32
     """Episodes side by side in a gradient step."""
     sequence_length: int = 1000
@@ -109,14 +109,14 @@ class FitSettings:
     max_grad_norm: float = 0.5
     """Limit of the gradient's norm."""
     tolerance: float = 0.0
-    """Passes end early once the loss has not fallen by so much …"""
+    """Passes end early once the loss has not fallen by this much …"""
     patience: int = 0
-    """… for so many passes; 0: never."""
+    """… for this many passes; 0: never."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What became of :func:`fit_sequences`."""
+    """The outcome of :func:`fit_sequences`."""
 
     losses: tuple[float, ...]
     """Mean loss per weight of each pass."""
@@ -180,7 +180,7 @@ def _fit_batch(policy: ActorCriticPolicy, batch: Sequence[Episode], settings: Fi
         stop = min(start + settings.sequence_length, longest)
         open_ones = [row for row, episode in enumerate(batch) if len(episode) > start]
         if len(open_ones) < len(batch):
-            # Whoever has ended leaves; the others' memories move up.
+            # Episodes that have ended leave; the memories of the others move up.
             batch = [batch[row] for row in open_ones]
             if memory is not None:
                 memory = (memory[0][:, open_ones].contiguous(), memory[1][:, open_ones].contiguous())

@@ -42,7 +42,7 @@ from ccgym.training.checkpoint import Checkpoint, latest_checkpoint, remove_left
 from ccgym.training.config import RESUMABLE, TrainConfig
 from ccgym.training.environments import Environments
 from ccgym.training.files import settle, write_file
-from ccgym.training.fine_tuning import start_from
+from ccgym.training.logs import Table, make_logger, quiet_event_writer
 from ccgym.training.model import (
     DAMAGE,
     build_model,
@@ -56,13 +56,11 @@ from ccgym.training.model import (
     weights_hash,
     what_is_damaged,
 )
-from ccgym.training.outputs import make_logger, quiet_event_writer
 from ccgym.training.rollouts import plain
 from ccgym.training.run_directory import RunDirectory, open_run
-from ccgym.training.saved_model import read_card, write_model
-from ccgym.training.signals import StopRequest
+from ccgym.training.saved_model import read_card, start_from, write_model
+from ccgym.training.stopping import StopRequest
 from ccgym.training.streams import capture_generators, restore_generators, stream_seed, stream_seeds
-from ccgym.training.tables import Table
 
 if TYPE_CHECKING:
     from ccgym.training.evaluation import Baselines, EvaluationResult

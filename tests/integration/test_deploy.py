@@ -209,6 +209,6 @@ def test_what_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_a_damaged_model_is_refused(made: Callable[..., Path]) -> None:
     run_dir = made()
-    (run_dir / "best" / "best_model.zip").write_bytes(b"PK")
+    (run_dir / "best" / "model.zip").write_bytes(b"PK")
     with pytest.raises(ResultsError):
         export_policy(run_dir)

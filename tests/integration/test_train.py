@@ -300,7 +300,7 @@ def test_an_edited_configuration_is_not_resumed(
     assert {file: file.read_bytes() for file in before} == before
     # Put back, or changed in what does not matter, it goes on.
     (place / "config.yaml").write_text(text)
-    assert main(["--resume", str(place), "--set", "looks.label=Mine", "--steps", "1600", "--no-export"]) == 0
+    assert main(["--resume", str(place), "--set", "style.label=Mine", "--steps", "1600", "--no-export"]) == 0
 
 
 @pytest.mark.parametrize("marker", ["ccgym_manifest.json", "ccgym_suite.json", "ccgym_gap.json"])
@@ -354,7 +354,7 @@ def test_a_pickle_in_place_of_weights_is_refused(
     place = tmp_path / "run"
     shutil.copytree(whole, place)
     newest = place / "checkpoints" / "step_1536"
-    file = place / "best" / "best_model.zip" if which == "best" else newest / "rl_model.zip"
+    file = place / "best" / "model.zip" if which == "best" else newest / "rl_model.zip"
     with zipfile.ZipFile(file) as old:
         parts = {name: old.read(name) for name in old.namelist()}
     parts["policy.pth"] = pickle.dumps(Evil(), protocol=2)

@@ -48,8 +48,8 @@ def test_an_algorithm_without_name_is_ppo() -> None:
         ("algorithm={name: a2c, clip_range: 0.1}", "unknown key 'clip_range'"),
         ("algorithm={name: a2c, critic: privileged, normalize: {observation: true}}", "not normalized"),
         ("algorithm={name: dager}", "did you mean 'dagger'"),
-        ("algorithm={name: dagger, expert_share: 2}", "algorithm.expert_share"),
-        ("algorithm={name: dagger, disturbance: {evry: 5}}", "unknown key 'evry'"),
+        ("algorithm={name: dagger, beta: 2}", "algorithm.beta"),
+        ("algorithm={name: dagger, perturbation: {evry: 5}}", "unknown key 'evry'"),
         ("algorithm={name: dagger, learning_rate: {cosine: [1]}}", "algorithm.learning_rate"),
     ],
 )
@@ -97,7 +97,13 @@ def test_a2c_is_what_its_configuration_says() -> None:
 
 
 def test_dagger_is_what_its_configuration_says() -> None:
-    settings = {"name": "dagger", "n_envs": 2, "lstm": {"hidden_size": 6, "critic": "none"}, "l2": 0.5, "net_arch": [3]}
+    settings = {
+        "name": "dagger",
+        "n_envs": 2,
+        "lstm": {"hidden_size": 6, "critic": "none"},
+        "weight_decay": 0.5,
+        "net_arch": [3],
+    }
     algorithm = read_algorithm(settings)
     model: Any = build_model(algorithm, still(), 1, "cpu")
     assert model.policy.optimizer.defaults["weight_decay"] == 0.5
@@ -126,7 +132,7 @@ AGENTS: dict[str, list[str]] = {
         "agent.expert=best_window",
         "environment.episode={steps: 23}",
         "algorithm={name: dagger, n_envs: 4, n_steps: 32, lstm: {hidden_size: 6, critic: none}, n_epochs: 2,"
-        " batch_size: 3, sequence_length: 10, store: 300, disturbance: {every: 20}, expert_share: 0.5,"
+        " batch_size: 3, sequence_length: 10, buffer_size: 300, perturbation: {every: 20}, beta: 0.5,"
         " learning_rate: {cosine: [0.01, 0.001]}}",
         "training={steps: 1024, eval_every: 256, checkpoint_every: 256}",
     ],
@@ -134,7 +140,7 @@ AGENTS: dict[str, list[str]] = {
     "dagger-mlp": [
         "agent.expert={kind: scheme, scheme: bbr}",
         "environment.episode={steps: 30}",
-        "algorithm={name: dagger, n_envs: 4, n_steps: 32, net_arch: [8], n_epochs: 2, disturbance: {every: 20}}",
+        "algorithm={name: dagger, n_envs: 4, n_steps: 32, net_arch: [8], n_epochs: 2, perturbation: {every: 20}}",
         "training={steps: 768, eval_every: 256, checkpoint_every: 256}",
     ],
 }

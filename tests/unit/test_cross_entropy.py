@@ -43,7 +43,7 @@ def test_elites_are_the_best_of_their_group() -> None:
 
 
 def test_imitation_fades() -> None:
-    imitation = Imitation(weight=2.0, decay=0.5, every=10, least=0.1)
+    imitation = Imitation(weight=2.0, decay=0.5, every=10, min_weight=0.1)
     wanted = {0: 2.0, 9: 2.0, 10: 1.0, 19: 1.0, 20: 0.5, 40: 0.125, 49: 0.125, 50: 0.0, 1000: 0.0}
     assert {update: imitation.at(update) for update in wanted} == wanted
 
@@ -202,7 +202,7 @@ def test_it_learns_though_links_differ_more_than_actions() -> None:
 
 def test_the_expert_is_imitated_at_first_and_left_behind() -> None:
     env = Corridor(64)
-    model = learner_in(env, **QUICK, imitation={"weight": 2, "decay": 0.1, "every": 5, "least": 0.2})
+    model = learner_in(env, **QUICK, imitation={"weight": 2, "decay": 0.1, "every": 5, "min_weight": 0.2})
     updates(model, 5)
     seen = model._begin(env)
     actions = model.actor.act(seen, np.ones(64, dtype=bool), deterministic=True)
@@ -264,7 +264,7 @@ TINY = [
     "algorithm.group_size=4",
     "algorithm.elite_updates=2",
     "algorithm.n_epochs=2",
-    "algorithm.imitation={weight: 1, decay: 0.1, every: 2, least: 0.05}",
+    "algorithm.imitation={weight: 1, decay: 0.1, every: 2, min_weight: 0.05}",
     "training.steps=1920",
     "training.eval_every=640",
     "training.checkpoint_every=640",

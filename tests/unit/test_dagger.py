@@ -1,4 +1,4 @@
-"""DAgger: episodes and their store, fitting through time, rounds, and Indigo in short."""
+"""DAgger: episodes and their buffer, fitting through time, rounds, and Indigo in short."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stable_baselines3.common.vec_env import VecEnv  # noqa: E402
 from ccgym.training.algorithms import build, read_algorithm  # noqa: E402
 from ccgym.training.sequences import (  # noqa: E402
     Episode,
-    EpisodeStore,
+    EpisodeBuffer,
     FitSettings,
     SequenceActor,
     action_scores,
@@ -39,7 +39,7 @@ def episode(length: int, number: int = 0) -> Episode:
 
 
 def test_the_oldest_episodes_give_way() -> None:
-    store = EpisodeStore(25)
+    store = EpisodeBuffer(25)
     store.add([episode(10, number) for number in range(4)])
     assert [int(one.actions[0]) for one in store.episodes] == [2, 3]
     assert store.decisions == 20
@@ -49,7 +49,7 @@ def test_the_oldest_episodes_give_way() -> None:
 
 @pytest.mark.parametrize("lengths", [[], [3], [3, 1, 5]])
 def test_a_store_comes_back_from_its_state(lengths: list[int]) -> None:
-    store, again = EpisodeStore(100), EpisodeStore(100)
+    store, again = EpisodeBuffer(100), EpisodeBuffer(100)
     store.add([episode(length, number) for number, length in enumerate(lengths)])
     again.add([episode(7)])
     again.restore(store.state())
@@ -219,28 +219,28 @@ def test_the_expert_acts_first_and_the_learner_afterward() -> None:
     env = Labeled([10, 5, 10, 2])
     model = learner_in(env, lstm={"hidden_size": 4, "critic": "none"})
     first = a_round(model, env)
-    labeled = np.stack([one.actions for one in model.store.episodes if len(one) == 10])
+    labeled = np.stack([one.actions for one in model.buffer.episodes if len(one) == 10])
     assert np.array_equal(np.stack(first)[:, [0, 2]].T, labeled)
     assert {int(action) for row in first for action in row} == {1, 2}
     for _ in range(8):
         last = a_round(model, env)
-    episodes = model.store.episodes[-9:]
+    episodes = model.buffer.episodes[-9:]
     agreement = np.mean(np.stack(last)[:, 0] == [2 if seen > 0 else 1 for seen in episodes[0].observations[:, 0]])
     assert agreement > 0.8
     assert model.num_timesteps == 9 * 40
-    assert sum(map(len, model.store.episodes)) == model.store.decisions == 9 * 40
+    assert sum(map(len, model.buffer.episodes)) == model.buffer.decisions == 9 * 40
 
 
 def test_episodes_may_be_longer_than_a_round() -> None:
     env = Labeled([25, 7])
     model = learner_in(env)
     a_round(model, env)
-    assert [len(one) for one in model.store.episodes] == [7]
+    assert [len(one) for one in model.buffer.episodes] == [7]
     assert [len(one) for one in model.open] == [10, 3]
     a_round(model, env)
     a_round(model, env)
-    assert sorted(len(one) for one in model.store.episodes) == [7, 7, 7, 7, 25]
-    whole = next(one for one in model.store.episodes if len(one) == 25)
+    assert sorted(len(one) for one in model.buffer.episodes) == [7, 7, 7, 7, 25]
+    whole = next(one for one in model.buffer.episodes if len(one) == 25)
     assert np.array_equal(whole.actions, np.where(whole.observations[:, 0] > 0, 2, 1))
 
 
@@ -248,18 +248,18 @@ def test_where_the_expert_is_silent_the_learner_acts_and_nothing_is_learned() ->
     env = Labeled([10, 10], silent=lambda step: step % 2 == 1)
     model = learner_in(env)
     a_round(model, env)
-    for one in model.store.episodes:
+    for one in model.buffer.episodes:
         assert one.weights.tolist() == [1.0, 0.0] * 5
 
 
 def test_beginnings_are_practiced_apart() -> None:
     env = Labeled([10, 10])
-    plain, model = (learner_in(env, n_epochs=3, **more) for more in ({}, {"beginning": {"decisions": 4, "passes": 5}}))
+    plain, model = (learner_in(env, n_epochs=3, **more) for more in ({}, {"prefix": {"decisions": 4, "passes": 5}}))
     a_round(model, env)
-    beginnings = model._beginnings()
+    beginnings = model._prefixes()
     assert [len(one) for one in beginnings] == [4] * 10
-    assert np.array_equal(beginnings[0].observations, model.store.episodes[0].observations[:4])
-    assert plain._beginnings() == []
+    assert np.array_equal(beginnings[0].observations, model.buffer.episodes[0].observations[:4])
+    assert plain._prefixes() == []
     # Two episodes are one batch, and so are all ten beginnings: two gradient steps in each of three passes.
     assert model._n_updates == 6
 
@@ -277,19 +277,19 @@ def test_only_whole_episodes_are_reported() -> None:
 
 def test_experts_take_a_falling_share() -> None:
     env = Labeled([10] * 4)
-    model = learner_in(env, expert_share=0.5, n_epochs=1)
+    model = learner_in(env, beta=0.5, n_epochs=1)
     shares = []
     for _ in range(4):
-        shares.append(model._expert_share())
+        shares.append(model._beta())
         a_round(model, env)
     assert shares == [1.0, 0.5, 0.25, 0.125]
 
 
-def test_disturbances_are_seen_and_labeled() -> None:
+def test_perturbations_are_seen_and_labeled() -> None:
     env = Labeled([50] * 20)
-    model = learner_in(env, disturbance={"every": 5, "decisions": 3}, n_steps=50, n_epochs=1)
+    model = learner_in(env, perturbation={"every": 5, "decisions": 3}, n_steps=50, n_epochs=1)
     taken = np.stack(a_round(model, env)).T
-    wanted = np.stack([one.actions for one in model.store.episodes])
+    wanted = np.stack([one.actions for one in model.buffer.episodes])
     other = np.mean(taken != wanted)
     assert 0.1 < other < 0.4  # a third of the time at most is disturbed, and a random action is right now and then
     assert (taken == 0).any()
@@ -298,7 +298,7 @@ def test_disturbances_are_seen_and_labeled() -> None:
 
 @pytest.mark.parametrize("recurrent", [True, False])
 def test_a_learner_goes_on_from_its_state(recurrent: bool) -> None:
-    settings: dict[str, Any] = {"disturbance": {"every": 7}, "lstm": {"hidden_size": 4, "critic": "none"}}
+    settings: dict[str, Any] = {"perturbation": {"every": 7}, "lstm": {"hidden_size": 4, "critic": "none"}}
     if not recurrent:
         del settings["lstm"]
     env = Labeled([25, 7])

@@ -252,14 +252,14 @@ def test_without_onnx_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_export_older_than_the_model(copied: Callable[..., Path], tmp_path: Path) -> None:
-    model = tmp_path / "run" / "best" / "best_model.zip"
+    model = tmp_path / "run" / "best" / "model.zip"
     model.parent.mkdir(parents=True)
     model.write_bytes(b"first")
     digest = hashlib.sha256(b"first").hexdigest()
-    file = copied("run/export", training={"checkpoint": {"file": "best/best_model.zip", "sha256": digest}})
+    file = copied("run/export", training={"checkpoint": {"file": "best/model.zip", "sha256": digest}})
     assert parse_scheme(str(tmp_path / "run")).title == "steady"
     model.write_bytes(b"second")
-    with pytest.raises(ConfigError, match=r"from an older best_model\.zip"):
+    with pytest.raises(ConfigError, match=r"from an older model\.zip"):
         parse_scheme(str(tmp_path / "run"))
     assert parse_scheme(str(file)).title == "steady"
 

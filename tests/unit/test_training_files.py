@@ -24,8 +24,8 @@ pytest.importorskip("stable_baselines3")
 from ccgym.training import checkpoint as checkpoints  # noqa: E402
 from ccgym.training import files, run_directory, streams  # noqa: E402
 from ccgym.training.checkpoint import Checkpoint, latest_checkpoint, read_checkpoint, write_checkpoint  # noqa: E402
+from ccgym.training.logs import Table  # noqa: E402
 from ccgym.training.run_directory import RunDirectory, new_run_directory, open_run  # noqa: E402
-from ccgym.training.tables import Table  # noqa: E402
 
 
 def full_disk(monkeypatch: pytest.MonkeyPatch, after: int = 0) -> None:

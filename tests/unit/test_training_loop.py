@@ -28,9 +28,8 @@ from ccgym.training import callbacks, trainer  # noqa: E402, F401
 from ccgym.training.algorithms.base import Layers, Linear, Lstm, Normalize  # noqa: E402
 from ccgym.training.algorithms.ppo import PpoConfig  # noqa: E402
 from ccgym.training.checkpoint import read_checkpoint, write_checkpoint  # noqa: E402
-from ccgym.training.config import EvaluationConfig, TrainConfig, TrainingConfig  # noqa: E402
+from ccgym.training.config import EvaluationConfig, PolicyStyle, TrainConfig, TrainingConfig  # noqa: E402
 from ccgym.training.evaluation import Baselines, EvaluationResult  # noqa: E402
-from ccgym.training.looks import Looks  # noqa: E402
 from ccgym.training.progress import Update  # noqa: E402
 from ccgym.training.rollouts import RolloutEnv  # noqa: E402
 from ccgym.training.run_directory import RunDirectory  # noqa: E402
@@ -178,7 +177,7 @@ def toy_config(algorithm: str = "ppo", **training: Any) -> TrainConfig:
             **({"steps": 512, "eval_every": 128, "checkpoint_every": 128, "keep_checkpoints": 2} | training)
         ),
         evaluation=EvaluationConfig(episodes=3, baselines=("oracle", "lazy"), figure=False),
-        looks=Looks(),
+        style=PolicyStyle(),
     )
     object.__setattr__(config, "__pydantic_private__", {"_written": {"agent": {}, "environment": {}}})
     return config
@@ -356,7 +355,7 @@ def test_the_time_limit_ends_a_run_properly(tmp_path: Path) -> None:
     assert outcome.step < 10_000
     rows = measured_without_clock(tmp_path)["evaluations.csv"]
     assert int(rows[-1]["step"]) == outcome.step
-    assert (tmp_path / "final" / "best_model.zip").exists()
+    assert (tmp_path / "final" / "model.zip").exists()
 
 
 # --- Damage ----------------------------------------------------------------------------------------------------------
@@ -487,7 +486,7 @@ def test_the_best_model_is_kept(whole: tuple[Path, Outcome, str]) -> None:
     assert outcome.best_step == int(best["step"])
     assert outcome.best_reward == float(best["eval/mean_reward"])
     assert sorted(file.name for file in (place / "best").iterdir()) == [
-        "best_model.zip",
+        "model.zip",
         "model.json",
         "vecnormalize.pkl",
     ]

@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 
 class Imitation(Strict):
-    """How much the agent's expert counts beside the elites: weight · decay^⌊updates / every⌋."""
+    """How much the agent's expert counts, compared with the elites: weight · decay^⌊updates / every⌋."""
 
     weight: float = Field(default=1.0, gt=0)
     """Of the expert's cross-entropy at first; that of the elites has 1."""
     decay: float = Field(default=0.9, gt=0, le=1)
     """Factor of the weight …"""
     every: int = Field(default=10, ge=1)
-    """… after so many updates."""
-    least: float = Field(default=0.001, ge=0)
+    """… after this many updates."""
+    min_weight: float = Field(default=0.001, ge=0)
     """Below this weight the expert is no longer asked."""
 
     def at(self, update: int) -> float:
-        """The weight in an update, counted from 0; 0 once it is below ``least``."""
+        """The weight in an update, counted from 0; 0 once it is below ``min_weight``."""
         weight = self.weight * self.decay ** (update // self.every)
-        return weight if weight >= self.least else 0.0
+        return weight if weight >= self.min_weight else 0.0
 
 
 class CrossEntropyConfig(AlgorithmBase):
@@ -46,8 +46,7 @@ class CrossEntropyConfig(AlgorithmBase):
     n_envs: int = Field(default=256, ge=2, le=4096)
     """Episodes per update, side by side."""
     n_steps: int = Field(default=100, ge=1, le=1_000_000)
-    """Decisions of each; what the environment's episodes have, best of all. What ends sooner counts as far as it
-    went."""
+    """Decisions of each; the length of the environment's episodes suits best. Shorter ones count up to their end."""
     group_size: int = Field(default=16, ge=2, le=4096)
     """Episodes that share path and seed, and are compared."""
     elite_percentile: float = Field(default=70.0, ge=0, lt=100)

@@ -11,14 +11,14 @@ from gymnasium import spaces
 from typing_extensions import override
 
 from ccgym.training.algorithms.supervised import SupervisedLearner
-from ccgym.training.sequences import Episode, EpisodeStore, FitSettings, fit_sequences
+from ccgym.training.sequences import Episode, EpisodeBuffer, FitSettings, fit_sequences
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
     from ccgym.training.algorithms.dagger import DaggerConfig
 
-_NOT_SAVED = ("config", "store", "open", "noise")
+_NOT_SAVED = ("config", "buffer", "open", "noise")
 
 
 class DaggerLearner(SupervisedLearner):
@@ -31,9 +31,9 @@ class DaggerLearner(SupervisedLearner):
     """
 
     def __init__(self, config: DaggerConfig, env: VecEnv, device: str) -> None:
-        super().__init__(config, env, device, eps=config.adam_epsilon, weight_decay=config.l2)
+        super().__init__(config, env, device, eps=config.adam_epsilon, weight_decay=config.weight_decay)
         self.config = config
-        self.store = EpisodeStore(config.store)
+        self.buffer = EpisodeBuffer(config.buffer_size)
         self.open: list[Episode | None] = [None] * env.num_envs
         """Episodes under way, as far as they have come."""
         self.rounds = 0
@@ -51,14 +51,14 @@ class DaggerLearner(SupervisedLearner):
 
     @override
     def collect_rollouts(self, env: VecEnv, callback: Any, rollout_buffer: Any, n_rollout_steps: int) -> bool:
-        """Act, ask the expert, and put the episodes that ended into the store."""
+        """Act, ask the expert, and put the episodes that ended into the buffer."""
         count = env.num_envs
         discrete = isinstance(self.action_space, spaces.Discrete)
         size = 1 if discrete else int(np.prod(self.action_space.shape or (1,)))
         observations: Any = np.empty((n_rollout_steps, count, *self.observation_space.shape), dtype=np.float32)  # type: ignore[misc]
         labels = np.empty((n_rollout_steps, count, size), dtype=np.float32)
         ended = np.empty((n_rollout_steps, count), dtype=np.bool_)
-        share = self._expert_share()
+        share = self._beta()
         seen: Any = self._last_obs
         starts: Any = self._last_episode_starts
         self.policy.set_training_mode(False)
@@ -82,9 +82,9 @@ class DaggerLearner(SupervisedLearner):
         self._keep(observations, labels, ended, discrete=discrete)
         return True
 
-    def _expert_share(self) -> float:
+    def _beta(self) -> float:
         later = self.rounds - self.config.expert_rounds
-        return 1.0 if later < 0 else float(self.config.expert_share ** (later + 1))
+        return 1.0 if later < 0 else float(self.config.beta ** (later + 1))
 
     def _keep(
         self,
@@ -94,7 +94,7 @@ class DaggerLearner(SupervisedLearner):
         *,
         discrete: bool,
     ) -> None:
-        """Cut what was collected into episodes: those that ended go to the store, the rest waits for its end."""
+        """Cut what was collected into episodes: those that ended go to the buffer, the rest waits for its end."""
         known = np.asarray(np.isfinite(labels).all(axis=-1))
         wanted = np.where(known[..., None], labels, 0.0)
         targets = wanted[..., 0].astype(np.int64) if discrete else wanted
@@ -115,29 +115,29 @@ class DaggerLearner(SupervisedLearner):
                 elif len(whole):
                     self.open[index] = whole
                 first = stop
-        self.store.add(finished)
+        self.buffer.add(finished)
 
     @override
     def train(self) -> None:
         """Fit the policy to all that is held."""
         self._update_learning_rate(self.policy.optimizer)
-        fit = fit_sequences(self.policy, self.store.episodes, self.fit_settings, self._beginnings())
+        fit = fit_sequences(self.policy, self.buffer.episodes, self.fit_settings, self._prefixes())
         self._n_updates += fit.gradient_steps
         log = self.logger.record
         log("train/n_updates", self._n_updates, exclude="tensorboard")
         log("train/epochs", len(fit.losses))
-        log("dagger/stored_decisions", self.store.decisions)
+        log("dagger/buffered_decisions", self.buffer.decisions)
         log("dagger/rounds", self.rounds)
         if fit.losses:
             log("train/loss", fit.losses[-1])
             if not np.isnan(fit.agreement):
                 log("train/agreement", fit.agreement)
 
-    def _beginnings(self) -> list[Episode]:
-        settings = self.config.beginning
+    def _prefixes(self) -> list[Episode]:
+        settings = self.config.prefix
         if settings is None:
             return []
-        return [episode.first(settings.decisions) for episode in self.store.episodes] * settings.passes
+        return [episode.first(settings.decisions) for episode in self.buffer.episodes] * settings.passes
 
     # --- Checkpoints --------------------------------------------------------------------------------------------------
 
@@ -147,10 +147,10 @@ class DaggerLearner(SupervisedLearner):
 
     @override
     def extra_state(self) -> dict[str, Any]:
-        """The store, the episodes under way, and how far the rounds are."""
+        """The buffer, the episodes under way, and how far the rounds are."""
         return {
             **super().extra_state(),
-            "store": self.store.state(),
+            "buffer": self.buffer.state(),
             "open": [None if one is None else vars(one) for one in self.open],
             "rounds": self.rounds,
             "noise": self.noise.state(),
@@ -160,7 +160,7 @@ class DaggerLearner(SupervisedLearner):
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
         """Go on from what :meth:`extra_state` gave."""
         super().set_extra_state(state)
-        self.store.restore(state["store"])
+        self.buffer.restore(state["buffer"])
         self.open = [None if one is None else Episode(**one) for one in state["open"]]
         self.rounds = int(state["rounds"])
         self.noise.restore(state["noise"])
@@ -181,7 +181,7 @@ class Noise:
     """
 
     def __init__(self, config: DaggerConfig, count: int) -> None:
-        self._settings = config.disturbance
+        self._settings = config.perturbation
         self._left = np.zeros(count, dtype=np.int64)
         self._held: npt.NDArray[Any] | None = None
 

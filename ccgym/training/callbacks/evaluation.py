@@ -26,8 +26,8 @@ from ccgym.training.evaluation import (
     evaluation_seed,
 )
 from ccgym.training.files import write_file
+from ccgym.training.logs import Table
 from ccgym.training.saved_model import write_model
-from ccgym.training.tables import Table
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
