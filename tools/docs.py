@@ -26,7 +26,7 @@ from ccgym.envs.registration import PRESETS as ENVIRONMENTS
 from ccgym.evaluation import frames
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.run_record import FlowRecord, RunRecord
-from ccgym.schemes.registry import listing
+from ccgym.schemes.registry import descriptions
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -64,7 +64,7 @@ def training_lines(card: dict[str, Any]) -> list[str]:
 
 def schemes_page() -> str:
     """The page on schemes, from the registry."""
-    schemes = listing()
+    schemes = descriptions()
     lines = [
         "# Schemes",
         "",

@@ -252,10 +252,10 @@ def _mahimahi(command: str) -> NetworkPath:
 def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
     from ccgym.evaluation.backends import is_real
     from ccgym.evaluation.experiment import Experiment
-    from ccgym.schemes.registry import contestants, parse_schemes
+    from ccgym.schemes.registry import compared_schemes, parse_schemes
 
     if arguments.schemes is None:
-        schemes = contestants(real=is_real(arguments.backend))
+        schemes = compared_schemes(real=is_real(arguments.backend))
     else:
         schemes = parse_schemes(arguments.schemes, "--schemes")
     runtime_ns = option("--runtime", parse_time, "30" if arguments.runtime is None else arguments.runtime)

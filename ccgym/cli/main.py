@@ -149,10 +149,10 @@ def _path_show(args: argparse.Namespace) -> int:
 
 def _schemes(args: argparse.Namespace) -> int:
     from ccgym.errors import SchemeNotFoundError, did_you_mean, shown
-    from ccgym.schemes import kernel as kernel_schemes
-    from ccgym.schemes.registry import listing
+    from ccgym.schemes import kernel
+    from ccgym.schemes.registry import descriptions
 
-    rows = [*listing(), *kernel_schemes.listing()]
+    rows = [*descriptions(), *kernel.descriptions()]
     if args.name is not None:
         names = [row["name"] for row in rows]
         rows = [row for row in rows if row["name"] == args.name]

@@ -1,6 +1,6 @@
 """The kernel's TCP as a scheme: ``tcp:cubic``, ``tcp:bbr``, ``tcp:NAME`` for whatever the kernel has.
 
-They run on real paths only, beside ours of the same name: there each shows what the other is worth.
+They run on real paths only. There they can be compared with ours of the same name.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, near_mi
 PREFIX: Final = "tcp:"
 """Beginning of the names of the kernel's schemes."""
 
-LOOKS: Final = {
+STYLES: Final = {
     "bbr": ("darkgoldenrod", "v"),
     "cubic": ("dimgray", "P"),
     "reno": ("sienna", "^"),
     "vegas": ("darkslategray", "H"),
     "dctcp": ("teal", "X"),
 }
-"""Color and marker: near those of our scheme of that name, and not the same."""
+"""Color and marker: close to those of our scheme of that name, but not equal."""
 
 OTHER_COLORS: Final = ("steelblue", "mediumvioletred", "olivedrab", "brown", "darkcyan", "mediumpurple")
 """Colors of the others."""
 
 
 def algorithm_of(name: str) -> str | None:
-    """The kernel's algorithm that a scheme's name asks for; None where it is none of the kernel's."""
+    """The kernel's algorithm that a scheme's name asks for; None if it is not one of the kernel's."""
     return name[len(PREFIX) :] if name.startswith(PREFIX) else None
 
 
-def looks(algorithm: str) -> tuple[str, str]:
+def color_and_marker(algorithm: str) -> tuple[str, str]:
     """Color and marker of an algorithm."""
-    if algorithm in LOOKS:
-        return LOOKS[algorithm]
+    if algorithm in STYLES:
+        return STYLES[algorithm]
     return OTHER_COLORS[zlib.crc32(algorithm.encode()) % len(OTHER_COLORS)], "d"
 
 
@@ -44,8 +44,8 @@ def check(algorithm: str, params: Mapping[str, Any], where: str = "") -> None:
     """Make sure that an algorithm can be asked for. Whether this kernel has it is a question for the run.
 
     Raises:
-        ConfigError: It is no name, or there are parameters.
-        SchemeNotFoundError: It is a slip of the pen: unknown, and close to a known name.
+        ConfigError: It is not a valid name, or there are parameters.
+        SchemeNotFoundError: It is a misspelling: unknown, and close to a known name.
     """
     if not kernel_tcp.NAME.fullmatch(algorithm):
         raise ConfigError(
@@ -94,8 +94,8 @@ def refuse_in_virtual_time(name: str, ours: bool, where: str) -> None:
     )
 
 
-def listing() -> list[dict[str, Any]]:
-    """The kernel's schemes that there are here, and our best-known ones that are not: for people, and as data."""
+def descriptions() -> list[dict[str, Any]]:
+    """The kernel's schemes as :func:`ccgym.schemes.registry.descriptions` has ours; Cubic and BBR even if not here."""
     here = kernel_tcp.available()
     rows = []
     for algorithm in dict.fromkeys([*here, "cubic", "bbr"]):
@@ -106,8 +106,8 @@ def listing() -> list[dict[str, Any]]:
                 "label": kernel_tcp.label(algorithm),
                 "reference": "the running kernel's own code",
                 "summary": "available here" if reason is None else f"unavailable: {reason}",
-                "color": looks(algorithm)[0],
-                "marker": looks(algorithm)[1],
+                "color": color_and_marker(algorithm)[0],
+                "marker": color_and_marker(algorithm)[1],
                 "parameters": [],
                 "kernel": True,
                 "available": reason is None,

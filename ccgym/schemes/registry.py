@@ -1,4 +1,4 @@
-"""The schemes by name, seen from Python: the native registry, learned policies, the kernel's; looks and parameters.
+"""The schemes by name, seen from Python: the native registry, learned policies, the kernel's; styles and parameters.
 
 A policy is a scheme under its own name (``aurora``) or under its path; inside, it is the scheme ``learned`` with the
 policy as a parameter (:mod:`ccgym.schemes.policies`). The kernel's TCP is ``tcp:NAME``
@@ -15,13 +15,12 @@ from typing import Any, Final
 
 from ccgym.emulation import kernel_tcp
 from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, shown
-from ccgym.schemes import kernel as kernel_schemes
-from ccgym.schemes import policies
+from ccgym.schemes import kernel, policies
 from ccgym.schemes.policies import LearnedPolicy
 from ccgym.schemes.style import SchemeStyle
 
 NOT_COMPARED = ("fixed_", policies.SCHEME)
-"""Names, or beginnings of names, of schemes that are tools rather than contestants: left out unless asked for."""
+"""Names, or beginnings of names, of schemes that are tools rather than algorithms: compared only when asked for."""
 
 
 POLICY: Final = "policy"
@@ -57,7 +56,7 @@ class SchemeChoice:
     @property
     def kernel(self) -> str | None:
         """The kernel's algorithm that it is; None for the schemes that are ours."""
-        return kernel_schemes.algorithm_of(self.name)
+        return kernel.algorithm_of(self.name)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -93,10 +92,10 @@ class SchemeChoice:
 
     @property
     def style(self) -> SchemeStyle:
-        """Its label and looks; parameters are part of the label."""
+        """Its label, color and marker; parameters are part of the label."""
         policy = self.policy
         if self.kernel is not None:
-            label, (color, marker) = kernel_tcp.label(self.kernel), kernel_schemes.looks(self.kernel)
+            label, (color, marker) = kernel_tcp.label(self.kernel), kernel.color_and_marker(self.kernel)
         elif policy is None:
             info = registry()[self.name]
             label, color, marker = str(info["label"]), str(info["color"]), str(info["marker"])
@@ -107,7 +106,7 @@ class SchemeChoice:
 
 
 def styles(choices: Sequence[SchemeChoice]) -> tuple[SchemeStyle, ...]:
-    """The looks of schemes that are drawn together: no two of them have color and marker in common."""
+    """The styles of schemes that are drawn together: no two of them have color and marker in common."""
     made: list[SchemeStyle] = []
     taken: set[tuple[str, str]] = set()
     for choice in choices:
@@ -139,29 +138,24 @@ def registry() -> Mapping[str, Mapping[str, Any]]:
     return {entry["name"]: entry for entry in json.loads(_core.schemes())}
 
 
-def contestants(*, real: bool = False) -> list[SchemeChoice]:
+def compared_schemes(*, real: bool = False) -> list[SchemeChoice]:
     """Every scheme that is compared by default: the classic ones with their default parameters, pretrained policies.
 
     Args:
         real: Whether packets will be real: then those of the kernel's TCP that are available here come along.
     """
     classic = [SchemeChoice(name) for name in registry() if not name.startswith(NOT_COMPARED)]
-    kernel = [SchemeChoice(f"{kernel_schemes.PREFIX}{name}") for name in kernel_tcp.available()] if real else []
-    return [*classic, *(parse_scheme(name) for name in policies.pretrained()), *kernel]
+    of_kernel = [SchemeChoice(f"{kernel.PREFIX}{name}") for name in kernel_tcp.available()] if real else []
+    return [*classic, *(parse_scheme(name) for name in policies.pretrained()), *of_kernel]
 
 
-def label_of(name: str) -> str:
-    """The label of a scheme, or the name itself where it is not ours (published results)."""
-    return str(registry()[name]["label"]) if name in registry() else name
-
-
-def listing() -> list[dict[str, Any]]:
+def descriptions() -> list[dict[str, Any]]:
     """Every scheme that one can name, as the registry describes them: the classic ones, then pretrained policies.
 
-    A policy has a further field ``card``, and the parameters that can be set beside it.
+    A policy has a further field ``card``, and the parameters that can be set.
     """
     entries = [dict(entry) for entry in registry().values()]
-    beside = [p for p in registry().get(policies.SCHEME, {}).get("parameters", []) if p["name"] not in _NOT_TYPED]
+    settable = [p for p in registry().get(policies.SCHEME, {}).get("parameters", []) if p["name"] not in _NOT_TYPED]
     for card in policies.pretrained_cards():
         entries.append(
             {
@@ -171,7 +165,7 @@ def listing() -> list[dict[str, Any]]:
                 "summary": card.summary,
                 "color": card.color,
                 "marker": card.marker,
-                "parameters": beside,
+                "parameters": settable,
                 "card": card.as_dict(),
             }
         )
@@ -188,7 +182,7 @@ def check(choice: SchemeChoice, where: str = "") -> SchemeChoice:
     from ccgym import _core
 
     if choice.kernel is not None:
-        kernel_schemes.check(choice.kernel, choice.params, where)
+        kernel.check(choice.kernel, choice.params, where)
         return choice
     choice = _resolved(choice, where)
     try:
@@ -267,7 +261,7 @@ def read_scheme(text: str, where: str = "") -> SchemeChoice:
 def _parts(text: str) -> list[str]:
     """Name and settings. A name of the kernel's holds a colon; so may a path, as of a run named by the time of day."""
     parts = text.split(":")
-    if text.startswith(kernel_schemes.PREFIX):
+    if text.startswith(kernel.PREFIX):
         return [":".join(parts[:2]), *parts[2:]]
     if policies.looks_like_a_path(text):
         first = next((place for place, part in enumerate(parts) if place and "=" in part), len(parts))
@@ -290,7 +284,7 @@ def distinct(choices: Sequence[SchemeChoice], where: str = "") -> list[SchemeCho
     seen: dict[str, SchemeChoice] = {}
     for choice in choices:
         if choice.key in seen:
-            raise ConfigError(f"{shown(choice.text)} is there twice", expected="each scheme once", where=where)
+            raise ConfigError(f"{shown(choice.text)} is given twice", expected="each scheme once", where=where)
         seen[choice.key] = choice
     return list(choices)
 

@@ -20,11 +20,6 @@ from typing import Any
 import pytest
 import yaml
 
-pytest.importorskip("torch")
-pytest.importorskip("sb3_contrib")
-pytest.importorskip("tensorboard")
-pytest.importorskip("ccgym._core")
-
 from ccgym.cli.train import main
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -47,9 +47,9 @@ def trajectories() -> dict[str, list[Any]]:
 
 def scheme_names() -> list[str]:
     """Every scheme that one can name."""
-    from ccgym.schemes.registry import listing
+    from ccgym.schemes.registry import descriptions
 
-    return [str(entry["name"]) for entry in listing()]
+    return [str(entry["name"]) for entry in descriptions()]
 
 
 def _evaluate(out: Path, *arguments: str) -> None:

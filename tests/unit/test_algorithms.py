@@ -8,24 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from ccgym.errors import ConfigError
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("sb3_contrib")
-pytest.importorskip("tensorboard")
-pytest.importorskip("ccgym._core")
-
-from ccgym.training.algorithms import ALGORITHMS, build, names, read_algorithm  # noqa: E402
-from ccgym.training.algorithms.base import AlgorithmBase, Cosine, schedule  # noqa: E402
-from ccgym.training.config import TrainConfig  # noqa: E402
-from ccgym.training.environments import Environments, passive_agent  # noqa: E402
-from ccgym.training.model import build_model, choose_device, extra_state, weights_hash  # noqa: E402
-from ccgym.training.rollouts import RolloutEnv  # noqa: E402
-from ccgym.training.run_directory import RunDirectory  # noqa: E402
-from ccgym.training.trainer import Outcome, Trainer  # noqa: E402
-from tests.unit.test_training_config import still  # noqa: E402
-from tests.unit.test_training_loop import Killed, Quiet  # noqa: E402
+from ccgym.training.algorithms import ALGORITHMS, build, names, read_algorithm
+from ccgym.training.algorithms.base import AlgorithmBase, Cosine, schedule
+from ccgym.training.config import TrainConfig
+from ccgym.training.environments import Environments, passive_agent
+from ccgym.training.model import build_model, choose_device, extra_state, weights_hash
+from ccgym.training.rollouts import RolloutEnv
+from ccgym.training.run_directory import RunDirectory
+from ccgym.training.trainer import Outcome, Trainer
+from tests.unit.test_training_config import still
+from tests.unit.test_training_loop import Killed, Quiet
 
 # --- Configurations --------------------------------------------------------------------------------------------------
 

@@ -8,26 +8,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from gymnasium import spaces
+from pydantic import ValidationError
+from stable_baselines3.common.vec_env import VecEnv
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("sb3_contrib")
-pytest.importorskip("tensorboard")
-pytest.importorskip("ccgym._core")
-
-from gymnasium import spaces  # noqa: E402
-from pydantic import ValidationError  # noqa: E402
-from stable_baselines3.common.vec_env import VecEnv  # noqa: E402
-
-from ccgym.envs.sb3 import SB3LinkVecEnv  # noqa: E402
-from ccgym.errors import ConfigError  # noqa: E402
-from ccgym.training import TrainConfig, export_policy, train  # noqa: E402
-from ccgym.training.algorithms import build, read_algorithm  # noqa: E402
-from ccgym.training.algorithms.cross_entropy import Imitation  # noqa: E402
-from ccgym.training.algorithms.cross_entropy_learner import _cross_entropy, choose_elites  # noqa: E402
-from ccgym.training.rollouts import RolloutEnv  # noqa: E402
-from ccgym.training.run_directory import RunDirectory  # noqa: E402
-from ccgym.training.trainer import Outcome, Trainer  # noqa: E402
-from tests.unit.test_training_loop import Quiet  # noqa: E402
+from ccgym.envs.sb3 import SB3LinkVecEnv
+from ccgym.errors import ConfigError
+from ccgym.training import TrainConfig, export_policy, train
+from ccgym.training.algorithms import build, read_algorithm
+from ccgym.training.algorithms.cross_entropy import Imitation
+from ccgym.training.algorithms.cross_entropy_learner import _cross_entropy, choose_elites
+from ccgym.training.rollouts import RolloutEnv
+from ccgym.training.run_directory import RunDirectory
+from ccgym.training.trainer import Outcome, Trainer
+from tests.unit.test_training_loop import Quiet
 
 # --- Elites ----------------------------------------------------------------------------------------------------------
 

@@ -9,18 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from gymnasium import spaces
+from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.vec_env import VecEnv
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("sb3_contrib")
-pytest.importorskip("ccgym._core")
-
-from gymnasium import spaces  # noqa: E402
-from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy  # noqa: E402
-from stable_baselines3.common.policies import ActorCriticPolicy  # noqa: E402
-from stable_baselines3.common.vec_env import VecEnv  # noqa: E402
-
-from ccgym.training.algorithms import build, read_algorithm  # noqa: E402
-from ccgym.training.sequences import (  # noqa: E402
+from ccgym.training.algorithms import build, read_algorithm
+from ccgym.training.sequences import (
     Episode,
     EpisodeBuffer,
     FitSettings,

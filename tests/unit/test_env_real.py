@@ -12,18 +12,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
-
-pytest.importorskip("ccgym._core")
-
-import gymnasium
 
 import ccgym
 from ccgym.emulation import control_pb2
 from ccgym.emulation.control import Connection, Server
 from ccgym.envs import LinkEnv, VectorLinkEnv, real_batch, real_episode
 from ccgym.errors import ConfigError, RealPathError
+from ccgym.schemes.policies import find
 from tests.unit.fake_run import OBSERVATION, Behavior, FakeRun
 
 PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "40p"}
@@ -293,6 +291,19 @@ def test_the_kernel_s_flows_are_for_real_paths(fake: Behavior) -> None:
         LinkEnv("aurora", path=PATH, flows=["tcp:reno"])
 
 
+def test_policies_run_in_the_run_process(fake: Behavior) -> None:
+    env = make(flows=["eagle"])
+    env.reset(seed=1)
+    (plan,) = fake.plans
+    policy = find("eagle")
+    assert policy is not None
+    flow = plan.spec["flows"][1]
+    assert (flow["scheme"], flow["params"], flow["profile"]) == ("learned", {"policy": policy.key}, "udp")
+    assert plan.policies == {policy.key: policy.files}
+    assert plan.onnx_runtime is not None
+    env.close()
+
+
 def test_the_configuration_may_say_where(fake: Behavior, tmp_path: Path) -> None:
     file = tmp_path / "real.yaml"
     file.write_text(f"extends: {Path('configs/aurora.yaml').absolute()}\nenvironment: {{backend: emulated}}\n")
@@ -336,7 +347,8 @@ def test_too_many_for_the_machine_are_warned_of(fake: Behavior, monkeypatch: pyt
 
 
 def test_several_learners_take_turns(fake: Behavior) -> None:
-    parallel = pytest.importorskip("ccgym.envs.parallel")
+    import ccgym.envs.parallel as parallel
+
     fake.duration_s = 0.2
     env = parallel.parallel_env(2, "aurora", path=PATH, backend="emulated", duration="5s")
     _, infos = env.reset(seed=1)
@@ -360,7 +372,6 @@ def test_several_learners_take_turns(fake: Behavior) -> None:
 
 
 def test_stable_baselines_counts_deadlines(fake: Behavior) -> None:
-    pytest.importorskip("stable_baselines3")
     from ccgym.envs import SB3LinkVecEnv
 
     fake.lapses = 3
@@ -383,7 +394,6 @@ def test_stable_baselines_counts_deadlines(fake: Behavior) -> None:
 
 
 def test_without_autoreset_nothing_runs_after_the_end(fake: Behavior) -> None:
-    pytest.importorskip("stable_baselines3")
     from ccgym.envs import SB3LinkVecEnv
 
     env = SB3LinkVecEnv(1, "aurora", path=PATH, backend="emulated", episode_steps=1, autoreset=False)

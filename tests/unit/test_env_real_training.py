@@ -10,20 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("ccgym._core")
-torch = pytest.importorskip("torch")
-pytest.importorskip("sb3_contrib")
-pytest.importorskip("tensorboard")
-
-from ccgym.envs import real_episode  # noqa: E402
-from ccgym.errors import ConfigError  # noqa: E402
-from ccgym.training.config import TrainConfig  # noqa: E402
-from ccgym.training.model import weights_hash  # noqa: E402
-from ccgym.training.privileged_critic import truth_features  # noqa: E402
-from ccgym.training.run_directory import RunDirectory  # noqa: E402
-from ccgym.training.saved_model import load_model  # noqa: E402
-from ccgym.training.trainer import Outcome, Trainer  # noqa: E402
-from tests.unit.fake_run import Behavior, FakeRun  # noqa: E402
+from ccgym.envs import real_episode
+from ccgym.errors import ConfigError
+from ccgym.training.config import TrainConfig
+from ccgym.training.model import weights_hash
+from ccgym.training.privileged_critic import truth_features
+from ccgym.training.run_directory import RunDirectory
+from ccgym.training.saved_model import load_model
+from ccgym.training.trainer import Outcome, Trainer
+from tests.unit.fake_run import Behavior, FakeRun
 
 SMALL = (
     "environment.path=12mbps", "environment.paths=null", "environment.episode.steps=8", "algorithm.n_envs=1",

@@ -8,12 +8,9 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
-
-pytest.importorskip("ccgym._core")
-
-import gymnasium
 from gymnasium.vector import AutoresetMode
 
 import ccgym
@@ -222,7 +219,7 @@ def test_set_reaches_every_face() -> None:
     assert gymnasium.make(one.spec).action_space == one.action_space
 
 
-# --- Other flows, the truth, other transports ----------------------------------------------------------------------
+# --- Other flows, privileged, other transports ----------------------------------------------------------------------
 
 
 def test_background_flows_take_their_share() -> None:
@@ -237,7 +234,28 @@ def test_background_flows_take_their_share() -> None:
     assert delivered(["cubic", {"scheme": "bbr", "start": "2s"}]) > delivered([])
 
 
-def test_the_truth_is_told_only_when_asked_for() -> None:
+STEADY = Path(__file__).parent / "data" / "policies" / "steady.onnx"
+
+
+@pytest.mark.parametrize("policy", ["eagle", str(STEADY)], ids=["pretrained", "exported"])
+def test_policies_are_background_flows_like_any_scheme(policy: str) -> None:
+    flows = [policy, {"scheme": policy, "start": {"uniform": ["1s", "2s"]}}]
+    env = gymnasium.make("ccgym/Link-v0", path=PATH, duration="4s", flows=flows, privileged=True)
+    hashes = []
+    for made in (env, pickle.loads(pickle.dumps(env.unwrapped))):
+        made.reset(seed=1)
+        truncated = False
+        while not truncated:
+            _, _, _, truncated, info = made.step(made.action_space.sample() * 0)
+        assert info["privileged"]["flows"] == 3
+        hashes.append(info["trajectory_hash"])
+    assert hashes[0] == hashes[1]
+    alone = LinkEnv(path=PATH, duration="4s")
+    alone.reset(seed=1)
+    assert alone.trajectory_hash != hashes[0]
+
+
+def test_privileged_is_there_only_when_asked_for() -> None:
     env = LinkEnv(path=PATH, privileged=True)
     _, info = env.reset(seed=1)
     assert info["privileged"]["link_rate_bps"] == 12e6
@@ -493,7 +511,6 @@ def test_text() -> None:
 
 
 def test_images() -> None:
-    pytest.importorskip("matplotlib")
     env = LinkEnv(path={**PATH, "loss": "1%"}, render_mode="rgb_array")
     env.reset(seed=1)
     empty = env.render()

@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("ccgym._core")
-pytest.importorskip("pettingzoo")
-
 from ccgym.envs import LinkEnv, parallel_env
 from ccgym.errors import ConfigError
 
@@ -105,7 +102,6 @@ def test_a_step_limit_ends_it_for_all() -> None:
 
 
 def test_pictures() -> None:
-    pytest.importorskip("matplotlib")
     for mode in ("ansi", "rgb_array"):
         env = parallel_env(2, path=PATH, render_mode=mode)
         env.reset(seed=1)

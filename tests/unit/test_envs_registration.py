@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("gymnasium")
-
 LIST = "print(sorted(k for k in gymnasium.registry if k.startswith('ccgym/')))"
 
 

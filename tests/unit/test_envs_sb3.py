@@ -7,10 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("ccgym._core")
-pytest.importorskip("stable_baselines3")
-
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecMonitor
 
@@ -188,7 +184,6 @@ def test_capture_needs_a_journal_and_a_beginning() -> None:
 
 
 def test_pictures() -> None:
-    pytest.importorskip("matplotlib")
     envs = SB3LinkVecEnv(2, path=PATH, render_mode="rgb_array")
     envs.reset()
     envs.step(draws(1, 2)[0])

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("ccgym._core")
-
 import ccgym
 from ccgym.config.configurations import PACKAGED
 from ccgym.config.distributions import DEFAULT_DURATION_NS, SampledPath

@@ -27,7 +27,7 @@ from ccgym.evaluation.simulate import Job, Record, simulate, simulate_many
 from ccgym.evaluation.store import ResultStore
 from ccgym.schemes.flow import FlowSpec, flow_spec
 from ccgym.schemes.policies import pretrained
-from ccgym.schemes.registry import SchemeChoice, contestants, parse_scheme, parse_schemes, registry
+from ccgym.schemes.registry import SchemeChoice, compared_schemes, parse_scheme, parse_schemes, registry
 from ccgym.schemes.style import SchemeStyle
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
@@ -50,7 +50,7 @@ def test_values_keep_their_type() -> None:
 
 
 def test_default_schemes_leave_out_tools() -> None:
-    names = [choice.title for choice in contestants()]
+    names = [choice.title for choice in compared_schemes()]
     assert {"cubic", "reno", "bbr", "aurora"} <= set(names)
     assert not {"fixed_window", "fixed_rate", "learned"} & set(names)
     assert set(names) <= {*registry(), *pretrained()}

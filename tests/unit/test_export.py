@@ -1,5 +1,4 @@
 """From a trained policy to a graph: torch in float32 and float64, the native core, the card, and what is refused."""
-# ruff: noqa: E402 (what is not installed is not imported)
 
 from __future__ import annotations
 
@@ -12,11 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("onnx")
-torch = pytest.importorskip("torch")
-pytest.importorskip("sb3_contrib")
-
+import torch
 from gymnasium import spaces
 from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
 from stable_baselines3.common.policies import ActorCriticPolicy

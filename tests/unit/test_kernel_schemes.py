@@ -1,4 +1,4 @@
-"""The kernel's TCP among the schemes: names, looks, seeds, what is refused and where."""
+"""The kernel's TCP among the schemes: names, styles, seeds, what is refused and where."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.runner import published_points
 from ccgym.evaluation.simulate import simulate
-from ccgym.schemes import kernel as kernel_schemes
-from ccgym.schemes import policies
+from ccgym.schemes import kernel, policies
 from ccgym.schemes.flow import flow_spec
-from ccgym.schemes.registry import SchemeChoice, contestants, parse_scheme, parse_schemes, registry, styles
+from ccgym.schemes.registry import SchemeChoice, compared_schemes, parse_scheme, parse_schemes, registry, styles
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 
 
 @pytest.fixture
-def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def kernel_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A kernel that has Reno, BBR and something of its own; nothing can be loaded."""
     file = tmp_path / "available"
     file.write_text("reno bbr mine\n")
@@ -54,18 +53,18 @@ def test_in_lists_and_in_flows() -> None:
     assert (native["scheme"], native["params"], native["profile"]) == ("tcp:bbr", {}, "tcp")
 
 
-def test_looks_are_its_own() -> None:
-    names = [name for name in registry() if name in kernel_schemes.LOOKS]
+def test_styles_are_its_own() -> None:
+    names = [name for name in registry() if name in kernel.STYLES]
     choices = [one for name in names for one in (SchemeChoice(name), SchemeChoice(f"tcp:{name}"))]
     looks = [(style.color, style.marker) for style in styles(choices)]
     assert len(set(looks)) == len(looks) >= 6
-    assert kernel_schemes.looks("something") == kernel_schemes.looks("something")
+    assert kernel.color_and_marker("something") == kernel.color_and_marker("something")
 
 
 def test_it_meets_the_same_losses_as_ours() -> None:
     made = Experiment(path=PATH, schemes=tuple(parse_schemes("tcp:bbr,bbr,cubic")), backend="emulated")
-    kernel, ours, other = (made.cell_seed(choice, 1) for choice in made.schemes)
-    assert kernel == ours != other
+    linux, ours, other = (made.cell_seed(choice, 1) for choice in made.schemes)
+    assert linux == ours != other
 
 
 @pytest.mark.parametrize(
@@ -102,13 +101,13 @@ def test_it_cannot_be_simulated() -> None:
 # --- What this kernel has ------------------------------------------------------------------------------------------
 
 
-def test_contestants_where_packets_are_real(kernel: Path) -> None:
-    simulated, real = contestants(), contestants(real=True)
+def test_compared_schemes_where_packets_are_real(kernel_here: Path) -> None:
+    simulated, real = compared_schemes(), compared_schemes(real=True)
     assert real[: len(simulated)] == simulated
     assert [choice.name for choice in real[len(simulated) :]] == ["tcp:reno", "tcp:bbr", "tcp:mine"]
 
 
-def test_what_is_unavailable_says_why(kernel: Path) -> None:
+def test_what_is_unavailable_says_why(kernel_here: Path) -> None:
     assert kernel_tcp.why_unavailable("bbr") is None
     reason = kernel_tcp.why_unavailable("cubic")
     assert reason is not None
@@ -116,20 +115,20 @@ def test_what_is_unavailable_says_why(kernel: Path) -> None:
     assert "reno, bbr, mine" in reason
 
 
-def test_what_can_be_loaded_is_available(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_can_be_loaded_is_available(kernel_here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_tcp, "_can_be_set", lambda algorithm: algorithm == "vegas")
     assert kernel_tcp.why_unavailable("vegas") is None
     assert kernel_tcp.why_unavailable("hybla") is not None
 
 
-def test_a_kernel_that_says_nothing(kernel: Path) -> None:
-    kernel.unlink()
+def test_a_kernel_that_says_nothing(kernel_here: Path) -> None:
+    kernel_here.unlink()
     assert kernel_tcp.available() == ()
     assert "does not say" in str(kernel_tcp.why_unavailable("bbr"))
 
 
-def test_they_are_listed_as_far_as_they_are_there(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = {row["name"]: row for row in kernel_schemes.listing()}
+def test_they_are_listed_as_far_as_they_are_there(kernel_here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {row["name"]: row for row in kernel.descriptions()}
     assert list(rows) == ["tcp:reno", "tcp:bbr", "tcp:mine", "tcp:cubic"]
     assert [row["available"] for row in rows.values()] == [True, True, True, False]
     assert cli(["schemes"]) == 0

@@ -25,7 +25,15 @@ from ccgym.evaluation.runner import run_experiment
 from ccgym.schemes import onnx_runtime, policies
 from ccgym.schemes.flow import FlowSpec, flow_spec
 from ccgym.schemes.policy_card import PolicyCard
-from ccgym.schemes.registry import SchemeChoice, check, contestants, listing, parse_scheme, parse_schemes, styles
+from ccgym.schemes.registry import (
+    SchemeChoice,
+    check,
+    compared_schemes,
+    descriptions,
+    parse_scheme,
+    parse_schemes,
+    styles,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 STEADY = Path(__file__).parent / "data" / "policies" / "steady.onnx"
@@ -365,8 +373,8 @@ def test_classic_experiments_are_what_they_were() -> None:
 
 
 def test_without_a_policy_it_is_not_compared() -> None:
-    assert all(choice.policy is not None for choice in contestants() if choice.name == "learned")
-    assert "aurora" in [choice.title for choice in contestants()]
+    assert all(choice.policy is not None for choice in compared_schemes() if choice.name == "learned")
+    assert "aurora" in [choice.title for choice in compared_schemes()]
 
 
 # --- Command lines -------------------------------------------------------------------------------------------------
@@ -383,7 +391,7 @@ def test_the_command_line_takes_a_run_directory(
 
 
 def test_schemes_are_listed_with_the_pretrained_ones(pretrained: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert [row["name"] for row in listing()][-1] == "steady"
+    assert [row["name"] for row in descriptions()][-1] == "steady"
     assert cli(["schemes"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("steady") and "start_rate_mbps" in line for line in lines)

@@ -76,5 +76,6 @@ def test_a_directory_is_neither_network_nor_card(suffix: str, tmp_path: Path) ->
 
 
 def test_the_color_names_are_those_that_matplotlib_has() -> None:
-    colors = pytest.importorskip("matplotlib.colors")
+    import matplotlib.colors as colors
+
     assert set(colors.CSS4_COLORS) == COLOR_NAMES

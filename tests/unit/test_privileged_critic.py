@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("stable_baselines3")
-pytest.importorskip("ccgym._core")
-
 import torch
 from stable_baselines3 import PPO
 

@@ -12,12 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("ccgym._core")
-pytest.importorskip("torch")
-pytest.importorskip("sb3_contrib")
-pytest.importorskip("tensorboard")
-pytest.importorskip("onnx")
-
 from ccgym.cli.main import main
 from ccgym.errors import ConfigError, ResultsError
 from ccgym.report.figures.learning_curves import Curve, curve_figure, medians

@@ -9,25 +9,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from gymnasium import spaces
+from rich.console import Console
+from stable_baselines3.common.vec_env import DummyVecEnv
 
+from ccgym.config.configurations import find_config
 from ccgym.errors import CcgymError, ConfigError, NotFoundError
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("sb3_contrib")
-pytest.importorskip("ccgym._core")
-
-from gymnasium import spaces  # noqa: E402
-from rich.console import Console  # noqa: E402
-from stable_baselines3.common.vec_env import DummyVecEnv  # noqa: E402
-
-from ccgym.config.configurations import find_config  # noqa: E402
-from ccgym.training.algorithms import read_algorithm  # noqa: E402
-from ccgym.training.algorithms.base import Linear, schedule  # noqa: E402
-from ccgym.training.config import TrainConfig  # noqa: E402
-from ccgym.training.environments import Environments, passive_agent  # noqa: E402
-from ccgym.training.evaluation import Baselines, EvaluationResult, evaluate, evaluation_seed  # noqa: E402
-from ccgym.training.model import build_model, choose_device, weights_hash  # noqa: E402
-from ccgym.training.progress import ProgressDisplay, Update  # noqa: E402
+from ccgym.training.algorithms import read_algorithm
+from ccgym.training.algorithms.base import Linear, schedule
+from ccgym.training.config import TrainConfig
+from ccgym.training.environments import Environments, passive_agent
+from ccgym.training.evaluation import Baselines, EvaluationResult, evaluate, evaluation_seed
+from ccgym.training.model import build_model, choose_device, weights_hash
+from ccgym.training.progress import ProgressDisplay, Update
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted((ROOT / "configs").glob("*.yaml"))
@@ -251,7 +246,6 @@ def test_progress(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_picture_of_an_episode() -> None:
-    pytest.importorskip("matplotlib")
     from ccgym.report.figures.episode import EpisodeSeries, episode_figure
     from ccgym.report.style import house_style, pixels
 

@@ -15,17 +15,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from ccgym.errors import CcgymError, ConfigError, PlatformError, ResultsError
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("stable_baselines3")
-
-from ccgym.training import checkpoint as checkpoints  # noqa: E402
-from ccgym.training import files, run_directory, streams  # noqa: E402
-from ccgym.training.checkpoint import Checkpoint, latest_checkpoint, read_checkpoint, write_checkpoint  # noqa: E402
-from ccgym.training.logs import Table  # noqa: E402
-from ccgym.training.run_directory import RunDirectory, new_run_directory, open_run  # noqa: E402
+from ccgym.training import checkpoint as checkpoints
+from ccgym.training import files, run_directory, streams
+from ccgym.training.checkpoint import Checkpoint, latest_checkpoint, read_checkpoint, write_checkpoint
+from ccgym.training.logs import Table
+from ccgym.training.run_directory import RunDirectory, new_run_directory, open_run
 
 
 def full_disk(monkeypatch: pytest.MonkeyPatch, after: int = 0) -> None:

@@ -14,26 +14,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import VecEnv
 
 from ccgym.errors import PlatformError, ResultsError, SimulationError
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("sb3_contrib")
-pytest.importorskip("tensorboard")
-
-from gymnasium import spaces  # noqa: E402
-from stable_baselines3.common.vec_env import VecEnv  # noqa: E402
-
-from ccgym.training import callbacks, trainer  # noqa: E402, F401
-from ccgym.training.algorithms.base import Layers, Linear, Lstm, Normalize  # noqa: E402
-from ccgym.training.algorithms.ppo import PpoConfig  # noqa: E402
-from ccgym.training.checkpoint import read_checkpoint, write_checkpoint  # noqa: E402
-from ccgym.training.config import EvaluationConfig, PolicyStyle, TrainConfig, TrainingConfig  # noqa: E402
-from ccgym.training.evaluation import Baselines, EvaluationResult  # noqa: E402
-from ccgym.training.progress import Update  # noqa: E402
-from ccgym.training.rollouts import RolloutEnv  # noqa: E402
-from ccgym.training.run_directory import RunDirectory  # noqa: E402
-from ccgym.training.trainer import Outcome, Trainer  # noqa: E402
+from ccgym.training import callbacks, trainer  # noqa: F401
+from ccgym.training.algorithms.base import Layers, Linear, Lstm, Normalize
+from ccgym.training.algorithms.ppo import PpoConfig
+from ccgym.training.checkpoint import read_checkpoint, write_checkpoint
+from ccgym.training.config import EvaluationConfig, PolicyStyle, TrainConfig, TrainingConfig
+from ccgym.training.evaluation import Baselines, EvaluationResult
+from ccgym.training.progress import Update
+from ccgym.training.rollouts import RolloutEnv
+from ccgym.training.run_directory import RunDirectory
+from ccgym.training.trainer import Outcome, Trainer
 
 # --- A toy task ------------------------------------------------------------------------------------------------------
 
