@@ -1,8 +1,7 @@
-"""The algorithms beside PPO: what their configurations say, the learners they mean, kills and resumptions."""
+"""The algorithms other than PPO: what their configurations say, and the learners they mean."""
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,9 @@ from ccgym.errors import ConfigError
 from ccgym.training.algorithms import ALGORITHMS, build, names, read_algorithm
 from ccgym.training.algorithms.base import AlgorithmBase, Cosine, schedule
 from ccgym.training.config import TrainConfig
-from ccgym.training.environments import Environments, passive_agent
+from ccgym.training.environments import passive_agent
 from ccgym.training.model import build_model, choose_device, extra_state, weights_hash
-from ccgym.training.rollouts import RolloutEnv
-from ccgym.training.run_directory import RunDirectory
-from ccgym.training.trainer import Outcome, Trainer
 from tests.unit.test_training_config import still
-from tests.unit.test_training_loop import Killed, Quiet
 
 # --- Configurations --------------------------------------------------------------------------------------------------
 
@@ -110,93 +105,15 @@ def test_dagger_is_what_its_configuration_says() -> None:
     assert choose_device("auto", algorithm) == "cpu"
 
 
-# --- Killed and resumed ----------------------------------------------------------------------------------------------
-
-AGENTS: dict[str, list[str]] = {
-    "a2c": [
-        "agent.action={map: [/2, -10, +0, +10, '*2'], target: cwnd}",
-        "agent.startup=10p",
-        "environment.episode={steps: 23}",
-        "algorithm={name: a2c, n_envs: 4, n_steps: 8, normalize: {observation: true, reward: true}}",
-        "training={steps: 512, eval_every: 128, checkpoint_every: 128}",
-    ],
-    # Episodes end in the middle of rounds, are disturbed, and the store has no room for all of them.
-    "dagger": [
-        "agent.action={map: [/2, -10, +0, +10, '*2'], target: cwnd}",
-        "agent.startup=10p",
-        "agent.expert=best_window",
-        "environment.episode={steps: 23}",
-        "algorithm={name: dagger, n_envs: 4, n_steps: 32, lstm: {hidden_size: 6, critic: none}, n_epochs: 2,"
-        " batch_size: 3, sequence_length: 10, buffer_size: 300, perturbation: {every: 20}, beta: 0.5,"
-        " learning_rate: {cosine: [0.01, 0.001]}}",
-        "training={steps: 1024, eval_every: 256, checkpoint_every: 256}",
-    ],
-    # Of real numbers, and without memory.
-    "dagger-mlp": [
-        "agent.expert={kind: scheme, scheme: bbr}",
-        "environment.episode={steps: 30}",
-        "algorithm={name: dagger, n_envs: 4, n_steps: 32, net_arch: [8], n_epochs: 2, perturbation: {every: 20}}",
-        "training={steps: 768, eval_every: 256, checkpoint_every: 256}",
-    ],
-}
-MEASURED = "evaluation={episodes: 2, baselines: [oracle], figure: false}"
-
-
-class Mortal(Environments):
-    """Environments that end the process at a step."""
-
-    def __init__(self, config: TrainConfig, at: int | None) -> None:
-        super().__init__(config)
-        self._left = at
-
-    def training(self) -> RolloutEnv:
-        env = super().training()
-        step = env.step_wait
-
-        def step_wait() -> Any:
-            if self._left is not None:
-                self._left -= 1
-                if self._left < 0:
-                    raise Killed
-            return step()
-
-        env.step_wait = step_wait  # type: ignore[method-assign]
-        return env
-
-
-def run(place: Path, config: TrainConfig, *, resume: bool = False, die_at: int | None = None) -> Outcome:
-    with RunDirectory(place) as directory:
-        if not resume:
-            directory.claim(config.as_yaml(), {}, [])
-        made = Trainer(config, directory, Quiet(), device="cpu", environments=Mortal(config, die_at))
-        return made.train(resume=resume)
-
-
-def rows(place: Path) -> list[dict[str, str]]:
-    with (place / "progress.csv").open() as file:
-        return [
-            {name: value for name, value in row.items() if not name.startswith(("time/", "sys/"))}
-            for row in csv.DictReader(file)
-        ]
-
-
-@pytest.mark.parametrize("kind", AGENTS)
-def test_killed_and_resumed_it_arrives_at_the_same_place(kind: str, tmp_path: Path) -> None:
-    config = TrainConfig.load("link", [*AGENTS[kind], MEASURED])
-    whole = run(tmp_path / "whole", config)
-    # In the middle of an update, some updates after a checkpoint; decisions are counted in each environment.
-    at = config.training.steps // config.algorithm.n_envs * 5 // 8 + 3
-    with pytest.raises(Killed):
-        run(tmp_path / "killed", config, die_at=at)
-    resumed = run(tmp_path / "killed", config, resume=True)
-    assert resumed.weights_sha256 == whole.weights_sha256
-    assert rows(tmp_path / "killed") == rows(tmp_path / "whole")
-    assert resumed.step == whole.step == config.training.steps
-    assert sum(resumed.shares.values()) == pytest.approx(1.0)
+DAGGER = [
+    "agent.action={map: [/2, -10, +0, +10, '*2'], target: cwnd}",
+    "agent.expert=best_window",
+    "algorithm={name: dagger, perturbation: {every: 20}, learning_rate: {cosine: [0.01, 0.001]}}",
+]
 
 
 def test_a_config_of_a_run_is_read_back(tmp_path: Path) -> None:
-    config = TrainConfig.load("link", [*AGENTS["dagger"], MEASURED])
+    config = TrainConfig.load("link", DAGGER)
     (tmp_path / "config.yaml").write_text(config.as_yaml())
     back = TrainConfig.load(tmp_path / "config.yaml")
     assert back.algorithm == config.algorithm

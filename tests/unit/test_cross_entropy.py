@@ -1,9 +1,8 @@
-"""The cross-entropy method: groups, elites, imitation that fades, checkpoints, and the three Eagles in short."""
+"""The cross-entropy method: groups, elites, imitation that fades, and its state in checkpoints."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,12 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from ccgym.envs.sb3 import SB3LinkVecEnv
 from ccgym.errors import ConfigError
-from ccgym.training import TrainConfig, export_policy, train
 from ccgym.training.algorithms import build, read_algorithm
 from ccgym.training.algorithms.cross_entropy import Imitation
 from ccgym.training.algorithms.cross_entropy_learner import _cross_entropy, choose_elites
 from ccgym.training.rollouts import RolloutEnv
-from ccgym.training.run_directory import RunDirectory
-from ccgym.training.trainer import Outcome, Trainer
-from tests.unit.test_training_loop import Quiet
+
+torch.set_num_threads(1)
 
 # --- Elites ----------------------------------------------------------------------------------------------------------
 
@@ -219,94 +216,3 @@ def test_earlier_elites_are_kept_and_come_back_from_a_checkpoint() -> None:
     for one, again in zip(model.elites[1:], other.elites, strict=True):
         assert all(np.array_equal(getattr(one, name), getattr(again, name)) for name in vars(one))
     assert learner_in(Corridor(16), **QUICK).extra_state()["elites"] == []
-
-
-# --- A run -----------------------------------------------------------------------------------------------------------
-
-LIGHT = [
-    "environment.paths={kind: named, names: [indigo-5mbps-20ms, indigo-10mbps-20ms, indigo-20mbps-10ms]}",
-    "evaluation={episodes: 6, baselines: [oracle], figure: false}",
-    "training.simulator_threads=1",
-]
-
-
-class Killed(Exception):
-    """Stands for SIGKILL: nothing is written after it."""
-
-
-def short_run(place: Path, config: TrainConfig, *, die_at: int = 0, resume: bool = False) -> Outcome:
-    with RunDirectory(place) as directory:
-        if not resume:
-            directory.claim(config.as_yaml(), {}, [])
-        trainer = Trainer(config, directory, Quiet(), device="cpu")
-        if die_at:
-            go_on = trainer._update
-
-            def update() -> None:
-                if trainer.updates == die_at:
-                    raise Killed
-                go_on()
-
-            trainer._update = update  # type: ignore[method-assign]
-        return trainer.train(resume=resume)
-
-
-TINY = [
-    *LIGHT,
-    "environment.episode.steps=20",
-    "algorithm.n_steps=20",
-    "algorithm.n_envs=16",
-    "algorithm.group_size=4",
-    "algorithm.elite_updates=2",
-    "algorithm.n_epochs=2",
-    "algorithm.imitation={weight: 1, decay: 0.1, every: 2, min_weight: 0.05}",
-    "training.steps=1920",
-    "training.eval_every=640",
-    "training.checkpoint_every=640",
-]
-"""Six updates, in four of which the expert is imitated, with a checkpoint after every second one."""
-
-
-def test_killed_and_resumed_it_arrives_at_the_same_place(tmp_path: Path) -> None:
-    config = TrainConfig.load("eagle", TINY)
-    whole = short_run(tmp_path / "whole", config)
-    with pytest.raises(Killed):
-        short_run(tmp_path / "killed", config, die_at=3)  # an update after the checkpoint is lost and repeated
-    resumed = short_run(tmp_path / "killed", config, resume=True)
-    assert resumed.step == whole.step == 1920
-    assert resumed.weights_sha256 == whole.weights_sha256
-    other = short_run(tmp_path / "other", TrainConfig.load("eagle", [*TINY, "training.seed=2"]))
-    assert other.weights_sha256 != whole.weights_sha256
-
-
-# --- The Eagles, in short --------------------------------------------------------------------------------------------
-
-SHORT: dict[str, tuple[float, list[str]]] = {
-    "eagle": (
-        0.8,
-        [
-            "algorithm.n_envs=96",
-            "algorithm.imitation={weight: 1, decay: 0.5, every: 5}",
-            "training.steps=288000",
-        ],
-    ),
-    "eagle_v1": (0.75, ["algorithm.n_envs=32", "algorithm.batch_size=800", "training.steps=128000"]),
-    "eagle_v2": (0.7, ["algorithm.n_envs=32", "training.steps=256000"]),
-}
-"""Least share of the oracle's reward, and what makes the training short."""
-
-
-@pytest.mark.parametrize("name", SHORT)
-def test_in_short(name: str, tmp_path: Path) -> None:
-    """Three light links, under forty seconds on one processor; far above where it began, and not far below the
-    oracle. Then the export does what torch does, and knows no expert."""
-    bar, shorter = SHORT[name]
-    config = TrainConfig.load(name, [*LIGHT, *shorter, "training.eval_every=32000", "training.checkpoint_every=999999"])
-    display = Quiet()
-    outcome = train(config, tmp_path / "run", display)
-    assert outcome.best_fraction is not None
-    at_first = display.measured.fraction_of_oracle(display.evaluations[0][1])
-    assert at_first is not None
-    assert outcome.best_fraction > max(bar, at_first + 0.1), (at_first, outcome)
-    exported = export_policy(tmp_path / "run", episodes=2)
-    assert "expert" not in json.loads(exported.card_file.read_text())["agent"]

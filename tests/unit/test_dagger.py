@@ -1,10 +1,8 @@
-"""DAgger: episodes and their buffer, fitting through time, rounds, and Indigo in short."""
+"""DAgger: episodes and their buffer, fitting through time, and rounds."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +22,8 @@ from ccgym.training.sequences import (
     action_scores,
     fit_sequences,
 )
+
+torch.set_num_threads(1)
 
 # --- Episodes and their store ----------------------------------------------------------------------------------------
 
@@ -306,38 +306,3 @@ def test_a_learner_goes_on_from_its_state(recurrent: bool) -> None:
     other.set_extra_state(state)
     for name, value in one.extra_state().items():
         assert str(other.extra_state()[name]) == str(value), name
-
-
-# --- Indigo, in short -------------------------------------------------------------------------------------------------
-
-SHORT = [
-    "environment.paths={kind: named, names: [indigo-20mbps-20ms, indigo-50mbps-20ms, indigo-100mbps-10ms]}",
-    "environment.episode={steps: 200}",
-    "algorithm.n_envs=6",
-    "algorithm.n_steps=200",
-    "algorithm.sequence_length=50",
-    "algorithm.n_epochs=10",
-    "evaluation={episodes: 6, baselines: [oracle, cubic], figure: false}",
-    "training.simulator_threads=1",
-]
-
-
-def test_indigo_in_short_beats_cubic(tmp_path: Path) -> None:
-    """Three of its links, 200 decisions each, some seconds of training; then the export does what torch does."""
-    from ccgym.training import TrainConfig, export_policy, train
-    from tests.unit.test_training_loop import Quiet
-
-    steps = ["training.steps=24000", "training.eval_every=6000", "training.checkpoint_every=24000"]
-    config = TrainConfig.load("indigo", [*SHORT, *steps])
-    display = Quiet()
-    outcome = train(config, tmp_path / "run", display)
-    assert outcome.best_fraction is not None
-    assert outcome.best_fraction > 0.9
-    cubic = display.measured.fraction_of_oracle(display.measured.rewards["cubic"])
-    assert cubic is not None
-    assert outcome.best_fraction > cubic
-    assert outcome.shares["learner"] > 0
-    exported = export_policy(tmp_path / "run", episodes=2)
-    card = json.loads(exported.card_file.read_text())
-    assert "expert" not in card["agent"]
-    assert card["policy"] == {"kind": "lstm", "observation_size": 9, "state_size": 64, "action_size": 5}

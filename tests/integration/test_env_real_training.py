@@ -14,7 +14,7 @@ from ccgym.envs import real_episode
 from ccgym.errors import ConfigError
 from ccgym.training.config import TrainConfig
 from ccgym.training.model import weights_hash
-from ccgym.training.privileged_critic import truth_features
+from ccgym.training.privileged_critic import privileged_features
 from ccgym.training.run_directory import RunDirectory
 from ccgym.training.saved_model import load_model
 from ccgym.training.trainer import Outcome, Trainer
@@ -109,12 +109,12 @@ def test_too_many_real_paths_are_refused() -> None:
         config(REAL, "algorithm.n_envs=1000")
 
 
-def test_a_critic_sees_zero_where_nobody_knows() -> None:
+def test_a_critic_sees_zero_where_nothing_is_known() -> None:
     one = np.ones(1)
     truth = {
         "link_rate_bps": 12e6 * one, "base_rtt_s": 0.04 * one, "backlog_packets": np.nan * one, "loss": 0 * one,
         "queue_limit_packets": np.inf * one, "flows": one, "pacing_rate_bps": 1e6 * one, "cwnd_packets": np.inf * one,
     }  # fmt: skip
-    features = truth_features(truth, 12_000)
+    features = privileged_features(truth, 12_000)
     assert np.isfinite(features).all()
     assert features[0, 2] == 0.0

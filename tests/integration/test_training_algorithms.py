@@ -1,0 +1,196 @@
+"""Whole trainings by the algorithms other than PPO: killed and resumed, and the agents in short."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ccgym.training import TrainConfig, export_policy, train
+from ccgym.training.environments import Environments
+from ccgym.training.rollouts import RolloutEnv
+from ccgym.training.run_directory import RunDirectory
+from ccgym.training.trainer import Outcome, Trainer
+from tests.integration.test_training_loop import Killed, Quiet
+
+# --- Killed and resumed ----------------------------------------------------------------------------------------------
+
+RUNS: dict[str, tuple[str, list[str]]] = {
+    "a2c": (
+        "link",
+        [
+            "agent.action={map: [/2, -10, +0, +10, '*2'], target: cwnd}",
+            "agent.startup=10p",
+            "environment.episode={steps: 23}",
+            "algorithm={name: a2c, n_envs: 4, n_steps: 8, normalize: {observation: true, reward: true}}",
+            "training={steps: 512, eval_every: 128, checkpoint_every: 128}",
+        ],
+    ),
+    # Episodes end in the middle of rounds, are perturbed, and the buffer has no room for all of them.
+    "dagger": (
+        "link",
+        [
+            "agent.action={map: [/2, -10, +0, +10, '*2'], target: cwnd}",
+            "agent.startup=10p",
+            "agent.expert=best_window",
+            "environment.episode={steps: 23}",
+            "algorithm={name: dagger, n_envs: 4, n_steps: 32, lstm: {hidden_size: 6, critic: none}, n_epochs: 2,"
+            " batch_size: 3, sequence_length: 10, buffer_size: 300, perturbation: {every: 20}, beta: 0.5,"
+            " learning_rate: {cosine: [0.01, 0.001]}}",
+            "training={steps: 1024, eval_every: 256, checkpoint_every: 256}",
+        ],
+    ),
+    # Of real numbers, and without memory.
+    "dagger-mlp": (
+        "link",
+        [
+            "agent.expert={kind: scheme, scheme: bbr}",
+            "environment.episode={steps: 30}",
+            "algorithm={name: dagger, n_envs: 4, n_steps: 32, net_arch: [8], n_epochs: 2, perturbation: {every: 20}}",
+            "training={steps: 768, eval_every: 256, checkpoint_every: 256}",
+        ],
+    ),
+    # Six updates, in four of which the expert is imitated.
+    "cross_entropy": (
+        "eagle",
+        [
+            "environment.paths={kind: named, names: [indigo-5mbps-20ms, indigo-10mbps-20ms, indigo-20mbps-10ms]}",
+            "environment.episode.steps=20",
+            "algorithm.n_steps=20",
+            "algorithm.n_envs=16",
+            "algorithm.group_size=4",
+            "algorithm.elite_updates=2",
+            "algorithm.n_epochs=2",
+            "algorithm.imitation={weight: 1, decay: 0.1, every: 2, min_weight: 0.05}",
+            "training={steps: 1920, eval_every: 640, checkpoint_every: 640}",
+        ],
+    ),
+}
+MEASURED = "evaluation={episodes: 2, baselines: [oracle], figure: false}"
+
+
+class Mortal(Environments):
+    """Environments that end the process at a step."""
+
+    def __init__(self, config: TrainConfig, at: int | None) -> None:
+        super().__init__(config)
+        self._left = at
+
+    def training(self) -> RolloutEnv:
+        env = super().training()
+        step = env.step_wait
+
+        def step_wait() -> Any:
+            if self._left is not None:
+                self._left -= 1
+                if self._left < 0:
+                    raise Killed
+            return step()
+
+        env.step_wait = step_wait  # type: ignore[method-assign]
+        return env
+
+
+def run(place: Path, config: TrainConfig, *, resume: bool = False, die_at: int | None = None) -> Outcome:
+    with RunDirectory(place) as directory:
+        if not resume:
+            directory.claim(config.as_yaml(), {}, [])
+        made = Trainer(config, directory, Quiet(), device="cpu", environments=Mortal(config, die_at))
+        return made.train(resume=resume)
+
+
+def rows(place: Path) -> list[dict[str, str]]:
+    with (place / "progress.csv").open() as file:
+        return [
+            {name: value for name, value in row.items() if not name.startswith(("time/", "sys/"))}
+            for row in csv.DictReader(file)
+        ]
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_killed_and_resumed_it_arrives_at_the_same_place(kind: str, tmp_path: Path) -> None:
+    base, changes = RUNS[kind]
+    config = TrainConfig.load(base, [*changes, MEASURED])
+    whole = run(tmp_path / "whole", config)
+    # In the middle of an update, some updates after a checkpoint; decisions are counted in each environment.
+    at = config.training.steps // config.algorithm.n_envs * 5 // 8 + 3
+    with pytest.raises(Killed):
+        run(tmp_path / "killed", config, die_at=at)
+    resumed = run(tmp_path / "killed", config, resume=True)
+    assert resumed.weights_sha256 == whole.weights_sha256
+    assert rows(tmp_path / "killed") == rows(tmp_path / "whole")
+    assert resumed.step == whole.step == config.training.steps
+    assert sum(resumed.shares.values()) == pytest.approx(1.0)
+
+
+# --- In short --------------------------------------------------------------------------------------------------------
+
+LIGHT = [
+    "environment.paths={kind: named, names: [indigo-5mbps-20ms, indigo-10mbps-20ms, indigo-20mbps-10ms]}",
+    "evaluation={episodes: 6, baselines: [oracle], figure: false}",
+    "training.simulator_threads=1",
+]
+
+
+SHORT: dict[str, tuple[float, list[str]]] = {
+    "eagle": (
+        0.8,
+        [
+            "algorithm.n_envs=96",
+            "algorithm.imitation={weight: 1, decay: 0.5, every: 5}",
+            "training.steps=288000",
+        ],
+    ),
+    "eagle_v1": (0.75, ["algorithm.n_envs=32", "algorithm.batch_size=800", "training.steps=128000"]),
+    "eagle_v2": (0.7, ["algorithm.n_envs=32", "training.steps=256000"]),
+}
+"""Minimum fraction of the oracle's reward, and what makes the training short."""
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_in_short(name: str, tmp_path: Path) -> None:
+    """Three light links, under forty seconds on one processor; far above where it began, and not far below the
+    oracle. Then the export does what torch does, and knows no expert."""
+    bar, shorter = SHORT[name]
+    config = TrainConfig.load(name, [*LIGHT, *shorter, "training.eval_every=32000", "training.checkpoint_every=999999"])
+    display = Quiet()
+    outcome = train(config, tmp_path / "run", display)
+    assert outcome.best_fraction is not None
+    at_first = display.measured.fraction_of_oracle(display.evaluations[0][1])
+    assert at_first is not None
+    assert outcome.best_fraction > max(bar, at_first + 0.1), (at_first, outcome)
+    exported = export_policy(tmp_path / "run", episodes=2)
+    assert "expert" not in json.loads(exported.card_file.read_text())["agent"]
+
+
+INDIGO = [
+    "environment.paths={kind: named, names: [indigo-20mbps-20ms, indigo-50mbps-20ms, indigo-100mbps-10ms]}",
+    "environment.episode={steps: 200}",
+    "algorithm.n_envs=6",
+    "algorithm.n_steps=200",
+    "algorithm.sequence_length=50",
+    "algorithm.n_epochs=10",
+    "evaluation={episodes: 6, baselines: [oracle, cubic], figure: false}",
+    "training.simulator_threads=1",
+]
+
+
+def test_indigo_in_short_beats_cubic(tmp_path: Path) -> None:
+    """Three of its links, 200 decisions each, some seconds of training; then the export does what torch does."""
+    steps = ["training.steps=24000", "training.eval_every=6000", "training.checkpoint_every=24000"]
+    config = TrainConfig.load("indigo", [*INDIGO, *steps])
+    display = Quiet()
+    outcome = train(config, tmp_path / "run", display)
+    assert outcome.best_fraction is not None
+    assert outcome.best_fraction > 0.9
+    cubic = display.measured.fraction_of_oracle(display.measured.rewards["cubic"])
+    assert cubic is not None
+    assert outcome.best_fraction > cubic
+    assert outcome.shares["learner"] > 0
+    exported = export_policy(tmp_path / "run", episodes=2)
+    card = json.loads(exported.card_file.read_text())
+    assert "expert" not in card["agent"]
+    assert card["policy"] == {"kind": "lstm", "observation_size": 9, "state_size": 64, "action_size": 5}
