@@ -208,3 +208,20 @@ def check_repeat_limited(times: int) -> None:
     """Raise if a run cannot be repeated that often."""
     if not 0 <= times <= 1000:
         raise ConfigError(str(times), where="--repeat-limited", expected="a whole number from 0 to 1000")
+
+
+def add_overrides(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
+    """The option ``--set`` of all commands that read a configuration; its values are ``overrides``."""
+    group.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="overrides",
+        metavar="KEY=VALUE",
+        help="any setting of the configuration, such as algorithm.gamma=0.95; may be repeated",
+    )
+
+
+def add_device(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
+    """The option ``--device`` of all commands that train."""
+    group.add_argument("--device", default="auto", metavar="NAME", help="auto, cpu, cuda, cuda:1 … (default: auto)")

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.cli.common import HelpFormatter, console, say
+from ccgym.cli.common import HelpFormatter, add_overrides, console, say
 from ccgym.errors import ConfigError
 from ccgym.units import format_time
 
@@ -41,9 +41,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         formatter_class=HelpFormatter,
     )
     parser.add_argument("config", nargs="?", help="a YAML file, or a name, as with `ccgym train`")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides", help="change a setting; repeat"
-    )
+    add_overrides(parser)
     parser.add_argument("--full", action="store_true", help="a line for each number of the observation")
     parser.add_argument("--signals", action="store_true", help="list all signals, maps and terms instead")
     parser.add_argument("--json", action="store_true", help="as JSON")
@@ -219,7 +217,7 @@ def _print_reward(agent: Mapping[str, Any]) -> None:
     weights = [term["weight"] for term in agent["native"]["reward"]["terms"]]  # those of the rows hold the scale
     for row, weight in zip(rows, weights, strict=True):
         phases = f"; in {', '.join(row['phases'])}" if row["phases"] else ""
-        truth = "; needs the path's truth" if row["needs_truth"] else ""
+        truth = "; needs the ground truth" if row["needs_truth"] else ""
         lines.append((row["name"], _number(weight), _unit(row["unit"]), f"{row['formula']}{phases}{truth}"))
     _table(("name", "weight", "unit", "formula"), lines)
 

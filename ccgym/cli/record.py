@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import STATUS_INTERRUPTED, HelpFormatter, console, run, say
+from ccgym.cli.common import STATUS_INTERRUPTED, HelpFormatter, add_device, add_overrides, console, run, say
 from ccgym.errors import ConfigError, PlatformError, shown
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION: Final = """\
 Record a learned scheme. Every seed is trained into RUNS/NAME-SEED (a finished run is taken as it
-is, one begun is resumed); the best model of each is measured on fresh draws of the paths, beside
+is, one begun is resumed); the best model of each is measured on fresh draws of the paths, next to
 the oracle and the baselines; and the seed of median reward there is exported, unless --export names
 another.
 """
@@ -54,21 +54,14 @@ def parser() -> argparse.ArgumentParser:
         help="the folder of the agent, where the record goes (default: agents/NAME)",
     )
     made.add_argument("--figure", type=Path, metavar="FILE", help="a figure of the learning curves: .png, .svg, .pdf")
-    made.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="overrides",
-        metavar="KEY=VALUE",
-        help="any setting, as with `ccgym train`; may be repeated",
-    )
+    add_overrides(made)
     made.add_argument(
         "--export",
         type=int,
         metavar="SEED",
         help="the seed to export (default: that of median reward); the record says that it was asked for",
     )
-    made.add_argument("--device", default="auto", metavar="NAME", help="to train on (default: auto)")
+    add_device(made)
     return made
 
 
@@ -116,7 +109,7 @@ def _seeds(text: str) -> list[int]:
 
 
 def _command(arguments: argparse.Namespace, seeds: Sequence[int]) -> list[str]:
-    """What repeats the record: without the places, which have no influence on it."""
+    """What repeats the record: without the places, which do not matter."""
     words = ["ccgym", "record", Path(arguments.config).name.removesuffix(".yaml")]
     words += ["--seeds", ",".join(map(str, sorted(seeds)))]
     if arguments.export is not None:

@@ -16,7 +16,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import STATUS_INTERRUPTED, HelpFormatter, Parser, console, run, set_up_logging
+from ccgym.cli.common import (
+    STATUS_INTERRUPTED,
+    HelpFormatter,
+    Parser,
+    add_device,
+    add_overrides,
+    console,
+    run,
+    set_up_logging,
+)
 from ccgym.errors import ConfigError, shown
 from ccgym.invocation import command
 
@@ -29,7 +38,7 @@ if TYPE_CHECKING:
 DESCRIPTION: Final = """\
 Train a policy. One YAML file says everything: the agent (what it sees, does and is rewarded
 for), the paths, the algorithm, how long. While it trains, the policy is measured on held-out
-paths beside the oracle, BBR and Cubic. Killed at any moment, the run goes on with --resume to
+paths, next to the oracle, BBR and Cubic. Killed at any moment, the run goes on with --resume to
 the same result, byte for byte; the same seed gives the same policy.
 """
 
@@ -38,7 +47,7 @@ examples:
   ccgym train --config aurora.yaml
       train, in a new directory runs/aurora-1-1, what comes with ccgym as aurora.yaml
   tensorboard --logdir runs
-      watch it, and all other runs beside it
+      watch it and all other runs
   ccgym train --config aurora --seed 3 --steps 1000000
       another seed, fewer steps
   ccgym train --config aurora --set algorithm.learning_rate=3e-4 --set training.time_limit=5min
@@ -71,14 +80,7 @@ def parser() -> argparse.ArgumentParser:
     )
     what.add_argument("--resume", metavar="DIRECTORY", help="go on with the run in this directory")
     how = made.add_argument_group("settings over those of the file")
-    how.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="overrides",
-        metavar="KEY=VALUE",
-        help="any setting, such as algorithm.gamma=0.95; may be repeated",
-    )
+    add_overrides(how)
     how.add_argument("--seed", type=int, metavar="N", help="root of every random stream (training.seed)")
     how.add_argument("--steps", type=int, metavar="N", help="decisions to train for (training.steps)")
     how.add_argument(
@@ -87,7 +89,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="threads of the simulators, by default one per processor; results do not depend on it",
     )
-    how.add_argument("--device", default="auto", metavar="NAME", help="auto, cpu, cuda, cuda:1 … (default: auto)")
+    add_device(how)
     out = made.add_argument_group("output")
     out.add_argument(
         "--run-dir", metavar="DIRECTORY", help="directory of the run (default: runs/<name>-<seed>-<n>, a new one)"
@@ -149,11 +151,7 @@ def _config(arguments: argparse.Namespace) -> TrainConfig:
     from ccgym.training.run_directory import open_run
 
     overrides = list(arguments.overrides)
-    for option, key in (
-        ("seed", "training.seed"),
-        ("steps", "training.steps"),
-        ("threads", "training.simulator_threads"),
-    ):
+    for option, key in _SHORT.items():
         value = getattr(arguments, option)
         if value is not None:
             overrides.append(f"{key}={value}")
