@@ -237,7 +237,7 @@ def _print_environment(environment: Mapping[str, Any]) -> None:
     limits = [f"{episode['steps']} decisions"] if episode["steps"] is not None else []
     limits += [f"{episode['duration']} of virtual time"] if episode["duration"] is not None else []
     say(f"episode: {' or '.join(limits)}")
-    for name, flow in (("its flow", environment["learner"]), *(("beside it", one) for one in environment["flows"])):
+    for name, flow in (("its flow", environment["learner"]), *(("other flow", one) for one in environment["flows"])):
         if flow:
             say(f"  {name}: {', '.join(f'{key} {_text(value)}' for key, value in flow.items())}")
 

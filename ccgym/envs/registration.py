@@ -2,8 +2,8 @@
 
 ``import ccgym`` is enough, before or after ``import gymnasium``: Gymnasium 1.x does not read entry points of installed
 packages, and ``import ccgym`` does not load Gymnasium (a quarter of a second). So either it is there already and the
-ids are entered at once, or they are entered the moment somebody imports it. Where nobody imports ccgym, as in the
-fresh process of a spawned worker, write ``gymnasium.make("ccgym:ccgym/Aurora-v0")``.
+ids are entered at once, or they are entered the moment it is imported. In a process that does not import ccgym, such as
+a spawned worker, write ``gymnasium.make("ccgym:ccgym/Aurora-v0")``.
 
 A preset is one line in :data:`PRESETS`: an id and a configuration file of ``configs/``, whose ``agent`` and
 ``environment`` sections are the environment's defaults.

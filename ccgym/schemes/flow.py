@@ -33,7 +33,7 @@ class GreedySource(_Model):
 
 
 class BytesSource(_Model):
-    """A transfer of so many payload bytes, all there from the start."""
+    """A transfer of a number of payload bytes, all there from the start."""
 
     kind: Literal["bytes"] = "bytes"
     bytes: BytesField

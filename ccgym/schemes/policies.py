@@ -267,7 +267,7 @@ def read_card(file: Path, where: str = "") -> PolicyCard:
     """The card of a ``.onnx`` file.
 
     Raises:
-        ConfigError: It is missing, or is none.
+        ConfigError: It is missing, or is not a card.
     """
     card = card_file(file)
     try:

@@ -1,8 +1,8 @@
 """The card of an exported policy: what it is, what it needs, how it was made, and that it is the right one.
 
-``NAME.json`` lies beside ``NAME.onnx``. The network alone would be a function of anonymous numbers; the card says which
-flow agent computes those numbers and what becomes of the answer, with what the network was trained, and how closely it
-agrees with the framework that trained it. ``docs/deployment.md`` has the fields.
+``card.json`` belongs to ``policy.onnx``, ``NAME.json`` to any other ``NAME.onnx``. The network alone is a function of
+anonymous numbers; the card says which flow agent computes those numbers and what becomes of the answer, how the network
+was trained, and how closely it agrees with the framework that trained it. ``docs/deployment.md`` has the fields.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, shown
 from ccgym.files import UnreadableError, parse_json
 from ccgym.schemes.style import check_color, check_label, check_marker, check_text
@@ -27,84 +29,125 @@ NAME_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
 Profile: TypeAlias = Literal["tcp", "udp", "ns3"]
 """Transport under a flow."""
 
-PROFILES: Final[tuple[Profile, ...]] = ("tcp", "udp", "ns3")
-
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_EXPORT_AGAIN: Final = "export the policy again: `ccgym export RUN_DIR`"
 
 
-@dataclass(frozen=True)
-class NetworkShape:
+def _check_name(text: str) -> str:
+    if not NAME_PATTERN.fullmatch(text):
+        raise ConfigError(shown(text), expected="small letters, digits, . _ and -")
+    return text
+
+
+def _check_digest(text: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{64}", text):
+        raise ConfigError(shown(text), expected="64 hex digits")
+    return text
+
+
+def _check_version(text: str) -> str:
+    if not text.isprintable():
+        raise ConfigError(shown(text), expected="printable text")
+    return text
+
+
+def _or_empty(value: object) -> object:
+    return {} if value is None else value
+
+
+Facts: TypeAlias = Annotated[Mapping[str, Any], BeforeValidator(_or_empty)]
+"""Further facts by name; may be missing."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+
+
+class NetworkShape(_Strict):
     """The sizes of the network's inputs and outputs."""
 
     kind: Literal["mlp", "lstm"]
     """``lstm`` carries a state from decision to decision."""
-    observation_size: int
+    observation_size: int = Field(ge=1)
     """Numbers in."""
-    state_size: int
+    state_size: int = Field(ge=0)
     """Numbers of state; 0 for a network without memory."""
-    action_size: int
+    action_size: int = Field(ge=1)
     """Numbers out: components of the action, or one score per operation of a discrete action."""
 
 
-@dataclass(frozen=True)
-class PolicyCard:
-    """What is known about an exported policy."""
+class _Training(_Strict):
+    """What is read of the facts on a training."""
 
-    name: str
+    config: Mapping[str, Any] | None = None
+    seed: int | None = None
+    steps: int | None = None
+    wall_s: float | None = None
+    fraction_of_oracle: float | None = None
+    mean_reward: float | None = None
+
+
+class PolicyCard(_Strict):
+    """What is known about an exported policy. Fields that this version does not know are ignored."""
+
+    format: Literal[1] = CARD_FORMAT
+    """Version of the card."""
+    name: Annotated[str, AfterValidator(_check_name)]
     """Its name, as in ``--schemes``."""
-    label: str
+    label: Annotated[str, AfterValidator(check_label)]
     """Its name in tables and legends."""
-    color: str
+    color: Annotated[str, AfterValidator(check_color)]
     """Color: its name in CSS, or ``#rrggbb``."""
-    marker: str
+    marker: Annotated[str, AfterValidator(check_marker)]
     """Matplotlib marker."""
-    summary: str
+    summary: Annotated[str, AfterValidator(check_text)]
     """One sentence."""
-    reference: str
+    reference: Annotated[str, AfterValidator(check_text)]
     """The paper, or what else it follows."""
     agent: Mapping[str, Any]
     """The flow agent in the native core's form: clock, observation, action, reward, start-up, guard."""
     policy: NetworkShape
     """Sizes of the network."""
-    onnx_sha256: str
+    onnx_sha256: Annotated[str, AfterValidator(_check_digest)]
     """SHA-256 of the ``.onnx`` file."""
     profile: Profile = "udp"
     """The transport that it was trained over, and that its flows get unless they ask for another."""
-    parity: Mapping[str, Any] = field(default_factory=dict)
+    parity: Facts = Field(default_factory=dict)
     """How closely it agrees with the network as trained: episodes, decisions, largest difference, tolerance."""
-    versions: Mapping[str, str] = field(default_factory=dict)
+    versions: Annotated[Mapping[str, Annotated[str, AfterValidator(_check_version)]], BeforeValidator(_or_empty)] = (
+        Field(default_factory=dict)
+    )
     """Versions of what exported it."""
-    training: Mapping[str, Any] = field(default_factory=dict)
+    training: Facts = Field(default_factory=dict)
     """How it was trained: configuration, seed, steps, wall time, machine, commit, curve; empty where unknown."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data; :meth:`from_dict` is the inverse."""
-        return {"format": CARD_FORMAT, **asdict(self)}
+        """Plain data."""
+        return self.model_dump(mode="json")
 
     def to_json(self) -> str:
-        """The text of ``NAME.json``; equal cards give equal text."""
+        """The text of the card; equal cards give equal text."""
         return json.dumps(self.as_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @property
     def digest(self) -> str:
         """SHA-256 over all that decides how it behaves: the network, the flow agent and the transport.
 
-        Looks and history do not count: a policy with a new label is the same policy.
+        Style and history do not count: a policy with a new label is the same policy.
         """
-        behavior = {"agent": self.agent, "profile": self.profile, "policy": asdict(self.policy)}
+        behavior = {"agent": self.agent, "profile": self.profile, "policy": self.policy.model_dump()}
         text = json.dumps(behavior, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(f"{self.onnx_sha256}\n{text}".encode()).hexdigest()
 
     @classmethod
     def from_json(cls, text: str, where: str = "") -> PolicyCard:
-        """Read ``NAME.json``.
+        """Read a card.
 
         Args:
             text: What is in it.
             where: The file, for errors.
 
         Raises:
-            ConfigError: It is no card, or of a newer format than this version of ccgym knows.
+            ConfigError: It is not a card, or of a newer format than this version of ccgym knows.
         """
         try:
             data = parse_json(text)
@@ -112,123 +155,30 @@ class PolicyCard:
             raise ConfigError(f"the card {error}", where=where, hint=_EXPORT_AGAIN) from None
         if not isinstance(data, Mapping):
             raise ConfigError(f"the card is {shown(data)}", where=where, expected="an object", hint=_EXPORT_AGAIN)
-        return cls.from_dict(data, where)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any], where: str = "") -> PolicyCard:
-        """The inverse of :meth:`as_dict`. Fields that this version does not know are left aside.
-
-        Raises:
-            ConfigError: As :meth:`from_json`.
-        """
         version = data.get("format")
-        if isinstance(version, int) and version > CARD_FORMAT:
-            raise ConfigError(
-                f"the card has format {version}",
-                where=where,
-                expected=f"format {CARD_FORMAT} at most",
-                hint="a newer ccgym wrote it: install that version, or export the policy with this one",
-            )
         if version != CARD_FORMAT:
+            newer = isinstance(version, int) and version > CARD_FORMAT
             raise ConfigError(
-                f"format {shown(version)}", where=where, expected=f"format {CARD_FORMAT}", hint=_EXPORT_AGAIN
+                f"the card has format {shown(version)}",
+                where=where,
+                expected=f"format {CARD_FORMAT}",
+                hint="a newer ccgym wrote it: install that version, or export the policy with this one"
+                if newer
+                else _EXPORT_AGAIN,
             )
-        texts = {name: _text(data, name, where) for name in _TEXTS}
-        if not NAME_PATTERN.fullmatch(texts["name"]):
-            raise ConfigError(
-                f"a policy called {shown(texts['name'])}", where=where, expected="small letters, digits, . _ and -"
-            )
-        for name, check in _CHECKS.items():
-            try:
-                check(texts[name])
-            except ConfigError as error:
-                raise _wrong(name, texts[name], error.expected, where) from None
-        if not _SHA256.fullmatch(texts["onnx_sha256"]):
-            raise ConfigError(f"onnx_sha256 {shown(texts['onnx_sha256'])}", where=where, expected="64 hex digits")
-        profile = data.get("profile", "udp")
-        if profile not in PROFILES:
-            raise ConfigError(f"profile {shown(profile)}", where=where, expected=f"one of {', '.join(PROFILES)}")
-        return cls(
-            **texts,
-            agent=_object(data, "agent", where),
-            policy=_shape(_object(data, "policy", where), where),
-            profile=profile,
-            parity=_optional_object(data, "parity", where),
-            versions=_versions(data, where),
-            training=_training(data, where),
-        )
+        try:
+            card = cls.model_validate(data)
+        except ValidationError as error:
+            raise _refused(config_error(error, cls), "", where) from None
+        try:
+            _Training.model_validate(card.training)
+        except ValidationError as error:
+            raise _refused(config_error(error, _Training), "training.", where) from None
+        return card
 
 
-_TEXTS: Final = ("name", "label", "color", "marker", "summary", "reference", "onnx_sha256")
-_CHECKS: Final = {
-    "label": check_label,
-    "color": check_color,
-    "marker": check_marker,
-    "summary": check_text,
-    "reference": check_text,
-}
-"""What reaches terminals and figures."""
-_TRAINING: Final[Mapping[str, tuple[type, ...]]] = {
-    "config": (Mapping,),
-    "seed": (int,),
-    "steps": (int,),
-    "wall_s": (int, float),
-    "fraction_of_oracle": (int, float),
-    "mean_reward": (int, float),
-}
-"""Types of what ``training`` says, as far as anybody reads it; all of it may be missing."""
-_EXPORT_AGAIN: Final = "export the policy again: `ccgym export RUN_DIR`"
-
-
-def _text(data: Mapping[str, Any], name: str, where: str) -> str:
-    value = data.get(name)
-    if not isinstance(value, str):
-        raise _wrong(name, value, "text", where)
-    return value
-
-
-def _object(data: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
-    value = data.get(name)
-    if not isinstance(value, Mapping):
-        raise _wrong(name, value, "an object", where)
-    return value
-
-
-def _optional_object(data: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
-    return {} if data.get(name) is None else _object(data, name, where)
-
-
-def _versions(data: Mapping[str, Any], where: str) -> Mapping[str, str]:
-    versions = _optional_object(data, "versions", where)
-    for name, version in versions.items():
-        if not isinstance(version, str) or not version.isprintable():
-            raise _wrong(f"versions.{name}", version, "printable text", where)
-    return versions
-
-
-def _training(data: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    training = _optional_object(data, "training", where)
-    for name, kinds in _TRAINING.items():
-        value = training.get(name)
-        if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
-            expected = "an object" if Mapping in kinds else "a number" if float in kinds else "a whole number"
-            raise _wrong(f"training.{name}", value, expected, where)
-    return training
-
-
-def _shape(data: Mapping[str, Any], where: str) -> NetworkShape:
-    kind = data.get("kind")
-    if kind not in ("mlp", "lstm"):
-        raise _wrong("policy.kind", kind, "mlp or lstm", where)
-    sizes: dict[str, int] = {}
-    for name, least in (("observation_size", 1), ("state_size", 0), ("action_size", 1)):
-        value = data.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise _wrong(f"policy.{name}", value, f"a whole number, at least {least}", where)
-        sizes[name] = value
-    return NetworkShape(kind=kind, **sizes)
-
-
-def _wrong(name: str, value: object, expected: str, where: str) -> ConfigError:
-    found = f"the card has no {name}" if value is None else f"{name} is {shown(value)}"
-    return ConfigError(found, where=where, expected=expected, hint=_EXPORT_AGAIN)
+def _refused(error: ConfigError, prefix: str, where: str) -> ConfigError:
+    """The error of a field: the file is where, the field a part of what was found."""
+    missing = error.found.startswith("key ")
+    found = error.found if missing else f"{prefix}{error.where}: {error.found}"
+    return ConfigError(found, where=where, expected=error.expected, hint=_EXPORT_AGAIN)

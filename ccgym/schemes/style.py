@@ -56,7 +56,7 @@ def check_label(text: str) -> str:
         ConfigError: It is too long, or holds control characters or a dollar sign, which begins a formula.
     """
     if len(text) > MAX_LABEL or not text.isprintable() or "$" in text:
-        raise ConfigError(shown(text), expected=f"at most {MAX_LABEL} printable characters, none of them $")
+        raise ConfigError(shown(text), expected=f"up to {MAX_LABEL} printable characters, none of them $")
     return text
 
 
@@ -75,7 +75,7 @@ def check_color(text: str) -> str:
     """A color that figures and pages can draw.
 
     Raises:
-        ConfigError: It is none.
+        ConfigError: It is not a color.
     """
     if text not in COLOR_NAMES and not _HEX.fullmatch(text):
         raise ConfigError(
@@ -88,7 +88,7 @@ def check_marker(text: str) -> str:
     """A marker that figures can draw.
 
     Raises:
-        ConfigError: It is none.
+        ConfigError: It is not a marker.
     """
     if len(text) != 1 or text not in MARKERS:
         raise ConfigError(shown(text), expected=f"one of matplotlib's markers {MARKERS}")

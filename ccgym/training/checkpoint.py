@@ -2,7 +2,7 @@
 
 ``step_<N>/`` holds ``rl_model.zip`` (policy and optimizer in SB3's form), ``state.pt`` (everything else that the next
 update depends on) and ``checkpoint.json``, the checksums. Neither file is unpickled when it is read back: a run
-directory that somebody sends is data, not a program.
+directory from someone else is data, not a program.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Environments:
         return ["operation"] if self._settings().discrete else [str(row["name"]) for row in face["action"]]
 
     def bare(self) -> VecEnv:
-        """As many as there are to learn in, for their spaces only: nobody runs them."""
+        """As many as there are to learn in, for their spaces only: without a reset they hold no simulator."""
         return self._for_critic(SB3LinkVecEnv.of(self._settings(), self._config.algorithm.n_envs))
 
     def _for_critic(self, env: SB3LinkVecEnv) -> VecEnv:
@@ -86,7 +86,7 @@ def passive_agent(agent: AgentConfig, scheme: str) -> AgentConfig:
     content: dict[str, Any] = agent.model_dump(mode="json")
     observation: dict[str, Any] = {**content["observation"], "previous_action": "none"}
     observation.pop("initial_action", None)
-    content.pop("expert", None)  # whoever decides needs no advice
+    content.pop("expert", None)  # the scheme that decides needs no advice
     content |= {
         "name": f"{agent.name}-{scheme}",
         "decision_latency": "0s",

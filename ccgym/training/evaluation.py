@@ -61,7 +61,7 @@ class Baselines:
     """Their network metrics."""
 
     def fraction_of_oracle(self, reward: float) -> float | None:
-        """A mean reward as a share of the oracle's; None where the oracle was not measured or has none above zero."""
+        """A mean reward as a fraction of the oracle's; None if that was not measured or is not above zero."""
         oracle = self.rewards.get(ORACLE, 0.0)
         return reward / oracle if oracle > 0 else None
 
@@ -116,7 +116,7 @@ def evaluate(
             normalized.
         actor: Chooses the actions.
         seed: Decides the paths.
-        each_step: Called with actions and infos after every step, for whoever draws.
+        each_step: Called with actions and infos after every step.
         episodes: How many paths; as many as there are environments unless given. Rounded up to whole groups.
     """
     wanted = env.num_envs if episodes is None else episodes

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -118,7 +118,7 @@ def export_policy(
         episodes,
     )
     parity.require(str(run_dir))
-    card = replace(card, parity=parity.as_dict())
+    card = card.model_copy(update={"parity": parity.as_dict()})
     _write(file, network, card)
     return Exported(onnx=file, card=card, parity=parity)
 
@@ -197,7 +197,7 @@ def _training(run: RunDirectory, config: TrainConfig, model: Mapping[str, Any], 
 
 
 def _curve(file: Path) -> list[list[float | None]] | None:
-    """``[step, mean episode reward, share of the oracle's reward]`` of every evaluation."""
+    """``[step, mean episode reward, fraction of the oracle's reward]`` of every evaluation."""
     rows = _rows(file)
     if not rows:
         return None

@@ -42,7 +42,7 @@ DAMAGE: Final = (
     OSError, ValueError, RuntimeError, LookupError, TypeError, AttributeError, EOFError, pickle.UnpicklingError,
     zipfile.BadZipFile,
 )  # fmt: skip
-"""What torch, SB3 and zipfile raise over a file of weights that is none. Nothing in it is ever unpickled."""
+"""What torch, SB3 and zipfile raise for a file that does not hold weights. Nothing in it is ever unpickled."""
 
 
 def what_is_damaged(error: Exception) -> str:

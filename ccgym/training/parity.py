@@ -3,7 +3,7 @@
 Three comparisons, on episodes over held-out paths:
 
 - **as trained**: the native action for every recorded observation against SB3's in float32. They may differ by
-  :data:`TOLERANCE` of the action, or of 1 where it is smaller: float32 itself is no finer after a few layers. Of a
+  :data:`TOLERANCE` of the action, or of 1 where it is smaller: float32 itself is not finer after a few layers. Of a
   discrete policy the difference is how much less the chosen operation scores than the best one.
 - **exact**: the native action against torch's in float64, both rounded to float32. They must be equal.
 - **trajectory**: the same simulation decided by torch, step by step from outside, and by the native policy inside.
@@ -73,7 +73,7 @@ class Parity:
             raise ParityError(
                 f"the exported policy is {worst:.3g} away from the trained one, in {self.decisions} decisions",
                 where=where,
-                expected=f"at most {TOLERANCE:g}",
+                expected=f"{TOLERANCE:g} or less",
                 hint="nothing was written; very large weights or statistics of features that hardly vary do this",
             )
         different = sum(one.outside != one.inside for one in self.trajectories)
@@ -121,7 +121,7 @@ def check_parity(
         trajectories.append(trajectory_parity(policy, exported, alone, [seed, index], duration_ns))
         trained, exact, native = _answers(policy, exported, observations)
         difference = differences(trained, native)
-        # A number that is none differs from everything.
+        # NaN differs from everything.
         worst = max(worst, float(np.where(np.isfinite(difference), difference, np.inf).max(initial=0.0)))
         inexact += int((native != actions_of(exact, native.shape[1])).any(axis=1).sum())
     return Parity(

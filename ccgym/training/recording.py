@@ -48,8 +48,8 @@ from ccgym.training.trainer import Display, train
 CONFIRMATION_EPISODES: Final = 256
 """Fresh draws that the best models are confirmed on."""
 
-SHARE: Final = 0.8
-"""Share of the oracle's reward whose first crossing is recorded."""
+TARGET_FRACTION: Final = 0.8
+"""Fraction of the oracle's reward whose first crossing is recorded."""
 
 CURVE_COLUMNS: Final = ("seed", "step", "mean_reward", "fraction_of_oracle", "wall_s")
 """Columns of ``curves.csv``."""
@@ -85,7 +85,7 @@ class SeedRecord:
     best_step: int
     """Step of the best evaluation; the model of that step is confirmed and exported."""
     best_fraction: float
-    """Share of the oracle's reward that it reached on the held-out draws, by which it was chosen."""
+    """Fraction of the oracle's reward that it reached on the held-out draws, by which it was chosen."""
     confirmed_reward: float
     """Its mean episode reward on the fresh draws."""
     confirmed_fraction: float
@@ -105,8 +105,8 @@ class SeedRecord:
 
     @property
     def reached(self) -> CurvePoint | None:
-        """The first evaluation with :data:`SHARE` of the oracle's reward."""
-        return next((point for point in self.curve if point.fraction_of_oracle >= SHARE), None)
+        """The first evaluation with :data:`TARGET_FRACTION` of the oracle's reward."""
+        return next((point for point in self.curve if point.fraction_of_oracle >= TARGET_FRACTION), None)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -134,7 +134,7 @@ class Recording:
     seeds: tuple[SeedRecord, ...]
     """By seed."""
     held_out: dict[str, float]
-    """The baselines' shares of the oracle's reward on the draws of the curves."""
+    """The baselines' fractions of the oracle's reward on the draws of the curves."""
     confirmed: dict[str, float]
     """The same on the fresh draws."""
     chosen: SeedRecord
@@ -207,8 +207,8 @@ def record(
     made = Recording(
         name=name,
         seeds=records,
-        held_out=_shares(Baselines.from_dict(_card_of(chosen.run_dir)["baselines"])),
-        confirmed=_shares(fresh),
+        held_out=_fractions(Baselines.from_dict(_card_of(chosen.run_dir)["baselines"])),
+        confirmed=_fractions(fresh),
         chosen=chosen,
         exported=exported,
         curves_file=out / "curves.csv",
@@ -217,7 +217,7 @@ def record(
     summary = {
         "name": name,
         "command": shlex.join(command),
-        "share": SHARE,
+        "share": TARGET_FRACTION,
         "held_out": {"episodes": config.evaluation.episodes, "fraction_of_oracle": made.held_out},
         "confirmation": {
             "episodes": episodes,
@@ -272,7 +272,7 @@ def _checked(config: TrainConfig, seeds: Sequence[int], episodes: int) -> list[i
         raise ConfigError(
             f"baselines {', '.join(config.evaluation.baselines) or 'none'}",
             where="evaluation.baselines",
-            expected=f"{ORACLE} among them: rewards are recorded as shares of its",
+            expected=f"{ORACLE} among them: rewards are recorded as fractions of its",
         )
     if episodes < 1:
         raise ConfigError(f"{episodes} episodes", where="episodes", expected="one or more")
@@ -369,17 +369,17 @@ class _AsExported:
         return answers if self._policy.bounds is not None else answers.argmax(axis=1)
 
 
-def _shares(measured: Baselines) -> dict[str, float]:
-    """Shares of the oracle's reward, of all schemes but itself."""
-    return {name: _share(measured, reward) for name, reward in measured.rewards.items() if name != ORACLE}
+def _fractions(measured: Baselines) -> dict[str, float]:
+    """Fractions of the oracle's reward, of all schemes but itself."""
+    return {name: _fraction(measured, reward) for name, reward in measured.rewards.items() if name != ORACLE}
 
 
-def _share(measured: Baselines, reward: float) -> float:
+def _fraction(measured: Baselines, reward: float) -> float:
     fraction = measured.fraction_of_oracle(reward)
     if fraction is None:
         raise ResultsError(
             f"the oracle's mean reward is {measured.rewards.get(ORACLE, float('nan')):.4g}",
-            expected="one above zero, of which others have a share",
+            expected="one above zero, so that others are fractions of it",
             hint="add a term to the reward that it earns by",
         )
     return fraction
@@ -396,9 +396,9 @@ def _seed_record(seed: int, place: Path, confirmed: EvaluationResult, fresh: Bas
         run_dir=place,
         curve=read_curve(RunDirectory(place)),
         best_step=int(card["step"]),
-        best_fraction=_share(Baselines.from_dict(card["baselines"]), float(card["mean_reward"])),
+        best_fraction=_fraction(Baselines.from_dict(card["baselines"]), float(card["mean_reward"])),
         confirmed_reward=reward,
-        confirmed_fraction=_share(fresh, reward),
+        confirmed_fraction=_fraction(fresh, reward),
         weights_sha256=str(card["weights_sha256"]),
     )
 
@@ -475,5 +475,6 @@ def _line(one: SeedRecord) -> str:
     when = "never" if reached is None else f"after {reached.wall_s:.0f} s ({reached.step:,} steps)"
     return (
         f"seed {one.seed}: {100 * one.confirmed_fraction:.1f} % of the oracle's reward on fresh draws, "
-        f"{100 * one.best_fraction:.1f} % on held-out ones; {100 * SHARE:.0f} % {when}; {one.wall_s:.0f} s in all"
+        f"{100 * one.best_fraction:.1f} % on held-out ones; {100 * TARGET_FRACTION:.0f} % {when}; "
+        f"{one.wall_s:.0f} s in all"
     )

@@ -17,7 +17,7 @@ from ccgym.errors import ResultsError
 
 
 class Restorable(Protocol):
-    """What environments offer beside SB3's interface; :class:`ccgym.envs.SB3LinkVecEnv` does."""
+    """What environments offer in addition to SB3's interface; :class:`ccgym.envs.SB3LinkVecEnv` does."""
 
     def capture(self) -> dict[str, Any]:
         """All that the next step depends on, as plain data and arrays."""
@@ -81,7 +81,7 @@ class RolloutEnv(VecEnvWrapper):
     # --- Curriculum ---------------------------------------------------------------------------------------------------
 
     def set_progress(self, progress: float) -> None:
-        """Move the curriculum on; ``progress``: share of the training that is done, 0 to 1."""
+        """Move the curriculum on; ``progress``: fraction of the training that is done, 0 to 1."""
         self._progress = progress
         self._env.set_progress(progress)
 

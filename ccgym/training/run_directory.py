@@ -143,7 +143,7 @@ class RunDirectory:
         write_file(self.config, config)
 
     def note_start(self, command: Sequence[str]) -> None:
-        """Record who trains from here on: once for the run, and again whenever it is resumed."""
+        """Record what trains from here on: once for the run, and again whenever it is resumed."""
         with_command = self.path / "command.txt"
         before = with_command.read_text(encoding="utf-8") if with_command.exists() else ""
         write_file(with_command, f"{before}{shlex.join(command)}\n")

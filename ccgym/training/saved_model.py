@@ -42,7 +42,7 @@ class TrainedModel:
     statistics: dict[str, Any] | None
     """How features are normalized: see :func:`ccgym.training.normalizer.observation_statistics`."""
     card: dict[str, Any]
-    """Step, reward, share of the oracle's reward, network metrics, hash of the weights."""
+    """Step, reward, fraction of the oracle's reward, network metrics, hash of the weights."""
 
 
 def write_model(
@@ -119,7 +119,7 @@ def start_from(model: OnPolicyAlgorithm, run_dir: Path) -> int:
         The step of the other run's model.
 
     Raises:
-        ConfigError: There is no such run, or its networks are others.
+        ConfigError: There is no such run, or its networks differ.
         ResultsError: It has no model, or a damaged one.
     """
     known = load_model(run_dir)

@@ -121,7 +121,7 @@ class Fit:
     losses: tuple[float, ...]
     """Mean loss per weight of each pass."""
     agreement: float
-    """Of the last pass: share of the discrete actions that were the most likely ones, by weight; NaN for others."""
+    """Of the last pass: fraction of the discrete actions that were the most likely ones, by weight; NaN for others."""
     gradient_steps: int
     """How many."""
 

@@ -71,7 +71,7 @@ _RECENT_EPISODES: Final = 100
 
 
 class Display(Protocol):
-    """Somebody who is told how it goes; :class:`ccgym.training.progress.ProgressDisplay` is one."""
+    """Shows how a training goes; :class:`ccgym.training.progress.ProgressDisplay` does so on a terminal."""
 
     def notice(self, text: str) -> None:
         """Something that should be known."""
@@ -100,7 +100,7 @@ class Spent:
     """Of that, in gradient steps."""
 
     def shares(self) -> dict[str, float]:
-        """Shares of the wall time: ``environment``, ``learner``, and ``rest``: choosing actions and copying."""
+        """Fractions of the wall time: ``environment``, ``learner``, and ``rest``: choosing actions and copying."""
         total = max(self.total_s, 1e-9)
         environment, learner = self.environment_s / total, self.learning_s / total
         return {"environment": environment, "learner": learner, "rest": max(0.0, 1.0 - environment - learner)}
@@ -134,7 +134,7 @@ class Outcome:
     best_reward: float | None
     """Its mean episode reward."""
     best_fraction: float | None
-    """The same as a share of the oracle's."""
+    """The same as a fraction of the oracle's."""
 
 
 class Trainer:
@@ -154,7 +154,7 @@ class Trainer:
         Args:
             config: What to train.
             run: Where.
-            display: Who is told.
+            display: Shows how it goes.
             device: See :func:`ccgym.training.model.choose_device`.
             environments: Where the environments come from, if not from the configuration.
         """
@@ -456,7 +456,7 @@ def train(
     Args:
         config: What to train; for a resumed run, that of the directory.
         run_dir: The run directory.
-        display: Who is told how it goes.
+        display: Shows how it goes.
         resume: Whether to go on with the run that is there.
         device: ``auto``, ``cpu``, ``cuda`` …
         command: The command line, for the record.

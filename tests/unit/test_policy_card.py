@@ -29,7 +29,7 @@ def test_cards_that_come_along_are_accepted() -> None:
 @pytest.mark.parametrize(
     ("changes", "found"),
     [
-        ({"color": "tealish"}, "color is 'tealish'"),
+        ({"color": "tealish"}, "color: 'tealish'"),
         ({"color": "url(http://host/)"}, "color"),
         ({"marker": "$"}, "marker"),
         ({"marker": "$f$"}, "marker"),

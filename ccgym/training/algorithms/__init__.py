@@ -4,7 +4,7 @@
 ``ppo``            SB3's PPO (``ppo``) and sb3-contrib's with an LSTM (``recurrent_ppo``)
 ``a2c``            SB3's A2C
 ``dagger``         an expert labels the states that the learner comes into, and the learner imitates it
-``cross_entropy``  the best episodes of a group are imitated, and an expert beside them for a while
+``cross_entropy``  the best episodes of a group are imitated, and for a while an expert, too
 ``base``           what they share
 ``supervised``     what the two that imitate share
 =================  =============================================================================================

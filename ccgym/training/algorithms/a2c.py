@@ -46,7 +46,7 @@ def build(config: A2cConfig, env: VecEnv, device: str) -> OnPolicyAlgorithm:
     if config.use_rms_prop:
         del arguments["optimizer_kwargs"]
     with warnings.catch_warnings():
-        # Whoever says --device cuda has his reasons.
+        # A GPU was asked for.
         warnings.filterwarnings("ignore", message="You are trying to run A2C on the GPU")
         return A2C(
             PrivilegedCriticPolicy if config.privileged else "MlpPolicy",

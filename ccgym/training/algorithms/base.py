@@ -136,7 +136,7 @@ Build: TypeAlias = "Callable[[Any, Any, str], OnPolicyAlgorithm]"
 
 
 def schedule(value: Schedule) -> float | Callable[[float], float]:
-    """SB3's form of a schedule: a number, or a function of the share of the run that remains."""
+    """SB3's form of a schedule: a number, or a function of the fraction of the run that remains."""
     from stable_baselines3.common.utils import LinearSchedule
 
     if isinstance(value, Linear):
@@ -146,7 +146,7 @@ def schedule(value: Schedule) -> float | Callable[[float], float]:
 
 @dataclass(frozen=True)
 class CosineSchedule:
-    """A function of the share of the run that remains, as SB3's ``LinearSchedule`` is."""
+    """A function of the fraction of the run that remains, as SB3's ``LinearSchedule`` is."""
 
     first: float
     """Where all of it remains."""

@@ -1,4 +1,4 @@
-"""The cross-entropy method: the best episodes of a group are imitated, and an expert beside them for a while.
+"""The cross-entropy method: the best episodes of a group are imitated, and for a while an expert, too.
 
 Reuven Rubinstein's method with a network for the distribution: act, keep the best, move toward them. The returns of
 different links do not compare, so the episodes of a group share the path *and* the seed of the simulator; what makes

@@ -59,9 +59,9 @@ def choose_elites(returns: npt.NDArray[np.float64], group_size: int, percentile:
         Positions of the elites, ascending.
     """
     groups = returns.reshape(-1, group_size)
-    least = np.percentile(groups, percentile, axis=1, keepdims=True)
+    threshold = np.percentile(groups, percentile, axis=1, keepdims=True)
     differ = groups.max(axis=1, keepdims=True) > groups.min(axis=1, keepdims=True)
-    return np.flatnonzero((groups >= least) & differ)
+    return np.flatnonzero((groups >= threshold) & differ)
 
 
 class CrossEntropyLearner(SupervisedLearner):
@@ -87,7 +87,7 @@ class CrossEntropyLearner(SupervisedLearner):
         super().__init__(config, env, device, eps=config.adam_epsilon)
         self.config = config
         self.temperature = FloatSchedule(schedule(config.temperature))
-        """By the share of the run that remains."""
+        """By the fraction of the run that remains."""
         self.updates = 0
         """How many are done."""
         self.elites: list[Elites] = []

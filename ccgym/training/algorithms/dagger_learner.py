@@ -58,7 +58,7 @@ class DaggerLearner(SupervisedLearner):
         observations: Any = np.empty((n_rollout_steps, count, *self.observation_space.shape), dtype=np.float32)  # type: ignore[misc]
         labels = np.empty((n_rollout_steps, count, size), dtype=np.float32)
         ended = np.empty((n_rollout_steps, count), dtype=np.bool_)
-        share = self._beta()
+        beta = self._beta()
         seen: Any = self._last_obs
         starts: Any = self._last_episode_starts
         self.policy.set_training_mode(False)
@@ -66,10 +66,10 @@ class DaggerLearner(SupervisedLearner):
             observations[step] = seen
             labels[step] = wanted = env.labels()  # type: ignore[attr-defined]
             actions = self.actor.act(seen, starts)
-            if share > 0:
+            if beta > 0:
                 take = ~np.isnan(wanted[:, 0])
-                if share < 1:
-                    take &= np.random.random(count) < share  # noqa: NPY002
+                if beta < 1:
+                    take &= np.random.random(count) < beta  # noqa: NPY002
                 actions[take] = wanted[take, 0] if discrete else wanted[take]
             self.noise.disturb(actions, self.action_space)
             seen, _, starts, infos = env.step(actions)
@@ -173,7 +173,7 @@ def _joined(before: Episode | None, after: Episode) -> Episode:
 
 
 class Noise:
-    """Actions that nobody chose, in some environments for a few decisions each.
+    """Random actions in some environments, for a few decisions each.
 
     Args:
         config: How often and how long.

@@ -99,7 +99,7 @@ def build(config: PpoConfig, env: VecEnv, device: str) -> OnPolicyAlgorithm:
         },
     }
     with warnings.catch_warnings():
-        # Whoever says --device cuda has his reasons.
+        # A GPU was asked for.
         warnings.filterwarnings("ignore", message="You are trying to run PPO on the GPU")
         if config.name == "recurrent_ppo":
             return RecurrentPPO("MlpLstmPolicy", **common)

@@ -74,7 +74,7 @@ class SupervisedLearner(OnPolicyAlgorithm):
     # --- Checkpoints --------------------------------------------------------------------------------------------------
 
     def extra_state(self) -> dict[str, Any]:
-        """What the next update depends on beside weights and optimizer: plain data and arrays."""
+        """What the next update depends on besides weights and optimizer: plain data and arrays."""
         return {"memory": self.actor.state()}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:

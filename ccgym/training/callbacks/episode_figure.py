@@ -1,4 +1,4 @@
-"""A picture of one evaluation episode in TensorBoard: rate beside the link's, delay, queue and action over time."""
+"""A picture of one evaluation episode in TensorBoard: rate and link rate, delay, queue and action over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluation while training runs: the policy without exploration on the held-out paths, beside the baselines.
+"""Evaluation while training runs: the policy without exploration on the held-out paths, and the baselines.
 
 The baselines are measured once, through the same environments: the scheme decides, the agent's clock and reward
 measure. ``evaluations.csv`` has a row per evaluation; the model of the best one goes to ``best/``.
@@ -128,7 +128,7 @@ class EvaluationCallback(Callback):
         }
         if fraction is not None:
             row["eval/fraction_of_oracle"] = fraction
-        # Constants, so that TensorBoard draws them as lines beside the policy's curve.
+        # Constants, so that TensorBoard draws them as lines next to the policy's curve.
         row |= {f"eval/baseline_{scheme}": reward for scheme, reward in self.baselines.rewards.items()}
         row |= {f"net/{name}": value for name, value in result.metrics.items()}
         row |= {f"reward/{name}": value for name, value in result.terms.items()}
