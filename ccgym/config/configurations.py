@@ -8,11 +8,14 @@ from typing import Final
 
 from ccgym.errors import NotFoundError, did_you_mean, shown
 
-FOLDERS: Final = (Path("configs"), Path("configs/ablations"))
-"""Where configurations are looked for by name, below the current directory and in what comes with ccgym."""
+DIRECTORY: Final = "configs"
+"""Where configurations are looked for by name, below the current directory."""
 
-PACKAGED: Final = (Path(__file__).parents[1] / "_data" / "configs").resolve().parent
-"""What comes with ccgym: its folders :data:`FOLDERS`."""
+FOLDERS: Final = (".", "ablations")
+"""The folders of it that are searched."""
+
+PACKAGED: Final = (Path(__file__).parents[1] / "_data" / DIRECTORY).resolve()
+"""The directory of those that come with ccgym."""
 
 
 def packaged_config(config: str | os.PathLike[str]) -> Path | None:
@@ -20,7 +23,7 @@ def packaged_config(config: str | os.PathLike[str]) -> Path | None:
     given = Path(config)
     name = given.name if given.suffix == ".yaml" else f"{given.name}.yaml"
     for folder in FOLDERS:
-        if given.parent in (Path(), folder) and (PACKAGED / folder / name).is_file():
+        if given.parent in (Path(), Path(DIRECTORY, folder)) and (PACKAGED / folder / name).is_file():
             return PACKAGED / folder / name
     return None
 
@@ -36,14 +39,14 @@ def find_config(config: str | os.PathLike[str], where: str = "config") -> Path:
         NotFoundError: There is none; the nearest name is suggested.
     """
     given = Path(config)
-    for folder in (Path(), *FOLDERS):
+    for folder in (Path(), *(Path(DIRECTORY, name) for name in FOLDERS)):
         for candidate in (folder / given, folder / f"{given}.yaml"):
             if candidate.is_file():
                 return candidate
     packaged = packaged_config(given)
     if packaged is not None:
         return packaged
-    folders = [root / folder for root in (Path(), PACKAGED) for folder in FOLDERS]
+    folders = [root / folder for root in (Path(DIRECTORY), PACKAGED) for folder in FOLDERS]
     known = sorted({file.stem for folder in folders for file in folder.glob("*.yaml")})
     raise NotFoundError(
         f"no configuration is called {shown(str(config))}",

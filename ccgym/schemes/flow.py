@@ -299,7 +299,12 @@ def flow_spec(flow: object, where: str = "flow") -> FlowSpec:
         ConfigError: Something in it is wrong; the message names the field.
         SchemeNotFoundError: No scheme has that name.
     """
-    return read_flow(flow, where).resolved(where)
+    spec = read_flow(flow, where).resolved(where)
+    try:
+        spec.start_ns  # noqa: B018 (a run does not draw its start)
+    except ConfigError as error:
+        raise error.at(where) from None
+    return spec
 
 
 def read_flows(flows: object, where: str = "flows") -> tuple[FlowSpec, ...]:

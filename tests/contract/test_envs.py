@@ -27,7 +27,7 @@ def quiet(check: Callable[[], object], *known: str) -> None:
     assert unexpected == []
 
 
-CONFIGS = sorted(file.stem for file in (PACKAGED / "configs").rglob("*.yaml"))
+CONFIGS = sorted(file.stem for file in PACKAGED.rglob("*.yaml"))
 
 
 def preset(config: str) -> Any:

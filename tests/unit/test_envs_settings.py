@@ -259,6 +259,12 @@ def test_every_episode_draws_its_own_starts() -> None:
     assert set(background) == {2 * 10**9, 3 * 10**9}
 
 
+def test_only_episodes_draw_their_starts() -> None:
+    with pytest.raises(ConfigError, match=r"flows\[0\]\.?:? ?start.*\n.*a time") as caught:
+        ccgym.simulate("12mbps", [{"scheme": "cubic", "start": {"uniform": ["0s", "1s"]}}], 5, seed=1)
+    assert "episodes" in caught.value.hint
+
+
 def test_a_flow_s_own_round_trip() -> None:
     flow = FlowSpec.model_validate({"scheme": "cubic", "rtt": "60ms"})
     assert flow.native(40_000_000)["extra_rtt"] == 20_000_000
