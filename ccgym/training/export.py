@@ -7,9 +7,9 @@ torch has it (:mod:`ccgym.training.parity`); where they differ nothing is writte
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,13 +18,14 @@ import numpy as np
 import yaml
 
 from ccgym.envs.settings import Settings
-from ccgym.errors import ConfigError, shown
+from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.files import disk_error, read_json
 from ccgym.schemes import policies
 from ccgym.schemes.policy_card import NAME_PATTERN, PolicyCard
 from ccgym.schemes.registry import registry
 from ccgym.training.config import TrainConfig
 from ccgym.training.files import write_file
+from ccgym.training.logs import read_rows, wall_clock
 from ccgym.training.onnx_graph import build_onnx
 from ccgym.training.parity import EPISODES, Parity, check_parity
 from ccgym.training.run_directory import RunDirectory, environment
@@ -36,9 +37,6 @@ MODELS: Final = ("best", "final")
 
 CURVE_COLUMNS: Final = ("step", "eval/mean_reward", "eval/fraction_of_oracle")
 """Columns of ``evaluations.csv`` that make the card's learning curve."""
-
-ELAPSED_COLUMN: Final = "time/time_elapsed"
-"""Column of ``progress.csv`` with the seconds since training began or was resumed."""
 
 
 @dataclass(frozen=True)
@@ -198,27 +196,16 @@ def _training(run: RunDirectory, config: TrainConfig, model: Mapping[str, Any], 
 
 def _curve(file: Path) -> list[list[float | None]] | None:
     """``[step, mean episode reward, fraction of the oracle's reward]`` of every evaluation."""
-    rows = _rows(file)
-    if not rows:
-        return None
-    return [[_number(row.get(column)) for column in CURVE_COLUMNS] for row in rows]
+    with suppress(ResultsError):
+        return [[_number(row.get(column)) for column in CURVE_COLUMNS] for row in read_rows(file)] or None
+    return None
 
 
-def _wall_s(file: Path) -> float | None:
-    """Seconds of training, over all its resumptions: the clock of ``progress.csv`` begins anew at each."""
-    times = [time for row in _rows(file) if (time := _number(row.get(ELAPSED_COLUMN))) is not None]
-    if not times:
-        return None
-    ends = [time for time, after in zip(times, [*times[1:], -1.0], strict=True) if after < time]
-    return round(sum(ends), 1)
-
-
-def _rows(file: Path) -> list[dict[str, str]]:
-    try:
-        with file.open(encoding="utf-8", newline="") as text:
-            return list(csv.DictReader(text))
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return []
+def _wall_s(progress: Path) -> float | None:
+    """Seconds of training, over all its resumptions."""
+    with suppress(ResultsError):
+        return max(wall_clock(progress).values(), default=None)
+    return None
 
 
 def _number(text: str | None) -> float | None:

@@ -70,12 +70,7 @@ class Table:
                     break
                 self.rows.append({name: value or "" for name, value in row.items() if name is not None})
         except (OSError, ValueError, TypeError, KeyError, csv.Error) as error:
-            raise ResultsError(
-                f"cannot be read: {error}",
-                where=str(self.path),
-                expected="a table that `ccgym train` wrote",
-                hint="remove the file to go on without what it says",
-            ) from None
+            raise unreadable(self.path, str(error)) from None
 
     def _write_all(self) -> None:
         text = io.StringIO()
@@ -93,6 +88,56 @@ def _text(value: Any) -> str:
     if isinstance(value, (float, np.floating)):
         return "" if math.isnan(value) else repr(float(value))
     return str(value)
+
+
+# --- Reading ----------------------------------------------------------------------------------------------------------
+
+ELAPSED: Final = "time/time_elapsed"
+"""Column of the progress table with the seconds since the training began or was resumed."""
+
+
+def read_rows(file: Path) -> list[dict[str, str]]:
+    """The rows of a table.
+
+    Raises:
+        ResultsError: It cannot be read.
+    """
+    try:
+        with file.open(encoding="utf-8", newline="") as text:
+            return list(csv.DictReader(text))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise unreadable(file, str(error)) from None
+
+
+def wall_clock(progress: Path) -> dict[int, float]:
+    """Seconds of training at each step of a progress table, over all resumptions: the column begins anew at each.
+
+    Raises:
+        ResultsError: It cannot be read.
+    """
+    before = latest = 0.0
+    found = {}
+    try:
+        for row in read_rows(progress):
+            if row.get(ELAPSED):
+                elapsed = float(row[ELAPSED])
+                if elapsed < latest:
+                    before += latest
+                latest = elapsed
+                found[int(row[STEP])] = round(before + elapsed, 1)
+    except (KeyError, ValueError) as error:
+        raise unreadable(progress, str(error)) from None
+    return found
+
+
+def unreadable(file: Path, reason: str) -> ResultsError:
+    """The error of a table that cannot be read."""
+    return ResultsError(
+        f"cannot be read: {reason}",
+        where=str(file),
+        expected="a table that `ccgym train` wrote",
+        hint="remove the file to go on without what it says",
+    )
 
 
 # --- Where SB3's logger writes ---------------------------------------------------------------------------------------

@@ -36,8 +36,9 @@ from ccgym.schemes.policies import POLICY_FILE
 from ccgym.training.config import TrainConfig, TrainingConfig
 from ccgym.training.environments import Environments
 from ccgym.training.evaluation import ORACLE, Baselines, EvaluationResult, evaluate
-from ccgym.training.export import ELAPSED_COLUMN, Exported, export_policy
+from ccgym.training.export import Exported, export_policy
 from ccgym.training.files import write_file
+from ccgym.training.logs import read_rows, unreadable, wall_clock
 from ccgym.training.model import set_up_torch
 from ccgym.training.run_directory import RunDirectory
 from ccgym.training.saved_model import CARD, load_model, read_card
@@ -413,7 +414,7 @@ def read_curve(run: RunDirectory) -> tuple[CurvePoint, ...]:
     Raises:
         ResultsError: The run's tables cannot be read.
     """
-    clock = _clock(_rows(run.progress))
+    clock = wall_clock(run.progress)
     try:
         return tuple(
             CurvePoint(
@@ -422,37 +423,10 @@ def read_curve(run: RunDirectory) -> tuple[CurvePoint, ...]:
                 fraction_of_oracle=float(row["eval/fraction_of_oracle"]),
                 wall_s=clock.get(int(row["step"]), 0.0),
             )
-            for row in _rows(run.evaluations)
+            for row in read_rows(run.evaluations)
         )
     except (KeyError, ValueError) as error:
-        raise _unreadable(run.evaluations, str(error)) from None
-
-
-def _clock(rows: Sequence[Mapping[str, str]]) -> dict[int, float]:
-    """Seconds of training at each step. The column begins anew whenever a run is resumed; here time goes on."""
-    before = latest = 0.0
-    found = {}
-    for row in rows:
-        if not row.get(ELAPSED_COLUMN):
-            continue
-        elapsed = float(row[ELAPSED_COLUMN])
-        if elapsed < latest:
-            before += latest
-        latest = elapsed
-        found[int(row["step"])] = round(before + elapsed, 1)
-    return found
-
-
-def _rows(file: Path) -> list[dict[str, str]]:
-    try:
-        with file.open(encoding="utf-8", newline="") as text:
-            return list(csv.DictReader(text))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise _unreadable(file, str(error)) from None
-
-
-def _unreadable(file: Path, reason: str) -> ResultsError:
-    return ResultsError(f"cannot be read: {reason}", where=str(file), expected="a table that `ccgym train` wrote")
+        raise unreadable(run.evaluations, str(error)) from None
 
 
 def _trained_on(each: Mapping[int, Path]) -> list[dict[str, Any]]:
