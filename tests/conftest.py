@@ -13,6 +13,9 @@ import pytest
 
 from tests.real_time import UNDECIDED, reason_of, run_protocol
 
+# Small networks learn faster in one thread, and several tests run at once. Set before torch is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # Effort of the property tests: HYPOTHESIS_PROFILE, else `ci` where CI is set, else `dev`. `ci` is derandomized: a
 # submission is judged by itself, and the random search goes on in `dev` and `long`.
 hypothesis.settings.register_profile("dev", max_examples=50, deadline=None)

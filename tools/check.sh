@@ -58,8 +58,7 @@ tests() {
     echo "== cargo test"
     python tools/cargo_test.py || failed+=("cargo test")
     echo "== pytest, $workers at a time"
-    # One thread per process: the processes together use all processors.
-    OMP_NUM_THREADS=1 python -m pytest -n "$workers" --dist worksteal -m "not real$also" "$@" || failed+=("pytest")
+    python -m pytest -n "$workers" --dist worksteal -m "not real$also" "$@" || failed+=("pytest")
     echo "== pytest, real packets: one at a time"
     python -m pytest -m "real$also" "$@" || failed+=("pytest with real packets")
     local undecided

@@ -175,7 +175,8 @@ batch.reset(0, json.dumps(document), {}, 0, np.zeros((1, batch.observation_size)
 from ccgym.schemes.policies import pretrained
 agent = json.loads(pretrained()["aurora"].with_name("card.json").read_text())["agent"]
 agent["clock"] = {"kind": "fixed", "interval": 1000 * 10**9}
-document = dict(prepare(NetworkPath(rate="10gbps", rtt="40ms", queue="1bdp"), ['cubic', 'cubic'], '100000s', 1, NOTHING).document)
+path = NetworkPath(rate="10gbps", rtt="40ms", queue="1bdp")
+document = dict(prepare(path, ["cubic", "cubic"], "100000s", 1, NOTHING).document)
 document["flows"][0].update(scheme="learned")
 document["flows"][1].update(start=1001 * 10**9)
 batch = _core.AgentBatch(json.dumps(agent), 2, 1, 2)
