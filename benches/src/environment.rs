@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::rng::Rng;
+use ccgym_run::columns::COLUMNS;
+use ccgym_run::{FlowSpec, SimSpec};
 use ccgym_schemes::{create_with, Resources};
-use ccgym_sim::agent_batch::{AgentBatch, Arrays, COLUMNS};
-use ccgym_sim::{FlowSpec, SimSpec, Simulator};
+use ccgym_sim::agent_batch::{AgentBatch, Arrays};
+use ccgym_sim::Simulator;
 use serde_json::json;
 
 const LANES: usize = 64;

@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use ccgym_core::{Datagram, Ecn, Timestamp};
 use ccgym_link::{build_element, DeliveryTrace, ElementSpec, PathElement};
+use ccgym_run::{FlowSpec, SimSpec};
 use ccgym_schemes::learned::{Policy, PolicyError};
-use ccgym_sim::{FlowSpec, SimSpec, Simulator};
+use ccgym_sim::Simulator;
 use serde_json::json;
 
 /// A bottleneck of `mbps` with 40 ms round trip and 1 BDP of buffer, and `flows` flows of one scheme.

@@ -356,7 +356,7 @@ fn kernel_tcp_on_pantheons_path() {
 
     use ccgym_core::TimeSpan;
     use ccgym_net::tcp::{run_receiver, run_sender, ReceiverTask, TcpSenderTask};
-    use ccgym_sim::spec::SourceSpec;
+    use ccgym_run::spec::SourceSpec;
 
     let folder = std::env::temp_dir().join(format!("ccgym-test-pantheon-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();

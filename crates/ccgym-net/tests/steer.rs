@@ -17,10 +17,11 @@ use ccgym_net::steer::messages::{
     frame, from_sender, to_sender, Action, Ended, FromSender, Interval, Stop, ToSender, Unframer,
 };
 use ccgym_net::steer::{AgentConnection, PathKnowledge, SocketSteering, Steering};
+use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
+use ccgym_run::{FlowSpec, SimSpec};
 use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::agent_batch::{AgentBatch, Arrays};
-use ccgym_sim::columns::{COLUMNS, TRUTH_COLUMNS};
-use ccgym_sim::{FlowSpec, SimSpec, Simulator};
+use ccgym_sim::Simulator;
 use prost::Message;
 use serde_json::json;
 

@@ -15,7 +15,7 @@ use ccgym_net::tcp::{
     available, is_unavailable, run_receiver, run_sender, ReceiverResult, ReceiverTask, TcpSenderResult, TcpSenderTask,
 };
 use ccgym_net::{Clock, NetError};
-use ccgym_sim::spec::SourceSpec;
+use ccgym_run::spec::SourceSpec;
 use nix::unistd::geteuid;
 
 const STEP: TimeSpan = TimeSpan::from_millis(100);

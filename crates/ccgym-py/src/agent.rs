@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, FlowAgent};
+use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
 use ccgym_schemes::{Resources, SchemeError};
-use ccgym_sim::agent_batch::{Arrays, BatchError, COLUMNS, TRUTH_COLUMNS};
+use ccgym_sim::agent_batch::{Arrays, BatchError};
 use numpy::{Element, PyReadonlyArray, PyReadonlyArray2, PyReadwriteArray, PyReadwriteArray1, PyReadwriteArray2};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use ccgym_core::TimeSpan;
 use ccgym_link::{Counters, LinkEvent};
-use ccgym_sim::recorder::PacketLog;
-use ccgym_sim::{logs, Outcome, SimSpec};
+use ccgym_run::recorder::PacketLog;
+use ccgym_run::{logs, Outcome, SimSpec};
 use numpy::IntoPyArray;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ccgym_link::{DeliveryTrace, ElementSpec};
+use ccgym_run::{FlowSpec, SimSpec};
 use ccgym_schemes::Resources;
-use ccgym_sim::{FlowSpec, SimSpec, Simulator};
+use ccgym_sim::Simulator;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{json, Map, Value};
@@ -80,7 +81,7 @@ pub fn simulate(
 pub fn limits_flows(uplink_json: &str, downlink_json: &str) -> PyResult<bool> {
     let elements =
         |json| serde_json::from_str::<Vec<ElementSpec>>(json).map_err(|e| PyValueError::new_err(e.to_string()));
-    Ok(ccgym_sim::spec::limits_flows(&elements(uplink_json)?, &elements(downlink_json)?))
+    Ok(ccgym_run::spec::limits_flows(&elements(uplink_json)?, &elements(downlink_json)?))
 }
 
 /// Raise ValueError unless the scheme exists and takes these parameters (JSON object).

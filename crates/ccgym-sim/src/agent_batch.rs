@@ -2,14 +2,12 @@
 
 use ccgym_agent::{AgentSpec, FlowAgent, PathTruth};
 use ccgym_core::Timestamp;
-
-pub use crate::columns::{COLUMNS, TRUTH_COLUMNS};
+use ccgym_run::columns::{write_stats, write_truth, COLUMNS, TRUTH_COLUMNS};
+use ccgym_run::tally::{Summary, Tally};
 
 use crate::bounds::{Interrupt, Stopped};
-use crate::columns::{write_stats, write_truth};
 use crate::pool::Pool;
 use crate::simulator::Simulator;
-use crate::tally::{Summary, Tally};
 
 /// Why a simulator stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

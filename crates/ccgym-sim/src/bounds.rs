@@ -6,10 +6,11 @@
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-use ccgym_core::Timestamp;
+use ccgym_core::{Rate, TimeSpan, Timestamp};
+use ccgym_link::{ElementSpec, LinkEvent, ScheduleSpec, OPPORTUNITY_BYTES};
+use ccgym_run::recorder::Series;
+use ccgym_run::{SimSpec, Traces};
 
-/// Bytes that a simulation may hold by default. The same on every machine, so that results depend on none.
-pub const MAX_MEMORY: u64 = 4_000_000_000;
 /// Packets and events between two looks.
 pub const STRIDE: u32 = 256;
 /// Looks between two counts of bytes, at least. Of many flows every flow is counted, so that it is done more rarely.
@@ -150,5 +151,52 @@ impl Guard {
             self.stopped = Some(Stopped::Memory { held: at(), most: self.most });
         }
         self.stopped.is_none()
+    }
+}
+
+/// Bytes of link events that are certain to come, whatever the flows do: the delivery opportunities.
+///
+/// # Errors
+/// These, or the series, are more than the simulation may hold.
+pub(crate) fn foreseen_bytes(spec: &SimSpec, traces: Traces<'_>) -> Result<usize, Stopped> {
+    let samples = spec.duration.0.checked_div(spec.record.series.0).unwrap_or(0) as usize;
+    let series = Series::bytes_of(samples, spec.flows.len());
+    let link_events = if spec.record.link_events { opportunity_bytes(spec, traces) } else { 0 };
+    let holding = Holding { series, link_events, ..Holding::default() };
+    if holding.total() <= spec.max_memory {
+        return Ok(link_events);
+    }
+    let held = format!("{holding} to come in {} s of simulated time", spec.duration.as_secs_f64());
+    Err(Stopped::Memory { held, most: spec.max_memory })
+}
+
+/// Bytes of the delivery opportunities that the logs of the first link in each direction come to.
+fn opportunity_bytes(spec: &SimSpec, traces: Traces<'_>) -> usize {
+    let first = |chain: &[ElementSpec]| {
+        let link = chain.iter().find_map(|element| match element {
+            ElementSpec::Link { schedule, .. } => Some(schedule),
+            _ => None,
+        });
+        link.map_or(0.0, |schedule| opportunities(schedule, spec.duration, traces))
+    };
+    let count = first(&spec.uplink) + first(&spec.downlink);
+    (count * std::mem::size_of::<LinkEvent>() as f64) as usize
+}
+
+/// Delivery opportunities within `duration`.
+fn opportunities(schedule: &ScheduleSpec, duration: TimeSpan, traces: Traces<'_>) -> f64 {
+    match schedule {
+        ScheduleSpec::Trace { name, once } => traces(name).map_or(0.0, |trace| {
+            let periods = duration.0 as f64 / trace.period().0 as f64;
+            trace.len() as f64 * if *once { periods.min(1.0) } else { periods }
+        }),
+        ScheduleSpec::Rate { rate } => {
+            let steps = rate.steps();
+            let ends = steps.iter().skip(1).map(|(at, _)| at.0).chain([duration.0]);
+            let bits = |((at, rate), end): (&(Timestamp, Rate), u64)| {
+                rate.0 as f64 * end.min(duration.0).saturating_sub(at.0) as f64 / 1e9
+            };
+            steps.iter().zip(ends).map(bits).sum::<f64>() / (8.0 * f64::from(OPPORTUNITY_BYTES))
+        }
     }
 }

@@ -1,35 +1,12 @@
 //! One flow: its two endpoints, its application, and the acknowledgements on their way home.
 
-use ccgym_core::{Packet, Receiver, Sender, TimeSpan, Timestamp};
-use serde::{Deserialize, Serialize};
+use ccgym_core::{Receiver, Sender, TimeSpan, Timestamp};
+use ccgym_run::source::Source;
+use ccgym_run::Received;
 
 use crate::bounds::Holding;
 use crate::inbox::Inbox;
-use crate::source::Source;
 use crate::tournament::{Key, IDLE};
-
-/// What the receiver of a flow counted within the run.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct Received {
-    /// Packets, copies included.
-    pub packets: u64,
-    /// Wire bytes, copies included.
-    pub bytes: u64,
-    /// Payload bytes that were new.
-    pub unique_bytes: u64,
-}
-
-impl Received {
-    /// Count an arrival; `header` bytes of it are not payload.
-    #[inline]
-    pub fn count(&mut self, packet: &Packet, new: bool, header: u32) {
-        self.packets += 1;
-        self.bytes += u64::from(packet.size);
-        if new {
-            self.unique_bytes += u64::from(packet.size - header);
-        }
-    }
-}
 
 /// State of one flow.
 #[derive(Clone)]

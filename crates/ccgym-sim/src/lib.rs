@@ -7,23 +7,15 @@
 
 pub mod agent_batch;
 pub mod bounds;
-pub mod columns;
+pub mod error;
 pub mod flow;
 pub mod inbox;
-pub mod logs;
-pub mod outcome;
 mod pool;
-pub mod recorder;
 pub mod simulator;
 pub mod slab;
-pub mod source;
-pub mod spec;
-pub mod tally;
 pub mod tournament;
-pub mod truth;
 
 pub use agent_batch::AgentBatch;
 pub use bounds::{Interrupt, Stopped};
-pub use outcome::{FlowOutcome, Outcome};
+pub use error::SimError;
 pub use simulator::{simulate, Simulator};
-pub use spec::{FlowSpec, SimError, SimSpec};

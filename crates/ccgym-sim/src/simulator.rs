@@ -9,30 +9,28 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
 
 use ccgym_core::congestion_control::CongestionControl;
 use ccgym_core::{rare, Ack, Datagram, Ecn, Packet, Receiver, Sender, TimeSpan, Timestamp};
-use ccgym_link::{Chain, DeliveryTrace, Fate, PathElement, Release};
+use ccgym_link::{Chain, Fate, PathElement, Release};
+use ccgym_run::recorder::{PacketLog, Series, UNLOGGED};
+use ccgym_run::source::Source;
+use ccgym_run::spec::{limits_flows, SourceSpec};
+use ccgym_run::truth::Truth;
+use ccgym_run::{FlowSpec, Outcome, Received, SimSpec, Traces};
 
-use crate::bounds::{Guard, Stopped};
-use crate::flow::{Flow, Received};
+use crate::bounds::{foreseen_bytes, Guard, Stopped};
+use crate::error::SimError;
+use crate::flow::Flow;
 use crate::inbox::Inbox;
-use crate::outcome::Outcome;
-use crate::recorder::{PacketLog, Series, UNLOGGED};
 use crate::slab::Slab;
-use crate::source::Source;
-use crate::spec::{limits_flows, FlowSpec, SimError, SimSpec};
 use crate::tournament::Tournament;
-use crate::truth::Truth;
 
 mod bounds;
 mod record;
 mod steering;
 mod transmit;
 
-/// Looks up delivery traces by name.
-pub type Traces<'a> = &'a dyn Fn(&str) -> Option<Arc<DeliveryTrace>>;
 /// Makes the scheme of a flow.
 pub type SchemeFactory<'a> = &'a dyn Fn(&FlowSpec) -> Result<Box<dyn CongestionControl>, String>;
 
@@ -107,7 +105,7 @@ impl Simulator {
     pub fn new(spec: &SimSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Self, SimError> {
         spec.validate()?;
         let end = Timestamp::ZERO + spec.duration;
-        let foreseen = spec.foreseen_bytes(traces)?;
+        let foreseen = foreseen_bytes(spec, traces)?;
         let (mut up, mut down) = spec.chains(traces)?;
         // Delayed acknowledgements of several flows leave in order of their timers, not of the data's departure.
         let delayed = spec.flows.iter().any(|f| f.ack_every > 1);
@@ -148,7 +146,7 @@ impl Simulator {
                 extra_rtt: f.extra_rtt,
                 receiver_timers,
                 eager: up.eager && down.eager && !receiver_timers,
-                finite: matches!(f.source, crate::spec::SourceSpec::Bytes { .. }),
+                finite: matches!(f.source, SourceSpec::Bytes { .. }),
                 inbox: Inbox::default(),
                 received: Received::default(),
                 finished: Timestamp::NEVER,

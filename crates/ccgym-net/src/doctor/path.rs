@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ccgym_sim::SimSpec;
+use ccgym_run::SimSpec;
 
 use super::Finding;
 use crate::error::{NetError, Result};

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use ccgym_core::Timestamp;
-use ccgym_sim::recorder::PacketLog;
+use ccgym_run::recorder::PacketLog;
 
 use crate::clock::Clock;
 use crate::error::Result;

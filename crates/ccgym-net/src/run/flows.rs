@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use ccgym_core::congestion_control::CongestionControl;
 use ccgym_core::{SenderStats, TimeSpan, Timestamp};
-use ccgym_sim::recorder::FlowSeries;
+use ccgym_run::recorder::FlowSeries;
 use serde::{Deserialize, Serialize};
 
 use super::plan::Prepared;

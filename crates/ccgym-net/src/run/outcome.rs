@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use ccgym_core::{TimeSpan, Timestamp};
 use ccgym_link::{Counters, LinkEvent};
-use ccgym_sim::recorder::{FlowSeries, LinkSeries, PacketLog, Series};
-use ccgym_sim::{FlowOutcome, Outcome, SimSpec};
+use ccgym_run::recorder::{FlowSeries, LinkSeries, PacketLog, Series};
+use ccgym_run::{FlowOutcome, Outcome, SimSpec};
 
 use super::flows::FlowReport;
 use crate::udp::ReceiverResult;

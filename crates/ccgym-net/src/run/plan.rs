@@ -8,9 +8,9 @@ use std::sync::Arc;
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::{CongestionControl, TimeSpan};
 use ccgym_link::DeliveryTrace;
+use ccgym_run::{FlowSpec, SimSpec};
 use ccgym_schemes::learned::{self, Policy};
 use ccgym_schemes::Resources;
-use ccgym_sim::{FlowSpec, SimSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

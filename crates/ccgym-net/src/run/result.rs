@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use ccgym_sim::Outcome;
+use ccgym_run::Outcome;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Context, NetError, Result};

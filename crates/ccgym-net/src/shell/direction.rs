@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ccgym_core::{TimeSpan, Timestamp};
 use ccgym_link::{Exit, PathElement, Pipeline};
-use ccgym_sim::recorder::{LinkSeries, PacketLog, UNLOGGED};
+use ccgym_run::recorder::{LinkSeries, PacketLog, UNLOGGED};
 use nix::errno::Errno;
 use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use ccgym_core::{TimeSpan, Timestamp};
 use ccgym_link::{Chain, Counters, LinkEvent, PathElement, Pipeline};
-use ccgym_sim::recorder::{LinkSeries, PacketLog};
+use ccgym_run::recorder::{LinkSeries, PacketLog};
 
 use super::direction::{Direction, End, Work};
 use super::flow_table::FlowTable;

@@ -8,7 +8,7 @@ use ccgym_link::{ElementSpec, LinkEvent, QueueSpec, ScheduleSpec};
 use super::environment::PREFIX;
 use super::job::{Direction, LinkLogJob, ShellJob, ShellPath};
 use super::path_emulator::{DirectionReport, EmulatorReport};
-use ccgym_sim::logs::write_tunnel_log;
+use ccgym_run::logs::write_tunnel_log;
 
 use super::logs::{write_link_log, LogFile};
 use super::release::emulator_limited;

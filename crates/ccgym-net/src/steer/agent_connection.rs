@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ccgym_agent::AgentSpec;
 use ccgym_core::{Sender, Timestamp};
-use ccgym_sim::columns::{COLUMNS, TRUTH_COLUMNS};
+use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
 
 use super::episode_tracker::{EpisodeTracker, PathKnowledge};
 use super::messages::{frame, to_sender, Action, Ended, FromSender, Hello, ToSender, Unframer, VERSION};

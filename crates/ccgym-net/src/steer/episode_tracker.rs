@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use ccgym_agent::{FlowAgent, PathTruth};
 use ccgym_core::{Sender, TimeSpan, Timestamp};
-use ccgym_sim::columns::{write_stats, write_truth, COLUMNS, TRUTH_COLUMNS};
-use ccgym_sim::tally::Tally;
-use ccgym_sim::truth::Truth;
-use ccgym_sim::SimSpec;
+use ccgym_run::columns::{write_stats, write_truth, COLUMNS, TRUTH_COLUMNS};
+use ccgym_run::tally::Tally;
+use ccgym_run::truth::Truth;
+use ccgym_run::SimSpec;
 
 use super::messages::{Interval, Summary};
 
@@ -38,7 +38,7 @@ impl PathKnowledge {
     /// thread that carries them in this process; `None` if another process does, and the truth is then not a number.
     #[must_use]
     pub fn of(spec: &SimSpec, backlog: Option<Arc<AtomicU64>>) -> Self {
-        let flow = |flow: &ccgym_sim::FlowSpec| FlowKnowledge {
+        let flow = |flow: &ccgym_run::FlowSpec| FlowKnowledge {
             start: flow.start,
             stop: flow.stop.unwrap_or(Timestamp::NEVER),
             extra_rtt: flow.extra_rtt,

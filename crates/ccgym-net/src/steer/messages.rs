@@ -1,6 +1,6 @@
 //! The messages of `proto/control.proto`, and how they are laid one after the other in a stream.
 
-use ccgym_sim::tally;
+use ccgym_run::tally;
 use prost::Message;
 
 use crate::error::{NetError, Result};

@@ -1,7 +1,7 @@
 //! What the application hands to the kernel, and when.
 
 use ccgym_core::{Rng, TimeSpan, Timestamp};
-use ccgym_sim::spec::SourceSpec;
+use ccgym_run::spec::SourceSpec;
 
 /// The application of a kernel flow: how many bytes it has to write at the moment.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ccgym_core::{TimeSpan, Timestamp};
-use ccgym_sim::flow::Received;
+use ccgym_run::Received;
 use nix::errno::Errno;
 use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::socket::{recv, MsgFlags};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 
 use ccgym_core::{SenderStats, TimeSpan, Timestamp};
-use ccgym_sim::recorder::FlowSeries;
+use ccgym_run::recorder::FlowSeries;
 
 use super::info::{BbrInfo, TcpInfo};
 use crate::error::{Context, Result};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ccgym_core::{TimeSpan, Timestamp};
-use ccgym_sim::spec::SourceSpec;
+use ccgym_run::spec::SourceSpec;
 use nix::errno::Errno;
 use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::time::TimeSpec;

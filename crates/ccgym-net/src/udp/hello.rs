@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use ccgym_core::receiver::AckPolicy;
 use ccgym_core::{ReceiverConfig, TimeSpan};
-use ccgym_sim::spec::Profile;
-use ccgym_sim::FlowSpec;
+use ccgym_run::spec::Profile;
+use ccgym_run::FlowSpec;
 
 use super::codec::{decode, encode_rare, Message, Token, VERSION};
 use super::datagram::{self, datagram::Kind};

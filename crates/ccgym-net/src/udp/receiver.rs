@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ccgym_core::sender::HANDSHAKE;
 use ccgym_core::{Ack, Ecn, Packet, Receiver, TimeSpan, Timestamp};
-use ccgym_sim::flow::Received;
+use ccgym_run::Received;
 
 use super::batch_calls::kernel_drops;
 use super::codec::{decode, encode_ack, encode_rare, Message, Token, VERSION};

@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 use ccgym_core::sender::{SenderStats, HANDSHAKE};
 use ccgym_core::{Ack, CongestionControl, Ecn, InitContext, Packet, Sender, TimeSpan, Timestamp};
-use ccgym_sim::recorder::FlowSeries;
-use ccgym_sim::source::Source;
-use ccgym_sim::spec::SourceSpec;
-use ccgym_sim::FlowSpec;
+use ccgym_run::recorder::FlowSeries;
+use ccgym_run::source::Source;
+use ccgym_run::spec::SourceSpec;
+use ccgym_run::FlowSpec;
 
 use super::codec::{decode, encode_packet, encode_rare, Message};
 use super::datagram::{self, datagram::Kind};

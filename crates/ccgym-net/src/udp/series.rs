@@ -1,7 +1,7 @@
 //! Series at fixed times: what the simulator's recorder writes, one flow at a time.
 
 use ccgym_core::{Sender, TimeSpan, Timestamp};
-use ccgym_sim::recorder::{FlowSeries, Series};
+use ccgym_run::recorder::{FlowSeries, Series};
 
 /// A sender's columns.
 pub(super) struct SenderSeries {

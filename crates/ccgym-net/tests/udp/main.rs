@@ -20,8 +20,8 @@ use ccgym_net::udp::{
     codec, datagram, serve, Connection, Hello, ReceiverResult, ReceiverTask, SenderResult, SenderTask, Service,
 };
 use ccgym_net::{Clock, NetError};
+use ccgym_run::FlowSpec;
 use ccgym_schemes::registry::{create_with, Resources};
-use ccgym_sim::FlowSpec;
 use fuzz::{corpus, mutate};
 
 /// One flow at a time: flows of other tests on a small machine would be its cross traffic.

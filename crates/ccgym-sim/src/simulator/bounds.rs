@@ -3,7 +3,7 @@
 use super::Simulator;
 use crate::bounds::{before_next_count, Holding, Interrupt, Stopped, STRIDE};
 use crate::flow::Flow;
-use crate::recorder::Series;
+use ccgym_run::recorder::Series;
 
 impl Simulator {
     /// Ask `interrupt` now and then whether to stop.

@@ -2,10 +2,10 @@
 
 use ccgym_core::Timestamp;
 use ccgym_link::{Chain, PathElement};
+use ccgym_run::recorder::{PacketLog, Series};
+use ccgym_run::{FlowOutcome, Outcome};
 
 use super::Simulator;
-use crate::outcome::{FlowOutcome, Outcome};
-use crate::recorder::{PacketLog, Series};
 
 impl Simulator {
     /// Add a sample to the series.

@@ -1,9 +1,9 @@
 //! Sending: from the sender onto the path, and, where every element answers at arrival, to the receiver and back.
 
 use ccgym_core::{rare, Datagram, Ecn, Packet};
+use ccgym_run::recorder::UNLOGGED;
 
 use super::{Item, Simulator};
-use crate::recorder::UNLOGGED;
 
 impl Simulator {
     /// Send all that the flow may send now.

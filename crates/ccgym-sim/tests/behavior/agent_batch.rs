@@ -4,9 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, FlowAgent};
+use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
+use ccgym_run::{FlowSpec, SimSpec};
 use ccgym_schemes::{create_with, Resources};
-use ccgym_sim::agent_batch::{AgentBatch, Arrays, BatchError, Ended, COLUMNS, TRUTH_COLUMNS};
-use ccgym_sim::{FlowSpec, SimSpec, Simulator, Stopped};
+use ccgym_sim::agent_batch::{AgentBatch, Arrays, BatchError, Ended};
+use ccgym_sim::{Simulator, Stopped};
 use serde_json::{json, Value};
 
 fn agent() -> AgentSpec {

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, FlowAgent};
+use ccgym_run::columns::COLUMNS;
+use ccgym_run::{FlowSpec, SimSpec};
 use ccgym_schemes::{create_with, registry, Resources};
-use ccgym_sim::agent_batch::{AgentBatch, Arrays, BatchError, COLUMNS};
-use ccgym_sim::{FlowSpec, SimSpec, Simulator};
+use ccgym_sim::agent_batch::{AgentBatch, Arrays, BatchError};
+use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
 /// Indigo's clock, actions and start, on a window.

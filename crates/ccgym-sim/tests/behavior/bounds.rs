@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use ccgym_core::Timestamp;
-use ccgym_sim::{SimError, SimSpec, Simulator, Stopped};
+use ccgym_run::SimSpec;
+use ccgym_sim::{SimError, Simulator, Stopped};
 use serde_json::{json, Value};
 
 use crate::common::{create, run, simulator, spec};

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use crate::common::{create, secs, spec, Seen, Watched};
 use ccgym_core::{CongestionControl, Timestamp};
 use ccgym_link::DeliveryTrace;
-use ccgym_sim::{FlowSpec, Outcome, SimSpec, Simulator};
+use ccgym_run::{FlowSpec, Outcome, SimSpec};
+use ccgym_sim::Simulator;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::{json, Value};
@@ -154,7 +155,7 @@ fn check(value: Value, up: &[Value], down: &[Value]) {
     let spec = spec(value);
     let (sim, outcome, records) = run_watched(&spec);
     let (data, acks) = (outcome.data.as_ref().unwrap(), outcome.acks.as_ref().unwrap());
-    let total = |f: &dyn Fn(&ccgym_sim::FlowOutcome) -> u64| outcome.flows.iter().map(f).sum::<u64>();
+    let total = |f: &dyn Fn(&ccgym_run::FlowOutcome) -> u64| outcome.flows.iter().map(f).sum::<u64>();
 
     // Nothing is lost or made: the run ends long after the last packet.
     let (sent, received) = (total(&|f| f.sender.sent_packets), total(&|f| f.received.packets));
@@ -195,7 +196,7 @@ fn check(value: Value, up: &[Value], down: &[Value]) {
 
 fn spec_bytes(spec: &SimSpec, flow: usize) -> Option<u64> {
     match spec.flows[flow].source {
-        ccgym_sim::spec::SourceSpec::Bytes { bytes } => Some(bytes),
+        ccgym_run::spec::SourceSpec::Bytes { bytes } => Some(bytes),
         _ => None,
     }
 }

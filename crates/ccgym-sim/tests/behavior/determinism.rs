@@ -3,8 +3,9 @@
 
 use crate::common::{run, simulator, spec};
 use ccgym_core::{TimeSpan, Timestamp};
-use ccgym_sim::recorder::PacketLog;
-use ccgym_sim::{Outcome, SimSpec, Simulator};
+use ccgym_run::recorder::PacketLog;
+use ccgym_run::{Outcome, SimSpec};
+use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
 /// Everything that a run left behind, as text.

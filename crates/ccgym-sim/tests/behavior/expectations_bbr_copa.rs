@@ -4,7 +4,8 @@
 //! One packet takes 1 ms at the bottleneck, so a round trip without a queue is 41 ms and holds 41 packets.
 
 use ccgym_core::Timestamp;
-use ccgym_sim::{FlowSpec, SimSpec, Simulator};
+use ccgym_run::{FlowSpec, SimSpec};
+use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
 /// Packets in flight that fill L1 without a queue.

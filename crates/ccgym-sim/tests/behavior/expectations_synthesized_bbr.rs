@@ -2,7 +2,8 @@
 //! takes the path away for a while.
 
 use ccgym_core::Timestamp;
-use ccgym_sim::{FlowSpec, SimSpec, Simulator};
+use ccgym_run::{FlowSpec, SimSpec};
+use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
 const S: u64 = 1_000_000_000;

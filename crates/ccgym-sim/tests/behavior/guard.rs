@@ -6,8 +6,9 @@ use std::sync::Arc;
 use crate::common::{secs, spec};
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::{Rng, Timestamp};
+use ccgym_run::{FlowSpec, SimSpec};
 use ccgym_schemes::{create_with, Resources};
-use ccgym_sim::{FlowSpec, SimSpec, Simulator};
+use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
 /// The calibrated path: 77.72 Mbit/s, 51 ms each way, 94 packets of queue, 0.06 % loss.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::Timestamp;
+use ccgym_run::{FlowSpec, SimSpec};
 use ccgym_schemes::{create_with, Resources};
-use ccgym_sim::{FlowSpec, SimSpec, Simulator};
+use ccgym_sim::Simulator;
 use serde_json::json;
 
 /// A window of one packet on a path of 100 ms without a bottleneck: an acknowledgement every 100 ms exactly.

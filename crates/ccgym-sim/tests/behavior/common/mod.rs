@@ -12,7 +12,8 @@ use ccgym_core::{
     Ack, AckEvent, CongestionControl, Control, InitContext, Receiver, ReceiverConfig, Rng, Sender, SenderConfig,
     TimeSpan, Timestamp,
 };
-use ccgym_sim::{FlowSpec, Outcome, SimSpec, Simulator};
+use ccgym_run::{FlowSpec, Outcome, SimSpec};
+use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
 /// Wire bytes of a full packet.

@@ -1,22 +1,21 @@
-//! The description of a simulation, as data (JSON).
+//! The description of a run, as data (JSON).
 //!
 //! Times are nanoseconds, rates bits per second, sizes bytes unless a name says packets.
+
+use std::sync::Arc;
 
 use ccgym_core::congestion_control::{CongestionControl, InitContext, PathFacts};
 use ccgym_core::receiver::AckPolicy;
 use ccgym_core::sender::SenderConfig;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
 use ccgym_core::{ReceiverConfig, Rng};
-use ccgym_link::{Chain, ElementSpec, LinkEvent, ScheduleSpec, OPPORTUNITY_BYTES};
+use ccgym_link::{Chain, DeliveryTrace, ElementSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::bounds::{Holding, Stopped, MAX_MEMORY};
-use crate::recorder::Series;
-use crate::simulator::Traces;
 use crate::truth::loss_before_link;
 
-/// One simulation: a path, the flows on it, and what to record.
+/// One run: a path, the flows on it, and what to record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SimSpec {
@@ -187,6 +186,12 @@ pub struct FactsSpec {
     pub base_rtt: TimeSpan,
 }
 
+/// Bytes that a simulation may hold by default. The same on every machine, so that results depend on none.
+pub const MAX_MEMORY: u64 = 4_000_000_000;
+
+/// Looks up delivery traces by name.
+pub type Traces<'a> = &'a dyn Fn(&str) -> Option<Arc<DeliveryTrace>>;
+
 const fn max_memory() -> u64 {
     MAX_MEMORY
 }
@@ -209,9 +214,9 @@ const fn forty_ms() -> TimeSpan {
     TimeSpan::from_millis(40)
 }
 
-/// A specification that cannot be run.
+/// A description that cannot be run.
 #[derive(Debug, thiserror::Error)]
-pub enum SimError {
+pub enum SpecError {
     /// A value is out of range.
     #[error("{place}: found {found}, expected {expected}")]
     Invalid {
@@ -230,28 +235,6 @@ pub enum SimError {
         /// Why.
         source: ccgym_link::LinkError,
     },
-    /// A scheme cannot be built.
-    #[error("flows[{flow}]: {message}")]
-    Scheme {
-        /// Index of the flow.
-        flow: usize,
-        /// Why.
-        message: String,
-    },
-    /// Nothing on the path limits a flow that wants all of it.
-    #[error(
-        "flows[{flow}]: found {scheme:?} on a path without a link: nothing limits a greedy flow, and its window would \
-         grow until memory ends; expected a link; add mm-link (or rate=…), or choose a bounded scheme or source"
-    )]
-    Unlimited {
-        /// Index of the flow.
-        flow: usize,
-        /// Its scheme.
-        scheme: String,
-    },
-    /// It could not be finished.
-    #[error(transparent)]
-    Stopped(#[from] Stopped),
 }
 
 impl SimSpec {
@@ -280,46 +263,17 @@ impl SimSpec {
     ///
     /// # Errors
     /// Which element cannot be built, and why.
-    pub fn chains(&self, traces: Traces<'_>) -> Result<(Chain, Chain), SimError> {
+    pub fn chains(&self, traces: Traces<'_>) -> Result<(Chain, Chain), SpecError> {
         let build = |specs, place: &str, first_index| {
             Chain::new(specs, self.seed, first_index, traces)
-                .map_err(|(i, source)| SimError::Element { place: format!("{place}[{i}]"), source })
+                .map_err(|(i, source)| SpecError::Element { place: format!("{place}[{i}]"), source })
         };
         Ok((build(&self.uplink, "uplink", 0)?, build(&self.downlink, "downlink", 1 << 32)?))
     }
 
-    /// Bytes of link events that are certain to come, whatever the flows do: the delivery opportunities.
-    ///
-    /// # Errors
-    /// These, or the series, are more than the simulation may hold.
-    pub(crate) fn foreseen_bytes(&self, traces: Traces<'_>) -> Result<usize, Stopped> {
-        let samples = self.duration.0.checked_div(self.record.series.0).unwrap_or(0) as usize;
-        let series = Series::bytes_of(samples, self.flows.len());
-        let link_events = if self.record.link_events { self.opportunity_bytes(traces) } else { 0 };
-        let holding = Holding { series, link_events, ..Holding::default() };
-        if holding.total() <= self.max_memory {
-            return Ok(link_events);
-        }
-        let held = format!("{holding} to come in {} s of simulated time", self.duration.as_secs_f64());
-        Err(Stopped::Memory { held, most: self.max_memory })
-    }
-
-    /// Bytes of the delivery opportunities that the logs of the first link in each direction come to.
-    fn opportunity_bytes(&self, traces: Traces<'_>) -> usize {
-        let first = |chain: &[ElementSpec]| {
-            let link = chain.iter().find_map(|element| match element {
-                ElementSpec::Link { schedule, .. } => Some(schedule),
-                _ => None,
-            });
-            link.map_or(0.0, |schedule| opportunities(schedule, self.duration, traces))
-        };
-        let count = first(&self.uplink) + first(&self.downlink);
-        (count * std::mem::size_of::<LinkEvent>() as f64) as usize
-    }
-
     /// Check every value that the types leave open.
-    pub fn validate(&self) -> Result<(), SimError> {
-        let invalid = |place: String, found: String, expected| Err(SimError::Invalid { place, found, expected });
+    pub fn validate(&self) -> Result<(), SpecError> {
+        let invalid = |place: String, found: String, expected| Err(SpecError::Invalid { place, found, expected });
         if self.duration == TimeSpan::ZERO {
             return invalid("duration".into(), "0".into(), "a positive number of nanoseconds");
         }
@@ -380,27 +334,10 @@ pub fn limits_flows(uplink: &[ElementSpec], downlink: &[ElementSpec]) -> bool {
     uplink.iter().chain(downlink).any(link) || uplink.iter().any(drops)
 }
 
-/// Delivery opportunities within `duration`.
-fn opportunities(schedule: &ScheduleSpec, duration: TimeSpan, traces: Traces<'_>) -> f64 {
-    match schedule {
-        ScheduleSpec::Trace { name, once } => traces(name).map_or(0.0, |trace| {
-            let periods = duration.0 as f64 / trace.period().0 as f64;
-            trace.len() as f64 * if *once { periods.min(1.0) } else { periods }
-        }),
-        ScheduleSpec::Rate { rate } => {
-            let steps = rate.steps();
-            let ends = steps.iter().skip(1).map(|(at, _)| at.0).chain([duration.0]);
-            let bits = |((at, rate), end): (&(Timestamp, Rate), u64)| {
-                rate.0 as f64 * end.min(duration.0).saturating_sub(at.0) as f64 / 1e9
-            };
-            steps.iter().zip(ends).map(bits).sum::<f64>() / (8.0 * f64::from(OPPORTUNITY_BYTES))
-        }
-    }
-}
-
 impl FlowSpec {
     /// Whether it always has more to send.
-    pub(crate) const fn is_greedy(&self) -> bool {
+    #[must_use]
+    pub const fn is_greedy(&self) -> bool {
         matches!(self.source, SourceSpec::Greedy | SourceSpec::OnOff { .. })
     }
 

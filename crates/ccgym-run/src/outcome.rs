@@ -1,11 +1,33 @@
 //! What a run left behind.
 
-use ccgym_core::{SenderStats, TimeSpan, Timestamp};
+use ccgym_core::{Packet, SenderStats, TimeSpan, Timestamp};
 use ccgym_link::{Counters, LinkEvent};
 use serde::{Deserialize, Serialize};
 
-use crate::flow::Received;
 use crate::recorder::{PacketLog, Series};
+
+/// What the receiver of a flow counted within the run.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Received {
+    /// Packets, copies included.
+    pub packets: u64,
+    /// Wire bytes, copies included.
+    pub bytes: u64,
+    /// Payload bytes that were new.
+    pub unique_bytes: u64,
+}
+
+impl Received {
+    /// Count an arrival; `header` bytes of it are not payload.
+    #[inline]
+    pub fn count(&mut self, packet: &Packet, new: bool, header: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(packet.size);
+        if new {
+            self.unique_bytes += u64::from(packet.size - header);
+        }
+    }
+}
 
 /// What one flow did.
 #[derive(Clone, Debug, Serialize, Deserialize)]

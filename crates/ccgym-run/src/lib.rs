@@ -1,0 +1,24 @@
+//! A run, simulated or over a real path: its description, and what it leaves behind.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`spec`] | the description: a path, the flows on it, what to record |
+//! | [`source`] | applications: when a flow has something to send |
+//! | [`recorder`] | packet logs and series while it runs |
+//! | [`outcome`] | counters, logs and series when it is over |
+//! | [`logs`] | the same as the text logs of Pantheon and mahimahi |
+//! | [`truth`] | the ground truth about the path |
+//! | [`columns`] | an agent's interval in numbers |
+//! | [`tally`] | an agent's episode in numbers |
+
+pub mod columns;
+pub mod logs;
+pub mod outcome;
+pub mod recorder;
+pub mod source;
+pub mod spec;
+pub mod tally;
+pub mod truth;
+
+pub use outcome::{FlowOutcome, Outcome, Received};
+pub use spec::{FlowSpec, SimSpec, SpecError, Traces};
