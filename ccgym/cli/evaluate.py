@@ -113,7 +113,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="A,B,C",
         help="schemes, separated by commas, with parameters as in fixed_window:cwnd=100; also learned ones: the name "
         "of a pretrained policy, a run directory of `ccgym train`, or an exported .onnx file; on real backends also "
-        "tcp:NAME, the kernel's TCP (default: all that `ccgym schemes` lists, except fixed_window and "
+        "tcp:NAME, the kernel's TCP (default: all that `ccgym schemes` lists, except aimd, fixed_window and "
         "fixed_rate, and the kernel's where packets are simulated)",
     )
     what.add_argument("--runs", type=int, metavar="N", help="runs per scheme (default: 5; a suite has its own)")

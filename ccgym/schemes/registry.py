@@ -19,10 +19,6 @@ from ccgym.schemes import kernel, policies
 from ccgym.schemes.policies import LearnedPolicy
 from ccgym.schemes.style import SchemeStyle
 
-NOT_COMPARED = ("fixed_", policies.SCHEME)
-"""Names, or beginnings of names, of schemes that are tools rather than algorithms: compared only when asked for."""
-
-
 POLICY: Final = "policy"
 """The parameter of the scheme ``learned`` that names its policy."""
 _NOT_TYPED: Final = (POLICY, "expert_window")
@@ -132,7 +128,7 @@ def _file_text(value: Any) -> str:
 
 @cache
 def registry() -> Mapping[str, Mapping[str, Any]]:
-    """All schemes by name: label, color, marker, reference, summary, parameters, capabilities."""
+    """All schemes by name: label, color, marker, reference, summary, parameters, compared, capabilities."""
     from ccgym import _core
 
     return {entry["name"]: entry for entry in json.loads(_core.schemes())}
@@ -144,7 +140,7 @@ def compared_schemes(*, real: bool = False) -> list[SchemeChoice]:
     Args:
         real: Whether packets will be real: then those of the kernel's TCP that are available here come along.
     """
-    classic = [SchemeChoice(name) for name in registry() if not name.startswith(NOT_COMPARED)]
+    classic = [SchemeChoice(name) for name, entry in registry().items() if entry["compared"]]
     of_kernel = [SchemeChoice(f"{kernel.PREFIX}{name}") for name in kernel_tcp.available()] if real else []
     return [*classic, *(parse_scheme(name) for name in policies.pretrained()), *of_kernel]
 

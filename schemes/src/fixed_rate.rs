@@ -12,8 +12,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Fixed rate",
         reference: "none: a calibration tool",
         summary: "Sends at a constant rate, whatever happens.",
-        color: "dimgray",
-        marker: "D",
+        style: Some(("dimgray", "D")),
         parameters: &[
             Parameter {
                 name: "rate_mbps",
@@ -30,6 +29,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 help: "Limit on what is in flight, in rate times smallest round trip seen; 0: none.",
             },
         ],
+        compared: false,
+        ..SchemeInfo::DEFAULT
     },
     build: |p, _| {
         Ok(Box::new(FixedRate {
@@ -90,13 +91,13 @@ impl CongestionControl for FixedRate {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{Host, MSS};
+    use crate::testing::{MockTransport, MSS};
     use ccgym_core::{Rate, TimeSpan};
     use serde_json::json;
 
     #[test]
     fn rate_stays_and_window_is_open() {
-        let mut host = Host::of("fixed_rate", &json!({"rate_mbps": 12}));
+        let mut host = MockTransport::of("fixed_rate", &json!({"rate_mbps": 12}));
         host.ack_after(TimeSpan::from_millis(40));
         host.lose();
         host.time_out();
@@ -107,7 +108,7 @@ mod tests {
     #[test]
     fn cap_is_in_bandwidth_delay_products() {
         // 12 Mbit/s · 40 ms = 40 packets.
-        let mut host = Host::of("fixed_rate", &json!({"rate_mbps": 12, "cap_bdp": 2}));
+        let mut host = MockTransport::of("fixed_rate", &json!({"rate_mbps": 12, "cap_bdp": 2}));
         host.ack_after(TimeSpan::from_millis(40));
         assert_eq!(host.scheme.control().cwnd, 80 * MSS);
     }

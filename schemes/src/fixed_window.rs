@@ -12,8 +12,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Fixed window",
         reference: "none: a calibration tool",
         summary: "Keeps a constant number of packets in flight, whatever happens.",
-        color: "gray",
-        marker: "s",
+        style: Some(("gray", "s")),
         parameters: &[Parameter {
             name: "cwnd",
             kind: ParameterKind::Integer { min: 1, max: 10_000_000 },
@@ -21,6 +20,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             unit: "packets",
             help: "The window.",
         }],
+        compared: false,
+        ..SchemeInfo::DEFAULT
     },
     build: |p, _| Ok(Box::new(FixedWindow { packets: p.integer("cwnd"), mss: 0 })),
 };
@@ -61,13 +62,13 @@ impl CongestionControl for FixedWindow {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::Host;
+    use crate::testing::MockTransport;
     use ccgym_core::TimeSpan;
     use serde_json::json;
 
     #[test]
     fn nothing_moves_the_window() {
-        let mut host = Host::of("fixed_window", &json!({"cwnd": 25}));
+        let mut host = MockTransport::of("fixed_window", &json!({"cwnd": 25}));
         assert_eq!(host.packets_in_flight(), 25);
         host.ack_round(TimeSpan::from_millis(40), TimeSpan::ZERO);
         host.lose();

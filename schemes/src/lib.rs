@@ -4,6 +4,7 @@
 //! `pub const ENTRY`, declare the module here, and add its line to [`mod@registry`]'s table. Name look-up, the command
 //! line, the contract tests, the documentation row and the plot style follow from the entry.
 
+pub mod aimd;
 pub mod bbr;
 pub mod copa;
 pub mod cubic;
@@ -19,6 +20,7 @@ pub mod ns3_delay;
 pub mod pacing;
 pub mod registry;
 pub mod slow_start;
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
 pub use registry::{

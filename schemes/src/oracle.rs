@@ -17,8 +17,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Oracle",
         reference: "none: the bound that the path's capacity and delay set",
         summary: "Knows the path: sends its fair share of the capacity in force with an almost empty queue.",
-        color: "forestgreen",
-        marker: "X",
+        style: Some(("forestgreen", "X")),
         parameters: &[
             Parameter {
                 name: "share",
@@ -36,6 +35,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                        milliseconds in both directions.",
             },
         ],
+        ..SchemeInfo::DEFAULT
     },
     build: |p, _| {
         Ok(Box::new(Oracle {
@@ -140,13 +140,13 @@ impl CongestionControl for Oracle {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, path, scheme, Host, MSS};
+    use crate::testing::{context, path, scheme, MockTransport, MSS};
     use ccgym_core::congestion_control::PathFacts;
     use ccgym_core::{InitContext, Rate, TimeSpan, Timestamp};
     use serde_json::json;
 
-    fn on(path: PathFacts) -> Host {
-        Host::with_context(scheme("oracle", &json!({})), InitContext { path: Some(path), ..context() })
+    fn on(path: PathFacts) -> MockTransport {
+        MockTransport::with_context(scheme("oracle", &json!({})), InitContext { path: Some(path), ..context() })
     }
 
     #[test]

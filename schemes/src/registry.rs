@@ -18,6 +18,7 @@ static TABLE: &[SchemeEntry] = &[
     crate::bbr::ENTRY,
     crate::copa::ENTRY,
     crate::synthesized_bbr::ENTRY,
+    crate::aimd::ENTRY,
     crate::fixed_window::ENTRY,
     crate::fixed_rate::ENTRY,
     crate::oracle::ENTRY,
@@ -86,12 +87,33 @@ pub struct SchemeInfo {
     pub reference: &'static str,
     /// One sentence.
     pub summary: &'static str,
-    /// Color by a name that matplotlib knows; dark enough to be read on white (contrast of at least 3).
-    pub color: &'static str,
-    /// Marker by matplotlib's one-letter code.
-    pub marker: &'static str,
+    /// Color by a name that matplotlib knows, dark enough to be read on white (contrast of at least 3), and marker by
+    /// matplotlib's one-letter code. `None`: [`SchemeInfo::style`] picks a pair that is free.
+    pub style: Option<(&'static str, &'static str)>,
     /// What can be set.
     pub parameters: &'static [Parameter],
+    /// Whether it takes part in comparisons by default; tools do not.
+    pub compared: bool,
+}
+
+/// What schemes without a style of their own are drawn with.
+const COLORS: [&str; 5] = ["crimson", "indigo", "darkslategray", "mediumblue", "teal"];
+const MARKERS: [&str; 4] = ["D", "X", "<", ">"];
+
+impl SchemeInfo {
+    /// What an entry need not say.
+    pub const DEFAULT: Self =
+        Self { name: "", label: "", reference: "", summary: "", style: None, parameters: &[], compared: true };
+
+    /// Color and marker: its own, or the first free ones in the order of the table.
+    #[must_use]
+    pub fn style(&self) -> (&'static str, &'static str) {
+        let taken = |pair| TABLE.iter().any(|entry| entry.info.style == Some(pair));
+        let pairs = MARKERS.iter().flat_map(|marker| COLORS.iter().map(move |color| (*color, *marker)));
+        let before = TABLE.iter().take_while(|entry| entry.info.name != self.name);
+        let place = before.filter(|entry| entry.info.style.is_none()).count();
+        self.style.or_else(|| pairs.filter(|pair| !taken(*pair)).nth(place)).unwrap_or(("black", "o"))
+    }
 }
 
 /// One parameter of a scheme.
@@ -339,35 +361,11 @@ impl std::fmt::Display for Advice {
 }
 
 fn suggest(found: &str, known: impl Iterator<Item = &'static str>) -> Advice {
-    // A third of the letters may be wrong, one at least.
+    // A third of the letters may be wrong, but at least one.
     let limit = (found.chars().count() / 3).max(1);
-    let nearest = known.map(|name| (edit_distance(found, name), name)).min_by_key(|(distance, _)| *distance);
+    let found = found.to_lowercase();
+    let nearest = known.map(|name| (strsim::osa_distance(&found, name), name)).min_by_key(|(distance, _)| *distance);
     Advice(nearest.filter(|(distance, _)| *distance <= limit).map(|(_, name)| name))
-}
-
-/// Edits (insert, delete, replace, swap neighbors; case is free) that turn `a` into `b`: the optimal string
-/// alignment distance.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.to_lowercase().chars().collect();
-    let b: Vec<char> = b.to_lowercase().chars().collect();
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for (i, row) in rows.iter_mut().enumerate() {
-        row[0] = i;
-    }
-    for (j, cell) in rows[0].iter_mut().enumerate() {
-        *cell = j;
-    }
-    for i in 1..=a.len() {
-        for j in 1..=b.len() {
-            let replace = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = replace.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            rows[i][j] = best;
-        }
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -380,15 +378,6 @@ mod tests {
     }
     fn message(name: &str, params: Value) -> String {
         create(name, &object(params)).err().unwrap().to_string()
-    }
-
-    #[test]
-    fn distances() {
-        for (a, b, expected) in
-            [("cubic", "cubic", 0), ("cubik", "cubic", 1), ("cbuic", "cubic", 1), ("Reno", "reno", 0), ("", "bbr", 3)]
-        {
-            assert_eq!(edit_distance(a, b), expected, "{a} {b}");
-        }
     }
 
     #[test]

@@ -17,8 +17,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "TCP Reno",
         reference: "RFC 5681, RFC 6582, RFC 9002 §7",
         summary: "Adds one packet per round trip and halves at a loss.",
-        color: "saddlebrown",
-        marker: "v",
+        style: Some(("saddlebrown", "v")),
         parameters: &[
             Parameter {
                 name: "mode",
@@ -50,6 +49,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 help: "Mark packets ECN-capable; a mark halves the window as a loss does (RFC 3168).",
             },
         ],
+        ..SchemeInfo::DEFAULT
     },
     build: |p, _| Ok(Box::new(Reno::new(p))),
 };
@@ -226,17 +226,17 @@ impl CongestionControl for Reno {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, Happening, Host, MSS};
+    use crate::testing::{context, scheme, MockTransport, TestEvent, MSS};
     use ccgym_core::{InitContext, Rate, TimeSpan};
     use serde_json::{json, Value};
 
     const RTT: TimeSpan = TimeSpan::from_millis(40);
 
-    fn host(packets: u64, params: &Value) -> Host {
+    fn host(packets: u64, params: &Value) -> MockTransport {
         let context = InitContext { initial_window: packets * MSS, ..context() };
-        Host::with_context(scheme("reno", params), context)
+        MockTransport::with_context(scheme("reno", params), context)
     }
-    fn round(host: &mut Host) -> f64 {
+    fn round(host: &mut MockTransport) -> f64 {
         host.ack_round(RTT, TimeSpan::ZERO);
         host.window()
     }
@@ -315,7 +315,7 @@ mod tests {
     /// RFC 3168 §6.1.2: a mark halves, once per window of data.
     #[test]
     fn marks_reduce_once_per_window() {
-        let marked = Happening { acked: 1, ce: 1, ..Happening::default() };
+        let marked = TestEvent { acked: 1, ce: 1, ..TestEvent::default() };
         let mut host = host(40, &json!({"ecn": true}));
         assert!(host.scheme.capabilities().ecn);
         for _ in 0..5 {

@@ -25,8 +25,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Synthesized-BBR",
         reference: "Emara, Li, Chen, INFOCOM 2020 (the expert of Eagle); Cardwell et al., ACM Queue 2016 (its gains)",
         summary: "BBR's gains in Eagle's steps: once per round trip the nearest of seven factors on the sending rate.",
-        color: "olive",
-        marker: "p",
+        style: Some(("olive", "p")),
         parameters: &[
             Parameter {
                 name: "gain_on_estimate",
@@ -43,6 +42,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 help: "Window at most, in bandwidth-delay products; four packets more are allowed.",
             },
         ],
+        ..SchemeInfo::DEFAULT
     },
     build: |p, _| {
         let spec = agent(p.flag("gain_on_estimate"), p.number("cap"));

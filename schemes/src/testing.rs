@@ -61,7 +61,7 @@ struct Flying {
 
 /// What happens in one event: the oldest `lost` packets are lost and the next `acked` acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Happening {
+pub struct TestEvent {
     /// Packets acknowledged.
     pub acked: usize,
     /// Packets lost.
@@ -73,7 +73,7 @@ pub struct Happening {
 }
 
 /// The host of one flow.
-pub struct Host {
+pub struct MockTransport {
     /// The scheme under test.
     pub scheme: Box<dyn CongestionControl>,
     /// The clock.
@@ -97,7 +97,7 @@ pub struct Host {
     timeouts: u32,
 }
 
-impl Host {
+impl MockTransport {
     /// A host of `scheme`, which has sent its first window.
     #[must_use]
     pub fn new(scheme: Box<dyn CongestionControl>) -> Self {
@@ -173,9 +173,9 @@ impl Host {
     }
 
     /// Play one event now, then send what the window allows.
-    pub fn play(&mut self, happening: Happening) {
+    pub fn play(&mut self, event: TestEvent) {
         let prior_in_flight = self.in_flight;
-        let lost: Vec<LostPacket> = (0..happening.lost)
+        let lost: Vec<LostPacket> = (0..event.lost)
             .map_while(|_| self.take())
             .map(|p| LostPacket {
                 number: p.number,
@@ -184,7 +184,7 @@ impl Host {
                 in_flight_at_send: p.in_flight_at_send,
             })
             .collect();
-        let acked: Vec<Flying> = (0..happening.acked).map_while(|_| self.take()).collect();
+        let acked: Vec<Flying> = (0..event.acked).map_while(|_| self.take()).collect();
         let lost_bytes = lost.iter().map(|p| p.bytes).sum();
         let acked_bytes: u64 = acked.iter().map(|p| p.bytes).sum();
         self.sampler.on_lost(lost_bytes);
@@ -232,8 +232,8 @@ impl Host {
             entered_recovery,
             in_recovery: self.in_recovery,
             cwnd_limited: self.cwnd_limited,
-            ack_delayed: happening.delayed,
-            ce_packets: happening.ce.min(acked.len()) as u64,
+            ack_delayed: event.delayed,
+            ce_packets: event.ce.min(acked.len()) as u64,
         });
         self.send();
     }
@@ -246,7 +246,7 @@ impl Host {
 
     /// The oldest `packets` are acknowledged now, in one event.
     pub fn ack(&mut self, packets: usize) {
-        self.play(Happening { acked: packets, ..Happening::default() });
+        self.play(TestEvent { acked: packets, ..TestEvent::default() });
     }
 
     /// The oldest packet is acknowledged `rtt` after it was sent, or now if that is past.
@@ -269,7 +269,7 @@ impl Host {
 
     /// The oldest packet is lost and the next three are acknowledged, in one event.
     pub fn lose(&mut self) {
-        self.play(Happening { lost: 1, acked: 3, ..Happening::default() });
+        self.play(TestEvent { lost: 1, acked: 3, ..TestEvent::default() });
     }
 
     /// Lose one packet and settle the rest of the flight, so that the episode is over.
@@ -358,7 +358,7 @@ impl Host {
     }
 }
 
-impl Clone for Host {
+impl Clone for MockTransport {
     fn clone(&self) -> Self {
         Self { scheme: self.scheme.clone(), flight: self.flight.clone(), ..*self }
     }

@@ -16,8 +16,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "TCP Vegas",
         reference: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
         summary: "Compares expected with actual rate and keeps a few packets in the queue.",
-        color: "slategray",
-        marker: "h",
+        style: Some(("slategray", "h")),
         parameters: &[
             Parameter {
                 name: "mode",
@@ -50,6 +49,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 help: "Leave slow start when more than this are queued.",
             },
         ],
+        ..SchemeInfo::DEFAULT
     },
     build: |p, _| Ok(Box::new(Vegas::new(p)?)),
 };
@@ -306,24 +306,24 @@ impl CongestionControl for Vegas {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, Host, MSS};
+    use crate::testing::{context, scheme, MockTransport, MSS};
     use ccgym_core::{InitContext, TimeSpan};
     use serde_json::{json, Value};
 
     fn ms(value: f64) -> TimeSpan {
         TimeSpan::from_secs_f64(value / 1e3)
     }
-    fn host(packets: u64, params: &Value) -> Host {
+    fn host(packets: u64, params: &Value) -> MockTransport {
         let context = InitContext { initial_window: packets * MSS, ..context() };
-        Host::with_context(scheme("vegas", params), context)
+        MockTransport::with_context(scheme("vegas", params), context)
     }
-    fn round(host: &mut Host, rtt: f64) -> f64 {
+    fn round(host: &mut MockTransport, rtt: f64) -> f64 {
         let before = host.window();
         host.ack_round(ms(rtt), TimeSpan::ZERO);
         host.window() - before
     }
     /// In avoidance at a window of 20 with a base of 40 ms and three packets queued: one packet is 2 ms of delay.
-    fn avoidance(params: &Value) -> Host {
+    fn avoidance(params: &Value) -> MockTransport {
         let mut host = host(40, params);
         host.ack_after(ms(40.0));
         host.lose_and_recover(ms(40.0));

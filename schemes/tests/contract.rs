@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ccgym_core::{Rate, TimeSpan, Timestamp};
 use ccgym_schemes::registry::ParameterKind;
-use ccgym_schemes::testing::{scheme, Happening, Host, MSS};
+use ccgym_schemes::testing::{scheme, MockTransport, TestEvent, MSS};
 use ccgym_schemes::{create, registry, SchemeEntry, SchemeError};
 use proptest::prelude::*;
 use serde_json::{json, Map, Value};
@@ -44,18 +44,14 @@ fn every_file_is_registered() {
 fn entries_are_complete() {
     let mut styles = BTreeSet::new();
     for SchemeEntry { info, .. } in registry() {
-        for (field, text) in [
-            ("label", info.label),
-            ("reference", info.reference),
-            ("summary", info.summary),
-            ("color", info.color),
-            ("marker", info.marker),
-        ] {
+        for (field, text) in [("label", info.label), ("reference", info.reference), ("summary", info.summary)] {
             assert!(!text.trim().is_empty(), "{}: {field} is empty", info.name);
         }
-        assert_eq!(info.marker.chars().count(), 1, "{}: a marker is one letter", info.name);
+        let style @ (color, marker) = info.style();
+        assert!(!color.is_empty(), "{}: a color has a name", info.name);
+        assert_eq!(marker.chars().count(), 1, "{}: a marker is one letter", info.name);
         assert!(info.summary.ends_with('.'), "{}: the summary is a sentence", info.name);
-        assert!(styles.insert((info.color, info.marker)), "{}: its plot style is taken", info.name);
+        assert!(styles.insert(style), "{}: its plot style is taken", info.name);
         let names: BTreeSet<_> = info.parameters.iter().map(|p| p.name).collect();
         assert_eq!(names.len(), info.parameters.len(), "{}: two parameters share a name", info.name);
         for p in info.parameters {
@@ -98,7 +94,7 @@ fn parameters_are_checked() {
             }
             // Each word of a choice builds and runs.
             for word in p.choices() {
-                let mut host = Host::new(create(name, &with(p.name, json!(word))).unwrap());
+                let mut host = MockTransport::new(create(name, &with(p.name, json!(word))).unwrap());
                 host.ack_round(TimeSpan::from_millis(40), TimeSpan::ZERO);
                 check(&host, false);
             }
@@ -107,7 +103,7 @@ fn parameters_are_checked() {
 }
 
 /// The promises about a decision.
-fn check(host: &Host, had_timeout: bool) {
+fn check(host: &MockTransport, had_timeout: bool) {
     let (name, control) = (host.scheme.name(), host.scheme.control());
     let least = if had_timeout { MSS } else { 2 * MSS };
     assert!(control.cwnd >= least, "{name}: window {} below {least}", control.cwnd);
@@ -151,11 +147,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn play(host: &mut Host, step: &Step) {
+fn play(host: &mut MockTransport, step: &Step) {
     match *step {
         Step::Wait(us) => host.advance(TimeSpan::from_micros(us)),
-        Step::Ack { acked, ce, delayed } => host.play(Happening { acked, ce, delayed, lost: 0 }),
-        Step::Lose { lost, acked } => host.play(Happening { lost, acked, ..Happening::default() }),
+        Step::Ack { acked, ce, delayed } => host.play(TestEvent { acked, ce, delayed, lost: 0 }),
+        Step::Lose { lost, acked } => host.play(TestEvent { lost, acked, ..TestEvent::default() }),
         Step::Rounds { count, rtt_us, spacing_us } => {
             for _ in 0..count {
                 host.ack_round(TimeSpan::from_micros(rtt_us), TimeSpan::from_micros(spacing_us));
@@ -187,8 +183,8 @@ proptest! {
     fn random_events(steps in prop::collection::vec(step(), 1..60), copy_at in 0usize..60) {
         for entry in registry() {
             for params in variants(entry) {
-                let mut host = Host::new(create(entry.info.name, &params).unwrap());
-                let mut twin = Host::new(create(entry.info.name, &params).unwrap());
+                let mut host = MockTransport::new(create(entry.info.name, &params).unwrap());
+                let mut twin = MockTransport::new(create(entry.info.name, &params).unwrap());
                 let mut copy = None;
                 let mut had_timeout = false;
                 check(&host, false);
@@ -216,7 +212,7 @@ proptest! {
 #[test]
 fn unused_windows_do_not_grow() {
     for entry in registry() {
-        let mut host = Host::new(scheme(entry.info.name, &json!({})));
+        let mut host = MockTransport::new(scheme(entry.info.name, &json!({})));
         host.ack_round(TimeSpan::from_millis(40), TimeSpan::ZERO);
         host.cwnd_limited = false;
         host.app_limit();
@@ -236,7 +232,7 @@ fn unused_windows_do_not_grow() {
 #[test]
 fn recovering_windows_do_not_grow() {
     for entry in registry() {
-        let mut host = Host::new(scheme(entry.info.name, &json!({})));
+        let mut host = MockTransport::new(scheme(entry.info.name, &json!({})));
         for _ in 0..4 {
             host.ack_round(TimeSpan::from_millis(40), TimeSpan::ZERO);
         }

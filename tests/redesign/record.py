@@ -27,7 +27,7 @@ def trajectories() -> dict[str, list[Any]]:
     """Per scheme, path and company: the trajectory hash, and throughput, p95 delay and loss of every flow."""
     import ccgym
 
-    names = [name for name in scheme_names() if name != "learned"]
+    names = [name for name in scheme_names() if name not in ("learned", "aimd")]
     paths: dict[str, Any] = {name: name for name in PATHS}
     for queue in ("codel", "fq_codel"):
         paths[queue] = ccgym.NetworkPath(rate="24mbps", rtt="40ms", queue={"kind": queue})

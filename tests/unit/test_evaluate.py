@@ -52,7 +52,7 @@ def test_values_keep_their_type() -> None:
 def test_default_schemes_leave_out_tools() -> None:
     names = [choice.title for choice in compared_schemes()]
     assert {"cubic", "reno", "bbr", "aurora"} <= set(names)
-    assert not {"fixed_window", "fixed_rate", "learned"} & set(names)
+    assert not {"aimd", "fixed_window", "fixed_rate", "learned"} & set(names)
     assert set(names) <= {*registry(), *pretrained()}
 
 

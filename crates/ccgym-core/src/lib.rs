@@ -27,7 +27,7 @@ pub use rtt::RttEstimator;
 pub use sender::{Sender, SenderConfig, SenderStats};
 pub use units::{Rate, TimeSpan, Timestamp};
 
-/// Marks the branch that calls it as rare: the compiler lays it out of the way. It does nothing.
+/// Marks the branch that calls it as unlikely: the compiler lays it out of the way. It does nothing.
 #[cold]
 #[inline(always)]
-pub const fn rare() {}
+pub const fn cold_path() {}

@@ -122,7 +122,7 @@ impl Receiver {
     #[inline(always)]
     pub fn on_data_into(&mut self, now: Timestamp, packet: &Packet, ack: &mut Ack) -> Arrival {
         if packet.number == HANDSHAKE {
-            crate::rare();
+            crate::cold_path();
             *ack = Ack::new(HANDSHAKE, packet, now, self.config.ack_size);
             return Arrival { new: false, acknowledge: true };
         }

@@ -110,6 +110,7 @@ pub fn schemes() -> PyResult<String> {
     let mut table = Vec::new();
     for entry in ccgym_schemes::registry() {
         let info = &entry.info;
+        let (color, marker) = info.style();
         let parameters: Vec<Value> = info.parameters.iter().map(parameter).collect();
         let c = ccgym_schemes::create(info.name, &Map::new())
             .map_err(|e| PyValueError::new_err(e.to_string()))?
@@ -117,11 +118,12 @@ pub fn schemes() -> PyResult<String> {
         table.push(json!({
             "name": info.name,
             "label": info.label,
-            "color": info.color,
-            "marker": info.marker,
+            "color": color,
+            "marker": marker,
             "reference": info.reference,
             "summary": info.summary,
             "parameters": parameters,
+            "compared": info.compared,
             "capabilities": {
                 "pacing_required": c.pacing_required,
                 "knows_path": c.knows_path,

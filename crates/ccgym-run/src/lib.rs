@@ -9,15 +9,15 @@
 //! | [`logs`] | the same as the text logs of Pantheon and mahimahi |
 //! | [`truth`] | the ground truth about the path |
 //! | [`columns`] | an agent's interval in numbers |
-//! | [`tally`] | an agent's episode in numbers |
+//! | [`episode`] | an agent's episode in numbers |
 
 pub mod columns;
+pub mod episode;
 pub mod logs;
 pub mod outcome;
 pub mod recorder;
 pub mod source;
 pub mod spec;
-pub mod tally;
 pub mod truth;
 
 pub use outcome::{FlowOutcome, Outcome, Received};

@@ -3,7 +3,7 @@
 use ccgym_agent::{AgentSpec, FlowAgent, PathTruth};
 use ccgym_core::Timestamp;
 use ccgym_run::columns::{write_stats, write_truth, COLUMNS, TRUTH_COLUMNS};
-use ccgym_run::tally::{Summary, Tally};
+use ccgym_run::episode::{EpisodeStats, Summary};
 
 use crate::bounds::{Interrupt, Stopped};
 use crate::pool::Pool;
@@ -67,7 +67,7 @@ struct Lane {
     ended: Ended,
     /// Why the latest step failed.
     stopped: Option<Stopped>,
-    tallies: Vec<Tally>,
+    episodes: Vec<EpisodeStats>,
     /// Per learner: where the interval closed last began, and that which runs now.
     marks: Vec<[Mark; 2]>,
     /// Per learner: the truths of its latest intervals, newest last, as many as its expert asks for.
@@ -157,7 +157,7 @@ impl AgentBatch {
             max_steps: 0,
             ended: Ended::Time,
             stopped: None,
-            tallies: vec![Tally::default(); learners],
+            episodes: vec![EpisodeStats::default(); learners],
             marks: vec![Default::default(); learners],
             truths: vec![Vec::new(); learners],
         };
@@ -224,7 +224,7 @@ impl AgentBatch {
             simulator.set_interrupt(interrupt.clone());
         }
         lane.due.fill(false);
-        lane.tallies.fill(Tally::default());
+        lane.episodes.fill(EpisodeStats::default());
         match simulator.run_to_decision(simulator.end())? {
             Some(flow) => lane.due[learner_of(&flows, flow)] = true,
             None => return Err(BatchError::TooShort(simulator.end().as_secs_f64())),
@@ -352,7 +352,7 @@ impl AgentBatch {
     /// What the episode of simulator `index` has come to so far, one summary per learner.
     #[must_use]
     pub fn summary(&self, index: usize) -> Vec<Summary> {
-        self.lanes[index].tallies.iter().map(Tally::summary).collect()
+        self.lanes[index].episodes.iter().map(EpisodeStats::summary).collect()
     }
 
     /// The simulator `index`, if it was ever reset.
@@ -377,7 +377,7 @@ impl Lane {
             Some(flow) => {
                 let learner = learner_of(&self.flows, flow);
                 self.due[learner] = true;
-                if self.max_steps > 0 && self.tallies[learner].steps + 1 >= self.max_steps {
+                if self.max_steps > 0 && self.episodes[learner].steps + 1 >= self.max_steps {
                     self.ended = Ended::Steps;
                 }
             }
@@ -404,7 +404,7 @@ impl Lane {
             let stats = &mut part.stats[learner * COLUMNS.len()..][..COLUMNS.len()];
             write_stats(simulator.now(), interval, agent.rejected_actions(), stats);
             part.due[learner] = u8::from(self.due[learner]);
-            self.tallies[learner].add(interval, &truth);
+            self.episodes[learner].add(interval, &truth);
         }
         part.ended[0] = self.ended as u8;
         Ok(())

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use ccgym_core::congestion_control::CongestionControl;
-use ccgym_core::{rare, Ack, Datagram, Ecn, Packet, Receiver, Sender, TimeSpan, Timestamp};
+use ccgym_core::{cold_path, Ack, Datagram, Ecn, Packet, Receiver, Sender, TimeSpan, Timestamp};
 use ccgym_link::{Chain, Fate, PathElement, Release};
 use ccgym_run::recorder::{PacketLog, Series, UNLOGGED};
 use ccgym_run::source::Source;
@@ -250,11 +250,11 @@ impl Simulator {
         let until = until.min(self.end);
         loop {
             if self.fuel == 0 {
-                rare();
+                cold_path();
                 self.look()?;
             }
             if self.waiting.is_some() {
-                rare();
+                cold_path();
                 return Ok(self.waiting);
             }
             let (slot, key) = self.tournament.first();
@@ -343,7 +343,7 @@ impl Simulator {
             let flow = &mut self.flows[index];
             match flow.inbox.front() {
                 Some((key, _)) if key.0 <= now && flow.sender.is_interval_over(now) => {
-                    rare();
+                    cold_path();
                     self.fuel = self.fuel.saturating_sub(1);
                     flow.sender.end_interval(now);
                 }
@@ -357,12 +357,12 @@ impl Simulator {
                 }
                 _ if flow.is_release_due(now) => {}
                 _ => {
-                    rare();
+                    cold_path();
                     self.handle_timers(index);
                 }
             }
             if self.flows[index].sender.awaits_decision() {
-                rare();
+                cold_path();
                 self.waiting = Some(index);
                 return self.reschedule(index);
             }

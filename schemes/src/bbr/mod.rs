@@ -55,6 +55,18 @@ pub enum Mode {
     ProbeRtt,
 }
 
+impl Mode {
+    /// Whether `next` may follow (the state machine of Linux `tcp_bbr.c`).
+    const fn may_become(self, next: Self) -> bool {
+        match next {
+            Self::Startup => matches!(self, Self::ProbeRtt),
+            Self::Drain => matches!(self, Self::Startup),
+            Self::ProbeBw => matches!(self, Self::Drain | Self::ProbeRtt | Self::ProbeBw),
+            Self::ProbeRtt => !matches!(self, Self::ProbeRtt),
+        }
+    }
+}
+
 /// The state of one flow.
 #[derive(Clone, Debug)]
 pub struct Bbr {
@@ -249,6 +261,11 @@ impl Bbr {
 
     // --- modes -------------------------------------------------------------------------------------------------
 
+    fn transition_to(&mut self, mode: Mode) {
+        debug_assert!(self.mode.may_become(mode), "BBR went from {:?} to {mode:?}", self.mode);
+        self.mode = mode;
+    }
+
     fn update_cycle(&mut self, event: &AckEvent<'_>) {
         let in_network = self.in_network(event.prior_in_flight);
         self.cycle.advance(&PhaseFacts {
@@ -263,7 +280,7 @@ impl Bbr {
 
     fn check_drain(&mut self, event: &AckEvent<'_>) {
         if self.mode == Mode::Startup && self.full_pipe.reached() {
-            self.mode = Mode::Drain;
+            self.transition_to(Mode::Drain);
         }
         if self.mode == Mode::Drain && drain::is_done(self.in_network(event.in_flight), self.flight_target(1.0)) {
             self.enter_probe_bw(event.now);
@@ -271,7 +288,7 @@ impl Bbr {
     }
 
     fn enter_probe_bw(&mut self, now: Timestamp) {
-        self.mode = Mode::ProbeBw;
+        self.transition_to(Mode::ProbeBw);
         self.cycle.start(now, self.parameters.initial_phase, &mut self.rng);
     }
 
@@ -280,7 +297,7 @@ impl Bbr {
         let expired = self.rtprop.update(event.now, event.rtt_sample, event.ack_delayed, interval);
         let enabled = self.parameters.probe_rtt_duration > TimeSpan::ZERO;
         if expired && enabled && !self.idle_restart && self.mode != Mode::ProbeRtt {
-            self.mode = Mode::ProbeRtt;
+            self.transition_to(Mode::ProbeRtt);
             self.recovery.save(self.cwnd, true);
             self.probe_rtt.enter();
         }
@@ -306,7 +323,7 @@ impl Bbr {
         if self.full_pipe.reached() {
             self.enter_probe_bw(now);
         } else {
-            self.mode = Mode::Startup;
+            self.transition_to(Mode::Startup);
         }
     }
 

@@ -12,8 +12,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "TCP BBR",
         reference: "Cardwell et al., ACM Queue 2016; Linux net/ipv4/tcp_bbr.c; draft-cardwell-iccrg-bbr-00",
         summary: "Paces at the measured bottleneck bandwidth and probes for more and for the empty path (version 1).",
-        color: "darkgoldenrod",
-        marker: "^",
+        style: Some(("darkgoldenrod", "^")),
         parameters: &[
             Parameter {
                 name: "startup_gain",
@@ -80,6 +79,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 help: "First phase of each PROBE_BW (0: gain 1.25, 1: 0.75, others 1); random draws one other than 1.",
             },
         ],
+        ..SchemeInfo::DEFAULT
     },
     build: |p, _| Ok(Box::new(Bbr::new(BbrParameters::from(p)))),
 };

@@ -3,7 +3,7 @@
 use ccgym_core::{Rate, TimeSpan};
 use serde_json::json;
 
-use crate::testing::{Happening, Host, MSS};
+use crate::testing::{MockTransport, TestEvent, MSS};
 
 const RTT: TimeSpan = TimeSpan::from_millis(40);
 /// One packet takes this long at the bottleneck.
@@ -14,12 +14,12 @@ const PROBE_BW: f64 = 2.0;
 const PROBE_RTT: f64 = 3.0;
 
 /// The host ignores pacing, so acknowledgements come in batches that no path would make: they are not measured here.
-fn host() -> Host {
-    Host::of("bbr", &json!({"extra_acked_gain": 0.0}))
+fn host() -> MockTransport {
+    MockTransport::of("bbr", &json!({"extra_acked_gain": 0.0}))
 }
 
 /// A flow that has filled its pipe and cycles.
-fn cruising() -> Host {
+fn cruising() -> MockTransport {
     let mut h = host();
     while h.observable("mode") != DRAIN {
         h.advance(SERVICE);
@@ -27,7 +27,7 @@ fn cruising() -> Host {
         assert!(h.now.as_millis() < 3_000, "start-up must end");
     }
     // The host ignores pacing, so the queue is drained by hand.
-    h.play(Happening { acked: h.packets_in_flight() - 45, ..Happening::default() });
+    h.play(TestEvent { acked: h.packets_in_flight() - 45, ..TestEvent::default() });
     assert_eq!(h.observable("mode"), PROBE_BW);
     h
 }
@@ -73,9 +73,9 @@ fn drain_paces_below_the_bandwidth_until_the_queue_is_gone() {
     assert_eq!(h.observable("cwnd_gain"), 2.885);
     // The host ignores pacing, so the flight is emptied by hand: down to one product and its budget.
     let mut clone = h.clone();
-    clone.play(Happening { acked: clone.packets_in_flight() - 60, ..Happening::default() });
+    clone.play(TestEvent { acked: clone.packets_in_flight() - 60, ..TestEvent::default() });
     assert_eq!(clone.observable("mode"), DRAIN);
-    h.play(Happening { acked: h.packets_in_flight() - 40, ..Happening::default() });
+    h.play(TestEvent { acked: h.packets_in_flight() - 40, ..TestEvent::default() });
     assert_eq!(h.observable("mode"), PROBE_BW);
     assert_eq!(h.observable("cwnd_gain"), 2.0);
     assert_ne!(h.observable("cycle_phase"), 1.0, "the first phase never drains");
@@ -112,7 +112,7 @@ fn gains_cycle() {
 }
 
 /// Acknowledge at the path's pace until `mode` is reached; the time it took.
-fn run_until(h: &mut Host, mode: f64, limit_ms: u64) -> TimeSpan {
+fn run_until(h: &mut MockTransport, mode: f64, limit_ms: u64) -> TimeSpan {
     let start = h.now;
     while h.observable("mode") != mode {
         h.advance(SERVICE);
@@ -165,7 +165,7 @@ fn loss_conserves_packets_for_a_round_and_leaves_the_rate() {
     h.ack_round(RTT, SERVICE);
     let (window, rate) = (h.window(), h.scheme.control().pacing_rate);
     let flight = h.packets_in_flight();
-    h.play(Happening { lost: 5, acked: 1, ..Happening::default() });
+    h.play(TestEvent { lost: 5, acked: 1, ..TestEvent::default() });
     assert!(h.in_recovery());
     // In flight plus acknowledged: what was lost is not replaced.
     assert_eq!(h.window(), flight as f64 - 5.0);

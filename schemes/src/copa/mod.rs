@@ -25,8 +25,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Copa",
         reference: "Arun and Balakrishnan, NSDI 2018; genericCC d0153f8 for mode pantheon",
         summary: "Targets a rate inverse to the queueing delay; competes harder when the queue never empties.",
-        color: "red",
-        marker: "o",
+        style: Some(("red", "o")),
         parameters: &[
             Parameter {
                 name: "mode",
@@ -51,6 +50,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 help: "auto: lower delta while others keep the queue full. off: never.",
             },
         ],
+        ..SchemeInfo::DEFAULT
     },
     build: |p, _| {
         let competitive = p.word("competitive") == "auto";

@@ -310,7 +310,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{Happening, Host, MSS};
+    use crate::testing::{MockTransport, TestEvent, MSS};
 
     const fn ms(v: u64) -> TimeSpan {
         TimeSpan::from_millis(v)
@@ -319,8 +319,8 @@ mod tests {
         Timestamp::from_millis(v)
     }
 
-    fn host() -> Host {
-        Host::of("copa", &json!({"mode": "pantheon"}))
+    fn host() -> MockTransport {
+        MockTransport::of("copa", &json!({"mode": "pantheon"}))
     }
 
     #[test]
@@ -439,7 +439,7 @@ mod tests {
         copa.decide(3 * MSS);
         assert_eq!(copa.control().cwnd, 23 * MSS);
         // The host reports a loss and 5 acknowledgements: the gap counts, and nothing below is held.
-        h.play(Happening { lost: 2, acked: 5, ..Happening::default() });
+        h.play(TestEvent { lost: 2, acked: 5, ..TestEvent::default() });
         assert_eq!(h.window(), h.observable("cwnd_packets").ceil());
     }
 
@@ -471,7 +471,7 @@ mod tests {
 
     #[test]
     fn older_reports_used_half() {
-        let h = Host::of("copa", &json!({"mode": "pantheon", "delta": 0.5}));
+        let h = MockTransport::of("copa", &json!({"mode": "pantheon", "delta": 0.5}));
         assert_eq!(h.observable("delta"), 0.5);
         assert_eq!(host().observable("delta"), 0.1);
     }

@@ -248,18 +248,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{Happening, Host};
+    use crate::testing::{MockTransport, TestEvent};
 
     const fn ms(v: u64) -> TimeSpan {
         TimeSpan::from_millis(v)
     }
 
-    fn host() -> Host {
-        Host::of("copa", &json!({"mode": "paper"}))
+    fn host() -> MockTransport {
+        MockTransport::of("copa", &json!({"mode": "paper"}))
     }
 
     /// A flow past slow start, with RTT_min 40 ms.
-    fn steady() -> Host {
+    fn steady() -> MockTransport {
         let mut h = host();
         h.ack_round(ms(40), TimeSpan::ZERO);
         while h.observable("slow_start") == 1.0 {
@@ -330,7 +330,7 @@ mod tests {
     fn ignores_loss_in_default_mode() {
         let mut h = steady();
         let before = h.window();
-        h.play(Happening { lost: 3, acked: 1, ..Happening::default() });
+        h.play(TestEvent { lost: 3, acked: 1, ..TestEvent::default() });
         assert!((h.window() - before).abs() <= 1.0);
     }
 
@@ -356,7 +356,7 @@ mod tests {
         assert!((grown - rounds).abs() <= 1.5, "{grown} {rounds}");
         // Halved at a loss.
         let inverse = 1.0 / h.observable("delta");
-        h.play(Happening { lost: 1, acked: 1, ..Happening::default() });
+        h.play(TestEvent { lost: 1, acked: 1, ..TestEvent::default() });
         let halved = 1.0 / h.observable("delta");
         assert!((halved - (inverse / 2.0).max(2.0)).abs() < 1e-9, "{inverse} {halved}");
         // The queue empties: everything sent from now on takes 40 ms again.
@@ -432,7 +432,7 @@ mod tests {
 
     #[test]
     fn competition_can_be_switched_off() {
-        let mut h = Host::of("copa", &json!({"competitive": "off"}));
+        let mut h = MockTransport::of("copa", &json!({"competitive": "off"}));
         h.ack_round(ms(40), TimeSpan::ZERO);
         for _ in 0..500 {
             h.ack_after(ms(80));

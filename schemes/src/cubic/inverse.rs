@@ -1,6 +1,6 @@
 //! The inverse of the window, ahead of time.
 
-use ccgym_core::rare;
+use ccgym_core::cold_path;
 
 /// 1/window, divided when the window is known and not when it is needed: the next acknowledgement does not wait.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,7 +22,7 @@ impl Inverse {
         if self.window == window {
             self.inverse
         } else {
-            rare();
+            cold_path();
             1.0 / window
         }
     }

@@ -5,7 +5,7 @@ mod inverse;
 
 use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
 use ccgym_core::{
-    rare, AckEvent, CongestionControl, Control, InitContext, PacketNumber, Rate, TimeSpan, TimeoutEvent, Timestamp,
+    cold_path, AckEvent, CongestionControl, Control, InitContext, PacketNumber, Rate, TimeSpan, TimeoutEvent, Timestamp,
 };
 
 use self::inverse::Inverse;
@@ -21,8 +21,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "TCP Cubic",
         reference: "RFC 9438",
         summary: "Grows by a cubic function of the time since the last loss, whatever the round trip.",
-        color: "black",
-        marker: "*",
+        style: Some(("black", "*")),
         parameters: &[
             Parameter {
                 name: "mode",
@@ -83,6 +82,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 help: "Mark packets ECN-capable; a mark cuts the window as a loss does (RFC 9438 §4.6).",
             },
         ],
+        ..SchemeInfo::DEFAULT
     },
     build: |p, _| Ok(Box::new(Cubic::new(p))),
 };
@@ -410,7 +410,7 @@ impl Cubic {
         self.last_ack = event.now;
         let mut acked_bytes = event.acked_bytes;
         if self.state.window < self.state.ssthresh {
-            rare();
+            cold_path();
             let step = self.slow_start.on_ack(&Input {
                 event,
                 cwnd: self.cwnd,
@@ -442,7 +442,7 @@ impl Cubic {
             }
         }
         if !event.cwnd_limited {
-            rare();
+            cold_path();
             // RFC 9438 §5.8: time spent application-limited is not time in the epoch.
             if self.state.epoch.is_set() {
                 self.state.epoch += idle;
@@ -465,7 +465,7 @@ impl Cubic {
     fn publish(&mut self, srtt: TimeSpan) {
         if self.state.inverse.window != self.state.window {
             // Changed by other ways than growth along the curve.
-            rare();
+            cold_path();
             self.set_window(self.state.window);
         }
         if self.paced {
@@ -505,12 +505,12 @@ impl CongestionControl for Cubic {
         self.observe_delay(event);
         let held = event.in_recovery && !self.after_timeout;
         if event.entered_recovery {
-            rare();
+            cold_path();
             self.reduce(event.prior_in_flight);
             self.marks_settled = event.next_packet_number;
         } else if event.ce_packets > 0 && self.ecn && !held && event.largest_acked >= self.marks_settled {
             // RFC 3168 §6.1.2: once per window of data.
-            rare();
+            cold_path();
             self.reduce(event.prior_in_flight);
             self.marks_settled = event.next_packet_number;
         } else if !held && event.acked_bytes > 0 {

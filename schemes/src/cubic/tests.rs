@@ -1,16 +1,16 @@
-use crate::testing::{context, scheme, Happening, Host, MSS};
+use crate::testing::{context, scheme, MockTransport, TestEvent, MSS};
 use ccgym_core::{InitContext, TimeSpan};
 use serde_json::{json, Value};
 
-fn host(packets: u64, params: &Value) -> Host {
+fn host(packets: u64, params: &Value) -> MockTransport {
     let context = InitContext { initial_window: packets * MSS, ..context() };
-    Host::with_context(scheme("cubic", params), context)
+    MockTransport::with_context(scheme("cubic", params), context)
 }
 const fn ms(ms: u64) -> TimeSpan {
     TimeSpan::from_millis(ms)
 }
 /// A loss at a window of `packets` and the recovery after it: an epoch has begun.
-fn after_loss(packets: u64, rtt: TimeSpan, params: &Value) -> Host {
+fn after_loss(packets: u64, rtt: TimeSpan, params: &Value) -> MockTransport {
     let mut host = host(packets, params);
     host.lose_and_recover(rtt);
     host.ack_after(rtt);
@@ -203,7 +203,7 @@ fn counted_modes_keep_whole_packets() {
 
 #[test]
 fn marks_reduce_once_per_window() {
-    let marked = Happening { acked: 1, ce: 1, ..Happening::default() };
+    let marked = TestEvent { acked: 1, ce: 1, ..TestEvent::default() };
     let mut host = host(100, &json!({"ecn": true, "start_up": "none"}));
     for _ in 0..5 {
         host.play(marked);

@@ -21,8 +21,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Learned",
         reference: "the card of its policy",
         summary: "Decides by a learned policy, on the clock and through the features and actions of the policy's card.",
-        color: "chocolate",
-        marker: "*",
+        style: Some(("chocolate", "*")),
         parameters: &[
             Parameter {
                 name: "policy",
@@ -53,6 +52,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 help: "The window that an expert of kind best_window aims at, in training; 0: by the path's truth.",
             },
         ],
+        compared: false,
+        ..SchemeInfo::DEFAULT
     },
     build: |p, resources| {
         let name = p.word("policy");

@@ -157,7 +157,7 @@ fn hold_back(cwnd: u64, srtt: TimeSpan) -> TimeSpan {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, Host, MSS};
+    use crate::testing::{context, scheme, MockTransport, MSS};
     use ccgym_core::{InitContext, TimeSpan};
     use serde_json::{json, Value};
 
@@ -169,11 +169,11 @@ mod tests {
     fn ms(value: f64) -> TimeSpan {
         TimeSpan::from_secs_f64(value / 1e3)
     }
-    fn host(packets: u64, params: &Value) -> Host {
+    fn host(packets: u64, params: &Value) -> MockTransport {
         let context = InitContext { initial_window: packets * MSS, ..context() };
-        Host::with_context(scheme("cubic", params), context)
+        MockTransport::with_context(scheme("cubic", params), context)
     }
-    fn phase(host: &Host) -> f64 {
+    fn phase(host: &MockTransport) -> f64 {
         host.observable("slow_start_phase")
     }
     /// A round of 20 packets that fixes the smallest delay, then nine or more samples of a round at `rise` more.

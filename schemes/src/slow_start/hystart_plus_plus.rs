@@ -101,7 +101,7 @@ impl HyStartPlusPlus {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::Host;
+    use crate::testing::MockTransport;
     use ccgym_core::TimeSpan;
     use serde_json::json;
 
@@ -112,8 +112,8 @@ mod tests {
         TimeSpan::from_secs_f64(value / 1e3)
     }
     /// Two rounds at `base`: there is a minimum to compare with.
-    fn searching(base: f64) -> Host {
-        let mut host = Host::of("reno", &json!({"start_up": "hystart++"}));
+    fn searching(base: f64) -> MockTransport {
+        let mut host = MockTransport::of("reno", &json!({"start_up": "hystart++"}));
         host.ack_round(ms(base), TimeSpan::ZERO);
         host.ack_round(ms(base), TimeSpan::ZERO);
         assert_eq!((host.window(), host.observable("slow_start_phase")), (40.0, SEARCHING));

@@ -6,33 +6,39 @@ use super::super::spec::{RecoverySpec, Target};
 use super::round::{fraction, Round};
 use ccgym_core::monitor::MonitorInterval;
 
-/// Delay over that at the start, as part of it and in seconds, above which the path is full.
-const FULL: (f64, f64) = (0.125, 0.004);
-/// The same of the mean over the second half of an interval. The smallest delay shows a queue a whole interval after it
+/// Delay above that at the start at which the path is full: as a fraction of it, and at least this many seconds.
+const FULL_DELAY: (f64, f64) = (0.125, 0.004);
+/// The same for the mean over the second half of an interval. The smallest delay shows a queue a whole interval after it
 /// began to grow, when a window that doubles has become twice as long again.
-const FILLING: (f64, f64) = (0.25, 0.008);
-/// Growth of the window per round trip: from a low rate, and from what a search has found already, which mostly is all.
-const DOUBLE: f64 = 2.0;
-const MORE: f64 = 1.25;
-/// Round-trip samples, and losses, below which neither is seen.
-const SAMPLES: u64 = 4;
-const LOSSES: u64 = 3;
-/// Loss before the search counts so often.
-const LOSS_BEFORE: f64 = 1.5;
-/// Growth of the delivery rate below which a round is flat, and how many end a search (BBR's full pipe).
-const GROWTH: f64 = 1.25;
-const FLAT: u32 = 3;
-/// Growth that makes a search from a low rate worth its while.
-const FOUND: f64 = 2.0;
-/// Fewest rounds of holding, most rounds in which the search's own queue leaves and what is sent then of what was found,
-/// and rounds of a queue that end a hold after that.
-const ROUNDS: u32 = 4;
-const DRAIN: u32 = 3;
-const DRAINING: f64 = 0.5;
-const LATE: u32 = 2;
-/// Part of the tolerated loss by which holding may raise it, and packets that show that.
-const HELD_LOSS: f64 = 0.5;
-const SETTLED: u64 = 20;
+const FILLING_DELAY: (f64, f64) = (0.25, 0.008);
+/// Growth of the window per round trip from a low rate …
+const FIRST_GROWTH_PER_RTT: f64 = 2.0;
+/// … and from what an earlier search has found, which mostly is all there is.
+const LATER_GROWTH_PER_RTT: f64 = 1.25;
+/// Round-trip samples below which a delay is not judged.
+const MIN_RTT_SAMPLES: u64 = 4;
+/// Lost packets below which a loss is not judged.
+const MIN_LOST_PACKETS: u64 = 3;
+/// Weight of the loss before the search in the loss that is tolerated.
+const LOSS_BEFORE_WEIGHT: f64 = 1.5;
+/// Growth of the delivery rate below which a round is flat (BBR's full pipe) …
+const FLAT_BELOW_GROWTH: f64 = 1.25;
+/// … and the number of flat rounds that ends a search.
+const MAX_FLAT_ROUNDS: u32 = 3;
+/// Growth of the delivery rate that makes a search from a low rate worthwhile.
+const WORTHWHILE_GROWTH: f64 = 2.0;
+/// Min rounds of holding.
+const MIN_HOLD_ROUNDS: u32 = 4;
+/// Max rounds in which the queue that the search built drains …
+const MAX_DRAIN_ROUNDS: u32 = 3;
+/// … and the fraction of what was found that is sent meanwhile.
+const DRAIN_GAIN: f64 = 0.5;
+/// Rounds with a queue that end a hold after that.
+const MAX_QUEUED_ROUNDS: u32 = 2;
+/// Fraction of the tolerated loss by which holding may raise the loss …
+const HOLD_LOSS_FRACTION: f64 = 0.5;
+/// … and the packets that it takes to see that.
+const HOLD_LOSS_MIN_PACKETS: u64 = 20;
 
 /// Rate, bit/s, and window, packets, of an agent.
 pub(super) type Values = [f64; 2];
@@ -54,7 +60,7 @@ pub(super) struct Before {
 impl Before {
     /// Whether `round` lost more.
     fn lossy(&self, spec: &RecoverySpec, round: &Round) -> bool {
-        round.lost >= LOSSES && round.loss() > spec.loss + LOSS_BEFORE * self.loss
+        round.lost >= MIN_LOST_PACKETS && round.loss() > spec.loss + LOSS_BEFORE_WEIGHT * self.loss
     }
 }
 
@@ -93,12 +99,13 @@ impl Search {
         actions: &Actions,
         memory: &Memory,
     ) -> bool {
-        let queue = |samples: u64, rtt: f64, base: f64| samples >= SAMPLES && above(rtt, base, FULL);
+        let queue = |samples: u64, rtt: f64, base: f64| samples >= MIN_RTT_SAMPLES && above(rtt, base, FULL_DELAY);
         let samples = m.rtt_count() as u64;
         self.queued |= m.interval_min_rtt().is_some_and(|rtt| queue(samples, rtt.as_secs_f64(), self.base))
-            || m.second_half_rtt()
-                .is_some_and(|rtt| samples >= 2 * SAMPLES && above(rtt.as_secs_f64(), self.base, FILLING));
-        let growth = if self.again.is_none() { DOUBLE } else { MORE };
+            || m.second_half_rtt().is_some_and(|rtt| {
+                samples >= 2 * MIN_RTT_SAMPLES && above(rtt.as_secs_f64(), self.base, FILLING_DELAY)
+            });
+        let growth = if self.again.is_none() { FIRST_GROWTH_PER_RTT } else { LATER_GROWTH_PER_RTT };
         if !self.queued {
             self.window = (self.window + (growth - 1.0) * m.acked_packets as f64).min(self.most);
         }
@@ -107,7 +114,7 @@ impl Search {
         self.most = growth * self.window;
         let delivered = round.delivered();
         self.best = self.best.max(delivered);
-        if delivered >= GROWTH * self.full {
+        if delivered >= FLAT_BELOW_GROWTH * self.full {
             (self.full, self.flat) = (delivered, 0);
         } else {
             self.flat += 1;
@@ -119,7 +126,7 @@ impl Search {
             Target::Both => actions.limits.window[1].min(fastest),
         };
         self.queued
-            || self.flat >= FLAT
+            || self.flat >= MAX_FLAT_ROUNDS
             || self.window >= highest
             || self.before.lossy(spec, round)
             || queue(round.samples, round.rtt, self.base)
@@ -128,8 +135,8 @@ impl Search {
     /// What to hold, if there was more than before.
     pub fn found(&self, spec: &RecoverySpec) -> Option<Hold> {
         let found = match self.again {
-            None => self.best >= FOUND * self.before.delivered,
-            Some(rate) => spec.lift * self.best >= GROWTH * rate,
+            None => self.best >= WORTHWHILE_GROWTH * self.before.delivered,
+            Some(rate) => spec.lift * self.best >= FLAT_BELOW_GROWTH * rate,
         };
         found.then(|| Hold::new(spec.lift * self.best, self))
     }
@@ -196,21 +203,21 @@ impl Hold {
         self.calm += 1;
         self.seconds += round.heard();
         // A queue that shrinks is leaving.
-        let queued = above(round.rtt, self.base, FULL);
+        let queued = above(round.rtt, self.base, FULL_DELAY);
         let late = queued && round.rtt >= self.rtt;
-        self.drained |= !queued || self.calm >= DRAIN;
+        self.drained |= !queued || self.calm >= MAX_DRAIN_ROUNDS;
         self.rtt = round.rtt;
         self.late = if late { self.late + 1 } else { 0 };
-        let settled = self.calm > DRAIN;
+        let settled = self.calm > MAX_DRAIN_ROUNDS;
         if settled {
             self.lost += round.lost;
             self.acked += round.acked;
         }
-        let most = self.before.loss + HELD_LOSS * spec.loss;
-        let lossy = self.lost + self.acked >= SETTLED && fraction(self.lost, self.acked) > most;
-        if lossy || (settled && self.late >= LATE) {
+        let most = self.before.loss + HOLD_LOSS_FRACTION * spec.loss;
+        let lossy = self.lost + self.acked >= HOLD_LOSS_MIN_PACKETS && fraction(self.lost, self.acked) > most;
+        if lossy || (settled && self.late >= MAX_QUEUED_ROUNDS) {
             Next::Congested
-        } else if self.sure && self.seconds >= seconds && self.rounds >= ROUNDS {
+        } else if self.sure && self.seconds >= seconds && self.rounds >= MIN_HOLD_ROUNDS {
             Next::Over
         } else if self.seconds >= seconds.max(spec.longest.as_secs_f64()) {
             // It has carried this for long enough, whatever the delays were.
@@ -226,7 +233,7 @@ impl Hold {
     /// The rate in force.
     pub fn sent(&self) -> f64 {
         if !self.drained {
-            DRAINING * self.rate
+            DRAIN_GAIN * self.rate
         } else {
             self.rate
         }

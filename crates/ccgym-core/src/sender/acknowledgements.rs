@@ -26,24 +26,24 @@ impl Sender {
     pub fn on_ack(&mut self, now: Timestamp, ack: &Ack) {
         // In order and nothing missing: by far the most frequent case. Older ranges have nothing new to say while no hole
         // is open.
-        let plain = self.plain
+        let fast = self.fast_path
             && ack.trigger == ack.largest
             && ack.largest >= self.acked_end
-            && ack.largest < self.packets.next().min(self.plain_end)
+            && ack.largest < self.packets.next().min(self.fast_path_end)
             && ack.range(0).first <= self.acked_end
             && ack.ce_total == self.ce_seen;
-        if plain {
-            self.on_plain_ack(now, ack);
+        if fast {
+            self.on_ack_fast_path(now, ack);
         } else {
-            crate::rare();
+            crate::cold_path();
             self.on_any_ack(now, ack);
             // Recovery without PRR or retransmissions changes nothing but its own end.
-            self.plain_end = match self.recovery {
+            self.fast_path_end = match self.recovery {
                 Recovery::Open => PacketNumber::MAX,
                 Recovery::Fast { point, .. } if !self.config.reliable && !self.capabilities.prr => point,
                 _ => 0,
             };
-            self.plain = self.plain_end > 0 && !self.detector.has_holes();
+            self.fast_path = self.fast_path_end > 0 && !self.detector.has_holes();
         }
         self.end_interval_on_ack(now);
     }
@@ -51,7 +51,7 @@ impl Sender {
     /// As [`Sender::on_any_ack`] when the acknowledgement extends an unbroken prefix and ends no recovery: every packet
     /// from `acked_end` on is outstanding then.
     #[inline]
-    fn on_plain_ack(&mut self, now: Timestamp, ack: &Ack) {
+    fn on_ack_fast_path(&mut self, now: Timestamp, ack: &Ack) {
         let prior_in_flight = self.in_flight;
         let end = ack.largest + 1;
         let from = self.acked_end;

@@ -54,7 +54,7 @@ impl Sender {
     #[inline]
     pub(super) fn end_interval_on_ack(&mut self, now: Timestamp) {
         if self.by_intervals {
-            crate::rare();
+            crate::cold_path();
             let end = self.interval_end;
             if end.acks > 0 && end.at <= now && self.monitor.acks >= end.acks {
                 self.end_interval(now);

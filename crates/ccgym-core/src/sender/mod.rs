@@ -93,14 +93,14 @@ pub struct Sender {
     probes_sent: u32,
     probes_wanted: u32,
     ce_seen: u32,
-    /// Whether the next acknowledgement may take the short way; see [`Sender::on_ack`].
-    plain: bool,
+    /// Whether the next acknowledgement may take the fast path; see [`Sender::on_ack`].
+    fast_path: bool,
     /// … as long as it acknowledges only packets below this number.
-    plain_end: PacketNumber,
+    fast_path_end: PacketNumber,
     /// Whether nothing but window and pacing ever meters sending: no handshake, no retransmissions, no PRR.
-    unmetered: bool,
+    fast_send: bool,
     /// Bytes in flight above which the probe timer needs no special case; unreachable where every case is special.
-    several_packets: u64,
+    fast_timeout_above: u64,
     /// Whether only pacing holds the next packet back.
     awaits_release: bool,
     idle: bool,
@@ -177,10 +177,10 @@ impl Sender {
             probes_sent: 0,
             probes_wanted: 0,
             ce_seen: 0,
-            plain: false,
-            plain_end: 0,
-            unmetered: config.handshake_size == 0 && !config.reliable && !capabilities.prr,
-            several_packets: if config.reliable && config.timers.probes > 0 {
+            fast_path: false,
+            fast_path_end: 0,
+            fast_send: config.handshake_size == 0 && !config.reliable && !capabilities.prr,
+            fast_timeout_above: if config.reliable && config.timers.probes > 0 {
                 u64::from(config.packet_size)
             } else {
                 u64::MAX

@@ -14,9 +14,9 @@ impl Sender {
     #[must_use]
     #[inline]
     pub fn next_timeout(&self) -> Timestamp {
-        if self.plain
+        if self.fast_path
             && self.probes_sent == 0
-            && self.in_flight > self.several_packets
+            && self.in_flight > self.fast_timeout_above
             && !(self.awaits_release | self.capabilities.timers)
         {
             // The frequent case of `last_resort`.
@@ -82,7 +82,7 @@ impl Sender {
             if self.probes_sent < self.config.timers.probes && self.recovery == Recovery::Open {
                 self.probes_sent += 1;
                 self.probes_wanted = 1;
-                self.plain = false;
+                self.fast_path = false;
                 self.stats.probes += 1;
                 self.timer_base = now;
             } else {
@@ -95,7 +95,7 @@ impl Sender {
     /// The reordering timer revealed losses without an acknowledgement.
     #[cold]
     fn on_loss_timer(&mut self, now: Timestamp) {
-        self.plain = false;
+        self.fast_path = false;
         let prior_in_flight = self.in_flight;
         self.lost_records.clear();
         let entered = self.declare_losses(now);
@@ -196,7 +196,7 @@ impl Sender {
             self.episode_losses = 0;
         }
         self.detector.clear();
-        self.plain = false;
+        self.fast_path = false;
         for number in self.packets.first()..self.packets.next() {
             self.mark_lost(number);
         }

@@ -17,7 +17,7 @@ impl Sender {
     #[inline(always)]
     pub fn poll_transmit_into(&mut self, now: Timestamp, packet: &mut Packet) -> bool {
         self.awaits_release = false;
-        if (self.plain || (self.unmetered && self.probes_wanted == 0))
+        if (self.fast_path || (self.fast_send && self.probes_wanted == 0))
             && self.next_segment + 1 < self.segments_available
             && !self.idle
         {
@@ -37,7 +37,7 @@ impl Sender {
             self.send(now, segment, size, false, packet);
             return true;
         }
-        crate::rare();
+        crate::cold_path();
         self.poll_any_transmit(now, packet)
     }
 

@@ -1,7 +1,7 @@
 //! A rate with an infinite or drop-tail queue: departures are known at arrival.
 
+use ccgym_core::cold_path;
 use ccgym_core::packet::Datagram;
-use ccgym_core::rare;
 use ccgym_core::units::{Rate, Timestamp};
 
 use crate::element::{Counters, Fate, LinkEvent, PathElement};
@@ -63,7 +63,7 @@ impl PathElement for RateFifo {
         let wire = datagram.size + self.overhead;
         self.counters.arrived += 1;
         if let Some(recorder) = &mut self.recorder {
-            rare();
+            cold_path();
             recorder.arrived(now, wire, datagram.flow);
         }
         let starts = self.clock.free_at();
@@ -75,7 +75,7 @@ impl PathElement for RateFifo {
         let admitted = match &mut self.device {
             None => self.waiting.admits(&self.limits, wire),
             Some(device) => {
-                rare();
+                cold_path();
                 device.queued.pop_until(now);
                 device.queued.admits(&self.limits, wire)
             }
@@ -92,7 +92,7 @@ impl PathElement for RateFifo {
             // the packet `packets` places ahead leaves that.
             let mut leaves = starts;
             if let Some(device) = &mut self.device {
-                rare();
+                cold_path();
                 leaves = self.waiting.leaves_from_back(device.packets).unwrap_or(now);
                 if leaves > now {
                     device.queued.push(leaves, wire);
@@ -105,7 +105,7 @@ impl PathElement for RateFifo {
         self.counters.forwarded_bytes += u64::from(wire);
         self.counters.sojourn_ns += departs.0 - now.0;
         if let Some(recorder) = &mut self.recorder {
-            rare();
+            cold_path();
             recorder.departs(departs, 0, wire, datagram.flow, now);
         }
         Fate::Forward(departs)

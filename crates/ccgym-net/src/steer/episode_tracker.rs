@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ccgym_agent::{FlowAgent, PathTruth};
 use ccgym_core::{Sender, TimeSpan, Timestamp};
 use ccgym_run::columns::{write_stats, write_truth, COLUMNS, TRUTH_COLUMNS};
-use ccgym_run::tally::Tally;
+use ccgym_run::episode::EpisodeStats;
 use ccgym_run::truth::Truth;
 use ccgym_run::SimSpec;
 
@@ -82,7 +82,7 @@ impl PathKnowledge {
 pub struct EpisodeTracker {
     flow: usize,
     knowledge: PathKnowledge,
-    tally: Tally,
+    tally: EpisodeStats,
     /// Number of the next interval.
     sequence: u64,
     /// When the running interval began, and what had been acknowledged to each flow by then.
@@ -104,7 +104,7 @@ impl EpisodeTracker {
         Self {
             flow,
             knowledge,
-            tally: Tally::default(),
+            tally: EpisodeStats::default(),
             sequence: 0,
             since: Timestamp::ZERO,
             acked_bytes: Vec::new(),

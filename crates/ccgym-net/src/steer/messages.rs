@@ -1,6 +1,6 @@
 //! The messages of `proto/control.proto`, and how they are laid one after the other in a stream.
 
-use ccgym_run::tally;
+use ccgym_run::episode;
 use prost::Message;
 
 use crate::error::{NetError, Result};
@@ -80,8 +80,8 @@ fn unreadable(found: impl std::fmt::Display) -> NetError {
     NetError::new("reading from the environment", found).hint("is it the same version of ccgym at both ends?")
 }
 
-impl From<tally::Summary> for Summary {
-    fn from(summary: tally::Summary) -> Self {
+impl From<episode::Summary> for Summary {
+    fn from(summary: episode::Summary) -> Self {
         Self {
             steps: summary.steps,
             duration_s: summary.duration_s,

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ccgym_core::{InitContext, Rng, Sender, SenderStats, TimeSpan, Timestamp};
+use ccgym_run::FlowSpec;
+use ccgym_run::SourceSpec;
 use ccgym_schemes::registry::create_with;
-use ccgym_sim::spec::SourceSpec;
-use ccgym_sim::FlowSpec;
 use serde::Deserialize;
 use serde_json::{json, Value};
 

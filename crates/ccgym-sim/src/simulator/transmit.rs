@@ -1,6 +1,6 @@
 //! Sending: from the sender onto the path, and, where every element answers at arrival, to the receiver and back.
 
-use ccgym_core::{rare, Datagram, Ecn, Packet};
+use ccgym_core::{cold_path, Datagram, Ecn, Packet};
 use ccgym_run::recorder::UNLOGGED;
 
 use super::{Item, Simulator};
@@ -62,12 +62,12 @@ impl Simulator {
                 if arrived <= *end {
                     flow.received.count(&packet, arrival.new, flow.header);
                     if let Some(series) = series {
-                        rare();
+                        cold_path();
                         series.received(index, arrived, &packet, arrival.new, flow.header);
                     }
                 }
                 if let Some(log) = data_log {
-                    rare();
+                    cold_path();
                     log.leave(record, arrived);
                 }
                 if !arrival.acknowledge {
@@ -79,7 +79,7 @@ impl Simulator {
                 let Some(at) = down.cross(at, &mut datagram) else { break 'carried };
                 let home = at + flow.extra_rtt;
                 if let Some(log) = ack_log {
-                    rare();
+                    cold_path();
                     log.leave(record, home);
                 }
                 *sequence += 1;

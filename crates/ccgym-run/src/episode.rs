@@ -54,7 +54,7 @@ impl DurationHistogram {
 
 /// Running sums of one flow's episode.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct EpisodeStats {
     /// Decisions.
     pub steps: u64,
     seconds: f64,
@@ -69,7 +69,7 @@ pub struct Tally {
     rtt: DurationHistogram,
 }
 
-/// What a [`Tally`] comes to.
+/// What a [`EpisodeStats`] comes to.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 pub struct Summary {
     /// Decisions.
@@ -92,7 +92,7 @@ pub struct Summary {
     pub utilization: Option<f64>,
 }
 
-impl Tally {
+impl EpisodeStats {
     /// Add an interval, over which `truth` held.
     pub fn add(&mut self, m: &MonitorInterval, truth: &PathTruth) {
         let seconds = m.duration().as_secs_f64();
