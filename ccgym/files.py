@@ -1,4 +1,4 @@
-"""Reading files that may hold anything, within bounds; and what to say when a disk refuses to write.
+"""Reading files that may hold anything, within bounds; writing them whole or not at all.
 
 Configurations, cards, manifests and results are sent around. Only regular files are read, never more of them than they
 may hold, and JSON only as deep and with numbers only as long as what ccgym writes.
@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -109,6 +110,22 @@ def read_json(path: str | os.PathLike[str], limit: int = MAX_JSON_BYTES) -> Any:
         UnreadableError: It cannot be read; see :func:`read_bytes` and :func:`parse_json`.
     """
     return parse_json(read_bytes(path, limit))
+
+
+def atomic_write(path: Path, data: bytes | str) -> None:
+    """Write a file so that it is either the old one or the whole new one, whenever the machine stops.
+
+    Raises:
+        PlatformError: The disk is full, or the place cannot be written. The old file is untouched.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_bytes(data.encode() if isinstance(data, str) else data)
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        raise disk_error(error, path) from None
 
 
 def disk_error(error: OSError, path: Path | str) -> PlatformError:

@@ -252,18 +252,19 @@ def _mahimahi(command: str) -> NetworkPath:
 def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
     from ccgym.evaluation.backends import is_real
     from ccgym.evaluation.experiment import Experiment
-    from ccgym.schemes.registry import compared_schemes, parse_schemes
+    from ccgym.evaluation.run import contenders, parse_contenders
+    from ccgym.schemes.registry import compared_schemes
 
     if arguments.schemes is None:
-        schemes = compared_schemes(real=is_real(arguments.backend))
+        schemes = contenders(compared_schemes(real=is_real(arguments.backend)))
     else:
-        schemes = parse_schemes(arguments.schemes, "--schemes")
+        schemes = parse_contenders(arguments.schemes, "--schemes")
     runtime_ns = option("--runtime", parse_time, "30" if arguments.runtime is None else arguments.runtime)
     interval_ns = option("--interval", parse_time, "0" if arguments.interval is None else arguments.interval)
     try:
         return Experiment(
             path=path,
-            schemes=tuple(schemes),
+            schemes=schemes,
             runs=5 if arguments.runs is None else arguments.runs,
             runtime_ns=runtime_ns,
             flows=1 if arguments.flows is None else arguments.flows,
@@ -296,21 +297,22 @@ def _directory(arguments: argparse.Namespace, experiment: Experiment) -> Path:
     """Where results go. A default directory that another experiment has taken is left to it."""
     if arguments.out is not None:
         return Path(arguments.out)
-    from ccgym.evaluation.experiment import parameters_hash
-    from ccgym.evaluation.store import held_parameters, holder
+    from ccgym.evaluation.directory import held_parameters
+    from ccgym.evaluation.run import digest
 
     parameters = json.loads(json.dumps(experiment.parameters()))
-    digest = parameters_hash(parameters)
     name = re.sub(r"[^\w.+-]+", "-", experiment.path_name).strip("-.") or "path"
     if arguments.mahimahi is not None:
-        name = f"mahimahi-{parameters_hash(parameters['path'])[:8]}"
+        name = f"mahimahi-{digest(parameters['path'])[:8]}"
     if experiment.real:
         name = f"{name}-{experiment.backend}"
     plain = Path("results", name)
-    if holder(plain) in (None, digest):
+    there = held_parameters(plain)
+    if there is None or there == parameters:
         return plain
-    named = plain.with_name("-".join([name, *_differences(held_parameters(plain), parameters)]))
-    return named if named != plain and holder(named) in (None, digest) else plain.with_name(f"{name}-{digest[:8]}")
+    named = plain.with_name("-".join([name, *_differences(there, parameters)]))
+    free = named != plain and held_parameters(named) in (None, parameters)
+    return named if free else plain.with_name(f"{name}-{digest(parameters)[:8]}")
 
 
 def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
@@ -335,7 +337,7 @@ def _named(schemes: Sequence[str]) -> str:
 def _run(
     arguments: argparse.Namespace, experiment: Experiment, out: Path, words: Sequence[str], shown_on: Console
 ) -> ResultSet:
-    from ccgym.cli.evaluate_progress import SweepProgress
+    from ccgym.cli.progress import Progress
     from ccgym.evaluation.prepared_run import MAX_MEMORY
     from ccgym.evaluation.runner import run_experiment
 
@@ -347,7 +349,7 @@ def _run(
     at_a_time = arguments.jobs or 1
     if experiment.real:
         _say_where(experiment, at_a_time, shown_on)
-    with SweepProgress(shown_on, runtime_s if experiment.real else None, at_a_time) as progress:
+    with Progress(shown_on, runtime_s if experiment.real else None, at_a_time) as progress:
         return run_experiment(
             experiment,
             out,
@@ -379,10 +381,10 @@ def _report(arguments: argparse.Namespace, results: ResultSet, out: Path, shown_
     write_tables(results, out)
     if arguments.no_figures or not results.cells:
         return
-    from ccgym.cli.evaluate_progress import ReportProgress
+    from ccgym.cli.progress import Progress
 
-    with ReportProgress(shown_on) as progress:
-        build_report(results, out, arguments.jobs, progress.step)
+    with Progress(shown_on) as progress:
+        build_report(results, out, arguments.jobs, progress)
 
 
 def _show(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, logs: str) -> None:

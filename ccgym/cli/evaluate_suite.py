@@ -66,10 +66,10 @@ def evaluate_suite(arguments: argparse.Namespace, words: Sequence[str], shown_on
     claim(chosen.name, request)
     shown_on.print(f"{chosen.name}: {chosen.title}", soft_wrap=True)
     shown_on.print(f"schemes: {', '.join(choice.text for choice in request.schemes)}; into {request.out}\n")
-    from ccgym.cli.evaluate_progress import SuiteBars
+    from ccgym.cli.progress import Progress
 
     try:
-        with SuiteBars(shown_on) as progress:
+        with Progress(shown_on) as progress:
             result = chosen.run(request, progress)
             report = suite_report(chosen.name)
             written = report.write(result, request.out, progress, figures=not arguments.no_figures)

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ccgym.config.path import NetworkPath
+    from ccgym.evaluation.engine import Observer
     from ccgym.evaluation.experiment import Experiment
     from ccgym.evaluation.gap import Gap
-    from ccgym.evaluation.runner import Observer
 
 _DESCRIPTION: Final = """\
 Run the same schemes with the same seeds in the simulator, over our emulated path and over
@@ -110,11 +110,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     from ccgym.evaluation.backends import BACKENDS
     from ccgym.evaluation.gap import run_gap
-    from ccgym.schemes.registry import parse_schemes
+    from ccgym.evaluation.run import parse_contenders
 
     shown_on = error_console() if arguments.json else console()
     path = _path(arguments)
-    schemes = parse_schemes(arguments.schemes, "--schemes")
+    schemes = parse_contenders(arguments.schemes, "--schemes")
     asked_for = None if arguments.backends is None else [name.strip() for name in arguments.backends.split(",")]
     backends = list(BACKENDS) if asked_for is None else [name for name in asked_for if name]
     runtime_ns = option("--runtime", parse_time, arguments.runtime)
@@ -185,13 +185,13 @@ def _path(arguments: argparse.Namespace) -> NetworkPath:
 
 @contextmanager
 def _progress(experiment: Experiment, shown_on: Console) -> Iterator[Observer]:
-    from ccgym.cli.evaluate_progress import SweepProgress
+    from ccgym.cli.progress import Progress
 
     runtime_s = experiment.runtime_ns / 1e9
     shown_on.print(
         f"\n{experiment.backend}: {len(experiment.schemes)} schemes × {experiment.runs} runs of {runtime_s:g} s"
     )
-    with SweepProgress(shown_on, runtime_s if experiment.real else None) as progress:
+    with Progress(shown_on, runtime_s if experiment.real else None) as progress:
         yield progress
 
 

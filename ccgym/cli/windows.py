@@ -136,7 +136,7 @@ def _progress(total: int) -> Iterator[tuple[Callable[[str], None], Callable[[int
 def _write(out: Path, rows: dict[str, WindowRow]) -> None:
     from ccgym.config.best_windows import table_text
     from ccgym.config.path import NetworkPath
-    from ccgym.evaluation.results import atomic_write
+    from ccgym.files import atomic_write
 
     # In the catalog's order, so that the file does not depend on the order of the searches.
     order = {name: place for place, name in enumerate(NetworkPath.names())}

@@ -11,11 +11,13 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from ccgym.errors import ResultsError
 from ccgym.evaluation.capacity import LinkCapacity, mean_per_bin_mbps
 from ccgym.evaluation.metrics import IntArray, PacketLog
 
@@ -113,6 +115,19 @@ class RunCurves:
                 capacity_mbps=archive["capacity_mbps"].astype(np.float64),
                 flows=flows,
             )
+
+    @classmethod
+    def load(cls, file: Path) -> RunCurves:
+        """Read the curves that an evaluation kept of a run; :class:`ResultsError` where that cannot be done."""
+        try:
+            return cls.from_bytes(file.read_bytes())
+        except (OSError, ValueError, KeyError) as error:
+            raise ResultsError(
+                f"the curves of a run cannot be read: {error!r}",
+                where=str(file),
+                expected="what `ccgym evaluate` wrote",
+                hint="run the same evaluation again: it notices, and runs this one anew",
+            ) from error
 
 
 def _flow_from(archive: Mapping[str, npt.NDArray[Any]], number: int) -> FlowCurves:

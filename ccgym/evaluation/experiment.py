@@ -1,21 +1,21 @@
-"""An experiment: several schemes on one path, several runs each."""
+"""An experiment on one path: several contenders, several runs each."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError
 from ccgym.evaluation.backends import SIMULATED, check_name, is_real
+from ccgym.evaluation.prepared_run import MAX_MEMORY, Record
+from ccgym.evaluation.run import Contender, Run, contenders, trace_digests
 from ccgym.schemes.flow import FlowSpec
-from ccgym.schemes.kernel import refuse_in_virtual_time
-from ccgym.schemes.registry import SchemeChoice, check, distinct, registry
-from ccgym.units import Nanoseconds, format_time
+from ccgym.schemes.registry import registry
+from ccgym.units import format_time
 
 LogsPolicy: TypeAlias = Literal["all", "first", "none"]
 """Of which runs packet logs are written: every run, the first run of each scheme, or none."""
@@ -30,44 +30,28 @@ MAX_RUNTIME_NS: Final = 24 * 3600 * 1_000_000_000
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One run of one scheme, before it was run."""
-
-    choice: SchemeChoice
-    """The scheme."""
-    run: int
-    """Number of the run, from 1."""
-    seed: int
-    """Root of its random streams."""
-
-    @property
-    def name(self) -> str:
-        """Its name in files and messages: ``cubic_run1``."""
-        return f"{self.choice.key}_run{self.run}"
-
-
-@dataclass(frozen=True)
 class Experiment:
     """What to run; everything that decides its outcome, and nothing else."""
 
     path: NetworkPath
     """The path; anything that :meth:`NetworkPath.from_any` understands becomes one."""
-    schemes: tuple[SchemeChoice, ...]
-    """The schemes, in the order of the table."""
+    schemes: tuple[Contender, ...]
+    """The contenders, in the order of the table; anything that :func:`~ccgym.evaluation.run.contender` understands
+    becomes one."""
     runs: int = 5
     """Runs per scheme."""
     runtime_ns: int = 30_000_000_000
     """Length of a run, nanoseconds; of virtual time, or of real time where packets are real."""
     flows: int = 1
-    """Flows per run, all of the same scheme."""
+    """How often the flows of a contender are started in a run."""
     interval_ns: int = 0
-    """Time between flow starts, nanoseconds."""
+    """Time between these starts, nanoseconds."""
     seed: int = 1
     """Root of every random stream."""
     backend: str = SIMULATED
     """Where packets travel: ``sim``, ``emulated`` or ``mahimahi``."""
     late_start_ns: int = 0
-    """Flows begin later than they should by up to so many nanoseconds, drawn from the seed of the run."""
+    """Maximum delay of a flow's start, nanoseconds; how long it is, is drawn from the seed of the run."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", NetworkPath.from_any(self.path))
@@ -95,41 +79,65 @@ class Experiment:
                 where="late_start",
                 expected="less than is left of the run",
             )
-        if not self.schemes:
-            raise ConfigError("no scheme", where="schemes", expected="at least one")
-        checked = tuple(check(choice, "schemes") for choice in self.schemes)
+        object.__setattr__(self, "schemes", contenders(self.schemes, "schemes"))
+        for one in self.schemes:
+            latest = last_start + self.late_start_ns + max(flow.start for flow in one.flows)
+            if latest >= self.runtime_ns:
+                raise ConfigError(
+                    f"a flow of {one.text} would start at {latest / 1e9:g} s, the run ends at "
+                    f"{self.runtime_ns / 1e9:g} s",
+                    where="schemes",
+                    expected="starts before the end of the run",
+                )
+            if not self.real:
+                one.refuse_kernel_tcp("schemes")
         if not self.real:
-            for choice in checked:
-                refuse_in_virtual_time(choice.name, choice.kernel in registry(), "schemes")
-            _refuse_unlimited(self.path, checked)
-        object.__setattr__(self, "schemes", tuple(distinct(checked, "schemes")))
+            _refuse_unlimited(self.path, self.schemes)
 
     @property
     def real(self) -> bool:
         """Whether packets are real: then a run takes as long as it says, and never repeats itself exactly."""
         return is_real(self.backend)
 
-    def cells(self) -> Iterator[Cell]:
-        """All runs, in Pantheon's order: run by run, and within a run scheme by scheme."""
-        for run in range(1, self.runs + 1):
-            for choice in self.schemes:
-                yield Cell(choice, run, self.cell_seed(choice, run))
+    def planned(self, logs: LogsPolicy = "none", max_memory: str = MAX_MEMORY) -> list[Run]:
+        """All runs, in Pantheon's order: run by run, and within a run scheme by scheme.
 
-    def cell_seed(self, choice: SchemeChoice, run: int) -> int:
-        """Seed of a run: a function of root seed, scheme and run number only, never of order or company."""
-        digest = hashlib.sha256(f"ccgym cell\n{self.seed}\n{choice.seed_text}\n{run}".encode()).digest()
+        Args:
+            logs: Which of them record what packet logs need.
+            max_memory: What each simulation may hold; see :class:`~ccgym.evaluation.prepared_run.Record`.
+        """
+        return [
+            self._run(one, number, with_logs=logs == "all" or (logs == "first" and number == 1), max_memory=max_memory)
+            for number in range(1, self.runs + 1)
+            for one in self.schemes
+        ]
+
+    def _run(self, one: Contender, number: int, *, with_logs: bool, max_memory: str) -> Run:
+        seed = self.run_seed(one, number)
+        return Run(
+            path=self.path,
+            contender=one.with_flows(self._flows(one, seed)),
+            duration_ns=self.runtime_ns,
+            seed=seed,
+            record=Record(acks=with_logs, link_events=with_logs, max_memory=max_memory),
+            backend=self.backend,
+            name=f"{one.key}_run{number}",
+            number=number,
+        )
+
+    def run_seed(self, one: Contender, number: int) -> int:
+        """Seed of a run: a function of root seed, scheme and number only, never of order or company."""
+        digest = hashlib.sha256(f"ccgym cell\n{self.seed}\n{one.seed_text}\n{number}".encode()).digest()
         return int.from_bytes(digest[:8], "big")
 
-    def cell_flows(self, cell: Cell) -> list[FlowSpec]:
-        """The flows of a run."""
-        chance = random.Random(f"ccgym late start {cell.seed}")
+    def _flows(self, one: Contender, seed: int) -> list[FlowSpec]:
+        chance = random.Random(f"ccgym late start {seed}")
         return [
-            FlowSpec(
-                scheme=cell.choice.name,
-                params=dict(cell.choice.params),
-                start=Nanoseconds(place * self.interval_ns + chance.randint(0, self.late_start_ns)),
+            flow.model_copy(
+                update={"start": flow.start + place * self.interval_ns + chance.randint(0, self.late_start_ns)}
             )
             for place in range(self.flows)
+            for flow in one.flows
         ]
 
     def parameters(self) -> dict[str, Any]:
@@ -138,13 +146,17 @@ class Experiment:
 
         compiled = self.path.compile()
         # The version of a policy is part of what decides the outcome; its name and path are not.
-        policies = {choice.key: choice.policy.card.digest for choice in self.schemes if choice.policy is not None}
+        choices = [choice for one in self.schemes for choice in one.choices]
+        policies = {choice.key: choice.policy.card.digest for choice in choices if choice.policy is not None}
+        flows = {one.key: [flow.model_dump(mode="json") for flow in one.flows] for one in self.schemes}
+        named = {one.key: flows[one.key] for one in self.schemes if one.choice is None}
         return {
             "ccgym": _core.__version__,
             "path_name": self.path_name,
             "path": {"uplink": compiled.uplink, "downlink": compiled.downlink},
-            "traces": {name: _trace_digest(trace) for name, trace in sorted(compiled.traces.items())},
-            "schemes": [choice.text for choice in self.schemes],
+            "traces": trace_digests(self.path),
+            "schemes": [one.text for one in self.schemes],
+            **({"contenders": named} if named else {}),
             **({"policies": policies} if policies else {}),
             "runs": self.runs,
             "runtime_s": self.runtime_ns / 1e9,
@@ -162,15 +174,18 @@ class Experiment:
         return self.path.name or "unnamed path"
 
 
-def _refuse_unlimited(path: NetworkPath, schemes: Sequence[SchemeChoice]) -> None:
+def _refuse_unlimited(path: NetworkPath, schemes: Sequence[Contender]) -> None:
     """Refuse a simulation in which nothing limits a flow."""
+    if path.limits_flows:
+        return
     known = registry()
     growing = [
         choice.title
-        for choice in schemes
+        for one in schemes
+        for choice in one.choices
         if choice.policy is None and not known[choice.name]["capabilities"]["bounded"]
     ]
-    if growing and not path.limits_flows:
+    if growing:
         raise ConfigError(
             f"{', '.join(growing)} on a path without a link: nothing limits a greedy flow",
             where="path",
@@ -182,32 +197,3 @@ def _refuse_unlimited(path: NetworkPath, schemes: Sequence[SchemeChoice]) -> Non
 def _in_range(where: str, value: int, low: int, high: int) -> None:
     if not low <= value <= high:
         raise ConfigError(f"{value}", where=where, expected=f"a whole number from {low} to {high}")
-
-
-def _trace_digest(trace: Any) -> str:
-    return hashlib.sha256(trace.times_ms.tobytes()).hexdigest()
-
-
-def parameters_hash(parameters: Mapping[str, Any]) -> str:
-    """SHA-256 of the parameters in canonical JSON."""
-    text = json.dumps(parameters, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def differences(old: Any, new: Any, place: str = "") -> list[str]:
-    """What differs between two parameter sets, one line per place: ``runs: 5 there, 10 here``."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        lines = []
-        for key in [*old, *(key for key in new if key not in old)]:
-            inner = f"{place}.{key}" if place else str(key)
-            if key not in old or key not in new:
-                lines.append(f"{inner}: only {'here' if key in new else 'there'}")
-            else:
-                lines += differences(old[key], new[key], inner)
-        return lines
-    return [] if old == new else [f"{place}: {_short(old)} there, {_short(new)} here"]
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else text[:79] + "…"

@@ -23,8 +23,8 @@ from ccgym.invocation import as_typed, command
 from ccgym.schemes.kernel import algorithm_of
 from ccgym.tracetools.check import rate_in_name
 
-STARVED_SHARE: Final = 0.20
-"""Greedy flows should carry at least this share of the computed capacity."""
+STARVED_FRACTION: Final = 0.20
+"""Greedy flows should carry at least this fraction of the computed capacity."""
 
 DELAY_FACTOR: Final = 20.0
 """A delay-based scheme should stay below this multiple of the path's own one-way delay."""
@@ -34,12 +34,6 @@ NEAR: Final = 0.05
 
 LONG_IN_RTTS: Final = 5.0
 """Gaps and queues matter when they are longer than this many base round-trip times."""
-
-NOMINAL_FACTOR: Final = 50.0
-"""Paths whose nominal rates differ at least so much …"""
-
-MEASURED_FACTOR: Final = 2.0
-"""… should not give throughputs that differ less than this."""
 
 DELAY_BASED: Final = frozenset({"vegas", "copa", "ledbat", "fast", "swift", "timely"})
 """Schemes that steer by delay and so should not fill queues."""
@@ -147,22 +141,20 @@ def flags(results: ResultSet, facts: PathFacts) -> list[Flag]:
 
 def _again(results: ResultSet, facts: PathFacts, scheme: str, *options: str) -> str:
     """The command that repeats a scheme's first run with its packet logs."""
-    texts = {_key(text): text for text in results.parameters["schemes"]}
     where = [f"--backend {results.backend}"] if results.real else []
-    words = [command("evaluate"), facts.options, *where, f"--schemes {texts.get(scheme, scheme)}", *options]
+    words = [command("evaluate"), facts.options, *where, f"--schemes {_text(results, scheme)}", *options]
     return " ".join(words)
 
 
-def _key(text: str) -> str:
-    from ccgym.schemes.registry import parse_scheme
-
-    return parse_scheme(text).key
+def _text(results: ResultSet, key: str) -> str:
+    """What one types to get a scheme."""
+    keys = (style.key for style in results.styles)
+    return str(dict(zip(keys, results.parameters["schemes"], strict=False)).get(key, key))
 
 
 def _algorithm(results: ResultSet, key: str) -> str:
     """What a scheme is at heart: its name without parameters, and without ``tcp:`` where it is the kernel's."""
-    keys = (style.key for style in results.styles)
-    text = dict(zip(keys, results.parameters["schemes"], strict=False)).get(key, key)
+    text = _text(results, key)
     name = algorithm_of(text) or text.split(":", 1)[0]
     return name if name in DELAY_BASED else name.split("_", 1)[0]
 
@@ -230,7 +222,7 @@ def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) 
     throughput, delay, utilization = summary.throughput_mbps, summary.delay_p95_ms, summary.utilization
     if throughput is None or delay is None:
         return
-    if utilization is not None and utilization.mean < STARVED_SHARE:
+    if utilization is not None and utilization.mean < STARVED_FRACTION:
         yield Flag(
             level="warning",
             code="starved",
@@ -294,41 +286,6 @@ def _why_starved(summary: SchemeSummary, facts: PathFacts) -> str:
     if loss > 0.05:
         return f"{100 * loss:.1f} % of the packets were lost: the buffer is too small for the scheme's bursts"
     return "the scheme is limited by itself: start-up, window limits or pacing"
-
-
-def profile_flags(results: Sequence[ResultSet]) -> list[Flag]:
-    """Flags over several experiments: paths of very different nominal rates should not give alike results.
-
-    The nominal rate is the one in the path's name; where there is none, the experiment is left out.
-    """
-    found = []
-    for place, one in enumerate(results):
-        for other in results[place + 1 :]:
-            names = one.parameters["path_name"], other.parameters["path_name"]
-            nominal = [rate_in_name(name) for name in names]
-            if not nominal[0] or not nominal[1] or _ratio(nominal[0], nominal[1]) < NOMINAL_FACTOR:
-                continue
-            theirs = {summary.style.key: summary.throughput_mbps for summary in other.schemes}
-            for summary in one.schemes:
-                ours, there = summary.throughput_mbps, theirs.get(summary.style.key)
-                if not ours or not there or not ours.mean or not there.mean:
-                    continue
-                if _ratio(ours.mean, there.mean) <= MEASURED_FACTOR:
-                    found.append(
-                        Flag(
-                            level="warning",
-                            code="rates-without-effect",
-                            subject=summary.style.label,
-                            message=f"{ours.mean:.2f} Mbit/s on {names[0]} and {there.mean:.2f} Mbit/s on {names[1]}",
-                            cause="the nominal rates differ over fifty-fold: at least one link does not have its rate",
-                            command=f"ccgym trace show {names[0]}",
-                        )
-                    )
-    return found
-
-
-def _ratio(one: float, other: float) -> float:
-    return max(one, other) / min(one, other)
 
 
 def flag_dicts(found: Sequence[Flag]) -> tuple[Mapping[str, str], ...]:

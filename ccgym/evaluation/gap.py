@@ -16,13 +16,14 @@ from typing import Any, Final
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.errors import ConfigError, PlatformError, RealPathError
 from ccgym.evaluation.backends import BACKENDS, SIMULATED, backend, check_name, is_real
+from ccgym.evaluation.directory import MARKERS, held_parameters, refuse_other_kinds
+from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.experiment import MAX_RUNS, Experiment
-from ccgym.evaluation.lock import MARKERS, refuse_other_kinds
-from ccgym.evaluation.results import ResultSet, SchemeSummary, Spread, atomic_write
-from ccgym.evaluation.runner import Observer, Silent, run_experiment
-from ccgym.evaluation.store import holder
-from ccgym.schemes.registry import SchemeChoice, distinct, registry, styles
-from ccgym.schemes.style import SchemeStyle
+from ccgym.evaluation.results import ResultSet, SchemeSummary, Spread
+from ccgym.evaluation.run import Contender, contender, contenders
+from ccgym.evaluation.runner import run_experiment
+from ccgym.files import atomic_write
+from ccgym.schemes.registry import registry
 from ccgym.units import Nanoseconds
 
 GAP_FILE: Final = MARKERS["gap"][0]
@@ -30,7 +31,7 @@ FORMAT: Final = "ccgym-gap"
 FORMAT_VERSION: Final = 1
 
 THROUGHPUT_TOLERANCE: Final = 0.05
-"""Throughputs that differ by more than this share are apart."""
+"""Throughputs that differ by more than this fraction are apart."""
 DELAY_TOLERANCE_MS: Final = 2.0
 """95th percentiles of the delay that differ by more milliseconds are apart."""
 LOSS_TOLERANCE: Final = 0.01
@@ -44,7 +45,7 @@ class Difference:
     absolute: float
     """This one less the other, in their unit; loss is a fraction."""
     relative: float | None
-    """The same as a share of the other; None where that is zero."""
+    """The same as a fraction of the other; None where that is zero."""
     beyond: bool
     """Whether it is beyond the tolerance."""
 
@@ -81,7 +82,7 @@ class Gap:
 
     path: NetworkPath
     """The path."""
-    schemes: tuple[SchemeChoice, ...]
+    schemes: tuple[Contender, ...]
     """The schemes, in the order of the table."""
     results: Mapping[str, ResultSet]
     """Results by backend."""
@@ -105,37 +106,31 @@ class Gap:
             return ()
         return tuple(name for name in (SIMULATED, self.reference) if name is not None and name in self.results)
 
-    @property
-    def looks(self) -> tuple[SchemeStyle, ...]:
-        """Names and looks of the schemes."""
-        return styles(self.schemes)
-
-    def summary(self, choice: SchemeChoice, name: str) -> SchemeSummary | None:
+    def summary(self, scheme: Contender, name: str) -> SchemeSummary | None:
         """A scheme's numbers on a backend; None where it was not run there."""
-        key = counterpart(choice, name)
-        return next((one for one in self.results[name].schemes if key is not None and one.style.key == key.key), None)
+        there = counterpart(scheme, name)
+        rows = self.results[name].schemes if there is not None else ()
+        return next((one for one in rows if there is not None and one.style.key == there.key), None)
 
     def rows(self) -> list[GapRow]:
         """Scheme by scheme, backend by backend."""
         rows = []
-        for choice, look in zip(self.schemes, self.looks, strict=True):
-            summaries = {name: self.summary(choice, name) for name in self.results}
-            rows += [self._row(choice, look, name, summaries) for name in self.results]
+        for scheme in self.schemes:
+            summaries = {name: self.summary(scheme, name) for name in self.results}
+            rows += [self._row(scheme, name, summaries) for name in self.results]
         return rows
 
-    def _row(
-        self, choice: SchemeChoice, look: SchemeStyle, name: str, summaries: Mapping[str, SchemeSummary | None]
-    ) -> GapRow:
+    def _row(self, scheme: Contender, name: str, summaries: Mapping[str, SchemeSummary | None]) -> GapRow:
         summary = summaries[name]
         return GapRow(
-            scheme=look.key,
-            label=look.label,
+            scheme=scheme.key,
+            label=scheme.label,
             backend=name,
             runs=0 if summary is None else len(summary.valid_runs),
             throughput_mbps=None if summary is None else summary.throughput_mbps,
             delay_p95_ms=None if summary is None else summary.delay_p95_ms,
             loss=None if summary is None else summary.loss,
-            note=self._note(choice, name, summary),
+            note=self._note(scheme, name, summary),
             limited=summary is not None and bool(summary.limited_runs),
             against={
                 other: differences(summary, summaries.get(other))
@@ -144,17 +139,16 @@ class Gap:
             },
         )
 
-    def _note(self, choice: SchemeChoice, name: str, summary: SchemeSummary | None) -> str:
+    def _note(self, scheme: Contender, name: str, summary: SchemeSummary | None) -> str:
+        kernel = " and ".join(dict.fromkeys(choice.kernel for choice in scheme.choices if choice.kernel))
         if summary is None:
-            return f"we have no {choice.kernel} of our own to simulate" if choice.kernel else "not run"
+            return f"we have no {kernel} of our own to simulate" if kernel else "not run"
         if summary.unavailable is not None:
             return f"unavailable: {summary.unavailable}"
         failed = [one for one in self.results[name].failures if one.scheme == summary.style.key]
         if failed:
             return f"{len(failed)} runs failed: {failed[0].error.splitlines()[0]}"
-        if choice.kernel is not None and not is_real(name):
-            return f"our own {choice.kernel}: the simulator has no kernel"
-        return ""
+        return f"our own {kernel}: the simulator has no kernel" if kernel and not is_real(name) else ""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -163,7 +157,7 @@ class Gap:
             "version": FORMAT_VERSION,
             "path": self.path.describe(),
             "path_name": self.path.name,
-            "schemes": [choice.text for choice in self.schemes],
+            "schemes": [scheme.text for scheme in self.schemes],
             "tolerances": {
                 "throughput_mbps": {"relative": THROUGHPUT_TOLERANCE},
                 "delay_p95_ms": {"absolute": DELAY_TOLERANCE_MS},
@@ -183,11 +177,13 @@ class Gap:
         atomic_write(directory / GAP_FILE, json.dumps(self.as_dict(), indent=1, ensure_ascii=False) + "\n")
 
 
-def counterpart(choice: SchemeChoice, name: str) -> SchemeChoice | None:
+def counterpart(scheme: Contender, name: str) -> Contender | None:
     """What stands for a scheme on a backend: the simulator runs our own for the kernel's, if there is one."""
-    if choice.kernel is None or is_real(name):
-        return choice
-    return SchemeChoice(choice.kernel) if choice.kernel in registry() else None
+    if is_real(name) or not any(choice.kernel for choice in scheme.choices):
+        return scheme
+    if any(choice.kernel and choice.kernel not in registry() for choice in scheme.choices):
+        return None
+    return contender([flow.model_copy(update={"scheme": flow.choice.kernel or flow.scheme}) for flow in scheme.flows])
 
 
 def with_host_jitter(path: NetworkPath, most_ns: int) -> NetworkPath:
@@ -223,7 +219,7 @@ def differences(ours: SchemeSummary | None, theirs: SchemeSummary | None) -> dic
 
 def run_gap(
     path: PathLike,
-    schemes: Sequence[SchemeChoice],
+    schemes: Sequence[object],
     backends: Sequence[str],
     out: Path,
     *,
@@ -247,7 +243,7 @@ def run_gap(
         runs: Runs per scheme and backend.
         runtime_ns: Length of a run, nanoseconds.
         seed: Root of every random stream.
-        repeat_limited: As in :func:`~ccgym.evaluation.runner.run_experiment`.
+        repeat_limited: As in :func:`~ccgym.evaluation.engine.measure`.
         host_jitter_ns: In the simulator, acknowledgements reach the sender later by up to so many nanoseconds, each by
             its own. No host is as exact as the simulator: where such trifles decide what a scheme does, one simulated
             run is one of many possible ones, and only means over runs compare.
@@ -271,12 +267,12 @@ def run_gap(
     if not 0 <= host_start_ns < runtime_ns:
         raise ConfigError(f"{host_start_ns / 1e6:g} ms", where="host-start", expected="less than the run time")
     refuse_other_kinds(out, "gap")
-    chosen = tuple(distinct(schemes, "schemes"))
+    chosen = contenders(schemes, "schemes")
     results: dict[str, ResultSet] = {}
     left_out: dict[str, str] = {}
     without_runs: dict[str, str] = {}
     for name in dict.fromkeys(name for name in BACKENDS if name in backends):
-        there = {one.key: one for choice in chosen if (one := counterpart(choice, name)) is not None}
+        there = {one.key: one for scheme in chosen if (one := counterpart(scheme, name)) is not None}
         if not there:
             left_out[name] = "none of the schemes can be simulated"
             continue
@@ -291,7 +287,7 @@ def run_gap(
             late_start_ns=host_start_ns if simulated else 0,
         )
         try:
-            if holder(out / name) is None:
+            if held_parameters(out / name) is None:  # Before the observer begins to show anything.
                 backend(name).require(path, runtime_ns)
             with nullcontext(Silent()) if observe is None else observe(experiment) as observer:
                 measured = run_experiment(

@@ -11,20 +11,20 @@ import math
 import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from ccgym.config.path import PublishedResult
 from ccgym.emulation.report import limited_reason
 from ccgym.errors import ResultsError, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
 from ccgym.evaluation.frames import result_table, to_frame, write_csv
 from ccgym.evaluation.pantheon import printed_number
 from ccgym.evaluation.run_record import RunRecord, flow_summary
-from ccgym.files import UnreadableError, disk_error, read_json
+from ccgym.files import UnreadableError, read_json
 from ccgym.schemes.style import SchemeStyle
 
 if TYPE_CHECKING:
@@ -34,22 +34,6 @@ RESULTS_FILE: Final = "ccgym_results.json"
 RESULTS_CSV: Final = "ccgym_results.csv"
 FORMAT: Final = "ccgym-results"
 FORMAT_VERSION: Final = 1
-
-
-@dataclass(frozen=True)
-class PublishedPoint:
-    """What a report published for a scheme on this path."""
-
-    label: str
-    """The report's name of the scheme."""
-    runs: int
-    """Number of runs that the means are of."""
-    throughput_mbps: float
-    """Mean average throughput, Mbit/s."""
-    delay_p95_ms: float
-    """Mean 95th percentile of the one-way delay, ms."""
-    loss: float
-    """Mean loss, a fraction."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +52,8 @@ class CellResult:
     """When it began, seconds since the epoch. In virtual time runs follow one another, as Pantheon's do."""
     wall_s: float
     """How long that took, seconds."""
+    curves: str = ""
+    """The file of its curves (:meth:`RunCurves.load`), relative to the results directory."""
 
     @property
     def limited(self) -> str | None:
@@ -82,19 +68,17 @@ class CellResult:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data; :meth:`from_dict` is the inverse."""
-        data = {name: getattr(self, name) for name in ("scheme", "run", "invalid", "started_epoch_s", "wall_s")}
+        data = {name: getattr(self, name) for name in _CELL_FIELDS}
         return {**data, "record": self.record.as_dict()}
-
-    def without_packets(self) -> CellResult:
-        """The same, with the numbers only: a sweep of thousands of runs fits into memory."""
-        record = replace(self.record, packets=None, series=None, native=None, capacity=None)
-        return replace(self, record=record)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CellResult:
         """The inverse of :meth:`as_dict`."""
-        fields = {name: data[name] for name in ("scheme", "run", "invalid", "started_epoch_s", "wall_s")}
+        fields = {name: data[name] for name in _CELL_FIELDS}
         return cls(record=RunRecord.from_dict(data["record"]), **fields)
+
+
+_CELL_FIELDS: Final = ("scheme", "run", "invalid", "started_epoch_s", "wall_s", "curves")
 
 
 @dataclass(frozen=True)
@@ -109,18 +93,6 @@ class CellFailure:
     """Its seed: with it the failure can be repeated alone."""
     error: str
     """What went wrong."""
-
-
-@dataclass(frozen=True)
-class CellUnavailable:
-    """A run that cannot be made on this machine, through nobody's fault: the kernel lacks its algorithm."""
-
-    scheme: str
-    """Key of the scheme."""
-    run: int
-    """Number of the run."""
-    reason: str
-    """What is missing."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +123,7 @@ class SchemeSummary:
     """Name and looks."""
     runs: tuple[CellResult, ...]
     """All its runs, in order."""
-    published: PublishedPoint | None
+    published: PublishedResult | None
     """What was published for it on this path, if anything."""
     unavailable: str | None = None
     """Why it could not be run here; None where it could."""
@@ -234,7 +206,7 @@ class ResultSet:
     """All finished runs, ordered by scheme and run."""
     failures: tuple[CellFailure, ...] = ()
     """Runs that ended in an error."""
-    published: Mapping[str, PublishedPoint] = field(default_factory=dict)
+    published: Mapping[str, PublishedResult] = field(default_factory=dict)
     """Published numbers on this path, by scheme key."""
     published_source: str = ""
     """Where the published numbers come from."""
@@ -263,6 +235,10 @@ class ResultSet:
     def to_csv(self, file: str | os.PathLike[str]) -> None:
         """Write the table of :meth:`to_pandas` as CSV; :class:`ResultsError` where that cannot be done."""
         write_csv(file, result_table(self))
+
+    def with_flags(self, flags: tuple[Mapping[str, str], ...]) -> ResultSet:
+        """The same, and what looks wrong in it."""
+        return replace(self, flags=flags)
 
     @property
     def backend(self) -> str:
@@ -312,7 +288,7 @@ class ResultSet:
             "provenance": dict(self.provenance),
             "trajectory_hash": self.trajectory_hash,
             "styles": [asdict(style) for style in self.styles],
-            "published": {key: asdict(point) for key, point in self.published.items()},
+            "published": {key: result.model_dump() for key, result in self.published.items()},
             "published_source": self.published_source,
             "summary": [_summary_dict(summary) for summary in self.schemes],
             "flags": [dict(flag) for flag in self.flags],
@@ -336,7 +312,7 @@ class ResultSet:
             styles=tuple(SchemeStyle(**style) for style in data["styles"]),
             cells=tuple(CellResult.from_dict(cell) for cell in data["cells"]),
             failures=tuple(CellFailure(**failure) for failure in data["failures"]),
-            published={key: PublishedPoint(**point) for key, point in data["published"].items()},
+            published={key: PublishedResult(**result) for key, result in data["published"].items()},
             published_source=data["published_source"],
             flags=tuple(data["flags"]),
             unavailable=data.get("unavailable", {}),
@@ -381,22 +357,6 @@ def _summary_dict(summary: SchemeSummary) -> dict[str, Any]:
         spread: Spread | None = getattr(summary, name)
         row[name] = None if spread is None else asdict(spread)
     return row
-
-
-def atomic_write(path: Path, data: bytes | str) -> None:
-    """Write a file so that it is either the old one or the whole new one, whenever the machine stops.
-
-    Raises:
-        PlatformError: The disk is full, or the place cannot be written. The old file is untouched.
-    """
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_bytes(data.encode() if isinstance(data, str) else data)
-        partial.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        raise disk_error(error, path) from None
 
 
 def ordered(cells: Iterable[CellResult], styles: Sequence[SchemeStyle]) -> tuple[CellResult, ...]:

@@ -151,6 +151,8 @@ class RunRecord:
     packets, except where they are payload. ``to_pandas("series")`` has rates instead of totals."""
     native: SimResult | None = field(default=None, repr=False, compare=False)
     """The native result, from which logs are written."""
+    started_epoch_s: float = field(default=0.0, repr=False, compare=False)
+    """When it began in an evaluation, seconds since the epoch; in virtual time its runs follow one another."""
 
     def __repr__(self) -> str:
         where = "simulated" if self.backend == "sim" else self.backend

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from ccgym.evaluation.results import atomic_write
+from ccgym.files import atomic_write
 
 DRAWN_FILE: Final = "ccgym_figures.json"
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.errors import PlatformError
 from ccgym.evaluation.backends import PLACES, is_real
+from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.pantheon import statistics_text
-from ccgym.evaluation.results import CellResult, ResultSet, atomic_write
+from ccgym.evaluation.results import CellResult, ResultSet
+from ccgym.files import atomic_write
 from ccgym.report.evaluation_table import evaluation_table, exact_table, markdown
 
 if TYPE_CHECKING:
@@ -22,18 +23,6 @@ MARKDOWN_FILE: Final = "pantheon_table.md"
 CSV_FILE: Final = "pantheon_table.csv"
 HTML_FILE: Final = "pantheon_report.html"
 PDF_FILE: Final = "pantheon_report.pdf"
-
-
-@dataclass(frozen=True)
-class Step:
-    """Progress of the report."""
-
-    what: str
-    """What is being made: ``figures``, ``report``."""
-    total: int
-    """Steps that it takes."""
-    advance: int
-    """Steps done since the last call."""
 
 
 def write_tables(results: ResultSet, directory: Path) -> None:
@@ -63,7 +52,7 @@ def require_drawing(instead: str = "") -> None:
 
 
 def build_report(
-    results: ResultSet, directory: Path, jobs: int | None = None, progress: Callable[[Step], None] | None = None
+    results: ResultSet, directory: Path, jobs: int | None = None, observer: Observer | None = None
 ) -> None:
     """Draw all figures and write the HTML and PDF reports into the results directory.
 
@@ -73,18 +62,18 @@ def build_report(
         results: The experiment.
         directory: Its results directory.
         jobs: Processes to draw with; all processors by default.
-        progress: Told how it goes.
+        observer: Is told how it goes.
     """
     from ccgym.report.drawn import Drawn
 
     drawn = Drawn(directory)
     try:
-        _build(results, directory, jobs, progress or (lambda _: None), drawn)
+        _build(results, directory, jobs, observer or Silent(), drawn)
     finally:
         drawn.write()
 
 
-def _build(results: ResultSet, directory: Path, jobs: int | None, tell: Callable[[Step], None], drawn: Drawn) -> None:
+def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Observer, drawn: Drawn) -> None:
     from ccgym.report.drawn import digest
     from ccgym.report.page import write_page
     from ccgym.report.pdf import write_pdf
@@ -102,14 +91,14 @@ def _build(results: ResultSet, directory: Path, jobs: int | None, tell: Callable
 
     def runs() -> Generator[CellResult, None, None]:
         if missing:
-            tell(Step("figures", missing, 0))
+            observer.begin("figures", missing)
         # Closed: whatever ends the report also ends the processes that draw.
         with closing(drawn_runs(results, directory, jobs, current)) as cells:
             for cell in cells:
                 name = run_name(cell)
                 if name not in current:
                     drawn.note(name, inputs[name], files[name])
-                    tell(Step("figures", missing, 1))
+                    observer.advance("figures")
                 yield cell
 
     if missing or not drawn.is_current(PDF_FILE, everything, [pdf]):
@@ -119,11 +108,11 @@ def _build(results: ResultSet, directory: Path, jobs: int | None, tell: Callable
             write_pdf(results, directory, partial, ready)
         partial.replace(pdf)
         drawn.note(PDF_FILE, everything, [pdf])
-    tell(Step("report", 2, 0))
+    observer.begin("report", 2)
     _draw_summaries(results, directory, summary, drawn)
-    tell(Step("report", 2, 1))
+    observer.advance("report")
     write_page(directory / HTML_FILE, "evaluation", page_values(results, directory))
-    tell(Step("report", 2, 1))
+    observer.advance("report")
 
 
 def _draw_summaries(results: ResultSet, directory: Path, inputs: str, drawn: Drawn) -> None:

@@ -13,7 +13,7 @@ from ccgym.evaluation.gap import (
     Difference,
     Gap,
 )
-from ccgym.evaluation.results import atomic_write
+from ccgym.files import atomic_write
 from ccgym.report.evaluation_table import LIMITED_MARK, LIMITED_NOTE
 from ccgym.report.table import Cell, Column, Row, Table, Tone, spread
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from ccgym.evaluation.results import atomic_write
+from ccgym.files import atomic_write
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
 """Where the templates are."""

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Final
 
 from ccgym.emulation.process import environment
+from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.metrics import RunMetrics
 from ccgym.evaluation.pantheon import figure_file
 from ccgym.evaluation.results import CellResult, ResultSet
-from ccgym.evaluation.store import curves_file, read_curves
 from ccgym.report.figures import RegisteredFigure, figures_of
 from ccgym.report.style import PAPER, PAPER_SUFFIX, SCREEN, house_style, save, save_compact
 
@@ -44,6 +44,8 @@ class Task:
     """Number of the run."""
     metrics: RunMetrics
     """The numbers for the legends."""
+    curves: str
+    """The file of its curves, relative to the results directory."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def run_files(directory: Path, scheme: str, run: int) -> list[RunFile]:
 def run_inputs(directory: Path, cell: CellResult) -> bytes:
     """All that the figures of a run are made from."""
     try:
-        curves = curves_file(directory, run_name(cell)).read_bytes()
+        curves = (directory / cell.curves).read_bytes()
     except OSError:
         curves = b""  # drawing will say what is wrong
     return repr(cell.record.metrics).encode() + curves
@@ -78,7 +80,7 @@ def run_inputs(directory: Path, cell: CellResult) -> bytes:
 
 def draw_run(directory: Path, task: Task) -> None:
     """Draw the figures of a run."""
-    curves = read_curves(directory, f"{task.scheme}_run{task.run}")
+    curves = RunCurves.load(directory / task.curves)
     for one in run_files(directory, task.scheme, task.run):
         with house_style(PAPER if one.paper else SCREEN):
             drawn = one.figure.draw(curves, task.metrics)
@@ -130,7 +132,7 @@ def run_name(cell: CellResult) -> str:
 
 def _task(cell: CellResult) -> Task:
     assert cell.record.metrics is not None
-    return Task(cell.scheme, cell.run, cell.record.metrics)
+    return Task(cell.scheme, cell.run, cell.record.metrics, cell.curves)
 
 
 class _Worker:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.backends import PLACES
-from ccgym.evaluation.results import atomic_write
 from ccgym.evaluation.suites.bootstrap import Interval
 from ccgym.evaluation.suites.calibrated import JSON_FILE, MARKS_FILE, PATHS_DIRECTORY, RANKING_FILE
 from ccgym.evaluation.suites.paths import SECTIONS
 from ccgym.evaluation.suites.protocol import SuiteProgress, Written
 from ccgym.evaluation.suites.scorecard import CardPath, Group, Mark, Scorecard
+from ccgym.files import atomic_write
 from ccgym.report.evaluation_report import write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, LIMITED_NOTE
 from ccgym.report.table import Cell, Column, Row, Table, Tone, number

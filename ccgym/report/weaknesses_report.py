@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.evaluation.results import atomic_write
 from ccgym.evaluation.suites.protocol import SuiteProgress, Written
 from ccgym.evaluation.weaknesses.base import Criterion, Measure, Weakness
 from ccgym.evaluation.weaknesses.results import Outcome, Spread, Verdict, WeaknessResults
 from ccgym.evaluation.weaknesses.suite import CSV_FILE, RESULTS_FILE
+from ccgym.files import atomic_write
 from ccgym.report.coordinates import coordinate_parts, value_text
 from ccgym.report.table import NOTHING, Cell, Column, Row, Table, Tone
 

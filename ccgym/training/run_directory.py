@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ccgym.errors import ConfigError, ResultsError, shown
-from ccgym.evaluation.lock import LOCK_FILE, MARKERS, refuse_other_kinds
+from ccgym.evaluation.directory import LOCK_FILE, MARKERS, refuse_other_kinds
 from ccgym.evaluation.provenance import git_summary, versions
 from ccgym.files import UnreadableError, disk_error, read_json
 from ccgym.training.files import write_file

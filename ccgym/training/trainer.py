@@ -28,7 +28,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from typing_extensions import override
 
 from ccgym.errors import ResultsError, SimulationError
-from ccgym.evaluation.experiment import differences
+from ccgym.evaluation.directory import differences
 from ccgym.files import disk_error
 from ccgym.training import normalizer as normalizers
 from ccgym.training.callbacks.base import Callback

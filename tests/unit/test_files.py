@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ccgym.errors import PlatformError
-from ccgym.evaluation.results import atomic_write
+from ccgym.files import atomic_write
 from ccgym.files import MAX_JSON_DEPTH, UnreadableError, parse_json, read_bytes, read_json
 
 

@@ -17,7 +17,7 @@ from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.experiment import Experiment, differences
-from ccgym.evaluation.lock import MARKERS, Kind, refuse_other_kinds
+from ccgym.evaluation.directory import MARKERS, Kind, refuse_other_kinds
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
 from ccgym.evaluation.results import (
     CellFailure,

@@ -18,12 +18,13 @@ from typing import Any, Final
 
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.provenance import provenance
-from ccgym.evaluation.results import CellFailure, CellUnavailable, atomic_write
-from ccgym.evaluation.runner import Outcome, run_experiment
+from ccgym.evaluation.run import contenders
+from ccgym.evaluation.runner import run_experiment
 from ccgym.evaluation.suites.paths import SuitePath, calibrated_paths
 from ccgym.evaluation.suites.protocol import SuiteProgress, SuiteRequest
 from ccgym.evaluation.suites.scorecard import CardPath, Contestant, Scorecard
 from ccgym.evaluation.suites.trained import trained_on
+from ccgym.files import atomic_write
 from ccgym.schemes import policies
 from ccgym.schemes.registry import SchemeChoice, parse_scheme, registry, styles
 
@@ -77,7 +78,7 @@ class CalibratedSuite:
         experiments = {path: _experiment(request, path) for path in paths}
         first = next(iter(experiments.values()))
         counting = _Counting(progress, _RUNNING if first.real else _SIMULATING)
-        progress.begin(counting.what, sum(len(list(one.cells())) for one in experiments.values()))
+        progress.begin(counting.what, sum(len(one.planned()) for one in experiments.values()))
         results = {}
         for path, experiment in experiments.items():
             counting.next_path(path.name)
@@ -105,7 +106,7 @@ class CalibratedSuite:
             parameters=parameters,
             provenance={**made, "run_s": round(sum(one.wall_s for one in results.values()), 3)},
             paths=tuple(_card_path(path) for path in paths),
-            schemes=_contestants(first.schemes, paths),
+            schemes=_contestants(request.schemes, paths),
             results=results,
         )
         write_numbers(card, request.out)
@@ -116,7 +117,7 @@ def _experiment(request: SuiteRequest, path: SuitePath) -> Experiment:
     runs, runtime_ns = (QUICK_RUNS, QUICK_RUNTIME_NS) if request.quick else (RUNS, RUNTIME_NS)
     return Experiment(
         path=path.path,
-        schemes=request.schemes,
+        schemes=contenders(request.schemes, "schemes"),
         runs=runs if request.runs is None else request.runs,
         runtime_ns=runtime_ns if request.runtime_ns is None else request.runtime_ns,
         seed=request.seed,
@@ -146,37 +147,31 @@ def _contestant(choice: SchemeChoice, paths: Sequence[SuitePath], look: Any) -> 
 
 
 class _Counting:
-    """Adds up the progress of many experiments; an :class:`~ccgym.evaluation.runner.Observer`."""
+    """Adds up the progress of many experiments; an :class:`~ccgym.evaluation.engine.Observer`."""
 
     def __init__(self, progress: SuiteProgress, what: str) -> None:
         self._progress = progress
         self.what = what
         self._path = ""
-        self._unavailable: set[str] = set()
 
     def next_path(self, name: str) -> None:
         """The experiment on another path begins."""
         self._path = name
 
     def notice(self, text: str) -> None:
-        """See :class:`~ccgym.evaluation.runner.Observer`."""
+        """See :class:`~ccgym.evaluation.engine.Observer`."""
         self._progress.notice(f"{self._path}: {text}")
 
-    def begin(self, done: int, total: int) -> None:
-        """See :class:`~ccgym.evaluation.runner.Observer`."""
-        del total
+    def begin(self, what: str, total: int, done: int = 0) -> None:
+        """See :class:`~ccgym.evaluation.engine.Observer`."""
+        del what, total
         if done:
             self._progress.advance(self.what, done, self._path, kept=True)
 
-    def cell(self, outcome: Outcome, done: int, total: int) -> None:
-        """See :class:`~ccgym.evaluation.runner.Observer`."""
-        del done, total
-        if isinstance(outcome, CellFailure):
-            self._progress.notice(f"{self._path}: {outcome.scheme} run {outcome.run} failed: {outcome.error}")
-        elif isinstance(outcome, CellUnavailable) and outcome.scheme not in self._unavailable:
-            self._unavailable.add(outcome.scheme)
-            self._progress.notice(f"{outcome.scheme} is unavailable: {outcome.reason}")
-        self._progress.advance(self.what, 1, f"{outcome.scheme} · {self._path}")
+    def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
+        """See :class:`~ccgym.evaluation.engine.Observer`."""
+        del what
+        self._progress.advance(self.what, by, f"{note} · {self._path}", kept=kept)
 
 
 def write_numbers(card: Scorecard, directory: Path) -> None:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ccgym.errors import ResultsError
-from ccgym.evaluation.experiment import differences, parameters_hash
-from ccgym.evaluation.lock import MARKERS, refuse_other_kinds
-from ccgym.evaluation.results import atomic_write
+from ccgym.evaluation.directory import MARKERS, differences, refuse_other_kinds
+from ccgym.evaluation.run import digest
 from ccgym.evaluation.suites.protocol import SuiteRequest
-from ccgym.files import read_json
+from ccgym.files import atomic_write, read_json
 
 MANIFEST_FILE: Final = MARKERS["suite"][0]
 FORMAT: Final = "ccgym-suite"
@@ -63,7 +62,7 @@ def default_directory(name: str, request: SuiteRequest) -> Path:
     plain = Path("results", "-".join(words))
     if held_by(plain) in (None, mine) and not (plain / MARKERS["evaluation"][0]).exists():
         return plain
-    return plain.with_name(f"{plain.name}-{parameters_hash(mine)[:8]}")
+    return plain.with_name(f"{plain.name}-{digest(mine)[:8]}")
 
 
 def claim(name: str, request: SuiteRequest) -> None:

@@ -13,7 +13,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Final
 
-from ccgym.evaluation.lock import CELLS_DIRECTORY, lock_directory
+from ccgym.evaluation.directory import RUNS_DIRECTORY, lock_directory
 from ccgym.evaluation.weaknesses.runs import Cell, RunResult
 from ccgym.files import parse_json
 
@@ -25,7 +25,7 @@ class RunStore:
         self.directory = directory
         self.damaged: Final[list[str]] = []
         """Files with lines that cannot be used, and how many; those runs are made again."""
-        self._cells = directory / CELLS_DIRECTORY
+        self._cells = directory / RUNS_DIRECTORY
         self._lock: TextIOWrapper | None = None
         self._known: dict[Path, dict[str, RunResult]] = {}
         self._open: dict[Path, TextIOWrapper] = {}

@@ -12,7 +12,6 @@ from typing import Final
 from ccgym.errors import CcgymError, ConfigError
 from ccgym.evaluation.backends import SIMULATED, check_name
 from ccgym.evaluation.provenance import provenance
-from ccgym.evaluation.results import atomic_write
 from ccgym.evaluation.suites.protocol import SilentProgress, SuiteProgress, SuiteRequest
 from ccgym.evaluation.weaknesses.bandwidth_sweep import BandwidthSweep
 from ccgym.evaluation.weaknesses.base import QUICK_RUNS, RUNS, Weakness, inside_range
@@ -26,6 +25,7 @@ from ccgym.evaluation.weaknesses.stale_estimates import StaleEstimates
 from ccgym.evaluation.weaknesses.startup_recovery import StartupRecovery
 from ccgym.evaluation.weaknesses.store import RunStore
 from ccgym.evaluation.weaknesses.training_range import training_range
+from ccgym.files import atomic_write
 from ccgym.schemes import policies
 from ccgym.schemes.kernel import refuse_in_virtual_time
 from ccgym.schemes.registry import SchemeChoice, check, distinct, parse_scheme, registry, styles

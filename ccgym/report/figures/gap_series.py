@@ -17,7 +17,6 @@ from matplotlib.lines import Line2D
 
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.gap import Gap, counterpart
-from ccgym.evaluation.store import read_curves
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, blank_figure, draw_capacity
 
@@ -39,22 +38,21 @@ DELAY_BIN_S: Final = 0.1
 @figure("gap_series", "Throughput and one-way delay over time, one row per scheme, one color per backend", page="gap")
 def gap_figure(gap: Gap) -> Figure:
     """Draw the panels of all schemes. Call within ``house_style``."""
-    schemes = list(zip(gap.schemes, gap.looks, strict=True))
-    height = ROW_IN * len(schemes) + EDGES_IN
+    height = ROW_IN * len(gap.schemes) + EDGES_IN
     drawn = blank_figure(WIDTH_IN, height)
-    panels = drawn.subplots(len(schemes), 2, sharex=True, squeeze=False)
-    for row, (choice, style) in enumerate(schemes):
+    panels = drawn.subplots(len(gap.schemes), 2, sharex=True, squeeze=False)
+    for row, scheme in enumerate(gap.schemes):
         throughput, delay = panels[row]
-        throughput.set_title(style.label, loc="left", color=INK, weight="bold")
+        throughput.set_title(scheme.label, loc="left", color=INK, weight="bold")
         throughput.set_ylabel("Throughput\n(Mbit/s)")
         delay.set_ylabel("One-way delay\n(ms)")
         capacity_drawn = False
         for name, results in gap.results.items():
-            stands_for = counterpart(choice, name)
+            stands_for = counterpart(scheme, name)
             cells = [] if stands_for is None else [c for c in results.cells if c.scheme == stands_for.key]
             # The first run last, so that it lies on top.
             for place, cell in reversed(list(enumerate(cells))):
-                curves = read_curves(gap.directories[name], f"{cell.scheme}_run{cell.run}")
+                curves = RunCurves.load(gap.directories[name] / cell.curves)
                 if not capacity_drawn and curves.capacity_mbps.size:
                     draw_capacity(throughput, curves.capacity_mbps, curves.bin_s)
                     capacity_drawn = True

@@ -1,0 +1,157 @@
+"""Whose a directory is: never two kinds of results in one, never two experiments, and one evaluation at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Collection, Mapping
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from ccgym.errors import ResultsError
+from ccgym.files import UnreadableError, atomic_write, read_json
+
+RUNS_DIRECTORY: Final = "runs"
+LOCK_FILE: Final = ".ccgym_lock"
+
+Kind: TypeAlias = Literal["evaluation", "suite", "gap", "training"]
+
+MARKERS: Final[Mapping[Kind, tuple[str, str]]] = {
+    "evaluation": ("ccgym_manifest.json", "the results of an evaluation"),
+    "suite": ("ccgym_suite.json", "the results of a suite"),
+    "gap": ("ccgym_gap.json", "what `ccgym gap` measured"),
+    "training": ("seeds.json", "a training run"),
+}
+"""The file that a directory of each kind has, and what that is."""
+
+MANIFEST_FILE: Final = MARKERS["evaluation"][0]
+FORMAT: Final = "ccgym-manifest"
+FORMAT_VERSION: Final = 2
+
+
+def refuse_other_kinds(directory: Path, kind: Kind, option: str = "--out") -> None:
+    """Raise :class:`ResultsError` if a directory holds something of another kind; ``option`` is what named it."""
+    for other, (file, what) in MARKERS.items():
+        if other != kind and (directory / file).exists():
+            raise ResultsError(
+                f"the directory holds {what}",
+                where=str(directory),
+                expected=f"an empty directory, or one that holds {MARKERS[kind][1]}",
+                hint=f"choose another directory with {option}",
+            )
+
+
+def lock_directory(directory: Path, kind: Kind) -> TextIOWrapper:
+    """Make a results directory, and the one for its runs, if they are not there, and keep others out of it.
+
+    Args:
+        directory: The results directory.
+        kind: What it is to hold.
+
+    Returns:
+        What holds the lock: it is free again when this is closed, or its process ends.
+
+    Raises:
+        ResultsError: It holds something else, cannot be written, or is in use.
+    """
+    refuse_other_kinds(directory, kind)
+    try:
+        (directory / RUNS_DIRECTORY).mkdir(parents=True, exist_ok=True)
+        lock = (directory / LOCK_FILE).open("w")
+    except OSError as error:
+        raise ResultsError(
+            f"the directory cannot be written: {error.strerror}",
+            where=str(directory),
+            expected="a directory that exists or can be made",
+            hint="choose another one with --out",
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise ResultsError(
+            "another evaluation is writing to this directory",
+            where=str(directory),
+            expected="one evaluation at a time",
+            hint="wait for it, or choose another directory with --out",
+        ) from None
+    return lock
+
+
+def claim(directory: Path, parameters: Mapping[str, Any], may_differ: Collection[str] = ()) -> None:
+    """Write the manifest of an evaluation, or make sure that the one there is this evaluation's.
+
+    Args:
+        directory: The results directory, locked.
+        parameters: Whose it is to be: plain data.
+        may_differ: Names of parameters in which the evaluation that has it may differ.
+
+    Raises:
+        ResultsError: It is another one's.
+    """
+    file = directory / MANIFEST_FILE
+    new = json.loads(json.dumps(parameters))
+    if file.exists():
+        old = _manifest(file)
+        fixed = [{name: value for name, value in one.items() if name not in may_differ} for one in (old, new)]
+        if fixed[0] != fixed[1]:
+            different = differences(old, new)
+            found = "; ".join(different[:6]) + ("; …" if len(different) > 6 else "")
+            raise _foreign(directory, f"the directory holds the results of a different experiment ({found})")
+        if old == new:
+            return
+    elif any((directory / RUNS_DIRECTORY).iterdir()):
+        raise _foreign(directory, "there are results, but no manifest that says whose")
+    document = {"format": FORMAT, "version": FORMAT_VERSION, "parameters": new}
+    atomic_write(file, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+
+def held_parameters(directory: Path) -> dict[str, Any] | None:
+    """Parameters of the evaluation that has a directory; None where none has it; empty where they cannot be read."""
+    file = directory / MANIFEST_FILE
+    try:
+        return _manifest(file) if file.exists() else None
+    except ResultsError:
+        return {}
+
+
+def _manifest(file: Path) -> dict[str, Any]:
+    try:
+        document = read_json(file)
+        known = document["format"] == FORMAT and document["version"] == FORMAT_VERSION
+        if not known or not isinstance(document["parameters"], dict):
+            raise _foreign(file.parent, f"{file.name} is damaged, or of another version of ccgym")
+        return dict(document["parameters"])
+    except UnreadableError as error:
+        raise _foreign(file.parent, f"{file.name} {error}") from None
+    except (OSError, KeyError, TypeError) as error:
+        raise _foreign(file.parent, f"{file.name} is damaged: {error!r}") from error
+
+
+def _foreign(directory: Path, found: str) -> ResultsError:
+    return ResultsError(
+        found,
+        where=str(directory),
+        expected="an empty directory, or one that the same command filled",
+        hint="choose another directory with --out, or delete this one",
+    )
+
+
+def differences(old: Any, new: Any, place: str = "") -> list[str]:
+    """What differs between two parameter sets, one line per place: ``runs: 5 there, 10 here``."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        lines = []
+        for key in [*old, *(key for key in new if key not in old)]:
+            inner = f"{place}.{key}" if place else str(key)
+            if key not in old or key not in new:
+                lines.append(f"{inner}: only {'here' if key in new else 'there'}")
+            else:
+                lines += differences(old[key], new[key], inner)
+        return lines
+    return [] if old == new else [f"{place}: {_short(old)} there, {_short(new)} here"]
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else text[:79] + "…"

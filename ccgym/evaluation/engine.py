@@ -1,0 +1,280 @@
+"""The engine that measures: runs that are there already are kept, the others are run in threads, each kept as it ends.
+
+Whatever is measured goes through :func:`measure`: evaluations, suites, experiments, the gap. It is told which runs
+(:class:`~ccgym.evaluation.run.Run`), where they are kept (:class:`~ccgym.evaluation.store.RunStore`), and by a
+:class:`Reduction` what to make of a record, which is large while it holds packets and series.
+
+A run that fails does not stop the others. Interrupted, by an exception or by the machine, the same call goes on: of
+simulations what is kept is what would come out again; of real packets, which never come out the same, it is what was
+measured then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+from ccgym.emulation.report import PathReport, limited_reason
+from ccgym.errors import CcgymError
+from ccgym.evaluation.backends import Backend, backend
+from ccgym.evaluation.run import Contender, Run, contender, contenders, parse_contenders
+from ccgym.evaluation.run_record import RunRecord
+from ccgym.evaluation.store import Damage, RunStore, StoredRun, run_file
+from ccgym.evaluation.threads import in_threads
+from ccgym.units import Nanoseconds
+
+__all__ = [
+    "Contender", "Observer", "Reduced", "Reduction", "Run", "RunOutcome", "RunStore", "Silent", "contender",
+    "contenders", "measure", "parse_contenders",
+]  # fmt: skip
+
+SIMULATING: Final = "simulating"
+"""What :func:`measure` tells an observer that it does."""
+RUNNING: Final = "running"
+"""The same where packets are real."""
+
+REPEATED: Final = "repeated, since the machine could not hold the schedule of an earlier try"
+"""Note of a run before which others were discarded; ``repeats`` in its report says how many."""
+
+
+class Observer(Protocol):
+    """Is told how work goes, be it running or drawing; called from the main thread only."""
+
+    def notice(self, text: str) -> None:
+        """Something worth a line: a damaged result that is run again, a scheme that is left out."""
+        ...
+
+    def begin(self, what: str, total: int, done: int = 0) -> None:
+        """A stage begins, of ``total`` steps, ``done`` of which were done before (``"simulating"``, ``"figures"``)."""
+        ...
+
+    def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
+        """Steps of a stage are done; ``note`` says which, in a few words (``"bbr_run1"``).
+
+        ``kept``: they were done before, and are only counted now.
+        """
+        ...
+
+
+class Silent:
+    """An :class:`Observer` that does nothing."""
+
+    def notice(self, text: str) -> None:
+        """See :class:`Observer`."""
+
+    def begin(self, what: str, total: int, done: int = 0) -> None:
+        """See :class:`Observer`."""
+
+    def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
+        """See :class:`Observer`."""
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """What a reduction leaves where plain data are not all."""
+
+    data: Any
+    """Plain data, as JSON has them."""
+    arrays: bytes | None = None
+    """The content of an ``.npz`` file to be kept beside the data."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What is made of a record, and kept.
+
+    A run that is asked for with another reduction is run again.
+    """
+
+    name: str
+    """What it is called in the store."""
+    version: int
+    """Rises when :attr:`reduce` makes something else of the same record."""
+    reduce: Callable[[Run, RunRecord], Any]
+    """Makes plain data of a record, or :class:`Reduced`. It is called in a thread."""
+    missing: Callable[[Run, StoredRun], str | None] | None = None
+    """What is missing or wrong with what a kept run left outside of the store, None if it can be used. An empty text:
+    it never wrote what is wanted now."""
+
+    @property
+    def text(self) -> str:
+        """Name and version."""
+        return f"{self.name}/{self.version}"
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """How a run ended: with data, in an error, or not at all on this machine."""
+
+    run: Run
+    """The run."""
+    stored: StoredRun | None = None
+    """What is kept of it; None where it left nothing."""
+    error: str | None = None
+    """What went wrong; None where nothing did."""
+    unavailable: str | None = None
+    """Why this machine cannot make it: the kernel lacks its algorithm."""
+    kept: bool = False
+    """Whether it was there from before."""
+    file: str = ""
+    """Its file, relative to the store's directory; empty without a store."""
+
+    @property
+    def data(self) -> Any:
+        """What the reduction made of it; None where it left nothing."""
+        return None if self.stored is None else self.stored.data
+
+    @property
+    def arrays_file(self) -> str:
+        """The file of its arrays, relative to the store's directory; empty where there are none."""
+        return self.file.replace(".json", ".npz") if self.stored is not None and self.stored.arrays_sha256 else ""
+
+
+def measure(
+    runs: Sequence[Run],
+    *,
+    reduce: Reduction,
+    store: RunStore | None = None,
+    jobs: int | None = None,
+    observer: Observer | None = None,
+    repeat_limited: int = 0,
+) -> list[RunOutcome]:
+    """Run what is not there yet; the outcomes are in the order of the runs.
+
+    Args:
+        runs: The runs, all on one backend. Equal ones are run once.
+        reduce: What is made of each record.
+        store: Where runs are kept, open; None: nowhere, and then a reduction may leave any object.
+        jobs: Runs at a time; by default all processors simulate, and real packets have the machine to themselves.
+        observer: Is told how it goes.
+        repeat_limited: How often a run of real packets is tried again whose schedule the machine could not hold, also
+            one that is there from before. The first that it held counts, otherwise the last; what the packets came to
+            plays no part.
+
+    Raises:
+        CcgymError: The backend cannot run one of the paths here.
+    """
+    if not runs:
+        return []
+    observer = observer or Silent()
+    real = runs[0].real
+    runs_on = backend(runs[0].backend)
+    schemes = {choice.name: choice for run in runs for choice in run.contender.choices}
+    unavailable = {name: reason for name, choice in schemes.items() if (reason := runs_on.why_unavailable(choice))}
+    outcomes: dict[str, RunOutcome] = {}
+    missing: list[Run] = []
+    for key, run in {run.digest: run for run in runs}.items():
+        lacking = next((unavailable[one.name] for one in run.contender.choices if one.name in unavailable), None)
+        outcome = _look(run, store, reduce, lacking, observer, repeat_limited > 0)
+        if outcome is None:
+            missing.append(run)
+        else:
+            outcomes[key] = outcome
+    for run in {(run.path, run.duration_ns): run for run in missing}.values():
+        runs_on.require(run.path, run.duration_ns)
+    what = RUNNING if real else SIMULATING
+    kept = [outcome.stored for outcome in outcomes.values() if outcome.stored is not None]
+    observer.begin(what, len(kept) + len(missing), len(kept))
+    begins = dict(zip((run.digest for run in missing), _begins(missing, outcomes.values()), strict=True))
+
+    def work(run: Run) -> RunOutcome:
+        return _execute(run, runs_on, store, reduce, begins[run.digest], repeat_limited)
+
+    with closing(in_threads(work, missing, jobs or (1 if real else None), runs_on.halt)) as ended:
+        for run, future in ended:
+            outcomes[run.digest] = _outcome(run, future)
+            observer.advance(what, 1, run.name)
+    # Equal runs may have different names.
+    return [replace(outcomes[run.digest], run=run) for run in runs]
+
+
+def _look(
+    run: Run,
+    store: RunStore | None,
+    reduce: Reduction,
+    unavailable: str | None,
+    observer: Observer,
+    limited_again: bool,
+) -> RunOutcome | None:
+    """What is known of a run without running it; None where it has to be run."""
+    found = None if store is None else store.load(run, reduce.text)
+    if isinstance(found, StoredRun) and reduce.missing is not None:
+        reason = reduce.missing(run, found)
+        if reason is not None:
+            found = Damage(reason) if reason else None
+    if isinstance(found, StoredRun) and (found.limited is None or not limited_again or unavailable):
+        return RunOutcome(run, found, kept=True, file=run_file(run, reduce.text))
+    if isinstance(found, StoredRun):
+        observer.notice(f"{run.name}: emulator-limited; running it again")
+    if isinstance(found, Damage):
+        observer.notice(f"{run.name}: {found.reason}; running it again")
+    return RunOutcome(run, unavailable=unavailable) if unavailable else None
+
+
+def _begins(missing: Sequence[Run], known: Iterable[RunOutcome]) -> list[float]:
+    """When runs begin, seconds since the epoch. In virtual time they follow one another, however many are simulated at
+    once, and come after those that are there."""
+    ends = [one.stored.started_epoch_s + one.run.duration_ns / 1e9 for one in known if one.stored is not None]
+    begins, now = [], max([time.time(), *ends])
+    for run in missing:
+        begins.append(now)
+        now += run.duration_ns / 1e9
+    return begins
+
+
+def _outcome(run: Run, future: Future[RunOutcome]) -> RunOutcome:
+    try:
+        return future.result()
+    except CcgymError as error:
+        text = str(error)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of the native core is no Exception
+        text = f"{type(error).__name__}: {error}"
+    return RunOutcome(run, error=text)
+
+
+def _execute(
+    run: Run, runs_on: Backend, store: RunStore | None, reduce: Reduction, begin: float, repeat_limited: int
+) -> RunOutcome:
+    """Run it, and keep what is made of it; ``begin`` is when it begins in virtual time, seconds since the epoch."""
+    repeats = 0
+    while True:
+        started, clock = time.time() if run.real else begin, time.perf_counter()
+        record = runs_on.run(run.path, run.contender.flows, Nanoseconds(run.duration_ns), run.seed, run.record)
+        if limited_reason(record.path_report) is None or repeats == repeat_limited:
+            break
+        repeats += 1
+    if record.path_report is not None:
+        unavailable = PathReport(record.path_report).unavailable
+        if unavailable:
+            return RunOutcome(run, unavailable=next(iter(unavailable.values())))
+        started = float(record.path_report.get("started_epoch_ms") or started * 1e3) / 1e3
+        record = replace(record, path_report=_with_repeats(record.path_report, repeats))
+    record = replace(record, started_epoch_s=started)
+    reduced = reduce.reduce(run, record)
+    if not isinstance(reduced, Reduced):
+        reduced = Reduced(reduced)
+    stored = StoredRun(
+        digest=run.digest,
+        reduction=reduce.text,
+        name=run.name,
+        data=reduced.data,
+        trajectory_hash=record.trajectory_hash,
+        started_epoch_s=started,
+        wall_s=time.perf_counter() - clock,
+        limited=limited_reason(record.path_report),
+        arrays_sha256=None if reduced.arrays is None else hashlib.sha256(reduced.arrays).hexdigest(),
+    )
+    if store is not None:
+        stored = store.save(run, stored, reduced.arrays)
+    return RunOutcome(run, stored, file="" if store is None else run_file(run, reduce.text))
+
+
+def _with_repeats(report: Mapping[str, Any], repeats: int) -> Mapping[str, Any]:
+    return {**report, "repeats": repeats, "notes": [*report.get("notes", ()), REPEATED]} if repeats else report

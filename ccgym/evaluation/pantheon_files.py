@@ -1,0 +1,52 @@
+"""Pantheon's files of a whole experiment, but for the packet logs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from ccgym.evaluation import pantheon
+from ccgym.evaluation.experiment import Experiment
+from ccgym.evaluation.provenance import git_summary
+from ccgym.evaluation.results import ResultSet
+from ccgym.files import atomic_write
+
+
+def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path) -> None:
+    """Write metadata, performance, looks and the statistics of every run, as Pantheon names and formats them."""
+    atomic_write(out / pantheon.CONFIG_FILE, pantheon.config_yml(results.styles))
+    valid = {(cell.scheme, cell.run): cell.record.metrics for cell in results.cells if cell.invalid is None}
+    atomic_write(
+        out / pantheon.PERF_FILE,
+        pantheon.perf_json(
+            [style.key for style in results.styles],
+            {key: metrics for key, metrics in valid.items() if metrics is not None},
+        ),
+    )
+    parts = experiment.path.mahimahi_parts()
+    atomic_write(
+        out / pantheon.METADATA_FILE,
+        pantheon.metadata_json(
+            schemes=[style.key for style in results.styles],
+            flows=experiment.flows,
+            runtime_s=experiment.runtime_ns / 1e9,
+            interval_s=experiment.interval_ns / 1e9,
+            run_times=experiment.runs,
+            git_summary=git_summary(),
+            uplink_trace=parts["uplink_trace"] or "unconstrained",
+            downlink_trace=parts["downlink_trace"] or "unconstrained",
+            prepend_mm_cmds=parts["prepend_mm_cmds"],
+            append_mm_cmds=parts["append_mm_cmds"],
+            extra_mm_link_args=parts["extra_mm_link_args"],
+        ),
+    )
+    # Runs in virtual time may end in the future of the wall clock; whoever computes statistics does so later.
+    now = max([time.time(), *(cell.started_epoch_s + cell.record.duration_s for cell in results.cells)])
+    for cell in results.cells:
+        text = pantheon.stats_text(
+            cell.record.metrics if cell.invalid is None else None,
+            start_epoch_s=cell.started_epoch_s,
+            end_epoch_s=cell.started_epoch_s + cell.record.duration_s,
+            generated_epoch_s=now,
+        )
+        atomic_write(out / pantheon.stats_file(cell.scheme, cell.run), text)

@@ -1,0 +1,269 @@
+"""What can be run: contenders (named lists of flows), and runs of them over a path.
+
+A contender is mostly one scheme with one flow. Several flows of different schemes, starts, round-trip times and sources
+make one just as well: ``bbr+cubic@5s`` is a BBR flow that a Cubic flow joins after 5 s.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from ccgym.config.path import NetworkPath
+from ccgym.errors import ConfigError, shown
+from ccgym.evaluation.backends import SIMULATED, is_real
+from ccgym.evaluation.prepared_run import Record
+from ccgym.schemes.flow import FlowSpec, flow_spec
+from ccgym.schemes.kernel import refuse_in_virtual_time
+from ccgym.schemes.registry import MARKERS, SchemeChoice, parse_scheme, registry
+from ccgym.schemes.style import SchemeStyle, check_color, check_label, check_marker
+from ccgym.units import format_time, parse_time
+
+_PLUS: Final = re.compile(r"(?<!\d[eE])\+")
+"""What separates the flows of a contender; not the plus of ``1e+6``."""
+_START: Final = re.compile(r"@(\d+(?:\.\d+)?(?:ns|us|ms|s|min))$")
+"""When a flow of a contender starts; without a unit it would be a policy's version, as in ``aurora@12345678``."""
+_FIELDS: Final = frozenset({"name", "flows", "label", "color", "marker"})
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A named list of flows, which are measured together. Names and parameters of schemes have been checked."""
+
+    key: str
+    """Name in files and tables, unique within an experiment."""
+    label: str
+    """Name for people."""
+    flows: tuple[FlowSpec, ...]
+    """The flows."""
+    style: SchemeStyle
+    """Key, label, color and marker in figures."""
+    text: str = ""
+    """What one types to get it."""
+
+    @property
+    def choices(self) -> tuple[SchemeChoice, ...]:
+        """The scheme of each flow."""
+        return tuple(flow.choice for flow in self.flows)
+
+    @property
+    def choice(self) -> SchemeChoice | None:
+        """The scheme of a contender that is nothing but one flow of it; None for any other."""
+        plain = len(self.flows) == 1 and self.text == self.flows[0].choice.text
+        return self.flows[0].choice if plain else None
+
+    @property
+    def seed_text(self) -> str:
+        """What the random streams of its runs depend on; see :attr:`SchemeChoice.seed_text`."""
+        return "+".join(
+            _with_start(choice.seed_text, flow) for choice, flow in zip(self.choices, self.flows, strict=True)
+        )
+
+    @property
+    def policies(self) -> dict[str, Mapping[str, Any]]:
+        """Where its policies are from and which versions they are, by the key of the policy."""
+        found = [choice.policy for choice in self.choices]
+        return {policy.key: policy.provenance() for policy in found if policy is not None}
+
+    def with_flows(self, flows: Iterable[FlowSpec]) -> Contender:
+        """The same contender with other flows."""
+        return replace(self, flows=tuple(flows))
+
+    def refuse_kernel_tcp(self, where: str) -> None:
+        """Raise :class:`ConfigError` if one of its flows is the kernel's TCP, which cannot be simulated."""
+        for choice in self.choices:
+            refuse_in_virtual_time(choice.name, choice.kernel in registry(), where)
+
+
+def contender(given: object, where: str = "contender") -> Contender:
+    """A checked contender from its short forms.
+
+    Args:
+        given: ``"cubic"``; ``"bbr+cubic@5s"``; a flow as :func:`~ccgym.schemes.flow.flow_spec` takes it, or a list of
+            such flows; or a mapping ``{"name": …, "flows": […]}``, optionally with ``label``, ``color`` and ``marker``.
+        where: What to call it in errors.
+
+    Raises:
+        ConfigError: Something in it is wrong; the message names the place.
+        SchemeNotFoundError: No scheme has that name.
+    """
+    if isinstance(given, Contender):
+        return given
+    if isinstance(given, str):
+        return _parsed(given, where)
+    if isinstance(given, Mapping) and "flows" in given:
+        return _named(given, where)
+    if isinstance(given, Sequence):
+        return _made(tuple(flow_spec(flow, f"{where}[{place}]") for place, flow in enumerate(given)), where)
+    return _made((flow_spec(given, where),), where)
+
+
+def contenders(given: Iterable[object], where: str = "contenders") -> tuple[Contender, ...]:
+    """Checked contenders, each once, drawn so that no two look alike.
+
+    Raises:
+        ConfigError: There is none, two are the same, or one is wrong.
+        SchemeNotFoundError: No scheme has that name.
+    """
+    made: list[Contender] = []
+    looks: set[tuple[str, str]] = set()
+    for one in given:
+        new = contender(one, where)
+        if any(new.key == other.key for other in made):
+            raise ConfigError(f"{shown(new.text)} is there twice", expected="each scheme once", where=where)
+        markers = (new.style.marker, *MARKERS)
+        marker = next((one for one in markers if (new.style.color, one) not in looks), new.style.marker)
+        looks.add((new.style.color, marker))
+        made.append(replace(new, style=replace(new.style, marker=marker)))
+    if not made:
+        raise ConfigError("no scheme", where=where, expected="at least one")
+    return tuple(made)
+
+
+def parse_contenders(text: str, where: str = "") -> tuple[Contender, ...]:
+    """Read a comma-separated list: ``cubic,fixed_window:cwnd=100,bbr+cubic@5s``."""
+    parts = [part for part in text.split(",") if part.strip()]
+    if not parts:
+        raise ConfigError(
+            f"{shown(text)} names no scheme", expected="names separated by commas, as in cubic,bbr", where=where
+        )
+    return contenders(parts, where)
+
+
+def _parsed(text: str, where: str) -> Contender:
+    text = text.strip()
+    parts = [text] if Path(text).expanduser().exists() else _PLUS.split(text)
+    if len(parts) == 1 and not _START.search(text):
+        return contender(parse_scheme(text, where), where)
+    return _made(tuple(_parsed_flow(part.strip(), where) for part in parts), where)
+
+
+def _parsed_flow(text: str, where: str) -> FlowSpec:
+    start = _START.search(text)
+    flow = flow_spec(parse_scheme(text[: start.start()] if start else text, where), where)
+    return flow if start is None else flow.model_copy(update={"start": parse_time(start[1])})
+
+
+def _named(given: Mapping[Any, Any], where: str) -> Contender:
+    unknown = sorted(str(key) for key in given if key not in _FIELDS)
+    name, flows = given.get("name"), given.get("flows")
+    if unknown or not isinstance(name, str) or not name or isinstance(flows, str) or not isinstance(flows, Sequence):
+        raise ConfigError(
+            f"unknown: {', '.join(unknown)}" if unknown else shown(dict(given)),
+            where=where,
+            expected="{name: …, flows: […]}, and if you like label, color and marker",
+        )
+    if not re.fullmatch(r"[\w.+-]+", name):
+        raise ConfigError(shown(name), where=f"{where}: name", expected="letters, digits, '_', '.', '+' and '-'")
+    made = contender(flows, f"{where}: flows")
+    style = replace(
+        made.style,
+        key=name,
+        label=check_label(str(given.get("label", name))),
+        color=check_color(str(given.get("color", made.style.color))),
+        marker=check_marker(str(given.get("marker", made.style.marker))),
+    )
+    return replace(made, key=name, label=style.label, style=style, text=name)
+
+
+def _made(flows: tuple[FlowSpec, ...], where: str) -> Contender:
+    if not flows:
+        raise ConfigError("no flow", where=where, expected="at least one")
+    text = "+".join(_with_start(flow.choice.text, flow) for flow in flows)
+    styles = [flow.choice.style for flow in flows]
+    key = "+".join(_with_start(style.key, flow, "_at_") for style, flow in zip(styles, flows, strict=True))
+    label = " + ".join(_with_start(style.label, flow, " from ") for style, flow in zip(styles, flows, strict=True))
+    style = replace(styles[0], key=key, label=label)
+    return Contender(key=key, label=label, flows=flows, style=style, text=text)
+
+
+def _with_start(text: str, flow: FlowSpec, before: str = "@") -> str:
+    return f"{text}{before}{format_time(flow.start)}" if flow.start else text
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run, before it was run: everything that decides what comes out, and a name."""
+
+    path: NetworkPath
+    """The path."""
+    contender: Contender
+    """The flows on it."""
+    duration_ns: int
+    """Length of the run, nanoseconds; of virtual time, or of real time where packets are real."""
+    seed: int
+    """Root of its random streams."""
+    record: Record = field(default_factory=Record)
+    """What is recorded."""
+    backend: str = SIMULATED
+    """Where packets travel: ``sim``, ``emulated`` or ``mahimahi``."""
+    name: str = ""
+    """For messages and files: ``cubic_run1``. Not part of the digest."""
+    number: int = 1
+    """Which repetition it is, from 1. Not part of the digest: repetitions differ by their seeds."""
+
+    @property
+    def real(self) -> bool:
+        """Whether packets are real: then a run takes as long as it says, and never repeats itself exactly."""
+        return is_real(self.backend)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that decides the outcome.
+
+        Whether acknowledgements and link events are recorded is left out: they only add to what is there, and no number
+        depends on them. So is the limit of memory.
+        """
+        from ccgym import _core
+
+        return digest(
+            {
+                "ccgym": _core.__version__,
+                "path": path_digest(self.path),
+                "flows": [_identity(flow) for flow in self.contender.flows],
+                "duration_ns": self.duration_ns,
+                "seed": self.seed,
+                "record": [self.record.packets, parse_time(self.record.series)],
+                "backend": self.backend,
+            }
+        )
+
+
+def digest(data: Any) -> str:
+    """SHA-256 of plain data in canonical JSON."""
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def path_digest(path: NetworkPath) -> str:
+    """SHA-256 of the compiled path and of the content of its traces."""
+    known = _PATH_DIGESTS.get(path)
+    if known is None:
+        compiled = path.compile()
+        traces = trace_digests(path)
+        known = _PATH_DIGESTS[path] = digest([compiled.uplink, compiled.downlink, traces])
+    return known
+
+
+def trace_digests(path: NetworkPath) -> dict[str, str]:
+    """SHA-256 of each trace of a path, by name."""
+    return {name: hashlib.sha256(trace.times_ms.tobytes()).hexdigest() for name, trace in sorted(path.traces().items())}
+
+
+_PATH_DIGESTS: Final[WeakKeyDictionary[NetworkPath, str]] = WeakKeyDictionary()
+
+
+def _identity(flow: FlowSpec) -> dict[str, Any]:
+    """A flow as plain data. The content of a policy counts, its name and place do not."""
+    data = flow.model_dump(mode="json")
+    choice = flow.choice
+    if choice.policy is not None:
+        data |= {"params": dict(choice.settings), "policy": choice.policy.card.digest}
+    return data
