@@ -168,7 +168,10 @@ def measure(
     unavailable = {name: reason for name, choice in schemes.items() if (reason := runs_on.why_unavailable(choice))}
     outcomes: dict[str, RunOutcome] = {}
     missing: list[Run] = []
-    for key, run in {run.digest: run for run in runs}.items():
+    distinct: dict[str, Run] = {}
+    for run in runs:
+        distinct.setdefault(run.digest, run)
+    for key, run in distinct.items():
         lacking = next((unavailable[one.name] for one in run.contender.choices if one.name in unavailable), None)
         outcome = _look(run, store, reduce, lacking, observer, repeat_limited > 0)
         if outcome is None:

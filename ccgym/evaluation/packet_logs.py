@@ -36,7 +36,7 @@ def write_packet_logs(run: Run, record: RunRecord, directory: Path) -> dict[str,
         partial = directory / f".{name}.partial"
         writer(partial)
         partial.replace(directory / name)
-        written[name] = _fingerprint(directory / name)
+        written[name] = fingerprint(directory / name)
 
     for link, packets, direction in _WAYS:
         write(
@@ -61,7 +61,7 @@ def what_is_wrong(log: Path, known: Mapping[str, Any]) -> str | None:
 
     Args:
         log: The file.
-        known: Its fingerprint, as :func:`write_packet_logs` returned it.
+        known: Its :func:`fingerprint`.
     """
     try:
         stat = log.stat()
@@ -74,7 +74,8 @@ def what_is_wrong(log: Path, known: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _fingerprint(log: Path) -> dict[str, Any]:
+def fingerprint(log: Path) -> dict[str, Any]:
+    """By what a packet log is known again."""
     stat = log.stat()
     return {"bytes": stat.st_size, "changed_ns": stat.st_ctime_ns, "sha256": _sha256(log)}
 

@@ -142,6 +142,8 @@ def _parsed(text: str, where: str) -> Contender:
     parts = [text] if Path(text).expanduser().exists() else _PLUS.split(text)
     if len(parts) == 1 and not _START.search(text):
         return contender(parse_scheme(text, where), where)
+    if not all(part.strip() for part in parts):
+        raise ConfigError(shown(text), where=where, expected="a scheme on both sides of '+', as in bbr+cubic@5s")
     return _made(tuple(_parsed_flow(part.strip(), where) for part in parts), where)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from ccgym.config.path import NetworkPath
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.runner import run_experiment
-from ccgym.schemes.registry import parse_schemes
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Case:
         """Evaluate it, with the packet logs of all runs."""
         experiment = Experiment(
             path=self.path,
-            schemes=tuple(parse_schemes(self.schemes)),
+            schemes=parse_contenders(self.schemes),
             runs=self.runs,
             runtime_ns=self.runtime_s * 10**9,
             flows=self.flows,

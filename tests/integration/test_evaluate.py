@@ -18,14 +18,15 @@ from ccgym.cli.evaluate import main
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
 from ccgym.evaluation.backends import simulated
+from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.metrics import run_metrics
 from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.pantheon_log import read_log
-from ccgym.evaluation.results import CellFailure, CellResult, ResultSet
+from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.runner import run_experiment
 from ccgym.evaluation.simulate import Record, simulate, simulate_prepared
-from ccgym.schemes.registry import SchemeChoice
 
 TRACED = NetworkPath.from_mahimahi(
     "mm-delay 10 mm-loss uplink 0.01 mm-link 12mbps.trace 12mbps.trace "
@@ -34,8 +35,8 @@ TRACED = NetworkPath.from_mahimahi(
 )
 
 
-class Watcher:
-    """Remembers what a sweep told."""
+class Watcher(Silent):
+    """Remembers what it was told."""
 
     def __init__(self) -> None:
         self.notices: list[str] = []
@@ -45,17 +46,17 @@ class Watcher:
     def notice(self, text: str) -> None:
         self.notices.append(text)
 
-    def begin(self, done: int, total: int) -> None:
+    def begin(self, what: str, total: int, done: int = 0) -> None:
         self.before = done
 
-    def cell(self, outcome: CellResult | CellFailure, done: int, total: int) -> None:
-        self.ran.append(f"{outcome.scheme}_run{outcome.run}")
+    def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
+        self.ran.append(note)
 
 
 def experiment(**changes: Any) -> Experiment:
     fields: dict[str, Any] = {
         "path": TRACED,
-        "schemes": (SchemeChoice("cubic"), SchemeChoice("bbr")),
+        "schemes": parse_contenders("cubic,bbr"),
         "runs": 2,
         "runtime_ns": 2 * 10**9,
     }
@@ -64,6 +65,11 @@ def experiment(**changes: Any) -> Experiment:
 
 def numbers(results: ResultSet) -> list[Any]:
     return [(cell.scheme, cell.run, cell.invalid, cell.record.to_json()) for cell in results.cells]
+
+
+def run_file(out: Path, results: ResultSet, scheme: str, run: int) -> Path:
+    (found,) = (cell for cell in results.cells if (cell.scheme, cell.run) == (scheme, run))
+    return (out / found.curves).with_suffix(".json")
 
 
 def sweep(out: Path, made: Experiment | None = None, **options: Any) -> tuple[ResultSet, Watcher]:
@@ -217,14 +223,14 @@ def test_what_is_there_is_not_run_again(tmp_path: Path) -> None:
 
 def test_only_what_is_missing_or_damaged_is_run_again(tmp_path: Path) -> None:
     first, _ = sweep(tmp_path)
-    (tmp_path / "cells" / "bbr_run1.json").unlink()
-    damaged = tmp_path / "cells" / "cubic_run2.json"
+    run_file(tmp_path, first, "bbr", 1).unlink()
+    damaged = run_file(tmp_path, first, "cubic", 2)
     damaged.write_bytes(damaged.read_bytes()[:100])
-    (tmp_path / "cells" / ".bbr_run2.json.partial").write_text("half a fi")
+    (tmp_path / "runs" / ".0123.json.partial").write_text("half a fi")
     again, watcher = sweep(tmp_path)
     assert sorted(watcher.ran) == ["bbr_run1", "cubic_run2"]
     assert len(watcher.notices) == 1
-    assert "cubic_run2.json is not JSON" in watcher.notices[0]
+    assert f"cubic_run2: {damaged.name} is not JSON" in watcher.notices[0]
     assert numbers(again) == numbers(first)
     assert not list(tmp_path.rglob("*.partial"))
 
@@ -272,7 +278,7 @@ def test_runs_in_virtual_time_follow_one_another(tmp_path: Path) -> None:
     generated = (tmp_path / "cubic_stats_run1.log").read_text().splitlines()[3].split(" plot.py at ")[1]
     assert generated >= max(file.read_text().splitlines()[1][8:] for file in tmp_path.glob("*_stats_run*.log"))
     # What is run later comes after what is there, although hardly any time has passed.
-    (tmp_path / "cells" / "cubic_run1.json").unlink()
+    run_file(tmp_path, results, "cubic", 1).unlink()
     again, _ = sweep(tmp_path)
     spans = times(again)
     assert all(start >= end - 1e-6 for (_, end), (start, _) in zip(spans, spans[1:]))
@@ -282,7 +288,7 @@ def test_runs_in_virtual_time_follow_one_another(tmp_path: Path) -> None:
 def test_an_ignored_run_has_no_statistics_in_its_file(tmp_path: Path) -> None:
     # The second flow starts when its packets cannot arrive before the end.
     path = NetworkPath(rate="12mbps", rtt="200ms")
-    made = experiment(path=path, schemes=(SchemeChoice("cubic"),), runs=1, flows=2, interval_ns=1_950_000_000)
+    made = experiment(path=path, schemes=parse_contenders("cubic"), runs=1, flows=2, interval_ns=1_950_000_000)
     results, _ = sweep(tmp_path, made)
     assert results.cells[0].invalid is not None
     lines = (tmp_path / "cubic_stats_run1.log").read_text().splitlines()
@@ -292,7 +298,7 @@ def test_an_ignored_run_has_no_statistics_in_its_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rate", ["50mbps", "512kbps", "77.72mbps"])
 def test_the_log_of_a_rate_has_its_capacity(rate: str, tmp_path: Path) -> None:
-    made = experiment(path=NetworkPath(rate=rate, rtt="20ms"), schemes=(SchemeChoice("cubic"),), runs=1)
+    made = experiment(path=NetworkPath(rate=rate, rtt="20ms"), schemes=parse_contenders("cubic"), runs=1)
     results, _ = sweep(tmp_path, made, logs="all")
     from_log = run_metrics(read_log(tmp_path / "cubic_datalink_run1.log"))
     assert from_log.capacity_mbps == pytest.approx(results.cells[0].record.link.capacity_mbps, rel=1e-6)
@@ -303,8 +309,8 @@ def test_the_log_of_a_rate_has_its_capacity(rate: str, tmp_path: Path) -> None:
 def test_results_do_not_depend_on_jobs_order_or_company(tmp_path: Path) -> None:
     together, _ = sweep(tmp_path / "a", jobs=4)
     one, _ = sweep(tmp_path / "b", jobs=1)
-    turned, _ = sweep(tmp_path / "c", experiment(schemes=(SchemeChoice("bbr"), SchemeChoice("cubic"))))
-    alone, _ = sweep(tmp_path / "d", experiment(schemes=(SchemeChoice("bbr"),)))
+    turned, _ = sweep(tmp_path / "c", experiment(schemes=parse_contenders("bbr,cubic")))
+    alone, _ = sweep(tmp_path / "d", experiment(schemes=parse_contenders("bbr")))
     assert numbers(together) == numbers(one)
     assert sorted(numbers(turned)) == sorted(numbers(one))
     assert numbers(alone) == [entry for entry in numbers(one) if entry[0] == "bbr"]
@@ -326,7 +332,7 @@ def start(out: Path, *words: str) -> subprocess.Popen[str]:
 
 def wait_for_cells(out: Path, count: int, process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + 60
-    while len(list((out / "cells").glob("*.json"))) < count:
+    while len(list((out / "runs").glob("*.json"))) < count:
         assert process.poll() is None, process.communicate()[0]
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -338,7 +344,7 @@ def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
     wait_for_cells(out, 5, process)
     process.kill()
     process.communicate()
-    kept = {file.name: file.stat().st_mtime_ns for file in (out / "cells").glob("*.json")}
+    kept = {file.name: file.stat().st_mtime_ns for file in (out / "runs").glob("*.json")}
     assert 5 <= len(kept) < 80, "it was killed in the middle"
     assert not (out / "ccgym_results.json").exists()
     resumed = start(out)
@@ -346,7 +352,7 @@ def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert resumed.returncode == 0
     assert re.search(rf"{len(kept)} of 80 runs are there already", output), output
     for name, written in kept.items():
-        assert (out / "cells" / name).stat().st_mtime_ns == written, "finished runs are not run again"
+        assert (out / "runs" / name).stat().st_mtime_ns == written, "finished runs are not run again"
     undisturbed = start(tmp_path / "whole")
     undisturbed.communicate(timeout=120)
     assert undisturbed.returncode == 0

@@ -15,26 +15,28 @@ import pytest
 
 from ccgym import _core
 from ccgym.cli.evaluate import main
-from ccgym.cli.evaluate_progress import clock_text
+from ccgym.cli.progress import clock_text
 from ccgym.config.path import NetworkPath
 from ccgym.emulation import doctor, kernel_tcp
 from ccgym.emulation.plan import Plan
 from ccgym.emulation.process import RunOutcome
 from ccgym.emulation.report import PathReport
 from ccgym.errors import ConfigError, PlatformError, RealPathError
-from ccgym.evaluation import runner
+from ccgym.evaluation import engine
 from ccgym.evaluation.backends import BACKENDS, backend, check_name, is_real
 from ccgym.evaluation.backends import real as real_backend
-from ccgym.evaluation.experiment import Experiment, differences
+from ccgym.evaluation.directory import differences
+from ccgym.evaluation.engine import Silent
+from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.prepared_run import Record, prepare
 from ccgym.evaluation.results import CellResult, ResultSet
+from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.runner import run_experiment
 from ccgym.evaluation.simulate import simulate
 from ccgym.report.evaluation_report import page_values, release_text, write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, evaluation_table, exact_table, markdown
 from ccgym.report.page import render
-from ccgym.schemes.registry import parse_schemes
 
 PATH = NetworkPath.from_mahimahi(
     "mm-delay 10 mm-loss uplink 0.01 mm-link 12mbps.trace 12mbps.trace "
@@ -89,7 +91,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
 def experiment(schemes: str = "cubic,tcp:cubic", **changes: Any) -> Experiment:
     fields: dict[str, Any] = {
         "path": PATH,
-        "schemes": tuple(parse_schemes(schemes)),
+        "schemes": parse_contenders(schemes),
         "runs": 2,
         "runtime_ns": 10**9,
         "backend": "emulated",
@@ -214,9 +216,10 @@ def test_an_evaluation_over_real_packets(stand_in: StandIn, tmp_path: Path) -> N
     assert ResultSet.load(tmp_path).as_dict() == results.as_dict()
     assert (tmp_path / "tcp_cubic_stats_run1.log").exists()
     # A second time, nothing is run: finished runs are kept, though they would not come out the same.
+    stand_in.required.clear()
     assert run_experiment(made, tmp_path).as_dict()["cells"] == results.as_dict()["cells"]
     assert len(stand_in.plans) == 4
-    assert stand_in.required == ["emulated"], "only where there is something to run"
+    assert stand_in.required == [], "only where there is something to run"
 
 
 def test_runs_go_one_at_a_time(stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,12 +248,8 @@ def test_an_interruption_halts_the_run_that_is_under_way(
 ) -> None:
     halted: list[bool] = []
 
-    class Interrupter:
-        def notice(self, text: str) -> None: ...
-
-        def begin(self, done: int, total: int) -> None: ...
-
-        def cell(self, outcome: Any, done: int, total: int) -> None:
+    class Interrupter(Silent):
+        def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
             raise KeyboardInterrupt
 
     def long_run(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
@@ -269,13 +268,9 @@ def test_an_interruption_halts_the_run_that_is_under_way(
 def test_logs_that_nobody_asked_for_do_not_repeat_a_real_run(stand_in: StandIn, tmp_path: Path) -> None:
     notices: list[str] = []
 
-    class Listener:
+    class Listener(Silent):
         def notice(self, text: str) -> None:
             notices.append(text)
-
-        def begin(self, done: int, total: int) -> None: ...
-
-        def cell(self, outcome: Any, done: int, total: int) -> None: ...
 
     made = experiment("cubic", runs=1)
     before = run_experiment(made, tmp_path, logs="none")
@@ -325,7 +320,7 @@ def test_limited_runs_are_repeated_until_one_is_not(stand_in: StandIn, tmp_path:
     report = results.cells[0].record.path_report
     assert report is not None
     assert (report["limited"], report["repeats"]) == (None, 2)
-    assert [flag["message"] for flag in results.flags if flag["code"] == "path-note"] == [runner.REPEATED]
+    assert [flag["message"] for flag in results.flags if flag["code"] == "path-note"] == [engine.REPEATED]
 
     # Never held: the last one stays, marked; later it is tried again, if that is wanted.
     stand_in.plans.clear()
@@ -358,7 +353,7 @@ def test_what_proves_unavailable_in_the_run_is_none_either(stand_in: StandIn, tm
     results = run_experiment(experiment("tcp:cubic"), tmp_path)
     assert (results.cells, results.failures) == ((), ())
     assert "no congestion control" in results.unavailable["tcp_cubic"]
-    assert list((tmp_path / "cells").iterdir()) == []
+    assert list((tmp_path / "runs").iterdir()) == []
 
 
 def test_a_run_that_fails_does_not_stop_the_others(stand_in: StandIn, tmp_path: Path) -> None:
@@ -400,7 +395,7 @@ def test_the_command_line(
     assert "emulated: real packets over our own emulated path" in output
     assert "in real time: 0:01, and a little" in output, "two of three can be run, both at a time"
     assert "2 runs at a time share" in output
-    assert "ran 2 runs in" in output
+    assert "running: 2 in" in output
     assert "unavailable" in output
     assert "the same command gives other packets" in output
     assert "trajectory" not in output

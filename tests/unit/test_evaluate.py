@@ -18,13 +18,15 @@ from ccgym.cli import evaluate as cli_evaluate
 from ccgym.cli.evaluate import main, parser
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, ResultsError, SchemeNotFoundError
+from ccgym.evaluation.directory import claim
 from ccgym.evaluation.experiment import Experiment
-from ccgym.evaluation.flags import PathFacts, flags, path_facts, profile_flags
+from ccgym.evaluation.flags import PathFacts, flags, path_facts
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
 from ccgym.evaluation.results import CellResult, ResultSet
+from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.run_record import LinkRecord, RunRecord
 from ccgym.evaluation.simulate import Job, Record, simulate, simulate_many
-from ccgym.evaluation.store import ResultStore
+from ccgym.evaluation.store import RunStore
 from ccgym.schemes.flow import FlowSpec, flow_spec
 from ccgym.schemes.policies import pretrained
 from ccgym.schemes.registry import SchemeChoice, compared_schemes, parse_scheme, parse_schemes, registry
@@ -243,7 +245,7 @@ def test_a_path_is_taken_by_name_wherever_a_path_is() -> None:
     named = simulate(NetworkPath.named("77.72mbps"), ["cubic"], 1, record=Record(series=0))
     assert simulate("77.72mbps", ["cubic"], 1, record=Record(series=0)) == named
     assert simulate_many([Job("77.72mbps", ["cubic"], 1)], record=Record(series=0)) == [named]
-    assert Experiment("77.72mbps", (SchemeChoice("cubic"),)).path == NetworkPath.named("77.72mbps")
+    assert Experiment("77.72mbps", parse_contenders("cubic")).path == NetworkPath.named("77.72mbps")
     shells = simulate("mm-delay 10 mm-link 12mbps.trace 12mbps.trace", ["cubic"], 1)
     assert shells.flows[0].min_rtt_ms is not None
     assert shells.flows[0].min_rtt_ms >= 20.0
@@ -278,14 +280,14 @@ def test_impossible_experiments(change: dict[str, Any], place: str) -> None:
 
 def test_flows_of_a_cell_start_one_after_the_other() -> None:
     made = Experiment(path=PATH, schemes=(SchemeChoice("cubic"),), flows=3, interval_ns=10 * 10**9)
-    (first, *_) = made.cells()
-    assert [flow.start_ns for flow in made.cell_flows(first)] == [0, 10**10, 2 * 10**10]
+    (first, *_) = made.planned()
+    assert [flow.start_ns for flow in first.contender.flows] == [0, 10**10, 2 * 10**10]
 
 
 def test_flows_that_begin_late_do_so_by_the_seed_of_their_run() -> None:
     made = Experiment(path=PATH, schemes=(SchemeChoice("cubic"),), flows=2, interval_ns=10**9, late_start_ns=10**6)
-    starts = [[flow.start_ns for flow in made.cell_flows(cell)] for cell in made.cells()]
-    assert starts == [[flow.start_ns for flow in made.cell_flows(cell)] for cell in made.cells()]
+    starts, again = ([[flow.start_ns for flow in run.contender.flows] for run in made.planned()] for _ in range(2))
+    assert starts == again
     late = [start - place * 10**9 for run in starts for place, start in enumerate(run)]
     assert len(set(late)) == len(late) == 10
     assert all(0 <= ns <= 10**6 for ns in late)
@@ -414,7 +416,7 @@ def codes(found: ResultSet, facts: PathFacts) -> set[str]:
 
 
 def test_the_student_report_would_have_been_flagged() -> None:
-    # Seed 002: Vegas on "50 Mbit/s, 10 ms" had 0.55 Mbit/s and 1,545 ms.
+    # A student's report: Vegas on "50 Mbit/s, 10 ms" had 0.55 Mbit/s and 1,545 ms.
     found = codes(results(0.55, 1544.94, runs=1), STUDENT)
     assert found == {"starved", "delay-not-its-own", "delay-is-the-gap", "capacity-off-declared", "single-run"}
 
@@ -452,14 +454,6 @@ def test_flags_know_how_to_get_the_path_again(path: NetworkPath, options: str, d
     assert facts.declared_mbps == declared
 
 
-def test_nominal_rates_without_effect_are_flagged() -> None:
-    # Seed 002: 0.62 Mbit/s on 50 Mbit/s, 0.53 Mbit/s on 1 Mbit/s.
-    fast, slow = results(0.62, 1519.0, name="50mbps_10ms"), results(0.53, 9113.0, name="1mbps_200ms")
-    assert [flag.code for flag in profile_flags([fast, slow])] == ["rates-without-effect"]
-    assert profile_flags([results(45.0, 20.0, name="50mbps_10ms"), slow]) == []
-    assert profile_flags([results(0.62, 20.0, name="3mbps"), slow]) == []
-
-
 def test_ignored_runs_are_flagged() -> None:
     made = results(48.0, 14.0, capacity=50.0)
     cells = (replace(made.cells[0], invalid="too short"), *made.cells[1:])
@@ -486,8 +480,9 @@ def directory_of(*words: str) -> str:
     arguments = parser().parse_args(["--trace", "12mbps", *words])
     made = cli_evaluate._experiment(arguments, NetworkPath.from_any("12mbps"))
     out = cli_evaluate._directory(arguments, made)
-    with ResultStore(out, made):
-        return str(out)
+    with RunStore(out, "evaluation"):
+        claim(out, made.parameters())
+    return str(out)
 
 
 def test_the_directory_says_what_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from ccgym.errors import PlatformError
-from ccgym.files import atomic_write
-from ccgym.files import MAX_JSON_DEPTH, UnreadableError, parse_json, read_bytes, read_json
+from ccgym.files import MAX_JSON_DEPTH, UnreadableError, atomic_write, parse_json, read_bytes, read_json
 
 
 def test_a_regular_file_is_read(tmp_path: Path) -> None:

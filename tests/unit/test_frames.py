@@ -16,9 +16,9 @@ from ccgym.errors import ConfigError, PlatformError, ResultsError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.frames import PACKET_COLUMNS, RUN_COLUMNS, SERIES_COLUMNS, series_table, to_csv
 from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.run_record import FlowRecord, RunRecord
 from ccgym.evaluation.runner import run_experiment
-from ccgym.schemes.registry import SchemeChoice
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 FLOW_FIELDS = [field.name for field in fields(FlowRecord)]
@@ -31,8 +31,7 @@ def run() -> RunRecord:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> ResultSet:
-    schemes = (SchemeChoice("cubic"), SchemeChoice("reno"))
-    experiment = Experiment(PATH, schemes, runs=2, runtime_ns=2 * 10**9, flows=2)
+    experiment = Experiment(PATH, parse_contenders("cubic,reno"), runs=2, runtime_ns=2 * 10**9, flows=2)
     return run_experiment(experiment, tmp_path_factory.mktemp("results"))
 
 
@@ -180,7 +179,7 @@ def test_csv_without_packets_has_no_delays() -> None:
 
 
 def test_an_experiment_leaves_csv(results: ResultSet, tmp_path: Path) -> None:
-    experiment = Experiment(PATH, (SchemeChoice("cubic"),), runs=1, runtime_ns=10**9)
+    experiment = Experiment(PATH, parse_contenders("cubic"), runs=1, runtime_ns=10**9)
     made = run_experiment(experiment, tmp_path)
     with (tmp_path / "cubic_run1.csv").open(newline="") as text:
         assert len(list(csv.DictReader(text))) == 10

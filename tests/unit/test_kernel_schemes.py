@@ -13,7 +13,8 @@ from ccgym.config.path import NetworkPath
 from ccgym.emulation import kernel_tcp
 from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError
 from ccgym.evaluation.experiment import Experiment
-from ccgym.evaluation.runner import published_points
+from ccgym.evaluation.run import parse_contenders
+from ccgym.evaluation.runner import published_results
 from ccgym.evaluation.simulate import simulate
 from ccgym.schemes import kernel, policies
 from ccgym.schemes.flow import flow_spec
@@ -62,8 +63,8 @@ def test_styles_are_its_own() -> None:
 
 
 def test_it_meets_the_same_losses_as_ours() -> None:
-    made = Experiment(path=PATH, schemes=tuple(parse_schemes("tcp:bbr,bbr,cubic")), backend="emulated")
-    linux, ours, other = (made.cell_seed(choice, 1) for choice in made.schemes)
+    made = Experiment(path=PATH, schemes=parse_contenders("tcp:bbr,bbr,cubic"), backend="emulated")
+    linux, ours, other = (made.run_seed(one, 1) for one in made.schemes)
     assert linux == ours != other
 
 
@@ -94,7 +95,7 @@ def test_it_cannot_be_simulated() -> None:
         simulate(PATH, ["cubic", "tcp:bbr"], "1s")
     assert caught.value.where == "flows[1]"
     with pytest.raises(ConfigError, match="--backend emulated") as caught:
-        Experiment(path=PATH, schemes=tuple(parse_schemes("cubic,tcp:bbr")))
+        Experiment(path=PATH, schemes=parse_contenders("cubic,tcp:bbr"))
     assert caught.value.where == "schemes"
 
 
@@ -147,11 +148,11 @@ def test_they_are_listed_as_far_as_they_are_there(kernel_here: Path, capsys: pyt
 
 def test_what_was_published_was_the_kernels() -> None:
     path = NetworkPath.named("77.72mbps")
-    plain = published_points(path)
-    assert published_points(path, parse_schemes("bbr,cubic")) == plain
-    both = published_points(path, parse_schemes("bbr,tcp:bbr"))
+    plain = published_results(path)
+    assert published_results(path, parse_contenders("bbr,cubic")) == plain
+    both = published_results(path, parse_contenders("bbr,tcp:bbr"))
     assert both["tcp_bbr"] == both["bbr"] == plain["bbr"]
-    kernel_only = published_points(path, parse_schemes("tcp:bbr"))
+    kernel_only = published_results(path, parse_contenders("tcp:bbr"))
     assert kernel_only["tcp_bbr"] == plain["bbr"]
     assert "bbr" not in kernel_only, "once in the table"
     assert "indigo" in kernel_only
@@ -160,12 +161,12 @@ def test_what_was_published_was_the_kernels() -> None:
 def test_published_names_find_our_schemes() -> None:
     """A report writes hyphens; a policy has whatever version; parameters make it something else."""
     path = NetworkPath.named("77.72mbps")
-    plain = published_points(path)
+    plain = published_results(path)
     assert plain["synthesized_bbr"].throughput_mbps == 56.63
-    synthesized = published_points(path, [SchemeChoice("synthesized_bbr")])
+    synthesized = published_results(path, parse_contenders("synthesized_bbr"))
     assert synthesized["synthesized_bbr"] == plain["synthesized_bbr"]
     assert len(synthesized) == len(plain), "once in the table"
-    eagle = published_points(path, [SchemeChoice("eagle"), SchemeChoice("bbr", {"startup_gain": 2})])
+    eagle = published_results(path, parse_contenders("eagle,bbr:startup_gain=2"))
     assert eagle["eagle"] == plain["eagle"]
     assert eagle["bbr"] == plain["bbr"], "in a row of its own"
     assert len(eagle) == len(plain)
@@ -177,9 +178,9 @@ def test_published_numbers_stand_beside_every_policy_of_that_name(tmp_path: Path
     card = json.loads(aurora.with_name("card.json").read_text())
     (tmp_path / "eagle.json").write_text(json.dumps({**card, "name": "eagle", "label": "Eagle-v3"}))
     (tmp_path / "eagle.onnx").write_bytes(aurora.read_bytes())
-    (choice,) = parse_schemes(str(tmp_path / "eagle.onnx"))
+    (one,) = parse_contenders(str(tmp_path / "eagle.onnx"))
     path = NetworkPath.named("77.72mbps")
-    points = published_points(path, [choice])
-    assert choice.key != "eagle"
-    assert points[choice.key].label == "Eagle-v3"
+    points = published_results(path, [one])
+    assert one.key != "eagle"
+    assert points[one.key].label == "Eagle-v3"
     assert "eagle" not in points, "once in the table"

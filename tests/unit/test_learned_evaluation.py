@@ -21,6 +21,7 @@ from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PlatformError, ResultsError, SchemeNotFoundError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.run import contenders
 from ccgym.evaluation.runner import run_experiment
 from ccgym.schemes import onnx_runtime, policies
 from ccgym.schemes.flow import FlowSpec, flow_spec
@@ -328,20 +329,20 @@ def test_neither_torch_nor_onnx_is_loaded() -> None:
 
 
 def experiment(*texts: str, **settings: Any) -> Experiment:
-    schemes = tuple(parse_scheme(text) for text in texts)
-    return Experiment(path=PATH, schemes=schemes, runtime_ns=1_000_000_000, **{"runs": 2, **settings})
+    return Experiment(path=PATH, schemes=contenders(texts), runtime_ns=1_000_000_000, **{"runs": 2, **settings})
 
 
 def test_an_experiment_looks_names_up(pretrained: Path) -> None:
-    (choice,) = Experiment(path=PATH, schemes=(SchemeChoice("steady"),)).schemes
-    assert choice.policy is not None
+    (one,) = Experiment(path=PATH, schemes=contenders([SchemeChoice("steady")])).schemes
+    assert one.choice is not None
+    assert one.choice.policy is not None
 
 
 def test_all_versions_meet_the_same_losses(copied: Callable[..., Path], pretrained: Path) -> None:
-    one, other = parse_scheme("steady"), parse_scheme(str(copied("other", profile="tcp")))
+    both = Experiment(path=PATH, schemes=contenders(["steady", str(copied("other", profile="tcp"))]))
+    one, other = both.schemes
     assert one.key != other.key
-    both = Experiment(path=PATH, schemes=(one, other))
-    assert both.cell_seed(one, 1) == both.cell_seed(other, 1) != both.cell_seed(one, 2)
+    assert both.run_seed(one, 1) == both.run_seed(other, 1) != both.run_seed(one, 2)
 
 
 def test_results_say_which_policy_it_was(pretrained: Path, tmp_path: Path) -> None:

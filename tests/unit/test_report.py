@@ -20,14 +20,16 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from rich.console import Console
 
+from ccgym.config.path import PublishedResult
 from ccgym.errors import ResultsError
 from ccgym.evaluation.curves import FlowCurves, RunCurves
+from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
-from ccgym.evaluation.results import CellFailure, CellResult, PublishedPoint, ResultSet
+from ccgym.evaluation.results import CellFailure, CellResult, ResultSet
 from ccgym.evaluation.run_record import LinkRecord, RunRecord
 from ccgym.report import pdf, run_figures
 from ccgym.report.drawn import Drawn
-from ccgym.report.evaluation_report import Step, build_report, page_values, write_tables
+from ccgym.report.evaluation_report import build_report, page_values, write_tables
 from ccgym.report.evaluation_table import evaluation_table, exact_table, markdown
 from ccgym.report.figures.delay import delay_figure, delay_limits
 from ccgym.report.figures.mean import mean_figure
@@ -54,7 +56,7 @@ def cell(scheme: str, run: int, throughput: float, delay: float, loss: float, fl
     metrics = RunMetrics(total=part, flows={n: part for n in range(1, flows + 1)}, capacity_mbps=77.72)
     link = LinkRecord(77.72, throughput / 77.72, 3, 10, 1.0, 1.0)
     record = RunRecord("a path <&>", 11, 30.0, f"00ff{run}", (), link, metrics)
-    return CellResult(scheme, run, record, None, 1.7e9, 0.5)
+    return CellResult(scheme, run, record, None, 1.7e9, 0.5, f"runs/{scheme}_run{run}.npz")
 
 
 def result_set(**changes: object) -> ResultSet:
@@ -87,18 +89,37 @@ def result_set(**changes: object) -> ResultSet:
         "styles": STYLES,
         "cells": cells,
         "published": {
-            "bbr": PublishedPoint("TCP BBR", 5, 72.70, 65.94, 0.0343),
-            "eagle": PublishedPoint("Eagle-v3", 5, 47.55, 55.64, 0.0155),
+            "bbr": published("bbr", "TCP BBR", 72.70, 65.94, 0.0343),
+            "eagle": published("eagle", "Eagle-v3", 47.55, 55.64, 0.0155),
         },
         "published_source": "Pantheon report of 2019-10-22",
     }
     return ResultSet(**{**fields, **changes})  # type: ignore[arg-type]
 
 
+def published(scheme: str, label: str, throughput: float, delay: float, loss: float) -> PublishedResult:
+    return PublishedResult(
+        scheme=scheme, label=label, runs=5, throughput_mbps=throughput, delay_p95_ms=delay, loss=loss
+    )
+
+
 def curves(flows: int = 1) -> RunCurves:
     line = np.linspace(10, 20, 60)
     part = FlowCurves(line, line, np.linspace(0.1, 29.9, 500), np.linspace(51, 66, 500))
     return RunCurves(0.5, np.full(60, 77.72), (part,) * flows)
+
+
+class Counter(Silent):
+    """Counts what was drawn."""
+
+    def __init__(self) -> None:
+        self.done: dict[str, int] = {}
+
+    def begin(self, what: str, total: int, done: int = 0) -> None:
+        self.done[what] = 0
+
+    def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
+        self.done[what] += by
 
 
 def metrics(flows: int = 1) -> RunMetrics:
@@ -324,13 +345,13 @@ def test_html_report_needs_nothing_else(tmp_path: Path) -> None:
 
 
 def test_build_report_writes_pantheons_files(tmp_path: Path) -> None:
-    (tmp_path / "cells").mkdir()
+    (tmp_path / "runs").mkdir()
     results = result_set(cells=result_set().cells[:2])
     for one in results.cells:
-        (tmp_path / "cells" / f"{one.scheme}_run{one.run}.npz").write_bytes(curves().to_bytes())
-    steps = []
+        (tmp_path / one.curves).write_bytes(curves().to_bytes())
+    told = Counter()
     write_tables(results, tmp_path)
-    build_report(results, tmp_path, jobs=1, progress=steps.append)
+    build_report(results, tmp_path, jobs=1, observer=told)
     assert {file.name for file in tmp_path.iterdir() if file.is_file()} == {
         "bbr_datalink_throughput_run1.png",
         "bbr_datalink_throughput_run2.png",
@@ -354,7 +375,7 @@ def test_build_report_writes_pantheons_files(tmp_path: Path) -> None:
     }
     assert "Figure is missing" not in (tmp_path / "pantheon_report.html").read_text()
     assert (tmp_path / "pantheon_report.pdf").read_bytes().count(b"/Type /Page ") == 2 + 2
-    assert sum(step.advance for step in steps if step.what == "figures") == 2
+    assert told.done["figures"] == 2
 
 
 # --- What is drawn, and by whom ------------------------------------------------------------------------------------
@@ -362,9 +383,9 @@ def test_build_report_writes_pantheons_files(tmp_path: Path) -> None:
 
 def with_curves(directory: Path, results: ResultSet, flows: int = 1) -> ResultSet:
     """Store curves for all runs of the results."""
-    (directory / "cells").mkdir(exist_ok=True)
+    (directory / "runs").mkdir(exist_ok=True)
     for one in results.cells:
-        (directory / "cells" / f"{one.scheme}_run{one.run}.npz").write_bytes(curves(flows).to_bytes())
+        (directory / one.curves).write_bytes(curves(flows).to_bytes())
     return results
 
 
@@ -386,8 +407,8 @@ def test_workers_draw_what_one_process_draws(tmp_path: Path) -> None:
 
 def test_a_run_that_cannot_be_drawn_is_an_error_here(tmp_path: Path) -> None:
     results = with_curves(tmp_path, result_set())
-    (tmp_path / "cells" / "cubic_run2.npz").write_bytes(b"cut off")
-    with pytest.raises(ResultsError, match="the curves of cubic_run2 cannot be read"):
+    (tmp_path / "runs" / "cubic_run2.npz").write_bytes(b"cut off")
+    with pytest.raises(ResultsError, match=r"cubic_run2\.npz: the curves of a run cannot be read"):
         list(run_figures.drawn_runs(results, tmp_path, jobs=2))
 
 
@@ -397,14 +418,14 @@ def test_only_what_has_changed_is_drawn_again(tmp_path: Path) -> None:
     def build(what: ResultSet) -> tuple[int, set[str]]:
         """Runs that were drawn, and the names of the figures that are new files."""
         before = {file: file.stat().st_mtime_ns for file in tmp_path.glob("*.p*")}
-        steps: list[Step] = []
-        build_report(what, tmp_path, jobs=1, progress=steps.append)
-        drawn = sum(step.advance for step in steps if step.what == "figures")
+        told = Counter()
+        build_report(what, tmp_path, jobs=1, observer=told)
+        drawn = told.done.get("figures", 0)
         return drawn, {file.name for file in tmp_path.glob("*.p*") if file.stat().st_mtime_ns != before.get(file)}
 
     assert build(results)[0] == 3
     assert build(replace(results, provenance={**results.provenance, "started": "later"})) == (0, set())
-    (tmp_path / "cells" / "bbr_run1.npz").write_bytes(replace(curves(), bin_s=0.4).to_bytes())
+    (tmp_path / "runs" / "bbr_run1.npz").write_bytes(replace(curves(), bin_s=0.4).to_bytes())
     (tmp_path / "bbr_datalink_delay_run2.png").unlink()
     (tmp_path / "pantheon_summary.png").write_bytes(b"edited")
     drawn, new = build(results)

@@ -1,36 +1,22 @@
-"""Results: spread, storage, and a results directory that survives whatever happens to it."""
+"""Results: spread and storage."""
 
 from __future__ import annotations
 
 import json
-import os
-import re
-import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ccgym.config.path import NetworkPath
+from ccgym.config.path import NetworkPath, PublishedResult
 from ccgym.errors import ResultsError
-from ccgym.evaluation.curves import FlowCurves, RunCurves
-from ccgym.evaluation.experiment import Experiment, differences
-from ccgym.evaluation.directory import MARKERS, Kind, refuse_other_kinds
+from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
-from ccgym.evaluation.results import (
-    CellFailure,
-    CellResult,
-    PublishedPoint,
-    ResultSet,
-    SchemeStyle,
-    Spread,
-    atomic_write,
-)
+from ccgym.evaluation.results import CellFailure, CellResult, ResultSet, SchemeStyle, Spread
+from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
-from ccgym.evaluation.store import MANIFEST_FILE, Damage, ResultStore, holder
-from ccgym.schemes.registry import SchemeChoice
+from ccgym.files import atomic_write
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 
@@ -70,19 +56,8 @@ def record(throughput: float = 10.0, seed: int = 7) -> RunRecord:
     )
 
 
-def experiment(**changes: object) -> Experiment:
-    base = Experiment(path=PATH, schemes=(SchemeChoice("cubic"), SchemeChoice("bbr")), runs=2, runtime_ns=2 * 10**9)
-    return replace(base, **changes)  # type: ignore[arg-type]
-
-
-def cell_result(made: Experiment) -> CellResult:
-    cell = next(iter(made.cells()))
-    return CellResult(cell.choice.key, cell.run, record(seed=cell.seed), None, 1.7e9, 0.1)
-
-
-def curves() -> RunCurves:
-    line = np.linspace(0, 1, 5)
-    return RunCurves(0.5, line, (FlowCurves(line, line, line, line),))
+def experiment() -> Experiment:
+    return Experiment(path=PATH, schemes=parse_contenders("cubic,bbr"), runs=2, runtime_ns=2 * 10**9)
 
 
 # --- Numbers -------------------------------------------------------------------------------------------------------
@@ -110,7 +85,9 @@ def result_set() -> ResultSet:
         styles=styles,
         cells=cells,
         failures=(CellFailure("bbr", 2, 9, "no luck"),),
-        published={"bbr": PublishedPoint("TCP BBR", 5, 72.7, 65.94, 0.0343)},
+        published={"bbr": PublishedResult(
+                scheme="bbr", label="TCP BBR", runs=5, throughput_mbps=72.7, delay_p95_ms=65.94, loss=0.0343
+            )},
         published_source="a report",
         flags=({"level": "note", "code": "x", "subject": "y", "message": "z", "cause": "c", "command": "d"},),
     )
@@ -180,226 +157,3 @@ def test_run_records_survive_storage() -> None:
     del data["flows"][0]["loss"]
     with pytest.raises(ResultsError, match="damaged"):
         RunRecord.from_dict(data)
-
-
-# --- Seeds and identity --------------------------------------------------------------------------------------------
-
-
-def test_seeds_depend_on_scheme_and_run_only() -> None:
-    made = experiment()
-    alone = experiment(schemes=(SchemeChoice("bbr"),), runs=1)
-    seeds = {(cell.choice.key, cell.run): cell.seed for cell in made.cells()}
-    assert len(set(seeds.values())) == 4
-    assert next(iter(alone.cells())).seed == seeds[("bbr", 1)]
-    assert {cell.seed for cell in experiment(seed=2).cells()}.isdisjoint(seeds.values())
-
-
-@pytest.mark.parametrize(
-    ("change", "place"),
-    [
-        ({"runs": 3}, "runs: 2 there, 3 here"),
-        ({"seed": 5}, "seed: 1 there, 5 here"),
-        ({"schemes": (SchemeChoice("cubic"),)}, "schemes"),
-        ({"runtime_ns": 3 * 10**9}, "runtime_s: 2.0 there, 3.0 here"),
-        ({"path": NetworkPath(rate="13mbps", rtt="20ms", queue="20p", name="test")}, "path.uplink"),
-    ],
-)
-def test_another_experiment_in_the_same_directory_is_refused(
-    tmp_path: Path, change: dict[str, object], place: str
-) -> None:
-    with ResultStore(tmp_path, experiment()):
-        pass
-    with pytest.raises(ResultsError) as caught, ResultStore(tmp_path, experiment(**change)):
-        pass
-    assert "different experiment" in caught.value.found
-    assert place in caught.value.found
-    assert caught.value.hint.startswith("choose another directory")
-
-
-def test_differences_name_the_place() -> None:
-    assert differences({"a": {"b": 1}, "c": 2}, {"a": {"b": 3}, "d": 4}) == [
-        "a.b: 1 there, 3 here",
-        "c: only there",
-        "d: only here",
-    ]
-
-
-# --- The directory -------------------------------------------------------------------------------------------------
-
-
-def test_a_written_cell_is_read_back(tmp_path: Path) -> None:
-    made = experiment()
-    cell = next(iter(made.cells()))
-    with ResultStore(tmp_path, made) as store:
-        assert store.read(cell, with_logs=False) is None
-        store.write(cell, cell_result(made), curves(), [])
-        assert store.read(cell, with_logs=False) == cell_result(made)
-        np.testing.assert_allclose(store.curves(cell.name).flows[0].delay_ms, np.linspace(0, 1, 5))
-        assert store.read(cell, with_logs=True) is None, "logs are wanted now and were not written"
-
-
-def _truncate(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:-20])
-
-
-def _flip(file: Path) -> None:
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 0xFF
-    file.write_bytes(bytes(data))
-
-
-def _forge(file: Path) -> None:
-    file.write_text(file.read_text().replace('"throughput_mbps": 10.0', '"throughput_mbps": 99.0'))
-
-
-def _empty(file: Path) -> None:
-    file.write_bytes(b"")
-
-
-@pytest.mark.parametrize("damage", [_truncate, _flip, _empty, Path.unlink])
-@pytest.mark.parametrize("suffix", ["json", "npz"])
-def test_damage_is_noticed(tmp_path: Path, damage: object, suffix: str) -> None:
-    made = experiment()
-    cell = next(iter(made.cells()))
-    with ResultStore(tmp_path, made) as store:
-        store.write(cell, cell_result(made), curves(), [])
-        damage(store.cells / f"{cell.name}.{suffix}")  # type: ignore[operator]
-        found = store.read(cell, with_logs=False)
-    assert found is None if (damage is Path.unlink and suffix == "json") else isinstance(found, Damage)
-
-
-def test_an_edited_number_is_noticed(tmp_path: Path) -> None:
-    made = experiment()
-    cell = next(iter(made.cells()))
-    with ResultStore(tmp_path, made) as store:
-        store.write(cell, cell_result(made), curves(), [])
-        _forge(store.cells / f"{cell.name}.json")
-        found = store.read(cell, with_logs=False)
-    assert isinstance(found, Damage)
-    assert "checksum" in found.reason
-
-
-def _cut(log: Path) -> None:
-    log.write_text("12345")
-
-
-def _edit(log: Path) -> None:
-    log.write_text("1234567899")
-
-
-def _edit_and_set_the_time_back(log: Path) -> None:
-    before = log.stat()
-    _edit(log)
-    os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
-def _exchange(log: Path) -> None:
-    other = log.with_name("other")
-    other.write_text("0987654321")
-    other.replace(log)
-
-
-@pytest.mark.parametrize(
-    ("harm", "reason"),
-    [
-        (_cut, "is cut off or was edited"),
-        (_edit, "was edited"),
-        (_edit_and_set_the_time_back, "was edited"),
-        (_exchange, "was edited"),
-        (Path.unlink, "is missing"),
-    ],
-)
-def test_a_log_that_is_not_what_was_written_is_noticed(
-    tmp_path: Path, harm: Callable[[Path], None], reason: str
-) -> None:
-    made = experiment()
-    cell = next(iter(made.cells()))
-    log = tmp_path / "cubic_datalink_run1.log"
-    log.write_text("1234567890")
-    with ResultStore(tmp_path, made) as store:
-        store.write(cell, cell_result(made), curves(), [log.name])
-        assert isinstance(store.read(cell, with_logs=True), CellResult)
-        harm(log)
-        assert store.read(cell, with_logs=True) == Damage(cell.name, f"{log.name} {reason}")
-        assert isinstance(store.read(cell, with_logs=False), CellResult)
-
-
-def test_a_copied_log_is_still_what_was_written(tmp_path: Path) -> None:
-    made = experiment()
-    cell = next(iter(made.cells()))
-    log = tmp_path / "there" / "cubic_datalink_run1.log"
-    log.parent.mkdir()
-    log.write_text("1234567890")
-    with ResultStore(tmp_path / "there", made) as store:
-        store.write(cell, cell_result(made), curves(), [log.name])
-    shutil.copytree(tmp_path / "there", tmp_path / "here")
-    with ResultStore(tmp_path / "here", made) as store:
-        assert isinstance(store.read(cell, with_logs=True), CellResult)
-
-
-def test_left_over_partial_files_are_removed(tmp_path: Path) -> None:
-    with ResultStore(tmp_path, experiment()):
-        pass
-    left = [tmp_path / ".x_datalink_run1.log.partial", tmp_path / "cells" / ".cubic_run1.json.partial"]
-    for file in left:
-        file.write_text("half")
-    with ResultStore(tmp_path, experiment()):
-        assert not any(file.exists() for file in left)
-
-
-def test_two_evaluations_at_once_are_refused(tmp_path: Path) -> None:
-    with (
-        ResultStore(tmp_path, experiment()),
-        pytest.raises(ResultsError, match="another evaluation"),
-        ResultStore(tmp_path, experiment()),
-    ):
-        pass
-    with ResultStore(tmp_path, experiment()):
-        pass  # the first has let go
-
-
-@pytest.mark.parametrize("kind", list(MARKERS))
-@pytest.mark.parametrize("other", list(MARKERS))
-def test_two_kinds_of_results_are_never_mixed(kind: Kind, other: Kind, tmp_path: Path) -> None:
-    (tmp_path / MARKERS[other][0]).touch()
-    if kind == other:
-        refuse_other_kinds(tmp_path, kind)
-        return
-    with pytest.raises(ResultsError, match=f"the directory holds {re.escape(MARKERS[other][1])}"):
-        refuse_other_kinds(tmp_path, kind)
-
-
-@pytest.mark.parametrize("marker", ["ccgym_suite.json", "ccgym_gap.json", "seeds.json"])
-def test_an_evaluation_leaves_other_directories_alone(marker: str, tmp_path: Path) -> None:
-    (tmp_path / marker).touch()
-    with pytest.raises(ResultsError, match="choose another directory with --out"), ResultStore(tmp_path, experiment()):
-        pass
-    assert [file.name for file in tmp_path.iterdir()] == [marker]
-
-
-@pytest.mark.parametrize("text", ["", "{", '{"format": "other"}', "[]", "[" * 100_000, '{"hash": ' + "1" * 5001 + "}"])
-def test_a_damaged_manifest_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / MANIFEST_FILE).write_text(text)
-    assert holder(tmp_path) == "unknown"
-    with pytest.raises(ResultsError, match=MANIFEST_FILE), ResultStore(tmp_path, experiment()):
-        pass
-
-
-def test_results_without_a_manifest_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "cells").mkdir()
-    (tmp_path / "cells" / "cubic_run1.json").write_text("{}")
-    with pytest.raises(ResultsError, match="no manifest"), ResultStore(tmp_path, experiment()):
-        pass
-
-
-def test_a_file_in_place_of_the_directory_is_a_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ResultsError, match="cannot be written"), ResultStore(tmp_path / "file", experiment()):
-        pass
-
-
-def test_atomic_write_leaves_nothing_behind(tmp_path: Path) -> None:
-    atomic_write(tmp_path / "a", "one")
-    atomic_write(tmp_path / "a", b"two")
-    assert [file.name for file in tmp_path.iterdir()] == ["a"]
-    assert (tmp_path / "a").read_text() == "two"

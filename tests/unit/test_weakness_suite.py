@@ -116,7 +116,7 @@ def test_an_interrupted_suite_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_damaged_lines_are_run_again(tmp_path: Path) -> None:
     whole = run(tmp_path, "cubic", [Small()])
-    (file,) = (tmp_path / "cells").iterdir()
+    (file,) = (tmp_path / "runs").iterdir()
     lines = file.read_text().splitlines(keepends=True)
     assert len(lines) == 4
     # One with a changed number, one cut off in the middle.
