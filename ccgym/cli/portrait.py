@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ccgym.cli.common import HelpFormatter, console, option, run, say
-from ccgym.errors import ConfigError, PathNotFoundError, shown
-from ccgym.units import Nanoseconds, parse_time
+from ccgym.errors import ConfigError, PathNotFoundError, SimulationError, shown
+from ccgym.units import parse_time
 
 if TYPE_CHECKING:
     from ccgym.config.path import NetworkPath
+    from ccgym.evaluation.run import Contender
     from ccgym.report.figures.profile import Column
-    from ccgym.schemes.registry import SchemeChoice
     from ccgym.schemes.style import SchemeStyle
 
 DEFAULT_PATHS: Final = ("77.72mbps", "3.04mbps-poisson", "114.68mbps")
@@ -79,8 +79,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _portrait(arguments: argparse.Namespace) -> int:
+    from ccgym.evaluation.engine import Reduction, Run, measure
     from ccgym.evaluation.prepared_run import MAX_SEED
-    from ccgym.evaluation.simulate import simulate
     from ccgym.report.evaluation_report import require_drawing
 
     schemes = _schemes(arguments.scheme, arguments.beside)
@@ -94,10 +94,13 @@ def _portrait(arguments: argparse.Namespace) -> int:
     from ccgym.report.figures.profile import Column, check_suffix, write_profile
 
     option("--out", lambda text: check_suffix(Path(text)), str(arguments.out))
-    columns = [
-        Column(path, [simulate(path, [scheme], Nanoseconds(runtime_ns), arguments.seed) for scheme in schemes])
-        for path in paths
-    ]
+    runs = [Run(path, scheme, runtime_ns, arguments.seed) for path in paths for scheme in schemes]
+    outcomes = measure(runs, reduce=Reduction("record", 1, lambda run, record: record))
+    for outcome in outcomes:
+        if outcome.error is not None:
+            raise SimulationError(outcome.error, where=f"{outcome.run.contender.text}, {outcome.run.path.name}")
+    records = iter([outcome.data for outcome in outcomes])
+    columns = [Column(path, [next(records) for _ in schemes]) for path in paths]
     styles = [scheme.style for scheme in schemes]
     write_profile(styles, columns, arguments.out)
     _show(styles, columns)
@@ -105,19 +108,19 @@ def _portrait(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _schemes(scheme: str, beside: str | None) -> list[SchemeChoice]:
-    """The portrayed scheme and, unless that is none, the one beside it."""
-    from ccgym.schemes.kernel import refuse_in_virtual_time
-    from ccgym.schemes.registry import distinct, parse_scheme, registry
+def _schemes(scheme: str, beside: str | None) -> tuple[Contender, ...]:
+    """The portrayed scheme and, unless that is none, the one to compare it with."""
+    from ccgym.evaluation.run import contender, contenders
+    from ccgym.schemes.registry import parse_scheme
 
-    chosen = [parse_scheme(scheme, "SCHEME")]
+    chosen = [contender(parse_scheme(scheme, "SCHEME"))]
     if beside is None:
         beside = DEFAULT_BESIDE[chosen[0].key == DEFAULT_BESIDE[0]]
     if beside != NOTHING:
-        chosen.append(parse_scheme(beside, "--beside"))
-    for choice, where in zip(chosen, ("SCHEME", "--beside"), strict=False):
-        refuse_in_virtual_time(choice.name, choice.kernel in registry(), where)
-    return distinct(chosen, "--beside")
+        chosen.append(contender(parse_scheme(beside, "--beside")))
+    for one, where in zip(chosen, ("SCHEME", "--beside"), strict=False):
+        one.refuse_kernel_tcp(where)
+    return contenders(chosen, "--beside")
 
 
 def _paths(text: str) -> list[NetworkPath]:

@@ -25,18 +25,20 @@ import numpy as np
 from ccgym.config.best_windows import WindowRow
 from ccgym.config.catalog import catalog
 from ccgym.config.path import NetworkPath, PathLike
-from ccgym.errors import ConfigError
+from ccgym.errors import ConfigError, SimulationError
+from ccgym.evaluation.engine import Reduction, measure
 from ccgym.evaluation.metrics import NEVER, percentile_nearest
 from ccgym.evaluation.prepared_run import Record
-from ccgym.evaluation.simulate import simulate
-from ccgym.units import NS_PER_MS, NS_PER_S, Nanoseconds
+from ccgym.evaluation.run import Run, contender
+from ccgym.evaluation.run_record import RunRecord
+from ccgym.units import NS_PER_MS, NS_PER_S
 
-SMALLEST: Final = 2
+MIN_WINDOW: Final = 2
 """Smallest window that is tried: Indigo's floor."""
-LARGEST: Final = 1_000_000
+MAX_WINDOW: Final = 1_000_000
 """Where the search gives up."""
 WARM_UP: Final = 0.2
-"""Share of a run that is left out: the start, and the cold start of calibrated cellular traces."""
+"""Fraction of a run that is left out: the start, and the cold start of calibrated cellular traces."""
 COARSE_STEP: Final = 1.25
 """Ratio of neighbors in the first grid."""
 PER_ROUND: Final = 6
@@ -134,27 +136,42 @@ class _Bench:
 
     def settle_runs(self, window: int) -> None:
         """Measure a window that is likely to meet what is random; where seeds make no difference, one run is enough."""
-        first, again = (self._run(window, self.search.seed + place)[1] for place in (0, 1))
-        if first == again:
+        first, again = self._run([self._planned(window, number) for number in (0, 1)])
+        if first["trajectory"] == again["trajectory"]:
             self.runs = 1
-        self.measure(window)
+        self.measure([window])
 
-    def measure(self, window: int) -> None:
-        """Measure a window unless it has been."""
-        if window in self.measured:
-            return
-        rows = [self._run(window, self.search.seed + place)[0] for place in range(self.runs)]
-        self.measured[window] = Measured(window, *(float(value) for value in np.mean(rows, axis=0)))
+    def measure(self, windows: Iterable[int]) -> None:
+        """Measure windows, unless they have been."""
+        missing = [window for window in windows if window not in self.measured]
+        results = iter(self._run([self._planned(window, one) for window in missing for one in range(self.runs)]))
+        for window in missing:
+            rows = [next(results)["numbers"] for _ in range(self.runs)]
+            self.measured[window] = Measured(window, *(float(value) for value in np.mean(rows, axis=0)))
         if self.notify is not None:
             self.notify(len(self.measured))
 
-    def _run(self, window: int, seed: int) -> tuple[tuple[float, ...], str]:
-        """The numbers of :class:`Measured`, and the hash of what happened."""
+    def _planned(self, window: int, number: int) -> Run:
         flow = {"scheme": "fixed_window", "params": {"cwnd": window}, "profile": "udp"}
-        run = simulate(self.path, [flow], Nanoseconds(self.search.runtime_ns), seed, Record(series=0))
-        assert run.native is not None
-        data, acks = run.native.packets("data"), run.native.packets("ack")
-        return _numbers(data, acks, self.search.runtime_ns), run.trajectory_hash
+        seed = self.search.seed + number
+        return Run(self.path, contender(flow), self.search.runtime_ns, seed, Record(series=0), name=f"window {window}")
+
+    def _run(self, runs: Sequence[Run]) -> list[dict[str, Any]]:
+        """The numbers of :class:`Measured`, and the hash of what happened, per run."""
+        outcomes = measure(runs, reduce=_AFTER_START_UP)
+        for outcome in outcomes:
+            if outcome.error is not None:
+                raise SimulationError(outcome.error, where=outcome.run.name)
+        return [outcome.data for outcome in outcomes]
+
+
+def _after_start_up(run: Run, record: RunRecord) -> dict[str, Any]:
+    assert record.native is not None
+    data, acks = record.native.packets("data"), record.native.packets("ack")
+    return {"numbers": _numbers(data, acks, run.duration_ns), "trajectory": record.trajectory_hash}
+
+
+_AFTER_START_UP: Final = Reduction("after_start_up", 1, _after_start_up)
 
 
 def _numbers(data: Mapping[str, Any], acks: Mapping[str, Any], runtime_ns: int) -> tuple[float, ...]:
@@ -188,7 +205,7 @@ def search_windows(
 ) -> Found:
     """Find the best constant window of a path by each criterion, from a coarse grid to a fine one.
 
-    The grid reaches from :data:`SMALLEST` to four times what rate and propagation delay hold, and beyond where the best
+    The grid reaches from :data:`MIN_WINDOW` to four times what rate and propagation delay hold, and beyond where the best
     window is at its end. Then the intervals around the best window and around the largest as good as it are divided
     until neighbors are :data:`RESOLUTION` apart.
 
@@ -209,19 +226,16 @@ def search_windows(
     bench = _Bench(path, search, notify)
     rtt = path.base_rtt_ms
     full = path.mean_rate_mbps * 1e6 * (path.base_rtt_ns + 5 * NS_PER_MS) / NS_PER_S / (8 * 1500)
-    bench.settle_runs(max(round(full), SMALLEST))
-    for window in _geometric(SMALLEST, max(4 * full, 16)):
-        bench.measure(window)
+    bench.settle_runs(max(round(full), MIN_WINDOW))
+    bench.measure(_geometric(MIN_WINDOW, max(4 * full, 16)))
     while True:
         tried = sorted(bench.measured)
         ends = [criterion.best(bench.measured.values(), rtt).window for criterion in criteria]
-        if max(ends) < tried[-2] or tried[-1] >= LARGEST:
+        if max(ends) < tried[-2] or tried[-1] >= MAX_WINDOW:
             break
-        for window in _geometric(tried[-1], 2 * tried[-1]):
-            bench.measure(window)
+        bench.measure(_geometric(tried[-1], 2 * tried[-1]))
     while missing := _refinement(bench.measured, criteria, rtt):
-        for window in missing:
-            bench.measure(window)
+        bench.measure(missing)
     return Found(
         best=tuple(criterion.best(bench.measured.values(), rtt) for criterion in criteria),
         tried=tuple(bench.measured[window] for window in sorted(bench.measured)),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from ccgym.config.path import PathLike
 from ccgym.errors import SimulationError
 from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
+from ccgym.evaluation.threads import in_threads
 from ccgym.schemes.kernel import refuse_in_virtual_time
 from ccgym.schemes.registry import registry
 from ccgym.units import TimeLike
@@ -122,10 +122,9 @@ def simulate_many(
         done = simulate_prepared(prepare(job.path, job.flows, job.duration, job.seed, record), halt)
         return done if keep else replace(done, packets=None, series=None, native=None, capacity=None)
 
-    with ThreadPoolExecutor(max_workers=threads or os.cpu_count() or 1) as pool:
-        try:
-            return list(pool.map(run, jobs))
-        except BaseException:  # Ctrl-C reaches this thread alone.
-            halt.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+    asked = list(jobs)
+    records: dict[int, RunRecord] = {}
+    with closing(in_threads(lambda place: run(asked[place]), range(len(asked)), threads, halt.set)) as ended:
+        for place, future in ended:
+            records[place] = future.result()
+    return [records[place] for place in range(len(asked))]

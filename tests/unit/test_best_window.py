@@ -101,7 +101,7 @@ def test_one_run_is_enough_where_seeds_make_no_difference() -> None:
     lossy = NetworkPath(rate="5mbps", rtt="20ms", queue="infinite", loss="1%")
     counted: list[int] = []
     assert search_windows(steady, (POWER,), SHORT, counted.append).runs == 1
-    assert counted == list(range(1, len(counted) + 1))
+    assert counted == sorted(set(counted)), "told after every round"
     found = search_windows(lossy, (POWER,), SHORT)
     assert found.runs == 2
     assert found.best[0].loss == pytest.approx(0.01, abs=0.008)
