@@ -30,6 +30,8 @@ from ccgym.invocation import as_typed
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ccgym.config.path import NetworkPath
+
 _T = TypeVar("_T")
 
 STATUS_ERROR: Final = 2
@@ -225,3 +227,84 @@ def add_overrides(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> N
 def add_device(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
     """The option ``--device`` of all commands that train."""
     group.add_argument("--device", default="auto", metavar="NAME", help="auto, cpu, cuda, cuda:1 … (default: auto)")
+
+
+def add_path(group: argparse._ArgumentGroup) -> None:
+    """The options that name a path; :func:`chosen_path` reads them."""
+    group.add_argument(
+        "--trace",
+        metavar="NAME|FILE",
+        help="a named path, such as 77.72mbps, with all that belongs to it; a YAML file that describes a path; or a "
+        "delivery trace, played in both directions without delay",
+    )
+    group.add_argument("--mahimahi", metavar='"COMMAND LINE"', help="a chain of mahimahi shells, the outermost first")
+
+
+def chosen_path(arguments: argparse.Namespace, others: str = "") -> NetworkPath:
+    """The path that the options name.
+
+    Args:
+        arguments: The command line.
+        others: Further options that could have been given instead, for the error.
+
+    Raises:
+        CcgymError: There is not exactly one, or it is wrong.
+    """
+    from ccgym.config.path import NetworkPath
+
+    if (arguments.trace is None) == (arguments.mahimahi is None):
+        choices = f'--trace NAME|FILE, --mahimahi "COMMAND LINE" or {others}'
+        raise ConfigError(
+            "--trace and --mahimahi together" if arguments.trace is not None else "no path",
+            expected=f"either {choices}" if others else 'either --trace NAME|FILE or --mahimahi "COMMAND LINE"',
+            hint="for example --trace 77.72mbps",
+        )
+    if arguments.trace is not None:
+        return option("--trace", NetworkPath.from_any, arguments.trace)
+    return option("--mahimahi", lambda text: NetworkPath.from_mahimahi(text, name="mahimahi path"), arguments.mahimahi)
+
+
+def directory_name(path: NetworkPath) -> str:
+    """The name of a path as that of a directory."""
+    return re.sub(r"[^\w.+-]+", "-", path.name or "unnamed path").strip("-.") or "path"
+
+
+def add_seed(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
+    """The option of all commands that draw at random."""
+    group.add_argument("--seed", type=int, default=1, metavar="N", help="root of every random stream (default: 1)")
+
+
+def add_runtime(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
+    """The option of all commands that make runs of one length."""
+    group.add_argument(
+        "--runtime", default="30", metavar="TIME", help="length of a run: seconds, or with a unit (default: 30)"
+    )
+
+
+def add_output(group: argparse._ArgumentGroup | argparse.ArgumentParser, what: str, out: str) -> None:
+    """The options of all commands that write results into a directory.
+
+    Args:
+        group: Where to add them.
+        what: What ``--json`` prints.
+        out: The default of ``--out``, in words.
+    """
+    group.add_argument("--out", metavar="DIRECTORY", help=f"results directory (default: {out})")
+    group.add_argument("--no-figures", action="store_true", help="no figures and no report, only numbers")
+    group.add_argument(
+        "--json",
+        action="store_true",
+        help=f"print {what} as JSON on standard output, all else on standard error",
+    )
+
+
+def named_as_typed(error: ConfigError, **options: str) -> ConfigError:
+    """The same error with the name of the option in place of that of the argument.
+
+    Args:
+        error: What a function of the package raised.
+        options: Names of options that are not those of their arguments.
+    """
+    where = options.get(error.where, error.where)
+    where = f"--{where}" if where and not where.startswith("-") else where
+    return ConfigError(error.found, expected=error.expected, hint=error.hint, where=where)

@@ -22,10 +22,16 @@ from ccgym.cli.common import (
     STATUS_ERROR,
     HelpFormatter,
     Parser,
+    add_output,
+    add_path,
     add_repeat_limited,
+    add_seed,
     check_repeat_limited,
+    chosen_path,
     console,
+    directory_name,
     error_console,
+    named_as_typed,
     option,
     run,
 )
@@ -43,9 +49,7 @@ if TYPE_CHECKING:
 STATUS_FAILED_RUN: Final = 1
 """Exit status when a run failed."""
 
-LOGS: Final = ("all", "first", "none")
-
-LONGEST_NAME: Final = 40
+MAX_NAME: Final = 40
 """Characters of the schemes' names in the name of a directory."""
 
 DESCRIPTION: Final = """\
@@ -71,6 +75,8 @@ examples:
       the same path with real packets in real time: the kernel's BBR and Cubic beside ours
   ccgym evaluate --trace my.trace --schemes cubic --flows 3 --interval 5 --logs all
       three Cubic flows that start 5 s apart, with Pantheon's packet logs of every run
+  ccgym evaluate --trace 77.72mbps --schemes bbr,bbr+cubic,bbr+cubic@10s
+      BBR alone, with a Cubic flow from the beginning, and with one that starts after 10 s
   ccgym evaluate --suite calibrated
       a scorecard: the oracle, classic schemes and all pretrained policies on 42 paths, ranked, in
       results/calibrated; later with --schemes runs/mine,bbr: only what is new is run
@@ -94,13 +100,7 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     path = made.add_argument_group("path, or suite (one of the three)")
-    path.add_argument(
-        "--trace",
-        metavar="NAME|FILE",
-        help="a named path, such as 77.72mbps, with all that belongs to it; a YAML file that describes a path; or a "
-        "delivery trace, played in both directions without delay",
-    )
-    path.add_argument("--mahimahi", metavar='"COMMAND LINE"', help="a chain of mahimahi shells, the outermost first")
+    add_path(path)
     path.add_argument(
         "--suite",
         metavar="NAME",
@@ -111,19 +111,20 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument(
         "--schemes",
         metavar="A,B,C",
-        help="schemes, separated by commas, with parameters as in fixed_window:cwnd=100; also learned ones: the name "
-        "of a pretrained policy, a run directory of `ccgym train`, or an exported .onnx file; on real backends also "
-        "tcp:NAME, the kernel's TCP (default: all that `ccgym schemes` lists, except aimd, fixed_window and "
-        "fixed_rate, and the kernel's where packets are simulated)",
+        help="schemes, separated by commas, with parameters as in fixed_window:cwnd=100; flows that share a run with a "
+        "plus, and when they start as in bbr+cubic@5s; also learned schemes: the name of a pretrained policy, a run "
+        "directory of `ccgym train`, or an exported .onnx file; on real backends also tcp:NAME, the kernel's TCP "
+        "(default: all that `ccgym schemes` lists, except aimd, fixed_window and fixed_rate, and the "
+        "kernel's where packets are simulated)",
     )
     what.add_argument("--runs", type=int, metavar="N", help="runs per scheme (default: 5; a suite has its own)")
     what.add_argument(
         "--runtime", metavar="TIME", help="length of a run: seconds, or with a unit (default: 30; a suite has its own)"
     )
     what.add_argument("--quick", action="store_true", help="with --suite: fewer and shorter runs, a coarse answer")
-    what.add_argument("--flows", type=int, metavar="N", help="flows per run (default: 1)")
+    what.add_argument("--flows", type=int, metavar="N", help="flows of each scheme per run (default: 1)")
     what.add_argument("--interval", metavar="TIME", help="time between the starts of flows (default: 0, all at once)")
-    what.add_argument("--seed", type=int, default=1, metavar="N", help="root of every random stream (default: 1)")
+    add_seed(what)
     what.add_argument(
         "--backend",
         default="sim",
@@ -138,20 +139,12 @@ def parser() -> argparse.ArgumentParser:
         help="what each simulation may hold at most, as in 8GB; one that needs more ends in an error (default: 4GB)",
     )
     output = made.add_argument_group("output")
-    output.add_argument(
-        "--out",
-        metavar="DIRECTORY",
-        help="results directory (default: results/NAME of the path or suite, with -BACKEND where packets are real)",
-    )
+    add_output(output, "the results", "results/NAME of the path or suite, with -BACKEND where packets are real")
     output.add_argument(
         "--logs",
         metavar="all|first|none",
         help="packet logs: of all runs, of the first run of each scheme, or none; about 36 MB per 30 s run at "
         "75 Mbit/s (default: first). Pantheon's own plot.py and report.py need all",
-    )
-    output.add_argument("--no-figures", action="store_true", help="no figures and no report, only numbers")
-    output.add_argument(
-        "--json", action="store_true", help="print the results as JSON on standard output, all else on standard error"
     )
     output.add_argument(
         "--jobs",
@@ -177,7 +170,7 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
 
         return evaluate_suite(arguments, words, shown_on)
     _refuse_quick(arguments)
-    path = _path(arguments)
+    path = chosen_path(arguments, "--suite NAME")
     experiment = _experiment(arguments, path)
     shown_on.print(path.describe(), soft_wrap=True)
     if _has_errors(path, shown_on):
@@ -203,15 +196,16 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
 def check_choices(arguments: argparse.Namespace) -> None:
     """Raise if an option has a value that it cannot have, whatever else is asked for."""
     from ccgym.evaluation.backends import check_name
+    from ccgym.evaluation.experiment import LOGS_POLICIES
     from ccgym.evaluation.prepared_run import memory_bytes
 
     check_name(arguments.backend, "--backend")
-    if arguments.logs is not None and arguments.logs not in LOGS:
+    if arguments.logs is not None and arguments.logs not in LOGS_POLICIES:
         raise ConfigError(
             shown(arguments.logs),
             where="--logs",
-            expected=f"one of {', '.join(LOGS)}",
-            hint=did_you_mean(arguments.logs, LOGS),
+            expected=f"one of {', '.join(LOGS_POLICIES)}",
+            hint=did_you_mean(arguments.logs, LOGS_POLICIES),
         )
     if arguments.jobs is not None and not 1 <= arguments.jobs <= 1024:
         raise ConfigError(str(arguments.jobs), where="--jobs", expected="a whole number from 1 to 1024")
@@ -227,26 +221,6 @@ def _refuse_quick(arguments: argparse.Namespace) -> None:
             expected="it with --suite",
             hint="for one path give --runs and --runtime",
         )
-
-
-def _path(arguments: argparse.Namespace) -> NetworkPath:
-    from ccgym.config.path import NetworkPath
-
-    if (arguments.trace is None) == (arguments.mahimahi is None):
-        raise ConfigError(
-            "--trace and --mahimahi together" if arguments.trace is not None else "no path",
-            expected='either --trace NAME|FILE, --mahimahi "COMMAND LINE" or --suite NAME',
-            hint="for example --trace 77.72mbps",
-        )
-    if arguments.trace is not None:
-        return option("--trace", NetworkPath.from_any, arguments.trace)
-    return option("--mahimahi", _mahimahi, arguments.mahimahi)
-
-
-def _mahimahi(command: str) -> NetworkPath:
-    from ccgym.config.path import NetworkPath
-
-    return NetworkPath.from_mahimahi(command, name="mahimahi path")
 
 
 def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
@@ -273,12 +247,7 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
             backend=arguments.backend,
         )
     except ConfigError as error:
-        where = error.where
-        if where == "path":
-            where = "trace" if arguments.mahimahi is None else "mahimahi"
-        raise ConfigError(
-            error.found, expected=error.expected, hint=error.hint, where=f"--{where}" if where else ""
-        ) from None
+        raise named_as_typed(error, path="trace" if arguments.mahimahi is None else "mahimahi") from None
 
 
 def _has_errors(path: NetworkPath, shown_on: Console) -> bool:
@@ -301,7 +270,7 @@ def _directory(arguments: argparse.Namespace, experiment: Experiment) -> Path:
     from ccgym.evaluation.run import digest
 
     parameters = json.loads(json.dumps(experiment.parameters()))
-    name = re.sub(r"[^\w.+-]+", "-", experiment.path_name).strip("-.") or "path"
+    name = directory_name(experiment.path)
     if arguments.mahimahi is not None:
         name = f"mahimahi-{digest(parameters['path'])[:8]}"
     if experiment.real:
@@ -331,7 +300,7 @@ def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]
 def _named(schemes: Sequence[str]) -> str:
     """Few schemes by their names; empty where that would be no name for a directory."""
     text = "+".join(schemes)
-    return text if len(text) <= LONGEST_NAME and re.fullmatch(r"[\w+]+", text) else ""
+    return text if len(text) <= MAX_NAME and re.fullmatch(r"[\w+]+", text) else ""
 
 
 def _run(

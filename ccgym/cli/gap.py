@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,10 +18,17 @@ from typing import TYPE_CHECKING, Final
 from ccgym.cli.common import (
     PIPE_WIDTH,
     HelpFormatter,
+    add_output,
+    add_path,
     add_repeat_limited,
+    add_runtime,
+    add_seed,
     check_repeat_limited,
+    chosen_path,
     console,
+    directory_name,
     error_console,
+    named_as_typed,
     option,
     run,
 )
@@ -33,7 +39,6 @@ from ccgym.units import parse_time
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ccgym.config.path import NetworkPath
     from ccgym.evaluation.engine import Observer
     from ccgym.evaluation.experiment import Experiment
     from ccgym.evaluation.gap import Gap
@@ -61,8 +66,7 @@ def parser() -> argparse.ArgumentParser:
         prog="ccgym gap", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter, allow_abbrev=False
     )
     path = made.add_argument_group("path (one of the two)")
-    path.add_argument("--trace", metavar="NAME|FILE", help="a named path, a YAML file, or a delivery trace")
-    path.add_argument("--mahimahi", metavar='"COMMAND LINE"', help="a chain of mahimahi shells, the outermost first")
+    add_path(path)
     made.add_argument(
         "--schemes", default="bbr,cubic", metavar="A,B", help="schemes, as in `ccgym evaluate` (default: bbr,cubic)"
     )
@@ -72,10 +76,8 @@ def parser() -> argparse.ArgumentParser:
         help="what to compare (default: those of sim, emulated and mahimahi that work here)",
     )
     made.add_argument("--runs", type=int, default=3, metavar="N", help="runs per scheme and backend (default: 3)")
-    made.add_argument(
-        "--runtime", default="30", metavar="TIME", help="length of a run: seconds, or with a unit (default: 30)"
-    )
-    made.add_argument("--seed", type=int, default=1, metavar="N", help="root of every random stream (default: 1)")
+    add_runtime(made)
+    add_seed(made)
     add_repeat_limited(made)
     made.add_argument(
         "--host-jitter",
@@ -92,11 +94,7 @@ def parser() -> argparse.ArgumentParser:
         "0ms)",
     )
     made.add_argument("--sim-runs", type=int, metavar="N", help="runs in the simulator (default: as --runs)")
-    made.add_argument("--out", metavar="DIRECTORY", help="results directory (default: results/NAME-gap)")
-    made.add_argument("--no-figures", action="store_true", help="no figure and no page, only numbers")
-    made.add_argument(
-        "--json", action="store_true", help="print the gap as JSON on standard output, all else on standard error"
-    )
+    add_output(made, "the gap", "results/NAME-gap")
     return made
 
 
@@ -113,7 +111,7 @@ def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     from ccgym.evaluation.run import parse_contenders
 
     shown_on = error_console() if arguments.json else console()
-    path = _path(arguments)
+    path = chosen_path(arguments)
     schemes = parse_contenders(arguments.schemes, "--schemes")
     asked_for = None if arguments.backends is None else [name.strip() for name in arguments.backends.split(",")]
     backends = list(BACKENDS) if asked_for is None else [name for name in asked_for if name]
@@ -125,8 +123,7 @@ def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
         from ccgym.report.evaluation_report import require_drawing
 
         require_drawing("--no-figures")
-    name = re.sub(r"[^\w.+-]+", "-", path.name or "path").strip("-.") or "path"
-    out = Path(arguments.out) if arguments.out is not None else Path("results", f"{name}-gap")
+    out = Path(arguments.out) if arguments.out is not None else Path("results", f"{directory_name(path)}-gap")
     shown_on.print(path.describe(), soft_wrap=True)
     try:
         gap = run_gap(
@@ -145,8 +142,7 @@ def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
             command=[*command("gap").split(), *words],
         )
     except ConfigError as error:
-        where = f"--{error.where}" if error.where and not error.where.startswith("-") else error.where
-        raise ConfigError(error.found, expected=error.expected, hint=error.hint, where=where) from None
+        raise named_as_typed(error) from None
     except KeyboardInterrupt:
         shown_on.print("\nfinished runs are kept: the same command goes on from here", style="yellow")
         raise
@@ -167,20 +163,6 @@ def _complaints(gap: Gap, *, chosen: bool) -> list[str]:
     if not chosen and len(gap.results) == 1:
         made.append(f"only {next(iter(gap.results))} ran: there is nothing to compare it with")
     return made
-
-
-def _path(arguments: argparse.Namespace) -> NetworkPath:
-    from ccgym.config.path import NetworkPath
-
-    if (arguments.trace is None) == (arguments.mahimahi is None):
-        raise ConfigError(
-            "--trace and --mahimahi together" if arguments.trace is not None else "no path",
-            expected='either --trace NAME|FILE or --mahimahi "COMMAND LINE"',
-            hint="for example --trace 77.72mbps",
-        )
-    if arguments.trace is not None:
-        return option("--trace", NetworkPath.from_any, arguments.trace)
-    return option("--mahimahi", lambda text: NetworkPath.from_mahimahi(text, name="mahimahi path"), arguments.mahimahi)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import HelpFormatter, console, option, run, say
+from ccgym.cli.common import HelpFormatter, add_runtime, add_seed, console, option, run, say
 from ccgym.errors import ConfigError, PathNotFoundError, SimulationError, shown
 from ccgym.units import parse_time
 
@@ -64,10 +64,8 @@ def parser() -> argparse.ArgumentParser:
         metavar="A,B,C",
         help=f"one to four paths: names, files or a mahimahi command line (default: {','.join(DEFAULT_PATHS)})",
     )
-    made.add_argument(
-        "--runtime", default="30", metavar="TIME", help="length of a run: seconds, or with a unit (default: 30)"
-    )
-    made.add_argument("--seed", type=int, default=1, metavar="N", help="root of every random stream (default: 1)")
+    add_runtime(made)
+    add_seed(made)
     made.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="a .png, .svg or .pdf file")
     return made
 

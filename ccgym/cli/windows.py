@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import HelpFormatter, console, error_console, option, run, say
+from ccgym.cli.common import HelpFormatter, add_runtime, console, error_console, option, run, say
 from ccgym.errors import PlatformError
 from ccgym.units import parse_time
 
@@ -52,9 +52,7 @@ def parser() -> argparse.ArgumentParser:
         help="what --trace of `ccgym evaluate` takes",
     )
     made.add_argument("--runs", type=int, default=5, metavar="N", help="runs per window, if seeds differ (default: 5)")
-    made.add_argument(
-        "--runtime", default="30", metavar="TIME", help="length of a run: seconds, or with a unit (default: 30)"
-    )
+    add_runtime(made)
     made.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the first run (default: 1)")
     made.add_argument(
         "--out", type=Path, default=DEFAULT_OUT, metavar="FILE", help=f"the table (default: {DEFAULT_OUT})"

@@ -205,9 +205,9 @@ def search_windows(
 ) -> Found:
     """Find the best constant window of a path by each criterion, from a coarse grid to a fine one.
 
-    The grid reaches from :data:`MIN_WINDOW` to four times what rate and propagation delay hold, and beyond where the best
-    window is at its end. Then the intervals around the best window and around the largest as good as it are divided
-    until neighbors are :data:`RESOLUTION` apart.
+    The grid reaches from :data:`MIN_WINDOW` to four times what rate and propagation delay hold, and beyond where the
+    best window is at its end. Then the intervals around the best window and around the largest as good as it are
+    divided until neighbors are :data:`RESOLUTION` apart.
 
     Args:
         path: The path, however :meth:`NetworkPath.from_any` understands it; it needs a link.

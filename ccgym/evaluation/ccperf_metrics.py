@@ -42,20 +42,6 @@ class Metric:
     skipped_bins: int = 0
     """Bins left out because the value is infinite or undefined there (zero throughput or zero capacity)."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Value and unit; bin and skipped bins only where they say something."""
-        data: dict[str, Any] = {"value": self.value, "unit": self.unit}
-        if self.bin_s is not None:
-            data["bin_s"] = self.bin_s
-        if self.skipped_bins:
-            data["skipped_bins"] = self.skipped_bins
-        return data
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Metric:
-        """The inverse of :meth:`as_dict`."""
-        return cls(**data)
-
 
 MetricTable = dict[str, Metric]
 
@@ -70,31 +56,6 @@ class CcperfMetrics:
     """The bottleneck, ``btl_forward`` in ccperf."""
     network: MetricTable
     """All flows together, ``net`` in ccperf."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Nested dictionaries, for JSON."""
-        return {
-            "flows": [_table_dict(table) for table in self.flows],
-            "link": _table_dict(self.link),
-            "network": _table_dict(self.network),
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> CcperfMetrics:
-        """The inverse of :meth:`as_dict`."""
-        return cls(
-            flows=tuple(_table_from(table) for table in data["flows"]),
-            link=_table_from(data["link"]),
-            network=_table_from(data["network"]),
-        )
-
-
-def _table_dict(table: MetricTable) -> dict[str, Any]:
-    return {name: metric.as_dict() for name, metric in table.items()}
-
-
-def _table_from(data: Mapping[str, Any]) -> MetricTable:
-    return {name: Metric.from_dict(metric) for name, metric in data.items()}
 
 
 @dataclass(frozen=True)

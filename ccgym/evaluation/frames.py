@@ -73,6 +73,7 @@ RUN_COLUMNS: Final[Mapping[str, str]] = {
     "counts": "whether the run counts by Pantheon's rules",
     "capacity_mbps": "average capacity of the bottleneck over the run, Mbit/s",
     "utilization": "throughput of all flows of the run together / capacity",
+    "flow_scheme": "name of the flow's own scheme, where schemes share a run",
 }
 """Columns of a result set before those of each flow: one row per scheme, run and flow."""
 
@@ -211,6 +212,7 @@ def result_table(results: ResultSet) -> dict[str, Any]:
                 "counts": cell.invalid is None,
                 "capacity_mbps": run.link.capacity_mbps,
                 "utilization": run.link.utilization,
+                "flow_scheme": flow.scheme,
                 "flow": number,
                 **{name: getattr(flow, name) for name in names},
             }
@@ -219,26 +221,57 @@ def result_table(results: ResultSet) -> dict[str, Any]:
     return columns
 
 
+def series_frame(results: ResultSet) -> pd.DataFrame:
+    """The series of all runs: scheme, run, then :data:`SERIES_COLUMNS`, in which ``flow_scheme`` is the flow's own.
+
+    Raises:
+        PlatformError: pandas is not installed.
+        ResultsError: The results are of no directory, or a file of theirs is missing.
+    """
+    if results.directory is None:
+        raise ResultsError(
+            "these results hold no series", expected="results of a directory, as ResultSet.load() reads them"
+        )
+    pandas = _pandas()
+    parts = []
+    for cell in results.cells:
+        file = results.directory / f"{cell.scheme}_run{cell.run}.csv"
+        if not file.exists():
+            raise ResultsError(
+                "the file is missing", where=str(file), hint="evaluate again: what is missing is run again"
+            )
+        part = pandas.read_csv(file).rename(columns={"scheme": "flow_scheme"})
+        part.insert(0, "scheme", cell.scheme)
+        part.insert(1, "run", cell.run)
+        parts.append(part)
+    return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame()
+
+
 def to_frame(table: Table) -> pd.DataFrame:
     """A table as a pandas data frame.
 
     Raises:
         PlatformError: pandas is not installed.
     """
+    pandas = _pandas()
+    # None becomes NaN in columns of numbers; a column without any number is one of numbers, too.
+    columns = {
+        name: np.array(column, dtype=np.float64) if any(value is None for value in column) else column
+        for name, column in table.items()
+    }
+    return pandas.DataFrame(columns)
+
+
+def _pandas() -> Any:
     try:
-        import pandas as pd
+        import pandas
     except ImportError as error:
         raise PlatformError(
             f"pandas cannot be imported ({error})",
             expected="pandas, which only data frames need",
             hint="pip install 'ccgym[pandas]'; to_csv() and to_json() do without",
         ) from None
-    # None becomes NaN in columns of numbers; a column without any number is one of numbers, too.
-    columns = {
-        name: np.array(column, dtype=np.float64) if any(value is None for value in column) else column
-        for name, column in table.items()
-    }
-    return pd.DataFrame(columns)
+    return pandas
 
 
 def to_csv(table: Table) -> str:

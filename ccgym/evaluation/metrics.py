@@ -149,15 +149,6 @@ class PantheonMetrics:
     packets_out: int
     """Packets that left."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Field names and values, for JSON."""
-        return dict(self.__dict__)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> PantheonMetrics:
-        """The inverse of :meth:`as_dict`."""
-        return cls(**{name: data[name] for name in cls.__dataclass_fields__})
-
 
 @dataclass(frozen=True)
 class RunMetrics:

@@ -13,15 +13,16 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import numpy as np
+from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter, ValidationError
 
 from ccgym.config.path import PublishedResult
 from ccgym.emulation.report import limited_reason
-from ccgym.errors import ResultsError, shown
+from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
-from ccgym.evaluation.frames import result_table, to_frame, write_csv
+from ccgym.evaluation.frames import result_table, series_frame, to_frame, write_csv
 from ccgym.evaluation.pantheon import printed_number
 from ccgym.evaluation.run_record import RunRecord, flow_summary
 from ccgym.files import UnreadableError, read_json
@@ -44,7 +45,7 @@ class CellResult:
     """Key of the scheme."""
     run: int
     """Number of the run, from 1."""
-    record: RunRecord
+    record: Annotated[RunRecord, PlainValidator(RunRecord.from_dict), PlainSerializer(RunRecord.as_dict)]
     """What came out."""
     invalid: str | None
     """Why the run does not count (Pantheon's rules), or None."""
@@ -65,20 +66,6 @@ class CellResult:
         numbers = record.flows[0].summary() if len(record.flows) == 1 else f"{len(record.flows)} flows"
         ignored = "" if self.invalid is None else f"; does not count: {self.invalid}"
         return f"CellResult({self.scheme}, run {self.run}, seed {record.seed}: {numbers}{ignored})"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data; :meth:`from_dict` is the inverse."""
-        data = {name: getattr(self, name) for name in _CELL_FIELDS}
-        return {**data, "record": self.record.as_dict()}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> CellResult:
-        """The inverse of :meth:`as_dict`."""
-        fields = {name: data[name] for name in _CELL_FIELDS}
-        return cls(record=RunRecord.from_dict(data["record"]), **fields)
-
-
-_CELL_FIELDS: Final = ("scheme", "run", "invalid", "started_epoch_s", "wall_s", "curves")
 
 
 @dataclass(frozen=True)
@@ -214,6 +201,8 @@ class ResultSet:
     """What looks wrong, and why (see ``flags.py``)."""
     unavailable: Mapping[str, str] = field(default_factory=dict)
     """Why schemes could not be run here, by key: they have a row without numbers, and nothing failed."""
+    directory: Annotated[Path | None, Field(exclude=True)] = field(default=None, compare=False)
+    """Where they are, with curves and series of every run; None where they are in memory only."""
 
     def __repr__(self) -> str:
         asked = self.parameters
@@ -224,13 +213,21 @@ class ResultSet:
             lines.append(f"  {len(self.failures)} runs failed")
         return "\n".join(lines)
 
-    def to_pandas(self) -> pd.DataFrame:
-        """One row per scheme, run and flow as a data frame; ``docs/results.md`` lists the columns with their units.
+    def to_pandas(self, table: Literal["flows", "series"] = "flows") -> pd.DataFrame:
+        """A table of all runs as a data frame; ``docs/results.md`` lists the columns with their units.
+
+        Args:
+            table: ``"flows"``: one row per scheme, run and flow; ``"series"``: one row per scheme, run, interval of
+                100 ms and flow.
 
         Raises:
+            ConfigError: There is no such table.
             PlatformError: pandas is not installed.
+            ResultsError: The series are not there.
         """
-        return to_frame(result_table(self))
+        if table not in ("flows", "series"):
+            raise ConfigError(shown(table), where="table", expected="'flows' or 'series'")
+        return series_frame(self) if table == "series" else to_frame(result_table(self))
 
     def to_csv(self, file: str | os.PathLike[str]) -> None:
         """Write the table of :meth:`to_pandas` as CSV; :class:`ResultsError` where that cannot be done."""
@@ -284,46 +281,28 @@ class ResultSet:
         return {
             "format": FORMAT,
             "version": FORMAT_VERSION,
-            "parameters": dict(self.parameters),
-            "provenance": dict(self.provenance),
+            **_RESULTS.dump_python(self, mode="json"),
             "trajectory_hash": self.trajectory_hash,
-            "styles": [asdict(style) for style in self.styles],
-            "published": {key: result.model_dump() for key, result in self.published.items()},
-            "published_source": self.published_source,
             "summary": [_summary_dict(summary) for summary in self.schemes],
-            "flags": [dict(flag) for flag in self.flags],
-            "failures": [asdict(failure) for failure in self.failures],
-            "unavailable": dict(self.unavailable),
-            "cells": [cell.as_dict() for cell in self.cells],
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ResultSet:
-        """The inverse of :meth:`as_dict`."""
+        """The inverse of :meth:`as_dict`; raises :class:`ResultsError` where it is something else."""
         if data.get("format") != FORMAT or data.get("version") != FORMAT_VERSION:
             raise ResultsError(
                 f"format {shown(data.get('format'))}, version {shown(data.get('version'))}",
                 expected=f"format {FORMAT!r}, version {FORMAT_VERSION}",
                 hint="evaluate again with this version of ccgym, into a new directory",
             )
-        return cls(
-            parameters=data["parameters"],
-            provenance=data["provenance"],
-            styles=tuple(SchemeStyle(**style) for style in data["styles"]),
-            cells=tuple(CellResult.from_dict(cell) for cell in data["cells"]),
-            failures=tuple(CellFailure(**failure) for failure in data["failures"]),
-            published={key: PublishedResult(**result) for key, result in data["published"].items()},
-            published_source=data["published_source"],
-            flags=tuple(data["flags"]),
-            unavailable=data.get("unavailable", {}),
-        )
+        return _RESULTS.validate_python(data)
 
     @classmethod
     def load(cls, directory: Path) -> ResultSet:
         """Read ``ccgym_results.json`` from a results directory."""
         file = directory / RESULTS_FILE
         try:
-            return cls.from_dict(read_json(file))
+            return replace(cls.from_dict(read_json(file)), directory=directory)
         except FileNotFoundError:
             raise ResultsError(
                 "there are no results",
@@ -331,7 +310,7 @@ class ResultSet:
                 expected="the output directory of `ccgym evaluate`",
                 hint="an unfinished evaluation has none yet: run the same command again, it resumes",
             ) from None
-        except (UnreadableError, AttributeError, KeyError, TypeError) as error:
+        except (UnreadableError, AttributeError, ValidationError) as error:
             reason = f"it {error}" if isinstance(error, UnreadableError) else repr(error)
             raise ResultsError(
                 f"the file is damaged: {reason}",
@@ -341,6 +320,9 @@ class ResultSet:
             ) from error
         except ResultsError as error:
             raise error.at(str(file)) from error
+
+
+_RESULTS: Final = TypeAdapter(ResultSet)
 
 
 def _summary_dict(summary: SchemeSummary) -> dict[str, Any]:

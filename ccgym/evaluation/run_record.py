@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pydantic import TypeAdapter, ValidationError
 
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.evaluation.capacity import LinkCapacity
@@ -266,32 +268,14 @@ class RunRecord:
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers as plain data; :meth:`from_dict` is the inverse."""
-        metrics = self.metrics
-        return {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
-            "path": self.path,
-            "seed": self.seed,
-            "duration_s": self.duration_s,
-            "trajectory_hash": self.trajectory_hash,
-            "flows": [asdict(flow) for flow in self.flows],
-            "link": asdict(self.link),
-            "pantheon": None
-            if metrics is None
-            else {
-                "total": metrics.total.as_dict(),
-                "flows": {str(flow): part.as_dict() for flow, part in metrics.flows.items()},
-                "capacity_mbps": metrics.capacity_mbps,
-            },
-            "ccperf": None if self.ccperf_tables is None else self.ccperf_tables.as_dict(),
-            "counters": dict(self.counters),
-            "backend": self.backend,
-            "path_report": None if self.path_report is None else dict(self.path_report),
-        }
+        shared = {item.name: getattr(self, item.name) for item in fields(self) if item.name in _SHARED}
+        numbers = _Numbers(pantheon=self.metrics, ccperf=self.ccperf_tables, **shared)
+        data: dict[str, Any] = _NUMBERS.dump_python(numbers, mode="json")
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RunRecord:
-        """The inverse of :meth:`as_dict`; raises :class:`ResultsError` where something is missing or unknown."""
+        """The inverse of :meth:`as_dict`; raises :class:`ResultsError` where something is missing or wrong."""
         if data.get("format") != FORMAT or data.get("version") != FORMAT_VERSION:
             raise ResultsError(
                 f"format {shown(data.get('format'))}, version {shown(data.get('version'))}",
@@ -299,33 +283,17 @@ class RunRecord:
                 hint="run it again with this version of ccgym",
             )
         try:
-            pantheon, ccperf = data["pantheon"], data["ccperf"]
-            return cls(
-                path=data["path"],
-                seed=data["seed"],
-                duration_s=data["duration_s"],
-                trajectory_hash=data["trajectory_hash"],
-                flows=tuple(_build(FlowRecord, flow) for flow in data["flows"]),
-                link=_build(LinkRecord, data["link"]),
-                metrics=None
-                if pantheon is None
-                else RunMetrics(
-                    total=PantheonMetrics.from_dict(pantheon["total"]),
-                    flows={int(flow): PantheonMetrics.from_dict(part) for flow, part in pantheon["flows"].items()},
-                    capacity_mbps=pantheon["capacity_mbps"],
-                ),
-                ccperf_tables=None if ccperf is None else CcperfMetrics.from_dict(ccperf),
-                counters=data["counters"],
-                # Records of versions that knew only the simulator do not say so.
-                backend=data.get("backend", "sim"),
-                path_report=data.get("path_report"),
-            )
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            numbers = _NUMBERS.validate_python(data)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"])
             raise ResultsError(
-                f"the record is damaged: {error!r}",
+                f"the record is damaged: {place}: {first['msg']}",
                 expected="what RunRecord.to_json wrote",
                 hint="run it again",
             ) from error
+        shared = {name: getattr(numbers, name) for name in _SHARED}
+        return cls(metrics=numbers.pantheon, ccperf_tables=numbers.ccperf, **shared)
 
     def to_json(self, indent: int | None = None) -> str:
         """The numbers as JSON."""
@@ -350,9 +318,25 @@ def flow_summary(throughput_mbps: float, delay_p95_ms: float | None, loss: float
     return f"{throughput_mbps:.2f} Mbit/s, {delay}{lost}"
 
 
-def _build(kind: type[Any], data: Mapping[str, Any]) -> Any:
-    """An instance of a flat dataclass from exactly its fields."""
-    names = {item.name for item in fields(kind)}
-    if set(data) != names:
-        raise KeyError(f"fields of {kind.__name__}: {sorted(set(data) ^ names)}")
-    return kind(**data)
+@dataclass(frozen=True)
+class _Numbers:
+    """The numbers of a :class:`RunRecord`, as JSON has them."""
+
+    path: str
+    seed: int
+    duration_s: float
+    trajectory_hash: str
+    flows: tuple[FlowRecord, ...]
+    link: LinkRecord
+    pantheon: RunMetrics | None
+    ccperf: CcperfMetrics | None
+    counters: Mapping[str, Any]
+    # Records of versions that knew only the simulator do not say so.
+    backend: str = "sim"
+    path_report: Mapping[str, Any] | None = None
+    format: str = FORMAT
+    version: int = FORMAT_VERSION
+
+
+_NUMBERS: Final = TypeAdapter(_Numbers)
+_SHARED: Final = {item.name for item in fields(_Numbers)} & {item.name for item in fields(RunRecord)}

@@ -86,7 +86,7 @@ def run_experiment(
         for outcome in outcomes:
             if outcome.kept and outcome.run.record.link_events and not outcome.data["log_files"]:
                 observer.notice(f"{outcome.run.name}: {NO_LOGS}")
-        results = _result_set(experiment, outcomes, command, started)
+        results = _result_set(experiment, outcomes, out, command, started)
         write_pantheon_files(results, experiment, out)
         atomic_write(out / RESULTS_CSV, to_csv(result_table(results)))
         atomic_write(out / RESULTS_FILE, json.dumps(results.as_dict(), indent=1, ensure_ascii=False) + "\n")
@@ -123,7 +123,7 @@ def series_file(run: Run) -> str:
 
 
 def _result_set(
-    experiment: Experiment, outcomes: Sequence[RunOutcome], command: Sequence[str], started: float
+    experiment: Experiment, outcomes: Sequence[RunOutcome], out: Path, command: Sequence[str], started: float
 ) -> ResultSet:
     styles = tuple(one.style for one in experiment.schemes)
     wall_s = time.time() - started
@@ -149,6 +149,7 @@ def _result_set(
         published=published_results(experiment.path, experiment.schemes) if experiment.flows == 1 else {},
         published_source=experiment.path.published_source if experiment.flows == 1 else "",
         unavailable={one.run.contender.key: one.unavailable for one in outcomes if one.unavailable is not None},
+        directory=out,
     )
     return results.with_flags(flag_dicts(flags(results, path_facts(experiment.path, results))))
 

@@ -29,7 +29,7 @@ from ccgym.evaluation.directory import differences
 from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.prepared_run import Record, prepare
-from ccgym.evaluation.results import CellResult, ResultSet
+from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.runner import run_experiment
@@ -433,7 +433,7 @@ def test_times_for_people() -> None:
 
 
 def test_cells_remember_what_they_are(stand_in: StandIn, tmp_path: Path) -> None:
-    cell = run_experiment(experiment("cubic", runs=1), tmp_path).cells[0]
-    again = CellResult.from_dict(json.loads(json.dumps(cell.as_dict())))
+    run_experiment(experiment("cubic", runs=1), tmp_path)
+    again = ResultSet.load(tmp_path).cells[0]
     assert again.record.backend == "emulated"
     assert again.limited is None

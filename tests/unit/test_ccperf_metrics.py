@@ -174,11 +174,6 @@ def test_link_table() -> None:
     )
 
 
-def test_tables_survive_storage() -> None:
-    made = tables(flow([0.0, 10.0]), flow([12.0], start_s=3.0))
-    assert CcperfMetrics.from_dict(made.as_dict()) == made
-
-
 def test_a_flow_without_samples_has_no_numbers_rather_than_wrong_ones() -> None:
     table = tables(flow([0.0])).flows[0]
     assert table["cov_throughput_l4"].value is None

@@ -126,6 +126,7 @@ def test_the_frame_of_packets(run: RunRecord) -> None:
 
 def test_the_frame_of_an_experiment(results: ResultSet) -> None:
     frame = results.to_pandas()
+    assert list(frame["flow_scheme"]) == list(frame["scheme"])
     assert list(frame.columns) == [*RUN_COLUMNS, "flow", *(name for name in FLOW_FIELDS if name != "scheme")]
     assert len(frame) == 2 * 2 * 2
     assert list(frame["scheme"].unique()) == ["cubic", "reno"]
@@ -226,3 +227,15 @@ def test_names_of_hints_can_be_imported(run: RunRecord) -> None:
     bare = replace(run, metrics=None)
     with pytest.raises(ResultsError, match=r"ccgym\.Record\(packets=True\)"):
         _ = bare.total
+
+
+def test_an_experiment_has_the_series_of_all_runs(results: ResultSet, tmp_path: Path) -> None:
+    frame = results.to_pandas("series")
+    assert list(frame.columns) == ["scheme", "run", *("flow_scheme" if n == "scheme" else n for n in SERIES_COLUMNS)]
+    assert frame.groupby(["scheme", "run", "flow"]).size().tolist() == [20] * 2 * 2 * 2
+    with pytest.raises(ConfigError, match="'flows' or 'series'"):
+        results.to_pandas("packets")  # type: ignore[arg-type]
+    with pytest.raises(ResultsError, match="hold no series"):
+        replace(results, directory=None).to_pandas("series")
+    with pytest.raises(ResultsError, match="the file is missing"):
+        replace(results, directory=tmp_path).to_pandas("series")
