@@ -25,6 +25,7 @@ from ccgym.config.distributions import PRESETS as DISTRIBUTIONS
 from ccgym.envs.registration import PRESETS as ENVIRONMENTS
 from ccgym.evaluation import frames
 from ccgym.evaluation.curves import FlowCurves, RunCurves
+from ccgym.evaluation.results import RUN_COLUMNS
 from ccgym.evaluation.run_record import FlowRecord, RunRecord
 from ccgym.schemes.registry import descriptions
 
@@ -246,7 +247,7 @@ BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
         "flow-columns": partial(frame_columns, {**frames.FLOW_COLUMN, **field_meanings(FlowRecord)}),
         "series-columns": partial(frame_columns, frames.SERIES_COLUMNS),
         "packet-columns": partial(frame_columns, frames.PACKET_COLUMNS),
-        "result-columns": partial(frame_columns, frames.RUN_COLUMNS),
+        "result-columns": partial(frame_columns, RUN_COLUMNS),
         "raw-arrays": raw_arrays,
     },
     "docs/environments.md": {

@@ -17,13 +17,13 @@ _DELEGATED: Final = {
     "evaluate": ("ccgym.cli.evaluate:main", "run schemes over a path and report as Pantheon does"),
     "export": ("ccgym.cli.export:main", "make a scheme of a training run's policy"),
     "gap": ("ccgym.cli.gap:main", "how far simulated results are from those of real packets"),
-    "portrait": ("ccgym.cli.portrait:main", "how a scheme behaves on a few paths, in one figure"),
+    "portrait": ("ccgym.cli.profile:main", "how a scheme behaves on a few paths, in one figure"),
     "receiver": ("ccgym.cli.endpoint:receiver", "receive flows over UDP"),
     "record": ("ccgym.cli.record:main", "train several seeds, confirm each, export the median one"),
     "sender": ("ccgym.cli.endpoint:sender", "send a flow over UDP by any scheme or policy"),
     "shell": ("ccgym.cli.shell:main", "run a command inside an emulated path"),
     "train": ("ccgym.cli.train:main", "train a policy from a YAML file"),
-    "windows": ("ccgym.cli.windows:main", "search the best constant windows, for experts that know the path"),
+    "windows": ("ccgym.cli.best_cwnd:main", "search the best constant windows, for experts that know the path"),
 }
 """Commands with a parser of their own: ``module:function``, called with the words after the command, and help."""
 

@@ -1,6 +1,6 @@
 """The best constant window of known paths: ``traces/best_windows.csv``, and how a path is found in it.
 
-``ccgym windows`` makes the table by :mod:`ccgym.evaluation.best_window`, which says what is best. The expert of kind
+``ccgym windows`` makes the table by :mod:`ccgym.evaluation.best_cwnd`, which says what is best. The expert of kind
 ``best_window`` takes from it what a learner's window should be.
 """
 

@@ -1,25 +1,36 @@
 """Running schemes over paths, and measuring them the way Pantheon and ccperf do.
 
+What is run
+
 ==================  =====================================================================================
-``simulate``        one run: :func:`~ccgym.evaluation.simulate.simulate`
-``prepared_run``    what every backend does before and after a run
+``run``             contenders (named lists of flows) and runs, as data
+``prepared_run``    a run checked and compiled, and the record made of its result
 ``backends``        where packets travel: the simulator, our emulated path, mahimahi
-``run_record``      what came out of it
-``frames``          the same as tables: data frames, CSV
+``simulate``        one run: :func:`~ccgym.evaluation.simulate.simulate`
+``engine``          many: what is kept is not run again, the rest runs in threads
+``store``           the runs that a directory keeps
+``directory``       whose a results directory is
+``threads``         threads that Ctrl-C ends
+``experiment``      several schemes on one path, several runs each
+``runner``          running that, with all its files
+``gap``             the same on several backends, compared
+``best_cwnd``       the best constant window of a path
+``suites``          many paths or tests in one go: scores and rankings
+``weaknesses``      tests for known weaknesses of learned congestion control
+==================  =====================================================================================
+
+What came out
+
+==================  =====================================================================================
+``run_record``      of one run
+``results``         of an experiment, per scheme
 ``metrics``         Pantheon's formulas: the only place where they are computed
 ``ccperf_metrics``  ccperf's flow, link and network metrics
 ``capacity``        what the bottleneck could carry, over time
 ``curves``          what a run's figures show, reduced for storage
-``experiment``      several schemes, several runs
-``runner``          running an experiment, resumably
-``store``           its directory
-``results``         its results, per scheme
-``gap``             the same experiment on several backends, compared
-``suites``          many paths or tests in one go: scores and rankings
-``flags``           what looks wrong in them
+``frames``          tables: data frames, CSV
+``flags``           what looks wrong in results
 ``pantheon``        Pantheon's files
-``pantheon_log``    reading Pantheon's and mahimahi's logs
-``mahimahi_log``    the header of mahimahi's logs
 ``provenance``      versions, machine, command line
 ==================  =====================================================================================
 """

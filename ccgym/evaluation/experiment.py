@@ -12,7 +12,7 @@ from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError
 from ccgym.evaluation.backends import SIMULATED, check_name, is_real
 from ccgym.evaluation.prepared_run import MAX_MEMORY, Record
-from ccgym.evaluation.run import Contender, Run, contenders, trace_digests
+from ccgym.evaluation.run import Contender, Run, contenders, starting_at, trace_digests
 from ccgym.schemes.flow import FlowSpec
 from ccgym.schemes.registry import registry
 from ccgym.units import format_time
@@ -81,7 +81,7 @@ class Experiment:
             )
         object.__setattr__(self, "schemes", contenders(self.schemes, "schemes"))
         for one in self.schemes:
-            latest = last_start + self.late_start_ns + max(flow.start for flow in one.flows)
+            latest = last_start + self.late_start_ns + max(flow.start_ns for flow in one.flows)
             if latest >= self.runtime_ns:
                 raise ConfigError(
                     f"a flow of {one.text} would start at {latest / 1e9:g} s, the run ends at "
@@ -133,9 +133,7 @@ class Experiment:
     def _flows(self, one: Contender, seed: int) -> list[FlowSpec]:
         chance = random.Random(f"ccgym late start {seed}")
         return [
-            flow.model_copy(
-                update={"start": flow.start + place * self.interval_ns + chance.randint(0, self.late_start_ns)}
-            )
+            starting_at(flow, flow.start_ns + place * self.interval_ns + chance.randint(0, self.late_start_ns))
             for place in range(self.flows)
             for flow in one.flows
         ]

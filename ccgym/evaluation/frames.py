@@ -28,7 +28,6 @@ from ccgym.units import NS_PER_S, TimeLike, format_time, parse_positive_time
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ccgym.evaluation.results import ResultSet
     from ccgym.evaluation.run_record import RunRecord
 
 Table: TypeAlias = Mapping[str, "Sequence[Any] | npt.NDArray[Any]"]
@@ -64,18 +63,6 @@ PACKET_COLUMNS: Final[Mapping[str, str]] = {
     "size_bytes": "length of the IP packet, bytes",
 }
 """Columns of the table of packets: those of the data direction, one row each, in the order in which they entered."""
-
-RUN_COLUMNS: Final[Mapping[str, str]] = {
-    "scheme": "key of the scheme, as in file names",
-    "label": "name of the scheme for people",
-    "run": "number of the run, from 1",
-    "seed": "seed of the run",
-    "counts": "whether the run counts by Pantheon's rules",
-    "capacity_mbps": "average capacity of the bottleneck over the run, Mbit/s",
-    "utilization": "throughput of all flows of the run together / capacity",
-    "flow_scheme": "name of the flow's own scheme, where schemes share a run",
-}
-"""Columns of a result set before those of each flow: one row per scheme, run and flow."""
 
 
 def flow_table(record: RunRecord) -> dict[str, Any]:
@@ -194,66 +181,13 @@ def packet_table(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def result_table(results: ResultSet) -> dict[str, Any]:
-    """One row per scheme, run and flow: :data:`RUN_COLUMNS`, then those of :func:`flow_table` but the scheme."""
-    from ccgym.evaluation.run_record import FlowRecord
-
-    labels = {style.key: style.label for style in results.styles}
-    names = [item.name for item in fields(FlowRecord) if item.name not in RUN_COLUMNS]
-    columns: dict[str, list[Any]] = {name: [] for name in (*RUN_COLUMNS, *FLOW_COLUMN, *names)}
-    for cell in results.cells:
-        run = cell.record
-        for number, flow in enumerate(run.flows, start=1):
-            row = {
-                "scheme": cell.scheme,
-                "label": labels[cell.scheme],
-                "run": cell.run,
-                "seed": run.seed,
-                "counts": cell.invalid is None,
-                "capacity_mbps": run.link.capacity_mbps,
-                "utilization": run.link.utilization,
-                "flow_scheme": flow.scheme,
-                "flow": number,
-                **{name: getattr(flow, name) for name in names},
-            }
-            for name, column in columns.items():
-                column.append(row[name])
-    return columns
-
-
-def series_frame(results: ResultSet) -> pd.DataFrame:
-    """The series of all runs: scheme, run, then :data:`SERIES_COLUMNS`, in which ``flow_scheme`` is the flow's own.
-
-    Raises:
-        PlatformError: pandas is not installed.
-        ResultsError: The results are of no directory, or a file of theirs is missing.
-    """
-    if results.directory is None:
-        raise ResultsError(
-            "these results hold no series", expected="results of a directory, as ResultSet.load() reads them"
-        )
-    pandas = _pandas()
-    parts = []
-    for cell in results.cells:
-        file = results.directory / f"{cell.scheme}_run{cell.run}.csv"
-        if not file.exists():
-            raise ResultsError(
-                "the file is missing", where=str(file), hint="evaluate again: what is missing is run again"
-            )
-        part = pandas.read_csv(file).rename(columns={"scheme": "flow_scheme"})
-        part.insert(0, "scheme", cell.scheme)
-        part.insert(1, "run", cell.run)
-        parts.append(part)
-    return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame()
-
-
 def to_frame(table: Table) -> pd.DataFrame:
     """A table as a pandas data frame.
 
     Raises:
         PlatformError: pandas is not installed.
     """
-    pandas = _pandas()
+    pandas = import_pandas()
     # None becomes NaN in columns of numbers; a column without any number is one of numbers, too.
     columns = {
         name: np.array(column, dtype=np.float64) if any(value is None for value in column) else column
@@ -262,7 +196,8 @@ def to_frame(table: Table) -> pd.DataFrame:
     return pandas.DataFrame(columns)
 
 
-def _pandas() -> Any:
+def import_pandas() -> Any:
+    """The module pandas; :class:`PlatformError` where it is not installed."""
     try:
         import pandas
     except ImportError as error:

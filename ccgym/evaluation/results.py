@@ -11,7 +11,7 @@ import math
 import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -22,9 +22,9 @@ from ccgym.config.path import PublishedResult
 from ccgym.emulation.report import limited_reason
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
-from ccgym.evaluation.frames import result_table, series_frame, to_frame, write_csv
+from ccgym.evaluation.frames import FLOW_COLUMN, import_pandas, to_frame, write_csv
 from ccgym.evaluation.pantheon import printed_number
-from ccgym.evaluation.run_record import RunRecord, flow_summary
+from ccgym.evaluation.run_record import FlowRecord, RunRecord, flow_summary
 from ccgym.files import UnreadableError, read_json
 from ccgym.schemes.style import SchemeStyle
 
@@ -35,6 +35,18 @@ RESULTS_FILE: Final = "ccgym_results.json"
 RESULTS_CSV: Final = "ccgym_results.csv"
 FORMAT: Final = "ccgym-results"
 FORMAT_VERSION: Final = 1
+
+RUN_COLUMNS: Final[Mapping[str, str]] = {
+    "scheme": "key of the scheme, as in file names",
+    "label": "name of the scheme for people",
+    "run": "number of the run, from 1",
+    "seed": "seed of the run",
+    "counts": "whether the run counts by Pantheon's rules",
+    "capacity_mbps": "average capacity of the bottleneck over the run, Mbit/s",
+    "utilization": "throughput of all flows of the run together / capacity",
+    "flow_scheme": "name of the flow's own scheme, where schemes share a run",
+}
+"""Columns of a result set before those of each flow: one row per scheme, run and flow."""
 
 
 @dataclass(frozen=True)
@@ -339,6 +351,57 @@ def _summary_dict(summary: SchemeSummary) -> dict[str, Any]:
         spread: Spread | None = getattr(summary, name)
         row[name] = None if spread is None else asdict(spread)
     return row
+
+
+def result_table(results: ResultSet) -> dict[str, Any]:
+    """One row per scheme, run and flow: :data:`RUN_COLUMNS`, then those of :func:`flow_table` but the scheme."""
+    labels = {style.key: style.label for style in results.styles}
+    names = [item.name for item in fields(FlowRecord) if item.name not in RUN_COLUMNS]
+    columns: dict[str, list[Any]] = {name: [] for name in (*RUN_COLUMNS, *FLOW_COLUMN, *names)}
+    for cell in results.cells:
+        run = cell.record
+        for number, flow in enumerate(run.flows, start=1):
+            row = {
+                "scheme": cell.scheme,
+                "label": labels[cell.scheme],
+                "run": cell.run,
+                "seed": run.seed,
+                "counts": cell.invalid is None,
+                "capacity_mbps": run.link.capacity_mbps,
+                "utilization": run.link.utilization,
+                "flow_scheme": flow.scheme,
+                "flow": number,
+                **{name: getattr(flow, name) for name in names},
+            }
+            for name, column in columns.items():
+                column.append(row[name])
+    return columns
+
+
+def series_frame(results: ResultSet) -> pd.DataFrame:
+    """The series of all runs: scheme, run, then :data:`SERIES_COLUMNS`, in which ``flow_scheme`` is the flow's own.
+
+    Raises:
+        PlatformError: pandas is not installed.
+        ResultsError: The results are of no directory, or a file of theirs is missing.
+    """
+    if results.directory is None:
+        raise ResultsError(
+            "these results hold no series", expected="results of a directory, as ResultSet.load() reads them"
+        )
+    pandas = import_pandas()
+    parts = []
+    for cell in results.cells:
+        file = results.directory / f"{cell.scheme}_run{cell.run}.csv"
+        if not file.exists():
+            raise ResultsError(
+                "the file is missing", where=str(file), hint="evaluate again: what is missing is run again"
+            )
+        part = pandas.read_csv(file).rename(columns={"scheme": "flow_scheme"})
+        part.insert(0, "scheme", cell.scheme)
+        part.insert(1, "run", cell.run)
+        parts.append(part)
+    return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame()
 
 
 def ordered(cells: Iterable[CellResult], styles: Sequence[SchemeStyle]) -> tuple[CellResult, ...]:

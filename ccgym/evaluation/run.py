@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from ccgym.config.distribution_numbers import TIME, Number
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
@@ -150,7 +151,13 @@ def _parsed(text: str, where: str) -> Contender:
 def _parsed_flow(text: str, where: str) -> FlowSpec:
     start = _START.search(text)
     flow = flow_spec(parse_scheme(text[: start.start()] if start else text, where), where)
-    return flow if start is None else flow.model_copy(update={"start": parse_time(start[1])})
+    return flow if start is None else starting_at(flow, parse_time(start[1]))
+
+
+def starting_at(flow: FlowSpec, start_ns: int) -> FlowSpec:
+    """The same flow with another start, nanoseconds."""
+    start = Number(TIME, "constant", (float(start_ns),), written=format_time(start_ns))
+    return flow.model_copy(update={"start": start})
 
 
 def _named(given: Mapping[Any, Any], where: str) -> Contender:
@@ -187,7 +194,7 @@ def _made(flows: tuple[FlowSpec, ...], where: str) -> Contender:
 
 
 def _with_start(text: str, flow: FlowSpec, before: str = "@") -> str:
-    return f"{text}{before}{format_time(flow.start)}" if flow.start else text
+    return f"{text}{before}{format_time(flow.start_ns)}" if flow.start_ns else text
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.metrics import run_metrics
 from ccgym.evaluation.pantheon import statistics_text
-from ccgym.evaluation.pantheon_log import read_log
+from ccgym.evaluation.pantheon.logs import read_log
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.runner import run_experiment

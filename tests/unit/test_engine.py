@@ -27,7 +27,7 @@ from ccgym.evaluation.directory import (
 )
 from ccgym.evaluation.engine import Reduced, Reduction, RunStore, Silent, measure
 from ccgym.evaluation.experiment import Experiment
-from ccgym.evaluation.packet_logs import fingerprint, what_is_wrong
+from ccgym.evaluation.pantheon.packet_logs import fingerprint, what_is_wrong
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.run import Run, contender, contenders, parse_contenders
 from ccgym.evaluation.run_record import RunRecord
@@ -49,7 +49,7 @@ def test_a_scheme_alone_is_a_contender() -> None:
 
 def test_several_flows_are_a_contender() -> None:
     one = contender("bbr+cubic:beta=0.5@5s")
-    assert [(flow.scheme, flow.start) for flow in one.flows] == [("bbr", 0), ("cubic", 5 * 10**9)]
+    assert [(flow.scheme, flow.start_ns) for flow in one.flows] == [("bbr", 0), ("cubic", 5 * 10**9)]
     assert (one.key, one.text) == ("bbr+cubic_beta_0.5_at_5s", "bbr+cubic:beta=0.5@5s")
     assert one.label == "TCP BBR + TCP Cubic (beta 0.5) from 5s"
     assert one.choice is None
@@ -138,7 +138,7 @@ def test_seeds_depend_on_scheme_and_number_only() -> None:
 
 def test_every_flow_of_a_contender_is_started_again() -> None:
     (made,) = experiment(schemes=parse_contenders("bbr+cubic@100ms"), runs=1, flows=2, interval_ns=10**9).planned()
-    assert [(flow.scheme, flow.start) for flow in made.contender.flows] == [
+    assert [(flow.scheme, flow.start_ns) for flow in made.contender.flows] == [
         ("bbr", 0), ("cubic", 10**8), ("bbr", 10**9), ("cubic", 11 * 10**8),
     ]  # fmt: skip
 

@@ -14,8 +14,8 @@ import ccgym
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, PlatformError, ResultsError
 from ccgym.evaluation.experiment import Experiment
-from ccgym.evaluation.frames import PACKET_COLUMNS, RUN_COLUMNS, SERIES_COLUMNS, series_table, to_csv
-from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.frames import PACKET_COLUMNS, SERIES_COLUMNS, series_table, to_csv
+from ccgym.evaluation.results import RUN_COLUMNS, ResultSet
 from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.run_record import FlowRecord, RunRecord
 from ccgym.evaluation.runner import run_experiment

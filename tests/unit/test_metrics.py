@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ccgym.evaluation.capacity import RateCapacity, TraceCapacity, link_capacity, mean_per_bin_mbps
 from ccgym.evaluation.curves import BIN_NS, DELAY_CELLS, TIME_CELLS, RunCurves
 from ccgym.evaluation.metrics import NEVER, PacketLog, percentile_nearest, rate_mbps, run_metrics
-from ccgym.evaluation.pantheon_log import parse_log
+from ccgym.evaluation.pantheon.logs import parse_log
 
 # Worked out by hand from Pantheon's tunnel_graph.py.
 GOLDEN_LOG = """\

@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from ccgym.errors import ResultsError
-from ccgym.evaluation.mahimahi_log import mm_log_header
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics, run_metrics
 from ccgym.evaluation.pantheon import (
     config_yml,
@@ -22,7 +21,8 @@ from ccgym.evaluation.pantheon import (
     stats_text,
     tunnel_log_file,
 )
-from ccgym.evaluation.pantheon_log import parse_log, read_log
+from ccgym.evaluation.pantheon.logs import parse_log, read_log
+from ccgym.evaluation.pantheon.mahimahi_log import mm_log_header
 from ccgym.schemes.style import SchemeStyle
 
 START = 1735787045  # 2025-01-02 03:04:05 UTC

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("ccgym._core")
 
-from ccgym.cli import windows
+from ccgym.cli.best_cwnd import main as command
 from ccgym.config.agent import AgentConfig, read_agent
 from ccgym.config.best_windows import best_window_of, best_windows, read_table, table_text
 from ccgym.config.catalog import catalog
@@ -23,8 +23,8 @@ from ccgym.envs.episode import draw_episode
 from ccgym.envs.settings import Settings
 from ccgym.envs.simulated_batch import SimulatedBatch
 from ccgym.errors import ConfigError
-from ccgym.evaluation import best_window
-from ccgym.evaluation.best_window import POWER, THROUGHPUT_FIRST, Measured, Search, search_windows
+from ccgym.evaluation import best_cwnd
+from ccgym.evaluation.best_cwnd import POWER, THROUGHPUT_FIRST, Measured, Search, search_windows
 from ccgym.evaluation.simulate import simulate
 from ccgym.schemes.flow import FlowSpec, LearnerFlow
 from ccgym.units import NS_PER_S
@@ -127,14 +127,14 @@ def test_the_table_has_indigo_s_links_and_pantheon_s_emulators() -> None:
     assert len(best_windows()) == 42
     for name, row in best_windows().items():
         assert row.published == catalog().paths[name].expert_cwnd
-        assert best_window.is_of(row, Search()), f"`ccgym windows` has to measure {name} again"
+        assert best_cwnd.is_of(row, Search()), f"`ccgym windows` has to measure {name} again"
         assert row.power_window <= row.window
     assert sum(row.published is not None for row in best_windows().values()) == 30
 
 
 def test_the_table_is_what_the_search_gives() -> None:
     for name in ("0.57mbps-poisson", "indigo-10mbps-20ms"):
-        text = table_text([best_window.window_row(name)])
+        text = table_text([best_cwnd.window_row(name)])
         assert text.splitlines()[1] in table_text(best_windows().values()).splitlines()
 
 
@@ -308,23 +308,23 @@ def test_the_command_writes_the_table_and_goes_on(
 ) -> None:
     out = tmp_path / "tables" / "windows.csv"
     words = ["indigo-5mbps-20ms", "--runs", "1", "--runtime", "2", "--out", str(out)]
-    assert windows.main(words) == 0
+    assert command(words) == 0
     rows = read_table(out)
     assert list(rows) == ["indigo-5mbps-20ms"]
     assert rows["indigo-5mbps-20ms"].window == pytest.approx(18.75, abs=1.5)
     assert rows["indigo-5mbps-20ms"].runtime_s == 2
     searched: list[str] = []
-    real = best_window.window_row
+    real = best_cwnd.window_row
 
     def counting(name: str, *rest: Any) -> Any:
         searched.append(name)
         return real(name, *rest)
 
-    monkeypatch.setattr(best_window, "window_row", counting)
-    assert windows.main(["pantheon-1", *words]) == 0
+    monkeypatch.setattr(best_cwnd, "window_row", counting)
+    assert command(["pantheon-1", *words]) == 0
     assert searched == ["0.57mbps-poisson"], "the other one was there"
     assert list(read_table(out)) == ["0.57mbps-poisson", "indigo-5mbps-20ms"], "in the catalog's order"
-    assert windows.main([*words, "--again"]) == 0
+    assert command([*words, "--again"]) == 0
     assert searched[1:] == ["indigo-5mbps-20ms"]
     shown = capsys.readouterr().out
     assert "published" in shown
@@ -343,7 +343,7 @@ def test_the_command_writes_the_table_and_goes_on(
 def test_the_command_explains_mistakes(
     tmp_path: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert windows.main([*words, "--out", str(tmp_path / "windows.csv")]) == 2
+    assert command([*words, "--out", str(tmp_path / "windows.csv")]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -352,7 +352,7 @@ def test_a_place_that_cannot_be_written_is_noticed_before_the_search(
 ) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("", encoding="utf-8")
-    assert windows.main(["77.72mbps", "--out", str(blocked / "windows.csv")]) == 2
+    assert command(["77.72mbps", "--out", str(blocked / "windows.csv")]) == 2
     assert "cannot be" in capsys.readouterr().err
 
 
@@ -362,7 +362,7 @@ def test_whatever_is_a_path_can_be_searched(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text("rate: 5mbps\nrtt: 40ms\nqueue: 30p\n")
     words = ["12mbps", "mine.yaml", "--runs", "1", "--runtime", "1", "--out", "w.csv"]
-    assert windows.main(words) == 0
+    assert command(words) == 0
     assert set(read_table(tmp_path / "w.csv")) == {"12mbps", "mine.yaml"}
-    assert windows.main(["12mbs", "--out", "w.csv"]) == 2
+    assert command(["12mbs", "--out", "w.csv"]) == 2
     assert "no trace '12mbs'" in capsys.readouterr().err

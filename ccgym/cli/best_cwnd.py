@@ -19,7 +19,7 @@ from ccgym.units import parse_time
 
 if TYPE_CHECKING:
     from ccgym.config.best_windows import WindowRow
-    from ccgym.evaluation.best_window import Search
+    from ccgym.evaluation.best_cwnd import Search
 
 DEFAULT_OUT: Final = Path("traces", "best_windows.csv")
 """The table of a checkout."""
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _windows(arguments: argparse.Namespace) -> int:
     from ccgym.config.best_windows import read_table
-    from ccgym.evaluation.best_window import Search, is_of
+    from ccgym.evaluation.best_cwnd import Search, is_of
 
     runtime_ns = option("--runtime", parse_time, arguments.runtime)
     search = Search(arguments.runs, runtime_ns, arguments.seed)
@@ -97,7 +97,7 @@ def _names(given: Sequence[str]) -> list[str]:
 
 def _search(names: Sequence[str], search: Search, rows: dict[str, WindowRow], out: Path) -> None:
     """Search the best windows of paths, and write the table after each."""
-    from ccgym.evaluation.best_window import window_row
+    from ccgym.evaluation.best_cwnd import window_row
 
     with _progress(len(names)) as (begin, notify):
         for name in names:

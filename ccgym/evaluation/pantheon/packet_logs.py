@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from ccgym.evaluation import mahimahi_log, pantheon
+from ccgym.evaluation import pantheon
+from ccgym.evaluation.pantheon import mahimahi_log
 from ccgym.evaluation.run import Run
 from ccgym.evaluation.run_record import RunRecord
 
