@@ -27,7 +27,7 @@ PANTHEON_EMULATORS: Final = 18
 """They are called pantheon-1 and so on."""
 
 _DESCRIPTION: Final = """\
-Search the best constant window of paths by simulation, print it beside the published one, and
+Search the best constant window of paths by simulation, print it next to the published one, and
 write it into the table from which experts of kind best_window take their target. Without PATH:
 the 30 links that Indigo was trained on and Pantheon's other emulators.
 """

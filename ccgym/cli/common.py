@@ -87,7 +87,7 @@ def run(body: Callable[[], int | None]) -> int:
     except CcgymError as error:
         return _explain(error)
     except BrokenPipeError:
-        # Nobody reads: keep the interpreter from complaining when it flushes at exit.
+        # The reader went away: keep the interpreter from complaining when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return STATUS_BROKEN_PIPE
     except OSError as error:

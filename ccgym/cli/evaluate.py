@@ -63,16 +63,16 @@ EXAMPLES: Final = """\
 examples:
   ccgym evaluate --trace 77.72mbps
       every scheme on the calibrated path 77.72mbps (51 ms each way, 0.06 % loss, 94 packets),
-      5 runs of 30 s, beside what was published for it; results in results/77.72mbps
+      5 runs of 30 s, next to what was published for it; results in results/77.72mbps
   ccgym evaluate --trace 77.72mbps --schemes cubic,bbr,fixed_window:cwnd=690 --runs 10
       three schemes, one of them with a parameter (further parameters: NAME:A=1:B=2)
   ccgym evaluate --trace 77.72mbps --schemes aurora,runs/aurora-1-1,bbr,cubic
-      learned schemes beside classic ones: a pretrained policy, and one that `ccgym train` made
+      learned schemes next to classic ones: a pretrained policy, and one that `ccgym train` made
       (after `ccgym export runs/aurora-1-1`)
   ccgym evaluate --mahimahi "mm-delay 20 mm-loss uplink 0.01 mm-link 12mbps.trace 12mbps.trace"
       any chain of mahimahi shells, as one would type it
   ccgym evaluate --trace 77.72mbps --backend emulated --schemes tcp:bbr,tcp:cubic,bbr,cubic
-      the same path with real packets in real time: the kernel's BBR and Cubic beside ours
+      the same path with real packets in real time: the kernel's BBR and Cubic next to ours
   ccgym evaluate --trace my.trace --schemes cubic --flows 3 --interval 5 --logs all
       three Cubic flows that start 5 s apart, with Pantheon's packet logs of every run
   ccgym evaluate --trace 77.72mbps --schemes bbr,bbr+cubic,bbr+cubic@10s

@@ -28,12 +28,12 @@ deep queue of a slow path; does it fill a fast one. They need no trace that is n
 NOTHING: Final = "none"
 """In place of the second scheme."""
 DEFAULT_BESIDE: Final = ("bbr", "cubic")
-"""The second scheme, and the one beside that one itself."""
+"""The second scheme, and the one that is compared with it where it is the first."""
 MAX_PATHS: Final = 4
 """More columns would not be legible on a page."""
 
 _DESCRIPTION: Final = """\
-Draw how a scheme behaves on a few paths: delivered rate beside the capacity, one-way delay
+Draw how a scheme behaves on a few paths: delivered rate and capacity, one-way delay
 below it, and mean throughput, 95th-percentile delay and loss, with a second scheme in gray.
 """
 
@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("scheme", metavar="SCHEME", help="a scheme or policy, a run directory, or a .onnx file")
     made.add_argument(
-        "--beside", metavar="SCHEME", help="a second scheme, or none (default: bbr; beside bbr itself cubic)"
+        "--beside", metavar="SCHEME", help="a second scheme, or none (default: bbr; for bbr itself cubic)"
     )
     made.add_argument(
         "--trace",

@@ -4,7 +4,7 @@ A window is judged after the start-up (the first fifth of a run is left out) by
 
     ln throughput + ln(1 − loss) − weight · ln max(p95, base RTT + allowance)
 
-with p95 the 95th percentile of the round trips, which is what Indigo notes of a run beside its throughput
+with p95 the 95th percentile of the round trips, which Indigo notes of a run along with its throughput
 (``env/sender.py``). Queueing within the allowance costs nothing: an empty queue is not worth more than one that is sure
 not to run dry. Of windows that are as good as the best one, within :attr:`Criterion.tie`, the largest is taken.
 
@@ -34,7 +34,7 @@ from ccgym.evaluation.run_record import RunRecord
 from ccgym.units import NS_PER_MS, NS_PER_S
 
 MIN_WINDOW: Final = 2
-"""Smallest window that is tried: Indigo's floor."""
+"""Minimum window that is tried: Indigo's floor."""
 MAX_WINDOW: Final = 1_000_000
 """Where the search gives up."""
 WARM_UP: Final = 0.2

@@ -95,7 +95,7 @@ class RunInput:
     capacity: LinkCapacity | None
     """Capacity of the bottleneck, where there is one."""
     link_overhead: int
-    """Bytes the bottleneck charges per packet beside its IP length."""
+    """Bytes that the bottleneck charges per packet on top of its IP length."""
 
 
 @dataclass

@@ -156,7 +156,7 @@ def binned_rate_mbps(times_ns: IntArray, sizes: IntArray, origin_ns: int, last_b
 def thin(times_ns: IntArray, delays_ns: IntArray) -> tuple[FloatArray, FloatArray]:
     """Points (seconds, milliseconds), one per occupied cell of the grid, at the cell's center.
 
-    A point is so off by at most 1/1600 of the range of delays and 1/3000 of the run: less than half a pixel.
+    So a point is off by at most 1/1600 of the range of delays and 1/3000 of the run: less than half a pixel.
     """
     if times_ns.size == 0:
         empty = np.empty(0, dtype=np.float64)

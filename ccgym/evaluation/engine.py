@@ -81,7 +81,7 @@ class Reduced:
     data: Any
     """Plain data, as JSON has them."""
     arrays: bytes | None = None
-    """The content of an ``.npz`` file to be kept beside the data."""
+    """The content of an ``.npz`` file to be kept with the data."""
 
 
 @dataclass(frozen=True)

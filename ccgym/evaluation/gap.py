@@ -244,10 +244,10 @@ def run_gap(
         runtime_ns: Length of a run, nanoseconds.
         seed: Root of every random stream.
         repeat_limited: As in :func:`~ccgym.evaluation.engine.measure`.
-        host_jitter_ns: In the simulator, acknowledgements reach the sender later by up to so many nanoseconds, each by
+        host_jitter_ns: In the simulator, acknowledgements reach the sender later by up to this, nanoseconds, each by
             its own. No host is as exact as the simulator: where such trifles decide what a scheme does, one simulated
             run is one of many possible ones, and only means over runs compare.
-        host_start_ns: In the simulator, flows begin later by up to so many nanoseconds, each run by its own. With real
+        host_start_ns: In the simulator, flows begin later by up to this, nanoseconds, each run by its own. With real
             packets a flow never begins when the clock of its path does.
         sim_runs: Runs in the simulator, as many as elsewhere by default.
         observe: Makes the observer of a backend's runs.

@@ -38,7 +38,7 @@ MAX_MEMORY: Final = "4GB"
 
 @dataclass(frozen=True)
 class Record:
-    """What a run remembers beside its counters."""
+    """What a run remembers besides its counters."""
 
     packets: bool = True
     """Every packet, from which Pantheon's metrics are computed."""

@@ -17,7 +17,7 @@ from ccgym.evaluation.backends import SHORT_PLACES, SIMULATED
 from ccgym.evaluation.pantheon import utc_text
 
 PACKAGES = ("pydantic", "gymnasium")
-"""Packages whose versions are recorded beside those of Python, numpy and ccgym."""
+"""Packages whose versions are recorded with those of Python, numpy and ccgym."""
 
 
 def provenance(

@@ -119,7 +119,7 @@ class SchemeSummary:
     """One row of the table: a scheme over its runs that count."""
 
     style: SchemeStyle
-    """Name and looks."""
+    """Name and plot style."""
     runs: tuple[CellResult, ...]
     """All its runs, in order."""
     published: PublishedResult | None

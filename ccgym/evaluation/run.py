@@ -114,14 +114,14 @@ def contenders(given: Iterable[object], where: str = "contenders") -> tuple[Cont
         SchemeNotFoundError: No scheme has that name.
     """
     made: list[Contender] = []
-    looks: set[tuple[str, str]] = set()
+    taken: set[tuple[str, str]] = set()
     for one in given:
         new = contender(one, where)
         if any(new.key == other.key for other in made):
             raise ConfigError(f"{shown(new.text)} is there twice", expected="each scheme once", where=where)
         markers = (new.style.marker, *MARKERS)
-        marker = next((one for one in markers if (new.style.color, one) not in looks), new.style.marker)
-        looks.add((new.style.color, marker))
+        marker = next((one for one in markers if (new.style.color, one) not in taken), new.style.marker)
+        taken.add((new.style.color, marker))
         made.append(replace(new, style=replace(new.style, marker=marker)))
     if not made:
         raise ConfigError("no scheme", where=where, expected="at least one")

@@ -153,7 +153,7 @@ def _result_set(
                 key=lambda failure: (failure.scheme, failure.run),
             )
         ),
-        # What was published is of one flow; beside several it would invite a wrong comparison.
+        # What was published is of one flow; next to several it would invite a wrong comparison.
         published=published_results(experiment.path, experiment.schemes) if experiment.flows == 1 else {},
         published_source=experiment.path.published_source if experiment.flows == 1 else "",
         unavailable={one.run.contender.key: one.unavailable for one in outcomes if one.unavailable is not None},
@@ -191,9 +191,9 @@ def published_results(path: NetworkPath, schemes: Sequence[Contender] = ()) -> d
     # With other parameters than the defaults it is not what was measured.
     plain = {one.key: one.choice for one in schemes if one.choice is not None and not one.choice.settings}
     names = {key: _plain(choice.kernel or choice.title) for key, choice in plain.items()}
-    beside = {key: published[name] for key, name in names.items() if name in published}
+    ours = {key: published[name] for key, name in names.items() if name in published}
     alone = {name: result for name, result in published.items() if name not in names.values()}
-    return {**alone, **beside}
+    return {**alone, **ours}
 
 
 def _plain(name: str) -> str:

@@ -85,9 +85,11 @@ def result_set() -> ResultSet:
         styles=styles,
         cells=cells,
         failures=(CellFailure("bbr", 2, 9, "no luck"),),
-        published={"bbr": PublishedResult(
+        published={
+            "bbr": PublishedResult(
                 scheme="bbr", label="TCP BBR", runs=5, throughput_mbps=72.7, delay_p95_ms=65.94, loss=0.0343
-            )},
+            )
+        },
         published_source="a report",
         flags=({"level": "note", "code": "x", "subject": "y", "message": "z", "cause": "c", "command": "d"},),
     )

@@ -11,7 +11,7 @@ StanfordSNR/pantheon @23e738c, ``src/experiments/test.py``, ``src/analysis/plot.
 ``<scheme>_acklink_run<k>.log``       the same of the acknowledgements
 ``<scheme>_mm_datalink_run<k>.log``   mm-link log of the data direction (paths with a mahimahi trace)
 ``<scheme>_mm_acklink_run<k>.log``    mm-link log of the acknowledgements
-``config.yml``                        names and looks of the schemes; Pantheon reads it as ``src/config.yml``
+``config.yml``                        names and plot styles of the schemes; Pantheon reads it as ``src/config.yml``
 ====================================  =================================================================================
 
 ===================  ==========================================

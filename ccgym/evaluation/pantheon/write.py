@@ -13,7 +13,7 @@ from ccgym.files import atomic_write
 
 
 def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path) -> None:
-    """Write metadata, performance, looks and the statistics of every run, as Pantheon names and formats them."""
+    """Write metadata, performance, plot styles and the statistics of every run, as Pantheon names and formats them."""
     atomic_write(out / pantheon.CONFIG_FILE, pantheon.config_yml(results.styles))
     valid = {(cell.scheme, cell.run): cell.record.metrics for cell in results.cells if cell.invalid is None}
     atomic_write(
@@ -40,7 +40,7 @@ def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path) 
             extra_mm_link_args=parts["extra_mm_link_args"],
         ),
     )
-    # Runs in virtual time may end in the future of the wall clock; whoever computes statistics does so later.
+    # Runs in virtual time may end in the future of the wall clock; statistics are computed later.
     now = max([time.time(), *(cell.started_epoch_s + cell.record.duration_s for cell in results.cells)])
     for cell in results.cells:
         text = pantheon.stats_text(
