@@ -25,7 +25,7 @@ class Plan:
     """A run with real packets. Which packets there will be is decided by the clock, everything else is here."""
 
     spec: Mapping[str, Any]
-    """The specification as the simulator takes it (``crates/ccgym-sim/src/spec.rs``)."""
+    """The specification as the simulator takes it (``crates/ccgym-run/src/spec.rs``)."""
     traces: Mapping[str, Path] = field(default_factory=dict)
     """Files of the traces that it names."""
     policies: Mapping[str, PolicyFiles] = field(default_factory=dict)

@@ -48,7 +48,7 @@ class Episode:
     """An episode, drawn."""
 
     spec: str
-    """The simulator's specification (``crates/ccgym-sim/src/spec.rs``), JSON."""
+    """The simulator's specification (``crates/ccgym-run/src/spec.rs``), JSON."""
     traces: dict[str, _core.Trace]
     """The traces that it names."""
     path: Mapping[str, Any]

@@ -70,7 +70,7 @@ class PreparedRun:
     record: Record
     """What the run remembers."""
     document: Mapping[str, Any]
-    """The specification for the native core (``crates/ccgym-sim/src/spec.rs``)."""
+    """The specification for the native core (``crates/ccgym-run/src/spec.rs``)."""
 
     @property
     def step_ns(self) -> int:

@@ -208,7 +208,7 @@ class FlowSpec(Flow):
         return self.model_copy(update=changes) if changes else self
 
     def native(self, base_rtt_ns: int, where: str = "", rng: np.random.Generator | None = None) -> dict[str, Any]:
-        """The flow in the native core's specification (``crates/ccgym-sim/src/spec.rs``).
+        """The flow in the native core's specification (``crates/ccgym-run/src/spec.rs``).
 
         Args:
             base_rtt_ns: The path's own propagation round trip.

@@ -230,7 +230,7 @@ def trajectory_hash(spec: str, traces: Mapping[str, Any], policies: Sequence[Lea
     """Run a simulation whose flows name policies by key, and return the hash of all that happened.
 
     Args:
-        spec: The simulator's specification (``crates/ccgym-sim/src/spec.rs``), JSON.
+        spec: The simulator's specification (``crates/ccgym-run/src/spec.rs``), JSON.
         traces: The traces that it names.
         policies: The policies that it names.
 
