@@ -56,7 +56,7 @@ DESCRIPTION: Final = """\
 Run congestion-control schemes over a path and compare them: Pantheon's table (mean throughput,
 95th-percentile one-way delay, loss), its result files, figures and report. The path is printed
 first. An evaluation that was interrupted goes on where it stopped when it is started again.
-With --suite, many paths or tests in one go, with scores, rankings and figures over all of them.
+With --experiment, what a YAML file describes: many paths, sweeps, criteria, scores, rankings.
 """
 
 EXAMPLES: Final = """\
@@ -77,10 +77,10 @@ examples:
       three Cubic flows that start 5 s apart, with Pantheon's packet logs of every run
   ccgym evaluate --trace 77.72mbps --schemes bbr,bbr+cubic,bbr+cubic@10s
       BBR alone, with a Cubic flow from the beginning, and with one that starts after 10 s
-  ccgym evaluate --suite calibrated
+  ccgym evaluate --experiment calibrated
       a scorecard: the oracle, classic schemes and all pretrained policies on 42 paths, ranked, in
       results/calibrated; later with --schemes runs/mine,bbr: only what is new is run
-  ccgym evaluate --suite calibrated --quick --schemes runs/eagle-1,bbr,oracle
+  ccgym evaluate --experiment calibrated --quick --schemes runs/eagle-1,bbr,oracle
       a coarse answer in seconds: one run of 10 s per path
   ccgym evaluate --trace 12mbps --json --no-figures | jq .summary
       numbers only, for a program to read
@@ -99,13 +99,14 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
-    path = made.add_argument_group("path, or suite (one of the three)")
+    path = made.add_argument_group("path, or experiment (one of the three)")
     add_path(path)
     path.add_argument(
-        "--suite",
-        metavar="NAME",
-        help="many paths or tests in one go: calibrated, Pantheon's 18 emulators and Indigo's 24 synthetic links; "
-        "weaknesses, where learned congestion control is known to fail (docs/scorecard.md)",
+        "--experiment",
+        "--suite",  # its former name
+        metavar="NAME|FILE",
+        help="an experiment: a YAML file (docs/experiments.md), or one that comes with ccgym, such as calibrated, a "
+        "scorecard over 42 paths; or weaknesses, stress tests where learned congestion control is known to fail",
     )
     what = made.add_argument_group("what to run")
     what.add_argument(
@@ -117,11 +118,13 @@ def parser() -> argparse.ArgumentParser:
         "(default: all that `ccgym schemes` lists, except aimd, fixed_window and fixed_rate, and the "
         "kernel's where packets are simulated)",
     )
-    what.add_argument("--runs", type=int, metavar="N", help="runs per scheme (default: 5; a suite has its own)")
+    what.add_argument("--runs", type=int, metavar="N", help="runs per scheme (default: 5; an experiment has its own)")
     what.add_argument(
-        "--runtime", metavar="TIME", help="length of a run: seconds, or with a unit (default: 30; a suite has its own)"
+        "--runtime",
+        metavar="TIME",
+        help="length of a run: seconds, or with a unit (default: 30; an experiment has its own)",
     )
-    what.add_argument("--quick", action="store_true", help="with --suite: fewer and shorter runs, a coarse answer")
+    what.add_argument("--quick", action="store_true", help="with --experiment: fewer and shorter runs, a coarse answer")
     what.add_argument("--flows", type=int, metavar="N", help="flows of each scheme per run (default: 1)")
     what.add_argument("--interval", metavar="TIME", help="time between the starts of flows (default: 0, all at once)")
     add_seed(what)
@@ -139,7 +142,7 @@ def parser() -> argparse.ArgumentParser:
         help="what each simulation may hold at most, as in 8GB; one that needs more ends in an error (default: 4GB)",
     )
     output = made.add_argument_group("output")
-    add_output(output, "the results", "results/NAME of the path or suite, with -BACKEND where packets are real")
+    add_output(output, "the results", "results/NAME of path or experiment, with -BACKEND where packets are real")
     output.add_argument(
         "--logs",
         metavar="all|first|none",
@@ -165,12 +168,12 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     # With --json, standard output belongs to the program that reads it.
     shown_on = error_console() if arguments.json else console()
     check_choices(arguments)
-    if arguments.suite is not None:
-        from ccgym.cli.evaluate_suite import evaluate_suite
+    if arguments.experiment is not None:
+        from ccgym.cli.evaluate_experiment import evaluate_experiment
 
-        return evaluate_suite(arguments, words, shown_on)
+        return evaluate_experiment(arguments, words, shown_on)
     _refuse_quick(arguments)
-    path = chosen_path(arguments, "--suite NAME")
+    path = chosen_path(arguments, "--experiment NAME|FILE")
     experiment = _experiment(arguments, path)
     shown_on.print(path.describe(), soft_wrap=True)
     if _has_errors(path, shown_on):
@@ -217,8 +220,8 @@ def check_choices(arguments: argparse.Namespace) -> None:
 def _refuse_quick(arguments: argparse.Namespace) -> None:
     if arguments.quick:
         raise ConfigError(
-            "--quick without --suite",
-            expected="it with --suite",
+            "--quick without --experiment",
+            expected="it with --experiment",
             hint="for one path give --runs and --runtime",
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,36 +19,38 @@ PACKAGED: Final = (Path(__file__).parents[1] / "_data" / DIRECTORY).resolve()
 """The directory of those that come with ccgym."""
 
 
-def packaged_config(config: str | os.PathLike[str]) -> Path | None:
+def packaged_config(config: str | os.PathLike[str], folders: Sequence[str] = FOLDERS) -> Path | None:
     """The configuration of that name that comes with ccgym: ``aurora``, ``aurora.yaml`` or ``configs/aurora.yaml``."""
     given = Path(config)
     name = given.name if given.suffix == ".yaml" else f"{given.name}.yaml"
-    for folder in FOLDERS:
-        if given.parent in (Path(), Path(DIRECTORY, folder)) and (PACKAGED / folder / name).is_file():
-            return PACKAGED / folder / name
+    for folder in folders:
+        below = given.parent if given.parent != Path(DIRECTORY, folder) else Path()
+        if not below.is_absolute() and ".." not in below.parts and (PACKAGED / folder / below / name).is_file():
+            return PACKAGED / folder / below / name
     return None
 
 
-def find_config(config: str | os.PathLike[str], where: str = "config") -> Path:
+def find_config(config: str | os.PathLike[str], where: str = "config", folders: Sequence[str] = FOLDERS) -> Path:
     """Find a configuration by file or by name: here, in ``./configs``, and among those that come with ccgym.
 
     Args:
         config: A file, or a name: ``aurora``, ``aurora.yaml``, ``configs/aurora.yaml``.
         where: The option or argument, for errors.
+        folders: The folders within ``configs`` that names are looked for in.
 
     Raises:
         NotFoundError: There is none; the nearest name is suggested.
     """
     given = Path(config)
-    for folder in (Path(), *(Path(DIRECTORY, name) for name in FOLDERS)):
+    for folder in (Path(), *(Path(DIRECTORY, name) for name in folders)):
         for candidate in (folder / given, folder / f"{given}.yaml"):
             if candidate.is_file():
                 return candidate
-    packaged = packaged_config(given)
+    packaged = packaged_config(given, folders)
     if packaged is not None:
         return packaged
-    folders = [root / folder for root in (Path(DIRECTORY), PACKAGED) for folder in FOLDERS]
-    known = sorted({file.stem for folder in folders for file in folder.glob("*.yaml")})
+    places = [root / folder for root in (Path(DIRECTORY), PACKAGED) for folder in folders]
+    known = sorted({file.stem for place in places for file in place.glob("*.yaml")})
     raise NotFoundError(
         f"no configuration is called {shown(str(config))}",
         expected=f"a YAML file, or one of {', '.join(known)}",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 _UNITS: Final = {"mbps": "Mbit/s", "ms": "ms", "s": "s", "bdp": "BDP", "packets": "packets"}
-_NAMES: Final = {"one_way": "one-way delay", "owd": "one-way delay", "rtt": "RTT"}
+_NAMES: Final = {"owd": "one-way delay", "rtt": "RTT"}
 
 
 def coordinate_parts(name: str) -> tuple[str, str]:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.backends import PLACES
-from ccgym.evaluation.suites.bootstrap import Interval
-from ccgym.evaluation.suites.calibrated import JSON_FILE, MARKS_FILE, PATHS_DIRECTORY, RANKING_FILE
-from ccgym.evaluation.suites.paths import SECTIONS
-from ccgym.evaluation.suites.protocol import SuiteProgress, Written
-from ccgym.evaluation.suites.scorecard import CardPath, Group, Mark, Scorecard
+from ccgym.evaluation.engine import Observer
+from ccgym.experiments.request import Written
+from ccgym.experiments.scorecard.bootstrap import Interval
+from ccgym.experiments.scorecard.run import JSON_FILE, PATHS_DIRECTORY, RANKING_FILE, RESULTS_FILE
+from ccgym.experiments.scorecard.scorecard import CardPath, Group, PathResult, Scorecard
 from ccgym.files import atomic_write
 from ccgym.report.evaluation_report import write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, LIMITED_NOTE
@@ -48,8 +48,8 @@ _RANKING: Final = (
     Column("interval", "95 %\ninterval", format=interval_text),
     Column("first", "first", format=lambda value: f"{100 * value:.0f} %"),
     Column("wins", "wins", better="max"),
-    Column("undominated", "Pareto-optimal", optional=True),
-    Column("share", "throughput /\ncapacity", format=number(3), better="max"),
+    Column("pareto_optimal", "Pareto-optimal", optional=True),
+    Column("utilization", "throughput /\ncapacity", format=number(3), better="max"),
     Column("delay_ratio", "delay /\nbase", format=number(2), better="min"),
     Column("loss", "loss", "%", number(2, 100), better="min"),
 )
@@ -59,7 +59,7 @@ _PATH: Final = (
     Column("scheme", "scheme", align="left"),
     Column("score", "score", format=score_text, better="max"),
     Column("throughput_mbps", "throughput", "Mbit/s", number(2), better="max"),
-    Column("share", "/ capacity", format=number(3), better="max"),
+    Column("utilization", "/ capacity", format=number(3), better="max"),
     Column("delay_p95_ms", "p95 delay", "ms", number(1), better="min"),
     Column("delay_ratio", "/ base", format=number(2), better="min"),
     Column("loss", "loss", "%", number(2, 100), better="min"),
@@ -78,10 +78,10 @@ def ranking_table(card: Scorecard, group: Group) -> Table:
             "scheme": place.label,
             "score": place.score.mean,
             "interval": place.score,
-            **{name: getattr(place, name) for name in ("share", "delay_ratio", "loss")},
+            **{name: getattr(place, name) for name in ("utilization", "delay_ratio", "loss")},
         }
         if not place.reference:
-            values |= {"first": place.first, "wins": place.wins, "undominated": f"{place.undominated} of {paths}"}
+            values |= {"first": place.first, "wins": place.wins, "pareto_optimal": f"{place.pareto_optimal} of {paths}"}
         rows.append(Row(values, "reference" if place.reference else ""))
     return Table(_RANKING, rows)
 
@@ -126,11 +126,11 @@ def scores_table(card: Scorecard) -> Table:
     """Paths down, schemes across; the best in bold, ``t`` where a policy was trained on the path."""
     rows = []
     for path in card.paths:
-        marks = {one.key: card.marks[path.name, one.key] for one in card.schemes}
+        path_results = {one.key: card.path_results[path.name, one.key] for one in card.schemes}
         cells = {
-            key: Cell((mark.score, bool(mark.trained)), "best" if mark.best else "")
-            for key, mark in marks.items()
-            if mark.score is not None
+            key: Cell((result.score, bool(result.trained)), "best" if result.best else "")
+            for key, result in path_results.items()
+            if result.score is not None
         }
         rows.append(Row({"path": path.name, **cells}))
     columns = [Column(one.key, one.style.label, format=_score_and_training) for one in card.schemes]
@@ -145,29 +145,29 @@ def _score_and_training(value: tuple[float, bool]) -> str:
 def path_table(card: Scorecard, path: CardPath) -> Table:
     """The schemes on a path from best to worst."""
     by_key = {one.key: one for one in card.schemes}
-    marks = [card.marks[path.name, key] for key in by_key]
-    marks.sort(key=lambda mark: 1e9 if mark.score is None else -mark.score)
+    path_results = [card.path_results[path.name, key] for key in by_key]
+    path_results.sort(key=lambda result: 1e9 if result.score is None else -result.score)
     trained = {None: "", True: "train", False: "held out"}
     rows = []
-    for mark in marks:
-        label = by_key[mark.scheme].style.label
+    for result in path_results:
+        label = by_key[result.scheme].style.label
         values: dict[str, Any] = {
-            "scheme": f"{label} {LIMITED_MARK}" if mark.limited else label,
-            "trained": Cell(trained[mark.trained], "muted"),
-            **{column.name: getattr(mark, column.name) for column in _PATH[1:-1]},
+            "scheme": f"{label} {LIMITED_MARK}" if result.limited else label,
+            "trained": Cell(trained[result.trained], "muted"),
+            **{column.name: getattr(result, column.name) for column in _PATH[1:-1]},
         }
-        rows.append(Row(values, "reference" if by_key[mark.scheme].reference else _tone(mark)))
+        rows.append(Row(values, "reference" if by_key[result.scheme].reference else _tone(result)))
     return Table(_PATH, rows)
 
 
-def _tone(mark: Mark) -> Tone:
-    if mark.best:
+def _tone(result: PathResult) -> Tone:
+    if result.best:
         return "best"
-    return "" if mark.undominated else "muted"
+    return "" if result.pareto_optimal else "muted"
 
 
 class ScorecardReport:
-    """Shows a scorecard; a :class:`~ccgym.evaluation.suites.protocol.SuiteReport`."""
+    """Shows a scorecard."""
 
     def terminal(self, result: Scorecard) -> Sequence[RenderableType]:
         """The ranking, and what belongs below it."""
@@ -179,7 +179,7 @@ class ScorecardReport:
             lines.append("trained, held out: paths that these policies' training could draw, and the others")
         return [*lines, *footnotes(result), ""]
 
-    def write(self, result: Scorecard, directory: Path, progress: SuiteProgress, *, figures: bool) -> Sequence[Written]:
+    def write(self, result: Scorecard, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
         """Write the tables, and with ``figures`` the figures and the page."""
         for name, results in result.results.items():
             write_tables(results, directory / PATHS_DIRECTORY / name)
@@ -187,7 +187,7 @@ class ScorecardReport:
         written = [
             Written("results", directory / JSON_FILE),
             Written("table", directory / MARKDOWN_FILE),
-            Written("", directory / MARKS_FILE),
+            Written("", directory / RESULTS_FILE),
             Written("", directory / RANKING_FILE),
             Written("each path", directory / PATHS_DIRECTORY),
         ]
@@ -195,7 +195,7 @@ class ScorecardReport:
             return written
         return [*self._draw(result, directory, progress), *written]
 
-    def _draw(self, card: Scorecard, directory: Path, progress: SuiteProgress) -> list[Written]:
+    def _draw(self, card: Scorecard, directory: Path, progress: Observer) -> list[Written]:
         from ccgym.report.figures import figures_of
         from ccgym.report.page import write_page
         from ccgym.report.style import write_figure
@@ -221,15 +221,15 @@ def footnotes(card: Scorecard) -> list[str]:
     """What the numbers leave out, or are partly made of."""
     labels = {one.key: one.style.label for one in card.schemes}
     notes = [f"{labels[key]} is unavailable: {why}" for key, why in card.unavailable.items()]
-    lost = [mark for mark in card.marks.values() if mark.counted < mark.runs]
+    lost = [result for result in card.path_results.values() if result.counted < result.runs]
     if lost:
-        runs = sum(mark.runs - mark.counted for mark in lost)
-        where = ", ".join(f"{labels[mark.scheme]} on {mark.path}" for mark in lost[:4])
+        runs = sum(result.runs - result.counted for result in lost)
+        where = ", ".join(f"{labels[result.scheme]} on {result.path}" for result in lost[:4])
         notes.append(
             f"{runs} run{'s' if runs != 1 else ''} in which next to nothing arrived, or not for long, have the lowest "
             f"score: {where}{', …' if len(lost) > 4 else ''}"
         )
-    if any(mark.limited for mark in card.marks.values()):
+    if any(result.limited for result in card.path_results.values()):
         notes.append(LIMITED_NOTE)
     none = [one.style.label for one in card.schemes if one.trained_on is not None and not any(one.trained_on.values())]
     if none:
@@ -285,7 +285,7 @@ def page_values(card: Scorecard, directory: Path) -> dict[str, Any]:
         ],
         "path_sections": [
             (title, [(path, path_table(card, path)) for path in card.paths if path.section == section])
-            for section, title in SECTIONS.items()
+            for section, title in card.sections.items()
             if any(path.section == section for path in card.paths)
         ],
         "notes": footnotes(card),

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ccgym.evaluation.suites.bootstrap import bootstrap
-from ccgym.evaluation.suites.score import SCORE_FLOOR, Standing, dominates, score, undominated
+from ccgym.experiments.scorecard.bootstrap import bootstrap
+from ccgym.experiments.scorecard.score import SCORE_FLOOR, Standing, dominates, pareto_optimal, score
 
-SHARES = st.floats(1e-6, 1.2)
+UTILIZATIONS = st.floats(1e-6, 1.2)
 RATIOS = st.floats(1.0, 1e6)
 STANDINGS = st.builds(Standing, st.floats(0.0, 200.0), st.floats(1.0, 5000.0), st.floats(0.0, 1.0))
 
@@ -25,19 +25,19 @@ def score_tables(draw: st.DrawFn) -> list[list[list[float]]]:
     return [[draw(runs) for _ in range(schemes)] for _ in range(paths)]
 
 
-@given(SHARES, RATIOS)
-def test_half_of_the_power_is_one_less(share: float, ratio: float) -> None:
-    whole = score(share, ratio)
+@given(UTILIZATIONS, RATIOS)
+def test_half_of_the_power_is_one_less(utilization: float, ratio: float) -> None:
+    whole = score(utilization, ratio)
     assert SCORE_FLOOR <= whole <= math.log2(1.2)
     if whole > SCORE_FLOOR + 1:
-        assert score(share / 2, ratio) == pytest.approx(whole - 1)
-        assert score(share, 2 * ratio) == pytest.approx(whole - 1)
+        assert score(utilization / 2, ratio) == pytest.approx(whole - 1)
+        assert score(utilization, 2 * ratio) == pytest.approx(whole - 1)
 
 
-@given(SHARES, RATIOS, st.floats(1.0, 10.0))
-def test_more_is_never_worse(share: float, ratio: float, factor: float) -> None:
-    assert score(share * factor, ratio) >= score(share, ratio)
-    assert score(share, ratio * factor) <= score(share, ratio)
+@given(UTILIZATIONS, RATIOS, st.floats(1.0, 10.0))
+def test_more_is_never_worse(utilization: float, ratio: float, factor: float) -> None:
+    assert score(utilization * factor, ratio) >= score(utilization, ratio)
+    assert score(utilization, ratio * factor) <= score(utilization, ratio)
 
 
 @given(STANDINGS, STANDINGS)
@@ -48,7 +48,7 @@ def test_nobody_dominates_whom_he_is_dominated_by(one: Standing, other: Standing
 
 @given(st.lists(st.none() | STANDINGS, min_size=1, max_size=6))
 def test_those_without_numbers_are_dominated(standings: list[Standing | None]) -> None:
-    for standing, free in zip(standings, undominated(standings), strict=True):
+    for standing, free in zip(standings, pareto_optimal(standings), strict=True):
         assert free is False or standing is not None
 
 

@@ -62,7 +62,7 @@ def calibrated() -> dict[str, list[float]]:
     with tempfile.TemporaryDirectory() as folder:
         _evaluate(Path(folder), "--suite", "calibrated", "--quick")
         card = json.loads((Path(folder) / "scorecard.json").read_text())
-    return {f"{mark['path']} {mark['scheme']}": mark["scores"] for mark in card["marks"]}
+    return {f"{mark['path']} {mark['scheme']}": mark["scores"] for mark in card["path_results"]}
 
 
 def weaknesses() -> dict[str, Any]:

@@ -19,6 +19,9 @@ from typing import Any, Final
 import ccgym
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.simulate import Record
+from ccgym.experiments.expand import Scenario, conditions, generator
+from ccgym.experiments.load import load_experiment
+from ccgym.experiments.spec import ExperimentSet
 from ccgym.schemes.flow import FlowSpec
 
 DATA: Final = Path(__file__).parent / "data"
@@ -40,17 +43,15 @@ DURATION: Final = "15s"
 DRAWS: Final = 40
 """Seeds of an experiment with random loss; without one, seeds change nothing."""
 
-PUBLISHED: Final[dict[str, dict[str, Any]]] = {
-    "deep_buffers#1": dict(bw="16mbps", rtts=(15,), qlen="80p"),
-    "loss_resilience#7": dict(bw="16mbps", rtts=(15,), qlen="20p", loss=0.02),
-    "aqm#13": dict(bw="16mbps", rtts=(15,), qlen="20p"),
-    "shallow_buffers#16": dict(bw="16mbps", rtts=(15,), qlen="10p"),
-    "scalability#21": dict(
-        bw=[("0s", "16mbps"), ("3.75s", "256mbps")], rtts=(15,), qlen="320p", qdisc="CoDelQueueDisc"
-    ),
-    "reno_fairness#85": dict(bw="32mbps", rtts=(15, 15), qlen="40p"),
-}
-"""Parameters of the experiments that are known by a published command line (on ccperf's pages)."""
+def _published() -> dict[str, Scenario]:
+    """The experiments that are known by a published command line, as ``configs/experiments/ccperf.yaml`` has them."""
+    found = load_experiment("ccperf")
+    assert isinstance(found, ExperimentSet)
+    made = conditions(found.experiments[0])
+    return {str(one.at["experiment"]): one.make(generator(0)) for one in made}
+
+
+PUBLISHED: Final = _published()
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,9 @@ class Experiment:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """``bw``, ``rtts`` (ms, one per flow), ``qlen``, and where given ``loss`` and ``qdisc``."""
+        """``bw``, ``rtts`` (ms, one per flow) and ``qlen``; of published ones the ``rtts`` alone."""
         if self.name in PUBLISHED:
-            found = dict(PUBLISHED[self.name])
+            found: dict[str, Any] = {"rtts": (15,)}
         else:
             match = re.search(r"bw=(\d+)Mbps rtts?=([\d;ms]+) qlen=(\d+p)", self.name)
             assert match is not None, self.name
@@ -83,6 +84,8 @@ class Experiment:
 
     def path(self) -> ccgym.NetworkPath:
         """The dumbbell, with the shortest round trip of all flows."""
+        if self.name in PUBLISHED:
+            return PUBLISHED[self.name].path
         given = self.parameters
         rtts = given.pop("rtts")
         return ccgym.NetworkPath.ccperf(rtt=f"{min(rtts)}ms", name=self.name, **given)
@@ -95,7 +98,7 @@ class Experiment:
     @property
     def random(self) -> bool:
         """Whether it draws random losses, so that one run is one sample of many."""
-        return "loss" in self.parameters
+        return self.path().loss > 0
 
     def runs(self) -> list[RunRecord]:
         """The run, or for a random experiment :data:`DRAWS` of them."""

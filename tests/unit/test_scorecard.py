@@ -1,4 +1,4 @@
-"""The suite ``calibrated``: scores, training paths, rankings, what is kept and what is added, figures and page."""
+"""Scorecards: scores, training paths, rankings, what is kept and what is added, figures and page."""
 
 from __future__ import annotations
 
@@ -17,21 +17,16 @@ from matplotlib.text import Text
 
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
+from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.results import ResultSet
-from ccgym.evaluation.suites.bootstrap import bootstrap
-from ccgym.evaluation.suites.calibrated import (
-    JSON_FILE,
-    MARKS_FILE,
-    RANKING_FILE,
-    SUITE,
-    CalibratedSuite,
-    write_numbers,
-)
-from ccgym.evaluation.suites.paths import SECTIONS, SuitePath, calibrated_paths
-from ccgym.evaluation.suites.protocol import SilentProgress, SuiteRequest
-from ccgym.evaluation.suites.score import SCORE_FLOOR, Standing, dominates, score, undominated
-from ccgym.evaluation.suites.scorecard import Contestant, Scorecard, run_score
-from ccgym.evaluation.suites.trained import trained_on
+from ccgym.evaluation.run import parse_contenders
+from ccgym.experiments.load import load_experiment
+from ccgym.experiments.request import Request, default_schemes
+from ccgym.experiments.scorecard.bootstrap import bootstrap
+from ccgym.experiments.scorecard.run import JSON_FILE, RANKING_FILE, RESULTS_FILE, run_scorecard, write_numbers
+from ccgym.experiments.scorecard.score import SCORE_FLOOR, Standing, dominates, pareto_optimal, score
+from ccgym.experiments.scorecard.scorecard import CardScheme, Scorecard, run_score
+from ccgym.experiments.scorecard.spec import ScorecardSpec
 from ccgym.report.figures.heat_map import columns_of, heat_map_figure
 from ccgym.report.figures.ranking import ranking_figure
 from ccgym.report.page import render
@@ -39,13 +34,23 @@ from ccgym.report.scorecard_report import REPORT, footnotes, interval_text, mark
 from ccgym.report.style import house_style
 from ccgym.schemes import policies
 from ccgym.schemes.policy_card import PolicyCard
-from ccgym.schemes.registry import parse_schemes
 
 FAST, SMALL = "77.72mbps", "small-buffer-one-bdp"
-PATHS = (SuitePath(FAST, "calibrated"), SuitePath(SMALL, "small-buffers"))
+FOUND = load_experiment("calibrated")
+assert isinstance(FOUND, ScorecardSpec)
+CALIBRATED: ScorecardSpec = FOUND
+SECTIONS = {name: section.title for name, section in CALIBRATED.sections.items()}
+SPEC = CALIBRATED.model_copy(
+    update={
+        "sections": {
+            name: CALIBRATED.sections[name].model_copy(update={"paths": (path,)})
+            for name, path in (("calibrated", FAST), ("small-buffers", SMALL))
+        }
+    }
+)
 
 
-class Watching(SilentProgress):
+class Watching(Silent):
     """Counts what is run and what was there."""
 
     def __init__(self) -> None:
@@ -60,14 +65,14 @@ class Watching(SilentProgress):
         self.ran += 0 if kept else by
 
 
-def request(out: Path, schemes: str = "oracle,cubic,vegas", runs: int = 2, **changes: Any) -> SuiteRequest:
-    made = SuiteRequest(schemes=tuple(parse_schemes(schemes)), out=out, runs=runs, runtime_ns=2 * 10**9, jobs=1)
+def request(out: Path, schemes: str = "oracle,cubic,vegas", runs: int = 2, **changes: Any) -> Request:
+    made = Request(schemes=parse_contenders(schemes), out=out, runs=runs, runtime_ns=2 * 10**9, jobs=1)
     return replace(made, **changes)
 
 
 def run(out: Path, schemes: str = "oracle,cubic,vegas", runs: int = 2, **changes: Any) -> tuple[Scorecard, Watching]:
     watching = Watching()
-    card = CalibratedSuite(paths=PATHS).run(request(out, schemes, runs, **changes), watching)
+    card = run_scorecard(SPEC, request(out, schemes, runs, **changes), watching)
     return card, watching
 
 
@@ -88,7 +93,7 @@ def with_learners(card: Scorecard) -> Scorecard:
 
 
 @pytest.mark.parametrize(
-    ("share", "ratio", "expected"),
+    ("utilization", "ratio", "expected"),
     [
         (1.0, 1.0, 0.0),
         (0.5, 1.0, -1.0),
@@ -100,8 +105,8 @@ def with_learners(card: Scorecard) -> Scorecard:
         (1.0, None, SCORE_FLOOR),
     ],
 )
-def test_score(share: float | None, ratio: float | None, expected: float) -> None:
-    assert score(share, ratio) == pytest.approx(expected)
+def test_score(utilization: float | None, ratio: float | None, expected: float) -> None:
+    assert score(utilization, ratio) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +125,7 @@ def test_score(share: float | None, ratio: float | None, expected: float) -> Non
 def test_dominance(other: Standing, dominated: bool) -> None:
     one = Standing(10.0, 50.0, 0.01)
     assert dominates(one, other) is dominated
-    assert undominated([one, other, None]) == [not dominates(other, one), not dominated, False]
+    assert pareto_optimal([one, other, None]) == [not dominates(other, one), not dominated, False]
 
 
 def test_a_bootstrap_over_paths_is_paired() -> None:
@@ -140,90 +145,19 @@ def test_a_single_path_has_the_interval_of_its_runs() -> None:
     assert (found.scores[1].low, found.scores[1].high) == (-2.0, -2.0)
 
 
-# --- Paths, and on which of them a policy was trained ----------------------------------------------------------------
+# --- Paths and schemes ---------------------------------------------------------------------------------------------
 
 
 def test_the_paths_are_pantheons_and_indigos() -> None:
-    paths = calibrated_paths()
-    assert len(paths) == len({path.name for path in paths}) == 42
-    counts = {section: sum(path.section == section for path in paths) for section in SECTIONS}
+    paths = CALIBRATED.paths
+    assert len(paths) == 42
+    counts = {name: len(section.paths) for name, section in CALIBRATED.sections.items()}
     assert counts == {"calibrated": 6, "policers": 6, "ack-aggregation": 2, "small-buffers": 4, "synthetic": 24}
-    assert [path.section for path in paths] == sorted((path.section for path in paths), key=list(SECTIONS).index), (
-        "section by section"
-    )
-    assert {NetworkPath.named(f"pantheon-{number}").name for number in range(1, 19)} <= {path.name for path in paths}
+    assert {NetworkPath.named(f"pantheon-{number}").name for number in range(1, 19)} <= paths.keys()
 
 
-def card_of(paths: Any) -> PolicyCard:
-    aurora = policies.read_card(policies.pretrained()["aurora"])
-    return replace(aurora, training={} if paths is None else {"config": {"environment": {"paths": paths}}})
-
-
-WIDE = {
-    "kind": "ranges",
-    "rate": {"uniform": ["5mbps", "120mbps"]},
-    "rtt": {"uniform": ["20ms", "200ms"]},
-    "queue": {"bdp": {"uniform": [0.05, 2]}},
-    "loss": {"uniform": [0, 0.01]},
-}
-
-
-@pytest.mark.parametrize(
-    ("paths", "path", "expected"),
-    [
-        (None, FAST, None),
-        ({"kind": "of another version"}, FAST, None),
-        ("indigo", FAST, True),
-        ("indigo", "indigo-5mbps-10ms", True),
-        ("indigo", SMALL, False),
-        ({"kind": "indigo_links", "which": "synthetic"}, FAST, False),
-        (FAST, FAST, True),
-        ("pantheon-5", FAST, True),
-        (FAST, SMALL, False),
-        ({"kind": "named", "names": [SMALL]}, SMALL, True),
-        ({"kind": "mixture", "parts": [{"paths": FAST}, {"paths": WIDE}]}, SMALL, True),
-        ({"kind": "stages", "stages": [{"until": 0.5, "paths": SMALL}, {"until": 1.0, "paths": FAST}]}, SMALL, True),
-        (WIDE, FAST, True),
-        ({**WIDE, "loss": 0}, FAST, False),
-        ({**WIDE, "rate": {"uniform": ["5mbps", "70mbps"]}}, FAST, False),
-        ({**WIDE, "rtt": {"uniform": ["110ms", "200ms"]}}, FAST, False),
-        ({**WIDE, "queue": "1bdp"}, FAST, False),
-        ({**WIDE, "queue": {"packets": {"uniform": [50, 100]}}}, FAST, True),
-        ({**WIDE, "jitter": {"uniform": ["1ms", "2ms"]}}, FAST, False),
-        (WIDE, "indigo-5mbps-10ms", False),  # its queue has no end
-        ({**WIDE, "queue": "infinite"}, "indigo-5mbps-10ms", True),
-        ({**WIDE, "queue": "infinite"}, FAST, False),
-        (WIDE, "policer-12mbps-rtt20", False),  # acknowledgements have a queue of one packet, too
-        ({**WIDE, "queue": "infinite"}, "ack-aggregation-slow", False),
-        ({**WIDE, "queue": "infinite"}, "ack-aggregation-bursts", False),
-        (
-            {**WIDE, "rate": {"uniform": ["0.1mbps", "9mbps"]}, "rtt": "176ms", "queue": "130p"},
-            "2.64mbps-poisson",
-            False,
-        ),
-        (
-            {"kind": "traces", "uplink": ["2.64mbps-poisson"], "rtt": "176ms", "queue": "130p"},
-            "2.64mbps-poisson",
-            True,
-        ),
-        (
-            {"kind": "traces", "uplink": ["3.04mbps-poisson"], "rtt": "176ms", "queue": "130p"},
-            "2.64mbps-poisson",
-            False,
-        ),
-    ],
-)
-def test_trained_on(paths: Any, path: str, expected: bool | None) -> None:
-    assert trained_on(card_of(paths), NetworkPath.named(path)) is expected
-
-
-def test_auroras_own_training_holds_none_of_the_paths() -> None:
-    aurora = policies.read_card(policies.pretrained()["aurora"])
-    assert [trained_on(aurora, path.path) for path in calibrated_paths()] == [False] * 42
-
-
-def test_whoever_takes_part_by_default() -> None:
-    titles = [choice.title for choice in SUITE.schemes()]
+def test_the_schemes_that_take_part_by_default() -> None:
+    titles = [one.choice.title for one in default_schemes(SPEC.schemes) if one.choice is not None]
     assert titles[0] == "oracle"
     assert {"bbr", "cubic", "copa", "vegas", "reno", *policies.pretrained()} <= set(titles)
 
@@ -231,19 +165,19 @@ def test_whoever_takes_part_by_default() -> None:
 # --- What is measured ------------------------------------------------------------------------------------------------
 
 
-def test_marks_are_those_of_the_runs(made: tuple[Scorecard, Path]) -> None:
+def test_results_are_those_of_the_runs(made: tuple[Scorecard, Path]) -> None:
     card, out = made
     results = ResultSet.load(out / "paths" / FAST)
     cubic = next(one for one in results.schemes if one.style.key == "cubic")
-    mark = card.marks[FAST, "cubic"]
+    result = card.path_results[FAST, "cubic"]
     assert cubic.throughput_mbps is not None
     assert cubic.delay_p95_ms is not None
-    assert mark.throughput_mbps == cubic.throughput_mbps.mean
-    assert mark.share == pytest.approx(cubic.throughput_mbps.mean / 77.72, rel=0.01)
-    assert mark.delay_ratio == pytest.approx(cubic.delay_p95_ms.mean / 51)
-    assert mark.scores == tuple(run_score(cell, 51.0) for cell in cubic.runs)
-    assert len(mark.scores) == mark.runs == mark.counted == 2
-    assert mark.trained is None
+    assert result.throughput_mbps == cubic.throughput_mbps.mean
+    assert result.utilization == pytest.approx(cubic.throughput_mbps.mean / 77.72, rel=0.01)
+    assert result.delay_ratio == pytest.approx(cubic.delay_p95_ms.mean / 51)
+    assert result.scores == tuple(run_score(cell, 51.0) for cell in cubic.runs)
+    assert len(result.scores) == result.runs == result.counted == 2
+    assert result.trained is None
 
 
 def test_who_knows_the_path_is_shown_and_not_ranked(made: tuple[Scorecard, Path]) -> None:
@@ -257,7 +191,7 @@ def test_who_knows_the_path_is_shown_and_not_ranked(made: tuple[Scorecard, Path]
     assert oracle.score.mean > max(place.score.mean for place in places.values())
     assert sorted(place.rank or 0 for place in places.values()) == [1, 2]
     assert sum(place.wins for place in places.values()) == 2
-    assert not any(card.marks[path, "oracle"].best for path in (FAST, SMALL))
+    assert not any(card.path_results[path, "oracle"].best for path in (FAST, SMALL))
     assert [group.name for group in card.groups] == ["all", "calibrated", "pathological"], "no synthetic link took part"
 
 
@@ -265,12 +199,12 @@ def test_json_and_csv_hold_all_of_it(made: tuple[Scorecard, Path]) -> None:
     card, out = made
     document = json.loads((out / JSON_FILE).read_text())
     assert document == json.loads(json.dumps(card.to_json()))
-    assert (document["format"], document["version"], document["suite"]) == ("ccgym-scorecard", 1, "calibrated")
-    assert len(document["marks"]) == 6
-    with (out / MARKS_FILE).open(newline="") as file:
+    assert (document["format"], document["version"], document["experiment"]) == ("ccgym-scorecard", 2, "calibrated")
+    assert len(document["path_results"]) == 6
+    with (out / RESULTS_FILE).open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [(row["path"], row["scheme"]) for row in rows] == list(card.marks)
-    assert float(rows[1]["score"]) == card.marks[FAST, "cubic"].score
+    assert [(row["path"], row["scheme"]) for row in rows] == list(card.path_results)
+    assert float(rows[1]["score"]) == card.path_results[FAST, "cubic"].score
     with (out / RANKING_FILE).open(newline="") as file:
         ranking = list(csv.DictReader(file))
     assert [row["scheme"] for row in ranking if row["group"] == "all"] == [p.scheme for p in card.rankings["all"]]
@@ -284,12 +218,12 @@ def test_a_run_that_does_not_count_scores_the_least(made: tuple[Scorecard, Path]
         for cell in results.cells
     )
     sick = replace(card, results={**card.results, FAST: replace(results, cells=spoilt)})
-    mark = sick.marks[FAST, "vegas"]
-    assert (mark.runs, mark.counted) == (2, 1)
-    assert mark.scores == (card.marks[FAST, "vegas"].scores[0], SCORE_FLOOR)
+    result = sick.path_results[FAST, "vegas"]
+    assert (result.runs, result.counted) == (2, 1)
+    assert result.scores == (card.path_results[FAST, "vegas"].scores[0], SCORE_FLOOR)
     assert any("1 run in which next to nothing arrived" in note for note in footnotes(sick))
     write_numbers(sick, tmp_path)
-    assert json.loads((tmp_path / JSON_FILE).read_text())["marks"][2]["counted"] == 1
+    assert json.loads((tmp_path / JSON_FILE).read_text())["path_results"][2]["counted"] == 1
 
 
 def test_a_path_without_a_scheme_is_ranked_by_nobody(made: tuple[Scorecard, Path]) -> None:
@@ -308,8 +242,8 @@ def test_training_paths_and_held_out_ones_are_ranked_apart(made: tuple[Scorecard
     groups = {group.name: group for group in card.groups}
     assert groups["train:cubic"].paths == (FAST,)
     assert groups["held-out:cubic"].paths == (SMALL,)
-    assert [card.marks[path, "cubic"].trained for path in (FAST, SMALL)] == [True, False]
-    assert card.marks[FAST, "vegas"].trained is None
+    assert [card.path_results[path, "cubic"].trained for path in (FAST, SMALL)] == [True, False]
+    assert card.path_results[FAST, "vegas"].trained is None
     assert "training paths unknown: TCP Vegas" in footnotes(card)
     everywhere = replace(card.schemes[1], trained_on={FAST: False, SMALL: False})
     nowhere = replace(card, schemes=(card.schemes[0], everywhere, card.schemes[2]))
@@ -329,11 +263,11 @@ def test_runs_are_kept_and_schemes_and_runs_are_added(tmp_path: Path) -> None:
     assert (watching.ran, watching.kept) == (4, 4)
     again, watching = run(tmp_path, "cubic", runs=1)
     assert (watching.ran, watching.kept) == (0, 2)
-    assert again.marks == first.marks
-    assert more.marks[FAST, "cubic"].scores[0] == first.marks[FAST, "cubic"].scores[0]
+    assert again.path_results == first.path_results
+    assert more.path_results[FAST, "cubic"].scores[0] == first.path_results[FAST, "cubic"].scores[0]
 
 
-def test_an_interrupted_suite_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_scorecard_goes_on(tmp_path: Path) -> None:
     class Stopping(Watching):
         def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
             super().advance(what, by, note, kept=kept)
@@ -342,12 +276,12 @@ def test_an_interrupted_suite_goes_on(tmp_path: Path) -> None:
 
     stopping = Stopping()
     with pytest.raises(KeyboardInterrupt):
-        CalibratedSuite(paths=PATHS).run(request(tmp_path, "cubic,reno"), stopping)
+        run_scorecard(SPEC, request(tmp_path, "cubic,reno"), stopping)
     assert not (tmp_path / JSON_FILE).exists()
     card, watching = run(tmp_path, "cubic,reno")
     assert watching.kept >= 3
     assert watching.kept + watching.ran == 8
-    assert card.marks == run(tmp_path / "whole", "cubic,reno")[0].marks
+    assert card.path_results == run(tmp_path / "whole", "cubic,reno")[0].path_results
 
 
 def test_a_damaged_run_is_told_of_and_made_again(tmp_path: Path) -> None:
@@ -358,10 +292,10 @@ def test_a_damaged_run_is_told_of_and_made_again(tmp_path: Path) -> None:
     again, watching = run(tmp_path, "cubic", runs=1)
     assert (watching.ran, watching.kept) == (1, 1)
     assert any(SMALL in notice and f"cubic_run1: {damaged.name} is not JSON" in notice for notice in watching.notices)
-    assert again.marks == first.marks
+    assert again.path_results == first.path_results
 
 
-def test_other_lengths_and_seeds_are_another_suites(tmp_path: Path) -> None:
+def test_other_lengths_and_seeds_are_another_experiment(tmp_path: Path) -> None:
     run(tmp_path, "cubic", runs=1)
     for change in ({"seed": 2}, {"runtime_ns": 3 * 10**9}):
         with pytest.raises(ResultsError, match="different experiment"):
@@ -375,7 +309,7 @@ def test_a_policy_that_was_exported_anew_is_run_anew(tmp_path: Path, monkeypatch
         patched.setattr(PolicyCard, "digest", "0" * 64)
         again, watching = run(tmp_path, "aurora,cubic", runs=1)
     assert (watching.ran, watching.kept) == (4, 0)
-    assert again.marks[FAST, "aurora"].scores == first.marks[FAST, "aurora"].scores
+    assert again.path_results[FAST, "aurora"].scores == first.path_results[FAST, "aurora"].scores
     _, watching = run(tmp_path, "aurora,cubic", runs=1)
     assert (watching.ran, watching.kept) == (0, 4)
 
@@ -395,8 +329,8 @@ def test_the_heat_map_says_it_all(made: tuple[Scorecard, Path]) -> None:
     for words in (FAST, SMALL, "Oracle", "TCP Cubic", "TCP Vegas", "Mean of all 2 paths", SECTIONS["calibrated"]):
         assert words in found
     assert SECTIONS["synthetic"] not in found
-    for mark in card.marks.values():
-        assert score_text(mark.score) in found
+    for result in card.path_results.values():
+        assert score_text(result.score) in found
     patches = figure.axes[0].patches
     frames = [patch for patch in patches if isinstance(patch, Rectangle) and not patch.get_fill()]
     assert len(frames) == 2, "the best of each path"
@@ -436,14 +370,14 @@ def test_forty_two_paths_and_twelve_schemes_fit(made: tuple[Scorecard, Path]) ->
     """No name is cut off by the edge of a figure."""
     card, _ = made
     schemes = tuple(
-        Contestant(replace(card.schemes[1].style, key=f"s{number}", label=f"Scheme {number} (of-a-run)"), False)
+        CardScheme(replace(card.schemes[1].style, key=f"s{number}", label=f"Scheme {number} (of-a-run)"), False)
         for number in range(12)
     )
     one = card.results[FAST]
     cells = tuple(replace(cell, scheme=look.key) for look in schemes for cell in one.cells if cell.scheme == "cubic")
     results = replace(one, styles=tuple(look.style for look in schemes), cells=cells)
-    paths = tuple(replace(card.paths[0], name=path.name, section=path.section) for path in calibrated_paths())
-    whole = replace(card, paths=paths, schemes=schemes, results={path.name: results for path in paths})
+    paths = tuple(replace(card.paths[0], name=name, section=section) for name, section in CALIBRATED.paths.items())
+    whole = replace(card, spec=CALIBRATED, paths=paths, schemes=schemes, results={path.name: results for path in paths})
     for draw in (heat_map_figure, ranking_figure):
         with house_style():
             figure = draw(whole)
@@ -459,7 +393,7 @@ def test_forty_two_paths_and_twelve_schemes_fit(made: tuple[Scorecard, Path]) ->
 
 def test_the_page_needs_nothing_else(made: tuple[Scorecard, Path]) -> None:
     card, out = made
-    written = REPORT.write(with_learners(card), out, SilentProgress(), figures=True)
+    written = REPORT.write(with_learners(card), out, Silent(), figures=True)
     assert all(file.file.exists() for file in written)
     assert written[0].file.name == "scorecard.html"
     page = written[0].file.read_text()
@@ -488,7 +422,7 @@ def test_numbers_without_figures(made: tuple[Scorecard, Path], tmp_path: Path) -
     card, _ = made
     (tmp_path / "paths" / FAST).mkdir(parents=True)
     (tmp_path / "paths" / SMALL).mkdir()
-    written = REPORT.write(card, tmp_path, SilentProgress(), figures=False)
+    written = REPORT.write(card, tmp_path, Silent(), figures=False)
     assert not list(tmp_path.glob("*.svg"))
     assert "report" not in [file.title for file in written]
 

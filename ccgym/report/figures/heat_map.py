@@ -17,8 +17,7 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon, Rectangle
 
-from ccgym.evaluation.suites.paths import SECTIONS
-from ccgym.evaluation.suites.scorecard import Contestant, Mark, Scorecard
+from ccgym.experiments.scorecard.scorecard import CardScheme, PathResult, Scorecard
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, blank_figure
 from ccgym.report.table import NOTHING, number
@@ -81,7 +80,7 @@ def heat_map_figure(card: Scorecard) -> Figure:
     for row in rows:
         _name(axes, row)
         for one, left in columns:
-            _cell(axes, row, left, [card.marks[path, one.key] for path in row.paths])
+            _cell(axes, row, left, [card.path_results[path, one.key] for path in row.paths])
     for one, left in columns:
         axes.text(
             left + 0.42, -0.35, one.style.label, rotation=SLANT, rotation_mode="anchor", ha="left", va="bottom",
@@ -91,7 +90,7 @@ def heat_map_figure(card: Scorecard) -> Figure:
     return drawn
 
 
-def columns_of(card: Scorecard) -> list[tuple[Contestant, float]]:
+def columns_of(card: Scorecard) -> list[tuple[CardScheme, float]]:
     """The schemes from left to right with the place of their left edge: those that know the path, then by rank."""
     by_key = {one.key: one for one in card.schemes}
     ranked = [by_key[place.scheme] for place in card.rankings[card.groups[0].name]] if card.groups else []
@@ -109,7 +108,7 @@ def _rows(card: Scorecard) -> Iterator[_Row]:
     everything = tuple(path.name for path in card.paths)
     top = 0.0
     yield _Row(f"Mean of all {len(everything)} paths", "", top, everything, mean=True)
-    for section, title in SECTIONS.items():
+    for section, title in card.sections.items():
         members = [path for path in card.paths if path.section == section]
         if not members:
             continue
@@ -129,15 +128,15 @@ def _name(axes: Axes, row: _Row) -> None:
     axes.text(-0.15, middle, row.facts, ha="right", va="center", fontsize=8.5, color=MUTED)
 
 
-def _cell(axes: Axes, row: _Row, left: float, marks: Sequence[Mark]) -> None:
-    scores = [mark.score for mark in marks if mark.score is not None]
-    if not scores or len(scores) < len(marks):
+def _cell(axes: Axes, row: _Row, left: float, path_results: Sequence[PathResult]) -> None:
+    scores = [result.score for result in path_results if result.score is not None]
+    if not scores or len(scores) < len(path_results):
         axes.text(left + 0.5, row.top + 0.52, NOTHING, ha="center", va="center", fontsize=8.5, color=MUTED)
         return
     value = float(np.mean(scores))
     color = COLORS(Normalize(WORST, 0.0, clip=True)(value))
     axes.add_patch(Rectangle((left, row.top), 1, 1, facecolor=color, edgecolor="white", linewidth=1.0))
-    best = not row.mean and marks[0].best
+    best = not row.mean and path_results[0].best
     if best:
         axes.add_patch(
             Rectangle((left + 0.03, row.top + 0.07), 0.94, 0.86, fill=False, edgecolor=INK, linewidth=1.1, zorder=3)
@@ -146,7 +145,7 @@ def _cell(axes: Axes, row: _Row, left: float, marks: Sequence[Mark]) -> None:
         left + 0.5, row.top + 0.53, number(2)(value), ha="center", va="center", fontsize=8.5,
         weight="bold" if row.mean or best else "normal", color=_ink_on(color), zorder=4,
     )  # fmt: skip
-    if not row.mean and marks[0].trained:
+    if not row.mean and path_results[0].trained:
         edge = 0.97 if best else 1.0
         top = row.top + (0.07 if best else 0.03)
         corner = [(left + edge - 0.15, top), (left + edge, top), (left + edge, top + 0.36)]
@@ -176,7 +175,7 @@ def _scale(figure: Figure, card: Scorecard, width: float, height: float) -> None
     for spine in axes.spines.values():
         spine.set_visible(False)
     lines = ["0: the physical limit;  −1: half the power", "frame: the best that does not know the path"]
-    if any(mark.trained for mark in card.marks.values()):
+    if any(result.trained for result in card.path_results.values()):
         lines.append("corner: the policy was trained on the path")
     for place, line in enumerate(lines):
         figure.text(left / width, (top - 0.8 - 0.18 * place) / height, line, fontsize=8.5, color=MUTED, va="center")

@@ -10,7 +10,7 @@ from typing import Final
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ccgym.evaluation.suites.scorecard import Group, Place, Scorecard
+from ccgym.experiments.scorecard.scorecard import Group, RankedScheme, Scorecard
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, blank_figure, legible
 from ccgym.report.table import number
@@ -47,18 +47,18 @@ def ranking_figure(card: Scorecard) -> Figure:
     low = min((place.score.low for group, _ in panels for place in card.rankings[group.name]), default=-1.0)
     for index, (group, title) in enumerate(panels):
         row, column = divmod(index, COLUMNS)
-        places = card.rankings[group.name]
-        bottom = height - row * panel - HEAD_IN - len(places) * ROW_IN
+        ranking = card.rankings[group.name]
+        bottom = height - row * panel - HEAD_IN - len(ranking) * ROW_IN
         axes = drawn.add_axes(
             (
                 (column / COLUMNS) + left / WIDTH_IN,
                 bottom / height,
                 wide / WIDTH_IN,
-                len(places) * ROW_IN / height,
+                len(ranking) * ROW_IN / height,
             )
         )
         axes.set_title(title, loc="left", fontsize=11, weight="bold", x=-(left - 0.25) / wide)
-        _panel(axes, places, {one.key: legible(one.style.color) for one in card.schemes}, low)
+        _panel(axes, ranking, {one.key: legible(one.style.color) for one in card.schemes}, low)
     drawn.text(
         0.25 / WIDTH_IN, 0.2 / height,
         "mean score with 95 % bootstrap interval over paths and runs; 0 is the limit, −1 half the power. "
@@ -85,13 +85,13 @@ def _title(card: Scorecard, groups: list[Group]) -> str:
     return "\n".join(textwrap.wrap(f"{words} ({paths})", TITLE_CHARACTERS, max_lines=2, placeholder=f" … ({paths})"))
 
 
-def _panel(axes: Axes, places: Sequence[Place], colors: Mapping[str, str], low: float) -> None:
-    for line, place in enumerate(places):
+def _panel(axes: Axes, ranking: Sequence[RankedScheme], colors: Mapping[str, str], low: float) -> None:
+    for line, place in enumerate(ranking):
         _line(axes, line, place, colors[place.scheme])
-    axes.set_ylim(len(places) - 0.4, -0.6)
+    axes.set_ylim(len(ranking) - 0.4, -0.6)
     axes.set_xlim(low - 0.04 * abs(low), 0.03 * abs(low))
-    axes.set_yticks(range(len(places)), [_label(place) for place in places], fontsize=10)
-    for tick, place in zip(axes.get_yticklabels(), places, strict=True):
+    axes.set_yticks(range(len(ranking)), [_label(place) for place in ranking], fontsize=10)
+    for tick, place in zip(axes.get_yticklabels(), ranking, strict=True):
         tick.set_color(MUTED if place.reference else INK)
     axes.tick_params(axis="y", length=0, pad=6)
     axes.tick_params(axis="x", labelsize=9)
@@ -99,11 +99,11 @@ def _panel(axes: Axes, places: Sequence[Place], colors: Mapping[str, str], low: 
     axes.spines["left"].set_visible(False)
 
 
-def _label(place: Place) -> str:
+def _label(place: RankedScheme) -> str:
     return place.label if place.rank is None else f"{place.label}   {place.rank}"
 
 
-def _line(axes: Axes, line: int, place: Place, color: str) -> None:
+def _line(axes: Axes, line: int, place: RankedScheme, color: str) -> None:
     shown = MUTED if place.reference else INK
     axes.plot([place.score.low, place.score.high], [line, line], color=shown, linewidth=1.6, solid_capstyle="butt")
     axes.plot(

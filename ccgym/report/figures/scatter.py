@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from pydantic import BaseModel, ConfigDict
 
-from ccgym.evaluation.weaknesses.base import Measure, Weakness
-from ccgym.evaluation.weaknesses.results import WeaknessResults
+from ccgym.experiments.metrics import Metric
+from ccgym.experiments.results import ExperimentResults, Test
 from ccgym.report.figures import figure
 from ccgym.report.style import MUTED, add_title, blank_figure, lay_out, legible, scheme_legend
 
@@ -23,34 +23,35 @@ class ScatterOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     x: str = ""
-    """What is along the horizontal axis; by default the second metric of the test."""
+    """Metric along the horizontal axis; by default the test's second."""
     y: str = ""
-    """What is along the vertical axis; by default the test's first metric."""
+    """Metric along the vertical axis; by default the test's first."""
 
 
 @figure("scatter", "two metrics of every run", page="test", options=ScatterOptions)
-def scatter_figure(results: WeaknessResults, test: Weakness, options: ScatterOptions) -> Figure:
+def scatter_figure(results: ExperimentResults, test: Test, options: ScatterOptions) -> Figure:
     """Draw the marks, and dashed lines at the thresholds."""
-    y = test.by_key(options.y) if options.y else test.measures[0]
-    x = test.by_key(options.x) if options.x else test.measures[min(1, len(test.measures) - 1)]
+    y = test.by_key(options.y) if options.y else test.metrics[0]
+    x = test.by_key(options.x) if options.x else test.metrics[min(1, len(test.metrics) - 1)]
     drawn = blank_figure(*SIZE_IN)
     axes = drawn.add_subplot()
     for style, outcome in results.of_test(test):
-        if not outcome.runs:
+        runs = [run.values for run in outcome.runs if None not in (run.values[x.key], run.values[y.key])]
+        if not runs:
             continue
-        across = _scale(x) * np.array([run.values[x.key] for run in outcome.runs])
-        up = _scale(y) * np.array([run.values[y.key] for run in outcome.runs])
+        across = _scale(x) * np.array([values[x.key] for values in runs], dtype=float)
+        up = _scale(y) * np.array([values[y.key] for values in runs], dtype=float)
         color = legible(style.color)
         axes.plot(across, up, style.marker, color=color, markersize=3.5, alpha=0.3, markeredgewidth=0)
         axes.plot(
             across.mean(), up.mean(), style.marker, color=color, markersize=11, markeredgecolor="white",
             markeredgewidth=1.2, zorder=4,
         )  # fmt: skip
-    criteria = {one.measure: one for _, outcome in results.of_test(test) for one in outcome.criteria}
-    for measure, draw in ((y, axes.axhline), (x, axes.axvline)):
-        for bound in (criteria[measure.key].low, criteria[measure.key].high) if measure.key in criteria else ():
+    criteria = {one.metric: one for _, outcome in results.of_test(test) for one in outcome.criteria}
+    for metric, draw in ((y, axes.axhline), (x, axes.axvline)):
+        for bound in (criteria[metric.key].min, criteria[metric.key].max) if metric.key in criteria else ():
             if bound is not None:
-                draw(_scale(measure) * bound, color=MUTED, linewidth=1.0, linestyle="--")
+                draw(_scale(metric) * bound, color=MUTED, linewidth=1.0, linestyle="--")
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0, top=103 if y.unit == "%" else None)
     axes.set_xlabel(_label(x))
@@ -62,9 +63,9 @@ def scatter_figure(results: WeaknessResults, test: Weakness, options: ScatterOpt
     return drawn
 
 
-def _scale(measure: Measure) -> float:
-    return 100.0 if measure.unit == "%" else 1.0
+def _scale(metric: Metric) -> float:
+    return 100.0 if metric.unit == "%" else 1.0
 
 
-def _label(measure: Measure) -> str:
-    return f"{measure.label} ({measure.unit})" if measure.unit else measure.label
+def _label(metric: Metric) -> str:
+    return f"{metric.label} ({metric.unit})" if metric.unit else metric.label

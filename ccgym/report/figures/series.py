@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pydantic import BaseModel, ConfigDict
 
-from ccgym.evaluation.weaknesses.base import Weakness
-from ccgym.evaluation.weaknesses.results import WeaknessResults
+from ccgym.experiments.results import ExperimentResults, Test
 from ccgym.report.coordinates import coordinates_text
 from ccgym.report.figures import figure
 from ccgym.report.style import (
@@ -51,7 +50,7 @@ class SeriesOptions(BaseModel):
 
 
 @figure("series", "rates over time", page="test", options=SeriesOptions)
-def series_figure(results: WeaknessResults, test: Weakness, options: SeriesOptions) -> Figure:
+def series_figure(results: ExperimentResults, test: Test, options: SeriesOptions) -> Figure:
     """Draw the panels: of each condition the run whose series was kept."""
     conditions = results.of_test(test)[0][1].conditions if results.styles else ()
     columns = 1 if options.by == "scheme" else min(2, max(1, len(conditions)))
@@ -83,7 +82,7 @@ def series_figure(results: WeaknessResults, test: Weakness, options: SeriesOptio
     return drawn
 
 
-def _by_scheme(panels: Sequence[Axes], results: WeaknessResults, test: Weakness) -> None:
+def _by_scheme(panels: Sequence[Axes], results: ExperimentResults, test: Test) -> None:
     for axes, (style, outcome) in zip(panels, results.of_test(test), strict=False):
         color = legible(style.color)
         for series in outcome.series().values():
@@ -99,7 +98,7 @@ def _by_scheme(panels: Sequence[Axes], results: WeaknessResults, test: Weakness)
         axes.set_ylim(bottom=0)
 
 
-def _condition(axes: Axes, results: WeaknessResults, test: Weakness, key: str, threshold: float | None) -> None:
+def _condition(axes: Axes, results: ExperimentResults, test: Test, key: str, threshold: float | None) -> None:
     """Fractions of the capacity in a condition."""
     if threshold is not None:
         axes.axhspan(100 * threshold, 110, color=PASS_COLOR, linewidth=0, zorder=0)

@@ -8,8 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from pydantic import BaseModel, ConfigDict
 
-from ccgym.evaluation.weaknesses.base import Weakness
-from ccgym.evaluation.weaknesses.results import WeaknessResults
+from ccgym.experiments.results import ExperimentResults, Test
 from ccgym.report.coordinates import coordinates_text
 from ccgym.report.figures import figure
 from ccgym.report.style import FAIL_COLOR, INK, add_title, blank_figure, lay_out, legible
@@ -32,10 +31,10 @@ class StripOptions(BaseModel):
 
 
 @figure("strip", "a metric of every run", page="test", options=StripOptions)
-def strip_figure(results: WeaknessResults, test: Weakness, options: StripOptions) -> Figure:
+def strip_figure(results: ExperimentResults, test: Test, options: StripOptions) -> Figure:
     """Draw the panels."""
-    measure = test.by_key(options.metric) if options.metric else test.measures[0]
-    scale = 100.0 if measure.unit == "%" else 1.0
+    metric = test.by_key(options.metric) if options.metric else test.metrics[0]
+    scale = 100.0 if metric.unit == "%" else 1.0
     conditions = results.of_test(test)[0][1].conditions if results.styles else ()
     drawn = blank_figure(WIDTH_IN, max(3.0, 0.5 * len(results.styles) + 1.7))
     grid = drawn.subplots(1, max(1, len(conditions)), sharey=True, squeeze=False)[0]
@@ -47,7 +46,7 @@ def strip_figure(results: WeaknessResults, test: Weakness, options: StripOptions
             found = [
                 value
                 for run in outcome.runs
-                if run.condition == condition.key and (value := run.values[measure.key]) is not None
+                if run.condition == condition.key and (value := run.values[metric.key]) is not None
             ]
             if not found:
                 continue
@@ -63,12 +62,12 @@ def strip_figure(results: WeaknessResults, test: Weakness, options: StripOptions
                     f"{below} of {len(found)}", (1.0, place), (6, 0), xycoords=axes.get_yaxis_transform(),
                     textcoords="offset points", va="center", fontsize=10, color="#b3261e" if below else INK,
                 )  # fmt: skip
-        axes.set_xlim(0, 100 if measure.unit == "%" else None)
-        axes.set_xlabel(f"{measure.label} ({measure.unit})" if measure.unit else measure.label)
+        axes.set_xlim(0, 100 if metric.unit == "%" else None)
+        axes.set_xlabel(f"{metric.label} ({metric.unit})" if metric.unit else metric.label)
         axes.grid(visible=False, axis="y")
     grid[0].set_yticks(range(len(results.styles)), [style.label for style in results.styles])
     grid[0].set_ylim(len(results.styles) - 0.5, -0.5)
     below_text = "" if options.min is None else f": shaded and counted on the right, below {scale * options.min:g}"
-    add_title(drawn, f"{test.title}{below_text}{f' {measure.unit}' if below_text and measure.unit else ''}")
+    add_title(drawn, f"{test.title}{below_text}{f' {metric.unit}' if below_text and metric.unit else ''}")
     lay_out(drawn, 0.5)
     return drawn

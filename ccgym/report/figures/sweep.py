@@ -15,8 +15,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 from pydantic import BaseModel, ConfigDict
 
-from ccgym.evaluation.weaknesses.base import Criterion, Measure, Weakness
-from ccgym.evaluation.weaknesses.results import ConditionResult, WeaknessResults
+from ccgym.experiments.criteria import Criterion
+from ccgym.experiments.metrics import Metric
+from ccgym.experiments.results import ConditionResult, ExperimentResults, Test
 from ccgym.report.coordinates import coordinate_label, coordinate_text, value_text
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, PASS_COLOR, add_title, blank_figure, lay_out, legible, scheme_legend
@@ -67,32 +68,32 @@ class SweepOptions(BaseModel):
 
 
 @figure("sweep", "the metrics over the test's conditions", page="test", options=SweepOptions)
-def sweep_figure(results: WeaknessResults, test: Weakness, options: SweepOptions) -> Figure:
+def sweep_figure(results: ExperimentResults, test: Test, options: SweepOptions) -> Figure:
     """Draw the panels, row by row."""
     conditions = [one for _, outcome in results.of_test(test) for one in outcome.conditions]
     criteria = [one for _, outcome in results.of_test(test) for one in outcome.criteria]
     x, columns = _coordinates(conditions, options)
-    judged = [one.key for one in test.measures if any(one.key == criterion.measure for criterion in criteria)]
-    measures = judged or [test.measures[0].key]
-    rows = options.rows or [SweepRow(metric=key) for key in measures]
+    judged = [one.key for one in test.metrics if any(one.key == criterion.metric for criterion in criteria)]
+    metrics = judged or [test.metrics[0].key]
+    rows = options.rows or [SweepRow(metric=key) for key in metrics]
     titles = _values(conditions, columns) or [""]
     height = PANEL_IN[1] * len(rows) + EDGES_IN[1]
     drawn = blank_figure(PANEL_IN[0] * len(titles) + EDGES_IN[0], height)
     grid = drawn.subplots(len(rows), len(titles), squeeze=False)
     kinds = _values(conditions, options.lines) or [""]
-    for place, (row, axes_row) in enumerate(zip(rows, grid, strict=True)):
-        measure = test.by_key(row.metric or measures[0])
+    for line, (row, axes_row) in enumerate(zip(rows, grid, strict=True)):
+        metric = test.by_key(row.metric or metrics[0])
         for value, axes in zip(titles, axes_row, strict=True):
             at: At = {**row.where, **({columns: value} if columns else {})}
-            panel = _Panel(axes, row.x or x, measure, at, options, _values(conditions, row.x or x))
+            panel = _Panel(axes, row.x or x, metric, at, options, _values(conditions, row.x or x))
             for style, outcome in results.of_test(test):
-                for kind, line in zip(kinds, LINE_STYLES, strict=False):
+                for kind, dashes in zip(kinds, LINE_STYLES, strict=False):
                     own = {**at, **({options.lines: kind} if options.lines else {})}
-                    panel.line(style, line, [one for one in outcome.conditions if own.items() <= one.at.items()])
-            panel.shade([one for one in criteria if one.measure == measure.key])
-            if columns and place == 0:
+                    panel.line(style, dashes, [one for one in outcome.conditions if own.items() <= one.at.items()])
+            panel.shade([one for one in criteria if one.metric == metric.key])
+            if columns and line == 0:
                 axes.set_title(coordinate_text(columns, value), fontsize=11, color=INK)
-        axes_row[0].set_ylabel(f"{measure.label} ({measure.unit})" if measure.unit else measure.label)
+        axes_row[0].set_ylabel(f"{metric.label} ({metric.unit})" if metric.unit else metric.label)
     extra = [
         Line2D([], [], color=MUTED, linestyle=line, linewidth=1.6, label=coordinate_text(options.lines, kind))
         for kind, line in zip(kinds, LINE_STYLES, strict=False)
@@ -124,16 +125,16 @@ class _Panel:
     """One axes of the figure."""
 
     def __init__(
-        self, axes: Axes, x: str, measure: Measure, at: Mapping[str, float | str], options: SweepOptions,
+        self, axes: Axes, x: str, metric: Metric, at: Mapping[str, float | str], options: SweepOptions,
         values: Sequence[float | str],
     ) -> None:  # fmt: skip
         self._axes = axes
         self._x = x
-        self._measure = measure
+        self._metric = metric
         self._at = at
         self._values = list(values)
         self._even = options.even or any(isinstance(value, str) for value in values)
-        self._scale = 100.0 if measure.unit == "%" else 1.0
+        self._scale = 100.0 if metric.unit == "%" else 1.0
         self._max = 0.0
         self._log = options.log
         axes.set_xlabel(coordinate_label(x))
@@ -151,7 +152,7 @@ class _Panel:
         """Draw a scheme. Conditions that the panel does not tell apart are averaged; whiskers span them all."""
         by_x: dict[float, list[tuple[float, float, float]]] = {}
         for one in conditions:
-            spread = one.measures.get(self._measure.key)
+            spread = one.metrics.get(self._metric.key)
             if spread is not None and self._x in one.at:
                 by_x.setdefault(self._place(one.at[self._x]), []).append((spread.mean, spread.low, spread.high))
         if not by_x:
@@ -171,14 +172,14 @@ class _Panel:
     def shade(self, criteria: Sequence[Criterion]) -> None:
         """Set the limits, and shade what passes: by value of x where criteria differ by it."""
         if self._log:
-            self._axes.set_ylim(0, 100 if self._measure.unit == "%" else 1)
-        elif self._measure.unit == "" and self._max <= 1.03:
+            self._axes.set_ylim(0, 100 if self._metric.unit == "%" else 1)
+        elif self._metric.unit == "" and self._max <= 1.03:
             self._axes.set_ylim(0, 1.03)
         low, high = self._axes.get_ylim()
-        top = max(high, 100.0) if self._measure.unit == "%" else high
+        top = max(high, 100.0) if self._metric.unit == "%" else high
         own = [one for one in criteria if all(self._at.get(name, value) == value for name, value in one.at.items())]
-        common = Counter((one.low, one.high) for one in own if self._x not in one.at)
-        bounds = {one.at[self._x]: (one.low, one.high) for one in own if self._x in one.at}
+        common = Counter((one.min, one.max) for one in own if self._x not in one.at)
+        bounds = {one.at[self._x]: (one.min, one.max) for one in own if self._x in one.at}
         left, right = self._axes.get_xlim()
         areas = [(self._place(x) - 0.5, self._place(x) + 0.5, *found) for x, found in bounds.items() if self._even]
         if common:

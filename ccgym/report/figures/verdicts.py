@@ -9,16 +9,16 @@ from typing import Final
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from ccgym.evaluation.weaknesses.results import Verdict, WeaknessResults
+from ccgym.experiments.results import ExperimentResults, Verdict
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, blank_figure
 from ccgym.report.table import NOTHING
 
-FILLS: Final[dict[Verdict, str]] = {"pass": "#cfe8d5", "fail": "#f3cfc8", "incomplete": "#e8e8e8"}
+FILLS: Final[dict[Verdict, str]] = {"pass": "#cfe8d5", "fail": "#f3cfc8", "incomplete": "#e8e8e8", "none": "#f4f4f4"}
 """Fill of a cell."""
-EDGES: Final[dict[Verdict, str]] = {"pass": "#2a7a45", "fail": "#b3261e", "incomplete": "#6b6b6b"}
+EDGES: Final[dict[Verdict, str]] = {"pass": "#2a7a45", "fail": "#b3261e", "incomplete": "#6b6b6b", "none": "#6b6b6b"}
 """Color of its verdict."""
-MARKS: Final[dict[Verdict, str]] = {"pass": "✓ pass", "fail": "✗ fail", "incomplete": "? incomplete"}
+MARKS: Final[dict[Verdict, str]] = {"pass": "✓ pass", "fail": "✗ fail", "incomplete": "? incomplete", "none": ""}
 """Verdicts in words, so that they do not depend on color."""
 
 COLUMN_IN: Final = 1.66
@@ -34,11 +34,11 @@ CHARACTERS: Final = 19
 
 
 @figure(
-    "weakness_overview",
+    "overview",
     "Matrix of schemes and tests: passed or failed, with the number that decided",
     page="experiment",
 )
-def verdicts_figure(results: WeaknessResults) -> Figure:
+def verdicts_figure(results: ExperimentResults) -> Figure:
     """Draw the matrix. Call within ``house_style``."""
     columns, rows = len(results.tests), len(results.styles)
     width, height = NAMES_IN + COLUMN_IN * columns + 0.15, HEAD_IN + ROW_IN * rows + 0.15
@@ -58,7 +58,7 @@ def verdicts_figure(results: WeaknessResults) -> Figure:
     for row, style in enumerate(results.styles):
         top = HEAD_IN + ROW_IN * row
         axes.text(0.15, top + 0.24, style.label, va="center", color=INK, fontsize=11, weight="bold")
-        count = f"{results.passed(style.key)} of {columns} passed"
+        count = f"{passed} passed" if (passed := results.passed_text(style.key)) else ""
         axes.text(0.15, top + 0.45, count, va="center", color=MUTED, fontsize=9)
         for column, test in enumerate(results.tests):
             outcome = results.outcome(test, style.key)

@@ -1,0 +1,138 @@
+"""``ccgym evaluate --experiment NAME``: an experiment or a scorecard, read from YAML.
+
+This reads the arguments, shows how it goes, prints the summary and says where the files are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ccgym.cli.common import PIPE_WIDTH, option
+from ccgym.errors import ConfigError
+from ccgym.invocation import command
+from ccgym.units import parse_positive_time
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ccgym.experiments.request import Request
+    from ccgym.experiments.scorecard.spec import ScorecardSpec
+    from ccgym.experiments.spec import ExperimentSet
+
+STATUS_FAILED_RUN: Final = 1
+"""Exit status when a run failed."""
+
+_NOT_OF_EXPERIMENTS: Final = {
+    "trace": "an experiment has its own paths",
+    "mahimahi": "an experiment has its own paths",
+    "flows": "an experiment has its own flows",
+    "interval": "an experiment has its own flows",
+    "logs": "run the path in question alone, with --trace and --logs",
+    "max_memory": "its paths need far less than the default",
+}
+"""Options that make no sense with an experiment, and what to do."""
+
+
+def evaluate_experiment(arguments: argparse.Namespace, words: Sequence[str], shown_on: Console) -> int:
+    """Run an experiment and return the exit status.
+
+    Args:
+        arguments: The command line, checked as far as it concerns every evaluation.
+        words: The same as it was typed.
+        shown_on: Where people read.
+
+    Raises:
+        CcgymError: The command makes no sense, or the directory is another experiment's.
+    """
+    from ccgym.experiments.directory import claim
+    from ccgym.experiments.load import load_experiment
+
+    for name, hint in _NOT_OF_EXPERIMENTS.items():
+        if getattr(arguments, name) is not None:
+            option_name = f"--{name.replace('_', '-')}"
+            raise ConfigError(
+                f"{option_name} together with --experiment", expected=f"--experiment without {option_name}", hint=hint
+            )
+    spec = load_experiment(arguments.experiment, quick=arguments.quick)
+    request = _request(arguments, words, spec)
+    if not arguments.no_figures:
+        from ccgym.report.evaluation_report import require_drawing
+
+        require_drawing("--no-figures")
+    claim(spec.name, request)
+    shown_on.print(f"{spec.name}: {spec.title}", soft_wrap=True)
+    shown_on.print(f"schemes: {', '.join(one.text for one in request.schemes or ())}; into {request.out}\n")
+    from ccgym.cli.progress import Progress
+
+    run, report = _kind(spec)
+    try:
+        with Progress(shown_on) as progress:
+            result = run(spec, request, progress)
+            written = report.write(result, request.out, progress, figures=not arguments.no_figures)
+    except KeyboardInterrupt:
+        shown_on.print("\nfinished runs are kept: the same command goes on from here", style="yellow")
+        raise
+    # A file or a pipe has no width; a table cut to 80 columns would lose digits.
+    width = None if shown_on.is_terminal else PIPE_WIDTH
+    for part in report.terminal(result):
+        shown_on.print(part, width=width)
+    for failure in result.failures:
+        shown_on.print(f"failed: {failure}", style="bold red", soft_wrap=True)
+    if result.failures:
+        shown_on.print("run the same command again to try the failed runs again\n", style="bold red")
+    longest = max((len(file.title) for file in written), default=0)
+    for file in written:
+        shown_on.print(f"{file.title:<{longest}}  {file.file}", soft_wrap=True)
+    if arguments.json:
+        json.dump(result.to_json(), sys.stdout, ensure_ascii=False)
+        sys.stdout.write("\n")
+    return STATUS_FAILED_RUN if result.failures else 0
+
+
+def _kind(spec: ExperimentSet | ScorecardSpec) -> tuple[Any, Any]:
+    """What runs an experiment of this kind, and what shows it."""
+    from ccgym.experiments.spec import ExperimentSet
+
+    if isinstance(spec, ExperimentSet):
+        from ccgym.experiments.run import run_experiments
+        from ccgym.report import experiment_report
+
+        return run_experiments, experiment_report.REPORT
+    from ccgym.experiments.scorecard.run import run_scorecard
+    from ccgym.report import scorecard_report
+
+    return run_scorecard, scorecard_report.REPORT
+
+
+def _request(arguments: argparse.Namespace, words: Sequence[str], spec: ExperimentSet | ScorecardSpec) -> Request:
+    from ccgym.evaluation.run import parse_contenders
+    from ccgym.experiments.directory import default_directory
+    from ccgym.experiments.request import Request, default_schemes
+
+    if arguments.runs is not None and not 1 <= arguments.runs <= 10_000:
+        raise ConfigError(f"{arguments.runs}", where="--runs", expected="a whole number from 1 to 10000")
+    if not 0 <= arguments.seed < 2**63:
+        raise ConfigError(f"{arguments.seed}", where="--seed", expected=f"a whole number from 0 to {2**63 - 1}")
+    schemes = (
+        default_schemes(spec.schemes) if arguments.schemes is None else parse_contenders(arguments.schemes, "--schemes")
+    )
+    request = Request(
+        out=Path(),
+        schemes=schemes,
+        runs=arguments.runs,
+        runtime_ns=None if arguments.runtime is None else option("--runtime", parse_positive_time, arguments.runtime),
+        seed=arguments.seed,
+        backend=arguments.backend,
+        jobs=arguments.jobs,
+        repeat_limited=arguments.repeat_limited,
+        quick=arguments.quick,
+        command=(*command("evaluate").split(), *words),
+    )
+    out = default_directory(spec.name, request) if arguments.out is None else Path(arguments.out)
+    return replace(request, out=out)

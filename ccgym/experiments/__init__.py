@@ -1,0 +1,23 @@
+"""Experiments: paths × schemes × repetitions, with sweeps, draws, metrics, criteria and figures, described in YAML.
+
+=================  ===================================================================================================
+``load``           reads a YAML file, or a name in ``configs/experiments``
+``spec``           what the YAML says
+``placeholders``   ``$rate`` and ``$(2 * owd)``
+``draws``          random values
+``expand``         conditions of sweeps, scenarios of conditions, seeds
+``sample``         the counts of a run over time
+``metrics``        numbers of a run, one file each
+``criteria``       what their means have to be
+``results``        what came out
+``request``        what is asked on the command line
+``directory``      which experiment a directory belongs to
+``run``            all of it together
+``progress``       progress over several parts
+``training``       what a learned policy was trained on
+``scorecard``      schemes on many paths: scores, rankings, how sure they are
+=================  ===================================================================================================
+
+``ccgym evaluate --experiment NAME|FILE`` runs one; ``docs/experiments.md`` explains the YAML. May import what
+:mod:`ccgym.evaluation` may, and that itself.
+"""

@@ -1,0 +1,162 @@
+"""Criteria: the mean of a metric over a group of conditions, and where it has to lie."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from ccgym.experiments import spec
+from ccgym.experiments.expand import Condition, Value, coordinate
+
+GROUP_NAMES: Final = {"owd": "one-way delay"}
+"""Parameters with a name for people that is not their own."""
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A mean over a group of conditions, and where it has to lie."""
+
+    metric: str
+    """Key of the metric."""
+    group: str
+    """The group in words; empty: all conditions."""
+    value: float | None
+    """The mean over the group's conditions, each the mean of its runs; None where runs are missing."""
+    min: float | None = None
+    """Smallest value that passes."""
+    max: float | None = None
+    """Largest value that passes."""
+    strict: bool = False
+    """Whether the bounds themselves fail."""
+    at: Mapping[str, Value] = field(default_factory=dict)
+    """Coordinates that the group's conditions share."""
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether it is met; None where runs are missing."""
+        if self.value is None:
+            return None
+        if not np.isfinite(self.value):
+            return False
+        if self.strict and self.value in (self.min, self.max):
+            return False
+        return (self.min is None or self.value >= self.min) and (self.max is None or self.value <= self.max)
+
+    @property
+    def margin(self) -> float:
+        """How far inside (positive) or outside (negative), as a fraction of the bound; the smallest decides."""
+        if self.value is None or not np.isfinite(self.value):
+            return -np.inf
+        margins = []
+        if self.min is not None:
+            margins.append((self.value - self.min) / (abs(self.min) or 1.0))
+        if self.max is not None:
+            margins.append((self.max - self.value) / (abs(self.max) or 1.0))
+        return min(margins, default=np.inf)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The means of a scheme."""
+
+    means: Mapping[tuple[str, str], float | None]
+    """Mean over the runs, by condition's key and metric's key; None where a run is missing."""
+    conditions: Sequence[Condition]
+    """The conditions."""
+    inside: Mapping[str, bool | None]
+    """By condition's key: whether it lies within the range that the scheme was trained on; None: it was not trained,
+    or its card does not say."""
+
+    def mean(self, metric: str, chosen: Callable[[Condition], bool] = lambda _: True) -> float | None:
+        """The mean over conditions; None where there is none, or runs are missing."""
+        values = [self.means.get((one.key, metric)) for one in self.conditions if chosen(one)]
+        known = [value for value in values if value is not None]
+        return float(np.mean(known)) if values and len(known) == len(values) else None
+
+
+def judged(criteria: Sequence[spec.Criterion], evidence: Evidence, others: Mapping[str, Evidence]) -> list[Criterion]:
+    """The criteria with the values found.
+
+    Args:
+        criteria: What has to hold.
+        evidence: The scheme's means.
+        others: Those of the schemes that criteria compare with, by name.
+    """
+    return [found for one in criteria for found in _judged(one, evidence, others)]
+
+
+def _judged(one: spec.Criterion, evidence: Evidence, others: Mapping[str, Evidence]) -> Iterator[Criterion]:
+    for group in groups(one, evidence.conditions):
+
+        def chosen(condition: Condition, group: Mapping[str, Any] = group) -> bool:
+            return matches(one, group, condition) and _in_range(one, evidence.inside[condition.key])
+
+        if not any(chosen(condition) for condition in evidence.conditions):
+            continue
+        for metric in one.metrics:
+            bounds = [_bound(bound, metric, others, chosen) for bound in (one.min, one.max)]
+            # Without a baseline's number there is nothing to compare with: the criterion is open, not met.
+            missing = any(isinstance(bound, str) for bound in bounds)
+            yield Criterion(
+                metric=metric,
+                group=group_text(one, group, evidence),
+                value=None if missing else evidence.mean(metric, chosen),
+                min=None if missing else bounds[0],  # type: ignore[arg-type]
+                max=None if missing else bounds[1] if one.below is None else one.below,  # type: ignore[arg-type]
+                strict=one.below is not None,
+                at=_shared(one, group),
+            )
+
+
+def _shared(one: spec.Criterion, group: Mapping[str, Any]) -> dict[str, Value]:
+    single = {name: value for name, value in one.where.items() if not isinstance(value, list)}
+    return dict(coordinate(name, value) for name, value in {**single, **group}.items())
+
+
+def _bound(
+    bound: float | str | None, metric: str, others: Mapping[str, Evidence], chosen: Callable[[Condition], bool]
+) -> float | str | None:
+    """A bound as a number; the name of the scheme where its number is missing."""
+    if not isinstance(bound, str):
+        return bound
+    mean = others[bound].mean(metric, chosen) if bound in others else None
+    return bound if mean is None else mean
+
+
+def groups(one: spec.Criterion, conditions: Sequence[Condition]) -> list[dict[str, Any]]:
+    """The values of ``per`` for which there are conditions."""
+    values = [
+        list(dict.fromkeys(c.written[name] for c in conditions if name in c.written and matches(one, {}, c)))
+        for name in one.split
+    ]
+    return [dict(zip(one.split, row, strict=True)) for row in itertools.product(*values)]
+
+
+def matches(one: spec.Criterion, group: Mapping[str, Any], condition: Condition) -> bool:
+    """Whether a criterion is about a condition, and for this group of it."""
+    wanted = {name: value if isinstance(value, list) else [value] for name, value in one.where.items()}
+    return all(condition.written.get(name) in values for name, values in wanted.items()) and all(
+        condition.written.get(name) == value for name, value in group.items()
+    )
+
+
+def _in_range(one: spec.Criterion, inside: bool | None) -> bool:
+    return one.training_range is None or (inside is not False) == (one.training_range == "inside")
+
+
+def group_text(one: spec.Criterion, group: Mapping[str, Any], evidence: Evidence) -> str:
+    """``buffer 0.2bdp, cubic first``."""
+    words = [f"{GROUP_NAMES.get(name, name)} {value}" for name, value in group.items()]
+    words += [
+        f"{GROUP_NAMES.get(name, name)} {' or '.join(map(str, value)) if isinstance(value, list) else value}"
+        for name, value in one.where.items()
+        if name not in group
+    ]
+    trained = any(inside is not None for inside in evidence.inside.values())
+    if one.training_range is not None and trained:
+        words.append(f"{one.training_range} the training range")
+    return ", ".join(words)

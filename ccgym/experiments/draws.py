@@ -1,0 +1,97 @@
+"""Random values of an experiment, drawn once per run in the order of its YAML; every scheme meets the same.
+
+A law is one that path distributions have (``{uniform: [10ms, 100ms]}``, ``log_uniform``, ``choice``), or ``grid``:
+every multiple of ``step`` between two bounds with the same probability. With ``every: 10s`` a new value is drawn every
+ten seconds, so that the value is a list of steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from ccgym.config.distribution_numbers import LAWS, PLAIN, RATE, TIME, Dimension, read_number
+from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.experiments.placeholders import Quantity, Unit
+from ccgym.units import Nanoseconds, parse_positive_time
+
+GRID: Final = "grid"
+_DIMENSIONS: Final[Mapping[Unit, Dimension]] = {"rate": RATE, "time": TIME, "": PLAIN}
+
+
+@dataclass(frozen=True)
+class Law:
+    """How a value is drawn."""
+
+    draw: Callable[[np.random.Generator, int | None], Any]
+    """One value, or an array of so many, in base units."""
+    bounds: tuple[float, float]
+    """Smallest and largest value."""
+    unit: Unit
+    """Their unit."""
+    period_ns: int | None
+    """Time between draws; None: one draw for the whole run."""
+
+    def value(self, rng: np.random.Generator, duration_ns: int) -> Any:
+        """Draw: a :class:`Quantity`, or steps of them for a run of this length."""
+        if self.period_ns is None:
+            return Quantity(float(self.draw(rng, None)), self.unit)
+        starts = range(0, duration_ns, self.period_ns)
+        return self._steps([float(one) for one in self.draw(rng, len(starts))])
+
+    def bound(self, which: int) -> Any:
+        """The smallest (0) or largest (1) value, as :meth:`value` has it."""
+        quantity = Quantity(self.bounds[which], self.unit)
+        return quantity if self.period_ns is None else self._steps([self.bounds[which]])
+
+    def _steps(self, values: list[float]) -> list[list[Any]]:
+        period = self.period_ns or 0
+        return [[Nanoseconds(at * period), Quantity(one, self.unit).plain()] for at, one in enumerate(values)]
+
+
+def read_law(value: object) -> Law:
+    """Read a law; see the module's text.
+
+    Raises:
+        ConfigError: No law, an unknown key, or bounds out of order.
+    """
+    laws = (*LAWS, GRID)
+    if not isinstance(value, Mapping) or not any(law in value for law in laws):
+        known = [str(key) for key in value] if isinstance(value, Mapping) else []
+        near = next((hint for key in known if (hint := did_you_mean(key, laws))), "")
+        raise ConfigError(shown(value), expected=f"one of {', '.join(laws)}, like {{uniform: [10ms, 20ms]}}", hint=near)
+    rest = {key: part for key, part in value.items() if key != "every"}
+    period = parse_positive_time(value["every"]) if "every" in value else None
+    if GRID in rest:
+        return _grid(rest, period)
+    ends = next(rest[law] for law in LAWS if law in rest)
+    unit = Quantity.read(ends[0] if isinstance(ends, (list, tuple)) and ends else ends).unit
+    if unit not in _DIMENSIONS:
+        raise ConfigError(shown(ends), expected="rates, times or plain numbers")
+    number = read_number(rest, _DIMENSIONS[unit])
+    sampler = number.sampler()
+
+    def draw(rng: np.random.Generator, count: int | None) -> Any:
+        return sampler(rng) if count is None else [sampler(rng) for _ in range(count)]
+
+    return Law(draw, number.bounds(), unit, period)
+
+
+def _grid(value: Mapping[str, Any], period: int | None) -> Law:
+    if unknown := [key for key in value if key not in (GRID, "step")]:
+        raise ConfigError(f"unknown key {shown(unknown[0])}", expected="grid, step, every")
+    ends = value[GRID]
+    if not isinstance(ends, (list, tuple)) or len(ends) != 2 or "step" not in value:
+        raise ConfigError(shown(dict(value)), expected="{grid: [low, high], step: step}")
+    low, high, step = (Quantity.read(one) for one in (*ends, value["step"]))
+    if not low.unit == high.unit == step.unit or not 0 < step.value <= high.value - low.value:
+        raise ConfigError(shown(dict(value)), expected="the smaller bound first, and a step between them, in one unit")
+    first, last = round(low.value / step.value), round(high.value / step.value)
+
+    def draw(rng: np.random.Generator, count: int | None) -> Any:
+        return rng.integers(first, last, size=count, endpoint=True) * step.value
+
+    return Law(draw, (first * step.value, last * step.value), low.unit, period)

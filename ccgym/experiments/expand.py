@@ -1,0 +1,267 @@
+"""From an experiment to its runs: conditions from sweeps, scenarios from conditions and draws, flows from scenarios.
+
+A *condition* is a point of a sweep. Every run of a condition has a random stream of its own, from which its draws come
+and its seed; every scheme meets the same. A *scenario* is a run but for the tested scheme.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from ccgym.config.path import NetworkPath
+from ccgym.config.yaml_loader import Loaded
+from ccgym.errors import CcgymError, ConfigError, UnitError, did_you_mean, shown
+from ccgym.experiments import spec
+from ccgym.experiments.draws import read_law
+from ccgym.experiments.metrics import Metric, read_metric
+from ccgym.experiments.placeholders import SCHEME, Names, Quantity, substitute
+from ccgym.schemes.flow import FlowSpec, flow_spec
+from ccgym.units import parse_positive_time
+
+PATH: Final = "path"
+"""The parameter that names one of several paths."""
+TESTED: Final = f"${SCHEME}"
+"""Stands for the tested scheme in a flow."""
+MAX_CONDITIONS: Final = 10_000
+"""More conditions are refused."""
+
+Value = float | str
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A run but for the tested scheme."""
+
+    path: NetworkPath
+    """The path."""
+    flows: tuple[Mapping[str, Any], ...]
+    """The flows, as :func:`~ccgym.schemes.flow.flow_spec` takes them; the scheme ``$scheme`` is the tested one."""
+    duration_ns: int
+    """Length of the run, nanoseconds."""
+    metrics: tuple[Metric, ...] = field(compare=False)
+    """What is measured."""
+
+    def flows_of(self, tested: Sequence[FlowSpec]) -> tuple[FlowSpec, ...]:
+        """The flows with the tested scheme, or its flows, in their place.
+
+        Raises:
+            ConfigError: A flow has options of its own, and several flows are tested.
+        """
+        found: list[FlowSpec] = []
+        for place, flow in enumerate(self.flows):
+            where = f"flows[{place}]"
+            if flow.get("scheme") != TESTED:
+                found.append(flow_spec(flow, where))
+            elif flow.keys() == {"scheme"}:
+                found += tested
+            elif len(tested) == 1:
+                options = {key: value for key, value in flow.items() if key != "scheme"}
+                params = {**tested[0].params, **options.pop("params", {})}
+                found.append(flow_spec({"scheme": tested[0].scheme, "params": params, **options}, where))
+            else:
+                raise ConfigError(
+                    f"{len(tested)} flows in place of one with options",
+                    where=where,
+                    expected="`scheme: $scheme` alone, or a tested scheme of one flow",
+                )
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A point of an experiment's sweep."""
+
+    key: str
+    """Its name in files, unique within the experiment: ``owd=10ms,buffer=0.2bdp``."""
+    at: Mapping[str, Value]
+    """Its coordinates, for tables and figures; numbers carry their unit in the name: ``owd_ms``."""
+    written: Mapping[str, Any] = field(compare=False)
+    """The same as the YAML has them: ``owd`` is ``"10ms"``."""
+    _experiment: spec.Experiment = field(repr=False, compare=False)
+    _part: spec.Scenario = field(repr=False, compare=False)
+    _values: Mapping[str, Any] = field(repr=False, compare=False)
+
+    def make(self, rng: np.random.Generator) -> Scenario:
+        """The scenario of a run; the generator is the run's, the same for every scheme."""
+        names = self._names()
+        duration_ns = self._duration(names)
+        for name, law in self._part.draw.items():
+            names.define(name, read_law(substitute(law, names)).value(rng, duration_ns))
+        return self._scenario(names)
+
+    def bounds(self) -> tuple[Scenario, Scenario]:
+        """The scenarios in which all draws are at their smallest, and at their largest value."""
+        made = []
+        for which in (0, 1):
+            names = self._names()
+            self._duration(names)
+            for name, law in self._part.draw.items():
+                names.define(name, read_law(substitute(law, names)).bound(which))
+            made.append(self._scenario(names))
+        return made[0], made[1]
+
+    def _names(self) -> Names:
+        return Names({**self._part.parameters, **self._values, "duration": self._part.duration})
+
+    def _duration(self, names: Names) -> int:
+        duration_ns = parse_positive_time(names["duration"])
+        names.define("duration", Quantity(float(duration_ns), "time"))
+        return duration_ns
+
+    def _scenario(self, names: Names) -> Scenario:
+        path = self._part.path if self._part.paths is None else self._values[f"_{PATH}"]
+        if path is None:
+            raise ConfigError("no path", where=PATH, expected="path or paths")
+        return Scenario(
+            path=_at(PATH, lambda: NetworkPath.from_any(substitute(path, names))),
+            flows=tuple(_at("flows", lambda: substitute(self._part.flows, names))),
+            duration_ns=parse_positive_time(substitute("$duration", names)),
+            metrics=tuple(
+                _at(f"metrics.{key}", lambda key=key, given=given: read_metric(key, substitute(given, names)))
+                for key, given in self._experiment.metrics.items()
+            ),
+        )
+
+
+def _at(where: str, make: Any) -> Any:
+    try:
+        return make()
+    except CcgymError as error:
+        raise error.at(where) from None
+
+
+def conditions(experiment: spec.Experiment) -> list[Condition]:
+    """All conditions of an experiment, scenario by scenario.
+
+    Raises:
+        ConfigError: A sweep that cannot be read, or two conditions of one name.
+    """
+    found: dict[str, Condition] = {}
+    for name, part in experiment.parts().items():
+        for condition in _conditions(experiment, name, part):
+            if condition.key in found:
+                raise ConfigError(
+                    f"two conditions {shown(condition.key)}",
+                    expected="conditions that differ in what they sweep over",
+                    where=f"scenarios.{name}" if name else "sweep",
+                )
+            found[condition.key] = condition
+    return list(found.values())
+
+
+def _conditions(experiment: spec.Experiment, name: str, part: spec.Scenario) -> Iterator[Condition]:
+    axes = [_axis(key, values) for key, values in part.sweep.items()]
+    if part.paths is not None:
+        axes.append(_paths(part.paths))
+    total = int(np.prod([len(axis) for axis in axes]))
+    if total > MAX_CONDITIONS:
+        raise ConfigError(f"{total} conditions", expected=f"at most {MAX_CONDITIONS}", where="sweep")
+    # The first value of the sweep varies fastest.
+    for points in itertools.product(*reversed(axes)):
+        chosen = list(reversed(points))
+        written = {key: value for shown_at, _ in chosen for key, value in shown_at.items()}
+        values = {key: value for _, hidden in chosen for key, value in hidden.items()}
+        key = ",".join(f"{parameter}={value}" for parameter, value in written.items()) or name or "all"
+        yield Condition(
+            key=key,
+            at=_coordinates(written) or ({"scenario": name} if name else {}),
+            written=written,
+            _experiment=experiment,
+            _part=part,
+            _values={**written, **values},
+        )
+
+
+_Point = tuple[dict[str, Any], dict[str, Any]]
+"""What a point of an axis is called, and what else it sets."""
+
+
+def _axis(key: str, values: Any) -> list[_Point]:
+    """The points of one entry of a sweep."""
+    names = [name.strip() for name in key.split(",")]
+    if isinstance(values, Mapping):
+        if len(names) > 1:
+            raise ConfigError(shown(dict(values)), expected="lists of values", where=f"sweep.{key}")
+        return [({key: label}, dict(inner)) for label, inner in values.items()]
+    points: list[_Point] = []
+    for value in values:
+        row = list(value) if len(names) > 1 and isinstance(value, (list, tuple)) else [value]
+        if len(row) != len(names):
+            raise ConfigError(shown(value), expected=f"{len(names)} values: {key}", where=f"sweep.{key}")
+        points.append((dict(zip(names, row, strict=True)), {}))
+    if not points:
+        raise ConfigError("no value", expected="at least one", where=f"sweep.{key}")
+    return points
+
+
+def _paths(paths: Any) -> list[_Point]:
+    if isinstance(paths, Mapping):
+        return [({PATH: name}, {f"_{PATH}": path}) for name, path in paths.items()]
+    return [({PATH: NetworkPath.from_any(path).name or str(path)}, {f"_{PATH}": path}) for path in paths]
+
+
+def _coordinates(written: Mapping[str, Any]) -> dict[str, Value]:
+    return dict(coordinate(key, value) for key, value in written.items())
+
+
+def coordinate(key: str, value: Any) -> tuple[str, Value]:
+    """Name and value of a parameter in tables and figures: ``("owd_ms", 10.0)`` of ``owd: 10ms``."""
+    if key == PATH:
+        return key, str(value)
+    try:
+        unit, number = Quantity.read(value).coordinate()
+    except UnitError:
+        return key, str(value)
+    return f"{key}_{unit}" if unit else key, number
+
+
+def check(experiment: spec.Experiment, loaded: Loaded) -> None:
+    """Expand an experiment once, so that a mistake is found before anything runs.
+
+    Raises:
+        ConfigError: With file and line.
+    """
+    try:
+        found = conditions(experiment)
+        for condition in found:
+            condition.bounds()
+        _check_criteria(experiment, found)
+    except CcgymError as error:
+        place = error.where.partition(":")[0]
+        steps = tuple(
+            int(one) if one.isdecimal() else one for one in place.replace("[", ".").replace("]", "").split(".")
+        )
+        line = loaded.where(steps).partition(": ")[0]
+        raise error.at(line) from None
+
+
+def _check_criteria(experiment: spec.Experiment, found: Sequence[Condition]) -> None:
+    parameters = dict.fromkeys(key for condition in found for key in condition.written)
+    for place, criterion in enumerate(experiment.criteria):
+        where = f"criteria[{place}]"
+        for known, used in (
+            (experiment.metrics, criterion.metrics),
+            (parameters, (*criterion.split, *criterion.where)),
+        ):
+            for name in used:
+                if name not in known:
+                    raise ConfigError(
+                        shown(name), expected=", ".join(known), hint=did_you_mean(name, known), where=where
+                    )
+
+
+def run_seed(root: int, experiment: str, condition: str, run: int) -> int:
+    """Seed of a run: a function of root seed, experiment, condition and number, never of the scheme."""
+    text = f"ccgym weakness\n{root}\n{experiment}\n{condition}\n{run}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def generator(seed: int) -> np.random.Generator:
+    """The random stream of a run's draws."""
+    return np.random.Generator(np.random.PCG64(seed))

@@ -1,0 +1,73 @@
+"""Reading experiments: a YAML file, or a name in ``configs/experiments``.
+
+What has placeholders is checked by expanding the experiment once, so that a mistake is reported with its line before
+anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from ccgym.config.configurations import find_config
+from ccgym.config.yaml_loader import Loaded, load_yaml, validate
+from ccgym.errors import ConfigError, shown
+from ccgym.experiments.expand import check
+from ccgym.experiments.scorecard.spec import KIND, ScorecardSpec
+from ccgym.experiments.spec import Experiment, ExperimentSet, merged
+
+FOLDERS: Final = ("experiments",)
+"""Where experiments are looked for by name, within ``configs``."""
+
+_Spec = TypeVar("_Spec", Experiment, ScorecardSpec)
+
+
+def load_experiment(
+    given: str | Path, *, quick: bool = False, where: str = "--experiment"
+) -> ExperimentSet | ScorecardSpec:
+    """Read an experiment, a file that includes several, or a scorecard.
+
+    Args:
+        given: A YAML file, or the name of one in ``configs/experiments``.
+        quick: Whether to apply what ``quick`` changes.
+        where: The option or argument, for errors.
+
+    Raises:
+        ConfigError: Something in a file is wrong; with file, line and key.
+        NotFoundError: There is no such file.
+    """
+    file = find_config(given, where, FOLDERS)
+    loaded = _mapping(load_yaml(file))
+    if loaded.data.get("kind") == KIND:
+        return _variant(loaded, ScorecardSpec, file.stem, quick)
+    if "include" in loaded.data:
+        found = validate(loaded, ExperimentSet)
+        experiments = tuple(
+            _experiment(_mapping(load_yaml(file.parent / one)), Path(one).stem, quick) for one in found.include
+        )
+        return found.model_copy(update={"name": file.stem, "experiments": experiments})
+    one = _experiment(loaded, file.stem, quick)
+    return ExperimentSet(title=one.title, include=(file.name,), name=file.stem, experiments=(one,))
+
+
+def _mapping(loaded: Loaded) -> Loaded:
+    if not isinstance(loaded.data, dict):
+        raise ConfigError(shown(loaded.data), expected="keys and values", where=loaded.source)
+    return loaded
+
+
+def _experiment(loaded: Loaded, name: str, quick: bool) -> Experiment:
+    # Both ways are checked, whichever is asked for.
+    for variant in (not quick, quick):
+        experiment = _variant(loaded, Experiment, name, variant)
+        check(experiment, loaded)
+    return experiment
+
+
+def _variant(loaded: Loaded, model: type[_Spec], name: str, quick: bool) -> _Spec:
+    data: dict[str, Any] = {"name": name, **loaded.data}
+    changes = data.get("quick")
+    if quick and isinstance(changes, Mapping):
+        data = merged({key: value for key, value in data.items() if key != "quick"}, changes)
+    return validate(Loaded(data, loaded.lines, loaded.source), model)

@@ -1,0 +1,59 @@
+"""Metrics by the name that YAML gives them; one small file each. A further metric is a file, and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from ccgym.config.yaml_loader import config_error
+from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.experiments.metrics.base import Measured, Metric
+from ccgym.experiments.metrics.ccperf import Ccperf
+from ccgym.experiments.metrics.collapsed import Collapsed
+from ccgym.experiments.metrics.delay_p95 import DelayP95
+from ccgym.experiments.metrics.goodput import Goodput
+from ccgym.experiments.metrics.goodput_ratio import GoodputRatio
+from ccgym.experiments.metrics.loss_rate import LossRate
+from ccgym.experiments.metrics.queueing_delay import QueueingDelay
+from ccgym.experiments.metrics.recovery_time import RecoveryTime
+from ccgym.experiments.metrics.utilization import Utilization
+
+__all__ = ["METRICS", "Measured", "Metric", "read_metric"]
+
+METRICS: Final[Mapping[str, type[Metric]]] = {
+    "ccperf": Ccperf,
+    "collapsed": Collapsed,
+    "delay_p95": DelayP95,
+    "goodput": Goodput,
+    "goodput_ratio": GoodputRatio,
+    "loss_rate": LossRate,
+    "queueing_delay": QueueingDelay,
+    "recovery_time": RecoveryTime,
+    "utilization": Utilization,
+}
+
+
+def read_metric(key: str, given: Mapping[str, Any]) -> Metric:
+    """A metric from its options.
+
+    Args:
+        key: Its name within the experiment; also that of the metric where ``metric`` does not say which.
+        given: ``metric``, ``label``, ``unit`` and the metric's own options.
+
+    Raises:
+        ConfigError: There is no such metric, or it has no such option.
+    """
+    name = str(given.get("metric", key))
+    if name not in METRICS:
+        raise ConfigError(
+            f"no metric is called {shown(name)}", expected=", ".join(METRICS), hint=did_you_mean(name, METRICS)
+        )
+    options = {option: value for option, value in given.items() if option != "metric"}
+    if "key" in options:
+        raise ConfigError("unknown key 'key'", expected="the name of the metric in front of its options")
+    try:
+        return METRICS[name].model_validate({"key": key, **options})
+    except ValidationError as error:
+        raise config_error(error, METRICS[name]) from None

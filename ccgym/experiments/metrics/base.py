@@ -1,0 +1,103 @@
+"""What a metric is: a number of a run, with its name, unit and direction, and options from the YAML."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ccgym.config.path import NetworkPath
+from ccgym.config.quantities import TimeField
+from ccgym.errors import ConfigError
+from ccgym.evaluation.run_record import RunRecord
+from ccgym.experiments.sample import Sample
+
+Better: TypeAlias = Literal["higher", "lower", "neither"]
+"""Which values are the better ones."""
+
+NOTHING = "–"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run that a metric looks at."""
+
+    path: NetworkPath
+    """The path."""
+    record: RunRecord
+    """What it left, packets and series included."""
+
+    @cached_property
+    def sample(self) -> Sample:
+        """Its counts over time."""
+        return Sample.of(self.record)
+
+    @property
+    def duration_s(self) -> float:
+        """Length of the run, seconds."""
+        return self.record.duration_s
+
+
+class Metric(BaseModel):
+    """A number of a run. Subclasses have a file each, and are listed in :data:`ccgym.experiments.metrics.METRICS`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    better: ClassVar[Better] = "neither"
+    """Which values are the better ones."""
+    needs_packets: ClassVar[bool] = False
+    """Whether it is computed from packets, which take memory."""
+    ACCEPTED_KEYS: ClassVar[tuple[str, ...]] = ()
+    """Its options, for near misses."""
+    version: ClassVar[int] = 1
+    """Rises when the same record gives another number: kept runs are then run again."""
+
+    key: str
+    """Its name in files and criteria, unique within the experiment."""
+    label: str
+    """Its name for people."""
+    unit: str = ""
+    """Its unit as shown; ``%`` shows a fraction times hundred."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        cls.ACCEPTED_KEYS = tuple(field.alias or name for name, field in cls.model_fields.items() if name != "key")
+
+    @abstractmethod
+    def of(self, run: Measured) -> float | None:
+        """The number of a run; None where there is none, as a delay where nothing arrived."""
+
+    def show(self, value: float | None) -> str:
+        """The value as text."""
+        if value is None:
+            return NOTHING
+        if self.unit == "%":
+            text = f"{100 * value:.{2 if abs(value) < 0.0995 else 1}f}"
+            return f"{text.removesuffix('.0').removesuffix('.00')} %"
+        return f"{value:.2f}{f' {self.unit}' if self.unit else ''}"
+
+
+class OverTime(Metric):
+    """A metric of some flows over a part of the run."""
+
+    flows: tuple[int, ...] = ()
+    """Numbers of the flows, from 1; empty: all."""
+    begin: TimeField = Field(default=0, alias="from")
+    """Where the part begins."""
+    end: TimeField | None = Field(default=None, alias="to")
+    """Where it ends; by default with the run."""
+
+    def span(self, run: Measured) -> tuple[float, float]:
+        """The part, seconds."""
+        return self.begin / 1e9, run.duration_s if self.end is None else self.end / 1e9
+
+    def places(self, run: Measured) -> Sequence[int]:
+        """Positions of the flows in the record."""
+        count = len(run.record.flows)
+        if any(not 1 <= flow <= count for flow in self.flows):
+            raise ConfigError(f"flows {list(self.flows)}", expected=f"numbers from 1 to {count}", where=self.key)
+        return [flow - 1 for flow in self.flows] or range(count)

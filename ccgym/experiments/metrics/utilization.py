@@ -1,0 +1,22 @@
+"""Utilization: unique data with its headers, divided by what the link could have carried."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from typing_extensions import override
+
+from ccgym.experiments.metrics.base import Better, Measured, OverTime
+
+
+class Utilization(OverTime):
+    """Fraction of the link's capacity that flows used."""
+
+    better: ClassVar[Better] = "higher"
+
+    label: str = "utilization"
+    unit: str = "%"
+
+    @override
+    def of(self, run: Measured) -> float:
+        return run.sample.utilization(self.places(run), *self.span(run))

@@ -1,0 +1,362 @@
+"""What came out of experiments: runs, their means per condition, criteria, verdicts; as JSON and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from ccgym.experiments.criteria import Criterion, Evidence
+from ccgym.experiments.expand import Condition, Value, conditions, coordinate
+from ccgym.experiments.metrics import Metric
+from ccgym.experiments.spec import Criterion as CriterionSpec
+from ccgym.experiments.spec import Experiment, ExperimentSet
+from ccgym.schemes.style import SchemeStyle
+
+FORMAT: Final = "ccgym-experiment"
+FORMAT_VERSION: Final = 1
+
+Series: TypeAlias = Mapping[str, Sequence[float]]
+"""A run over time: ``t_s``, and ``rate_mbps`` and ``capacity_mbps`` of its length."""
+
+Verdict: TypeAlias = Literal["pass", "fail", "incomplete", "none"]
+"""How a scheme came off in an experiment. ``incomplete``: runs are missing because they ended in errors; ``none``: it
+has no criteria."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run left."""
+
+    condition: str
+    """Key of its condition."""
+    run: int
+    """Its number, from 1."""
+    seed: int
+    """Root of its random streams."""
+    values: Mapping[str, float | None]
+    """By metric; None where a run has no such number."""
+    trajectory: str
+    """Hash of everything that happened."""
+    wall_s: float
+    """How long it took, seconds."""
+    series: Series | None = None
+    """What figures show of it over time; of first runs only."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A metric over the repetitions of a condition."""
+
+    mean: float
+    """Mean."""
+    std: float
+    """Standard deviation of the sample; 0 for one run."""
+    low: float
+    """Smallest."""
+    high: float
+    """Largest."""
+    count: int
+    """Runs."""
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """Of at least one value."""
+        array = np.asarray(values, dtype=np.float64)
+        std = float(array.std(ddof=1)) if array.size > 1 else 0.0
+        return cls(float(array.mean()), std, float(array.min()), float(array.max()), int(array.size))
+
+
+@dataclass(frozen=True)
+class Test:
+    """An experiment with its conditions, and what tables and figures say of it."""
+
+    __test__ = False  # for pytest
+
+    spec: Experiment
+    """What the YAML says."""
+
+    @property
+    def name(self) -> str:
+        """Name in files."""
+        return self.spec.name
+
+    @property
+    def title(self) -> str:
+        """Name for people."""
+        return self.spec.title
+
+    @property
+    def brief(self) -> str:
+        """What passes, in a few words; empty without criteria."""
+        return self.spec.brief or ", ".join(
+            f"{self.by_key(key).label} {self._bound(one, key)}" for one in self.spec.criteria for key in one.metrics
+        )
+
+    def _bound(self, one: CriterionSpec, key: str) -> str:
+        bounds = (("≥", one.min), ("≤", one.max), ("<", one.below))
+        shown = (
+            (sign, self.by_key(key).show(b) if not isinstance(b, str) else f"{b}'s")
+            for sign, b in bounds
+            if b is not None
+        )
+        return " and ".join(f"{sign} {text}" for sign, text in shown)
+
+    @cached_property
+    def conditions(self) -> list[Condition]:
+        """Its conditions."""
+        return conditions(self.spec)
+
+    @cached_property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Its metrics, the most important first; options that depend on the condition are those of the first one."""
+        return self.conditions[0].bounds()[0].metrics
+
+    @property
+    def figures(self) -> list[Any]:
+        """Its figures, with coordinates in place of the parameters that their options name."""
+        names = {name: coordinate(name, value)[0] for one in self.conditions for name, value in one.written.items()}
+        return [_translated(one, names) for one in self.spec.figures]
+
+    def by_key(self, key: str) -> Metric:
+        """One of the metrics."""
+        return next(metric for metric in self.metrics if metric.key == key)
+
+
+def _translated(options: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(options, Mapping):
+        return {names.get(key, key): _translated(value, names) for key, value in options.items()}
+    if isinstance(options, (list, tuple)):
+        return [_translated(one, names) for one in options]
+    return names.get(options, options) if isinstance(options, str) else options
+
+
+@dataclass(frozen=True)
+class ConditionResult:
+    """A condition, measured."""
+
+    key: str
+    """Its key."""
+    at: Mapping[str, Value]
+    """Its coordinates."""
+    inside: bool | None
+    """Whether it lies within the range that the scheme was trained on; None: not trained, or unknown."""
+    metrics: Mapping[str, Spread]
+    """By metric; without those that no run has a number of."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a scheme came off in an experiment."""
+
+    test: Test
+    """The experiment."""
+    scheme: str
+    """Key of the scheme."""
+    criteria: tuple[Criterion, ...]
+    """What had to hold."""
+    conditions: tuple[ConditionResult, ...]
+    """Every condition."""
+    runs: tuple[RunResult, ...] = field(repr=False)
+    """Every run."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """``pass`` if every criterion is met, ``fail`` if one is not."""
+        if not self.test.spec.criteria:
+            return "none"
+        found = [criterion.passed for criterion in self.criteria]
+        if any(one is False for one in found):
+            return "fail"
+        return "incomplete" if None in found or not found else "pass"
+
+    @property
+    def headline(self) -> str:
+        """The numbers of the overview, one per deciding metric: of several criteria the one that came off worst; where
+        both too little and too much fails, the smallest to the largest. Without criteria: the mean of each metric."""
+        return ", ".join(self._headline(metric) for metric in self.deciding)
+
+    @property
+    def quantity(self) -> str:
+        """What these numbers are."""
+        return ", ".join(metric.label for metric in self.deciding)
+
+    @property
+    def deciding(self) -> list[Metric]:
+        """The metrics of criteria; all of them without criteria."""
+        keys = {key for one in self.test.spec.criteria for key in one.metrics} or {m.key for m in self.test.metrics}
+        return [metric for metric in self.test.metrics if metric.key in keys]
+
+    def _headline(self, metric: Metric) -> str:
+        own = [one for one in self.criteria if one.metric == metric.key]
+        if not own:
+            means = [one.metrics[metric.key].mean for one in self.conditions if metric.key in one.metrics]
+            return metric.show(float(np.mean(means)) if means else None)
+        if all(one.min is not None and one.max is not None for one in own):
+            found = [one.value for one in own if one.value is not None]
+            return f"{metric.show(min(found))} to {metric.show(max(found))}" if found else metric.show(None)
+        return metric.show(self.value(metric.key))
+
+    def value(self, metric: str) -> float | None:
+        """The criterion of a metric that came off worst: its value."""
+        own = [one for one in self.criteria if one.metric == metric]
+        return min(own, key=lambda one: one.margin).value if own else None
+
+    def series(self) -> dict[str, Series]:
+        """What is there over time, by condition."""
+        return {run.condition: run.series for run in self.runs if run.series is not None}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "test": self.test.name,
+            "scheme": self.scheme,
+            "verdict": self.verdict,
+            "headline": self.headline,
+            "criteria": [{**asdict(one), "passed": one.passed} for one in self.criteria],
+            "conditions": [asdict(one) for one in self.conditions],
+            "runs": [
+                {"condition": run.condition, "run": run.run, "seed": run.seed, "values": dict(run.values),
+                 "trajectory": run.trajectory}
+                for run in self.runs
+            ],
+        }  # fmt: skip
+
+
+def evidence_of(
+    test: Test, expected: Mapping[str, int], runs: Sequence[RunResult], inside: Mapping[str, bool | None]
+) -> Evidence:
+    """The means that criteria are made of.
+
+    Args:
+        test: The experiment.
+        expected: How many runs each condition should have; the mean of one that lacks a run is None.
+        runs: Those that there are.
+        inside: By condition: whether it lies within the training range.
+    """
+    means: dict[tuple[str, str], float | None] = {}
+    for condition in test.conditions:
+        own = [run.values for run in runs if run.condition == condition.key]
+        for metric in test.metrics:
+            complete = own and len(own) == expected[condition.key]
+            # A run without a number, as a delay where nothing arrived, meets no criterion.
+            values = [float("nan") if (value := one[metric.key]) is None else value for one in own]
+            means[condition.key, metric.key] = Spread.of(values).mean if complete else None
+    return Evidence(means, test.conditions, {one.key: inside.get(one.key) for one in test.conditions})
+
+
+def spreads(test: Test, condition: str, runs: Iterable[RunResult]) -> dict[str, Spread]:
+    """The metrics of a condition over its runs."""
+    own = [run.values for run in runs if run.condition == condition]
+    known = {one.key: [value for values in own if (value := values[one.key]) is not None] for one in test.metrics}
+    return {key: Spread.of(values) for key, values in known.items() if values}
+
+
+@dataclass(frozen=True)
+class ExperimentResults:
+    """All experiments of a file, all schemes."""
+
+    source: ExperimentSet
+    """What the file says."""
+    parameters: Mapping[str, Any]
+    """What was asked for: seed, repetitions, whether it was a quick look."""
+    provenance: Mapping[str, Any]
+    """Versions, machine, command line, time."""
+    styles: tuple[SchemeStyle, ...]
+    """The schemes, in order, and how they are drawn."""
+    trained_on: Mapping[str, str]
+    """By scheme: the range of its training in words; only of learned ones whose card says."""
+    tests: tuple[Test, ...]
+    """The experiments, in order."""
+    outcomes: Mapping[tuple[str, str], Outcome]
+    """By name of the experiment and key of the scheme."""
+    failures: tuple[str, ...]
+    """Runs that ended in an error."""
+
+    @property
+    def name(self) -> str:
+        """Name in files."""
+        return self.source.name
+
+    def outcome(self, test: Test, scheme: str) -> Outcome:
+        """How a scheme came off in an experiment."""
+        return self.outcomes[test.name, scheme]
+
+    def of_test(self, test: Test) -> list[tuple[SchemeStyle, Outcome]]:
+        """How all schemes came off in an experiment."""
+        return [(style, self.outcomes[test.name, style.key]) for style in self.styles]
+
+    def passed_text(self, scheme: str) -> str:
+        """How many experiments a scheme passed, ``5 of 7``; empty where none has criteria."""
+        judged = [self.outcomes[test.name, scheme].verdict for test in self.tests if test.spec.criteria]
+        return f"{judged.count('pass')} of {len(judged)}" if judged else ""
+
+    @property
+    def extent(self) -> str:
+        """How much was run, in words."""
+        runs = self.parameters["runs"] or "/".join(str(one) for one in sorted({test.spec.runs for test in self.tests}))
+        total = sum(len(outcome.runs) for outcome in self.outcomes.values())
+        quick = "; a quick look: fewer conditions" if self.parameters["quick"] else ""
+        return f"{runs} repetition{'s' if str(runs) != '1' else ''} of every condition, {total} runs{quick}"
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain data, documented in ``docs/experiments.md``."""
+        document: dict[str, Any] = _finite(
+            {
+                "format": FORMAT,
+                "version": FORMAT_VERSION,
+                "experiment": self.name,
+                "parameters": dict(self.parameters),
+                "provenance": dict(self.provenance),
+                "schemes": [{**asdict(style), "trained_on": self.trained_on.get(style.key)} for style in self.styles],
+                "tests": [_test_dict(test) for test in self.tests],
+                "outcomes": [outcome.as_dict() for test in self.tests for _, outcome in self.of_test(test)],
+                "failures": list(self.failures),
+            }
+        )
+        return document
+
+    def to_csv(self) -> str:
+        """One line per experiment, scheme, condition and metric, with its spread over the runs."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        heads = ["test", "scheme", "condition", "inside_training_range", "metric", "unit"]
+        writer.writerow([*heads, "mean", "std", "min", "max", "runs", "verdict_of_test"])
+        for test in self.tests:
+            for style, outcome in self.of_test(test):
+                for row in outcome.conditions:
+                    for metric in test.metrics:
+                        if (spread := row.metrics.get(metric.key)) is None:
+                            continue
+                        inside = {None: "", True: "yes", False: "no"}[row.inside]
+                        # Fractions stay fractions in files.
+                        unit = "fraction" if metric.unit == "%" else metric.unit
+                        numbers = [f"{value:.6g}" for value in (spread.mean, spread.std, spread.low, spread.high)]
+                        place = [test.name, style.key, row.key, inside, metric.key, unit]
+                        writer.writerow([*place, *numbers, spread.count, outcome.verdict])
+        return text.getvalue()
+
+
+def _test_dict(test: Test) -> dict[str, Any]:
+    words = ("name", "title", "question", "setting", "threshold", "brief", "source")
+    return {
+        **{word: getattr(test.spec, word) for word in words},
+        "baselines": list(test.spec.baselines),
+        "metrics": [
+            {"key": one.key, "label": one.label, "unit": one.unit, "better": one.better} for one in test.metrics
+        ],
+    }
+
+
+def _finite(data: Any) -> Any:
+    """The same with None for numbers that JSON does not have."""
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not np.isfinite(data) else data

@@ -1,0 +1,280 @@
+"""Running experiments: every condition with every scheme, run in threads, kept run by run, judged by their criteria."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ccgym.errors import ConfigError
+from ccgym.evaluation.backends import SIMULATED, check_name
+from ccgym.evaluation.engine import SIMULATING, Observer, Reduction, Run, RunOutcome, RunStore, Silent, measure
+from ccgym.evaluation.prepared_run import Record
+from ccgym.evaluation.provenance import provenance
+from ccgym.evaluation.run import Contender, contender, digest
+from ccgym.evaluation.run_record import RunRecord
+from ccgym.experiments.criteria import Evidence, judged
+from ccgym.experiments.expand import Condition, Scenario, generator, run_seed
+from ccgym.experiments.metrics import METRICS, Measured
+from ccgym.experiments.progress import Counting
+from ccgym.experiments.request import Request, default_schemes
+from ccgym.experiments.results import ConditionResult, ExperimentResults, Outcome, RunResult, Test, evidence_of, spreads
+from ccgym.experiments.spec import MAX_RUNS, ExperimentSet
+from ccgym.experiments.training import Training, TrainingRange
+from ccgym.files import atomic_write
+from ccgym.units import Nanoseconds
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run of one scheme in an experiment, before it is run."""
+
+    test: Test
+    """The experiment."""
+    tested: Contender
+    """The scheme."""
+    condition: Condition
+    """The condition."""
+    number: int
+    """Number of the run, from 1."""
+    scenario: Scenario = field(repr=False)
+    """What is run; the same for every scheme."""
+    run: Run = field(repr=False)
+    """The run."""
+
+
+def run_experiments(source: ExperimentSet, request: Request, observer: Observer | None = None) -> ExperimentResults:
+    """Run what is not in ``request.out`` yet, judge it, and write ``NAME.json`` and ``NAME.csv`` there.
+
+    Interrupted, the same request goes on where it stopped; further schemes and repetitions are added to what is there.
+
+    Raises:
+        ConfigError: The request makes no sense: a real backend, a length of runs, kernel TCP.
+        ResultsError: The directory cannot be used.
+    """
+    observer = observer or Silent()
+    started = time.time()
+    schemes = _checked(source, request)
+    tests = tuple(Test(one) for one in source.experiments)
+    plans = {test.name: planned(test, schemes, runs=request.runs, seed=request.seed) for test in tests}
+    counting = Counting(observer, SIMULATING)
+    counting.begin_all(sum(len(plan) for plan in plans.values()))
+    found: dict[str, list[RunOutcome]] = {}
+    with RunStore(request.out, "suite") as store:
+        for test in tests:
+            counting.part = test.title
+            found[test.name] = measure(
+                [one.run for one in plans[test.name]],
+                reduce=_reduction(test, plans[test.name]),
+                store=store,
+                jobs=request.jobs,
+                observer=counting,
+            )
+        results = _results(source, request, schemes, tests, plans, found, started)
+        document = json.dumps(results.to_json(), ensure_ascii=False, allow_nan=False, indent=1)
+        atomic_write(request.out / f"{source.name}.json", document + "\n")
+        atomic_write(request.out / f"{source.name}.csv", results.to_csv())
+    return results
+
+
+def planned(test: Test, schemes: Sequence[Contender], *, runs: int | None, seed: int) -> list[PlannedRun]:
+    """All runs of an experiment: repetition by repetition, within it condition by condition, then scheme by scheme.
+
+    Args:
+        test: The experiment.
+        schemes: The tested schemes; those that criteria compare with are run, too.
+        runs: Repetitions; None: as the experiment says.
+        seed: Root of every random stream.
+    """
+    needs_packets = any(metric.needs_packets for metric in test.metrics)
+    record = Record(packets=needs_packets, acks=False, series=Nanoseconds(test.spec.sampling))
+    baselines = [contender(name, "criteria") for name in test.spec.baselines]
+    taking_part = list({one.key: one for one in (*schemes, *baselines)}.values())
+    found = []
+    for number in range(1, (runs or test.spec.runs) * test.spec.draws + 1):
+        for condition in test.conditions:
+            own = run_seed(seed, test.name, condition.key, number)
+            scenario = condition.make(generator(own))
+            for tested in taking_part:
+                run = Run(
+                    path=scenario.path,
+                    contender=tested.with_flows(scenario.flows_of(tested.flows)),
+                    duration_ns=scenario.duration_ns,
+                    seed=own,
+                    record=record,
+                    name=f"{test.name} · {tested.key} · {condition.key} · run {number}",
+                    number=number,
+                )
+                found.append(PlannedRun(test, tested, condition, number, scenario, run))
+    return found
+
+
+def _reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
+    """Keeps the metrics of a run, and of first runs their series."""
+    scenarios = {one.run.digest: one.scenario for one in plan}
+    kinds = [METRICS.get(str(given.get("metric", key))) for key, given in test.spec.metrics.items()]
+    versions = [kind.version for kind in kinds if kind is not None]
+    # What decides the numbers besides the run itself; sweeps do not, so that a quick look and a whole one share runs.
+    parameters = {name: part.parameters for name, part in test.spec.parts().items()}
+    named = digest([test.spec.metrics, parameters, test.spec.series, versions])
+
+    def reduce(run: Run, record: RunRecord) -> dict[str, Any]:
+        scenario = scenarios[run.digest]
+        measured = Measured(scenario.path, record)
+        values = {metric.key: metric.of(measured) for metric in scenario.metrics}
+        keep = test.spec.series is not None and run.number == 1
+        return {
+            "values": {key: None if value is None else float(value) for key, value in values.items()},
+            "series": measured.sample.rate_series(test.spec.series / 1e9) if keep and test.spec.series else None,
+        }
+
+    return Reduction(f"metrics-{named[:16]}", 1, reduce)
+
+
+def _checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
+    """The schemes, if the request can be met."""
+    check_name(request.backend, "backend")
+    if request.backend != SIMULATED:
+        raise ConfigError(
+            f"backend {request.backend}",
+            where="backend",
+            expected=f"{SIMULATED}: the experiment {source.name} is simulated",
+            hint="leave the backend out",
+        )
+    if request.runtime_ns is not None:
+        raise ConfigError(
+            f"runs of {request.runtime_ns / 1e9:g} s",
+            where="runtime",
+            expected="nothing: the experiment says how long runs are",
+            hint="a quick look takes fewer conditions and repetitions",
+        )
+    if request.runs is not None and not 1 <= request.runs <= MAX_RUNS:
+        raise ConfigError(f"{request.runs}", where="runs", expected=f"a whole number from 1 to {MAX_RUNS}")
+    schemes = request.schemes or default_schemes(source.schemes)
+    for one in schemes:
+        one.refuse_kernel_tcp("schemes")
+    return schemes
+
+
+def _results(
+    source: ExperimentSet,
+    request: Request,
+    schemes: Sequence[Contender],
+    tests: Sequence[Test],
+    plans: Mapping[str, Sequence[PlannedRun]],
+    found: Mapping[str, Sequence[RunOutcome]],
+    started: float,
+) -> ExperimentResults:
+    ended = [one for outcomes in found.values() for one in outcomes]
+    ranges = {one.key: known for one in schemes if (known := training_range(one)) is not None}
+    made = provenance(source.title, request.command, started, time.time() - started, SIMULATED)
+    return ExperimentResults(
+        source=source,
+        parameters={
+            "suite": source.name,
+            "schemes": [one.text for one in schemes],
+            "seed": request.seed,
+            "runs": request.runs,
+            "quick": request.quick,
+        },
+        provenance={
+            **made,
+            "policies": {key: policy for one in schemes for key, policy in one.policies.items()},
+            "simulated_s": round(sum(one.stored.wall_s for one in ended if one.stored is not None), 1),
+        },
+        styles=tuple(one.style for one in schemes),
+        trained_on={key: known.text for key, known in ranges.items()},
+        tests=tuple(tests),
+        outcomes={
+            (test.name, key): outcome
+            for test in tests
+            for key, outcome in judge(test, schemes, plans[test.name], _ran(plans[test.name], found[test.name])).items()
+        },
+        failures=tuple(
+            sorted(f"{one.run.name}, seed {one.run.seed}: {one.error}" for one in ended if one.error is not None)
+        ),
+    )
+
+
+def _ran(plan: Sequence[PlannedRun], outcomes: Sequence[RunOutcome]) -> dict[str, list[RunResult]]:
+    """The runs that ended well, by scheme."""
+    runs: dict[str, list[RunResult]] = {}
+    for one, outcome in zip(plan, outcomes, strict=True):
+        if outcome.stored is not None:
+            result = RunResult(
+                condition=one.condition.key,
+                run=one.number,
+                seed=one.run.seed,
+                values=outcome.data["values"],
+                trajectory=outcome.stored.trajectory_hash,
+                wall_s=outcome.stored.wall_s,
+                series=outcome.data["series"],
+            )
+            runs.setdefault(one.tested.key, []).append(result)
+    return runs
+
+
+def judge(
+    test: Test, schemes: Sequence[Contender], plan: Sequence[PlannedRun], runs: Mapping[str, Sequence[RunResult]]
+) -> dict[str, Outcome]:
+    """How each scheme came off, by its key.
+
+    Args:
+        test: The experiment.
+        schemes: The schemes.
+        plan: What was to be run.
+        runs: What was run, by scheme.
+    """
+    expected: dict[str, int] = {}
+    for one in plan:
+        expected[one.condition.key] = max(expected.get(one.condition.key, 0), one.number)
+    baselines: dict[str, Evidence] = {
+        name: evidence_of(test, expected, runs.get(contender(name).key, []), {}) for name in test.spec.baselines
+    }
+    judgments = {}
+    for tested in schemes:
+        trained = training_range(tested)
+        inside = {condition.key: inside_range(condition, trained) for condition in test.conditions}
+        own = runs.get(tested.key, [])
+        evidence = evidence_of(test, expected, own, inside)
+        judgments[tested.key] = Outcome(
+            test=test,
+            scheme=tested.key,
+            criteria=tuple(judged(test.spec.criteria, evidence, baselines)),
+            conditions=tuple(
+                ConditionResult(c.key, c.at, inside[c.key], spreads(test, c.key, own)) for c in test.conditions
+            ),
+            runs=tuple(own),
+        )
+    return judgments
+
+
+def training_range(tested: Contender) -> TrainingRange | None:
+    """The range that a scheme was trained on; None where it was not trained, or its card does not say."""
+    if tested.choice is None:
+        return None
+    training = Training.of(tested.choice)
+    return None if training is None else training.range
+
+
+def inside_range(condition: Condition, trained: TrainingRange | None) -> bool | None:
+    """Whether all that a condition can draw lies within a training range; None where there is none."""
+    if trained is None:
+        return None
+    corners = [_rates_and_delays(scenario) for scenario in condition.bounds()]
+    rates, delays = ([one for corner in corners for one in corner[which]] for which in (0, 1))
+    return trained.contains(min(rates), min(delays)) and trained.contains(max(rates), max(delays))
+
+
+def _rates_and_delays(scenario: Scenario) -> tuple[list[float], list[float]]:
+    """Rates of the path's links in Mbit/s, and its one-way delays in ms, at all times."""
+    path = scenario.path
+    rates = [
+        rate / 1e6
+        for link in path.links
+        for rate in ([value for _, value in link.rate] if isinstance(link.rate, tuple) else [link.rate])
+        if rate is not None
+    ]
+    return rates or [path.mean_rate_mbps], [float(rtt) / 2e6 for _, rtt in path.rtt_steps()]

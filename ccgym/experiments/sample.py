@@ -1,0 +1,120 @@
+"""What metrics are computed from: the counts of a run over time, sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ccgym.errors import SimulationError
+from ccgym.evaluation.capacity import LinkCapacity
+from ccgym.evaluation.run_record import RunRecord
+from ccgym.schemes.flow import FlowSpec
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Counts since the beginning of a run, sampled. Between samples they are taken to grow linearly."""
+
+    t_s: Floats
+    """Sampling times, seconds; the first is 0."""
+    payload: tuple[Floats, ...]
+    """Per flow: unique payload at the receiver, bytes."""
+    sent: tuple[Floats, ...]
+    """Per flow: data packets sent, retransmissions included."""
+    drops: Floats
+    """Packets that the bottleneck's queue dropped."""
+    wire_ratio: float
+    """IP bytes of a full packet per byte of its payload."""
+    capacity_bits: Floats
+    """Bits that the bottleneck could have carried."""
+    queue_delay_ms: float
+    """Mean wait in the bottleneck's queue over the whole run, per packet, ms."""
+
+    @classmethod
+    def of(cls, record: RunRecord) -> Sample:
+        """From a run that kept its series.
+
+        Raises:
+            SimulationError: The run kept no series, or its path has no bottleneck.
+        """
+        if record.series is None or record.capacity is None:
+            raise SimulationError(
+                "a run without series, or over a path without a link",
+                expected="a path with a link",
+            )
+        flow = FlowSpec(scheme="")
+        link = record.counters["link"]
+        times_ns = record.series["t_ns"].astype(np.int64)
+        return cls(
+            t_s=_from_zero(times_ns) / 1e9,
+            payload=tuple(_from_zero(part["received_unique_bytes"]) for part in record.series["flows"]),
+            sent=tuple(_from_zero(part["sent_packets"]) for part in record.series["flows"]),
+            drops=_from_zero(record.series["link"]["drops"]),
+            wire_ratio=flow.packet_bytes / flow.mss,
+            capacity_bits=_bits(record.capacity, times_ns),
+            # Little's law: the link's own mean sojourn counts the transmission, too.
+            queue_delay_ms=link["mean_queue_packets"] * record.duration_s * 1e3 / max(link["forwarded"], 1),
+        )
+
+    def goodput_mbps(self, flow: int, begin_s: float, end_s: float) -> float:
+        """Unique payload of a flow per time, Mbit/s."""
+        return self._grown(self.payload[flow], begin_s, end_s) * 8 / 1e6 / (end_s - begin_s)
+
+    def utilization(self, flows: Sequence[int], begin_s: float, end_s: float) -> float:
+        """Fraction of the link's capacity that these flows' unique data took, headers included; 0 without capacity."""
+        capacity = self._grown(self.capacity_bits, begin_s, end_s)
+        bits = sum(self._grown(self.payload[flow], begin_s, end_s) for flow in flows) * 8 * self.wire_ratio
+        return bits / capacity if capacity > 0 else 0.0
+
+    def drop_rate(self, begin_s: float, end_s: float) -> float:
+        """Packets dropped by the bottleneck per packet sent, of all flows; 0 where nothing was sent."""
+        sent = sum(self._grown(count, begin_s, end_s) for count in self.sent)
+        return self._grown(self.drops, begin_s, end_s) / sent if sent > 0 else 0.0
+
+    def time_to(self, fraction: float, change_s: float, since_s: float, until_s: float, window_s: float) -> float:
+        """Seconds from a change until all flows together use a fraction of the capacity over a whole window.
+
+        Args:
+            fraction: Of the capacity.
+            change_s: When the change was.
+            since_s: Where the first window begins.
+            until_s: Where the last window ends.
+            window_s: Width of a window.
+
+        Returns:
+            From the change to the beginning of the first such window; ``until_s − change_s`` where there is none.
+        """
+        starts = self.t_s[(self.t_s >= since_s) & (self.t_s <= until_s - window_s)]
+        for start in starts:
+            if self.utilization(range(len(self.payload)), start, start + window_s) >= fraction:
+                return float(start) - change_s
+        return until_s - change_s
+
+    def rate_series(self, width_s: float) -> dict[str, list[float]]:
+        """Rate of the flows together and of the link, Mbit/s on the wire, in bins of a width."""
+        edges = np.arange(0.0, self.t_s[-1] + 1e-9, width_s)
+        total = np.sum(np.asarray(self.payload), axis=0)
+        carried = np.diff(np.interp(edges, self.t_s, total)) * 8 * self.wire_ratio
+        capacity = np.diff(np.interp(edges, self.t_s, self.capacity_bits))
+        return {
+            "t_s": [round(float(at), 3) for at in edges[1:]],
+            "rate_mbps": [round(float(bits) / 1e6 / width_s, 4) for bits in carried],
+            "capacity_mbps": [round(float(bits) / 1e6 / width_s, 4) for bits in capacity],
+        }
+
+    def _grown(self, counts: Floats, begin_s: float, end_s: float) -> float:
+        low, high = np.interp((begin_s, end_s), self.t_s, counts)
+        return float(high - low)
+
+
+def _from_zero(values: npt.NDArray[np.generic]) -> Floats:
+    return np.concatenate(([0.0], values.astype(np.float64)))
+
+
+def _bits(capacity: LinkCapacity, times_ns: npt.NDArray[np.int64]) -> Floats:
+    return capacity.bits_until(np.concatenate(([0], times_ns)).astype(np.int64))

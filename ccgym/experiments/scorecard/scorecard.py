@@ -1,0 +1,354 @@
+"""A scorecard: schemes on many paths, a score for each, and rankings over groups of paths.
+
+It is made of ordinary results, one :class:`~ccgym.evaluation.results.ResultSet` per path; everything here is computed
+from them anew whenever it is asked for.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from ccgym.evaluation.results import CellResult, ResultSet, SchemeSummary
+from ccgym.experiments.scorecard.bootstrap import Interval, bootstrap
+from ccgym.experiments.scorecard.score import SCORE_FLOOR, Standing, pareto_optimal, score
+from ccgym.experiments.scorecard.spec import ScorecardSpec
+from ccgym.schemes.style import SchemeStyle
+
+FORMAT: Final = "ccgym-scorecard"
+FORMAT_VERSION: Final = 2
+
+
+@dataclass(frozen=True)
+class CardPath:
+    """A path of a scorecard."""
+
+    name: str
+    """Its name in the catalog."""
+    section: str
+    """Its section (of the YAML)."""
+    title: str
+    """A line about it."""
+    base_delay_ms: float
+    """One-way propagation delay of the data direction, ms."""
+    rate_mbps: float
+    """Mean rate of the bottleneck, Mbit/s."""
+
+    @property
+    def facts(self) -> str:
+        """``77.7 Mbit/s, 51 ms``."""
+        return f"{self.rate_mbps:.3g} Mbit/s, {self.base_delay_ms:g} ms"
+
+
+@dataclass(frozen=True)
+class CardScheme:
+    """A scheme of a scorecard."""
+
+    style: SchemeStyle
+    """Key, label and looks."""
+    reference: bool
+    """Whether it knows the path: then it shows what is possible, and competes with nobody."""
+    trained_on: Mapping[str, bool] | None = None
+    """Of a learned scheme, by path: whether it was trained there. None of others, and where its card is silent."""
+    learned: bool = False
+    """Whether it was learned at all."""
+
+    @property
+    def key(self) -> str:
+        """Its name in files."""
+        return self.style.key
+
+
+@dataclass(frozen=True)
+class PathResult:
+    """A scheme on a path; means are over the runs that count, and None where there are none."""
+
+    path: str
+    """Name of the path."""
+    scheme: str
+    """Key of the scheme."""
+    runs: int
+    """Runs that were made."""
+    counted: int
+    """Those that count by Pantheon's rules; the others score the least that there is."""
+    limited: int
+    """Those whose schedule the machine could not hold (real packets)."""
+    throughput_mbps: float | None
+    """Mean throughput, Mbit/s."""
+    delay_p95_ms: float | None
+    """Mean 95th percentile of the one-way delay, ms."""
+    loss: float | None
+    """Mean loss, a fraction."""
+    utilization: float | None
+    """Normalized throughput: mean of throughput / capacity over the run."""
+    delay_ratio: float | None
+    """Normalized delay: mean 95th percentile / propagation delay."""
+    scores: tuple[float, ...]
+    """Score of each run, in order."""
+    trained: bool | None
+    """Whether the scheme was trained on the path; None of schemes that were not learned or do not say."""
+    pareto_optimal: bool
+    """Whether no competitor dominates it on the path; references neither dominate nor are dominated."""
+    best: bool
+    """Whether it has the best score of the competitors on the path."""
+
+    @property
+    def score(self) -> float | None:
+        """Mean score; None where nothing was run."""
+        return statistics.fmean(self.scores) if self.scores else None
+
+
+@dataclass(frozen=True)
+class RankedScheme:
+    """A scheme in the ranking of a group."""
+
+    scheme: str
+    """Key of the scheme."""
+    label: str
+    """Its name for people."""
+    reference: bool
+    """Whether it knows the path and has no rank."""
+    rank: int | None
+    """From 1; None of references."""
+    score: Interval
+    """Mean score over the group's paths, with its interval."""
+    behind: Interval
+    """Mean score less that of the best competitor, with its interval: below zero throughout is surely worse."""
+    first: float
+    """Fraction of the resamples in which it was first."""
+    wins: int
+    """Paths on which it has the best score of the competitors."""
+    pareto_optimal: int
+    """Paths on which no competitor dominates it."""
+    utilization: float | None
+    """Mean normalized throughput."""
+    delay_ratio: float | None
+    """Geometric mean of the normalized delay."""
+    loss: float | None
+    """Mean loss, a fraction."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Paths that are ranked together."""
+
+    name: str
+    """Short name, for programs."""
+    title: str
+    """For people."""
+    paths: tuple[str, ...]
+    """Their names."""
+    learners: tuple[str, ...] = ()
+    """Keys of the learned schemes whose training this group is about; empty of groups that everybody shares."""
+    trained: bool = False
+    """Of such a group: whether they were trained on its paths, or have never seen them."""
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    """What was measured."""
+
+    spec: ScorecardSpec = field(repr=False)
+    """What the YAML says."""
+    parameters: Mapping[str, Any]
+    """What was asked for."""
+    provenance: Mapping[str, Any]
+    """Who made it: command, versions, machine, time."""
+    paths: tuple[CardPath, ...]
+    """The paths, section by section."""
+    schemes: tuple[CardScheme, ...]
+    """The schemes, in the order in which they were named."""
+    results: Mapping[str, ResultSet] = field(repr=False)
+    """Results by path."""
+
+    @property
+    def sections(self) -> Mapping[str, str]:
+        """Titles of the sections, by name."""
+        return {name: section.title for name, section in self.spec.sections.items()}
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Runs that ended in an error; that none of the schemes can be run here is one, too."""
+        if self.results and not any(results.cells or results.failures for results in self.results.values()):
+            return tuple(f"nothing ran: {key} is unavailable: {why}" for key, why in self.unavailable.items())
+        return tuple(
+            f"{path}: {failure.scheme}, run {failure.run}, seed {failure.seed}: {failure.error}"
+            for path, results in self.results.items()
+            for failure in results.failures
+        )
+
+    @property
+    def unavailable(self) -> Mapping[str, str]:
+        """Why schemes could not be run on this machine, by key."""
+        return {key: why for results in self.results.values() for key, why in results.unavailable.items()}
+
+    @cached_property
+    def path_results(self) -> Mapping[tuple[str, str], PathResult]:
+        """By path and scheme."""
+        return {(result.path, result.scheme): result for path in self.paths for result in self._of_path(path)}
+
+    def _of_path(self, path: CardPath) -> list[PathResult]:
+        summaries = {summary.style.key: summary for summary in self.results[path.name].schemes}
+        competitors = [one for one in self.schemes if not one.reference]
+        standings = [_standing(summaries[one.key]) for one in competitors]
+        free = {one.key for one, good in zip(competitors, pareto_optimal(standings), strict=True) if good}
+        scores = {one.key: _scores(summaries[one.key], path.base_delay_ms) for one in self.schemes}
+        means = {one.key: statistics.fmean(scores[one.key]) for one in competitors if scores[one.key]}
+        top = max(means.values(), default=0.0)
+        return [
+            _path_result(path, one, summaries[one.key], scores[one.key], one.key in free, means.get(one.key) == top)
+            for one in self.schemes
+        ]
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups that everybody shares, then for each different training its paths and those held out from it."""
+        made = [
+            Group(name, group.title, tuple(path.name for path in self.paths if path.section in group.sections))
+            for name, group in self.spec.groups.items()
+        ]
+        made = [group for group in made if group.paths]
+        splits: dict[tuple[str, ...], list[CardScheme]] = {}
+        for one in self.schemes:
+            if one.trained_on is not None:
+                seen = tuple(path.name for path in self.paths if one.trained_on[path.name])
+                splits.setdefault(seen, []).append(one)
+        for seen, learners in splits.items():
+            unseen = tuple(path.name for path in self.paths if path.name not in seen)
+            if not seen or not unseen:  # the ranking over all paths says the same
+                continue
+            names = ", ".join(one.style.label for one in learners)
+            keys = tuple(one.key for one in learners)
+            made.append(Group(f"train:{'+'.join(keys)}", f"Training paths of {names}", seen, keys, trained=True))
+            made.append(Group(f"held-out:{'+'.join(keys)}", f"Held out from {names}", unseen, keys))
+        return tuple(made)
+
+    @cached_property
+    def rankings(self) -> Mapping[str, tuple[RankedScheme, ...]]:
+        """By group: the schemes from best to worst, references where their score puts them."""
+        return {group.name: self._ranking(group) for group in self.groups}
+
+    def _ranking(self, group: Group) -> tuple[RankedScheme, ...]:
+        path_results = self.path_results
+        taking_part = [one for one in self.schemes if any(path_results[path, one.key].scores for path in group.paths)]
+        # A path on which somebody has no number would favor or punish him: it is left out for all.
+        paths = [path for path in group.paths if all(path_results[path, one.key].scores for one in taking_part)]
+        if not paths or not taking_part:
+            return ()
+        resampled = bootstrap(
+            [[path_results[path, one.key].scores for one in taking_part] for path in paths],
+            [not one.reference for one in taking_part],
+            int(self.parameters["seed"]),
+            group.name,
+        )
+        order = sorted(range(len(taking_part)), key=lambda place: -resampled.scores[place].mean)
+        ranks = iter(range(1, len(order) + 1))
+        ranking = []
+        for place in order:
+            one = taking_part[place]
+            mine = [path_results[path, one.key] for path in paths]
+            ranking.append(
+                RankedScheme(
+                    scheme=one.key,
+                    label=one.style.label,
+                    reference=one.reference,
+                    rank=None if one.reference else next(ranks),
+                    score=resampled.scores[place],
+                    behind=resampled.behind[place],
+                    first=resampled.first[place],
+                    wins=sum(result.best for result in mine),
+                    pareto_optimal=sum(result.pareto_optimal for result in mine),
+                    utilization=_mean([result.utilization for result in mine]),
+                    delay_ratio=_mean([result.delay_ratio for result in mine], geometric=True),
+                    loss=_mean([result.loss for result in mine]),
+                )
+            )
+        return tuple(ranking)
+
+    def ranked_paths(self, group: Group) -> tuple[str, ...]:
+        """The paths of a group that its ranking is over: those on which every scheme that takes part has a number."""
+        path_results = self.path_results
+        taking_part = [one for one in self.schemes if any(path_results[path, one.key].scores for path in group.paths)]
+        return tuple(path for path in group.paths if all(path_results[path, one.key].scores for one in taking_part))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, documented in ``docs/scorecard.md``."""
+        return {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "experiment": self.spec.name,
+            "parameters": dict(self.parameters),
+            "provenance": dict(self.provenance),
+            "trajectory_hashes": {name: results.trajectory_hash for name, results in self.results.items()},
+            "schemes": [
+                {
+                    "key": one.key,
+                    "label": one.style.label,
+                    "reference": one.reference,
+                    "learned": one.learned,
+                    "trained_on": None
+                    if one.trained_on is None
+                    else [path.name for path in self.paths if one.trained_on[path.name]],
+                }
+                for one in self.schemes
+            ],
+            "paths": [asdict(path) for path in self.paths],
+            "path_results": [{**asdict(result), "score": result.score} for result in self.path_results.values()],
+            "groups": [
+                {**asdict(group), "ranking": [asdict(place) for place in self.rankings[group.name]]}
+                for group in self.groups
+            ],
+            "failures": list(self.failures),
+            "unavailable": dict(self.unavailable),
+        }
+
+
+def _path_result(
+    path: CardPath, one: CardScheme, summary: SchemeSummary, scores: tuple[float, ...], free: bool, best: bool
+) -> PathResult:
+    delay = None if summary.delay_p95_ms is None else summary.delay_p95_ms.mean
+    return PathResult(
+        path=path.name,
+        scheme=one.key,
+        runs=len(summary.runs),
+        counted=len(summary.valid_runs),
+        limited=len(summary.limited_runs),
+        throughput_mbps=None if summary.throughput_mbps is None else summary.throughput_mbps.mean,
+        delay_p95_ms=delay,
+        loss=None if summary.loss is None else summary.loss.mean,
+        utilization=None if summary.utilization is None else summary.utilization.mean,
+        delay_ratio=None if delay is None else delay / path.base_delay_ms,
+        scores=scores,
+        trained=None if one.trained_on is None else one.trained_on[path.name],
+        pareto_optimal=free,
+        best=best,
+    )
+
+
+def _scores(summary: SchemeSummary, base_delay_ms: float) -> tuple[float, ...]:
+    return tuple(run_score(cell, base_delay_ms) for cell in summary.runs)
+
+
+def run_score(cell: CellResult, base_delay_ms: float) -> float:
+    """Score of one run; the floor for a run that does not count: who sends nothing is not better for it."""
+    total = cell.record.total
+    if cell.invalid is not None or total.delay_p95_ms is None:
+        return SCORE_FLOOR
+    return score(cell.record.link.utilization, total.delay_p95_ms / base_delay_ms)
+
+
+def _standing(summary: SchemeSummary) -> Standing | None:
+    throughput, delay, loss = summary.throughput_mbps, summary.delay_p95_ms, summary.loss
+    if throughput is None or delay is None or loss is None:
+        return None
+    return Standing(throughput.mean, delay.mean, loss.mean)
+
+
+def _mean(values: Sequence[float | None], *, geometric: bool = False) -> float | None:
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return statistics.geometric_mean(known) if geometric else statistics.fmean(known)

@@ -1,0 +1,193 @@
+"""What an experiment's YAML says: paths, flows, sweeps and draws, metrics, criteria and figures.
+
+What has placeholders is kept as it was written; :mod:`ccgym.experiments.expand` puts values in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from ccgym.config.quantities import PeriodField
+from ccgym.errors import ConfigError
+from ccgym.units import NS_PER_MS
+
+MAX_RUNS: Final = 10_000
+"""Largest number of runs of a condition."""
+PRETRAINED: Final = "pretrained"
+"""In a list of schemes: every policy that comes with ccgym."""
+
+Raw: TypeAlias = Any
+"""A part of the YAML that may hold placeholders."""
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Two mappings merged key by key; what is no mapping is replaced."""
+    found = dict(base)
+    for key, value in over.items():
+        before = found.get(key)
+        found[key] = merged(before, value) if isinstance(before, Mapping) and isinstance(value, Mapping) else value
+    return found
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Scenario(_Strict):
+    """Conditions of one kind: what varies, the path, and the flows."""
+
+    sweep: Mapping[str, Sequence[Raw] | Mapping[str, Mapping[str, Raw]]] = Field(default_factory=dict)
+    """Values that vary: ``{rate: [10mbps, 50mbps]}``; every combination is a condition. ``{order: {first: {a: 1},
+    second: {a: 2}}}`` sets several values under one name; ``{"rate, owd": [[6mbps, 10ms], …]}`` varies them together.
+    The first varies fastest."""
+    parameters: Mapping[str, Raw] = Field(default_factory=dict)
+    """Values that do not vary, or follow from others: ``{begin: $(0.8 * duration)}``."""
+    draw: Mapping[str, Mapping[str, Raw]] = Field(default_factory=dict)
+    """Random values, drawn for every run in this order: ``{owd: {uniform: [10ms, 100ms]}}``; see
+    :mod:`ccgym.experiments.draws`."""
+    path: Raw = None
+    """The path: whatever describes one elsewhere, a name, a mahimahi command line or a mapping."""
+    paths: Sequence[Raw] | Mapping[str, Raw] | None = None
+    """Instead of ``path``: several, by name; the sweep's last value, called ``path``."""
+    flows: Sequence[Mapping[str, Raw]] = ({"scheme": "$scheme"},)
+    """The flows, as in ``simulate``; ``$scheme`` is the tested scheme."""
+    duration: Raw = "30s"
+    """Length of a run."""
+
+
+class Criterion(_Strict):
+    """What the mean of a metric over a group of conditions has to be."""
+
+    metric: str | tuple[str, ...]
+    """The metric, or several that each have to."""
+    min: float | str | None = None
+    """Smallest value that passes; or the name of a scheme, whose mean is then the bound."""
+    max: float | str | None = None
+    """Largest value that passes, or the name of a scheme."""
+    below: float | None = None
+    """Value that has to be stayed below."""
+    where: Mapping[str, Raw] = Field(default_factory=dict)
+    """Only conditions with these values, or one of a list: ``{buffer: [0.5bdp, 1bdp]}``."""
+    per: str | tuple[str, ...] = ()
+    """For each value of these parameters apart."""
+    training_range: str | None = Field(default=None, pattern="^(inside|outside)$")
+    """Only conditions ``inside`` or ``outside`` the range of rate and delay that a scheme was trained on; inside are
+    all conditions of schemes that were not trained."""
+
+    @model_validator(mode="after")
+    def _one_bound(self) -> Criterion:
+        if self.min is None and self.max is None and self.below is None:
+            raise ConfigError("a criterion without a bound", expected="min, max or below", where="criteria")
+        return self
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics."""
+        return (self.metric,) if isinstance(self.metric, str) else self.metric
+
+    @property
+    def split(self) -> tuple[str, ...]:
+        """The parameters of :attr:`per`."""
+        return (self.per,) if isinstance(self.per, str) else self.per
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """The schemes that bounds refer to."""
+        return tuple(bound for bound in (self.min, self.max) if isinstance(bound, str))
+
+
+class Experiment(Scenario):
+    """An experiment: what is run, what is measured, what passes, what is drawn."""
+
+    title: str
+    """Name for people, in a few words."""
+    question: str = ""
+    """What is asked, in a sentence."""
+    setting: str = ""
+    """Paths and flows, in a sentence."""
+    threshold: str = ""
+    """What passes, in a sentence."""
+    brief: str = ""
+    """The same in a few words."""
+    source: str = ""
+    """Where the experiment comes from."""
+    schemes: Sequence[Raw] = ("cubic", "bbr", "copa", PRETRAINED)
+    """Schemes that are tested where none are named: names, ``pretrained`` (all policies that come with ccgym),
+    ``bbr+cubic@5s``, or ``{name: …, flows: […]}``."""
+    runs: int = Field(default=5, ge=1, le=MAX_RUNS)
+    """Repetitions of every condition."""
+    draws: int = Field(default=1, ge=1, le=MAX_RUNS)
+    """Runs per repetition, each with its own draws: experiments over random paths take more."""
+    scenarios: Mapping[str, Mapping[str, Raw]] = Field(default_factory=dict)
+    """Conditions of several kinds, by name: each has what it does not share with the others."""
+    sampling: PeriodField = 100 * NS_PER_MS
+    """Spacing of the samples that metrics are computed from."""
+    series: PeriodField | None = None
+    """Width of the bins of the rate over time that figures show of first runs; none are kept by default."""
+    metrics: Mapping[str, Mapping[str, Raw]] = Field(min_length=1)
+    """Metrics by name, the most important first, with their options (:mod:`ccgym.experiments.metrics`)."""
+    criteria: tuple[Criterion, ...] = ()
+    """What a scheme has to meet to pass."""
+    figures: tuple[str | Mapping[str, Mapping[str, Raw]], ...] = ()
+    """What is drawn: names of figures (:mod:`ccgym.report.figures`), or a name with options: ``{sweep: {x: owd}}``."""
+    quick: Mapping[str, Raw] = Field(default_factory=dict)
+    """What ``--quick`` changes."""
+    name: str = ""
+    """Name in files; that of the YAML file."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            data = dict(data)
+            metrics = data.get("metrics")
+            if isinstance(metrics, list) and all(isinstance(one, str) for one in metrics):
+                metrics = {one: {} for one in metrics}
+            if isinstance(metrics, Mapping):
+                data["metrics"] = {key: {} if options is None else options for key, options in metrics.items()}
+        return data
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """The schemes that criteria compare with."""
+        return tuple(dict.fromkeys(name for one in self.criteria for name in one.baselines))
+
+    def parts(self) -> Mapping[str, Scenario]:
+        """The scenarios by name, each with what it shares with the others; one without a name where none are named."""
+        shared = {key: getattr(self, key) for key in Scenario.model_fields if key in self.model_fields_set}
+        if not self.scenarios:
+            return {"": Scenario.model_validate(shared)}
+        made = {}
+        for name, own in self.scenarios.items():
+            # What a scenario sweeps over itself comes before what it shares.
+            both = {**merged(shared, own), "sweep": {**own.get("sweep", {}), **shared.get("sweep", {})}}
+            made[name] = Scenario.model_validate(both)
+        return made
+
+
+class ExperimentSet(_Strict):
+    """Experiments that are run and shown together."""
+
+    title: str
+    """Name for people."""
+    include: tuple[str, ...] = Field(min_length=1)
+    """Their files, next to this one."""
+    figure_prefix: str = ""
+    """What the names of figure files begin with; by default the name of the set."""
+    name: str = ""
+    """Name in files; that of the YAML file."""
+    experiments: tuple[Experiment, ...] = ()
+    """The experiments, in order."""
+
+    @property
+    def schemes(self) -> list[Raw]:
+        """The schemes of all experiments."""
+        return list({str(one): one for test in self.experiments for one in test.schemes}.values())
+
+    @property
+    def prefix(self) -> str:
+        """What the names of figure files begin with."""
+        return self.figure_prefix or self.name

@@ -1,0 +1,256 @@
+"""The report on experiments: the table of verdicts, figures, and a page with every number (``NAME.html``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ccgym.evaluation.engine import Observer
+from ccgym.experiments.criteria import Criterion
+from ccgym.experiments.metrics import Metric
+from ccgym.experiments.request import Written
+from ccgym.experiments.results import ExperimentResults, Outcome, Spread, Test, Verdict
+from ccgym.files import atomic_write
+from ccgym.report.coordinates import coordinate_parts, value_text
+from ccgym.report.table import NOTHING, Cell, Column, Row, Table, Tone
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from ccgym.report.figures import ChosenFigure
+
+WORDS: Final[dict[Verdict, str]] = {"pass": "pass", "fail": "FAIL", "incomplete": "incomplete", "none": ""}
+"""Verdicts in tables: fails stand out without color, too."""
+TONES: Final[dict[Verdict, Tone]] = {"pass": "good", "fail": "bad", "incomplete": "unknown", "none": ""}
+"""Tones of their cells."""
+
+
+class ExperimentReport:
+    """Shows the results of experiments."""
+
+    def terminal(self, result: ExperimentResults) -> Sequence[RenderableType]:
+        """The table of verdicts, and what was run."""
+        lines: list[RenderableType] = ["", verdict_table(result).terminal(), ""]
+        for test in result.tests:
+            passes = f"Passes: {test.brief}." if test.brief else ""
+            if words := " ".join(filter(None, (test.spec.question, passes))):
+                lines.append(f"{test.title}: {words}")
+        return [*lines, *_trained(result), result.extent, ""]
+
+    def write(
+        self, result: ExperimentResults, directory: Path, progress: Observer, *, figures: bool
+    ) -> Sequence[Written]:
+        """Write the table as Markdown; with ``figures`` the figures and the page."""
+        table = directory / f"{result.name}.md"
+        atomic_write(table, markdown(result))
+        files = [
+            Written("table", table),
+            Written("results", directory / f"{result.name}.json"),
+            Written("", directory / f"{result.name}.csv"),
+        ]
+        if not figures:
+            return files
+        from ccgym.report.figures import figures_of
+        from ccgym.report.page import write_page
+        from ccgym.report.style import write_figure
+
+        page = directory / f"{result.name}.html"
+        whole = figures_of("experiment")
+        chosen = {test.name: figures_of_test(result, test) for test in result.tests}
+        progress.begin("figures", len(whole) + sum(map(len, chosen.values())) + 1)
+        for one in whole:
+            write_figure(one.draw, directory / overall_file(result, one.name), result)
+            progress.advance("figures", 1, one.name)
+        for test in result.tests:
+            for name, figure in chosen[test.name].items():
+                write_figure(figure.draw, directory / name, result, test)
+                progress.advance("figures", 1, test.title)
+        write_page(page, "experiment", page_values(result, directory))
+        progress.advance("figures", 1, "page")
+        return [
+            Written("report", page),
+            *(Written("figure", directory / f"{overall_file(result, one.name)}.svg") for one in whole),
+            *files,
+        ]
+
+
+REPORT: Final = ExperimentReport()
+"""The report on experiments."""
+
+
+def overall_file(results: ExperimentResults, figure: str) -> str:
+    """Name of the files of a figure of all experiments together, without suffix: ``weakness_overview``."""
+    return f"{results.source.prefix}_{figure}"
+
+
+def figures_of_test(results: ExperimentResults, test: Test) -> dict[str, ChosenFigure]:
+    """The figures of a test by the names of their files: ``<prefix>_<test>``, further ones with the figure's name."""
+    from ccgym.report.figures import chosen_figure
+
+    chosen = [chosen_figure(choice, f"figures of {test.name}") for choice in test.figures]
+    stem = "_".join(dict.fromkeys([results.source.prefix, test.name]))
+    alone = stem == results.source.prefix  # Then its first figure has a name of its own, too.
+    names = [f"{stem}_{one.figure.name}" if place or alone else stem for place, one in enumerate(chosen)]
+    return dict(zip(names, chosen, strict=True))
+
+
+def quantity(results: ExperimentResults, test: Test) -> str:
+    """The metrics of a test in the table of verdicts."""
+    return next((outcome.quantity for _, outcome in results.of_test(test) if outcome.quantity), NOTHING)
+
+
+def verdict_table(results: ExperimentResults) -> Table:
+    """Schemes down, tests across. Each cell shows the mean that decided."""
+    tests = [
+        Column(test.name, test.title, quantity(results, test), max_width=18) for test in results.tests
+    ]  # fmt: skip
+    rows = [
+        Row(
+            {
+                "scheme": style.label,
+                "passed": results.passed_text(style.key),
+                **{test.name: _verdict(results.outcome(test, style.key), "\n") for test in results.tests},
+            }
+        )
+        for style in results.styles
+    ]
+    passed = [Column("passed", "passed")] if any(test.spec.criteria for test in results.tests) else []
+    return Table([Column("scheme", "scheme", align="left"), *tests, *passed], rows, kind="stack")
+
+
+def _verdict(outcome: Outcome, between: str = " ") -> Cell:
+    return Cell(f"{outcome.headline or NOTHING}{between}{WORDS[outcome.verdict]}", TONES[outcome.verdict])
+
+
+def markdown(results: ExperimentResults) -> str:
+    """Tests down, schemes across, with what was run below."""
+    columns = [Column(name, name, align="left") for name in ("test", "numbers", "passes")]
+    columns += [Column(style.key, style.label) for style in results.styles]
+    rows = [
+        Row(
+            {
+                "test": test.title,
+                "numbers": quantity(results, test),
+                "passes": test.brief,
+                **{style.key: _verdict(outcome) for style, outcome in results.of_test(test)},
+            }
+        )
+        for test in results.tests
+    ]
+    if any(test.spec.criteria for test in results.tests):
+        passed = {style.key: results.passed_text(style.key) for style in results.styles}
+        rows.append(Row({"test": "passed", "numbers": "", "passes": "", **passed}))
+    extent = f"{results.extent[0].upper()}{results.extent[1:]}, seed {results.parameters['seed']}."
+    return f"{Table(columns, rows).markdown()}\n{extent}\n"
+
+
+def criteria_table(results: ExperimentResults, test: Test) -> Table:
+    """What had to hold in a test, scheme by scheme."""
+    rows = []
+    for style, outcome in results.of_test(test):
+        for place, one in enumerate(outcome.criteria):
+            metric = test.by_key(one.metric)
+            verdict: Verdict = "incomplete" if one.passed is None else "pass" if one.passed else "fail"
+            values = {
+                "scheme": style.label if place == 0 else "",
+                "criterion": f"{metric.label}, {one.group}" if one.group else metric.label,
+                "found": metric.show(one.value),
+                "passes": threshold_text(metric, one),
+                "verdict": Cell(WORDS[verdict], TONES[verdict]),
+            }
+            rows.append(Row(values, first=place == 0))
+    left = ("scheme", "criterion")
+    names = ("scheme", "criterion", "found", "passes", "verdict")
+    return Table([Column(name, name, align="left" if name in left else "right") for name in names], rows)
+
+
+def threshold_text(metric: Metric, criterion: Criterion) -> str:
+    """``≥ 0.80``, ``0.30 to 0.70``, ``≤ 1.00 %``."""
+    low, high = criterion.min, criterion.max
+    if low is not None and high is not None:
+        return f"{metric.show(low)} to {metric.show(high)}"
+    signs = (">", "<") if criterion.strict else ("≥", "≤")
+    if low is not None:
+        return f"{signs[0]} {metric.show(low)}"
+    return f"{signs[1]} {metric.show(high)}" if high is not None else ""
+
+
+def conditions_table(test: Test, outcome: Outcome) -> Table:
+    """Every condition of a test with the means of its metrics, for one scheme."""
+    names = list(dict.fromkeys(name for one in outcome.conditions for name in one.at))
+    columns = [
+        *(Column(name, *coordinate_parts(name), value_text) for name in names),
+        Column("inside", "training range"),
+        *(Column(one.key, one.label, format=_range(one)) for one in test.metrics),
+        Column("runs", "runs"),
+    ]
+    inside = {None: None, True: "inside", False: "outside"}
+    rows = []
+    for one in outcome.conditions:
+        runs = next((spread.count for spread in one.metrics.values()), 0)
+        rows.append(Row({**one.at, "inside": inside[one.inside], **one.metrics, "runs": runs}))
+    return Table(columns, rows)
+
+
+def _range(metric: Metric) -> Callable[[Spread], str]:
+    """Formats the mean of a metric, with the range from min to max over several runs."""
+
+    def text(spread: Spread) -> str:
+        span = f" ({metric.show(spread.low)} to {metric.show(spread.high)})" if spread.count > 1 else ""
+        return f"{metric.show(spread.mean)}{span}"
+
+    return text
+
+
+def _words(test: Test) -> list[tuple[str, str]]:
+    """What the YAML says of a test, without what it leaves out."""
+    said = (("Setting", test.spec.setting), ("Passes", test.spec.threshold or test.brief), ("Source", test.spec.source))
+    return [(name, text) for name, text in said if text]
+
+
+def _trained(results: ExperimentResults) -> list[str]:
+    """On what the learned schemes were trained."""
+    return [
+        f"{style.label} was trained on {results.trained_on[style.key]}"
+        for style in results.styles
+        if style.key in results.trained_on
+    ]
+
+
+def page_values(results: ExperimentResults, directory: Path) -> dict[str, Any]:
+    """What the template ``experiment`` needs.
+
+    Args:
+        results: What was measured.
+        directory: Where its figures are; the page says of missing ones that they are.
+    """
+    from ccgym.report.figures import figures_of
+    from ccgym.report.page import Picture
+
+    return {
+        "results": results,
+        "provenance": results.provenance,
+        "sections": [(test.name, test.title) for test in results.tests],
+        "figures": [
+            Picture.of(directory / f"{overall_file(results, one.name)}.svg", one.title)
+            for one in figures_of("experiment")
+        ],
+        "verdicts": verdict_table(results),
+        "trained": _trained(results),
+        "tests": [
+            {
+                "test": test,
+                "words": _words(test),
+                "figures": [
+                    Picture.of(directory / f"{name}.svg", f"{test.title}: {one.figure.title}")
+                    for name, one in figures_of_test(results, test).items()
+                ],
+                "criteria": criteria_table(results, test),
+                "schemes": [
+                    (style, outcome, conditions_table(test, outcome)) for style, outcome in results.of_test(test)
+                ],
+            }
+            for test in results.tests
+        ],
+    }

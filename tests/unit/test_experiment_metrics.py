@@ -1,0 +1,345 @@
+"""Metrics against what they must give, criteria and verdicts, the stress tests with schemes that are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccgym.config.path import NetworkPath
+from ccgym.errors import ConfigError, SimulationError
+from ccgym.evaluation.engine import Reduction, measure
+from ccgym.evaluation.prepared_run import Record
+from ccgym.evaluation.run import contender
+from ccgym.evaluation.simulate import simulate
+from ccgym.experiments import spec
+from ccgym.experiments.criteria import Criterion, Evidence, judged
+from ccgym.experiments.expand import Condition
+from ccgym.experiments.load import load_experiment
+from ccgym.experiments.metrics import METRICS, Measured, read_metric
+from ccgym.experiments.results import Outcome, Test
+from ccgym.experiments.run import planned
+from ccgym.experiments.sample import Sample
+
+FOUND = load_experiment("weaknesses")
+assert isinstance(FOUND, spec.ExperimentSet)
+TESTS = {one.name: Test(one) for one in FOUND.experiments}
+
+
+# --- Metrics -------------------------------------------------------------------------------------------------------
+
+
+def sample(*payload: list[float], drops: list[float] | None = None, sent: list[float] | None = None) -> Sample:
+    """A sample every second, of a link of 12 Mbit/s; headers left aside."""
+    times = np.arange(len(payload[0]), dtype=float)
+    return Sample(
+        t_s=times,
+        payload=tuple(np.array(one, dtype=float) for one in payload),
+        sent=tuple(np.array(sent or [0] * len(times), dtype=float) for _ in payload),
+        drops=np.array(drops or [0] * len(times), dtype=float),
+        wire_ratio=1.0,
+        capacity_bits=12e6 * times,
+        queue_delay_ms=0.0,
+    )
+
+
+def test_goodput_and_utilization_are_of_the_interval() -> None:
+    two = sample([0, 1e6, 2e6, 2.5e6, 3e6], [0, 0, 0, 1e6, 2e6])
+    assert two.goodput_mbps(0, 0, 2) == pytest.approx(8)
+    assert two.goodput_mbps(0, 2, 4) == pytest.approx(4)
+    assert two.goodput_mbps(1, 2.5, 3.5) == pytest.approx(8), "between samples counts grow evenly"
+    assert two.utilization((0, 1), 2, 4) == pytest.approx(1.0)
+    assert two.utilization((1,), 2, 4) == pytest.approx(2 / 3)
+
+
+def test_nothing_sent_is_not_a_division_by_zero() -> None:
+    nothing = sample([0, 0, 0], [0, 0, 0])
+    assert nothing.drop_rate(0, 2) == 0.0
+    assert nothing.utilization((0,), 0, 0) == 0.0
+
+
+def test_the_loss_rate_is_of_what_was_sent_in_the_interval() -> None:
+    one = sample([0] * 5, drops=[0, 90, 90, 91, 92], sent=[0, 100, 200, 300, 400])
+    assert one.drop_rate(2, 4) == pytest.approx(0.01)
+
+
+def test_recovery_time_counts_from_the_change() -> None:
+    # 12 Mbit/s from the beginning of second 3 on, before that a third of it.
+    rising = sample(list(np.cumsum([0, 0.5e6, 0.5e6, 0.5e6, 1.5e6, 1.5e6, 1.5e6])))
+    assert rising.time_to(0.8, 1.0, 1.0, 6.0, 1.0) == pytest.approx(2.0)
+    assert rising.time_to(0.8, 1.0, 4.0, 6.0, 1.0) == pytest.approx(3.0), "not before one looks"
+    assert rising.time_to(1.1, 1.0, 1.0, 6.0, 1.0) == pytest.approx(5.0), "never: as long as one looked"
+
+
+def test_a_sample_of_a_run_agrees_with_its_record() -> None:
+    path = NetworkPath(rate="10mbps", rtt="40ms", queue="0.5bdp")
+    record = simulate(path, ["cubic"], "20s", 3, Record(packets=False, series="100ms"))
+    taken = Sample.of(record)
+    assert taken.goodput_mbps(0, 0, 20) == pytest.approx(record.flows[0].goodput_mbps)
+    assert taken.drops[-1] == record.link.drops
+    assert 0.8 < taken.utilization((0,), 0, 20) <= 1.0
+    full_ms = 17 * 1500 * 8 / 10e6 * 1e3
+    assert 0 < taken.queue_delay_ms < full_ms
+    with pytest.raises(SimulationError, match="without series"):
+        Sample.of(simulate(path, ["cubic"], "1s", 3, Record(packets=False, series=0)))
+
+
+class Found:
+    """A run that left this sample."""
+
+    def __init__(self, taken: Sample, flows: int) -> None:
+        self.sample = taken
+        self.record = type("Record", (), {"flows": (None,) * flows})
+        self.duration_s = float(taken.t_s[-1])
+
+
+def value(found: Sample, name: str, flows: int = 2, /, **options: Any) -> float | None:
+    measured: Any = Found(found, flows)
+    return read_metric(name, options).of(measured)
+
+
+def test_metrics_of_flows_over_a_part_of_the_run() -> None:
+    two = sample([0, 1e6, 2e6, 2.5e6, 3e6], [0, 0, 0, 1e6, 2e6])
+    assert value(two, "goodput_ratio", **{"from": "2s"}) == pytest.approx(0.5)
+    assert value(two, "goodput_ratio", to="2s") == 0.0
+    assert value(two, "goodput", **{"from": 2, "to": 4}) == pytest.approx(12)
+    assert read_metric("utilization", {"flows": [2], "from": "2s"}).of(Found(two, 2)) == pytest.approx(2 / 3)  # type: ignore[arg-type]
+    assert value(two, "collapsed", below="90%") == 1.0
+    assert value(two, "collapsed", below="50%") == 0.0
+    with pytest.raises(ConfigError, match="numbers from 1 to 2"):
+        read_metric("utilization", {"flows": [3]}).of(Found(two, 2))  # type: ignore[arg-type]
+
+
+def test_recovery_time_is_never_longer_than_it_is_looked_for() -> None:
+    rising = sample(list(np.cumsum([0, 0.5e6, 0.5e6, 0.5e6, 1.5e6, 1.5e6, 1.5e6])))
+    options = {"change": "1s", "until": "6s", "window": "1s"}
+    assert value(rising, "recovery_time", 1, **options) == pytest.approx(2.0)
+    assert value(rising, "recovery_time", 1, blind="3s", **options) == pytest.approx(3.0)
+    assert value(rising, "recovery_time", 1, fraction=1.0, **{**options, "until": "3s"}) == pytest.approx(2.0)
+    metric = read_metric("recovery_time", options)
+    assert (metric.show(5.0), metric.show(2.04), metric.show(None)) == ("≥ 5 s", "2.0 s", "–")
+
+
+def test_metrics_of_a_whole_record() -> None:
+    path = NetworkPath(rate="10mbps", rtt="40ms", queue="0.5bdp")
+    record = simulate(path, ["cubic"], "5s", 3)
+    measured = Measured(path, record)
+    assert read_metric("delay_p95", {}).of(measured) == record.total.delay_p95_ms
+    ccperf = read_metric("sRTT", {"metric": "ccperf", "name": "mean_srtt_l4", "scope": "flow_1"})
+    assert ccperf.of(measured) == record.ccperf().flows[0]["mean_srtt_l4"].value
+    with pytest.raises(ConfigError, match="did you mean 'mean_srtt_l4'"):
+        read_metric("m", {"metric": "ccperf", "name": "mean_rtt_l4", "scope": "flow_1"}).of(measured)
+    with pytest.raises(ConfigError, match="did you mean 'flow_1'"):
+        read_metric("m", {"metric": "ccperf", "name": "mean_srtt_l4", "scope": "flow1"}).of(measured)
+
+
+def test_every_metric_says_what_it_is() -> None:
+    for name, kind in METRICS.items():
+        assert kind.__doc__, name
+        assert kind.better in ("higher", "lower", "neither")
+        assert kind.__module__ == f"ccgym.experiments.metrics.{name}", "a file each, called as the metric"
+
+
+# --- Criteria and verdicts -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("criterion", "passed"),
+    [
+        (Criterion("m", "", 0.8, min=0.8), True),
+        (Criterion("m", "", 0.79, min=0.8), False),
+        (Criterion("m", "", 0.71, min=0.3, max=0.7), False),
+        (Criterion("m", "", 0.5, min=0.3, max=0.7), True),
+        (Criterion("m", "", 0.0, max=0.0), True),
+        (Criterion("m", "", 5.0, max=5.0, strict=True), False),
+        (Criterion("m", "", 4.99, max=5.0, strict=True), True),
+        (Criterion("m", "", float("nan"), min=0.0), False),
+        (Criterion("m", "", None, min=0.0), None),
+    ],
+)
+def test_criteria(criterion: Criterion, passed: bool | None) -> None:
+    assert criterion.passed is passed
+
+
+def evidence(name: str, inside: bool | None = None, **values: Any) -> Evidence:
+    """Evidence in which each metric is a number, or a function of the condition; of others 0."""
+    test = TESTS[name]
+    means = {}
+    for one in test.conditions:
+        for metric in test.metrics:
+            found = values.get(metric.key, 0.0)
+            means[one.key, metric.key] = found(one) if callable(found) else found
+    return Evidence(means, test.conditions, {one.key: inside for one in test.conditions})
+
+
+def outcome(name: str, found: Evidence, cubic: Evidence | None = None) -> Outcome:
+    baselines = {} if cubic is None else {"cubic": cubic}
+    return Outcome(TESTS[name], "reno", tuple(judged(TESTS[name].spec.criteria, found, baselines)), (), ())
+
+
+def verdicts(name: str, found: Evidence, cubic: Evidence | None = None) -> list[bool | None]:
+    return [one.passed for one in outcome(name, found, cubic).criteria]
+
+
+def test_fairness_asks_less_outside_of_the_training_range() -> None:
+    name = "intra_rtt_fairness"
+    assert verdicts(name, evidence(name, ratio=0.6)) == [False]
+    assert verdicts(name, evidence(name, ratio=0.6, inside=True)) == [False]
+    outside = outcome(name, evidence(name, ratio=0.6, inside=False))
+    assert outside.verdict == "pass"
+    assert [one.group for one in outside.criteria] == ["outside the training range"]
+    mixed = evidence(name, ratio=lambda one: 0.9 if float(one.at["owd_ms"]) <= 50 else 0.4)
+    inside = {one.key: float(one.at["owd_ms"]) <= 50 for one in mixed.conditions}
+    within, beyond = outcome(name, Evidence(mixed.means, mixed.conditions, inside)).criteria
+    assert within.value == pytest.approx(0.9)
+    assert beyond.value == pytest.approx(0.4)
+    assert (within.passed, beyond.passed) == (True, False)
+
+
+def test_the_sweep_asks_for_fairness_and_for_use() -> None:
+    name = "bandwidth_sweep"
+    assert verdicts(name, evidence(name, ratio=0.9, utilization=0.89)) == [True, False]
+    assert verdicts(name, evidence(name, ratio=0.7, utilization=0.99)) == [False, True]
+
+
+def test_too_much_here_and_too_little_there_is_not_friendly() -> None:
+    name = "cubic_friendliness"
+    extremes = evidence(name, cubic_share=lambda one: 0.1 if one.at["buffer_bdp"] == 0.2 else 0.9)
+    found = outcome(name, extremes)
+    assert [one.passed for one in found.criteria] == [False] * 6, "although the mean over buffers may be decent"
+    assert found.headline == "0.10 to 0.90"
+    assert found.criteria[0].at == {"cubic": "first", "buffer_bdp": 0.2}
+    assert verdicts(name, evidence(name, cubic_share=0.5)) == [True] * 6
+
+
+def test_responsiveness_is_measured_against_cubic() -> None:
+    name = "responsiveness"
+    cubic = evidence(name, utilization=0.7, queue_delay_ms=8.0)
+    assert verdicts(name, cubic, cubic) == [True, True], "Cubic is as good as itself"
+    assert verdicts(name, evidence(name, utilization=0.9, queue_delay_ms=9.0), cubic) == [True, False]
+    assert verdicts(name, cubic, None) == [None, None], "without Cubic's number nothing is decided"
+
+
+def test_small_buffers_may_lose_more() -> None:
+    name = "self_inflicted_loss"
+    found = outcome(name, evidence(name, loss=0.02)).criteria
+    assert [one.passed for one in found] == [True, False, False, False]
+    assert [one.max for one in found] == [0.03, 0.01, 0.01, 0.01]
+
+
+def test_one_collapsed_run_is_too_many() -> None:
+    name = "startup_recovery"
+    assert verdicts(name, evidence(name, collapsed=0.0)) == [True]
+    assert verdicts(name, evidence(name, collapsed=lambda one: 0.02 if one.key == "drawn" else 0.0)) == [False]
+
+
+def test_a_recovery_that_never_came_is_said() -> None:
+    name = "stale_estimates"
+    found = outcome(name, evidence(name, after_rate_s=10.0, after_rtt_s=0.34))
+    assert [one.passed for one in found.criteria] == [False, True, False, True]
+    assert found.headline == "≥ 10 s, 0.3 s"
+
+
+def test_without_criteria_there_is_no_verdict() -> None:
+    test = Test(TESTS["self_inflicted_loss"].spec.model_copy(update={"criteria": ()}))
+    found = Outcome(test, "reno", (), (), ())
+    assert (found.verdict, found.headline, test.spec.baselines) == ("none", "–, –", ())
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.979, "97.9 %"), (0.0212, "2.12 %"), (0.0, "0 %"), (1.0, "100 %"), (0.05, "5 %"), (None, "–")]
+)
+def test_fractions_are_shown_as_percent(value: float | None, text: str) -> None:
+    assert read_metric("utilization", {}).show(value) == text
+
+
+# --- Known schemes -------------------------------------------------------------------------------------------------
+
+
+def values(name: str, scheme: str, **at: float | str) -> dict[str, float]:
+    """The metrics of the first run in the first condition with these coordinates."""
+    test = TESTS[name]
+
+    def chosen(one: Condition) -> bool:
+        return at.items() <= one.at.items()
+
+    key = next(one.key for one in test.conditions if chosen(one))
+    run = next(one for one in planned(test, [contender(scheme)], runs=1, seed=5) if one.condition.key == key)
+
+    def reduce(_: Any, record: Any) -> dict[str, float | None]:
+        measured = Measured(run.scenario.path, record)
+        return {metric.key: metric.of(measured) for metric in run.scenario.metrics}
+
+    (outcome,) = measure([run.run], reduce=Reduction("values", 1, reduce))
+    assert outcome.error is None
+    found: dict[str, float] = outcome.data
+    return found
+
+
+def test_a_window_loses_what_exceeds_link_and_buffer() -> None:
+    """10 Mbit/s and 40 ms: 34 packets in flight, 17 more in a buffer of half a product."""
+    at = {"rate_mbps": 10, "owd_ms": 20, "buffer_bdp": 0.5}
+    fitting = values("self_inflicted_loss", "fixed_window:cwnd=40", **at)
+    assert fitting["loss"] == 0.0
+    assert fitting["utilization"] == pytest.approx(1.0, abs=0.01)
+    assert values("self_inflicted_loss", "fixed_window:cwnd=10", **at)["utilization"] == pytest.approx(
+        10 / 33.3, rel=0.05
+    )
+    assert values("self_inflicted_loss", "fixed_window:cwnd=200", **at)["loss"] > 0.03
+
+
+def test_a_rate_loses_what_exceeds_the_link() -> None:
+    at = {"rate_mbps": 10, "owd_ms": 20, "buffer_bdp": 0.1}
+    lost = values("self_inflicted_loss", "fixed_rate:rate_mbps=12.5", **at)["loss"]
+    assert lost == pytest.approx(0.2, abs=0.01)
+
+
+def test_equal_flows_share_equally() -> None:
+    at = {"rate_mbps": 10, "buffer_bdp": 4.0}
+    assert values("bandwidth_sweep", "fixed_window:cwnd=40", **at)["ratio"] > 0.97
+    assert values("bandwidth_sweep", "copa", **at)["ratio"] > 0.8
+
+
+def test_known_neighbors_of_cubic() -> None:
+    test = "cubic_friendliness"
+    shares = {
+        scheme: values(test, scheme, rate_mbps=10, buffer_bdp=buffer, cubic="first")["cubic_share"]
+        for scheme, buffer in (("cubic", 1.0), ("vegas", 1.0), ("bbr", 0.2))
+    }
+    assert 0.3 < shares["cubic"] < 0.7
+    assert shares["vegas"] > 0.7, "it yields"
+    assert shares["bbr"] < 0.3, "in shallow buffers it takes nearly all"
+
+
+def test_both_orders_together_with_cubic_itself_give_half() -> None:
+    test = "cubic_friendliness"
+    found = [
+        values(test, "cubic", rate_mbps=rate, buffer_bdp=1.0, cubic=order)["cubic_share"]
+        for rate in (10, 20, 30)
+        for order in ("first", "second")
+    ]
+    assert np.mean(found) == pytest.approx(0.5, abs=0.08)
+
+
+def test_estimates_of_known_schemes() -> None:
+    test = "stale_estimates"
+    vegas = values(test, "vegas", rate_mbps=6.0, buffer="first")
+    assert vegas["after_rtt_s"] == 10.0, "its least RTT never grows"
+    bbr = values(test, "bbr", rate_mbps=6.0, buffer="first")
+    assert 0 < bbr["after_rate_s"] < 5
+    large = values(test, "fixed_window:cwnd=200", rate_mbps=6.0, buffer="last")
+    # A window that suits the last path: noticed as soon as one looks, two round trips of 40 ms after the change.
+    assert large["after_rate_s"] < 0.6
+
+
+def test_acknowledgements_are_lost_for_a_second() -> None:
+    scenario = TESTS["startup_recovery"].conditions[0].make(np.random.default_rng(5))
+    record = simulate(
+        scenario.path, ["fixed_window:cwnd=20"], scenario.duration_ns / 1e9, 1, Record(packets=False, series="50ms")
+    )
+    assert record.series is not None
+    acked = dict(zip(record.series["t_ns"] // 10**6, record.series["flows"][0]["acked_bytes"], strict=True))
+    # The silence reaches the sender a one-way delay after the element that makes it.
+    assert acked[1100] == acked[2000] > acked[900]
+    assert acked[3500] > acked[2100]

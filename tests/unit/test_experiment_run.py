@@ -1,0 +1,389 @@
+"""Running experiments: what is kept and resumed, failures, directories, files, tables, figures, the command line."""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccgym.errors import ConfigError, ResultsError, SimulationError
+from ccgym.evaluation.backends.simulated import Simulated
+from ccgym.evaluation.engine import Silent
+from ccgym.evaluation.run import parse_contenders
+from ccgym.experiments.load import load_experiment
+from ccgym.experiments.request import Request, default_schemes
+from ccgym.experiments.results import ExperimentResults, Outcome, RunResult, Spread, Test
+from ccgym.experiments.run import judge, planned, run_experiments
+from ccgym.experiments.spec import Experiment, ExperimentSet
+from ccgym.report import style
+from ccgym.report.experiment_report import REPORT, WORDS, figures_of_test, quantity
+
+QUICK = load_experiment("weaknesses", quick=True)
+assert isinstance(QUICK, ExperimentSet)
+TESTS = tuple(Test(one) for one in QUICK.experiments)
+BY_NAME = {test.name: test for test in TESTS}
+
+
+# --- Resume, damage, failures, errors ------------------------------------------------------------------------------
+
+
+class Progress(Silent):
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.begun: list[int] = []
+        self.ran = self.kept = 0
+        self.notices: list[str] = []
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+    def begin(self, what: str, total: int, done: int = 0) -> None:
+        self.begun.append(total)
+
+    def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
+        self.kept += by if kept else 0
+        self.ran += 0 if kept else by
+
+
+SMALL = BY_NAME["self_inflicted_loss"].spec.model_copy(
+    update={"sweep": {"rate": ["10mbps"], "owd": ["20ms"], "buffer": ["0.1bdp", "0.2bdp", "0.5bdp", "1bdp"]}}
+)
+"""An experiment that takes no time: four conditions."""
+CHANGING = BY_NAME["responsiveness"].spec
+
+
+def set_of(*experiments: Experiment) -> ExperimentSet:
+    return ExperimentSet(title="small", include=("small.yaml",), name="small", experiments=experiments)
+
+
+def run(
+    directory: Path, schemes: str, experiment: Experiment = SMALL, progress: Progress | None = None, **request: Any
+) -> ExperimentResults:
+    chosen = {"quick": True, "jobs": 1, "runs": 1, **request}
+    made = Request(schemes=parse_contenders(schemes), out=directory, **chosen)
+    return run_experiments(set_of(experiment), made, progress)
+
+
+def numbers(results: ExperimentResults) -> Any:
+    return results.to_json()["outcomes"]
+
+
+def test_finished_runs_are_kept(tmp_path: Path) -> None:
+    progress = Progress()
+    first = run(tmp_path, "cubic", progress=progress, runs=2)
+    assert (progress.begun, progress.ran, progress.kept) == ([8], 8, 0)
+    again = Progress()
+    second = run(tmp_path, "cubic", progress=again, runs=2)
+    assert (again.begun, again.ran, again.kept) == ([8], 0, 8)
+    assert numbers(second) == numbers(first)
+
+
+def test_further_schemes_and_repetitions_only_add(tmp_path: Path) -> None:
+    run(tmp_path, "cubic")
+    progress = Progress()
+    results = run(tmp_path, "reno,cubic", progress=progress, runs=2)
+    assert (progress.ran, progress.kept) == (12, 4)
+    assert [one.key for one in results.styles] == ["reno", "cubic"]
+    alone = run(tmp_path / "other", "cubic", runs=2)
+    name = SMALL.name
+    assert alone.outcomes[name, "cubic"].as_dict() == results.outcomes[name, "cubic"].as_dict(), (
+        "a scheme's results do not depend on its company"
+    )
+
+
+def test_an_interrupted_experiment_goes_on(tmp_path: Path) -> None:
+    whole = run(tmp_path / "whole", "cubic")
+
+    class Stopping(Progress):
+        def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
+            super().advance(what, by, note, kept=kept)
+            if self.ran == 2:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "cut", "cubic", progress=Stopping())
+    assert not (tmp_path / "cut" / "small.json").exists()
+    progress = Progress()
+    resumed = run(tmp_path / "cut", "cubic", progress=progress)
+    assert progress.kept >= 2
+    assert progress.kept + progress.ran == 4
+    assert numbers(resumed) == numbers(whole)
+
+
+def test_damaged_runs_are_made_again(tmp_path: Path) -> None:
+    whole = run(tmp_path, "cubic")
+    files = sorted((tmp_path / "runs").glob("*.json"))
+    assert len(files) == 4
+    files[0].write_text(files[0].read_text().replace("loss", "Loss", 1))
+    files[1].write_text(files[1].read_text()[:100])
+    progress = Progress()
+    again = run(tmp_path, "cubic", progress=progress)
+    assert (progress.ran, progress.kept) == (2, 2)
+    assert len(progress.notices) == 2
+    assert all(notice.startswith("Self-inflicted loss: ") for notice in progress.notices)
+    assert numbers(again) == numbers(whole)
+
+
+def test_what_is_measured_differently_is_run_again(tmp_path: Path) -> None:
+    run(tmp_path, "cubic")
+    later = {key: {**options, "from": "20s"} for key, options in SMALL.metrics.items()}
+    progress = Progress()
+    run(tmp_path, "cubic", SMALL.model_copy(update={"metrics": later}), progress)
+    assert (progress.ran, progress.kept) == (4, 0)
+    progress = Progress()
+    run(tmp_path, "cubic", SMALL.model_copy(update={"criteria": (), "title": "Another"}), progress)
+    assert (progress.ran, progress.kept) == (0, 4), "what is made of the numbers does not matter"
+
+
+def failing_where(monkeypatch: pytest.MonkeyPatch, chosen: Any, error: Exception) -> None:
+    whole = Simulated.run
+
+    def fail(self: Any, path: Any, flows: Any, *rest: Any) -> Any:
+        if chosen(path, flows):
+            raise error
+        return whole(self, path, flows, *rest)
+
+    monkeypatch.setattr(Simulated, "run", fail)
+
+
+def test_a_failed_run_leaves_its_experiment_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing_where(
+        monkeypatch,
+        lambda path, flows: flows[0].scheme == "cubic" and "0.2" in path.queue.describe(),
+        SimulationError("out of luck"),
+    )
+    results = run(tmp_path, "cubic,reno")
+    (failure,) = results.failures
+    assert "self_inflicted_loss · cubic · rate=10mbps,owd=20ms,buffer=0.2bdp · run 1, seed " in failure
+    assert "out of luck" in failure
+    assert results.outcome(results.tests[0], "cubic").verdict == "incomplete"
+    assert results.outcome(results.tests[0], "reno").verdict == "pass"
+    monkeypatch.undo()
+    assert run(tmp_path, "cubic,reno").outcome(results.tests[0], "cubic").verdict == "pass"
+
+
+def test_a_baseline_that_failed_decides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing_where(monkeypatch, lambda _, flows: flows[0].scheme == "cubic", RuntimeError("a bug"))
+    results = run(tmp_path, "reno", CHANGING)
+    assert [one.key for one in results.styles] == ["reno"], "the baseline is not among the tested schemes"
+    assert results.outcome(results.tests[0], "reno").verdict == "incomplete"
+    assert results.failures
+    assert all("RuntimeError: a bug" in failure for failure in results.failures)
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({"backend": "emulated"}, "backend: backend emulated"),
+        ({"backend": "simulated"}, "no backend is called"),
+        ({"runtime_ns": 10**9}, "the experiment says how long runs are"),
+        ({"runs": 10_001}, "whole number from 1 to 10000"),
+    ],
+)
+def test_requests_that_make_no_sense(tmp_path: Path, request_: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        run(tmp_path, "cubic", **request_)
+    assert not any(tmp_path.iterdir())
+
+
+def test_schemes_that_cannot_be_simulated(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="tcp:cubic"):
+        run(tmp_path, "tcp:cubic")
+
+
+def test_directories_of_others(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "ccgym_manifest.json").write_text("{}")
+    with pytest.raises(ResultsError, match="results of an evaluation"):
+        run(tmp_path / "taken", "cubic")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ResultsError, match="cannot be written"):
+        run(tmp_path / "file", "cubic")
+    (tmp_path / "locked").mkdir()
+    with (tmp_path / "locked" / ".ccgym_lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(ResultsError, match="another evaluation is writing"):
+            run(tmp_path / "locked", "cubic")
+
+
+def test_numbers_on_disk(tmp_path: Path) -> None:
+    results = run(tmp_path, "aurora,cubic", runs=2)
+    document = json.loads((tmp_path / "small.json").read_text())
+    assert document == json.loads(json.dumps(results.to_json()))
+    assert (document["format"], document["experiment"]) == ("ccgym-experiment", "small")
+    assert document["schemes"][0]["trained_on"] == "1.2–6 Mbit/s, 50–500 ms one way"
+    assert document["schemes"][1]["trained_on"] is None
+    outcome = document["outcomes"][0]
+    assert {"test", "scheme", "verdict", "headline", "criteria", "conditions", "runs"} == outcome.keys()
+    assert {one["run"] for one in outcome["runs"]} == {1, 2}
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "small.csv").read_text())))
+    assert len(rows) == 2 * 4 * 2, "schemes, conditions, metrics"
+    assert {row["inside_training_range"] for row in rows if row["scheme"] == "aurora"} == {"no"}
+    assert {row["inside_training_range"] for row in rows if row["scheme"] == "cubic"} == {""}
+    assert all(float(row["min"]) <= float(row["mean"]) <= float(row["max"]) for row in rows)
+
+
+def test_cubic_is_as_responsive_as_cubic(tmp_path: Path) -> None:
+    results = run(tmp_path, "cubic", CHANGING)
+    outcome = results.outcome(results.tests[0], "cubic")
+    assert outcome.verdict == "pass"
+    assert all(one.margin == 0 for one in outcome.criteria)
+    assert len(outcome.runs) == 5
+    series = outcome.series()["drawn"]
+    assert len(series["t_s"]) == len(series["rate_mbps"]) == 300
+    # Not bin by bin: what was in flight arrives after the capacity fell.
+    assert 0.3 * sum(series["capacity_mbps"]) < sum(series["rate_mbps"]) <= sum(series["capacity_mbps"])
+
+
+def test_several_flows_can_be_one_contender(tmp_path: Path) -> None:
+    mixed = run(tmp_path, "bbr+cubic@5s,cubic", SMALL.model_copy(update={"schemes": ("cubic",)}))
+    assert [one.label for one in mixed.styles] == ["TCP BBR + TCP Cubic from 5s", "TCP Cubic"]
+    assert not mixed.failures
+    assert mixed.outcome(mixed.tests[0], mixed.styles[0].key).runs
+
+
+def test_a_metric_without_a_number_meets_no_criterion(tmp_path: Path) -> None:
+    whole = {
+        **SMALL.model_dump(), "metrics": {"delay_p95": {}}, "criteria": [{"metric": "delay_p95", "max": 1e6}],
+        "flows": [{"scheme": "$scheme", "start": "39.999s"}],
+    }  # fmt: skip
+    results = run(tmp_path, "cubic", Experiment.model_validate(whole))
+    outcome = results.outcome(results.tests[0], "cubic")
+    assert {value for one in outcome.runs for value in one.values.values()} == {None}
+    assert outcome.verdict == "fail"
+    assert json.loads((tmp_path / "small.json").read_text())["outcomes"][0]["criteria"][0]["value"] is None
+
+
+def test_spreads() -> None:
+    assert Spread.of([1.0, 5.0, 3.0]) == Spread(3.0, 2.0, 1.0, 5.0, 3)
+    assert Spread.of([1.0]).std == 0.0
+
+
+def test_the_schemes_of_the_stress_tests() -> None:
+    assert isinstance(QUICK, ExperimentSet)
+    keys = [one.key for one in default_schemes(QUICK.schemes)]
+    assert keys[:3] == ["cubic", "bbr", "copa"]
+    assert "aurora" in keys
+
+
+# --- The report ----------------------------------------------------------------------------------------------------
+
+
+def invented(schemes: str = "cubic,aurora", *, empty: bool = False) -> ExperimentResults:
+    """Results of all stress tests with invented numbers, or without any."""
+    tested = parse_contenders(schemes)
+    random = np.random.Generator(np.random.PCG64(0))
+    outcomes: dict[tuple[str, str], Outcome] = {}
+    for test in TESTS:
+        plan = planned(test, tested, runs=2, seed=1)
+        runs: dict[str, list[RunResult]] = {}
+        for one in plan if not empty else []:
+            values = {metric.key: float(random.random()) for metric in test.metrics}
+            series = {"t_s": [1.0, 2.0, 3.0], "rate_mbps": [1.0, 2.0, 3.0], "capacity_mbps": [4.0, 4.0, 4.0]}
+            kept = series if one.number == 1 and test.spec.series is not None else None
+            result = RunResult(one.condition.key, one.number, one.run.seed, values, "00", 0.1, kept)
+            runs.setdefault(one.tested.key, []).append(result)
+        outcomes |= {(test.name, key): found for key, found in judge(test, tested, plan, runs).items()}
+    assert isinstance(QUICK, ExperimentSet)
+    return ExperimentResults(
+        source=QUICK,
+        parameters={"seed": 1, "runs": 2, "quick": True, "schemes": []},
+        provenance={
+            "path": "p", "command": "c", "started": "now", "versions": {"a": "1"}, "system": "s", "simulated_s": 1,
+        },
+        styles=tuple(one.style for one in tested),
+        trained_on={"aurora": "slow paths"},
+        tests=TESTS,
+        outcomes=outcomes,
+        failures=("intra_rtt_fairness · cubic: <broken>",),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def results() -> ExperimentResults:
+    return invented()
+
+
+def test_the_report_has_the_figures_of_the_yaml(results: ExperimentResults, tmp_path: Path) -> None:
+    progress = Progress()
+    written = REPORT.write(results, tmp_path, progress, figures=True)
+    assert [file.file.name for file in written][:2] == ["weaknesses.html", "weakness_overview.svg"]
+    figures = [name for test in TESTS for name in figures_of_test(results, test)]
+    assert figures[0] == "weakness_intra_rtt_fairness"
+    for name in ("weakness_overview", *figures):
+        for suffix in ("svg", "pdf", "png"):
+            assert (tmp_path / f"{name}.{suffix}").stat().st_size > 1000
+    assert (progress.begun, progress.ran) == ([len(figures) + 2], len(figures) + 2)
+    page = (tmp_path / "weaknesses.html").read_text(encoding="utf-8")
+    assert page.count("data:image/svg+xml") == len(figures) + 1
+    assert "Figure is missing" not in page
+    assert "&lt;broken&gt;" in page
+    assert "Aurora was trained on slow paths" in page
+    assert "a quick look: fewer conditions" in page
+    for test in TESTS:
+        assert f'id="{test.name}"' in page
+        for scheme, outcome in results.of_test(test):
+            cell = re.escape(f"{outcome.headline}") + r"\s+" + WORDS[outcome.verdict]
+            assert re.search(cell, page), f"{scheme.label} in the table of the overview"
+
+
+def test_tables_without_figures(results: ExperimentResults, tmp_path: Path) -> None:
+    from rich.console import Console
+
+    written = REPORT.write(results, tmp_path, Silent(), figures=False)
+    assert [file.file.name for file in written] == ["weaknesses.md", "weaknesses.json", "weaknesses.csv"]
+    table = (tmp_path / "weaknesses.md").read_text(encoding="utf-8").splitlines()
+    assert table[0] == "| test | numbers | passes | TCP Cubic | Aurora |"
+    assert [line.split(" | ")[0][2:] for line in table[2 : 2 + len(TESTS)]] == [test.title for test in TESTS]
+    assert table[-1].startswith("2 repetitions of every condition")
+    for width in (60, 80, 160):
+        console = Console(width=width, record=True, file=io.StringIO())
+        for part in REPORT.terminal(results):
+            console.print(part)
+        text = " ".join(console.export_text().split())
+        assert "Aurora was trained on slow paths" in text
+        assert "FAIL" in text
+        # What is tested, what the numbers are, and when it passes.
+        for test in TESTS:
+            assert f"{test.title}: {test.spec.question} Passes: {test.brief}." in text
+        outcomes = [outcome for test in TESTS for _, outcome in results.of_test(test)]
+        digits = [number for outcome in outcomes for number in re.findall(r"[\d.]+", outcome.headline)]
+        assert set(digits) <= set(re.findall(r"[\d.]+", text)), "no digit is cut"
+    assert quantity(results, BY_NAME["responsiveness"]) == "utilization, queueing delay"
+
+
+def test_figures_say_what_was_measured(results: ExperimentResults) -> None:
+    from ccgym.report.figures.verdicts import verdicts_figure
+
+    with style.house_style():
+        texts = {text.get_text() for text in verdicts_figure(results).axes[0].texts}
+        for test in TESTS:
+            for scheme, outcome in results.of_test(test):
+                assert outcome.headline in texts
+                assert scheme.label in texts
+        test = BY_NAME["intra_rtt_fairness"]
+        fairness = figures_of_test(results, test)["weakness_intra_rtt_fairness"].draw(results, test)
+        assert [axes.get_title() for axes in fairness.axes] == [f"buffer {size} BDP" for size in ("0.2", "1", "4")]
+        for axes, buffer in zip(fairness.axes, (0.2, 1.0, 4.0), strict=True):
+            cubic = axes.lines[0]
+            rows = results.outcomes["intra_rtt_fairness", "cubic"].conditions
+            own = [one for one in rows if one.at["buffer_bdp"] == buffer]
+            assert np.asarray(cubic.get_xdata()).tolist() == [one.at["owd_ms"] for one in own]
+            assert np.asarray(cubic.get_ydata()).tolist() == [one.metrics["ratio"].mean for one in own]
+
+
+def test_an_experiment_without_runs_can_be_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything failed: the report says so instead of falling over."""
+    monkeypatch.setattr(style, "SUFFIXES", (".svg",))
+    empty = invented(empty=True)
+    assert {outcome.verdict for outcome in empty.outcomes.values()} == {"incomplete"}
+    REPORT.write(empty, tmp_path, Silent(), figures=True)
+    assert "incomplete" in (tmp_path / "weaknesses.md").read_text(encoding="utf-8")

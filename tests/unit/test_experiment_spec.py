@@ -1,0 +1,324 @@
+"""Experiments in YAML: placeholders, draws, sweeps, mistakes with their line, and those that come with ccgym."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccgym.config.elements import Link
+from ccgym.config.queues import Droptail
+from ccgym.errors import ConfigError, NotFoundError
+from ccgym.experiments.draws import read_law
+from ccgym.experiments.expand import conditions, generator, run_seed
+from ccgym.experiments.load import load_experiment
+from ccgym.experiments.placeholders import Names, Quantity, substitute
+from ccgym.experiments.spec import Experiment, ExperimentSet
+from ccgym.schemes.flow import flow_spec
+from ccgym.units import Nanoseconds
+
+STRESS_TESTS = (
+    "intra_rtt_fairness", "bandwidth_sweep", "cubic_friendliness", "responsiveness", "self_inflicted_loss",
+    "startup_recovery", "stale_estimates",
+)  # fmt: skip
+
+
+def experiments(quick: bool = False) -> dict[str, Experiment]:
+    """The stress tests by name."""
+    found = load_experiment("weaknesses", quick=quick)
+    assert isinstance(found, ExperimentSet)
+    return {one.name: one for one in found.experiments}
+
+
+def rng(seed: int = 1) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+# --- Placeholders --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("$rate", "10mbps"),
+        ("$(2 * owd)", Nanoseconds(40_000_000)),
+        ("$(8 * rate)", "80mbps"),
+        ("$(rtt + owd)", Nanoseconds(60_000_000)),
+        ("$(rtt / owd)", 2),
+        ("$(ceil(1.5 * bdp(rate, rtt)))p", "50p"),
+        ("$(packet_time(rate))", Nanoseconds(1_200_000)),
+        ("$(-(1 - 3) / 4)", 0.5),
+        ("buffer of $buffer at $rate", "buffer of 0.2bdp at 10mbps"),
+        ("$scheme", "$scheme"),
+        ([{"start": "$(3 * buffer)"}], [{"start": "0.6bdp"}]),
+        (7, 7),
+    ],
+)
+def test_placeholders(text: Any, expected: Any) -> None:
+    names = Names({"rate": "10mbps", "owd": "20ms", "rtt": "$(2 * owd)", "buffer": "0.2bdp"})
+    assert substitute(text, names) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("$rat", "did you mean 'rate'"),
+        ("$(rate + owd)", "rate + time"),
+        ("$(rate * owd)", "sums of one unit"),
+        ("$(cel(3))", "did you mean 'ceil'"),
+        ("$(ceil())", "arguments of ceil"),
+        ("$(packet_time(owd))", "packet_time of time"),
+        ("$(__import__('os'))", "the function '__import__'"),
+        ("$(rate.real)", "numbers, names"),
+        ("$(1 / 0)", "division by zero"),
+        ("$(2 *)", "arithmetic"),
+        ("$(2 * (owd)", "placeholders like"),
+        ("$", "placeholders like"),
+        ("$a", "a → b → a"),
+        ("$(2 * word)", "a number, or one with a unit"),
+    ],
+)
+def test_placeholders_that_make_no_sense(text: str, expected: str) -> None:
+    names = Names({"rate": "10mbps", "owd": "20ms", "a": "$b", "b": "$a", "word": "first"})
+    with pytest.raises(ConfigError, match=expected.replace("+", r"\+")):
+        substitute(text, names)
+
+
+# --- Draws ---------------------------------------------------------------------------------------------------------
+
+
+def test_laws_draw_within_their_bounds_and_in_their_unit() -> None:
+    for given, low, high, unit in (
+        ({"uniform": ["10ms", "100ms"]}, 10e6, 100e6, "time"),
+        ({"log_uniform": ["5mbps", "100mbps"]}, 5e6, 100e6, "rate"),
+        ({"uniform": [1, 1.05]}, 1.0, 1.05, ""),
+        ({"choice": ["1mbps", "4mbps"]}, 1e6, 4e6, "rate"),
+        ({"grid": ["10ms", "100ms"], "step": "0.5ms"}, 10e6, 100e6, "time"),
+    ):
+        law = read_law(given)
+        drawn = [law.value(rng(seed), 10**9) for seed in range(200)]
+        assert law.bounds == (low, high)
+        assert {one.unit for one in drawn} == {unit}
+        assert low <= min(one.value for one in drawn) <= max(one.value for one in drawn) <= high
+        assert len({one.value for one in drawn}) > 1
+    assert {one.value % 500_000 for one in drawn} == {0.0}, "multiples of the step"
+
+
+def test_a_law_with_a_period_draws_steps() -> None:
+    steps = read_law({"grid": ["1mbps", "100mbps"], "step": "1mbps", "every": "10s"}).value(rng(), 25 * 10**9)
+    assert [at for at, _ in steps] == [0, 10 * 10**9, 20 * 10**9]
+    assert len({rate for _, rate in steps}) == 3
+    assert all(1 <= int(rate.removesuffix("mbps")) <= 100 for _, rate in steps)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"unifrom": [1, 2]}, "did you mean 'uniform'"),
+        ({"uniform": ["10ms", "1mbps"]}, "1mbps"),
+        ({"uniform": ["1bdp", "2bdp"]}, "rates, times or plain numbers"),
+        ({"grid": ["10ms", "1mbps"], "step": "1ms"}, "in one unit"),
+        ({"grid": ["10ms", "20ms"]}, "step: step"),
+        ({"grid": ["10ms", "20ms"], "step": "1ms", "evry": "1s"}, "unknown key 'evry'"),
+        ("uniform", "one of"),
+    ],
+)
+def test_laws_that_make_no_sense(given: Any, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        read_law(given)
+
+
+# --- Sweeps --------------------------------------------------------------------------------------------------------
+
+
+def made(**parts: Any) -> Experiment:
+    whole = {"name": "one", "title": "One", "metrics": {"utilization": {}}, "path": "12mbps", **parts}
+    return Experiment.model_validate(whole)
+
+
+def test_a_sweep_is_every_combination_and_the_first_varies_fastest() -> None:
+    found = conditions(
+        made(sweep={"rate": ["1mbps", "2mbps"], "buffer": ["1bdp"], "order": {"up": {"a": 1}, "down": {"a": 2}}})
+    )
+    assert [one.key for one in found] == [
+        "rate=1mbps,buffer=1bdp,order=up", "rate=2mbps,buffer=1bdp,order=up",
+        "rate=1mbps,buffer=1bdp,order=down", "rate=2mbps,buffer=1bdp,order=down",
+    ]  # fmt: skip
+    assert found[2].at == {"rate_mbps": 1.0, "buffer_bdp": 1.0, "order": "down"}
+
+
+def test_values_can_vary_together_and_scenarios_add_their_own() -> None:
+    found = conditions(
+        made(
+            sweep={"buffer": ["1p", "2p"]},
+            scenarios={"a": {"sweep": {"rate, owd": [["1mbps", "5ms"], ["2mbps", "9ms"]]}}, "b": {}},
+        )
+    )
+    assert [one.key for one in found][:3] == [
+        "rate=1mbps,owd=5ms,buffer=1p", "rate=2mbps,owd=9ms,buffer=1p", "rate=1mbps,owd=5ms,buffer=2p",
+    ]  # fmt: skip
+    assert [one.key for one in found][4:] == ["buffer=1p", "buffer=2p"]
+
+
+def test_paths_are_swept_over_by_name() -> None:
+    slow = {"rate": "$rate", "rtt": "20ms"}
+    found = conditions(made(path=None, paths={"slow": slow, "named": "12mbps"}, parameters={"rate": "1mbps"}))
+    assert [one.key for one in found] == ["path=slow", "path=named"]
+    assert found[0].make(rng()).path.mean_rate_mbps == 1.0
+
+
+def test_the_tested_scheme_takes_its_place_among_the_flows() -> None:
+    flows = [{"scheme": "cubic"}, {"scheme": "$scheme", "start": "$(2 * late)", "source": "5MB"}]
+    (condition,) = conditions(made(flows=flows, parameters={"late": "1s"}))
+    cubic, tested = condition.make(rng()).flows_of([flow_spec("fixed_window:cwnd=7")])
+    assert (cubic.scheme, tested.scheme, dict(tested.params)) == ("cubic", "fixed_window", {"cwnd": 7})
+    assert (tested.start, tested.source.kind) == (2 * 10**9, "bytes")
+    (plain,) = conditions(made())
+    both = [flow_spec("bbr"), flow_spec({"scheme": "cubic", "start": "5s"})]
+    assert list(plain.make(rng()).flows_of(both)) == both, "a contender of several flows brings them along"
+    with pytest.raises(ConfigError, match="2 flows in place of one"):
+        condition.make(rng()).flows_of(both)
+
+
+# --- Mistakes ------------------------------------------------------------------------------------------------------
+
+GOOD = """\
+title: One
+sweep:
+  rate: [5mbps, 10mbps]
+path: {rate: $rate, rtt: 20ms, queue: 1bdp}
+flows:
+  - {scheme: cubic}
+  - {scheme: $scheme, start: 2s}
+duration: 10s
+metrics:
+  utilization: {from: 1s}
+criteria:
+  - {metric: utilization, min: 0.5, per: rate}
+"""
+
+
+def test_an_experiment_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "one.yaml"
+    file.write_text(GOOD)
+    found = load_experiment(file)
+    assert isinstance(found, ExperimentSet)
+    assert (found.name, found.title, [one.name for one in found.experiments]) == ("one", "One", ["one"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "expected"),
+    [
+        ("title: One", "titel: One", 1, "titel"),
+        ("sweep:", "sweeps:", 2, "did you mean 'sweep'"),
+        ("[5mbps, 10mbps]", "[]", 3, "at least one"),
+        ("$rate", "$rats", 4, "did you mean 'rate'"),
+        ("rtt: 20ms", "rtt: 20sm", 4, "20sm"),
+        ("queue: 1bdp", "queue: 1bpd", 4, "1bpd"),
+        ("utilization: {from", "utilisation: {from", 10, "did you mean 'utilization'"),
+        ("from: 1s", "form: 1s", 10, "did you mean"),
+        ("min: 0.5", "least: 0.5", 12, "unknown key 'least'"),
+        (", min: 0.5", "", 12, "min, max or below"),
+        ("per: rate", "per: rates", 12, "did you mean 'rate'"),
+        ("metric: utilization", "metric: utilisation", 12, "did you mean 'utilization'"),
+    ],
+)
+def test_mistakes_are_found_with_their_line(tmp_path: Path, old: str, new: str, line: int, expected: str) -> None:
+    file = tmp_path / "one.yaml"
+    file.write_text(GOOD.replace(old, new, 1))
+    with pytest.raises(ConfigError) as error:
+        load_experiment(file)
+    assert expected in str(error.value)
+    if "least one" not in expected or line != 3:
+        assert f"one.yaml:{line}" in str(error.value)
+
+
+def test_what_quick_changes_is_checked_although_nobody_asked_for_it(tmp_path: Path) -> None:
+    file = tmp_path / "one.yaml"
+    file.write_text(GOOD + "quick: {sweep: {rat: [5mbps]}, path: {rate: $rrate}}\n")
+    with pytest.raises(ConfigError, match="rrate"):
+        load_experiment(file)
+
+
+def test_an_unknown_experiment_is_refused_with_a_near_miss() -> None:
+    with pytest.raises(NotFoundError, match="did you mean 'weaknesses'"):
+        load_experiment("weakneses")
+
+
+# --- Those that come with ccgym ------------------------------------------------------------------------------------
+
+
+def test_the_stress_tests_are_there() -> None:
+    assert tuple(experiments()) == STRESS_TESTS
+    alone = load_experiment("weaknesses/self_inflicted_loss")
+    assert alone.name == "self_inflicted_loss"
+
+
+@pytest.mark.parametrize("name", STRESS_TESTS)
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_scenario_is_sound_and_repeats_itself(name: str, quick: bool) -> None:
+    found = conditions(experiments(quick)[name])
+    assert len({one.key for one in found}) == len(found)
+    for condition in found[:: max(1, len(found) // 7)]:
+        scenario = condition.make(rng(7))
+        links = [one.uplink for one in scenario.path.chain if isinstance(one, Link)]
+        # Behind a fair queue every scheme would look fair.
+        assert [type(link.queue) for link in links if link is not None] == [Droptail]
+        scenario.path.compile(scenario.duration_ns)
+        assert scenario == condition.make(rng(7))
+        flows = scenario.flows_of([flow_spec("reno")])
+        assert all(flow.start < (flow.stop or scenario.duration_ns) for flow in flows)
+
+
+def test_the_testbed_delays_packets_in_front_of_the_queue() -> None:
+    """Against phase effects: by up to one packet's time."""
+    condition = next(one for one in conditions(experiments()["self_inflicted_loss"]) if one.at["rate_mbps"] == 10)
+    path = condition.make(rng()).path
+    assert path.base_rtt_ms == 2 * float(condition.at["owd_ms"])
+    uplink = path.compile().uplink
+    jitter = next(element for element in uplink if element["kind"] == "jitter")
+    link = next(element for element in uplink if element["kind"] == "link")
+    assert jitter["distribution"] == {"kind": "uniform", "max": 1_200_000}
+    assert uplink.index(jitter) < uplink.index(link)
+
+
+def test_the_silence_of_the_start_is_on_the_way_back() -> None:
+    for condition in conditions(experiments()["startup_recovery"]):
+        killed = [element for element in condition.make(rng()).path.compile().downlink if element["kind"] == "loss"]
+        assert [element["probability"] for element in killed] == [[[0, 0.0], [10**9, 1.0], [2 * 10**9, 0.0]]]
+
+
+def test_repetitions_differ_and_a_joining_flow_is_late() -> None:
+    condition = conditions(experiments()["bandwidth_sweep"])[0]
+    seeds = [run_seed(1, "bandwidth_sweep", condition.key, run) for run in range(1, 51)]
+    assert len(set(seeds)) == 50
+    starts = [float(flow_spec({**condition.make(generator(s)).flows[1], "scheme": "reno"}).start) / 1e9 for s in seeds]
+    assert min(starts) >= 25.0
+    assert max(starts) <= 26.25
+    assert len(set(starts)) == 50
+    assert run_seed(2, "bandwidth_sweep", condition.key, 1) != seeds[0]
+
+
+def test_a_quick_look_is_smaller_and_shares_its_conditions_with_the_whole() -> None:
+    whole, quick = experiments(), experiments(quick=True)
+    for name in STRESS_TESTS:
+        every = {one.key for one in conditions(whole[name])}
+        few = {one.key for one in conditions(quick[name])}
+        assert few <= every
+        runs = [len(keys) * one.runs * one.draws for keys, one in ((few, quick[name]), (every, whole[name]))]
+        assert runs[0] <= runs[1] / 5
+
+
+def test_bounds_of_a_condition_are_those_of_its_draws() -> None:
+    (drawn,) = conditions(experiments()["responsiveness"])
+    low, high = drawn.bounds()
+    assert (low.path.mean_rate_mbps, low.path.owd_ms) == (1.0, 10.0)
+    assert (high.path.mean_rate_mbps, high.path.owd_ms) == (100.0, 100.0)
+
+
+def test_quantities_know_their_coordinates() -> None:
+    assert Quantity.read("0.5s").coordinate() == ("ms", 500.0)
+    assert Quantity.read("2gbps").coordinate() == ("mbps", 2000.0)
+    assert Quantity.read(3).coordinate() == ("", 3.0)
