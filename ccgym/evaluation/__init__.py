@@ -15,8 +15,6 @@ What is run
 ``runner``          running that, with all its files
 ``gap``             the same on several backends, compared
 ``best_cwnd``       the best constant window of a path
-``suites``          many paths or tests in one go: scores and rankings
-``weaknesses``      tests for known weaknesses of learned congestion control
 ==================  =====================================================================================
 
 What came out

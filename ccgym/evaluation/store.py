@@ -65,7 +65,7 @@ class RunStore:
         kind: What else it holds; directories of another kind are refused.
     """
 
-    def __init__(self, directory: Path, kind: Kind = "suite") -> None:
+    def __init__(self, directory: Path, kind: Kind = "experiment") -> None:
         self.directory = directory
         self.runs = directory / RUNS_DIRECTORY
         self._kind: Final[Kind] = kind

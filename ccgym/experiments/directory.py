@@ -13,8 +13,8 @@ from ccgym.evaluation.run import digest
 from ccgym.experiments.request import Request
 from ccgym.files import atomic_write, read_json
 
-MANIFEST_FILE: Final = MARKERS["suite"][0]
-FORMAT: Final = "ccgym-suite"
+MANIFEST_FILE: Final = MARKERS["experiment"][0]
+FORMAT: Final = "ccgym-experiment-manifest"
 FORMAT_VERSION: Final = 1
 
 
@@ -70,7 +70,7 @@ def claim(name: str, request: Request) -> None:
     Raises:
         ResultsError: It is another one's, or cannot be written.
     """
-    refuse_other_kinds(request.out, "suite")
+    refuse_other_kinds(request.out, "experiment")
     mine, there = identity(name, request), held_by(request.out)
     if there is not None and there != mine:
         differing = "; ".join(differences(there, mine)[:6]) if there else "results of something else"

@@ -27,7 +27,7 @@ class Law:
     """How a value is drawn."""
 
     draw: Callable[[np.random.Generator, int | None], Any]
-    """One value, or an array of so many, in base units."""
+    """One value, or an array of this length, in base units."""
     bounds: tuple[float, float]
     """Smallest and largest value."""
     unit: Unit

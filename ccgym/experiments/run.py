@@ -62,7 +62,7 @@ def run_experiments(source: ExperimentSet, request: Request, observer: Observer 
     counting = Counting(observer, SIMULATING)
     counting.begin_all(sum(len(plan) for plan in plans.values()))
     found: dict[str, list[RunOutcome]] = {}
-    with RunStore(request.out, "suite") as store:
+    with RunStore(request.out, "experiment") as store:
         for test in tests:
             counting.part = test.title
             found[test.name] = measure(
@@ -173,7 +173,7 @@ def _results(
     return ExperimentResults(
         source=source,
         parameters={
-            "suite": source.name,
+            "experiment": source.name,
             "schemes": [one.text for one in schemes],
             "seed": request.seed,
             "runs": request.runs,

@@ -24,7 +24,7 @@ Raw: TypeAlias = Any
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Two mappings merged key by key; what is no mapping is replaced."""
+    """Two mappings merged key by key; everything else is replaced."""
     found = dict(base)
     for key, value in over.items():
         before = found.get(key)

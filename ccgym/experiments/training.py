@@ -28,7 +28,7 @@ from ccgym.schemes.registry import SchemeChoice
 
 REVERSE_FRACTION: Final = 0.1
 """A way back with this fraction of the bottleneck's rate carries all acknowledgements (52 bytes each, at most one per
-packet of 1500) without delaying them: it is no constraint."""
+packet of 1500) without delaying them: it does not constrain."""
 ROUNDING: Final = 1e-3
 """Ranges are this much wider than they say: a trace of 200 Mbit/s has 200.003."""
 
@@ -182,7 +182,7 @@ def _ordinary(element: object) -> bool:
 
 
 def _free(back: LinkDirection, path: NetworkPath) -> bool:
-    """Whether a link of acknowledgements is no constraint; drawn paths have none, or one like the other way's."""
+    """Whether a link of acknowledgements does not constrain; drawn paths have none, or one like the other way's."""
     return isinstance(back.queue, Infinite) and mean_rate(back) >= REVERSE_FRACTION * path.mean_rate_mbps * 1e6
 
 

@@ -214,7 +214,7 @@ class ScorecardReport:
 
 
 REPORT: Final = ScorecardReport()
-"""The report of the suite ``calibrated``."""
+"""The report on scorecards."""
 
 
 def footnotes(card: Scorecard) -> list[str]:

@@ -50,7 +50,7 @@ class CardScheme:
     style: SchemeStyle
     """Key, label and looks."""
     reference: bool
-    """Whether it knows the path: then it shows what is possible, and competes with nobody."""
+    """Whether it knows the path: then it shows what is possible, and is not ranked."""
     trained_on: Mapping[str, bool] | None = None
     """Of a learned scheme, by path: whether it was trained there. None of others, and where its card is silent."""
     learned: bool = False
@@ -73,7 +73,7 @@ class PathResult:
     runs: int
     """Runs that were made."""
     counted: int
-    """Those that count by Pantheon's rules; the others score the least that there is."""
+    """Those that count by Pantheon's rules; the others have the lowest score."""
     limited: int
     """Those whose schedule the machine could not hold (real packets)."""
     throughput_mbps: float | None
@@ -142,7 +142,7 @@ class Group:
     paths: tuple[str, ...]
     """Their names."""
     learners: tuple[str, ...] = ()
-    """Keys of the learned schemes whose training this group is about; empty of groups that everybody shares."""
+    """Keys of the learned schemes whose training this group is about; empty for groups that do not depend on training."""
     trained: bool = False
     """Of such a group: whether they were trained on its paths, or have never seen them."""
 
@@ -205,7 +205,7 @@ class Scorecard:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The groups that everybody shares, then for each different training its paths and those held out from it."""
+        """The groups of the YAML, then for each different training its paths and those held out from it."""
         made = [
             Group(name, group.title, tuple(path.name for path in self.paths if path.section in group.sections))
             for name, group in self.spec.groups.items()
@@ -234,7 +234,7 @@ class Scorecard:
     def _ranking(self, group: Group) -> tuple[RankedScheme, ...]:
         path_results = self.path_results
         taking_part = [one for one in self.schemes if any(path_results[path, one.key].scores for path in group.paths)]
-        # A path on which somebody has no number would favor or punish him: it is left out for all.
+        # A path on which a scheme has no number would favor or punish it: it is left out for all.
         paths = [path for path in group.paths if all(path_results[path, one.key].scores for one in taking_part)]
         if not paths or not taking_part:
             return ()
