@@ -13,9 +13,9 @@
 ``drawn``               which figures are up to date
 ``evaluation_report``   the report of an evaluation
 ``scorecard_report``    the report on a scorecard
-``weaknesses_report``   the report on the stress tests
+``experiment_report``   the report on experiments
 ``gap_report``          the report on a gap
 ======================  ======================================================================
 
-This is the only part of ccgym that imports matplotlib. It may import ``evaluation`` and everything below.
+This is the only part of ccgym that imports matplotlib. It may import ``experiments``, ``evaluation`` and everything below.
 """

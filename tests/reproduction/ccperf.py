@@ -43,6 +43,7 @@ DURATION: Final = "15s"
 DRAWS: Final = 40
 """Seeds of an experiment with random loss; without one, seeds change nothing."""
 
+
 def _published() -> dict[str, Scenario]:
     """The experiments that are known by a published command line, as ``configs/experiments/ccperf.yaml`` has them."""
     found = load_experiment("ccperf")

@@ -142,7 +142,7 @@ class Group:
     paths: tuple[str, ...]
     """Their names."""
     learners: tuple[str, ...] = ()
-    """Keys of the learned schemes whose training this group is about; empty for groups that do not depend on training."""
+    """Keys of the learned schemes whose training this group is about; empty for all other groups."""
     trained: bool = False
     """Of such a group: whether they were trained on its paths, or have never seen them."""
 
