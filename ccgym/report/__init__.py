@@ -17,5 +17,5 @@
 ``gap_report``          the report on a gap
 ======================  ======================================================================
 
-This is the only part of ccgym that imports matplotlib. It may import ``experiments``, ``evaluation`` and everything below.
+This is the only part of ccgym that imports matplotlib. It may import ``experiments`` and everything below.
 """
