@@ -174,7 +174,7 @@ def test_the_tested_scheme_takes_its_place_among_the_flows() -> None:
     (condition,) = conditions(made(flows=flows, parameters={"late": "1s"}))
     cubic, tested = condition.make(rng()).flows_of([flow_spec("fixed_window:cwnd=7")])
     assert (cubic.scheme, tested.scheme, dict(tested.params)) == ("cubic", "fixed_window", {"cwnd": 7})
-    assert (tested.start, tested.source.kind) == (2 * 10**9, "bytes")
+    assert (tested.start_ns, tested.source.kind) == (2 * 10**9, "bytes")
     (plain,) = conditions(made())
     both = [flow_spec("bbr"), flow_spec({"scheme": "cubic", "start": "5s"})]
     assert list(plain.make(rng()).flows_of(both)) == both, "a contender of several flows brings them along"
@@ -269,7 +269,7 @@ def test_every_scenario_is_sound_and_repeats_itself(name: str, quick: bool) -> N
         scenario.path.compile(scenario.duration_ns)
         assert scenario == condition.make(rng(7))
         flows = scenario.flows_of([flow_spec("reno")])
-        assert all(flow.start < (flow.stop or scenario.duration_ns) for flow in flows)
+        assert all(flow.start_ns < (flow.stop or scenario.duration_ns) for flow in flows)
 
 
 def test_the_testbed_delays_packets_in_front_of_the_queue() -> None:
@@ -294,7 +294,7 @@ def test_repetitions_differ_and_a_joining_flow_is_late() -> None:
     condition = conditions(experiments()["bandwidth_sweep"])[0]
     seeds = [run_seed(1, "bandwidth_sweep", condition.key, run) for run in range(1, 51)]
     assert len(set(seeds)) == 50
-    starts = [float(flow_spec({**condition.make(generator(s)).flows[1], "scheme": "reno"}).start) / 1e9 for s in seeds]
+    starts = [float(flow_spec({**condition.make(generator(s)).flows[1], "scheme": "reno"}).start_ns) / 1e9 for s in seeds]
     assert min(starts) >= 25.0
     assert max(starts) <= 26.25
     assert len(set(starts)) == 50
