@@ -138,7 +138,7 @@ def test_queue_disciplines() -> None:
         "flows": 16, "ecn": True,
     }  # fmt: skip
     assert queue({"kind": "mahimahi_pie", "limit": "9p", "qdelay_ref": "20ms", "max_burst": "150ms"}) == {
-        "kind": "mahimahi_pie", "limit": {"packets": 9}, "qdelay_ref_ms": 20, "max_burst_ms": 150,
+        "kind": "mahimahi_pie", "limit": {"packets": 9}, "qdelay_ref": 20_000_000, "max_burst": 150_000_000,
     }  # fmt: skip
 
 

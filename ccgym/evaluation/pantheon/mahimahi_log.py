@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
+from ccgym.units import NS_PER_MS
+
 Direction: TypeAlias = Literal["up", "down"]
 """``up``: data; ``down``: acknowledgements."""
 
@@ -21,12 +23,7 @@ MAHIMAHI_QUEUES = {
 }
 """Names of queue disciplines: ours, and mahimahi's."""
 
-_ARGUMENTS = (
-    ("target_ms", "target"),
-    ("interval_ms", "interval"),
-    ("qdelay_ref_ms", "qdelay_ref"),
-    ("max_burst_ms", "max_burst"),
-)
+_ARGUMENTS = ("target", "interval", "qdelay_ref", "max_burst")
 
 
 def mm_log_header(
@@ -70,17 +67,17 @@ def mm_log_header(
 
 def queue_text(queue: Mapping[str, Any]) -> str:
     """``droptail [packets=94]``, as mahimahi prints a queue."""
-    name = MAHIMAHI_QUEUES.get(queue["kind"], queue["kind"])
+    shown = MAHIMAHI_QUEUES.get(queue["kind"], queue["kind"])
     limit = queue.get("limit") or {}
     settings = [f"{unit}={limit[unit]}" for unit in ("bytes", "packets") if limit.get(unit)]
-    settings += [f"{word}={queue[key]}" for key, word in _ARGUMENTS if key in queue]
-    return f"{name} [{', '.join(settings)}]" if settings else name
+    settings += [f"{name}={queue[name] // NS_PER_MS}" for name in _ARGUMENTS if name in queue]
+    return f"{shown} [{', '.join(settings)}]" if settings else shown
 
 
 def _shell(element: Mapping[str, Any], direction: Direction) -> str:
     """The label of an outer shell, with the blank that follows it; empty for elements that mahimahi does not have."""
     if element["kind"] == "delay" and isinstance(element["delay"], int):
-        return f"[delay {element['delay'] // 1_000_000} ms] "
+        return f"[delay {element['delay'] // NS_PER_MS} ms] "
     if element["kind"] == "loss" and isinstance(element["probability"], (int, float)):
         return f"[loss {direction}={element['probability']:g}] "
     return ""

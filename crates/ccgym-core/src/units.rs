@@ -6,6 +6,7 @@
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 /// Nanoseconds in one second.
@@ -27,6 +28,27 @@ pub struct TimeSpan(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Rate(pub u64);
+
+/// The JSON schema of a whole number in a base unit, which `format` names.
+macro_rules! quantity_schema {
+    ($quantity:ident, $format:literal) => {
+        impl JsonSchema for $quantity {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($quantity).into()
+            }
+            fn inline_schema() -> bool {
+                true
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({"type": "integer", "format": $format})
+            }
+        }
+    };
+}
+
+quantity_schema!(Timestamp, "time");
+quantity_schema!(TimeSpan, "time");
+quantity_schema!(Rate, "rate");
 
 impl Timestamp {
     /// The start of the run.
@@ -84,6 +106,11 @@ impl TimeSpan {
     #[must_use]
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms * NANOS_PER_MS)
+    }
+    /// Whole milliseconds, truncated.
+    #[must_use]
+    pub const fn as_millis(self) -> u64 {
+        self.0 / NANOS_PER_MS
     }
     /// `us` microseconds.
     #[must_use]

@@ -3,9 +3,9 @@
 use ccgym_core::packet::Datagram;
 use ccgym_core::units::{TimeSpan, Timestamp};
 
-use crate::build::{build_element, Element, Traces};
 use crate::element::{Counters, Fate, PathElement};
 use crate::error::LinkError;
+use crate::instantiate::{build_element, Element, Traces};
 use crate::spec::{ElementSpec, Param};
 
 /// The elements of one direction.

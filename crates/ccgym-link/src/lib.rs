@@ -3,11 +3,11 @@
 //! A path is a chain of [`PathElement`]s made by [`build_element`] from [`ElementSpec`]s. Links are a schedule
 //! (delivery trace or rate) and a queue discipline; where the departure is known at arrival they answer at once.
 
-pub mod build;
 pub mod chain;
 pub mod element;
 pub mod elements;
 pub mod error;
+pub mod instantiate;
 pub mod link;
 pub mod log;
 pub mod opportunities;
@@ -17,10 +17,10 @@ pub mod queue;
 pub mod spec;
 pub mod trace;
 
-pub use build::{build, build_element, Element};
 pub use chain::Chain;
 pub use element::{Counters, Fate, LinkEvent, PathElement, Release};
 pub use error::LinkError;
+pub use instantiate::{build, build_element, Element};
 pub use opportunities::Opportunities;
 pub use pipeline::{Exit, Pipeline};
 pub use spec::{ElementSpec, LimitSpec, Param, QueueSpec, ScheduleSpec};

@@ -1,9 +1,28 @@
 //! The description of a path, as data (JSON): what `NetworkPath` in Python compiles to.
 //!
-//! Times are nanoseconds, rates bits per second, sizes bytes.
+//! Each parameter is declared here once, with unit, range, default and help. [`JsonSchema`] carries that to Python, where
+//! `ccgym/config/models.py` and the documentation are written from it. Times are nanoseconds, rates bits per second,
+//! sizes bytes. In a variant, `words` describes an element to people: `{name}` stands for a parameter as it is written,
+//! `{name:yes|no}` for one of two texts.
+
+use std::borrow::Cow;
 
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
+
+/// Beyond a petabit per second the fraction of a nanosecond would not fit.
+pub const MAX_RATE: u64 = 1_000_000_000_000_000;
+/// About 11 days, nanoseconds: sums of several spans stay far from overflow.
+pub const MAX_SPAN: u64 = 1_000_000_000_000_000;
+/// Exponential periods are drawn one by one: shorter ones (nanoseconds) only cost time.
+pub const MIN_MEAN_PERIOD: u64 = 1_000;
+/// Bytes charged per packet.
+pub const MAX_OVERHEAD: u32 = 10_000;
+/// Flow queues of FQ-CoDel.
+pub const MAX_FLOW_QUEUES: u32 = 65_536;
+/// Bytes per round-robin turn, and packets in a device buffer.
+pub const MAX_SIGNED: u32 = u32::MAX >> 1;
 
 /// A parameter: one value, or steps in time `[[from_ns, value], …]` (the first at 0, times strictly increasing).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,6 +32,18 @@ pub enum Param<T> {
     Constant(T),
     /// Piecewise constant.
     Steps(Vec<(Timestamp, T)>),
+}
+
+impl<T: JsonSchema> JsonSchema for Param<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("Steps{}", T::schema_name()).into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"format": "steps", "items": T::json_schema(generator)})
+    }
 }
 
 /// When a link may deliver.
@@ -34,75 +65,104 @@ pub enum ScheduleSpec {
     },
 }
 
-/// A buffer limit; both hold where both are given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// How much may wait. All limits that are given hold at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Limit")]
 pub struct LimitSpec {
-    /// Packets that may wait (the packet in transmission is not waiting).
-    #[serde(default)]
+    /// Packets (the packet in transmission is not waiting).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 4_294_967_296_u64))]
     pub packets: Option<u64>,
-    /// Wire bytes (IP length + overhead) that may wait.
-    #[serde(default)]
+    /// Wire bytes: IP length and the link's overhead per packet (4 with mahimahi).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 281_474_976_710_656_u64))]
     pub bytes: Option<u64>,
 }
 
 /// A queue discipline, one per file in `queue/`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[schemars(rename = "Queue")]
 pub enum QueueSpec {
-    /// Unbounded FIFO.
+    /// Unbounded FIFO: mahimahi's default.
+    #[schemars(extend("words" = "infinite queue"))]
     Infinite,
-    /// Drop arrivals beyond the limit (mahimahi's `droptail`).
+    /// FIFO that drops arrivals beyond its limit.
+    #[schemars(extend("words" = "droptail {limit}"))]
     Droptail {
-        /// Limit; at least one of the two.
+        /// Limit.
         limit: LimitSpec,
     },
-    /// Accept, then drop from the head until the limit holds (mahimahi's `drophead`).
+    /// FIFO that accepts, then drops from its head until the limit holds.
+    #[schemars(extend("words" = "drophead {limit}"))]
     Drophead {
-        /// Limit; at least one of the two.
+        /// Limit.
         limit: LimitSpec,
     },
-    /// mahimahi's `codel`, quirks included.
+    /// mahimahi's `codel`, with its deviations from RFC 8289.
+    #[schemars(extend("words" = "mahimahi's CoDel {limit} (target {target}, interval {interval})"))]
     MahimahiCodel {
         /// Tail-drop limit.
         limit: LimitSpec,
         /// Target delay, whole milliseconds.
-        target_ms: u64,
+        #[schemars(extend("format" = "milliseconds"))]
+        target: TimeSpan,
         /// Interval, whole milliseconds.
-        interval_ms: u64,
+        #[schemars(extend("format" = "milliseconds"))]
+        interval: TimeSpan,
     },
-    /// mahimahi's `pie`, quirks included, with a seeded random stream.
+    /// mahimahi's `pie`, with its deviations from RFC 8033 and a seeded random stream.
+    #[schemars(extend("words" = "mahimahi's PIE {limit} (reference {qdelay_ref}, burst {max_burst})"))]
     MahimahiPie {
         /// Tail-drop limit.
         limit: LimitSpec,
         /// Reference delay, whole milliseconds.
-        qdelay_ref_ms: u64,
+        #[schemars(extend("format" = "milliseconds"))]
+        qdelay_ref: TimeSpan,
         /// Burst allowance, whole milliseconds.
-        max_burst_ms: u64,
+        #[schemars(extend("format" = "milliseconds"))]
+        max_burst: TimeSpan,
     },
-    /// Textbook CoDel (RFC 8289) with ECN.
+    /// CoDel as in RFC 8289.
+    #[schemars(extend("words" = "CoDel {limit} (target {target}, interval {interval}{ecn:, ECN|})"))]
     Codel {
-        /// Tail-drop limit.
+        /// Tail-drop limit; Linux's default is 1000 packets.
+        #[serde(default = "linux_codel_limit")]
         limit: LimitSpec,
         /// Target sojourn time (RFC: 5 ms).
+        #[serde(default = "codel_target")]
+        #[schemars(range(min = 1))]
         target: TimeSpan,
         /// Interval (RFC: 100 ms).
+        #[serde(default = "codel_interval")]
+        #[schemars(range(min = 1))]
         interval: TimeSpan,
         /// Mark ECN-capable packets instead of dropping.
         #[serde(default)]
         ecn: bool,
     },
-    /// FQ-CoDel (RFC 8290) with ECN.
+    /// Flow queueing with CoDel as in RFC 8290.
+    #[schemars(extend("words" = "FQ-CoDel {limit} (target {target}, interval {interval}{ecn:, ECN|})"))]
     FqCodel {
         /// Limit over all flow queues (RFC: 10240 packets).
+        #[serde(default = "fq_codel_limit")]
         limit: LimitSpec,
-        /// Target sojourn time.
+        /// Target sojourn time (RFC: 5 ms).
+        #[serde(default = "codel_target")]
+        #[schemars(range(min = 1))]
         target: TimeSpan,
-        /// Interval.
+        /// Interval (RFC: 100 ms).
+        #[serde(default = "codel_interval")]
+        #[schemars(range(min = 1))]
         interval: TimeSpan,
         /// Bytes per round-robin turn (RFC: 1514).
+        #[serde(default = "fq_codel_quantum")]
+        #[schemars(range(min = 1, max = MAX_SIGNED))]
         quantum: u32,
         /// Number of flow queues (RFC: 1024).
+        #[serde(default = "fq_codel_flows")]
+        #[schemars(range(min = 1, max = MAX_FLOW_QUEUES))]
         flows: u32,
         /// Mark ECN-capable packets instead of dropping.
         #[serde(default)]
@@ -111,69 +171,91 @@ pub enum QueueSpec {
 }
 
 /// One path element, in the order in which a packet crosses them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[schemars(rename = "Element")]
 pub enum ElementSpec {
-    /// A bottleneck: schedule and queue.
+    /// One direction of a bottleneck: when it may deliver, and what waits.
     Link {
         /// When it may deliver.
+        #[schemars(skip)]
         schedule: ScheduleSpec,
         /// What waits, and what is dropped.
+        #[serde(default = "infinite")]
         queue: QueueSpec,
-        /// Bytes charged per packet beside its IP length: mahimahi 4 (the TUN prefix), PPP 2, else 0.
+        /// Bytes charged per packet on top of its IP length: mahimahi 4 (the TUN prefix), PPP 2.
         #[serde(default)]
+        #[schemars(range(max = MAX_OVERHEAD))]
         overhead: u32,
-        /// Rate schedules only: packets that wait in a device buffer below the queue discipline, out of its sight
-        /// (ns-3's net device queue; 0 for none). The packet in transmission is not counted in either.
+        /// With a rate: packets in a device buffer below the queue discipline, out of its sight (ns-3's net device
+        /// queue). The packet in transmission counts in neither.
         #[serde(default)]
+        #[schemars(range(max = MAX_SIGNED))]
         device_packets: u32,
     },
-    /// A fixed delay (mahimahi's `mm-delay`). Order is kept when the delay shrinks.
+    /// A propagation delay (mahimahi's `mm-delay`). Order is kept when it shrinks.
+    #[schemars(extend("words" = "delay {delay}"))]
     Delay {
-        /// One-way delay in nanoseconds.
+        /// One-way delay.
         delay: Param<TimeSpan>,
-        /// Clock granularity: arrival and release are counted in whole ticks (mahimahi: 1 ms, so that the real
-        /// delay lies in (MS−1, MS]); 0: exact.
+        /// Granularity of the clock: mahimahi's is 1 ms, so that its real delay lies in (MS−1, MS]; 0 is exact.
         #[serde(default)]
         tick: TimeSpan,
     },
-    /// Independent random loss (mahimahi's `mm-loss`), seeded.
+    /// Independent random loss (mahimahi's `mm-loss`).
+    #[schemars(extend("words" = "random loss {probability}"))]
     Loss {
-        /// Probability in [0, 1].
+        /// Probability per packet.
+        #[schemars(extend("items" = {"format": "probability"}))]
         probability: Param<f64>,
     },
-    /// Two-state burst loss (Gilbert–Elliott): per packet, the state moves first, then the coin of the state falls.
+    /// Burst loss with two states (Gilbert–Elliott): per packet, first the state may change, then the packet may be lost.
+    #[schemars(extend(
+        "words" = "burst loss {loss_bad} in the bad state ({good_to_bad} into, {bad_to_good} out of it)"
+    ))]
     GilbertElliott {
         /// Probability of good → bad per packet.
+        #[schemars(extend("format" = "probability"))]
         good_to_bad: f64,
         /// Probability of bad → good per packet.
+        #[schemars(extend("format" = "probability"))]
         bad_to_good: f64,
         /// Loss probability in the good state.
         #[serde(default)]
+        #[schemars(extend("format" = "probability"))]
         loss_good: f64,
         /// Loss probability in the bad state.
+        #[serde(default = "always")]
+        #[schemars(extend("format" = "probability"))]
         loss_bad: f64,
     },
-    /// mahimahi's `mm-onoff`: exponential periods, starts on; arrivals while off are dropped, or held.
+    /// Exponential on and off periods, starting on; arrivals while off are dropped (mahimahi's `mm-onoff`) or held.
+    #[schemars(extend("words" = "on for {mean_on}, {hold:held|off} for {mean_off} (exponential means)"))]
     OnOff {
         /// Mean on period.
+        #[schemars(range(min = MIN_MEAN_PERIOD))]
         mean_on: TimeSpan,
         /// Mean off period.
+        #[schemars(range(min = MIN_MEAN_PERIOD))]
         mean_off: TimeSpan,
         /// Whether arrivals while off leave together when it is on again, as from a host that was not scheduled.
         #[serde(default)]
         hold: bool,
     },
-    /// mahimahi's `mm-intermittent`: fixed periods, starts on; arrivals while off are dropped.
+    /// Fixed on and off periods, starting on; arrivals while off are dropped (mahimahi's `mm-intermittent`).
+    #[schemars(extend("words" = "on for {on}, off for {off} (fixed)"))]
     Intermittent {
         /// On period.
+        #[schemars(range(min = 1))]
         on: TimeSpan,
         /// Off period.
+        #[schemars(range(min = 1))]
         off: TimeSpan,
     },
     /// Random extra delay per packet.
+    #[schemars(extend("words" = "{distribution}{reorder: with reordering|}"))]
     Jitter {
-        /// Distribution of the extra delay.
+        /// Its distribution; a time alone is the maximum of a uniform one.
         distribution: JitterSpec,
         /// Whether later packets may overtake; if not, a packet never leaves before its predecessor.
         #[serde(default)]
@@ -182,24 +264,56 @@ pub enum ElementSpec {
 }
 
 /// Distribution of extra delay; never negative.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[schemars(rename = "JitterDistribution")]
 pub enum JitterSpec {
-    /// Uniform in [0, max].
+    /// Extra delay uniform in [0, max].
+    #[schemars(extend("words" = "uniform jitter (max {max})"))]
     Uniform {
         /// Largest extra delay.
         max: TimeSpan,
     },
-    /// Normal, cut at zero.
+    /// Normal extra delay, cut at zero.
+    #[schemars(extend("words" = "normal jitter (mean {mean}, std {std})"))]
     Normal {
         /// Mean.
         mean: TimeSpan,
         /// Standard deviation.
         std: TimeSpan,
     },
-    /// Exponential.
+    /// Exponential extra delay.
+    #[schemars(extend("words" = "exponential jitter (mean {mean})"))]
     Exponential {
         /// Mean.
         mean: TimeSpan,
     },
+}
+
+const fn infinite() -> QueueSpec {
+    QueueSpec::Infinite
+}
+const fn packets(packets: u64) -> LimitSpec {
+    LimitSpec { packets: Some(packets), bytes: None }
+}
+const fn linux_codel_limit() -> LimitSpec {
+    packets(1000)
+}
+const fn fq_codel_limit() -> LimitSpec {
+    packets(10_240)
+}
+const fn codel_target() -> TimeSpan {
+    TimeSpan::from_millis(5)
+}
+const fn codel_interval() -> TimeSpan {
+    TimeSpan::from_millis(100)
+}
+const fn fq_codel_quantum() -> u32 {
+    1514
+}
+const fn fq_codel_flows() -> u32 {
+    1024
+}
+const fn always() -> f64 {
+    1.0
 }

@@ -107,8 +107,16 @@ fn queue() -> impl Strategy<Value = QueueSpec> {
         Just(QueueSpec::Infinite),
         (1..20u64).prop_map(move |n| QueueSpec::Droptail { limit: limit(n) }),
         (1..20u64).prop_map(move |n| QueueSpec::Drophead { limit: limit(n) }),
-        (1..40u64).prop_map(move |n| QueueSpec::MahimahiCodel { limit: limit(n), target_ms: 2, interval_ms: 12 }),
-        (2..40u64).prop_map(move |n| QueueSpec::MahimahiPie { limit: limit(n), qdelay_ref_ms: 3, max_burst_ms: 1 }),
+        (1..40u64).prop_map(move |n| QueueSpec::MahimahiCodel {
+            limit: limit(n),
+            target: TimeSpan::from_millis(2),
+            interval: TimeSpan::from_millis(12)
+        }),
+        (2..40u64).prop_map(move |n| QueueSpec::MahimahiPie {
+            limit: limit(n),
+            qdelay_ref: TimeSpan::from_millis(3),
+            max_burst: TimeSpan::from_millis(1)
+        }),
         (1..40u64).prop_map(move |n| QueueSpec::Codel { limit: limit(n), target, interval, ecn: n % 2 == 0 }),
         (1..40u64).prop_map(move |n| QueueSpec::FqCodel {
             limit: limit(n),

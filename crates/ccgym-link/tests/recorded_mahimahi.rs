@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ccgym_core::packet::{Datagram, Ecn};
-use ccgym_core::units::Timestamp;
+use ccgym_core::units::{TimeSpan, Timestamp};
 use ccgym_link::log::{parse_log, LogLine};
 use ccgym_link::spec::LimitSpec;
 use ccgym_link::{build, DeliveryTrace, ElementSpec, Fate, LinkEvent, PathElement, QueueSpec, ScheduleSpec};
@@ -100,12 +100,16 @@ impl Recording {
             Some("infinite") => QueueSpec::Infinite,
             Some("droptail") => QueueSpec::Droptail { limit },
             Some("drophead") => QueueSpec::Drophead { limit },
-            Some("codel") => {
-                QueueSpec::MahimahiCodel { limit, target_ms: value("target"), interval_ms: value("interval") }
-            }
-            Some("pie") => {
-                QueueSpec::MahimahiPie { limit, qdelay_ref_ms: value("qdelay_ref"), max_burst_ms: value("max_burst") }
-            }
+            Some("codel") => QueueSpec::MahimahiCodel {
+                limit,
+                target: TimeSpan::from_millis(value("target")),
+                interval: TimeSpan::from_millis(value("interval")),
+            },
+            Some("pie") => QueueSpec::MahimahiPie {
+                limit,
+                qdelay_ref: TimeSpan::from_millis(value("qdelay_ref")),
+                max_burst: TimeSpan::from_millis(value("max_burst")),
+            },
             other => panic!("{}: queue {other:?}", self.name),
         }
     }

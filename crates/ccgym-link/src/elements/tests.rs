@@ -4,8 +4,8 @@ use ccgym_core::packet::{Datagram, Ecn};
 use ccgym_core::units::{TimeSpan, Timestamp};
 use proptest::prelude::*;
 
-use crate::build::build;
 use crate::element::{Fate, PathElement};
+use crate::instantiate::build;
 use crate::spec::{ElementSpec, JitterSpec, Param};
 
 fn make(spec: &ElementSpec) -> Box<dyn PathElement> {

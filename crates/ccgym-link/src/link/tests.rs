@@ -7,8 +7,8 @@ use ccgym_core::packet::{Datagram, Ecn};
 use ccgym_core::units::{Rate, TimeSpan, Timestamp, NANOS_PER_MS};
 use proptest::prelude::*;
 
-use crate::build::build;
 use crate::element::{Fate, LinkEvent, PathElement, Release};
+use crate::instantiate::build;
 use crate::link::rate_server::RateServer;
 use crate::link::trace_server::TraceServer;
 use crate::link::waiting::Limits;
@@ -384,13 +384,13 @@ fn any_queue() -> impl Strategy<Value = QueueSpec> {
             Just(QueueSpec::Drophead { limit }),
             (1u64..20, 1u64..60).prop_map(move |(target_ms, interval_ms)| QueueSpec::MahimahiCodel {
                 limit,
-                target_ms,
-                interval_ms
+                target: TimeSpan::from_millis(target_ms),
+                interval: TimeSpan::from_millis(interval_ms)
             }),
             (1u64..30, 1u64..60).prop_map(move |(qdelay_ref_ms, max_burst_ms)| QueueSpec::MahimahiPie {
                 limit: LimitSpec { packets: Some(200), bytes: None },
-                qdelay_ref_ms,
-                max_burst_ms
+                qdelay_ref: TimeSpan::from_millis(qdelay_ref_ms),
+                max_burst: TimeSpan::from_millis(max_burst_ms)
             }),
             (1u64..20, 1u64..60).prop_map(move |(t, i)| QueueSpec::Codel {
                 limit: LimitSpec { packets: Some(100), ..limit },

@@ -3,10 +3,10 @@
 //! To add one: a file here, a variant of [`QueueSpec`], and a line in [`from_spec`].
 
 use ccgym_core::packet::Datagram;
-use ccgym_core::units::Timestamp;
+use ccgym_core::units::{TimeSpan, Timestamp};
 
 use crate::error::LinkError;
-use crate::spec::{LimitSpec, QueueSpec};
+use crate::spec::{LimitSpec, QueueSpec, MAX_FLOW_QUEUES, MAX_SIGNED};
 
 pub mod codel;
 pub mod control_law;
@@ -65,11 +65,12 @@ pub fn from_spec(spec: &QueueSpec, seed: u64, index: u64) -> Result<Box<dyn Queu
         QueueSpec::Infinite => Box::new(infinite::Infinite::new()),
         QueueSpec::Droptail { limit } => Box::new(droptail::Droptail::new(limit)),
         QueueSpec::Drophead { limit } => Box::new(drophead::Drophead::new(limit)),
-        QueueSpec::MahimahiCodel { limit, target_ms, interval_ms } => {
-            Box::new(mahimahi_codel::MahimahiCodel::new(limit, *target_ms, *interval_ms))
+        QueueSpec::MahimahiCodel { limit, target, interval } => {
+            Box::new(mahimahi_codel::MahimahiCodel::new(limit, target.as_millis(), interval.as_millis()))
         }
-        QueueSpec::MahimahiPie { limit, qdelay_ref_ms, max_burst_ms } => {
-            Box::new(mahimahi_pie::MahimahiPie::new(limit, *qdelay_ref_ms, *max_burst_ms, seed, index))
+        QueueSpec::MahimahiPie { limit, qdelay_ref, max_burst } => {
+            let (reference_ms, max_burst_ms) = (qdelay_ref.as_millis(), max_burst.as_millis());
+            Box::new(mahimahi_pie::MahimahiPie::new(limit, reference_ms, max_burst_ms, seed, index))
         }
         QueueSpec::Codel { limit, target, interval, ecn } => {
             Box::new(codel::Codel::new(limit, *target, *interval, *ecn))
@@ -89,15 +90,15 @@ pub fn check(spec: &QueueSpec) -> Result<(), LinkError> {
     match spec {
         QueueSpec::Infinite => Ok(()),
         QueueSpec::Droptail { limit } | QueueSpec::Drophead { limit } => check_limit(limit),
-        QueueSpec::MahimahiCodel { limit, target_ms, interval_ms } => {
+        QueueSpec::MahimahiCodel { limit, target, interval } => {
             check_limit(limit)?;
-            check_range("link.queue.target_ms", *target_ms, 1, MAX_MS)?;
-            check_range("link.queue.interval_ms", *interval_ms, 1, MAX_MS)
+            check_milliseconds("link.queue.target", *target)?;
+            check_milliseconds("link.queue.interval", *interval)
         }
-        QueueSpec::MahimahiPie { limit, qdelay_ref_ms, max_burst_ms } => {
+        QueueSpec::MahimahiPie { limit, qdelay_ref, max_burst } => {
             check_limit(limit)?;
-            check_range("link.queue.qdelay_ref_ms", *qdelay_ref_ms, 1, MAX_MS)?;
-            check_range("link.queue.max_burst_ms", *max_burst_ms, 1, MAX_MS)
+            check_milliseconds("link.queue.qdelay_ref", *qdelay_ref)?;
+            check_milliseconds("link.queue.max_burst", *max_burst)
         }
         QueueSpec::Codel { limit, target, interval, .. } => {
             check_limit(limit)?;
@@ -108,14 +109,23 @@ pub fn check(spec: &QueueSpec) -> Result<(), LinkError> {
             check_limit(limit)?;
             check_range("link.queue.target", target.0, 1, u64::MAX)?;
             check_range("link.queue.interval", interval.0, 1, u64::MAX)?;
-            check_range("link.queue.quantum", u64::from(*quantum), 1, u64::from(u32::MAX >> 1))?;
-            check_range("link.queue.flows", u64::from(*flows), 1, 65_536)
+            check_range("link.queue.quantum", u64::from(*quantum), 1, u64::from(MAX_SIGNED))?;
+            check_range("link.queue.flows", u64::from(*flows), 1, u64::from(MAX_FLOW_QUEUES))
         }
     }
 }
 
 /// Mahimahi keeps these in 32 bits, and signed where it subtracts.
 const MAX_MS: u64 = i32::MAX as u64;
+
+fn check_milliseconds(at: &str, span: TimeSpan) -> Result<(), LinkError> {
+    let whole = TimeSpan::from_millis(1).0;
+    if span.0 % whole == 0 && (1..=MAX_MS).contains(&(span.0 / whole)) {
+        return Ok(());
+    }
+    let expected = format!("whole milliseconds, 1 to {MAX_MS}");
+    Err(LinkError::new(at, format!("{} ns", span.0), expected, "mahimahi counts whole milliseconds"))
+}
 
 fn check_limit(limit: &LimitSpec) -> Result<(), LinkError> {
     let at = "link.queue.limit";
@@ -132,11 +142,11 @@ fn check_limit(limit: &LimitSpec) -> Result<(), LinkError> {
     Ok(())
 }
 
-fn check_range(at: &str, value: u64, least: u64, most: u64) -> Result<(), LinkError> {
-    if (least..=most).contains(&value) {
+fn check_range(at: &str, value: u64, min: u64, max: u64) -> Result<(), LinkError> {
+    if (min..=max).contains(&value) {
         return Ok(());
     }
-    let expected = if most == u64::MAX { format!("at least {least}") } else { format!("{least} to {most}") };
+    let expected = if max == u64::MAX { format!("at least {min}") } else { format!("{min} to {max}") };
     Err(LinkError::new(at, value, expected, "correct the value"))
 }
 

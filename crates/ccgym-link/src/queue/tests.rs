@@ -89,7 +89,11 @@ fn codel_spares_a_short_queue() {
 
 #[test]
 fn mahimahi_codel_delivers_the_first_and_drops_the_one_behind() {
-    let mut queue = make(&QueueSpec::MahimahiCodel { limit: ROOMY, target_ms: 5, interval_ms: 100 });
+    let mut queue = make(&QueueSpec::MahimahiCodel {
+        limit: ROOMY,
+        target: TimeSpan::from_millis(5),
+        interval: TimeSpan::from_millis(100),
+    });
     let (sent, lost, _) = drain(&mut *queue, Ecn::NotEct);
     // As the textbook, with 100/√n cut to whole milliseconds: 105, 205, +70, +57, +50, …
     assert_eq!(lost[..5].iter().map(|l| l.0).collect::<Vec<_>>(), [105, 205, 275, 332, 382]);
@@ -116,7 +120,11 @@ fn drophead_keeps_the_newest() {
 fn mahimahi_pie_holds_its_reference_delay() {
     // 2 arrivals and 1 departure per millisecond that slow down when packets are lost would be TCP; here the
     // overload is fixed at 10 %, and the probability must find about that.
-    let spec = QueueSpec::MahimahiPie { limit: ROOMY, qdelay_ref_ms: 20, max_burst_ms: 100 };
+    let spec = QueueSpec::MahimahiPie {
+        limit: ROOMY,
+        qdelay_ref: TimeSpan::from_millis(20),
+        max_burst: TimeSpan::from_millis(100),
+    };
     let mut queue = make(&spec);
     let (mut dropped, mut lost, mut late) = (vec![], 0u32, 0);
     for ms in 0..120_000u64 {
@@ -135,7 +143,11 @@ fn mahimahi_pie_holds_its_reference_delay() {
 
 #[test]
 fn mahimahi_pie_catches_up_at_once_when_at_rest() {
-    let mut queue = make(&QueueSpec::MahimahiPie { limit: ROOMY, qdelay_ref_ms: 20, max_burst_ms: 100 });
+    let mut queue = make(&QueueSpec::MahimahiPie {
+        limit: ROOMY,
+        qdelay_ref: TimeSpan::from_millis(20),
+        max_burst: TimeSpan::from_millis(100),
+    });
     // Step by step this would take hours.
     let late = Timestamp::from_millis(1_000_000_000_000);
     assert!(queue.enqueue(late, packet(0, 0, 0, Ecn::NotEct), &mut vec![]));

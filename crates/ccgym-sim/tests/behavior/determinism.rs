@@ -24,7 +24,7 @@ fn busy(seed: u64, seconds: u64) -> SimSpec {
             {"kind": "gilbert_elliott", "good_to_bad": 0.001, "bad_to_good": 0.3, "loss_bad": 0.5},
             {"kind": "jitter", "distribution": {"kind": "exponential", "mean": 500_000}, "reorder": true},
             {"kind": "link", "schedule": {"kind": "rate", "rate": 20_000_000},
-             "queue": {"kind": "mahimahi_pie", "limit": {"packets": 200}, "qdelay_ref_ms": 20, "max_burst_ms": 100}},
+             "queue": {"kind": "mahimahi_pie", "limit": {"packets": 200}, "qdelay_ref": 20_000_000, "max_burst": 100_000_000}},
             {"kind": "on_off", "mean_on": 900_000_000, "mean_off": 20_000_000},
             {"kind": "delay", "delay": 15_000_000},
         ],

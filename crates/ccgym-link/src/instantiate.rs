@@ -13,7 +13,9 @@ use crate::link::trace_server::TraceServer;
 use crate::link::waiting::Limits;
 use crate::link::{HeldLink, RateFifo, TraceFifo};
 use crate::queue;
-use crate::spec::{ElementSpec, JitterSpec, Param, QueueSpec, ScheduleSpec};
+use crate::spec::{
+    ElementSpec, JitterSpec, Param, QueueSpec, ScheduleSpec, MAX_OVERHEAD, MAX_RATE, MAX_SPAN, MIN_MEAN_PERIOD,
+};
 use crate::trace::DeliveryTrace;
 
 /// Looks a trace up by name.
@@ -158,8 +160,8 @@ pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'
             other(GilbertElliott::new(transitions, (*loss_good, *loss_bad), seed, index))
         }
         ElementSpec::OnOff { mean_on, mean_off, hold } => {
-            check_span("on_off.mean_on", *mean_on, SHORTEST_PERIOD)?;
-            check_span("on_off.mean_off", *mean_off, SHORTEST_PERIOD)?;
+            check_span("on_off.mean_on", *mean_on, MIN_MEAN_PERIOD)?;
+            check_span("on_off.mean_off", *mean_off, MIN_MEAN_PERIOD)?;
             other(OnOff::new((*mean_on, *mean_off), *hold, seed, index))
         }
         ElementSpec::Intermittent { on, off } => {
@@ -224,19 +226,11 @@ fn link_at_rate(
     Ok(Element::RateHeld(HeldLink::new(RateServer::new(rate, device_packets), queue, overhead)))
 }
 
-/// Beyond a petabit per second the fraction of a nanosecond would not fit.
-const MAX_RATE: Rate = Rate(1_000_000_000_000_000);
-/// About 11 days: sums of several spans stay far from overflow.
-const MAX_SPAN: TimeSpan = TimeSpan(1_000_000_000_000_000);
-/// Exponential periods are drawn one by one: shorter ones only cost time.
-const SHORTEST_PERIOD: u64 = 1_000;
-const MAX_OVERHEAD: u32 = 65_535;
-
 fn check_rate(at: &str, rate: Rate) -> Result<(), LinkError> {
-    if rate <= MAX_RATE {
+    if rate.0 <= MAX_RATE {
         return Ok(());
     }
-    let expected = format!("at most {} bit/s", MAX_RATE.0);
+    let expected = format!("at most {MAX_RATE} bit/s");
     Err(LinkError::new(at, format!("{} bit/s", rate.0), expected, "rates are in bits per second"))
 }
 
@@ -255,11 +249,11 @@ fn check_probability(at: &str, p: f64) -> Result<(), LinkError> {
     Err(LinkError::new(at, p, "a probability in [0, 1]", "divide percentages by 100"))
 }
 
-fn check_span(at: &str, span: TimeSpan, least: u64) -> Result<(), LinkError> {
-    if (least..=MAX_SPAN.0).contains(&span.0) {
+fn check_span(at: &str, span: TimeSpan, min: u64) -> Result<(), LinkError> {
+    if (min..=MAX_SPAN).contains(&span.0) {
         return Ok(());
     }
-    let expected = format!("{least} to {} ns", MAX_SPAN.0);
+    let expected = format!("{min} to {MAX_SPAN} ns");
     Err(LinkError::new(at, format!("{} ns", span.0), expected, "times are in nanoseconds"))
 }
 
@@ -279,8 +273,8 @@ mod tests {
             r#"{"kind":"infinite"}"#,
             r#"{"kind":"droptail","limit":{"packets":94}}"#,
             r#"{"kind":"drophead","limit":{"bytes":9000}}"#,
-            r#"{"kind":"mahimahi_codel","limit":{"packets":94},"target_ms":5,"interval_ms":100}"#,
-            r#"{"kind":"mahimahi_pie","limit":{"packets":94},"qdelay_ref_ms":20,"max_burst_ms":100}"#,
+            r#"{"kind":"mahimahi_codel","limit":{"packets":94},"target":5000000,"interval":100000000}"#,
+            r#"{"kind":"mahimahi_pie","limit":{"packets":94},"qdelay_ref":20000000,"max_burst":100000000}"#,
             r#"{"kind":"codel","limit":{"packets":94},"target":5000000,"interval":100000000,"ecn":true}"#,
             r#"{"kind":"fq_codel","limit":{"packets":94},"target":5000000,"interval":100000000,"quantum":1514,"flows":64}"#,
         ];
