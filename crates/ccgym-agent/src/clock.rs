@@ -1,4 +1,4 @@
-//! When intervals end: by time, by round trips or by acknowledgements.
+//! When intervals end: by time or by round trips.
 
 use super::error::AgentError;
 use super::spec::{ClockSpec, RttSource};
@@ -34,7 +34,6 @@ impl ClockSpec {
                 }
                 long("clock.no_ack", *no_ack)
             }
-            Self::PerAck { every } => AgentError::ensure(*every >= 1, "clock.every", every, "at least 1"),
         }
     }
 
@@ -65,8 +64,6 @@ impl ClockSpec {
                      {floor}{most}; every {no_ack} before any round trip"
                 )
             }
-            Self::PerAck { every: 1 } => "at each acknowledgement".to_owned(),
-            Self::PerAck { every } => format!("at every {every}th acknowledgement"),
         }
     }
 }
@@ -96,7 +93,7 @@ impl Clock {
     pub(crate) fn start(&mut self, spec: &ClockSpec, now: Timestamp) {
         *self = Self { start: now, begin: now, ..Self::new() };
         self.next = match spec {
-            ClockSpec::Fixed { .. } | ClockSpec::PerAck { .. } => after(spec, now),
+            ClockSpec::Fixed { .. } => after(spec, now),
             ClockSpec::Rtt { warm_up_rtts, no_ack, .. } => {
                 self.warming = *warm_up_rtts > 0.0;
                 now.saturating_add(*no_ack)
@@ -200,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_and_per_ack() {
+    fn fixed_intervals() {
         let mut clock = Clock::new();
         assert_eq!(clock.next(), Timestamp::NEVER);
         let mut spec = ClockSpec::Fixed { interval: TimeSpan::from_millis(10), on_ack: false, tick: TimeSpan::ZERO };
@@ -216,9 +213,6 @@ mod tests {
         spec = ClockSpec::Fixed { interval: TimeSpan::from_millis(10), on_ack: true, tick: TimeSpan::from_millis(1) };
         clock.start(&spec, Timestamp(at(5).0 + 900_000));
         assert_eq!(clock.next(), at(16));
-        spec = ClockSpec::PerAck { every: 1 };
-        clock.start(&spec, at(5));
-        assert_eq!(clock.next(), at(5));
     }
 
     fn aurora() -> ClockSpec {

@@ -1,6 +1,6 @@
 //! An agent in words: what each number of its observation, action and reward is.
 
-use serde_json::{json, Value};
+use serde_json::{json, Map as Object, Value};
 
 use super::action::{ActionKind, Map};
 use super::expressions::FUNCTIONS;
@@ -8,7 +8,7 @@ use super::observation::Content;
 use super::plan::Plan;
 use super::reward::KINDS;
 use super::signals::SIGNALS;
-use super::spec::{GuardSpec, InnerRole, Pace, PreviousAction, RecoverySpec, SmoothingSpec, Target};
+use super::spec::{GuardSpec, Pace, PreviousAction, RecoverySpec, Target};
 
 /// `{"observation": […], "action": […], "reward": […], "clock": …, "startup": …, "guard": …, "expert": …}`; one row per
 /// number, with name, unit, range and formula. A discrete action has one row per choice, with the limits of what it
@@ -86,18 +86,18 @@ fn choices(plan: &Plan) -> Vec<(String, String)> {
 }
 
 fn steered(plan: &Plan) -> String {
-    match (plan.actions.inner, plan.actions.target) {
-        (Some(_), _) => "gain".to_owned(),
-        (None, Target::Rate) => "rate".to_owned(),
-        (None, Target::Cwnd) => "cwnd".to_owned(),
-        (None, Target::Both) => "rate and cwnd".to_owned(),
+    match (plan.actions.on_top, plan.actions.target) {
+        (true, _) => "gain".to_owned(),
+        (false, Target::Rate) => "rate".to_owned(),
+        (false, Target::Cwnd) => "cwnd".to_owned(),
+        (false, Target::Both) => "rate and cwnd".to_owned(),
     }
 }
 
 fn action(plan: &Plan) -> Vec<Value> {
     let actions = &plan.actions;
-    let (unit, [low, high]) = match (actions.inner, actions.target) {
-        (None, Target::Rate) => ("bit/s", actions.limits.rate),
+    let (unit, [low, high]) = match (actions.on_top, actions.target) {
+        (false, Target::Rate) => ("bit/s", actions.limits.rate),
         _ => ("packets", actions.limits.window),
     };
     let suffix = consequences(plan);
@@ -117,10 +117,10 @@ fn action(plan: &Plan) -> Vec<Value> {
                     (2, _) => "cwnd".to_owned(),
                     _ => steered(plan),
                 };
-                let within = match (actions.inner, size, index) {
-                    (None, 2, 1) => format!(", within {:?} packets", actions.limits.window),
-                    (None, 2, _) => format!(", within {:?} bit/s", actions.limits.rate),
-                    (Some(_), ..) => String::new(),
+                let within = match (actions.on_top, size, index) {
+                    (false, 2, 1) => format!(", within {:?} packets", actions.limits.window),
+                    (false, 2, _) => format!(", within {:?} bit/s", actions.limits.rate),
+                    (true, ..) => String::new(),
                     _ => format!(", within [{low}, {high}] {unit}"),
                 };
                 let formula = format!("{}{within}{suffix}", continuous(plan, &x));
@@ -132,7 +132,7 @@ fn action(plan: &Plan) -> Vec<Value> {
 }
 
 fn continuous(plan: &Plan, x: &str) -> String {
-    let before = if plan.actions.inner.is_some() { "" } else { x };
+    let before = if plan.actions.on_top { "" } else { x };
     let times = |factor: &str| if before.is_empty() { factor.to_owned() } else { format!("{before} · {factor}") };
     match &plan.actions.map {
         Map::SignedMultiply(delta) | Map::Pair(delta) => {
@@ -141,10 +141,6 @@ fn continuous(plan: &Plan, x: &str) -> String {
             format!("{x} ← {up} if a ≥ 0, else {over} / {down}")
         }
         Map::Exponential(base) => format!("{x} ← {}", times(&format!("{base}^a"))),
-        Map::Set { low, high, log } => {
-            let way = if *log { ", evenly in the logarithm" } else { "" };
-            format!("{x} ← {low} at the lower bound to {high} at the upper{way}")
-        }
         _ => String::new(),
     }
 }
@@ -152,25 +148,12 @@ fn continuous(plan: &Plan, x: &str) -> String {
 /// What else happens to a decision.
 fn consequences(plan: &Plan) -> String {
     let mut text = String::new();
-    match plan.actions.inner {
-        Some(InnerRole::Gain) if !matches!(plan.actions.map, Map::Passive) => {
-            let [low, high] = plan.actions.limits.window;
-            text.push_str(&format!("; times cwnd and rate of the scheme below, cwnd within [{low}, {high}] packets"));
-        }
-        Some(InnerRole::Cap) => text.push_str("; times the cwnd in force: an upper bound until the next decision"),
-        _ => {}
-    }
-    match &plan.spec.action.smoothing {
-        SmoothingSpec::Constant(weight) if *weight == 0.0 => {}
-        SmoothingSpec::Constant(weight) => text.push_str(&format!("; the old value weighs {weight}")),
-        SmoothingSpec::ByMinRtt(rows) => {
-            let row = |(from, weight): &(u64, f64)| format!("{weight} from {} ms", *from as f64 / 1e6);
-            let rows: Vec<_> = rows.iter().map(row).collect();
-            text.push_str(&format!("; the old value weighs, by min_rtt, {}", rows.join(", ")));
-        }
+    if plan.actions.on_top && !matches!(plan.actions.map, Map::Passive) {
+        let [low, high] = plan.actions.limits.window;
+        text.push_str(&format!("; times cwnd and rate of the scheme below, cwnd within [{low}, {high}] packets"));
     }
     let packets = plan.actions.limits.packets_per_min_rtt;
-    if packets > 0.0 && plan.actions.inner.is_none() && plan.actions.target != Target::Cwnd {
+    if packets > 0.0 && !plan.actions.on_top && plan.actions.target != Target::Cwnd {
         text.push_str(&format!("; rate at least {packets} packets per min_rtt"));
     }
     match plan.actions.pace {
@@ -196,8 +179,8 @@ pub fn vocabulary() -> Value {
                "needs_rate_samples": s.needs_rate_samples()})
     });
     let terms = KINDS.iter().map(|kind| {
-        json!({"name": kind.name, "formula": kind.formula, "source": kind.source, "needs_truth": kind.needs_truth,
-               "parameters": kind.parameters.iter().map(|p| p.describe()).collect::<Vec<_>>()})
+        json!({"name": kind.name, "help": kind.help, "formula": kind.formula, "source": kind.source, "needs_truth": kind.needs_truth,
+               "parameters": kind.parameters.iter().map(|p| (p.name.to_owned(), p.schema())).collect::<Object<_, _>>()})
     });
     let row = |(name, formula): &(&str, &str)| json!({"name": name, "formula": formula});
     json!({
@@ -209,7 +192,6 @@ pub fn vocabulary() -> Value {
         }).collect::<Vec<_>>(),
         "terms": terms.collect::<Vec<_>>(),
         "guards": [{"name": "none", "formula": GuardSpec::None {}.describe()},
-                   {"name": "floor_recovery", "formula": "see the agent's own description"},
                    {"name": "recovery", "formula": GuardSpec::Recovery(RecoverySpec::default()).describe()}],
     })
 }
@@ -218,9 +200,7 @@ pub fn vocabulary() -> Value {
 const TRANSFORMS: &[(&str, &str)] = &[
     ("minus", "x − another expression of the same unit, or a number"),
     ("over", "x / an expression or number; when_undefined where that is 0"),
-    ("difference", "x − x of n intervals, or of so many smallest round trips, ago (the oldest known at first)"),
     ("log", "ln(plus + max(0, x)), plus 1e-9 unless given"),
-    ("ewma", "mean + alpha·(x − mean), the first value being the first mean"),
     ("scale", "scale · x"),
     ("clip", "x within [low, high]: the bounds of the observation"),
 ];
@@ -235,7 +215,6 @@ const MAPS: &[(&str, &str, &str)] = &[
     ("signed_multiply", "x ← x·(1 + delta·a) if a ≥ 0, else x / (1 − delta·a)", "Aurora: delta 0.025; Genet: 1"),
     ("exponential", "x ← x·base^a; on top of a scheme: its window and rate times base^a", "Orca: 4; Sage: 2"),
     ("gain_on_estimate", "x ← gain · estimate, unchanged while that is unknown", "BBR's way of using its gains"),
-    ("set", "x ← low at the lower bound of a to high at the upper, evenly or evenly in the logarithm", "none"),
     ("pair", "signed_multiply of the rate by the first number, of the window by the second", "Park; Aurora's option"),
     ("passive", "the scheme below decides; for measuring it on the agent's clock and reward", "none"),
 ];

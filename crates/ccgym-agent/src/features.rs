@@ -1,14 +1,11 @@
-//! What is done to a signal before the agent sees it: minus, over, difference, logarithm, mean, scale, clip.
+//! What is done to a signal before the agent sees it: minus, over, logarithm, scale, clip.
 
 use super::error::AgentError;
 use super::expressions::{Expression, Expressions, Values};
-use super::memory::Memory;
-use super::spec::{DifferenceSpec, FeatureSpec, LagSpec, LogSpec, Operand};
+use super::spec::{FeatureSpec, LogSpec, Operand};
 
 /// Added before a logarithm unless given.
 const LOG_PLUS: f64 = 1e-9;
-/// Most intervals of a difference over round trips unless given.
-const MOST_LAG: u32 = 30;
 
 /// A feature, ready to be computed.
 #[derive(Clone)]
@@ -17,10 +14,8 @@ pub(crate) struct Feature {
     minus: Option<Source>,
     over: Option<Source>,
     when_undefined: f64,
-    difference: Option<Lag>,
     /// What is added before the logarithm.
     log: Option<f64>,
-    ewma: Option<f64>,
     scale: f64,
     /// Bounds.
     pub clip: [f64; 2],
@@ -48,19 +43,6 @@ impl Source {
             Self::Value(i) => values.get(i),
         }
     }
-}
-
-#[derive(Clone, Copy)]
-struct Lag {
-    length: Length,
-    most: u32,
-    relative: bool,
-}
-
-#[derive(Clone, Copy)]
-enum Length {
-    Steps,
-    Rtts(f64),
 }
 
 impl Feature {
@@ -107,14 +89,6 @@ impl Feature {
             over = Some(source);
         }
         AgentError::ensure(spec.when_undefined.is_finite(), &at("when_undefined"), spec.when_undefined, "a number")?;
-        let difference = spec.difference.as_ref().map(|d| Lag::new(d, &at("difference"))).transpose()?;
-        if let Some(lag) = &difference {
-            formula = format!("{} of ({formula}) over {}", lag.word(), lag.text());
-            name = format!("{} of {name}", lag.word());
-            if lag.relative {
-                unit = "1".to_owned();
-            }
-        }
         let log = match spec.log {
             LogSpec::Plain(false) => None,
             LogSpec::Plain(true) => Some(LOG_PLUS),
@@ -125,11 +99,6 @@ impl Feature {
             formula = format!("ln({plus} + max(0, {formula}))");
             name = format!("log of {name}");
             unit = format!("ln {unit}");
-        }
-        if let Some(alpha) = spec.ewma {
-            AgentError::ensure(alpha > 0.0 && alpha <= 1.0, &at("ewma"), alpha, "a weight above 0 and up to 1")?;
-            formula = format!("ewma of ({formula}), new values weighing {alpha}");
-            name = format!("ewma of {name}");
         }
         AgentError::ensure(spec.scale.is_finite() && spec.scale != 0.0, &at("scale"), spec.scale, "a number, not 0")?;
         if spec.scale != 1.0 {
@@ -151,9 +120,7 @@ impl Feature {
             minus,
             over,
             when_undefined: spec.when_undefined,
-            difference,
             log,
-            ewma: spec.ewma,
             scale: spec.scale,
             clip: spec.clip,
             empty,
@@ -166,7 +133,7 @@ impl Feature {
 
     /// Its value for the interval that `values` are of.
     #[inline]
-    pub(crate) fn compute(&self, state: &mut FeatureState, values: &Values, memory: &Memory) -> f32 {
+    pub(crate) fn compute(&self, values: &Values) -> f32 {
         let mut x = values.get(self.value);
         if let Some(minus) = self.minus {
             x -= minus.get(values);
@@ -175,16 +142,8 @@ impl Feature {
             let divisor = over.get(values);
             x = if divisor == 0.0 { self.when_undefined } else { x / divisor };
         }
-        if let Some(lag) = &self.difference {
-            x = state.change(lag, x, memory);
-        }
         if let Some(plus) = self.log {
             x = (plus + x.max(0.0)).ln();
-        }
-        if let Some(alpha) = self.ewma {
-            let mean = state.mean.map_or(x, |mean| mean + alpha * (x - mean));
-            state.mean = mean.is_finite().then_some(mean);
-            x = mean;
         }
         x *= self.scale;
         let x = if x.is_nan() { self.empty } else { x };
@@ -242,84 +201,10 @@ fn plain(number: f64) -> String {
     }
 }
 
-impl Lag {
-    fn new(spec: &DifferenceSpec, place: &str) -> Result<Self, AgentError> {
-        let spec = match spec {
-            DifferenceSpec::Steps(steps) => LagSpec { steps: Some(*steps), rtts: None, at_most: None, relative: false },
-            DifferenceSpec::Lag(spec) => spec.clone(),
-        };
-        let (length, most) = match (spec.steps, spec.rtts) {
-            (Some(steps), None) => (Length::Steps, spec.at_most.map_or(steps, |most| most.min(steps))),
-            (None, Some(rtts)) => {
-                AgentError::ensure(rtts.is_finite() && rtts > 0.0, &format!("{place}.rtts"), rtts, "above 0")?;
-                (Length::Rtts(rtts), spec.at_most.unwrap_or(MOST_LAG))
-            }
-            _ => return Err(AgentError::new(place, "both or none of steps and rtts", "one of steps and rtts")),
-        };
-        AgentError::ensure((1..=10_000).contains(&most), place, most, "1 to 10000 intervals")?;
-        Ok(Self { length, most, relative: spec.relative })
-    }
-
-    fn word(&self) -> &'static str {
-        if self.relative {
-            "relative change"
-        } else {
-            "change"
-        }
-    }
-
-    fn text(&self) -> String {
-        match self.length {
-            Length::Steps if self.most == 1 => "1 interval".to_owned(),
-            Length::Steps => format!("{} intervals", self.most),
-            Length::Rtts(rtts) => format!("{rtts} min_rtt (1 to {} intervals)", self.most),
-        }
-    }
-}
-
-/// What a feature remembers.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct FeatureState {
-    /// Latest values before the difference.
-    ring: Vec<f64>,
-    len: usize,
-    next: usize,
-    /// Exponentially weighted mean.
-    mean: Option<f64>,
-}
-
-impl FeatureState {
-    pub(crate) fn new(feature: &Feature) -> Self {
-        let size = feature.difference.map_or(0, |lag| lag.most as usize + 1);
-        Self { ring: vec![0.0; size], ..Self::default() }
-    }
-
-    /// How far `x` is from the value some intervals ago, or from the oldest known.
-    fn change(&mut self, lag: &Lag, x: f64, memory: &Memory) -> f64 {
-        let size = self.ring.len();
-        self.ring[self.next] = x;
-        let present = self.next;
-        self.next = (self.next + 1) % size;
-        self.len = (self.len + 1).min(size);
-        let back = match lag.length {
-            Length::Steps => lag.most as usize,
-            Length::Rtts(rtts) if memory.seconds > 0.0 => {
-                ((rtts * memory.min_rtt / memory.seconds).round() as usize).clamp(1, lag.most as usize)
-            }
-            Length::Rtts(_) => 1,
-        };
-        let old = self.ring[(present + size - back.min(self.len - 1)) % size];
-        match lag.relative {
-            false => x - old,
-            true if old == 0.0 => 0.0,
-            true => (x - old) / old,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Memory;
     use crate::signals::View;
     use ccgym_core::monitor::MonitorInterval;
     use ccgym_core::units::{TimeSpan, Timestamp};
@@ -330,7 +215,7 @@ mod tests {
         let spec: FeatureSpec = serde_json::from_value(spec).expect("a feature");
         let mut expressions = Expressions::default();
         let feature = Feature::new(&spec, "f", 1, &mut expressions).expect("valid");
-        let (mut values, mut state) = (Values::new(&expressions), FeatureState::new(&feature));
+        let mut values = Values::new(&expressions);
         let mut memory = Memory::new(1500);
         memory.min_rtt = 0.2;
         sent.iter()
@@ -341,7 +226,7 @@ mod tests {
                 m.acked_packets = 2;
                 memory.digest(&m, true);
                 values.update(&expressions, &View { m: &m, memory: &memory }, false);
-                feature.compute(&mut state, &values, &memory)
+                feature.compute(&values)
             })
             .collect()
     }
@@ -359,13 +244,7 @@ mod tests {
         assert_eq!(one(json!({"over": 2})), [2.0, 3.0, 5.0, 5.0]);
         assert_eq!(one(json!({"over": "max(sent_packets, 2)"})), [1.0; 4]);
         assert_eq!(one(json!({"over": "lost_packets", "when_undefined": 7})), [7.0; 4]);
-        assert_eq!(one(json!({"difference": 1})), [0.0, 2.0, 4.0, 0.0]);
-        assert_eq!(one(json!({"difference": 2})), [0.0, 2.0, 6.0, 4.0]);
-        // 0.2 s of round trip are two intervals.
-        assert_eq!(one(json!({"difference": {"rtts": 1.0}})), [0.0, 2.0, 6.0, 4.0]);
-        assert_eq!(one(json!({"difference": {"steps": 1, "relative": true}})), [0.0, 0.5, 4.0 / 6.0, 0.0]);
         assert_eq!(one(json!({"log": {"plus": 1.0}}))[2], 11f64.ln() as f32);
-        assert_eq!(one(json!({"ewma": 0.5})), [4.0, 5.0, 7.5, 8.75]);
         assert_eq!(one(json!({"scale": -2})), [-8.0, -12.0, -20.0, -20.0]);
         assert_eq!(one(json!({"clip": [5, 7]})), [5.0, 6.0, 7.0, 7.0]);
         assert_eq!(one(json!({"signal": "previous(sent_packets, 1)"})), [4.0, 4.0, 6.0, 10.0]);
@@ -373,9 +252,8 @@ mod tests {
 
     #[test]
     fn the_order_is_fixed() {
-        let spec = json!({"signal": "sent_packets", "minus": 1, "over": 3, "difference": 1, "scale": 10,
-                          "clip": [0, 12]});
-        assert_eq!(run(spec, &[4, 10, 13]), [0.0, 12.0, 10.0]);
+        let spec = json!({"signal": "sent_packets", "minus": 1, "over": 3, "scale": 2, "clip": [0, 7]});
+        assert_eq!(run(spec, &[4, 10, 13]), [2.0, 6.0, 7.0]);
     }
 
     #[test]
@@ -386,8 +264,6 @@ mod tests {
             (json!({"signal": "cwnd", "clip": [0, 1e39]}), "f.clip", "float32"),
             (json!({"signal": "cwnd", "clip": [0, 1], "minus": "mean_rtt"}), "f.minus", "something in packets"),
             (json!({"signal": "cwnd", "clip": [0, 1], "over": 0}), "f.over", "other than 0"),
-            (json!({"signal": "cwnd", "clip": [0, 1], "ewma": 0}), "f.ewma", "above 0"),
-            (json!({"signal": "cwnd", "clip": [0, 1], "difference": 0}), "f.difference", "1 to 10000"),
             (json!({"signal": "cwnd", "clip": [0, 1], "empty": 2}), "f.empty", "within clip"),
             (json!({"signal": "cwnd", "clip": [0, 1], "history": 2}), "f.history", "history"),
         ] {

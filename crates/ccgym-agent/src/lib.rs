@@ -40,6 +40,7 @@ pub use action::ActionKind;
 pub use describe::vocabulary;
 pub use error::AgentError;
 pub use expert::Label;
+pub use reward::schema as reward_terms_schema;
 pub use spec::*;
 pub use truth::PathTruth;
 
@@ -263,7 +264,6 @@ impl FlowAgent {
     /// The retransmission timer expired.
     pub fn on_timeout(&mut self, _now: Timestamp) {
         self.startup.on_loss();
-        self.guard.on_timeout();
     }
 
     /// When the running interval ends; [`Timestamp::NEVER`] before the start.
@@ -276,16 +276,7 @@ impl FlowAgent {
     /// Whether it ends with the first acknowledgement from then on, instead of by a timer.
     #[must_use]
     pub fn on_ack_only(&self) -> bool {
-        matches!(self.plan.spec.clock, ClockSpec::Fixed { on_ack: true, .. } | ClockSpec::PerAck { .. })
-    }
-
-    /// Acknowledgements that the running interval must have seen before it ends: 1 unless the clock counts them.
-    #[must_use]
-    pub fn acks_per_decision(&self) -> u64 {
-        match self.plan.spec.clock {
-            ClockSpec::PerAck { every } => u64::from(every),
-            _ => 1,
-        }
+        matches!(self.plan.spec.clock, ClockSpec::Fixed { on_ack: true, .. })
     }
 
     /// Take in interval `m`, which just ended; `inner` is the decision of the scheme below. True if the agent is to
@@ -311,7 +302,7 @@ impl FlowAgent {
         self.values.update(&plan.expressions, &View { m, memory }, false);
         if plan.shows_reward {
             let truth = &PathTruth::default();
-            memory.reward = plan.reward.compute(&Outcome { m, memory, values: &self.values, truth }, &mut []);
+            memory.reward = plan.reward.compute(&Outcome { memory, values: &self.values, truth }, &mut []);
             self.values.update(&plan.expressions, &View { m, memory }, true);
         }
         if recorded {
@@ -372,7 +363,7 @@ impl FlowAgent {
     fn apply(&mut self, numbers: [f64; 2]) {
         // What the guard sets stands; the agent continues from it.
         if self.startup.is_over() && !self.guard.decides() {
-            self.actuator.apply(&self.plan.actions, numbers, &self.memory, &self.values, self.cwnd);
+            self.actuator.apply(&self.plan.actions, numbers, &self.memory, &self.values);
         }
     }
 
@@ -390,7 +381,7 @@ impl FlowAgent {
     #[inline]
     pub fn control(&self, inner: Option<&Control>) -> Control {
         match inner {
-            Some(inner) if self.plan.actions.inner.is_some() => {
+            Some(inner) if self.plan.actions.on_top => {
                 if self.startup.bypasses() {
                     *inner
                 } else {
@@ -401,10 +392,10 @@ impl FlowAgent {
         }
     }
 
-    /// Reward of interval `m`, which [`FlowAgent::observe`] has just taken in: the sum of all terms. Each, weighted and
+    /// Reward of the interval that [`FlowAgent::observe`] has just taken in: the sum of all terms. Each, weighted and
     /// scaled, goes to `terms`, as far as that reaches. Terms of the truth are only as good as `truth`.
-    pub fn reward(&self, m: &MonitorInterval, truth: &PathTruth, terms: &mut [f64]) -> f64 {
-        self.plan.reward.compute(&Outcome { m, memory: &self.memory, values: &self.values, truth }, terms)
+    pub fn reward(&self, truth: &PathTruth, terms: &mut [f64]) -> f64 {
+        self.plan.reward.compute(&Outcome { memory: &self.memory, values: &self.values, truth }, terms)
     }
 
     /// As [`AgentSpec::needs_rate_samples`], at no cost.

@@ -6,7 +6,7 @@
 use super::action::ActionKind;
 use super::error::AgentError;
 use super::expressions::{Expressions, Values};
-use super::features::{Feature, FeatureState};
+use super::features::Feature;
 use super::memory::Memory;
 use super::spec::{ObservationSpec, PreviousAction};
 
@@ -143,7 +143,6 @@ impl Layout {
 #[derive(Clone, Debug)]
 pub(crate) struct Observation {
     flat: Vec<f32>,
-    states: Vec<FeatureState>,
 }
 
 impl Observation {
@@ -153,10 +152,7 @@ impl Observation {
             Content::Feature(i) => layout.features[i].empty as f32,
             Content::Action(i) => layout.action(i, None),
         };
-        Self {
-            flat: layout.columns.iter().map(empty).collect(),
-            states: layout.features.iter().map(FeatureState::new).collect(),
-        }
+        Self { flat: layout.columns.iter().map(empty).collect() }
     }
 
     /// Record the interval that `values` are of.
@@ -171,8 +167,8 @@ impl Observation {
         }
         let newest = self.flat.len() - layout.features.len() - layout.actions;
         let (shown, actions) = self.flat[newest..].split_at_mut(layout.features.len());
-        for ((feature, state), number) in layout.features.iter().zip(&mut self.states).zip(shown) {
-            *number = feature.compute(state, values, memory);
+        for (feature, number) in layout.features.iter().zip(shown) {
+            *number = feature.compute(values);
         }
         for (i, number) in actions.iter_mut().enumerate() {
             *number = layout.action(i, memory.action);

@@ -42,8 +42,6 @@ impl Plan {
 
         let mut expressions = Expressions::default();
         let reward = Reward::new(&spec.reward, &mut expressions)?;
-        let circular = expressions.uses("reward");
-        AgentError::ensure(!circular, "reward.terms", "a term of the reward itself", "terms of other signals")?;
         let actions = Actions::new(&spec.action, &mut expressions)?;
         let layout = Layout::new(&spec.observation, &actions.kind(), &mut expressions)?;
         let shows_reward = expressions.uses("reward");

@@ -40,7 +40,7 @@ fn agent() -> AgentSpec {
         "reward": {"terms": [
             {"term": "throughput", "weight": 10.0},
             {"term": "loss", "weight": -11.0},
-            {"term": "square_power", "weight": 1.0},
+            {"term": "utilization", "weight": 1.0},
         ]},
         "startup": {"kind": "rate", "rate": 2_000_000},
     }))

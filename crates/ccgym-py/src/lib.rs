@@ -8,6 +8,7 @@ mod interrupt;
 mod net;
 mod policy;
 mod result;
+mod schema;
 mod simulate;
 mod trace;
 
@@ -27,6 +28,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(simulate::limits_flows, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::check_scheme, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::schemes, m)?)?;
+    m.add_function(wrap_pyfunction!(schema::schema, m)?)?;
     #[cfg(target_os = "linux")]
     {
         m.add_function(wrap_pyfunction!(net::net, m)?)?;

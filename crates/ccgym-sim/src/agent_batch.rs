@@ -400,7 +400,7 @@ impl Lane {
             let Some(agent) = FlowAgent::of(simulator.sender(flow).cca()) else { continue };
             observe(simulator, flow, &mut part.observations[learner * w.observation..][..w.observation]);
             let terms = &mut part.terms[learner * w.terms..][..w.terms];
-            part.rewards[learner] = agent.reward(interval, &truth, terms);
+            part.rewards[learner] = agent.reward(&truth, terms);
             let stats = &mut part.stats[learner * COLUMNS.len()..][..COLUMNS.len()];
             write_stats(simulator.now(), interval, agent.rejected_actions(), stats);
             part.due[learner] = u8::from(self.due[learner]);

@@ -3,16 +3,14 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use ccgym_agent::{AgentSpec, ExpertSpec, FlowAgent, StartOverrides, Target};
+use ccgym_agent::{AgentSpec, FlowAgent, StartOverrides, Target};
 use ccgym_core::congestion_control::{Capabilities, IntervalDriven, IntervalEnd, Observables, SpuriousLossEvent};
 use ccgym_core::{
     AckEvent, CongestionControl, Control, InitContext, MonitorInterval, Rate, TimeSpan, TimeoutEvent, Timestamp,
 };
 
 use super::policy::Session;
-use crate::registry::{
-    create_with, Parameter, ParameterKind, Parameters, Resources, SchemeEntry, SchemeError, SchemeInfo,
-};
+use crate::registry::{create_with, Parameter, ParameterKind, Resources, SchemeEntry, SchemeError, SchemeInfo};
 
 /// Registry entry.
 pub const ENTRY: SchemeEntry = SchemeEntry {
@@ -80,7 +78,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             window: some(p.integer("start_cwnd")),
             expert_window: some(p.integer("expert_window")),
         };
-        Ok(Box::new(Learned::new(agent, session, overrides, resources, p)?))
+        Ok(Box::new(Learned::new(agent, session, overrides, resources)?))
     },
 };
 
@@ -104,8 +102,6 @@ pub struct Learned {
     session: Option<Session>,
     /// The scheme that the agent builds on.
     base: Option<Box<dyn CongestionControl>>,
-    /// The agent's expert, if it is a scheme: hears everything, decides nothing.
-    shadow: Option<Box<dyn CongestionControl>>,
     capabilities: Capabilities,
     overrides: StartOverrides,
     action: Vec<f32>,
@@ -118,30 +114,14 @@ impl Learned {
         session: Option<Session>,
         overrides: StartOverrides,
         resources: &Resources,
-        parameters: &Parameters,
     ) -> Result<Self, SchemeError> {
         let spec = agent.spec();
         let base = match spec.inner() {
             Some(base) => Some(create_with(&base.scheme, &base.params, resources)?),
             None => None,
         };
-        let shadow = match &spec.expert {
-            // A policy needs no teacher.
-            Some(ExpertSpec::Scheme { scheme, params, .. }) if session.is_none() => {
-                Some(create_with(scheme, params, resources)?)
-            }
-            _ => None,
-        };
-        if let Some(shadow) = shadow.as_ref().filter(|shadow| shadow.interval_driven().is_some()) {
-            let expected = "a scheme that decides at acknowledgements, without a clock of its own";
-            return Err(parameters.refuse(format!("the expert {}", shadow.name()), expected));
-        }
         let of_base = base.as_ref().map(|scheme| scheme.capabilities());
-        let of_shadow = shadow.as_ref().map(|scheme| scheme.capabilities());
-        // The shadow is to hear what it would hear by itself, as far as packets stay the same: no ECT marks.
-        let hears = |what: fn(&Capabilities) -> bool| {
-            of_base.as_ref().is_some_and(what) || of_shadow.as_ref().is_some_and(what)
-        };
+        let hears = |what: fn(&Capabilities) -> bool| of_base.as_ref().is_some_and(what);
         let capabilities = Capabilities {
             prr: false,
             window_only: false,
@@ -153,13 +133,13 @@ impl Learned {
             pacing_required: spec.action.target != Target::Cwnd || of_base.is_some_and(|c| c.pacing_required),
             ..of_base.unwrap_or_default()
         };
-        Ok(Self { agent, session, base, shadow, capabilities, overrides, action: Vec::new(), awaits_decision: false })
+        Ok(Self { agent, session, base, capabilities, overrides, action: Vec::new(), awaits_decision: false })
     }
 
-    /// Let the base scheme and the shadow hear something.
+    /// Let the base scheme hear something.
     #[inline]
     fn tell(&mut self, f: impl Fn(&mut dyn CongestionControl)) {
-        for scheme in [&mut self.base, &mut self.shadow].into_iter().flatten() {
+        if let Some(scheme) = &mut self.base {
             f(&mut **scheme);
         }
     }
@@ -204,9 +184,8 @@ impl CongestionControl for Learned {
     }
 
     fn next_timer(&self) -> Timestamp {
-        let others = [&self.base, &self.shadow].into_iter().flatten();
-        let timers = others.filter(|scheme| scheme.capabilities().timers).map(|scheme| scheme.next_timer());
-        timers.fold(self.agent.next_timer(), Timestamp::min)
+        let base = self.base.as_ref().filter(|scheme| scheme.capabilities().timers);
+        base.map_or(Timestamp::NEVER, |scheme| scheme.next_timer()).min(self.agent.next_timer())
     }
 
     fn on_timer(&mut self, now: Timestamp) {
@@ -264,9 +243,6 @@ impl CongestionControl for Learned {
 impl IntervalDriven for Learned {
     fn on_interval(&mut self, interval: &MonitorInterval) {
         let base = self.base.as_ref().map(|scheme| scheme.control());
-        if let Some(shadow) = &self.shadow {
-            self.agent.advise(&shadow.control());
-        }
         let due = self.agent.observe(interval, base.as_ref());
         self.awaits_decision = due && self.session.is_none();
         if let (true, Some(session)) = (due, &mut self.session) {
@@ -280,7 +256,7 @@ impl IntervalDriven for Learned {
     }
 
     fn interval_end(&self) -> IntervalEnd {
-        let acks = if self.agent.on_ack_only() { self.agent.acks_per_decision() } else { 0 };
+        let acks = u64::from(self.agent.on_ack_only());
         IntervalEnd { at: self.agent.next_decision(), acks }
     }
 

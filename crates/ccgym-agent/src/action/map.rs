@@ -11,7 +11,6 @@ pub(crate) enum Map {
     SignedMultiply(f64),
     Exponential(f64),
     GainOnEstimate { gains: Vec<f64>, estimate: usize, text: String },
-    Set { low: f64, high: f64, log: bool },
     Pair(f64),
     Passive,
 }
@@ -108,12 +107,6 @@ impl Map {
                 let text = estimate.text();
                 Self::GainOnEstimate { gains: gains.clone(), estimate: expressions.insert(estimate), text }
             }
-            MapSpec::Set { low, high, log } => {
-                positive("low", *low)?;
-                AgentError::ensure(high.is_finite() && high > low, &at("high"), high, "a number above low")?;
-                AgentError::ensure(spec.target != Target::Both, "action.target", "both", ONE_TARGET)?;
-                Self::Set { low: *low, high: *high, log: *log }
-            }
             MapSpec::Pair { delta } => {
                 positive("delta", *delta)?;
                 AgentError::ensure(spec.target == Target::Both, "action.target", "not both", "both, for a pair")?;
@@ -151,9 +144,9 @@ impl Map {
         1 + usize::from(matches!(self, Self::Pair(_)))
     }
 
-    /// What `action`, bounded by `bounds`, makes of `quantity`.
+    /// What `action` makes of `quantity`.
     #[inline]
-    pub(crate) fn apply(&self, action: [f64; 2], bounds: [f64; 2], quantity: Quantity, values: &Values) -> f64 {
+    pub(crate) fn apply(&self, action: [f64; 2], quantity: Quantity, values: &Values) -> f64 {
         let (a, x) = (action[0], quantity.value);
         match self {
             Self::Discrete(operations) => match operations[a as usize].kind {
@@ -169,14 +162,6 @@ impl Map {
                     gains[a as usize] * estimate
                 } else {
                     x
-                }
-            }
-            Self::Set { low, high, log } => {
-                let part = (a - bounds[0]) / (bounds[1] - bounds[0]);
-                if *log {
-                    low * (high / low).powf(part)
-                } else {
-                    low + (high - low) * part
                 }
             }
             Self::Pair(delta) => signed(x, *delta * action[quantity.component]),
@@ -221,14 +206,12 @@ mod tests {
     fn each_map() {
         let values = Values::new(&Expressions::default());
         let apply = |map: &Map, a: [f64; 2], value: f64, component: usize| {
-            map.apply(a, [-1.0, 1.0], Quantity { value, packet: 2.0, component }, &values)
+            map.apply(a, Quantity { value, packet: 2.0, component }, &values)
         };
         let signed = Map::SignedMultiply(0.025);
         assert_eq!(apply(&signed, [2.0, 0.0], 100.0, 0), 105.0);
         assert_eq!(apply(&signed, [-2.0, 0.0], 105.0, 0), 100.0);
         assert_eq!(apply(&Map::Exponential(4.0), [-0.5, 0.0], 100.0, 0), 50.0);
-        assert_eq!(apply(&Map::Set { low: 10.0, high: 30.0, log: false }, [0.0, 0.0], 1.0, 0), 20.0);
-        assert!((apply(&Map::Set { low: 1.0, high: 100.0, log: true }, [0.0, 0.0], 1.0, 0) - 10.0).abs() < 1e-12);
         assert_eq!(apply(&Map::Pair(0.5), [1.0, -2.0], 10.0, 0), 15.0);
         assert_eq!(apply(&Map::Pair(0.5), [1.0, -2.0], 10.0, 1), 5.0);
         let operation = |text| Operation::parse("p", text).expect(text);

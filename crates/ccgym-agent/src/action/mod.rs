@@ -10,15 +10,15 @@ use serde::Serialize;
 use super::error::AgentError;
 use super::expressions::{Expression, Expressions, Values};
 use super::memory::Memory;
-use super::spec::{ActionSpec, InnerRole, LimitsSpec, Pace, Phase, SmoothingSpec, Target};
+use super::spec::{ActionSpec, LimitsSpec, Pace, Phase, Target};
 use ccgym_core::congestion_control::Control;
-use ccgym_core::units::{Rate, TimeSpan};
+use ccgym_core::units::Rate;
 
 pub(crate) use map::Map;
 use map::Quantity;
 pub(crate) use nearest::Goal;
 
-/// Bounds of the gain on a scheme below, lest an unbounded action leave it stuck at nothing or infinity.
+/// Bounds of the gain on a scheme below, so that an unbounded action cannot leave it at zero or infinity.
 const GAINS: [f64; 2] = [1e-6, 1e6];
 
 /// The form of an action.
@@ -56,11 +56,10 @@ pub(crate) struct Actions {
     pub target: Target,
     pub limits: LimitsSpec,
     bounds: [f64; 2],
-    /// (smallest round trip from which it holds in seconds, weight of the old value), by time.
-    smoothing: Vec<(f64, f64)>,
     pub pace: Pace,
     cap: Option<Cap>,
-    pub inner: Option<InnerRole>,
+    /// Whether it adjusts the decision of a scheme below.
+    pub on_top: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -107,10 +106,9 @@ impl Actions {
                 Some(Cap { bdp: cap.bdp, startup, packets: cap.packets, estimate: expressions.insert(estimate) })
             }
         };
-        let smoothing = smoothing(&spec.smoothing)?;
-        let inner = spec.inner.as_ref().map(|inner| inner.role);
+        let on_top = spec.inner.is_some();
         let (target, limits, bounds) = (spec.target, spec.limits, spec.bounds);
-        Ok(Self { map, target, limits, bounds, smoothing, pace: spec.pace, cap, inner })
+        Ok(Self { map, target, limits, bounds, pace: spec.pace, cap, on_top })
     }
 
     /// The form of an action.
@@ -147,10 +145,6 @@ impl Actions {
         (self.limits.packets_per_min_rtt * memory.packet_per_min_rtt()).clamp(low, high)
     }
 
-    fn smoothing(&self, memory: &Memory) -> f64 {
-        self.smoothing.iter().rev().find(|(from, _)| memory.min_rtt >= *from).map_or(0.0, |(_, weight)| *weight)
-    }
-
     /// Most packets that may be in flight; infinite while that is unknown.
     fn cap(&self, memory: &Memory, values: &Values) -> f64 {
         let Some(cap) = self.cap else { return f64::INFINITY };
@@ -164,21 +158,6 @@ impl Actions {
     }
 }
 
-fn smoothing(spec: &SmoothingSpec) -> Result<Vec<(f64, f64)>, AgentError> {
-    let place = "action.smoothing";
-    let rows = match spec {
-        SmoothingSpec::Constant(weight) => vec![(0, *weight)],
-        SmoothingSpec::ByMinRtt(rows) => rows.clone(),
-    };
-    let first = rows.first().is_some_and(|(from, _)| *from == 0);
-    AgentError::ensure(first, place, "no weight from 0", "weights by smallest round trip, the first from 0")?;
-    AgentError::ensure(rows.windows(2).all(|w| w[0].0 < w[1].0), place, "times out of order", "rising times")?;
-    for (_, weight) in &rows {
-        AgentError::ensure((0.0..1.0).contains(weight), place, weight, "a weight of the old value, 0 to below 1")?;
-    }
-    Ok(rows.into_iter().map(|(from, weight)| (TimeSpan(from).as_secs_f64(), weight)).collect())
-}
-
 /// What is in force for one flow. Fractions are kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Actuator {
@@ -188,13 +167,11 @@ pub(crate) struct Actuator {
     pub window: f64,
     /// On the scheme below.
     gain: f64,
-    /// On the window of the scheme below, packets.
-    bound: f64,
 }
 
 impl Actuator {
     pub(crate) fn new() -> Self {
-        Self { rate: 0.0, window: 0.0, gain: 1.0, bound: f64::INFINITY }
+        Self { rate: 0.0, window: 0.0, gain: 1.0 }
     }
 
     /// Move both within their limits. What is not finite becomes the highest.
@@ -204,26 +181,20 @@ impl Actuator {
         self.window = within(self.window, actions.limits.window[0], actions.limits.window[1]);
     }
 
-    /// Let `action` take effect. `cwnd` is the window in force, in packets.
-    pub(crate) fn apply(&mut self, actions: &Actions, action: [f64; 2], memory: &Memory, values: &Values, cwnd: f64) {
-        let old = actions.smoothing(memory);
-        let blend = |before: f64, after: f64| if old == 0.0 { after } else { old * before + (1.0 - old) * after };
-        if let Some(role) = actions.inner {
+    /// Let `action` take effect.
+    pub(crate) fn apply(&mut self, actions: &Actions, action: [f64; 2], memory: &Memory, values: &Values) {
+        if actions.on_top {
             let one = Quantity { value: 1.0, packet: 0.0, component: 0 };
-            let gain = actions.map.apply(action, actions.bounds, one, values).clamp(GAINS[0], GAINS[1]);
-            match role {
-                InnerRole::Gain => self.gain = blend(self.gain, gain),
-                InnerRole::Cap => self.bound = gain * cwnd,
-            }
+            self.gain = actions.map.apply(action, one, values).clamp(GAINS[0], GAINS[1]);
             return;
         }
         if actions.target != Target::Cwnd {
             let quantity = Quantity { value: self.rate, packet: memory.packet_per_min_rtt(), component: 0 };
-            self.rate = blend(self.rate, actions.map.apply(action, actions.bounds, quantity, values));
+            self.rate = actions.map.apply(action, quantity, values);
         }
         if actions.target != Target::Rate {
             let quantity = Quantity { value: self.window, packet: 1.0, component: 1 };
-            self.window = blend(self.window, actions.map.apply(action, actions.bounds, quantity, values));
+            self.window = actions.map.apply(action, quantity, values);
         }
         self.bound(actions, memory);
     }
@@ -249,26 +220,18 @@ impl Actuator {
             return *inner;
         }
         let [low, high] = actions.limits.window;
-        match actions.inner {
-            Some(InnerRole::Gain) => {
-                let cwnd = if inner.cwnd == u64::MAX {
-                    u64::MAX
-                } else {
-                    (inner.cwnd as f64 * self.gain).clamp(low * mss, high * mss) as u64
-                };
-                let pacing_rate = if inner.pacing_rate == Rate::ZERO {
-                    Rate::ZERO
-                } else {
-                    let [slow, fast] = actions.limits.rate;
-                    Rate((inner.pacing_rate.0 as f64 * self.gain).clamp(slow, fast) as u64)
-                };
-                Control { cwnd, pacing_rate, ..*inner }
-            }
-            _ if self.bound.is_finite() => {
-                Control { cwnd: inner.cwnd.min((self.bound.clamp(low, high) * mss) as u64), ..*inner }
-            }
-            _ => *inner,
-        }
+        let cwnd = if inner.cwnd == u64::MAX {
+            u64::MAX
+        } else {
+            (inner.cwnd as f64 * self.gain).clamp(low * mss, high * mss) as u64
+        };
+        let pacing_rate = if inner.pacing_rate == Rate::ZERO {
+            Rate::ZERO
+        } else {
+            let [slow, fast] = actions.limits.rate;
+            Rate((inner.pacing_rate.0 as f64 * self.gain).clamp(slow, fast) as u64)
+        };
+        Control { cwnd, pacing_rate, ..*inner }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::expressions::Values;
 use super::super::memory::Memory;
-use super::super::spec::{Distance, InnerRole, Target};
+use super::super::spec::{Distance, Target};
 use super::map::Quantity;
 use super::{Actions, Actuator, Map, GAINS};
 
@@ -18,19 +18,9 @@ pub(crate) struct Goal {
 /// A quantity that an action changes.
 struct Part {
     quantity: Quantity,
-    /// Its value if nothing changes, with which a smoothed decision is mixed.
-    before: f64,
-    old: f64,
     low: f64,
     high: f64,
     wanted: f64,
-}
-
-impl Part {
-    /// What the decision would have to make of the quantity, before smoothing, to reach what is wanted.
-    fn needed(&self) -> f64 {
-        (self.wanted - self.old * self.before) / (1.0 - self.old)
-    }
 }
 
 impl Actions {
@@ -43,13 +33,12 @@ impl Actions {
         distance: Distance,
         memory: &Memory,
         values: &Values,
-        cwnd: f64,
     ) -> [f64; 2] {
-        let parts = self.parts(actuator, goal, memory, cwnd);
+        let parts = self.parts(actuator, goal, memory);
         let Some(choices) = self.map.choices() else {
             let mut numbers = [0.0; 2];
             for part in &parts {
-                let number = invert(&self.map, part, self.bounds).clamp(self.bounds[0], self.bounds[1]);
+                let number = invert(&self.map, part).clamp(self.bounds[0], self.bounds[1]);
                 numbers[if self.map.size() > 1 { part.quantity.component } else { 0 }] = number;
             }
             return numbers;
@@ -58,8 +47,7 @@ impl Actions {
         for choice in 0..choices {
             let (mut near, mut bare) = (0.0, 0.0);
             for part in &parts {
-                let made = self.map.apply([choice as f64, 0.0], self.bounds, part.quantity, values);
-                let made = if part.old == 0.0 { made } else { part.old * part.before + (1.0 - part.old) * made };
+                let made = self.map.apply([choice as f64, 0.0], part.quantity, values);
                 near += apart(distance, made.clamp(part.low, part.high), part.wanted);
                 bare += apart(distance, made, part.wanted);
             }
@@ -73,32 +61,22 @@ impl Actions {
     }
 
     /// The quantities that an action changes, with what is wanted of each.
-    fn parts(&self, actuator: &Actuator, goal: Goal, memory: &Memory, cwnd: f64) -> Vec<Part> {
-        let old = self.smoothing(memory);
-        let part = |value: f64, packet: f64, component: usize, before: f64, old: f64, [low, high]: [f64; 2], wanted| {
+    fn parts(&self, actuator: &Actuator, goal: Goal, memory: &Memory) -> Vec<Part> {
+        let part = |value: f64, packet: f64, component: usize, [low, high]: [f64; 2], wanted| {
             let quantity = Quantity { value, packet, component };
-            Part { quantity, before, old, low, high, wanted: f64::clamp(wanted, low, high) }
+            Part { quantity, low, high, wanted: f64::clamp(wanted, low, high) }
         };
-        match self.inner {
-            Some(InnerRole::Gain) => {
-                let gain = if memory.inner_window > 0.0 {
-                    goal.window / memory.inner_window
-                } else {
-                    goal.rate / memory.inner_rate
-                };
-                let gain = if gain.is_finite() { gain } else { 1.0 };
-                vec![part(1.0, 0.0, 0, actuator.gain, old, GAINS, gain)]
-            }
-            Some(InnerRole::Cap) => vec![part(1.0, 0.0, 0, 1.0, 0.0, GAINS, goal.window / cwnd)],
-            None => {
-                let rates = [self.rate_floor(memory), self.limits.rate[1]];
-                let rate = (self.target != Target::Cwnd)
-                    .then(|| part(actuator.rate, memory.packet_per_min_rtt(), 0, actuator.rate, old, rates, goal.rate));
-                let window = (self.target != Target::Rate)
-                    .then(|| part(actuator.window, 1.0, 1, actuator.window, old, self.limits.window, goal.window));
-                rate.into_iter().chain(window).collect()
-            }
+        if self.on_top {
+            let window = memory.inner_window > 0.0;
+            let gain = if window { goal.window / memory.inner_window } else { goal.rate / memory.inner_rate };
+            return vec![part(1.0, 0.0, 0, GAINS, if gain.is_finite() { gain } else { 1.0 })];
         }
+        let rates = [self.rate_floor(memory), self.limits.rate[1]];
+        let rate = (self.target != Target::Cwnd)
+            .then(|| part(actuator.rate, memory.packet_per_min_rtt(), 0, rates, goal.rate));
+        let window =
+            (self.target != Target::Rate).then(|| part(actuator.window, 1.0, 1, self.limits.window, goal.window));
+        rate.into_iter().chain(window).collect()
     }
 }
 
@@ -111,18 +89,13 @@ fn apart(distance: Distance, result: f64, wanted: f64) -> f64 {
 }
 
 /// The real number for which `map` makes of a quantity what is needed; any number where none does.
-fn invert(map: &Map, part: &Part, bounds: [f64; 2]) -> f64 {
-    let (x, needed) = (part.quantity.value, part.needed());
-    let ratio = needed / x;
+fn invert(map: &Map, part: &Part) -> f64 {
+    let ratio = part.wanted / part.quantity.value;
     let number = match map {
-        _ if needed <= 0.0 => f64::NEG_INFINITY,
+        _ if ratio <= 0.0 => f64::NEG_INFINITY,
         Map::SignedMultiply(delta) | Map::Pair(delta) if ratio >= 1.0 => (ratio - 1.0) / delta,
         Map::SignedMultiply(delta) | Map::Pair(delta) => (1.0 - 1.0 / ratio) / delta,
         Map::Exponential(base) => ratio.ln() / base.ln(),
-        Map::Set { low, high, log } => {
-            let share = if *log { (needed / low).ln() / (high / low).ln() } else { (needed - low) / (high - low) };
-            bounds[0] + share * (bounds[1] - bounds[0])
-        }
         Map::Discrete(_) | Map::GainOnEstimate { .. } | Map::Passive => 0.0,
     };
     if number.is_nan() {
@@ -151,7 +124,7 @@ mod tests {
         let (actions, actuator, values) = made(spec);
         let mut memory = Memory::new(1500);
         (memory.min_rtt, memory.inner_window) = (0.1, 50.0);
-        actions.nearest(&actuator, goal, distance, &memory, &values, 80.0)
+        actions.nearest(&actuator, goal, distance, &memory, &values)
     }
 
     fn window(packets: f64) -> Goal {
@@ -172,9 +145,6 @@ mod tests {
             let found = |distance| nearest(spec.clone(), window(wanted), distance)[0] as i32;
             assert_eq!((found(Distance::Linear), found(Distance::Log)), (linear, log), "{wanted}");
         }
-        // Smoothed, 40 becomes 30, 35, 40, 45 or 60.
-        let smooth = json!({"map": operations, "target": "cwnd", "smoothing": 0.5});
-        assert_eq!(nearest(smooth, window(46.0), Distance::Linear)[0], 3.0);
         // Limits make the first three equal: the one that needs them least is taken.
         let floor = json!({"map": operations, "target": "cwnd", "limits": {"window": [40, 100]}});
         assert_eq!(nearest(floor, window(7.0), Distance::Linear)[0], 2.0);
@@ -192,8 +162,7 @@ mod tests {
         let map = json!({"kind": "gain_on_estimate", "gains": [0.75, 1.0, 1.25], "estimate": "max(delivery_rate, 10)"});
         let (actions, actuator, mut values) = made(json!({"map": map, "target": "rate"}));
         let memory = Memory::new(1500);
-        let found =
-            |values: &Values, mbps| actions.nearest(&actuator, rate(mbps), Distance::Log, &memory, values, 0.0)[0];
+        let found = |values: &Values, mbps| actions.nearest(&actuator, rate(mbps), Distance::Log, &memory, values)[0];
         // An unknown estimate changes nothing, whatever the gain.
         assert_eq!(found(&values, 50.0), 0.0);
         values = values.with(0, 4e7);
@@ -218,29 +187,16 @@ mod tests {
         let exponential = spec(json!({"kind": "exponential", "base": 2.0}));
         near(exponential.clone(), rate(20.0), [1.0, 0.0]);
         near(exponential, rate(2.5), [-2.0, 0.0]);
-        let set = spec(json!({"kind": "set", "low": 1e6, "high": 6e6}));
-        near(set.clone(), rate(2.0), [-1.0, 0.0]);
-        near(set, rate(7.0), [3.0, 0.0]);
-        let log = spec(json!({"kind": "set", "low": 1e6, "high": 3.2e7, "log": true}));
-        near(log, rate(4.0), [0.0, 0.0]);
-        // Half of the old value: 15 Mbit/s need 20.
-        let smooth = json!({"map": {"kind": "exponential", "base": 2.0}, "target": "rate", "smoothing": 0.5});
-        near(smooth.clone(), rate(15.0), [1.0, 0.0]);
-        near(smooth, rate(4.0), [-1.0, 0.0]);
         let pair = json!({"map": {"kind": "pair", "delta": 0.5}, "target": "both", "bounds": [-4, 4]});
         near(pair, Goal { rate: 2e7, window: 20.0 }, [2.0, -2.0]);
     }
 
     #[test]
-    fn gains_and_caps_on_a_scheme_below() {
+    fn gains_on_a_scheme_below() {
         let map = json!({"kind": "exponential", "base": 2.0});
-        let spec = |role: &str| {
-            json!({"map": map, "target": "cwnd", "bounds": [-4, 4],
-                                       "inner": {"scheme": "cubic", "role": role}})
-        };
-        // The scheme below has 50 packets; 80 are in force.
-        assert_eq!(nearest(spec("gain"), window(100.0), Distance::Log)[0], 1.0);
-        assert_eq!(nearest(spec("cap"), window(40.0), Distance::Log)[0], -1.0);
+        let spec = json!({"map": map, "target": "cwnd", "bounds": [-4, 4], "inner": {"scheme": "cubic"}});
+        // The scheme below has 50 packets.
+        assert_eq!(nearest(spec, window(100.0), Distance::Log)[0], 1.0);
         let passive = json!({"map": {"kind": "passive"}, "target": "cwnd", "inner": {"scheme": "cubic"}});
         assert_eq!(nearest(passive, window(100.0), Distance::Log), [0.0, 0.0]);
     }

@@ -10,20 +10,20 @@ const UNLIMITED: f64 = 0.25;
 const FLOOR: f64 = 2.0;
 
 /// The window in packets; `None` while the path is unknown.
-pub(super) fn window(truths: &[PathTruth], samples: u32, queue_share: f64, memory: &Memory) -> Option<f64> {
+pub(super) fn window(truths: &[PathTruth], samples: u32, queue_fraction: f64, memory: &Memory) -> Option<f64> {
     let latest = &truths[truths.len().saturating_sub(samples as usize)..];
     let each = latest.iter().filter(|truth| truth.fair_share > 0.0).map(|truth| {
         let min_rtt = if memory.min_rtt > 0.0 { memory.min_rtt } else { truth.base_rtt };
         let bdp = truth.fair_share * min_rtt / (8.0 * memory.mss);
         let queue = if truth.queue_limit.is_finite() { truth.queue_limit } else { UNLIMITED * bdp };
-        bdp + queue_share * queue - truth.backlog
+        bdp + queue_fraction * queue - truth.backlog
     });
     each.reduce(f64::max).map(|window| window.max(FLOOR))
 }
 
-pub(super) fn describe(queue_share: f64, samples: u32) -> String {
+pub(super) fn describe(queue_fraction: f64, samples: u32) -> String {
     format!(
-        "fair_share · min_rtt + {queue_share} · queue_limit − backlog, the greatest of {samples} decisions, at least \
+        "fair_share · min_rtt + {queue_fraction} · queue_limit − backlog, the greatest of {samples} decisions, at least \
          {FLOOR} packets (a queue without limit counts as {UNLIMITED} · fair_share · min_rtt)"
     )
 }

@@ -7,7 +7,6 @@
 mod best_window;
 mod fluid_bdp;
 mod gain_schedule;
-mod scheme;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +16,6 @@ use super::memory::Memory;
 use super::spec::{AgentSpec, Distance, ExpertSpec, Target};
 use super::truth::PathTruth;
 use super::FlowAgent;
-use ccgym_core::congestion_control::Control;
 use ccgym_core::monitor::MonitorInterval;
 
 use gain_schedule::GainSchedule;
@@ -44,7 +42,6 @@ impl Label {
 pub(crate) enum Aim {
     Rate(f64),
     Window(f64),
-    Both { rate: f64, window: f64 },
 }
 
 impl Aim {
@@ -54,7 +51,6 @@ impl Aim {
         let (rate, window) = match self {
             Self::Rate(rate) => (rate, memory.in_packets(rate)),
             Self::Window(window) => (8.0 * memory.mss * window / memory.mean_rtt, window),
-            Self::Both { rate, window } => (rate, window),
         };
         (rate.is_finite() && window.is_finite() && rate > 0.0 && window > 0.0).then_some(Goal { rate, window })
     }
@@ -65,15 +61,13 @@ impl Aim {
 pub(crate) struct Expert {
     spec: ExpertSpec,
     schedule: Option<GainSchedule>,
-    /// Decision of the scheme that runs in the shadow.
-    shadow: Option<Control>,
     /// The flow's best window, if it was given one, packets.
     window: Option<f64>,
 }
 
 impl Expert {
     pub(crate) fn new(spec: &ExpertSpec, window: Option<f64>) -> Self {
-        Self { spec: spec.clone(), schedule: GainSchedule::of(spec), shadow: None, window }
+        Self { spec: spec.clone(), schedule: GainSchedule::of(spec), window }
     }
 
     /// Take in an interval that `memory` has digested, phase included.
@@ -88,24 +82,15 @@ impl Expert {
             ExpertSpec::BestWindow { queueing, .. } => {
                 best_window::window(self.window, truths.last(), *queueing, memory).map(Aim::Window)
             }
-            ExpertSpec::FluidBdp { queue_share, samples, .. } => {
-                fluid_bdp::window(truths, *samples, *queue_share, memory).map(Aim::Window)
+            ExpertSpec::FluidBdp { queue_fraction, samples, .. } => {
+                fluid_bdp::window(truths, *samples, *queue_fraction, memory).map(Aim::Window)
             }
             ExpertSpec::GainSchedule { .. } => self.schedule.as_ref()?.rate().map(Aim::Rate),
-            ExpertSpec::Scheme { .. } => scheme::aim(self.shadow.as_ref()?, memory),
         }
     }
 }
 
 impl FlowAgent {
-    /// What the scheme in the shadow of this flow has decided, for an expert that is one; before
-    /// [`FlowAgent::observe`].
-    pub fn advise(&mut self, shadow: &Control) {
-        if let Some(expert) = &mut self.expert {
-            expert.shadow = Some(*shadow);
-        }
-    }
-
     /// What the expert would do now, for the decision that [`FlowAgent::observe`] asked for. `truths` are those of the
     /// latest intervals that ended in a decision, newest last, as many as [`AgentSpec::expert_truths`] says, or as there
     /// are. `None` without an expert, while it knows nothing yet, and while a decision has no effect.
@@ -121,7 +106,7 @@ impl FlowAgent {
             Target::Cwnd => Distance::Linear,
             Target::Rate | Target::Both => Distance::Log,
         });
-        let numbers = plan.actions.nearest(&self.actuator, goal, distance, &self.memory, &self.values, self.cwnd);
+        let numbers = plan.actions.nearest(&self.actuator, goal, distance, &self.memory, &self.values);
         let target = if steered == Target::Cwnd { goal.window } else { goal.rate };
         Some(Label { target, numbers: numbers.map(|x| x as f32), size: plan.actions.kind().size() })
     }
@@ -134,7 +119,7 @@ impl AgentSpec {
         match &self.expert {
             Some(ExpertSpec::BestWindow { .. }) => 1,
             Some(ExpertSpec::FluidBdp { samples, .. }) => *samples as usize,
-            Some(ExpertSpec::GainSchedule { .. } | ExpertSpec::Scheme { .. }) | None => 0,
+            Some(ExpertSpec::GainSchedule { .. }) | None => 0,
         }
     }
 }
@@ -149,9 +134,9 @@ impl ExpertSpec {
         };
         match self {
             Self::BestWindow { .. } => Ok(()),
-            Self::FluidBdp { queue_share, samples, .. } => {
-                let share = (0.0..=1.0).contains(queue_share);
-                AgentError::ensure(share, "expert.queue_share", queue_share, "a share, 0 to 1")?;
+            Self::FluidBdp { queue_fraction, samples, .. } => {
+                let share = (0.0..=1.0).contains(queue_fraction);
+                AgentError::ensure(share, "expert.queue_fraction", queue_fraction, "a share, 0 to 1")?;
                 few("samples", *samples)
             }
             Self::GainSchedule { startup, drain, cycle, window, .. } => {
@@ -160,10 +145,6 @@ impl ExpertSpec {
                 AgentError::ensure(!cycle.is_empty(), "expert.cycle", "none", "at least one gain")?;
                 cycle.iter().enumerate().try_for_each(|(i, gain)| positive(&format!("cycle[{i}]"), *gain))?;
                 few("window", *window)
-            }
-            Self::Scheme { scheme, .. } => {
-                let expected = "the name of a scheme that decides by itself";
-                AgentError::ensure(!scheme.is_empty() && scheme != "learned", "expert.scheme", scheme, expected)
             }
         }
     }
@@ -177,11 +158,10 @@ impl ExpertSpec {
     pub(crate) fn describe(&self, steered: Target) -> String {
         let aim = match self {
             Self::BestWindow { queueing, .. } => best_window::describe(*queueing),
-            Self::FluidBdp { queue_share, samples, .. } => fluid_bdp::describe(*queue_share, *samples),
+            Self::FluidBdp { queue_fraction, samples, .. } => fluid_bdp::describe(*queue_fraction, *samples),
             Self::GainSchedule { startup, drain, cycle, window, .. } => {
                 gain_schedule::describe(*startup, *drain, cycle, *window)
             }
-            Self::Scheme { scheme, params, .. } => scheme::describe(scheme, params),
         };
         let distance = match (self.nearest(), steered) {
             (Some(Distance::Linear), _) | (None, Target::Cwnd) => "by absolute distance",

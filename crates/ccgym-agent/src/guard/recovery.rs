@@ -41,34 +41,34 @@ const HELD: (f64, f64) = (2.0, 4.0);
 impl RecoverySpec {
     pub(super) fn check(&self) -> Result<(), AgentError> {
         let at = |field: &str| format!("guard.{field}");
-        for (name, x) in [("share", self.share), ("lift", self.lift)] {
+        for (name, x) in [("fraction", self.fraction), ("lift", self.lift)] {
             AgentError::ensure(x > 0.0 && x <= 1.0, &at(name), x, "a part, above 0 up to 1")?;
         }
         AgentError::ensure((0.0..=1.0).contains(&self.loss), "guard.loss", self.loss, "a fraction, 0 to 1")?;
         AgentError::ensure(self.near.is_finite() && self.near >= 1.0, "guard.near", self.near, "a number from 1 on")?;
         for (name, span) in
-            [("memory", self.memory), ("patience", self.patience), ("hold", self.hold), ("longest", self.longest)]
+            [("memory", self.memory), ("patience", self.patience), ("hold", self.hold), ("max_hold", self.max_hold)]
         {
             AgentError::ensure(span > TimeSpan::ZERO, &at(name), span.0, "a time above 0, in ns")?;
         }
-        let ordered = self.patience <= self.longest && self.hold <= self.longest;
-        AgentError::ensure(ordered, "guard.longest", self.longest.0, "at least patience and hold")
+        let ordered = self.patience <= self.max_hold && self.hold <= self.max_hold;
+        AgentError::ensure(ordered, "guard.max_hold", self.max_hold.0, "at least patience and hold")
     }
 
     /// In words.
     pub(super) fn describe(&self) -> String {
-        let Self { share, near, loss, lift, .. } = self;
+        let Self { fraction, near, loss, lift, .. } = self;
         let s = |span: TimeSpan| format!("{} s", span.as_secs_f64());
         format!(
-            "where the rate is up to {share} of the greatest delivery rate of the latest {} or up to {near} times the \
+            "where the rate is up to {fraction} of the greatest delivery rate of the latest {} or up to {near} times the \
              lower bound, for {} with loss up to {loss} and no queue (else for {}), or no action can be read: double \
              each round trip until queue, loss or a flat delivery rate, hold {lift} of what was found for {} (up to {} \
              if the agent falls back), or wait twice as long if nothing was",
             s(self.memory),
             s(self.patience),
-            s(self.longest),
+            s(self.max_hold),
             s(self.hold),
-            s(self.longest)
+            s(self.max_hold)
         )
     }
 }
@@ -121,7 +121,7 @@ impl Recovery {
             stage: Stage::Watch(Low::default()),
             wait: spec.patience.as_secs_f64(),
             hold: spec.hold.as_secs_f64(),
-            doubt: spec.longest.as_secs_f64(),
+            doubt: spec.max_hold.as_secs_f64(),
             refused: 0,
             released: f64::NEG_INFINITY,
             low_at: 0.0,
@@ -178,7 +178,7 @@ impl Recovery {
             (Some(hold), again) => {
                 if again.is_none() {
                     let relapsed = self.path.heard - self.released <= WELL;
-                    let longer = (2.0 * self.hold).min(spec.longest.as_secs_f64());
+                    let longer = (2.0 * self.hold).min(spec.max_hold.as_secs_f64());
                     self.hold = if relapsed { longer } else { spec.hold.as_secs_f64() };
                 }
                 Stage::Hold(hold)
@@ -188,7 +188,7 @@ impl Recovery {
                 Stage::Hold(hold)
             }
             (None, None) => {
-                self.wait = (2.0 * self.wait).min(spec.longest.as_secs_f64());
+                self.wait = (2.0 * self.wait).min(spec.max_hold.as_secs_f64());
                 go_back(search, actuator)
             }
         };
@@ -212,7 +212,7 @@ impl Recovery {
                 }
                 // The low rate may have been right, so its return is no fault of the agent.
                 self.released = f64::NEG_INFINITY;
-                self.wait = (2.0 * self.wait).min(spec.longest.as_secs_f64());
+                self.wait = (2.0 * self.wait).min(spec.max_hold.as_secs_f64());
                 self.stage = Stage::Watch(Low::default());
             }
         }
@@ -245,13 +245,13 @@ impl Recovery {
         let shortest = memory.min_rtt.max(LEAST_RTT);
         let used = decided(actuator, actions, memory, shortest).min(round.sent());
         let low = near_floor(spec, actuator, actions, memory)
-            || used <= spec.share * self.path.carries()
+            || used <= spec.fraction * self.path.carries()
             || self.refused >= REFUSED;
         let Stage::Watch(stretch) = &mut self.stage else { return };
         if !low || round.app_limited {
             *stretch = Low::default();
             if self.path.heard - self.low_at > WELL {
-                (self.wait, self.doubt) = (spec.patience.as_secs_f64(), spec.longest.as_secs_f64());
+                (self.wait, self.doubt) = (spec.patience.as_secs_f64(), spec.max_hold.as_secs_f64());
             }
             return;
         }
@@ -267,7 +267,7 @@ impl Recovery {
             return;
         }
         if !clear {
-            self.doubt = (2.0 * self.doubt).min(DOUBT * spec.longest.as_secs_f64());
+            self.doubt = (2.0 * self.doubt).min(DOUBT * spec.max_hold.as_secs_f64());
         }
         // So low it has no queue of its own. The path may have become longer meanwhile.
         let base = stretch.rtt;

@@ -219,7 +219,7 @@ impl Hold {
             Next::Congested
         } else if self.sure && self.seconds >= seconds && self.rounds >= MIN_HOLD_ROUNDS {
             Next::Over
-        } else if self.seconds >= seconds.max(spec.longest.as_secs_f64()) {
+        } else if self.seconds >= seconds.max(spec.max_hold.as_secs_f64()) {
             // It has carried this for long enough, whatever the delays were.
             self.sure = true;
             Next::Congested

@@ -265,12 +265,12 @@ fn declarations() {
     let words = spec("cwnd", &recovery()).describe();
     assert!(words["guard"].as_str().expect("text").contains("0.125 of the greatest delivery rate of the latest 60 s"));
     for (field, value, place) in [
-        ("share", json!(0), "guard.share"),
+        ("fraction", json!(0), "guard.fraction"),
         ("lift", json!(1.5), "guard.lift"),
         ("near", json!(0.5), "guard.near"),
         ("loss", json!(-1), "guard.loss"),
         ("memory", json!(0), "guard.memory"),
-        ("longest", json!(1), "guard.longest"),
+        ("max_hold", json!(1), "guard.max_hold"),
     ] {
         let guard: GuardSpec = serde_json::from_value(json!({"kind": "recovery", field: value})).expect(place);
         assert_eq!(guard.check(false).expect_err(place).place, place);

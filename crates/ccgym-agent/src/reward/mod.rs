@@ -1,70 +1,71 @@
-//! What an agent is rewarded for: a weighted sum of terms, one file each.
+//! What an agent is rewarded for: a weighted sum of terms, which are rows of `terms.rs`.
 
-mod delay_ratio;
-mod delay_target;
-mod delivery;
-mod fair_gauss;
-mod fairness;
-mod latency;
-mod log_power;
-mod loss;
-mod orca_power;
 mod parameters;
-mod queue_delay;
-mod signal;
-mod square_power;
-mod stability;
-mod throughput;
-mod utilization;
+mod terms;
 
 use std::sync::Arc;
+
+use serde_json::{json, Map, Value};
 
 use super::error::AgentError;
 use super::expressions::{Expressions, Values};
 use super::memory::Memory;
 use super::spec::{Phase, RewardSpec};
 use super::truth::PathTruth;
-use ccgym_core::monitor::MonitorInterval;
 
 use parameters::{Kind, Parameter, Parameters};
 
 /// Every kind of term, in the order of documentation.
-pub(crate) static KINDS: &[&TermKind] = &[
-    &throughput::KIND,
-    &latency::KIND,
-    &queue_delay::KIND,
-    &loss::KIND,
-    &utilization::KIND,
-    &log_power::KIND,
-    &square_power::KIND,
-    &orca_power::KIND,
-    &delay_target::KIND,
-    &delay_ratio::KIND,
-    &delivery::KIND,
-    &fairness::KIND,
-    &fair_gauss::KIND,
-    &stability::KIND,
-    &signal::KIND,
-];
+pub(crate) static KINDS: &[TermKind] = terms::KINDS;
 
 /// A kind of term.
 pub(crate) struct TermKind {
     pub name: &'static str,
-    /// What it is, in one line.
+    /// What it is, in words.
+    pub help: &'static str,
+    /// How it is computed.
     pub formula: &'static str,
     /// Where it comes from.
     pub source: &'static str,
     /// Whether it needs what only the simulator knows, whatever its parameters.
     pub needs_truth: bool,
     pub parameters: &'static [Parameter],
-    pub build: fn(&Parameters, &mut Expressions) -> Term,
+    pub build: fn(&Parameters, &mut Signals<'_>) -> Term,
+}
+
+/// The JSON schema of a term, which is one of those in the table.
+#[must_use]
+pub fn schema() -> Value {
+    let variants = KINDS.iter().map(|kind| {
+        let mut properties = Map::new();
+        properties.insert("term".to_owned(), json!({"type": "string", "const": kind.name}));
+        for (name, schema) in [
+            ("weight", json!({"type": "number", "description": "Factor; negative for costs."})),
+            (
+                "name",
+                json!({"type": "string", "minLength": 1, "maxLength": 100, "default": null,
+                       "description": "Name to show, and in logs; the term's by default."}),
+            ),
+            (
+                "phase",
+                json!({"type": "array", "minItems": 1, "items": {"type": "string", "enum": ["startup", "drain", "probe"]},
+                       "default": null, "description": "Phases in which it counts; all by default."}),
+            ),
+        ] {
+            properties.insert(name.to_owned(), schema);
+        }
+        properties.extend(kind.parameters.iter().map(|p| (p.name.to_owned(), p.schema())));
+        let required = kind.parameters.iter().filter(|p| p.default.is_empty()).map(|p| p.name);
+        let required: Vec<_> = ["term", "weight"].into_iter().chain(required).collect();
+        json!({"type": "object", "description": kind.help, "properties": properties, "required": required})
+    });
+    json!({"description": "One term of a reward.", "oneOf": variants.collect::<Vec<_>>()})
 }
 
 /// A term, ready to be computed.
 pub(crate) struct Term {
     pub unit: String,
     pub formula: String,
-    pub needs_truth: bool,
     pub compute: Compute,
 }
 
@@ -73,8 +74,6 @@ type Compute = Arc<dyn Fn(&Outcome<'_>) -> f64 + Send + Sync>;
 
 /// What terms are computed from.
 pub(crate) struct Outcome<'a> {
-    /// The interval that ended.
-    pub m: &'a MonitorInterval,
     /// The flow's memory, this interval included.
     pub memory: &'a Memory,
     /// Values of the expressions in use.
@@ -115,7 +114,8 @@ impl Reward {
             let kind = kind.ok_or_else(|| AgentError::unknown(&at("term"), "a kind of term", &term.term, names))?;
             AgentError::ensure(term.weight.is_finite(), &at("weight"), term.weight, "a number")?;
             let given = Parameters::resolve(kind.parameters, &term.parameters, &place, expressions)?;
-            let Term { unit, formula, needs_truth, compute } = (kind.build)(&given, expressions);
+            let Term { unit, formula, compute } = (kind.build)(&given, &mut Signals(expressions));
+            let needs_truth = kind.needs_truth;
             let name = term.name.clone().unwrap_or_else(|| kind.name.to_owned());
             if terms.iter().any(|other| other.name == name) {
                 let expected = "names that differ: give one of the terms a name";
@@ -163,9 +163,14 @@ const fn parameter(name: &'static str, kind: Kind, default: &'static str, help: 
     Parameter { name, kind, default, help }
 }
 
-/// The index of the value of a signal that a term always needs.
-fn needs(expressions: &mut Expressions, signal: &'static str) -> usize {
-    expressions.add("reward", signal).expect("terms name signals that exist; tests build every kind")
+/// The signals that a term always needs.
+pub(crate) struct Signals<'a>(&'a mut Expressions);
+
+impl Signals<'_> {
+    /// The index of the value of a signal.
+    fn index(&mut self, signal: &'static str) -> usize {
+        self.0.add("reward", signal).expect("terms name signals that exist; tests build every kind")
+    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub(crate) enum Kind {
     Number { low: f64, high: f64 },
     /// One of several words.
     Word(&'static [&'static str]),
-    /// An expression in this unit; in any if it is empty.
+    /// An expression in this unit.
     Expression(&'static str),
 }
 
@@ -29,14 +29,21 @@ pub(crate) struct Parameter {
 }
 
 impl Parameter {
-    /// For documentation.
-    pub(crate) fn describe(&self) -> Value {
-        let (kind, range) = match self.kind {
-            Kind::Number { low, high } => ("number", json!([low, high])),
-            Kind::Word(words) => ("word", json!(words)),
-            Kind::Expression(unit) => ("expression", json!(unit)),
+    /// As JSON schema.
+    pub(crate) fn schema(&self) -> Value {
+        let mut schema = match self.kind {
+            Kind::Number { low, high } => {
+                let bound = |x: f64| if x.abs() < f64::MAX { json!(x) } else { Value::Null };
+                json!({"type": "number", "minimum": bound(low), "maximum": bound(high)})
+            }
+            Kind::Word(words) => json!({"type": "string", "enum": words}),
+            Kind::Expression(unit) => json!({"type": "string", "format": "expression", "unit": unit}),
         };
-        json!({"name": self.name, "kind": kind, "range": range, "default": self.default, "help": self.help})
+        schema["description"] = json!(self.help);
+        if !self.default.is_empty() {
+            schema["default"] = serde_json::from_str(self.default).expect("defaults are JSON");
+        }
+        schema
     }
 }
 
@@ -133,11 +140,7 @@ impl Kind {
             },
             (Self::Word(words), _) => Err(AgentError::new(place, value.to_string(), words.join(", "))),
             (Self::Expression(unit), Value::String(text)) => {
-                let expression = if unit.is_empty() {
-                    Expression::parse(place, text)?
-                } else {
-                    Expression::parse_in(place, text, unit)?
-                };
+                let expression = Expression::parse_in(place, text, unit)?;
                 Ok(Resolved::Value { index: expressions.insert(expression), expression })
             }
             (Self::Expression(_), _) => Err(AgentError::new(place, value.to_string(), "the name of a signal")),

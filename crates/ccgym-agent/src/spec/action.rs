@@ -1,11 +1,13 @@
 //! What an agent does, as data.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What the agent does.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Action")]
 pub struct ActionSpec {
     /// How numbers become a rate or a window.
     pub map: MapSpec,
@@ -16,10 +18,8 @@ pub struct ActionSpec {
     pub limits: LimitsSpec,
     /// Bounds of the numbers, for maps that take real numbers.
     #[serde(default = "unit_interval")]
+    #[schemars(extend("format" = "bounds"))]
     pub bounds: [f64; 2],
-    /// Weight of the old value in the new one.
-    #[serde(default)]
-    pub smoothing: SmoothingSpec,
     /// How a steered window is paced.
     #[serde(default)]
     pub pace: Pace,
@@ -32,45 +32,45 @@ pub struct ActionSpec {
 }
 
 /// How numbers become a rate or a window.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[schemars(rename = "Map")]
 pub enum MapSpec {
     /// One of several operations on the value in force: `*x`, `/x`, `+n`, `-n`. Amounts are packets for a window, and
     /// packets per smallest round trip for a rate.
     Discrete {
         /// The operations.
+        #[schemars(length(min = 1, max = 10_000))]
         operations: Vec<String>,
     },
     /// Times 1 + delta·a, or over 1 − delta·a where a is negative (Aurora).
     SignedMultiply {
         /// Relative change per unit.
+        #[schemars(extend("exclusiveMinimum" = 0), range(max = 1e6))]
         delta: f64,
     },
     /// Times base to the a-th power (Orca, Sage).
     Exponential {
         /// Base.
+        #[schemars(extend("exclusiveMinimum" = 1), range(max = 1e6))]
         base: f64,
     },
     /// One of several gains times an estimate; nothing changes while the estimate is unknown.
     GainOnEstimate {
         /// The gains.
+        #[schemars(
+            length(min = 1, max = 10_000),
+            extend("items" = {"type": "number", "exclusiveMinimum": 0, "maximum": 1e6})
+        )]
         gains: Vec<f64>,
         /// The estimate: bit/s for a rate, packets for a window.
+        #[schemars(extend("format" = "expression"))]
         estimate: String,
-    },
-    /// A value between two ends, whatever it was before; the bounds of the action map to the ends.
-    Set {
-        /// At the lower bound: bit/s or packets.
-        low: f64,
-        /// At the upper bound.
-        high: f64,
-        /// Even steps of the logarithm.
-        #[serde(default)]
-        log: bool,
     },
     /// Two numbers: the first steers the rate, the second the window, each as `signed_multiply`.
     Pair {
         /// Relative change per unit.
+        #[schemars(extend("exclusiveMinimum" = 0), range(max = 1e6))]
         delta: f64,
     },
     /// None: the scheme below decides.
@@ -78,7 +78,7 @@ pub enum MapSpec {
 }
 
 /// What is steered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
     /// The pacing rate; the window is open unless capped.
@@ -90,17 +90,21 @@ pub enum Target {
 }
 
 /// Bounds of what is steered.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Limits")]
 pub struct LimitsSpec {
     /// Of the rate, bit/s.
     #[serde(default = "rate_limits")]
+    #[schemars(extend("format" = "bounds"))]
     pub rate: [f64; 2],
     /// Of the window, packets.
     #[serde(default = "window_limits")]
+    #[schemars(extend("format" = "bounds"))]
     pub window: [f64; 2],
     /// The rate is also at least so many packets per smallest round trip.
     #[serde(default)]
+    #[schemars(range(min = 0, max = 1e6))]
     pub packets_per_min_rtt: f64,
 }
 
@@ -110,24 +114,8 @@ impl Default for LimitsSpec {
     }
 }
 
-/// Weight of the old value in the new one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum SmoothingSpec {
-    /// Always the same, 0 to below 1.
-    Constant(f64),
-    /// By smallest round trip: (from this many nanoseconds on, weight), the first from 0 (Muses' trees).
-    ByMinRtt(Vec<(u64, f64)>),
-}
-
-impl Default for SmoothingSpec {
-    fn default() -> Self {
-        Self::Constant(0.0)
-    }
-}
-
 /// How a steered window is paced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
     /// Not: acknowledgements clock it.
@@ -140,44 +128,37 @@ pub enum Pace {
 }
 
 /// An upper bound of the window: multiples of the bandwidth-delay product, and packets.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Cap")]
 pub struct CapSpec {
     /// Multiple of estimate × smallest round trip.
+    #[schemars(range(min = 0, max = 1e6))]
     pub bdp: f64,
     /// Packets beside.
+    #[schemars(range(min = 0, max = 1e9))]
     pub packets: f64,
     /// Multiple in start-up, where the estimate lags behind by a round trip; `bdp` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1e6))]
     pub startup: Option<f64>,
     /// The bandwidth, bit/s.
     #[serde(default = "max_delivery_rate")]
+    #[schemars(extend("format" = "expression"))]
     pub estimate: String,
 }
 
 /// A scheme that runs below.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Inner")]
 pub struct InnerSpec {
     /// Its name in the registry.
+    #[schemars(length(min = 1, max = 100))]
     pub scheme: String,
     /// Its parameters.
     #[serde(default)]
     pub params: serde_json::Map<String, Value>,
-    /// What the agent does with its decision.
-    #[serde(default)]
-    pub role: InnerRole,
-}
-
-/// What the agent does with the decision of the scheme below.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum InnerRole {
-    /// Window and rate are multiplied by a gain until the next decision (Orca).
-    #[default]
-    Gain,
-    /// The window is bounded, until the next decision, by a gain times the window in force when it was made (DeepCC).
-    Cap,
 }
 
 const fn unit_interval() -> [f64; 2] {

@@ -44,6 +44,7 @@ mod observation;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -54,10 +55,12 @@ pub use expert::*;
 pub use observation::*;
 
 /// An agent: when it decides, what it sees, what it does, and what it is rewarded for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Agent")]
 pub struct AgentSpec {
     /// Name.
+    #[schemars(length(min = 1, max = 100), regex(pattern = r"^[A-Za-z0-9][\w.+-]*$"))]
     pub name: String,
     /// When it decides.
     pub clock: ClockSpec,
@@ -82,6 +85,7 @@ pub struct AgentSpec {
     /// Intervals over which the smallest round trip is taken, for everything that this says `min_rtt` of; the flow's life
     /// unless given. Where a path's round trip grows, what was the smallest once is wrong for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100_000))]
     pub min_rtt_window: Option<u32>,
     /// Who teaches it; of no effect on what it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,12 +93,14 @@ pub struct AgentSpec {
 }
 
 /// When decisions are made.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[schemars(rename = "Clock")]
 pub enum ClockSpec {
     /// At equal distances.
     Fixed {
         /// Distance.
+        #[schemars(range(min = 1))]
         interval: TimeSpan,
         /// Decide at the first acknowledgement strictly more than `interval` after the previous decision instead of by
         /// a timer (Indigo).
@@ -107,36 +113,36 @@ pub enum ClockSpec {
     /// At multiples of a round trip.
     Rtt {
         /// Interval over round trip.
+        #[schemars(extend("exclusiveMinimum" = 0), range(max = 1000))]
         multiple: f64,
         /// Which round trip.
         #[serde(default)]
         of: RttSource,
         /// Shortest interval.
         #[serde(default = "ten_milliseconds")]
+        #[schemars(range(min = 1))]
         floor: TimeSpan,
         /// Longest interval; none unless given. After a silence the mean round trip is as long as that was.
         #[serde(default)]
+        #[schemars(range(min = 1))]
         ceiling: Option<TimeSpan>,
         /// Unrecorded time before the first decision, in round trips of the first sample.
         #[serde(default)]
+        #[schemars(range(min = 0, max = 1000))]
         warm_up_rtts: f64,
         /// Length of the first recorded interval in round trips of the first sample; `multiple` unless given.
         #[serde(default)]
+        #[schemars(extend("exclusiveMinimum" = 0), range(max = 1000))]
         first_rtts: Option<f64>,
         /// Interval while there is no round-trip sample.
         #[serde(default = "one_second")]
+        #[schemars(range(min = 1))]
         no_ack: TimeSpan,
-    },
-    /// At acknowledgements.
-    PerAck {
-        /// Acknowledgements per decision.
-        #[serde(default = "one")]
-        every: u32,
     },
 }
 
 /// Which round trip paces the clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RttSource {
     /// Mean of the previous interval's samples.
@@ -149,14 +155,16 @@ pub enum RttSource {
 }
 
 /// What the agent is rewarded for: scale × Σ weight × term.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Reward")]
 pub struct RewardSpec {
     /// Factor of the sum.
     #[serde(default = "unity")]
     pub scale: f64,
     /// The terms.
     #[serde(default)]
+    #[schemars(length(max = 1000))]
     pub terms: Vec<TermSpec>,
 }
 
@@ -167,7 +175,8 @@ impl Default for RewardSpec {
 }
 
 /// One term of the reward.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Term")]
 pub struct TermSpec {
     /// Its kind.
     pub term: String,
@@ -185,7 +194,7 @@ pub struct TermSpec {
 }
 
 /// Where a flow stands, as Eagle's expert divides it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// The delivery rate still grows.
@@ -198,21 +207,28 @@ pub enum Phase {
 }
 
 /// Thresholds of the phases.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "Phases")]
 pub struct PhasesSpec {
     /// Intervals over which the greatest delivery rate is taken.
+    #[schemars(range(min = 1, max = 1000))]
     pub window: u32,
     /// Relative growth of it below which an interval counts as flat.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub growth: f64,
     /// Flat intervals that end start-up.
+    #[schemars(range(min = 1, max = 10_000))]
     pub plateau_steps: u32,
     /// A single one ends it if the mean round trip exceeds the smallest by more than this part of that.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
     pub exit_queue: Option<f64>,
     /// Relative growth of it above its lowest value since start-up from which start-up begins again …
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub reenter_growth: f64,
     /// … if it is seen in so many intervals in a row, without a queue.
+    #[schemars(range(min = 1, max = 10_000))]
     pub reenter_steps: u32,
 }
 
@@ -223,31 +239,39 @@ impl Default for PhasesSpec {
 }
 
 /// How the flow starts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[schemars(rename = "Start")]
 pub enum StartupSpec {
     /// At a rate.
     Rate {
         /// bit/s.
+        #[schemars(extend("format" = "flow_rate"))]
         rate: f64,
     },
     /// With a window.
     Window {
         /// Packets.
+        #[serde(default = "ten")]
+        #[schemars(range(min = 1, max = 1e9))]
         packets: f64,
     },
     /// With so many packets, unpaced, before the first round-trip sample; then at so many per that round trip.
     PacketsPerRtt {
         /// Packets.
+        #[serde(default = "ten")]
+        #[schemars(range(min = 1, max = 1e9))]
         packets: f64,
     },
     /// Doubling each round trip until a sign says to stop; the agent is not asked before.
     SlowStart {
         /// Packets at first.
         #[serde(default = "ten")]
+        #[schemars(range(min = 1, max = 1e9))]
         packets: f64,
         /// The signs.
         #[serde(default = "every_exit")]
+        #[schemars(length(min = 1))]
         exit: Vec<Exit>,
     },
     /// As the scheme below starts; the agent is not asked before that has left slow start.
@@ -257,7 +281,7 @@ pub enum StartupSpec {
 }
 
 /// A sign that ends slow start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
     /// A loss or a timeout.
@@ -269,29 +293,12 @@ pub enum Exit {
 }
 
 /// What rescues the flow.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[schemars(rename = "Guard")]
 pub enum GuardSpec {
     /// Nothing.
     None {},
-    /// Lift a flow that stands at its lower bound although the path is clear.
-    FloorRecovery {
-        /// Clean intervals at the lower bound before it is lifted.
-        #[serde(default = "twenty")]
-        steps: u32,
-        /// An interval is clean up to this loss, 0–1 …
-        #[serde(default = "five_per_cent")]
-        loss: f64,
-        /// … and up to this latency ratio.
-        #[serde(default = "one_point_two")]
-        latency_ratio: f64,
-        /// Part of the greatest delivery rate (or of the bandwidth-delay product) that it is lifted to.
-        #[serde(default = "half")]
-        lift: f64,
-        /// After a timeout one clean interval is enough.
-        #[serde(default = "yes")]
-        after_timeout: bool,
-    },
     /// Search upwards from a rate that is low for no visible reason, as slow start does.
     Recovery(RecoverySpec),
 }
@@ -303,39 +310,48 @@ impl Default for GuardSpec {
 }
 
 /// When a rate is low for no visible reason, and what is done about it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "Recovery")]
 pub struct RecoverySpec {
     /// Low is what is at most this part of the greatest rate that the path is known to carry …
-    pub share: f64,
+    #[schemars(extend("exclusiveMinimum" = 0), range(max = 1))]
+    pub fraction: f64,
     /// … and at most this multiple of the floor.
+    #[schemars(range(min = 1, max = 1e6))]
     pub near: f64,
     /// For how long that knowledge holds. Silence does not count.
+    #[schemars(range(min = 1))]
     pub memory: TimeSpan,
     /// How long the rate must be low, and the path clear, before the first search.
+    #[schemars(range(min = 1))]
     pub patience: TimeSpan,
     /// A path is clear up to this loss over that time, 0–1; a search ends where loss rises by more.
+    #[schemars(extend("format" = "probability"))]
     pub loss: f64,
     /// Part of the rate found that the flow is left at.
+    #[schemars(extend("exclusiveMinimum" = 0), range(max = 1))]
     pub lift: f64,
     /// How long it is held there before the agent decides again; doubles each time the agent falls back at once.
+    #[schemars(range(min = 1))]
     pub hold: TimeSpan,
     /// Longest hold, longest wait between searches that find nothing, and how long a rate may be low on a path that is
     /// not clear: twice that the second time, four times from the third on.
-    pub longest: TimeSpan,
+    #[schemars(range(min = 1))]
+    pub max_hold: TimeSpan,
 }
 
 impl Default for RecoverySpec {
     fn default() -> Self {
         Self {
-            share: 0.125,
+            fraction: 0.125,
             near: 2.0,
             memory: TimeSpan::from_millis(60_000),
             patience: TimeSpan::from_millis(500),
             loss: 0.1,
             lift: 0.9,
             hold: TimeSpan::from_millis(1_000),
-            longest: TimeSpan::from_millis(16_000),
+            max_hold: TimeSpan::from_millis(16_000),
         }
     }
 }
@@ -357,19 +373,4 @@ const fn ten() -> f64 {
 }
 fn every_exit() -> Vec<Exit> {
     vec![Exit::Loss, Exit::Plateau, Exit::Delay]
-}
-const fn twenty() -> u32 {
-    20
-}
-const fn five_per_cent() -> f64 {
-    0.05
-}
-const fn one_point_two() -> f64 {
-    1.2
-}
-const fn half() -> f64 {
-    0.5
-}
-const fn yes() -> bool {
-    true
 }

@@ -1,17 +1,22 @@
 //! What an agent sees, as data.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{one, unity};
 
 /// What the agent sees.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Observation")]
 pub struct ObservationSpec {
     /// Features of one interval, in order.
+    #[serde(default)]
+    #[schemars(length(max = 1000))]
     pub features: Vec<FeatureSpec>,
     /// Intervals seen, oldest first.
     #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 1000))]
     pub history: u32,
     /// Whether each interval also shows the action in force during it.
     #[serde(default)]
@@ -22,7 +27,7 @@ pub struct ObservationSpec {
 }
 
 /// How the previous action appears.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PreviousAction {
     /// Not.
@@ -35,47 +40,48 @@ pub enum PreviousAction {
 }
 
 /// One number that the agent sees: a signal and what is done to it, in the order of the fields.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Feature")]
 pub struct FeatureSpec {
     /// The signal, or a statistic of it over several intervals.
+    #[schemars(extend("format" = "expression"))]
     pub signal: String,
     /// Name to show; made from the parts unless given.
     #[serde(default)]
+    #[schemars(length(min = 1, max = 100))]
     pub name: Option<String>,
     /// Subtracted.
     #[serde(default)]
+    #[schemars(extend("format" = "operand"))]
     pub minus: Option<Operand>,
     /// Divided by.
     #[serde(default)]
+    #[schemars(extend("format" = "operand"))]
     pub over: Option<Operand>,
     /// The ratio where the divisor is zero.
     #[serde(default)]
     pub when_undefined: f64,
-    /// Change since some intervals ago.
-    #[serde(default)]
-    pub difference: Option<DifferenceSpec>,
     /// Natural logarithm.
     #[serde(default)]
     pub log: LogSpec,
-    /// Weight of a new value in an exponentially weighted mean.
-    #[serde(default)]
-    pub ewma: Option<f64>,
     /// Multiplied by.
     #[serde(default = "unity")]
     pub scale: f64,
     /// Least and greatest value.
+    #[schemars(extend("format" = "bounds"))]
     pub clip: [f64; 2],
     /// Value before anything was recorded.
     #[serde(default)]
     pub empty: Option<f64>,
     /// Intervals seen of this feature; the observation's `history` unless given, and not more.
     #[serde(default)]
+    #[schemars(range(min = 1, max = 1000))]
     pub history: Option<u32>,
 }
 
 /// A number, or the value of an expression.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Operand {
     /// A constant, in the signal's unit.
@@ -84,37 +90,10 @@ pub enum Operand {
     Expression(String),
 }
 
-/// Over how many intervals a difference is taken.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum DifferenceSpec {
-    /// So many.
-    Steps(u32),
-    /// As many as make up a time.
-    Lag(LagSpec),
-}
-
-/// A difference in full.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LagSpec {
-    /// Intervals.
-    #[serde(default)]
-    pub steps: Option<u32>,
-    /// Smallest round trips, turned into intervals by the length of the present one (at least one interval).
-    #[serde(default)]
-    pub rtts: Option<f64>,
-    /// Most intervals.
-    #[serde(default)]
-    pub at_most: Option<u32>,
-    /// Divide the change by the old value (0 where that is 0).
-    #[serde(default)]
-    pub relative: bool,
-}
-
 /// Whether and how a logarithm is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "Log")]
 pub enum LogSpec {
     /// Not, or with a billionth added.
     Plain(bool),

@@ -139,7 +139,7 @@ impl EpisodeTracker {
         self.knowledge.acked_bytes(&mut self.acked_bytes);
 
         let mut reward_terms = vec![0.0; agent.spec().reward.terms.len()];
-        let reward = agent.reward(interval, &truth, &mut reward_terms);
+        let reward = agent.reward(&truth, &mut reward_terms);
         let mut statistics = vec![0.0; COLUMNS.len()];
         write_stats(now, interval, agent.rejected_actions(), &mut statistics);
         let mut truths = vec![0.0; TRUTH_COLUMNS.len()];

@@ -235,31 +235,6 @@ fn several_learners_take_turns() {
 }
 
 #[test]
-fn fairness_is_that_of_the_interval() {
-    let mut agent = agent();
-    agent.reward = serde_json::from_value(json!({"terms": [{"term": "fairness", "weight": 1.0}]})).unwrap();
-    let mut batch = AgentBatch::new(&agent, 1, 1, 1).unwrap();
-    let mut store = Store::of(&batch, 1);
-    // The other flow, as fast as the first, joins after 10 s and leaves after 20.
-    let other = json!({"scheme": "fixed_rate", "params": {"rate_mbps": 1.2}, "profile": "udp",
-                       "start": 10_000_000_000u64, "stop": 20_000_000_000u64});
-    let flows = json!([{"scheme": "learned", "profile": "udp", "params": {"start_rate_mbps": 1.2}}, other]);
-    batch.reset(0, simulator(&agent, &spec(flows, 30, 3)), 0, &mut store.observations).unwrap();
-    let mut seen = Vec::new();
-    while store.ended[0] == Ended::Running as u8 {
-        store.step(&mut batch).unwrap();
-        let time = store.stats[0];
-        if (0.5..9.0).contains(&time) || (12.0..19.0).contains(&time) || (21.0..29.0).contains(&time) {
-            assert!(store.rewards[0] > 0.85, "{time}: {}", store.rewards[0]);
-        }
-        seen.push((time, store.rewards[0]));
-    }
-    // While its first packets are on their way the newcomer has nothing of the interval.
-    let joining = seen.iter().filter(|(time, _)| (10.0..10.1).contains(time)).map(|(_, reward)| *reward);
-    assert!(joining.fold(1.0, f64::min) < 0.8);
-}
-
-#[test]
 fn what_cannot_be_run_is_refused() {
     let agent = agent();
     let mut batch = AgentBatch::new(&agent, 1, 1, 1).unwrap();
