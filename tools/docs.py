@@ -19,6 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import models
+
 from ccgym import _core
 from ccgym.config.agent import vocabulary
 from ccgym.config.distributions import PRESETS as DISTRIBUTIONS
@@ -273,7 +275,11 @@ def filled(page: str) -> str:
     return text
 
 
-PAGES = {"docs/schemes.md": schemes_page, **{name: partial(filled, name) for name in BLOCKS}}
+PAGES = {
+    "ccgym/config/models.py": models.module,
+    "docs/schemes.md": schemes_page,
+    **{name: partial(filled, name) for name in BLOCKS},
+}
 
 
 def stale() -> dict[str, str]:

@@ -18,7 +18,7 @@ from ccgym.emulation.job import become
 from ccgym.errors import ConfigError, shown
 
 if TYPE_CHECKING:
-    from ccgym.config.elements import Direction
+    from ccgym.config.declared import Direction
 
 _USAGE: Final = """\
 ccgym shell --path NAME|FILE [options] [-- COMMAND…]

@@ -33,6 +33,7 @@ from typing_extensions import Self, override
 
 from ccgym.config.capacity import capacity, trace_mean
 from ccgym.config.catalog import resolve_trace
+from ccgym.config.declared import MAHIMAHI_OVERHEAD
 from ccgym.config.distribution_base import NumberRow, PathDistribution, number_row
 from ccgym.config.distribution_numbers import (
     ZERO_LOSS,
@@ -49,7 +50,7 @@ from ccgym.config.distribution_numbers import (
     read_weights,
 )
 from ccgym.config.distribution_sample import DEFAULT_DURATION_NS, DrawnLink, SampledPath
-from ccgym.config.elements import MAHIMAHI_OVERHEAD, LinkDirection
+from ccgym.config.models import LinkDirection
 from ccgym.config.quantities import PeriodField
 from ccgym.errors import CcgymError, ConfigError, shown
 from ccgym.units import NS_PER_MS, NS_PER_S, PACKET_BITS, format_time, parse_size

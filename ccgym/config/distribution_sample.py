@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.config.elements import AnyElement
+from ccgym.config.models import AnyElement
 from ccgym.config.path import NetworkPath
 from ccgym.units import NS_PER_S, Nanoseconds, format_rate
 

@@ -31,7 +31,7 @@ from ccgym.config.distribution_kinds import Fixed, IndigoLinks, Named
 from ccgym.config.distribution_numbers import cumulative, pick
 from ccgym.config.distribution_ranges import Ranges, Traces
 from ccgym.config.distribution_sample import DEFAULT_DURATION_NS, UNITS, SampledPath
-from ccgym.config.elements import Delay, ElementField, Link
+from ccgym.config.models import Delay, ElementField, Link
 from ccgym.config.path import NetworkPath
 from ccgym.config.yaml_loader import Loaded, config_error
 from ccgym.errors import CcgymError, ConfigError, did_you_mean, shown

@@ -34,7 +34,9 @@ from ccgym.errors import ConfigError, did_you_mean, near_miss, shown
 from ccgym.units import NS_PER_MS, NS_PER_S, Nanoseconds
 
 if TYPE_CHECKING:
-    from ccgym.config.elements import AnyElement, Direction
+    from ccgym.config.declared import Direction
+    from ccgym.config.limit import Limit
+    from ccgym.config.models import KINDS, AnyElement, Delay, Intermittent, Link, LinkDirection, Loss, OnOff
 
 TOOLS: Final = ("mm-delay", "mm-loss", "mm-onoff", "mm-intermittent", "mm-link", "mm-meter")
 """The shells that describe a path."""
@@ -138,7 +140,6 @@ def parse_mahimahi(command: str | Sequence[str]) -> tuple[AnyElement, ...]:
     """
     from pydantic import ValidationError
 
-    from ccgym.config.elements import Link
     from ccgym.config.yaml_loader import config_error
 
     if isinstance(command, str):
@@ -169,8 +170,6 @@ def parse_command_line(words: Sequence[str]) -> CommandLine:
 
 
 def _model(element: Mapping[str, Any]) -> AnyElement:
-    from ccgym.config.elements import Delay, Intermittent, Link, LinkDirection, Loss, OnOff
-    from ccgym.config.queues import KINDS, Limit
 
     fields = dict(element)
     kind = fields.pop("kind")

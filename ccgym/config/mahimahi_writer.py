@@ -14,9 +14,24 @@ from typing import Final
 import numpy as np
 
 from ccgym.config.catalog import cache_directory, keep_in_cache, resolve_trace
-from ccgym.config.elements import DIRECTIONS, AnyElement, Delay, Intermittent, Link, LinkDirection, Loss, OnOff
+from ccgym.config.declared import DIRECTIONS
+from ccgym.config.limit import Limit
 from ccgym.config.mahimahi import QUEUE_ARGUMENTS, TOOLS
-from ccgym.config.queues import AnyQueue, Drophead, Droptail, Infinite, Limit, MahimahiCodel, MahimahiPie
+from ccgym.config.models import (
+    AnyElement,
+    AnyQueue,
+    Delay,
+    Drophead,
+    Droptail,
+    Infinite,
+    Intermittent,
+    Link,
+    LinkDirection,
+    Loss,
+    MahimahiCodel,
+    MahimahiPie,
+    OnOff,
+)
 from ccgym.errors import ConfigError
 from ccgym.tracetools import generate
 from ccgym.tracetools.text import trace_text

@@ -25,24 +25,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, mo
 
 from ccgym.config.capacity import Piecewise, capacity, combine, exact, mean_rate, trace_mean
 from ccgym.config.catalog import catalog, path_entry, path_names, resolve_trace
-from ccgym.config.elements import (
-    DIRECTIONS,
-    MAHIMAHI_OVERHEAD,
-    MAX_ELEMENTS,
-    AnyElement,
-    Delay,
-    Direction,
-    ElementField,
-    Link,
-    LinkDirection,
-    Loss,
-)
+from ccgym.config.declared import DIRECTIONS, MAHIMAHI_OVERHEAD, MAX_ELEMENTS, Direction
+from ccgym.config.limit import Limit
 from ccgym.config.mahimahi import looks_like_mahimahi, parse_mahimahi
 from ccgym.config.mahimahi_writer import as_shells, format_shells, pantheon_parts
+from ccgym.config.models import AnyElement, AnyQueue, Codel, Delay, Droptail, ElementField, Link, LinkDirection, Loss
 from ccgym.config.path_check import long_delay, missing_delay, missing_link, shadowed_file, too_small_queues
 from ccgym.config.path_text import describe_path
 from ccgym.config.published_result import PublishedResult
-from ccgym.config.queues import AnyQueue, Codel, Droptail, Limit
 from ccgym.config.shorthand import KEYS as SHORTHAND_KEYS
 from ccgym.config.shorthand import OTHER_WORDS, chain_of
 from ccgym.config.yaml_loader import config_error, load_yaml, validate

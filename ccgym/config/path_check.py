@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ccgym.config.catalog import TraceSource
-from ccgym.config.elements import DIRECTIONS, AnyElement, Link
-from ccgym.config.queues import Limit
+from ccgym.config.declared import DIRECTIONS
+from ccgym.config.limit import Limit
+from ccgym.config.models import AnyElement, Link
 from ccgym.tracetools.check import Finding
 from ccgym.units import NS_PER_S, PACKET_BYTES
 

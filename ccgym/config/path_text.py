@@ -7,8 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ccgym.config.capacity import Piecewise, capacity
-from ccgym.config.elements import LinkDirection
-from ccgym.config.queues import AnyQueue
+from ccgym.config.models import AnyQueue, LinkDirection
 from ccgym.errors import ConfigError
 from ccgym.units import NS_PER_MS, PACKET_BYTES
 

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from ccgym.errors import ConfigError, shown
 from ccgym.units import (
+    NS_PER_MS,
     Size,
     format_probability,
     format_rate,
@@ -79,6 +80,15 @@ def _bytes(value: Any) -> int:
     return size.bytes
 
 
+def _whole_milliseconds(value: Any) -> int:
+    time_ns = parse_positive_time(value)
+    if time_ns % NS_PER_MS:
+        raise ConfigError(
+            f"a time of {format_time(time_ns)}", expected="whole milliseconds above zero, as mahimahi counts"
+        )
+    return time_ns
+
+
 def _schema(*examples: object, plain: bool = False) -> WithJsonSchema:
     return WithJsonSchema({"type": ["string", "number"] if plain else "string", "examples": list(examples)})
 
@@ -97,6 +107,8 @@ PeriodField = Annotated[
     int, BeforeValidator(parse_positive_time), PlainSerializer(format_time), _schema("0.5s", plain=True)
 ]
 """Nanoseconds above zero, from ``"0.5s"`` or plain seconds."""
+MillisecondsField = Annotated[int, BeforeValidator(_whole_milliseconds), PlainSerializer(format_time), _schema("20ms")]
+"""Nanoseconds, a whole number of milliseconds above zero, as mahimahi counts, from ``"20ms"``."""
 BytesField = Annotated[
     int, BeforeValidator(_bytes), PlainSerializer(lambda value: format_size(Size(bytes=value))), _schema("5MB")
 ]

@@ -9,9 +9,10 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
-from ccgym.config.elements import MAHIMAHI_OVERHEAD, MAX_ELEMENTS, Delay, Jitter, Link, LinkDirection, Loss
+from ccgym.config.declared import MAHIMAHI_OVERHEAD, MAX_ELEMENTS, read_queue
+from ccgym.config.limit import Limit
+from ccgym.config.models import QUEUES, AnyQueue, Delay, Droptail, Jitter, Link, LinkDirection, Loss
 from ccgym.config.quantities import parse_steps
-from ccgym.config.queues import AnyQueue, Droptail, Limit, parse_queue
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, shown
 from ccgym.units import Nanoseconds, parse_probability, parse_rate, parse_time
@@ -98,7 +99,7 @@ def _link_of(given: Mapping[str, Any], rate: str, trace: str, queue: str, defaul
     chosen = given.get(queue, default)
     if chosen is not None:
         try:
-            arguments["queue"] = parse_queue(chosen)
+            arguments["queue"] = read_queue(chosen, QUEUES)
         except ConfigError as error:
             raise error.at(queue) from None
     arguments["overhead"] = given.get("overhead", MAHIMAHI_OVERHEAD if trace in given else 0)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ccgym.errors import ConfigError, shown
 
 if TYPE_CHECKING:
-    from ccgym.config.elements import Direction
+    from ccgym.config.declared import Direction
 
 DIRECTIONS: Final[tuple[Direction, ...]] = ("uplink", "downlink")
 

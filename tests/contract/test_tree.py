@@ -187,7 +187,7 @@ def vocabulary(section: str) -> list[str]:
 
 
 def test_every_reward_term_has_its_file_its_line_and_its_model() -> None:
-    from ccgym.config.agent_reward import TERMS
+    from ccgym.config.models import TERMS
 
     files = {
         file.stem
@@ -201,15 +201,13 @@ def test_every_reward_term_has_its_file_its_line_and_its_model() -> None:
 
 
 def test_every_action_map_has_its_model() -> None:
-    from ccgym.config.agent_action import MAPS
 
     assert set(vocabulary("maps")) == set(MAPS)
 
 
 def test_signals_with_usual_bounds_exist() -> None:
-    from ccgym.config.agent_observation import FUNCTIONS, STANDARD
 
-    assert set(STANDARD) <= set(vocabulary("signals"))
+    assert set(USUAL_BOUNDS) <= set(vocabulary("signals"))
     assert set(vocabulary("functions")) == set(FUNCTIONS)
 
 

@@ -13,18 +13,24 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
-from ccgym.config.elements import (
-    MAHIMAHI_OVERHEAD,
+from ccgym.config.declared import MAHIMAHI_OVERHEAD
+from ccgym.config.limit import Limit
+from ccgym.config.models import (
     AnyElement,
+    AnyQueue,
     Delay,
+    Drophead,
+    Droptail,
+    Infinite,
     Intermittent,
     Link,
     LinkDirection,
     Loss,
+    MahimahiCodel,
+    MahimahiPie,
     OnOff,
 )
 from ccgym.config.path import NetworkPath
-from ccgym.config.queues import AnyQueue, Drophead, Droptail, Infinite, Limit, MahimahiCodel, MahimahiPie
 from ccgym.config.yaml_loader import Loaded, apply_override, parse_yaml, validate
 from ccgym.errors import CcgymError
 from ccgym.tracetools import generate

@@ -14,10 +14,10 @@ from pydantic import BaseModel, ConfigDict
 from ccgym.cli.describe import columns, describe
 from ccgym.cli.main import main
 from ccgym.config.agent import AgentConfig, read_agent, vocabulary
-from ccgym.config.agent_action import MAPS, read_operation
-from ccgym.config.agent_observation import STANDARD, read_amount, read_expression, read_operand
-from ccgym.config.agent_reward import TERMS
+from ccgym.config.declared import USUAL_BOUNDS
 from ccgym.config.distributions import read_distribution
+from ccgym.config.expressions import read_amount, read_expression, read_operand, read_operation
+from ccgym.config.models import MAPS, TERMS
 from ccgym.config.yaml_loader import load_model, parse_yaml
 from ccgym.errors import ConfigError, UnitError
 
@@ -366,7 +366,7 @@ def test_what_the_core_refuses_is_a_config_error_with_its_place() -> None:
 
 def test_terms_and_usual_signals_are_those_of_the_core() -> None:
     words = vocabulary()
-    assert set(STANDARD) <= {signal["name"] for signal in words["signals"]}
+    assert set(USUAL_BOUNDS) <= {signal["name"] for signal in words["signals"]}
     assert {term["name"] for term in words["terms"]} == set(TERMS)
     shared = {"term", "weight", "name", "phase"}
     for term in words["terms"]:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ccgym import NetworkPath, simulate
-from ccgym.config.elements import MAX_ELEMENTS
+from ccgym.config.declared import MAX_ELEMENTS
 from ccgym.errors import ConfigError, SimulationError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.prepared_run import Record

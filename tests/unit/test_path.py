@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from ccgym.config.catalog import catalog
-from ccgym.config.elements import Delay, Link, Loss
+from ccgym.config.models import Delay, Droptail, Link, Loss
 from ccgym.config.path import NetworkPath
-from ccgym.config.queues import Droptail
 from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, UnitError
 
 

@@ -22,9 +22,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from ccgym.config.elements import Delay, Link, Loss
+from ccgym.config.models import Delay, Droptail, Link, Loss
 from ccgym.config.path import NetworkPath
-from ccgym.config.queues import Droptail
 from ccgym.errors import ConfigError, shown
 from ccgym.evaluation.capacity import LinkCapacity
 from ccgym.evaluation.metrics import PacketLog

@@ -66,18 +66,27 @@ pub enum ScheduleSpec {
 }
 
 /// How much may wait. All limits that are given hold at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "Limit")]
 pub struct LimitSpec {
     /// Packets (the packet in transmission is not waiting).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 4_294_967_296_u64))]
     pub packets: Option<u64>,
-    /// Wire bytes: IP length and the link's overhead per packet (4 with mahimahi).
+    /// Wire bytes (IP length + overhead).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 281_474_976_710_656_u64))]
     pub bytes: Option<u64>,
+}
+
+impl JsonSchema for LimitSpec {
+    fn schema_name() -> Cow<'static, str> {
+        "Limit".into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object", "format": "limit"})
+    }
 }
 
 /// A queue discipline, one per file in `queue/`.

@@ -40,7 +40,7 @@ pub enum MapSpec {
     /// packets per smallest round trip for a rate.
     Discrete {
         /// The operations.
-        #[schemars(length(min = 1, max = 10_000))]
+        #[schemars(length(min = 2, max = 10_000), extend("items" = {"type": "string", "format": "operation"}))]
         operations: Vec<String>,
     },
     /// Times 1 + delta·a, or over 1 − delta·a where a is negative (Aurora).
@@ -59,11 +59,12 @@ pub enum MapSpec {
     GainOnEstimate {
         /// The gains.
         #[schemars(
-            length(min = 1, max = 10_000),
+            length(min = 2, max = 10_000),
             extend("items" = {"type": "number", "exclusiveMinimum": 0, "maximum": 1e6})
         )]
         gains: Vec<f64>,
         /// The estimate: bit/s for a rate, packets for a window.
+        #[serde(default = "max_delivery_rate")]
         #[schemars(extend("format" = "expression"))]
         estimate: String,
     },

@@ -60,6 +60,7 @@ pub use observation::*;
 #[schemars(rename = "Agent")]
 pub struct AgentSpec {
     /// Name.
+    #[serde(default = "unnamed")]
     #[schemars(length(min = 1, max = 100), regex(pattern = r"^[A-Za-z0-9][\w.+-]*$"))]
     pub name: String,
     /// When it decides.
@@ -356,6 +357,9 @@ impl Default for RecoverySpec {
     }
 }
 
+fn unnamed() -> String {
+    "agent".to_owned()
+}
 const fn ten_milliseconds() -> TimeSpan {
     TimeSpan::from_millis(10)
 }

@@ -99,7 +99,8 @@ pub enum LogSpec {
     Plain(bool),
     /// With a number of one's own added.
     Plus {
-        /// The number.
+        /// Added before, in the unit of what is there.
+        #[schemars(extend("exclusiveMinimum" = 0))]
         plus: f64,
     },
 }

@@ -1,0 +1,384 @@
+"""What all models have in common that the native core declares (``models.py``), and the short forms of what they read.
+
+A declaration says type, unit, range, default and help of each parameter. Only what concerns several parameters, or
+lets a user write less than a mapping, is here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from typing_extensions import Self
+
+from ccgym.config.limit import Limit
+from ccgym.config.packet_rates import PACKET_RATE_UNITS, parse_flow_rate
+from ccgym.config.quantities import RateSteps
+from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.units import NS_PER_MS, is_number, parse_size, parse_time
+
+Direction: TypeAlias = Literal["uplink", "downlink"]
+"""``uplink`` carries the data: from the sender outwards. ``downlink`` carries the acknowledgements."""
+
+DIRECTIONS: Final[tuple[Direction, ...]] = get_args(Direction)
+"""Both directions, that of the data first."""
+
+MAHIMAHI_TICK_NS: Final = NS_PER_MS
+"""mahimahi's clock counts whole milliseconds."""
+MAHIMAHI_OVERHEAD: Final = 4
+"""Bytes that mahimahi charges per packet on top of its IP length: the prefix of its TUN device."""
+MAX_ELEMENTS: Final = 100
+"""Elements of a path; longer chains are refused."""
+
+_RTTS: Final = re.compile(r"([0-9]*\.?[0-9]+)\s*rtts?", re.IGNORECASE)
+_SLOT: Final = re.compile(r"\{(\w+)(?::([^|}]*)\|([^}]*))?\}")
+
+
+class Strict(BaseModel):
+    """Unknown keys are errors, and nothing changes afterward."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Declared(Strict):
+    """A model whose fields the native core declares."""
+
+    WORDS: ClassVar[str] = ""
+    """Describes it to people; ``{name}`` is a field as it is written, ``{name:yes|no}`` one of two texts."""
+
+    def native(self) -> dict[str, Any]:
+        """All fields except those that are ``None``, as plain data in base units: what the core takes."""
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: plain(value) for name, value in values.items() if value is not None}
+
+    def words(self) -> str:
+        """A few words for people."""
+        written = self.model_dump(mode="json")
+
+        def text(slot: re.Match[str]) -> str:
+            name, yes, no = slot.groups()
+            value = getattr(self, name)
+            if yes is not None:
+                return str(yes if value else no)
+            return value.words() if isinstance(value, Declared) else steps_in_words(written[name])
+
+        return _SLOT.sub(text, self.WORDS)
+
+
+def plain(value: Any) -> Any:
+    """A field's value as plain data for the core."""
+    if isinstance(value, Declared):
+        return value.native()
+    if isinstance(value, tuple):
+        return [plain(part) for part in value]
+    return value
+
+
+def steps_in_words(written: Any) -> str:
+    """A value, or steps in time, as they are written."""
+    if not isinstance(written, list):
+        return str(written)
+    first = ", ".join(f"{value} from {start}" for start, value in written[:4])
+    return first + (f", … ({len(written)} steps)" if len(written) > 4 else "")
+
+
+# --- Unions -------------------------------------------------------------------------------------------------------
+
+
+def reader(
+    what: str, kinds: Mapping[str, type[BaseModel]], short: Callable[[Any, Mapping[str, Any]], Any] | None = None,
+    tag: str = "kind",
+) -> Callable[[Any], Any]:  # fmt: skip
+    """Read the short form of one of several kinds, and refuse an unknown kind with a near miss.
+
+    Args:
+        what: What the kinds are kinds of, for errors.
+        kinds: The models by kind.
+        short: Turns what a user may write into a mapping with the tag; the rest is the models' business.
+        tag: The key that holds the kind.
+    """
+    article = "an" if what[0] in "aeiou" else "a"
+
+    def read(value: Any) -> Any:
+        if short is not None:
+            value = short(value, kinds)
+        if isinstance(value, dict) and value.get(tag) not in kinds:
+            kind = value.get(tag)
+            raise ConfigError(
+                f"{article} {what} without `{tag}`" if kind is None else f"unknown {what} {shown(kind)}",
+                expected=f"{tag}: " + ", ".join(kinds),
+                hint="" if kind is None else did_you_mean(str(kind), kinds),
+                where="" if kind is None else tag,
+            )
+        return value
+
+    return read
+
+
+def name_alone(value: Any, kinds: Mapping[str, Any]) -> Any:
+    """A kind that needs no more than its name."""
+    return {"kind": value} if isinstance(value, str) else value
+
+
+# --- Path elements and queues -------------------------------------------------------------------------------------
+
+
+class Element(Declared):
+    """A path element: where a packet meets it, and what the core makes of it there."""
+
+    direction: Direction = "uplink"
+    """The packets that it concerns."""
+
+    def concerns(self, direction: Direction) -> bool:
+        """Whether packets of this direction meet it."""
+        return self.direction == direction
+
+    def compiled(self, direction: Direction, bdp_packets: Fraction) -> dict[str, Any] | None:
+        """The native ``ElementSpec`` for one direction, or ``None`` if packets of that direction pass untouched."""
+        if not self.concerns(direction):
+            return None
+        native = self.native()
+        del native["direction"]
+        return native
+
+    def describe(self, direction: Direction) -> str | None:
+        """A few words for one direction, or ``None``."""
+        return self.words() if self.concerns(direction) else None
+
+
+class DelayBase(Element):
+    """A delay concerns both directions unless it says otherwise."""
+
+    direction: Literal["both", "uplink", "downlink"] = "both"  # type: ignore[assignment]
+    """The packets that it concerns; mahimahi's always concerns both."""
+
+    def concerns(self, direction: Direction) -> bool:
+        """Whether packets of this direction meet it."""
+        return self.direction in ("both", direction)
+
+
+class QueueBase(Declared):
+    """A queue discipline."""
+
+    @model_validator(mode="after")
+    def _limited(self) -> Self:
+        limit = self.limit_or_none
+        if limit is not None and limit.unlimited:
+            kind = getattr(self, "kind", "queue")
+            raise ConfigError(f"{kind} without a limit", expected="a limit like '94p' or '1bdp'", where="limit")
+        return self
+
+    @property
+    def limit_or_none(self) -> Limit | None:
+        """How much may wait; ``None`` for a queue without limit."""
+        limit = getattr(self, "limit", None)
+        return limit if isinstance(limit, Limit) else None
+
+    def compiled(self, bdp_packets: Fraction) -> dict[str, Any]:
+        """The native ``QueueSpec``; ``bdp_packets`` is the path's bandwidth-delay product in packets of 1500 bytes."""
+        limit = self.limit_or_none
+        return self.native() if limit is None else {**self.native(), "limit": limit.compiled(bdp_packets)}
+
+    def describe(self) -> str:
+        """A few words."""
+        return self.words()
+
+
+class LinkDirectionBase(Declared):
+    """When one direction of a bottleneck may deliver: the core's ``schedule``."""
+
+    trace: str | None = Field(
+        default=None, min_length=1, description="Delivery trace: a name of the catalog, or a file."
+    )
+    rate: RateSteps | None = Field(
+        default=None,
+        description="Or a rate without a file: wire bits per second, packets serialized one after the other.",
+    )
+
+    @model_validator(mode="after")
+    def _one_schedule(self) -> Self:
+        if (self.trace is None) == (self.rate is None):
+            found = "both a trace and a rate" if self.trace is not None else "neither a trace nor a rate"
+            raise ConfigError(found, expected="exactly one of the two")
+        if self.trace is not None and getattr(self, "device_packets", None):
+            raise ConfigError("device_packets with a trace", expected="them only with a rate")
+        return self
+
+    @property
+    def _queue(self) -> QueueBase:
+        queue = getattr(self, "queue", None)
+        assert isinstance(queue, QueueBase)
+        return queue
+
+    def compiled(self, once: bool, bdp_packets: Fraction) -> dict[str, Any]:
+        """The native ``ElementSpec``."""
+        native = self.native()
+        trace, rate = native.pop("trace", None), native.pop("rate", None)
+        schedule = {"kind": "rate", "rate": rate} if trace is None else {"kind": "trace", "name": trace, "once": once}
+        return {"kind": "link", "schedule": schedule, **native, "queue": self._queue.compiled(bdp_packets)}
+
+    def describe(self) -> str:
+        """A few words."""
+        rate = self.model_dump(mode="json", include={"rate"})["rate"]
+        schedule = f"trace {self.trace}" if self.trace is not None else f"link {steps_in_words(rate)}"
+        return f"{schedule}, {self._queue.describe()}"
+
+
+class LinkBase(Declared):
+    """A bottleneck of two directions, each of which may be open."""
+
+    def _one_way(self, direction: Direction) -> LinkDirectionBase | None:
+        link = getattr(self, direction)
+        return link if isinstance(link, LinkDirectionBase) else None
+
+    def compiled(self, direction: Direction, bdp_packets: Fraction) -> dict[str, Any] | None:
+        """The native ``ElementSpec`` for one direction, or ``None`` if packets of that direction pass untouched."""
+        link = self._one_way(direction)
+        return None if link is None else link.compiled(bool(getattr(self, "once", False)), bdp_packets)
+
+    def describe(self, direction: Direction) -> str | None:
+        """A few words for one direction, or ``None``."""
+        link = self._one_way(direction)
+        return None if link is None else link.describe() + (" (once)" if getattr(self, "once", False) else "")
+
+
+# --- Agents -------------------------------------------------------------------------------------------------------
+
+
+class FeatureBase(Declared):
+    """A feature may be the name of a signal with usual bounds."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _usual_bounds(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            value = {"signal": value}
+        if not isinstance(value, dict) or value.get("clip") is not None or not isinstance(value.get("signal"), str):
+            return value
+        changed = {"minus", "over", "log", "scale"}.intersection(value)
+        usual = USUAL_BOUNDS.get(value["signal"].strip())
+        if changed or usual is None:
+            raise ConfigError(
+                f"{value['signal']} without clip",
+                expected="clip: [min, max], the bounds of the observation space",
+                hint=f"without one: {', '.join(USUAL_BOUNDS)}, as they are",
+            )
+        bounds, empty = usual
+        return {"empty": empty, **value, "clip": list(bounds)}
+
+
+USUAL_BOUNDS: Final[dict[str, tuple[tuple[float, float], float]]] = {
+    "rtt_inflation": ((-1.0, 10.0), 0.0),
+    "latency_ratio": ((1.0, 10_000.0), 1.0),
+    "send_ratio": ((0.0, 1000.0), 1.0),
+    "recv_ratio": ((0.0, 1000.0), 1.0),
+    "loss_fraction": ((0.0, 1.0), 0.0),
+    "undelivered_fraction": ((0.0, 1.0), 0.0),
+    "ce_fraction": ((0.0, 1.0), 0.0),
+    "app_limited": ((0.0, 1.0), 0.0),
+    "phase_startup": ((0.0, 1.0), 0.0),
+    "phase_drain": ((0.0, 1.0), 0.0),
+    "phase_probe": ((0.0, 1.0), 0.0),
+}
+"""Bounds and empty value of signals that are used as they are; the first three as PCC-RL publishes them."""
+
+
+class InnerBase(Declared):
+    """The scheme below may be its name."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name(cls, value: Any) -> Any:
+        return {"scheme": value} if isinstance(value, str) else value
+
+
+# --- Short forms of unions ----------------------------------------------------------------------------------------
+
+
+def read_clock(value: Any, kinds: Mapping[str, Any]) -> Any:
+    """A time is a fixed clock, ``0.5 rtt`` one of round trips."""
+    if isinstance(value, str):
+        rtts = _RTTS.fullmatch(value.strip()) if len(value) < 100 else None
+        if rtts is not None:
+            return {"kind": "rtt", "multiple": float(rtts.group(1))}
+    if isinstance(value, str) or is_number(value):
+        parse_time(value)
+        return {"kind": "fixed", "interval": value}
+    return value
+
+
+def read_start(value: Any, kinds: Mapping[str, Any]) -> Any:
+    """A rate, a window in packets, or the name of a kind that needs no more."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if not text[:1].isdigit():
+        if text == "rate" or text not in kinds:
+            raise ConfigError(
+                "a start at a rate without rate" if text == "rate" else f"unknown start {shown(value)}",
+                expected=f"a rate like 3mbps, a window like 10p, or one of {', '.join(kinds)}",
+                hint=did_you_mean(text, kinds) if text != "rate" else "",
+            )
+        return {"kind": text}
+    if text.endswith(PACKET_RATE_UNITS) or not text.endswith(("p", "pkt", "pkts", "packet", "packets")):
+        parse_flow_rate(text)
+        return {"kind": "rate", "rate": text}
+    return {"kind": "window", "packets": parse_size(text).packets}
+
+
+def read_map(value: Any, kinds: Mapping[str, Any]) -> Any:
+    """A list is one of discrete operations."""
+    if isinstance(value, (list, tuple)):
+        return {"kind": "discrete", "operations": list(value)}
+    return name_alone(value, kinds)
+
+
+def read_jitter_distribution(value: Any, kinds: Mapping[str, Any]) -> Any:
+    """A time is the maximum of a uniform distribution."""
+    return {"kind": "uniform", "max": value} if isinstance(value, str) or is_number(value) else value
+
+
+read_guard = read_expert = name_alone
+"""A guard or an expert may be its kind's name."""
+
+
+def read_queue(value: Any, kinds: Mapping[str, Any]) -> Any:
+    """A size is a droptail queue; the name of a discipline, one with its defaults."""
+    if isinstance(value, str):
+        name = value.strip()
+        if name[:1].isdigit() or name[:1] in "+-.":
+            return {"kind": "droptail", "limit": name}
+        _known_queue(name, kinds)
+        needed = [key for key, field in kinds[name].model_fields.items() if field.is_required()]
+        if needed:
+            raise ConfigError(
+                f"queue {shown(name)} without {' and '.join(needed)}",
+                expected="a mapping like {kind: " + name + ", " + ", ".join(f"{key}: …" for key in needed) + "}",
+                hint="a size alone, like '94p' or '1bdp', is a droptail queue" if name == "droptail" else "",
+            )
+        return {"kind": name}
+    if is_number(value):
+        parse_size(value)  # raises: it has no unit
+    if isinstance(value, dict) and isinstance(value.get("kind"), str):
+        _known_queue(value["kind"], kinds)
+    return value
+
+
+def _known_queue(name: str, kinds: Mapping[str, Any]) -> None:
+    if name in kinds:
+        return
+    hint = did_you_mean(name, kinds)
+    if name.casefold() == "pie":
+        hint = "mahimahi's PIE is called mahimahi_pie; textbook PIE is not implemented"
+    elif name.casefold() in ("fifo", "taildrop", "tail_drop", "drop_tail", "droptailqueue"):
+        hint = "did you mean 'droptail'? A size alone, like '94p', is one"
+    elif name.casefold() in ("red", "ared", "wred", "blue", "choke", "aqm"):
+        hint = "the active queue management implemented: codel, fq_codel and mahimahi_pie"
+    raise ConfigError(
+        f"unknown queue {shown(name)}",
+        expected=f"a size like '94p', '30000B' or '1bdp', or one of {', '.join(kinds)}",
+        hint=hint,
+    )
