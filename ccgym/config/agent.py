@@ -25,7 +25,7 @@ import json
 import re
 from typing import Any
 
-from pydantic import ValidationError, model_validator
+from pydantic import BaseModel, ValidationError, model_validator
 from typing_extensions import Self
 
 from ccgym.config.models import Agent
@@ -79,6 +79,17 @@ class AgentConfig(Agent):
         """
         described: dict[str, Any] = json.loads(_core().describe_agent(self.json_text()))
         return described
+
+
+class AgentFile(BaseModel):
+    """A configuration with an agent, which is called as the configuration is unless it says otherwise."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, data: Any) -> Any:
+        if isinstance(data, dict) and isinstance(data.get("name"), str) and isinstance(data.get("agent"), dict):
+            return {**data, "agent": {"name": data["name"], **data["agent"]}}
+        return data
 
 
 def vocabulary() -> dict[str, Any]:

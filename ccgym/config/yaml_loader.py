@@ -4,7 +4,9 @@ Refused, because each has cost somebody a day: duplicate keys, the bare words ``
 and octal numbers, anchors and aliases, tags, several documents in a file, keys that are no strings. Numbers are those
 of YAML 1.2, so ``1e-3`` is a float. A file may build on one other with ``extends: other.yaml``, which lies beside it
 or comes with ccgym: mappings are merged key by key, everything else is replaced, and so are a mapping of another
-``kind`` and another ``algorithm``, whose keys are others.
+``kind`` and another ``algorithm``, whose keys are others. A list of things with names (a key ``name``, or else the
+word that says what they are) is changed by a mapping of these names: what stands below a name is merged with the item,
+``null`` removes the item, a new name appends one; the name itself need not be said again.
 
 A model is read with :func:`load_model`, which applies overrides (``--set link.delay=40ms``, or a mapping of such keys
 in Python) through the same validation and turns pydantic's complaints into :class:`~ccgym.errors.ConfigError` with the
@@ -385,13 +387,85 @@ def _merge(
         before = merged.get(key)
         if isinstance(before, dict) and isinstance(value, dict) and _is_same_kind(before, value, here):
             merged[key] = _merge(before, value, here, lines, over_lines)
+        elif isinstance(before, list) and isinstance(value, dict) and _has_names(before) and "kind" not in value:
+            merged[key] = _merge_named(before, value, here, lines, over_lines)
         else:
             merged[key] = value
-            for known in [known for known in lines if known[: len(here)] == here]:
-                del lines[known]
-            lines.update({known: line for known, line in over_lines.items() if known[: len(here)] == here})
+            _move_lines(lines, here, over_lines, here)
         lines[here] = over_lines[here]
     return merged
+
+
+def _merge_named(
+    base: list[Any], over: dict[str, Any], place: Place, lines: dict[Place, str], over_lines: dict[Place, str]
+) -> list[Any]:
+    """Change the items of a list by their names."""
+    names = [str(_name_of(item)) for item in base]
+    base_lines = {known: line for known, line in lines.items() if known[: len(place)] == place}
+    for known in base_lines:
+        del lines[known]
+    merged: list[Any] = []
+
+    def put(item: Any, of: dict[Place, str], at: Place) -> Place:
+        here = (*place, len(merged))
+        merged.append(item)
+        lines.update({(*here, *known[len(at) :]): line for known, line in of.items() if known[: len(at)] == at})
+        return here
+
+    for position, (name, item) in enumerate(zip(names, base, strict=True)):
+        if name not in over:
+            put(item, base_lines, (*place, position))
+        elif over[name] is not None:
+            here, at = put(item, base_lines, (*place, position)), (*place, str(name))
+            change = over[name]
+            if isinstance(change, dict):
+                moved = {(*here, *known[len(at) :]): line for known, line in over_lines.items()
+                         if known[: len(at)] == at}  # fmt: skip
+                item = item if isinstance(item, dict) else {_tag_of(base): item}
+                merged[-1] = _merge(item, change, here, lines, moved)
+            else:
+                merged[-1] = change
+            lines[here] = over_lines[at]
+    for name, item in over.items():
+        if name in names:
+            continue
+        if not isinstance(item, dict):
+            raise ConfigError(
+                f"no item {shown(name)} to change", expected=f"one of {', '.join(names)}, or a new item",
+                hint=did_you_mean(name, names), where=f"{over_lines[(*place, name)]}: {dotted(place)}",
+            )  # fmt: skip
+        tag = _tag_of(base)
+        put(item if _name_of(item) is not None else {tag: name, **item}, over_lines, (*place, name))
+    return merged
+
+
+NAMING_KEYS: Final = ("name", "term", "signal")
+"""Keys that name an item of a list; the first that it has counts."""
+
+
+def _name_of(item: Any) -> str | None:
+    """What an item of a list is called: a word alone is its own name."""
+    if isinstance(item, str):
+        return item
+    found = (item[key] for key in NAMING_KEYS if key in item) if isinstance(item, dict) else iter(())
+    return next((name for name in found if isinstance(name, str)), None)
+
+
+def _has_names(items: list[Any]) -> bool:
+    """Whether each item of a list has a name."""
+    return bool(items) and all(_name_of(item) is not None for item in items)
+
+
+def _tag_of(items: list[Any]) -> str:
+    """The key that says what the items of a list are."""
+    return next((key for key in NAMING_KEYS[1:] for item in items if isinstance(item, dict) and key in item), "name")
+
+
+def _move_lines(lines: dict[Place, str], here: Place, source: dict[Place, str], there: Place) -> None:
+    """Put the lines of what stands at ``there`` in the place of those at ``here``."""
+    for known in [known for known in lines if known[: len(here)] == here]:
+        del lines[known]
+    lines.update({(*here, *known[len(there) :]): line for known, line in source.items() if known[: len(there)] == there})
 
 
 def _is_same_kind(before: dict[str, Any], over: dict[str, Any], place: Place) -> bool:

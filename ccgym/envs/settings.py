@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final, TypeAlias, TypedDict
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from typing_extensions import Unpack
 
-from ccgym.config.agent import AgentConfig
+from ccgym.config.agent import AgentConfig, AgentFile
 from ccgym.config.configurations import find_config, packaged_config
 from ccgym.config.distribution_curriculum import Curriculum, PathsField, curriculum_of, read_paths
 from ccgym.config.distributions import Fixed
@@ -106,7 +106,7 @@ class EnvironmentConfig(_Strict):
         return curriculum_of(self.paths)
 
 
-class _File(BaseModel):
+class _File(AgentFile):
     """The sections of a configuration file that concern environments."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -345,7 +345,7 @@ def read_agent(agent: object) -> AgentConfig:
     )
 
 
-class _AgentFile(BaseModel):
+class _AgentFile(AgentFile):
     """A file with an agent in it: its section ``agent``."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")

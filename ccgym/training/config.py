@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 import yaml
 from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
-from ccgym.config.agent import AgentConfig, read_agent
+from ccgym.config.agent import AgentConfig, AgentFile, read_agent
 from ccgym.config.configurations import find_config
 from ccgym.config.distribution_curriculum import Stages
 from ccgym.config.quantities import PeriodField
@@ -122,7 +122,7 @@ class PolicyStyle(Strict):
     """The paper, or what else it follows."""
 
 
-class TrainConfig(Strict):
+class TrainConfig(AgentFile, Strict):
     """A training run."""
 
     name: str = Field(pattern=NAME_PATTERN)

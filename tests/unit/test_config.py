@@ -151,6 +151,23 @@ def test_extends_one_level(tmp_path: Path) -> None:
         load_model(top, Experiment)
 
 
+def test_lists_are_changed_by_name(tmp_path: Path) -> None:
+    write(tmp_path, "base.yaml", "terms:\n  - {term: a, weight: 1}\n  - {term: b, name: bb}\n  - c\nsteps: [[0, 1]]\nmap: [x]\n")
+    top = "extends: base.yaml\nterms:\n  bb: null\n  a:\n    weight: 2\n  c: {weight: 3}\n  d: {weight: 4}\n"
+    path = write(tmp_path, "top.yaml", top + "steps: {uniform: [0, 1]}\nmap: {kind: k}\n")
+    loaded = load_yaml(path)
+    assert loaded.data == {
+        "terms": [{"term": "a", "weight": 2}, {"term": "c", "weight": 3}, {"term": "d", "weight": 4}],
+        "steps": {"uniform": [0, 1]},  # no names: replaced
+        "map": {"kind": "k"},  # one of another form
+    }
+    assert loaded.where(("terms", 0, "term")) == f"{tmp_path / 'base.yaml'}:2: terms[0].term"
+    assert loaded.where(("terms", 0, "weight")) == f"{path}:5: terms[0].weight"
+    assert loaded.where(("terms", 2, "weight")) == f"{path}:7: terms[2].weight"
+    with pytest.raises(ConfigError, match=r"top\.yaml:2: terms: no item 'bbb' to change(?s:.*)did you mean 'bb'"):
+        load_yaml(write(tmp_path, "top.yaml", "extends: base.yaml\nterms: {bbb: null}\n"))
+
+
 @pytest.mark.parametrize("name", ["aurora.yaml", "configs/aurora.yaml", "aurora"])
 def test_extends_what_comes_with_ccgym(name: str, tmp_path: Path) -> None:
     loaded = load_yaml(write(tmp_path, "mine.yaml", f"extends: {name}\nname: mine\n"))
