@@ -137,12 +137,13 @@ class Writer:
         reading = f"read_{what.replace(' ', '_')}"
         short = f", declared.{reading}" if hasattr(declared, reading) else ""
         given = f'"{what}", {table}{short}' + (f', tag="{tag}"' if tag != "kind" else "")
+        more = f", json_schema_input_type=Any{name} | declared.Short" if short else ""
         rows = "".join(f'    "{kind}": {model},\n' for kind, model in kinds.items())
         self.blocks.append(
             f'Any{name}: TypeAlias = {union}\n"""{oneline(schema["description"])}"""\n\n'
             f'{table}: Final[dict[str, type[declared.Declared]]] = {{\n{rows}}}\n"""By ``{tag}``."""\n\n'
             f"{name}Field: TypeAlias = Annotated[\n"
-            f'    Any{name}, Field(discriminator="{tag}"), BeforeValidator(declared.reader({given}))\n]'
+            f'    Any{name}, Field(discriminator="{tag}"), BeforeValidator(declared.reader({given}){more})\n]'
         )
 
     def link(self, schema: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ccgym.cli import describe, trace
+from ccgym.cli import describe, schema, trace
 from ccgym.cli.common import HelpFormatter, console, run, say, set_up_logging
 from ccgym.invocation import program
 
@@ -36,6 +36,7 @@ examples:
   ccgym shell --path 77.72mbps                 your shell inside that path, with real packets
   ccgym gap --trace 77.72mbps --schemes bbr    the simulator against real packets
   ccgym describe configs/aurora.yaml           what an agent sees, does and is rewarded for
+  ccgym schema config                          JSON Schema of a training file, for editors
   ccgym train --config aurora.yaml             a policy that learns
   ccgym trace show Verizon-LTE-short.up --plot verizon.png
   ccgym trace make constant --rate 50mbps -o 50mbps.trace
@@ -73,6 +74,7 @@ def build_parser() -> argparse.ArgumentParser:
     schemes.set_defaults(run=_schemes)
     trace.add_parser(commands)
     describe.add_parser(commands)
+    schema.add_parser(commands)
     version = commands.add_parser("version", help="print versions")
     version.set_defaults(run=_version)
     return parser

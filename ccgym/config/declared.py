@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 from typing_extensions import Self
 
 from ccgym.config.limit import Limit
@@ -32,6 +34,9 @@ MAHIMAHI_OVERHEAD: Final = 4
 """Bytes that mahimahi charges per packet on top of its IP length: the prefix of its TUN device."""
 MAX_ELEMENTS: Final = 100
 """Elements of a path; longer chains are refused."""
+
+Short: TypeAlias = str | int | float | list[Any]
+"""What a short form may be, for JSON Schema."""
 
 _RTTS: Final = re.compile(r"([0-9]*\.?[0-9]+)\s*rtts?", re.IGNORECASE)
 _SLOT: Final = re.compile(r"\{(\w+)(?::([^|}]*)\|([^}]*))?\}")
@@ -248,7 +253,15 @@ class LinkBase(Declared):
 # --- Agents -------------------------------------------------------------------------------------------------------
 
 
-class FeatureBase(Declared):
+class OrName(Declared):
+    """May be written as a name alone."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [handler(core_schema), {"type": "string"}]}
+
+
+class FeatureBase(OrName):
     """A feature may be the name of a signal with usual bounds."""
 
     @model_validator(mode="before")
@@ -286,7 +299,7 @@ USUAL_BOUNDS: Final[dict[str, tuple[tuple[float, float], float]]] = {
 """Bounds and empty value of signals that are used as they are; the first three as PCC-RL publishes them."""
 
 
-class InnerBase(Declared):
+class InnerBase(OrName):
     """The scheme below may be its name."""
 
     @model_validator(mode="before")

@@ -154,7 +154,9 @@ def _read_queue(value: Any) -> Any:
     return value
 
 
-QueueSizeField: TypeAlias = Annotated[QueueSize, BeforeValidator(_read_queue)]
+QueueSizeField: TypeAlias = Annotated[
+    QueueSize, BeforeValidator(_read_queue, json_schema_input_type=QueueSize | str | dict[str, Any])
+]
 """``94p``, ``1.5bdp``, ``infinite``, or a mapping of :class:`QueueSize`."""
 
 _ONE_BDP: Final = QueueSize.model_validate({"bdp": 1.0})

@@ -219,7 +219,11 @@ class Mixture(PathDistribution):
 AnyDistribution: TypeAlias = Ranges | Traces | Fixed | Named | IndigoLinks | Extended | Mixture
 """Every distribution."""
 
-PathDistributionField: TypeAlias = Annotated[AnyDistribution, Field(discriminator="kind"), BeforeValidator(_read)]
+PathDistributionField: TypeAlias = Annotated[
+    AnyDistribution,
+    Field(discriminator="kind"),
+    BeforeValidator(_read, json_schema_input_type=AnyDistribution | str | dict[str, Any]),
+]
 """A distribution in a model, given in any of the ways above except ``stages``."""
 
 KINDS: Final[dict[str, type[PathDistribution]]] = {

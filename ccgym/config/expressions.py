@@ -100,9 +100,11 @@ def _read_bounds(value: Any) -> tuple[float, float]:
 
 ExpressionField: TypeAlias = Annotated[str, BeforeValidator(read_expression)]
 """``SIGNAL`` or ``FUNCTION(SIGNAL, n)``."""
-OperandField: TypeAlias = Annotated[float | str, BeforeValidator(read_operand)]
+OperandField: TypeAlias = Annotated[float | str, BeforeValidator(read_operand, json_schema_input_type=str | float)]
 """A number in the signal's unit, a quantity, or an expression."""
-BoundsField: TypeAlias = Annotated[tuple[float, float], BeforeValidator(_read_bounds)]
+BoundsField: TypeAlias = Annotated[
+    tuple[float, float], BeforeValidator(_read_bounds, json_schema_input_type=list[str | float])
+]
 """Two finite numbers or quantities, the smaller first."""
-OperationField: TypeAlias = Annotated[str, BeforeValidator(read_operation)]
+OperationField: TypeAlias = Annotated[str, BeforeValidator(read_operation, json_schema_input_type=str | float)]
 """One operation on the value in force."""

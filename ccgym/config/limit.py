@@ -9,7 +9,17 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from ccgym.errors import ConfigError
 from ccgym.units import Size, format_size, is_number, parse_size
@@ -18,12 +28,16 @@ from ccgym.units import Size, format_size, is_number, parse_size
 class Limit(BaseModel):
     """How much may wait. All limits that are given hold at once; none means no limit."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"type": ["object", "string"]})
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     packets: int | None = Field(default=None, ge=1, le=2**32, description="Packets.")
     bytes: int | None = Field(default=None, ge=1, le=2**48, description="Wire bytes: IP length and the link's overhead "
                               "per packet (4 with mahimahi).")  # fmt: skip
     bdp: float | None = Field(default=None, gt=0, le=1e6, description="Bandwidth-delay products of the path.")
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [handler(core_schema), {"type": "string", "examples": ["94p", "30000B", "1.5bdp"]}]}
 
     @model_validator(mode="before")
     @classmethod

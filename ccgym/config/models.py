@@ -113,7 +113,11 @@ QUEUES: Final[dict[str, type[declared.Declared]]] = {
 """By ``kind``."""
 
 QueueField: TypeAlias = Annotated[
-    AnyQueue, Field(discriminator="kind"), BeforeValidator(declared.reader("queue", QUEUES, declared.read_queue))
+    AnyQueue,
+    Field(discriminator="kind"),
+    BeforeValidator(
+        declared.reader("queue", QUEUES, declared.read_queue), json_schema_input_type=AnyQueue | declared.Short
+    ),
 ]
 
 
@@ -259,7 +263,10 @@ JITTERDISTRIBUTIONS: Final[dict[str, type[declared.Declared]]] = {
 JitterDistributionField: TypeAlias = Annotated[
     AnyJitterDistribution,
     Field(discriminator="kind"),
-    BeforeValidator(declared.reader("jitter distribution", JITTERDISTRIBUTIONS, declared.read_jitter_distribution)),
+    BeforeValidator(
+        declared.reader("jitter distribution", JITTERDISTRIBUTIONS, declared.read_jitter_distribution),
+        json_schema_input_type=AnyJitterDistribution | declared.Short,
+    ),
 ]
 
 
@@ -358,7 +365,11 @@ CLOCKS: Final[dict[str, type[declared.Declared]]] = {
 """By ``kind``."""
 
 ClockField: TypeAlias = Annotated[
-    AnyClock, Field(discriminator="kind"), BeforeValidator(declared.reader("clock", CLOCKS, declared.read_clock))
+    AnyClock,
+    Field(discriminator="kind"),
+    BeforeValidator(
+        declared.reader("clock", CLOCKS, declared.read_clock), json_schema_input_type=AnyClock | declared.Short
+    ),
 ]
 
 
@@ -477,7 +488,9 @@ MAPS: Final[dict[str, type[declared.Declared]]] = {
 """By ``kind``."""
 
 MapField: TypeAlias = Annotated[
-    AnyMap, Field(discriminator="kind"), BeforeValidator(declared.reader("map", MAPS, declared.read_map))
+    AnyMap,
+    Field(discriminator="kind"),
+    BeforeValidator(declared.reader("map", MAPS, declared.read_map), json_schema_input_type=AnyMap | declared.Short),
 ]
 
 
@@ -770,7 +783,11 @@ STARTS: Final[dict[str, type[declared.Declared]]] = {
 """By ``kind``."""
 
 StartField: TypeAlias = Annotated[
-    AnyStart, Field(discriminator="kind"), BeforeValidator(declared.reader("start", STARTS, declared.read_start))
+    AnyStart,
+    Field(discriminator="kind"),
+    BeforeValidator(
+        declared.reader("start", STARTS, declared.read_start), json_schema_input_type=AnyStart | declared.Short
+    ),
 ]
 
 
@@ -842,7 +859,11 @@ GUARDS: Final[dict[str, type[declared.Declared]]] = {
 """By ``kind``."""
 
 GuardField: TypeAlias = Annotated[
-    AnyGuard, Field(discriminator="kind"), BeforeValidator(declared.reader("guard", GUARDS, declared.read_guard))
+    AnyGuard,
+    Field(discriminator="kind"),
+    BeforeValidator(
+        declared.reader("guard", GUARDS, declared.read_guard), json_schema_input_type=AnyGuard | declared.Short
+    ),
 ]
 
 
@@ -953,7 +974,11 @@ EXPERTS: Final[dict[str, type[declared.Declared]]] = {
 """By ``kind``."""
 
 ExpertField: TypeAlias = Annotated[
-    AnyExpert, Field(discriminator="kind"), BeforeValidator(declared.reader("expert", EXPERTS, declared.read_expert))
+    AnyExpert,
+    Field(discriminator="kind"),
+    BeforeValidator(
+        declared.reader("expert", EXPERTS, declared.read_expert), json_schema_input_type=AnyExpert | declared.Short
+    ),
 ]
 
 

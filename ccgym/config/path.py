@@ -21,7 +21,17 @@ from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from ccgym.config.capacity import Piecewise, capacity, combine, exact, mean_rate, trace_mean
 from ccgym.config.catalog import catalog, path_entry, path_names, resolve_trace
@@ -34,7 +44,7 @@ from ccgym.config.path_check import long_delay, missing_delay, missing_link, sha
 from ccgym.config.path_text import describe_path
 from ccgym.config.published_result import PublishedResult
 from ccgym.config.shorthand import KEYS as SHORTHAND_KEYS
-from ccgym.config.shorthand import OTHER_WORDS, chain_of
+from ccgym.config.shorthand import OTHER_WORDS, Shorthand, chain_of
 from ccgym.config.yaml_loader import config_error, load_yaml, validate
 from ccgym.errors import ConfigError, PathNotFoundError, did_you_mean, shown
 from ccgym.tracetools.check import Finding, find_mistakes
@@ -135,6 +145,14 @@ class NetworkPath(BaseModel):
         *SHORTHAND_KEYS, "mahimahi", "named", "chain", "name", "title", "source", "published_results",
         "published_source",
     )  # fmt: skip
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        whole = handler.resolve_ref_schema(handler(core_schema))
+        short = handler.resolve_ref_schema(handler(TypeAdapter(Shorthand).core_schema))
+        texts = {key: {"type": "string"} for key in ("mahimahi", "named")}
+        whole["properties"] = {**short["properties"], **texts, **whole["properties"]}
+        return {"anyOf": [whole, {"type": "string"}]}
 
     if TYPE_CHECKING:
 

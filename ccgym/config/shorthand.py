@@ -8,21 +8,47 @@ from itertools import islice
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
+from typing_extensions import TypedDict
 
 from ccgym.config.declared import MAHIMAHI_OVERHEAD, MAX_ELEMENTS, read_queue
 from ccgym.config.limit import Limit
-from ccgym.config.models import QUEUES, AnyQueue, Delay, Droptail, Jitter, Link, LinkDirection, Loss
-from ccgym.config.quantities import parse_steps
+from ccgym.config.models import (
+    QUEUES,
+    AnyQueue,
+    Delay,
+    Droptail,
+    ElementField,
+    Jitter,
+    Link,
+    LinkDirection,
+    Loss,
+    QueueField,
+)
+from ccgym.config.quantities import ProbabilitySteps, RateSteps, TimeField, TimeSteps, parse_steps
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, shown
 from ccgym.units import Nanoseconds, parse_probability, parse_rate, parse_time
 
 _T = TypeVar("_T", int, float)
 
-KEYS: Final = (
-    "rate", "trace", "rtt", "queue", "loss", "jitter", "reverse_rate", "reverse_trace", "reverse_queue", "elements",
-    "overhead", "device_packets",
-)  # fmt: skip
+class Shorthand(TypedDict, total=False):
+    """A path with one bottleneck, without its chain; see :class:`~ccgym.config.path.NetworkPath`."""
+
+    rate: RateSteps
+    trace: str
+    rtt: TimeSteps
+    queue: QueueField
+    loss: ProbabilitySteps
+    jitter: TimeField | dict[str, Any]
+    reverse_rate: RateSteps
+    reverse_trace: str
+    reverse_queue: QueueField
+    elements: list[ElementField]
+    overhead: int
+    device_packets: int
+
+
+KEYS: Final = tuple(Shorthand.__annotations__)
 """Arguments that are short for a chain."""
 
 OTHER_WORDS: Final[dict[str, str]] = {

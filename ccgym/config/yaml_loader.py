@@ -465,7 +465,9 @@ def _move_lines(lines: dict[Place, str], here: Place, source: dict[Place, str], 
     """Put the lines of what stands at ``there`` in the place of those at ``here``."""
     for known in [known for known in lines if known[: len(here)] == here]:
         del lines[known]
-    lines.update({(*here, *known[len(there) :]): line for known, line in source.items() if known[: len(there)] == there})
+    for known, line in source.items():
+        if known[: len(there)] == there:
+            lines[(*here, *known[len(there) :])] = line
 
 
 def _is_same_kind(before: dict[str, Any], over: dict[str, Any], place: Place) -> bool:

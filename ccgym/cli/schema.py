@@ -1,0 +1,116 @@
+"""``ccgym schema``: JSON Schema of every kind of YAML file, so that editors complete and check it."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import importlib
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from ccgym.cli.common import HelpFormatter, say
+from ccgym.errors import NotFoundError, did_you_mean, shown
+
+if TYPE_CHECKING:
+    from pydantic.json_schema import JsonSchemaValue
+
+KINDS: Final = {
+    "config": ("ccgym.training.config:TrainConfig", "configs/*.yaml: an agent, where and how it is trained"),
+    "ablation": ("ccgym.training.config:TrainConfig", "configs/ablations/*.yaml: one that extends another"),
+    "agent": ("ccgym.config.agent:AgentConfig", "the section `agent` of a configuration"),
+    "path": ("ccgym.config.path:NetworkPath", "one path: what lies between sender and receiver"),
+    "paths": ("ccgym.config.catalog:CatalogFile", "traces/paths.yaml: traces and paths with names"),
+}
+"""Kinds of YAML files: ``module:model`` and what they are. To add a kind, add a line."""
+
+_EXAMPLES: Final = """\
+examples:
+  ccgym schema                                 the kinds
+  ccgym schema config > config.schema.json
+  # yaml-language-server: $schema=config.schema.json    as first line of a YAML file, for most editors
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``schema``."""
+    parser = commands.add_parser(
+        "schema",
+        help="print JSON Schema of a kind of YAML file",
+        description="Print JSON Schema of a kind of YAML file, or list the kinds.",
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument("kind", nargs="?", metavar="KIND", help=f"one of {', '.join(KINDS)}")
+    parser.set_defaults(run=_schema)
+
+
+def _schema(args: argparse.Namespace) -> int:
+    if args.kind is not None:
+        say(json.dumps(json_schema(args.kind), indent=1, ensure_ascii=False))
+        return 0
+    width = max(map(len, KINDS))
+    for kind, (_, meaning) in KINDS.items():
+        say(f"{kind:<{width}}  {meaning}")
+    return 0
+
+
+def json_schema(kind: str) -> JsonSchemaValue:
+    """JSON Schema of a kind of YAML file.
+
+    A file that extends another may leave out anything, and may change a list by the names of its items.
+
+    Raises:
+        NotFoundError: There is no such kind.
+    """
+    from pydantic import TypeAdapter
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Lenient(GenerateJsonSchema):
+        """What only Python can check may be anything."""
+
+        def emit_warning(self, kind: Any, detail: str) -> None:
+            """Defaults that JSON cannot hold are left out."""
+
+        def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:
+            return {}
+
+    if kind not in KINDS:
+        raise NotFoundError(
+            f"unknown kind {shown(kind)}", expected=f"one of {', '.join(KINDS)}", hint=did_you_mean(kind, KINDS)
+        )
+    module, _, name = KINDS[kind][0].partition(":")
+    model = getattr(importlib.import_module(module), name)
+    whole = TypeAdapter(model).json_schema(schema_generator=Lenient)
+    if "name" not in whole.get("properties", {}) or kind == "agent":
+        return whole
+    definitions = whole.pop("$defs", {})
+    partial = relaxed(whole)
+    partial["properties"] = {"extends": {"type": "string", "description": "The file that this one changes."},
+                             **partial["properties"]}  # fmt: skip
+    changed = {f"{key}.changed": relaxed(part) for key, part in definitions.items()}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "if": {"required": ["extends"]},
+        "then": partial,
+        "else": whole,
+        "$defs": {**definitions, **changed},
+    }
+
+
+def relaxed(schema: Any) -> Any:
+    """A schema of changes: nothing is required, and a mapping of names may stand for a list."""
+    schema = copy.deepcopy(schema)
+    if isinstance(schema, list):
+        return [relaxed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if not isinstance(schema.get("required"), dict):
+        schema.pop("required", None)
+    schema = {key: relaxed(part) for key, part in schema.items()}
+    if isinstance(schema.get("$ref"), str):
+        schema["$ref"] += ".changed"
+    if isinstance(schema.get("discriminator"), dict):
+        del schema["discriminator"]
+    if schema.get("type") == "array":
+        return {"anyOf": [schema, {"type": "object"}]}
+    return schema
