@@ -24,14 +24,19 @@ import models
 from ccgym import _core
 from ccgym.config.agent import vocabulary
 from ccgym.config.distributions import PRESETS as DISTRIBUTIONS
+from ccgym.config.limit import Limit
 from ccgym.envs.registration import PRESETS as ENVIRONMENTS
 from ccgym.evaluation import frames
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.results import RUN_COLUMNS
 from ccgym.evaluation.run_record import FlowRecord, RunRecord
 from ccgym.schemes.registry import descriptions
+from ccgym.units import format_rate, format_time
 
 ROOT = Path(__file__).resolve().parent.parent
+
+SCHEMA: dict[str, Any] = json.loads(_core.schema())
+"""What the native core declares."""
 
 
 def cell(text: object) -> str:
@@ -140,14 +145,62 @@ def maps() -> list[str]:
     return table(["Map", "What it does", "After"], [(code(r["name"]), r["formula"], source(r)) for r in rows])
 
 
-def parameter(row: dict[str, Any]) -> str:
-    """A parameter of a reward term, in a few words."""
-    fallback = row["default"]
-    shown = "required" if not fallback else "" if fallback == "null" else f"= {json.loads(fallback)}"
-    if row["kind"] == "word":
-        choices = " \\| ".join(row["range"])
-        return f"`{row['name']}` ({choices}; default {json.loads(fallback)}): {row['help']}"
-    return f"`{row['name']}`{f' ({shown})' if shown else ''}: {row['help']}"
+def quantity(value: Any, schema: dict[str, Any]) -> str:
+    """A default or a bound as a user writes it."""
+    form = schema.get("format", "")
+    if form == "limit":
+        return str(Limit(**value))
+    writers = {"time": format_time, "milliseconds": format_time, "rate": format_rate}
+    if isinstance(value, int) and form in writers:
+        return writers[form](value)
+    return "none" if value is None else json.dumps(value).strip('"')
+
+
+def parameter(name: str, schema: dict[str, Any], required: bool) -> str:
+    """A parameter in a few words: name, default, choices, range and help."""
+    choices = schema.get("enum") or words_of(schema)
+    notes = [" \\| ".join(choices)] if choices else []
+    low, high = schema.get("minimum", schema.get("exclusiveMinimum")), schema.get("maximum")
+    if schema.get("type") == "number" and low is not None and high is not None:
+        notes.append(f"{low:g} … {high:g}")
+    if required:
+        notes.append("required")
+    elif schema.get("default") is not None and not isinstance(schema["default"], dict):
+        notes.append(f"default {quantity(schema['default'], schema)}")
+    shown = f" ({'; '.join(notes)})" if notes else ""
+    help_text = " ".join(schema.get("description", "").split()).rstrip(".")
+    return f"`{name}`{shown}" + (f": {help_text[:1].lower()}{help_text[1:]}" if help_text else "")
+
+
+def words_of(schema: dict[str, Any]) -> list[str]:
+    """The words that a parameter may be, where they have a definition of their own."""
+    target = SCHEMA.get(str(schema.get("$ref", "")).rpartition("/")[2], {})
+    return target.get("enum") or [one["const"] for one in target.get("oneOf", ()) if "const" in one]
+
+
+def parameters(schema: dict[str, Any]) -> str:
+    """All parameters of a definition."""
+    required = schema.get("required", ())
+    given = {name: part for name, part in schema.get("properties", {}).items() if "const" not in part}
+    return "; ".join(parameter(name, part, name in required) for name, part in given.items())
+
+
+def kinds(name: str) -> list[str]:
+    """The kinds of a union with their parameters."""
+    rows = []
+    for schema in SCHEMA[name]["oneOf"]:
+        kind = next(part["const"] for part in schema["properties"].values() if "const" in part)
+        if kind != "link":
+            rows.append((code(kind), " ".join(schema["description"].split()), parameters(schema)))
+    lines = [f"| {name} | | Parameters |", "|---|---|---|"]
+    return lines + [f"| {kind} | {cell(text)} | {given} |" for kind, text, given in rows]
+
+
+def keys(name: str) -> list[str]:
+    """The keys of a mapping."""
+    required = SCHEMA[name].get("required", ())
+    lines = ["| Key |", "|---|"]
+    return lines + [f"| {parameter(key, part, key in required)} |" for key, part in SCHEMA[name]["properties"].items()]
 
 
 def terms() -> list[str]:
@@ -155,7 +208,7 @@ def terms() -> list[str]:
     lines = ["| Term | Value | Parameters | After |", "|---|---|---|---|"]
     for row in vocabulary()["terms"]:
         name = code(row["name"]) + (" (truth)" if row["needs_truth"] else "")
-        given = "; ".join(parameter(one) for one in row["parameters"])
+        given = "; ".join(parameter(key, part, "default" not in part) for key, part in row["parameters"].items())
         lines.append(f"| {name} | {cell(row['formula'])} | {given} | {cell(source(row))} |")
     return lines
 
@@ -244,7 +297,14 @@ BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
         "transforms": partial(words, "transforms", "Key"),
         "maps": maps,
         "terms": terms,
+        "clocks": partial(kinds, "Clock"),
+        "starts": partial(kinds, "Start"),
+        "guards": partial(kinds, "Guard"),
+        "experts": partial(kinds, "Expert"),
+        "observation": partial(keys, "Observation"),
+        "action": partial(keys, "Action"),
     },
+    "docs/traces.md": {"elements": partial(kinds, "Element"), "queues": partial(kinds, "Queue")},
     "docs/results.md": {
         "flow-columns": partial(frame_columns, {**frames.FLOW_COLUMN, **field_meanings(FlowRecord)}),
         "series-columns": partial(frame_columns, frames.SERIES_COLUMNS),

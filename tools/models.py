@@ -131,19 +131,21 @@ class Writer:
                 self.model(kinds[kind], name, variant)
         table = f"{name}s".upper()
         union = " | ".join(kinds.values())
-        if len(union) > WIDTH - 30:
+        if len(f"Any{name}: TypeAlias = {union}") > WIDTH:
             union = "(\n    " + "\n    | ".join(kinds.values()) + "\n)"
         what = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
         reading = f"read_{what.replace(' ', '_')}"
         short = f", declared.{reading}" if hasattr(declared, reading) else ""
         given = f'"{what}", {table}{short}' + (f', tag="{tag}"' if tag != "kind" else "")
-        more = f", json_schema_input_type=Any{name} | declared.Short" if short else ""
+        reading = f"declared.reader({given})"
+        if short:
+            reading = f"\n        {reading},\n        json_schema_input_type=Any{name} | declared.Short,\n    "
         rows = "".join(f'    "{kind}": {model},\n' for kind, model in kinds.items())
         self.blocks.append(
             f'Any{name}: TypeAlias = {union}\n"""{oneline(schema["description"])}"""\n\n'
             f'{table}: Final[dict[str, type[declared.Declared]]] = {{\n{rows}}}\n"""By ``{tag}``."""\n\n'
-            f"{name}Field: TypeAlias = Annotated[\n"
-            f'    Any{name}, Field(discriminator="{tag}"), BeforeValidator(declared.reader({given}){more})\n]'
+            f'{name}Field: TypeAlias = Annotated[\n    Any{name},\n    Field(discriminator="{tag}"),\n'
+            f"    BeforeValidator({reading}),\n]"
         )
 
     def link(self, schema: dict[str, Any]) -> None:
@@ -326,7 +328,8 @@ def folded(line: str) -> list[str]:
     if match is None:
         return [line]
     indent, name, text = match.groups()
-    parts = textwrap.wrap(text, WIDTH - len(indent) - 8)
+    room = WIDTH - len(indent) - 6
+    parts = [text] if len(text) <= room else textwrap.wrap(text, room - 1)
     literals = [f'{indent}    "{part} "' for part in parts[:-1]] + [f'{indent}    "{parts[-1]}"']
     return [f"{indent}{name}=(", *literals, f"{indent}),"]
 

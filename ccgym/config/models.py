@@ -116,7 +116,8 @@ QueueField: TypeAlias = Annotated[
     AnyQueue,
     Field(discriminator="kind"),
     BeforeValidator(
-        declared.reader("queue", QUEUES, declared.read_queue), json_schema_input_type=AnyQueue | declared.Short
+        declared.reader("queue", QUEUES, declared.read_queue),
+        json_schema_input_type=AnyQueue | declared.Short,
     ),
 ]
 
@@ -300,7 +301,9 @@ ELEMENTS: Final[dict[str, type[declared.Declared]]] = {
 """By ``kind``."""
 
 ElementField: TypeAlias = Annotated[
-    AnyElement, Field(discriminator="kind"), BeforeValidator(declared.reader("element", ELEMENTS))
+    AnyElement,
+    Field(discriminator="kind"),
+    BeforeValidator(declared.reader("element", ELEMENTS)),
 ]
 
 
@@ -368,7 +371,8 @@ ClockField: TypeAlias = Annotated[
     AnyClock,
     Field(discriminator="kind"),
     BeforeValidator(
-        declared.reader("clock", CLOCKS, declared.read_clock), json_schema_input_type=AnyClock | declared.Short
+        declared.reader("clock", CLOCKS, declared.read_clock),
+        json_schema_input_type=AnyClock | declared.Short,
     ),
 ]
 
@@ -376,7 +380,7 @@ ClockField: TypeAlias = Annotated[
 class LogPlus(declared.Declared):
     """With a number of one's own added."""
 
-    plus: float = Field(gt=0, allow_inf_nan=False, description="The number.")
+    plus: float = Field(gt=0, allow_inf_nan=False, description="Added before, in the unit of what is there.")
 
 
 class Feature(declared.FeatureBase):
@@ -490,7 +494,10 @@ MAPS: Final[dict[str, type[declared.Declared]]] = {
 MapField: TypeAlias = Annotated[
     AnyMap,
     Field(discriminator="kind"),
-    BeforeValidator(declared.reader("map", MAPS, declared.read_map), json_schema_input_type=AnyMap | declared.Short),
+    BeforeValidator(
+        declared.reader("map", MAPS, declared.read_map),
+        json_schema_input_type=AnyMap | declared.Short,
+    ),
 ]
 
 
@@ -713,7 +720,9 @@ TERMS: Final[dict[str, type[declared.Declared]]] = {
 """By ``term``."""
 
 TermField: TypeAlias = Annotated[
-    AnyTerm, Field(discriminator="term"), BeforeValidator(declared.reader("term", TERMS, tag="term"))
+    AnyTerm,
+    Field(discriminator="term"),
+    BeforeValidator(declared.reader("term", TERMS, tag="term")),
 ]
 
 
@@ -786,7 +795,8 @@ StartField: TypeAlias = Annotated[
     AnyStart,
     Field(discriminator="kind"),
     BeforeValidator(
-        declared.reader("start", STARTS, declared.read_start), json_schema_input_type=AnyStart | declared.Short
+        declared.reader("start", STARTS, declared.read_start),
+        json_schema_input_type=AnyStart | declared.Short,
     ),
 ]
 
@@ -862,7 +872,8 @@ GuardField: TypeAlias = Annotated[
     AnyGuard,
     Field(discriminator="kind"),
     BeforeValidator(
-        declared.reader("guard", GUARDS, declared.read_guard), json_schema_input_type=AnyGuard | declared.Short
+        declared.reader("guard", GUARDS, declared.read_guard),
+        json_schema_input_type=AnyGuard | declared.Short,
     ),
 ]
 
@@ -977,7 +988,8 @@ ExpertField: TypeAlias = Annotated[
     AnyExpert,
     Field(discriminator="kind"),
     BeforeValidator(
-        declared.reader("expert", EXPERTS, declared.read_expert), json_schema_input_type=AnyExpert | declared.Short
+        declared.reader("expert", EXPERTS, declared.read_expert),
+        json_schema_input_type=AnyExpert | declared.Short,
     ),
 ]
 

@@ -31,6 +31,7 @@ from ccgym.units import Nanoseconds, parse_probability, parse_rate, parse_time
 
 _T = TypeVar("_T", int, float)
 
+
 class Shorthand(TypedDict, total=False):
     """A path with one bottleneck, without its chain; see :class:`~ccgym.config.path.NetworkPath`."""
 
