@@ -36,7 +36,7 @@ from ccgym.units import NS_PER_MS, NS_PER_S, Nanoseconds
 if TYPE_CHECKING:
     from ccgym.config.declared import Direction
     from ccgym.config.limit import Limit
-    from ccgym.config.models import KINDS, AnyElement, Delay, Intermittent, Link, LinkDirection, Loss, OnOff
+    from ccgym.config.models import QUEUES, AnyElement, Delay, Intermittent, Link, LinkDirection, Loss, OnOff
 
 TOOLS: Final = ("mm-delay", "mm-loss", "mm-onoff", "mm-intermittent", "mm-link", "mm-meter")
 """The shells that describe a path."""
@@ -177,7 +177,7 @@ def _model(element: Mapping[str, Any]) -> AnyElement:
         for direction in ("uplink", "downlink"):
             link = fields[direction]
             arguments = dict(link["queue"])
-            queue = KINDS[arguments.pop("kind")]
+            queue = QUEUES[arguments.pop("kind")]
             if "limit" in arguments:
                 arguments["limit"] = Limit(**arguments["limit"])
             fields[direction] = LinkDirection(trace=link["trace"], queue=queue(**arguments), overhead=OVERHEAD)

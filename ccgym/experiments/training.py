@@ -20,9 +20,8 @@ from ccgym.config.distribution_kinds import Fixed, IndigoLinks, Named
 from ccgym.config.distribution_numbers import Number
 from ccgym.config.distribution_ranges import Bottleneck, Ranges, Traces
 from ccgym.config.distributions import Mixture
-from ccgym.config.elements import Delay, Link, LinkDirection, Loss
+from ccgym.config.models import Delay, Droptail, Infinite, Link, LinkDirection, Loss
 from ccgym.config.path import NetworkPath
-from ccgym.config.queues import Droptail, Infinite
 from ccgym.errors import CcgymError
 from ccgym.schemes.registry import SchemeChoice
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccgym.config.elements import Link
-from ccgym.config.queues import Droptail
+from ccgym.config.models import Droptail, Link
 from ccgym.errors import ConfigError, NotFoundError
 from ccgym.experiments.draws import read_law
 from ccgym.experiments.expand import conditions, generator, run_seed
@@ -294,7 +293,9 @@ def test_repetitions_differ_and_a_joining_flow_is_late() -> None:
     condition = conditions(experiments()["bandwidth_sweep"])[0]
     seeds = [run_seed(1, "bandwidth_sweep", condition.key, run) for run in range(1, 51)]
     assert len(set(seeds)) == 50
-    starts = [float(flow_spec({**condition.make(generator(s)).flows[1], "scheme": "reno"}).start_ns) / 1e9 for s in seeds]
+    starts = [
+        float(flow_spec({**condition.make(generator(s)).flows[1], "scheme": "reno"}).start_ns) / 1e9 for s in seeds
+    ]
     assert min(starts) >= 25.0
     assert max(starts) <= 26.25
     assert len(set(starts)) == 50

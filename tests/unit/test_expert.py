@@ -49,14 +49,12 @@ def test_a_name_is_enough_and_units_are_understood() -> None:
     assert "expert" not in read_agent(INDIGO).native()
     native = read_agent({**INDIGO, "expert": "best_window"}).native()["expert"]
     assert native == {"kind": "best_window", "queueing": 5_000_000}
-    written = {"kind": "fluid_bdp", "queue_share": "50%", "samples": 3, "nearest": "log"}
-    assert read_agent({**INDIGO, "expert": written}).native()["expert"] == {**written, "queue_share": 0.5}
+    written = {"kind": "fluid_bdp", "queue_fraction": "50%", "samples": 3, "nearest": "log"}
+    assert read_agent({**INDIGO, "expert": written}).native()["expert"] == {**written, "queue_fraction": 0.5}
     schedule = read_agent({**INDIGO, "expert": "gain_schedule"})
     assert schedule.native()["expert"]["cycle"] == [1.25, 0.75, *[1.0] * 6]
     again = read_agent(schedule.model_dump())
     assert again == schedule
-    shadow = read_agent({**INDIGO, "expert": {"kind": "scheme", "scheme": "bbr", "params": {"bw_window": 5}}})
-    assert "bbr with" in shadow.describe()["expert"]
     assert read_agent(INDIGO).describe()["expert"] is None
     assert read_agent(EAGLE).native()["min_rtt_window"] == 100
 
@@ -68,10 +66,6 @@ def test_a_name_is_enough_and_units_are_understood() -> None:
         ({"queueing": "5ms"}, "expert", "kind: best_window"),
         ({"kind": "best_window", "queue": "5ms"}, "expert", "queueing"),
         ({"kind": "gain_schedule", "cycle": []}, "expert", "at least 1"),
-        ({"kind": "scheme", "scheme": "bbbr"}, "expert", "bbr"),
-        ({"kind": "scheme", "scheme": "bbr", "params": {"gain": 2}}, "expert", "startup_gain"),
-        ({"kind": "scheme", "scheme": "learned"}, "expert", "decides by itself"),
-        ({"kind": "scheme", "scheme": "synthesized_bbr"}, "expert.scheme", "decides at acknowledgements"),
     ],
 )
 def test_mistakes_say_where(expert: Any, where: str, words: str) -> None:
@@ -102,7 +96,7 @@ def test_labels_are_of_the_observations_last_returned() -> None:
 
 def test_labels_are_copies_and_of_no_effect() -> None:
     hashes = []
-    for expert, ask in ((None, False), ("best_window", True), ({"kind": "scheme", "scheme": "cubic"}, True)):
+    for expert, ask in ((None, False), ("best_window", True), ("gain_schedule", True)):
         env = environment(expert, count=1)
         env.reset()
         rng = np.random.default_rng(0)
