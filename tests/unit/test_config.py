@@ -152,11 +152,8 @@ def test_extends_one_level(tmp_path: Path) -> None:
 
 
 def test_lists_are_changed_by_name(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        "base.yaml",
-        "terms:\n  - {term: a, weight: 1}\n  - {term: b, name: bb}\n  - c\nsteps: [[0, 1]]\nmap: [x]\n",
-    )
+    base = "terms:\n  - {term: a, weight: 1}\n  - {term: b, name: bb}\n  - c\nsteps: [[0, 1]]\nmap: [x]\n"
+    write(tmp_path, "base.yaml", base)
     top = "extends: base.yaml\nterms:\n  bb: null\n  a:\n    weight: 2\n  c: {weight: 3}\n  d: {weight: 4}\n"
     path = write(tmp_path, "top.yaml", top + "steps: {uniform: [0, 1]}\nmap: {kind: k}\n")
     loaded = load_yaml(path)
