@@ -409,7 +409,9 @@ def _merge_named(
     def put(item: Any, of: dict[Place, str], at: Place) -> Place:
         here = (*place, len(merged))
         merged.append(item)
-        lines.update({(*here, *known[len(at) :]): line for known, line in of.items() if known[: len(at)] == at})
+        for known, line in of.items():
+            if known[: len(at)] == at:
+                lines[here + known[len(at) :]] = line
         return here
 
     for position, (name, item) in enumerate(zip(names, base, strict=True)):
@@ -419,8 +421,7 @@ def _merge_named(
             here, at = put(item, base_lines, (*place, position)), (*place, str(name))
             change = over[name]
             if isinstance(change, dict):
-                moved = {(*here, *known[len(at) :]): line for known, line in over_lines.items()
-                         if known[: len(at)] == at}  # fmt: skip
+                moved = {here + known[len(at) :]: line for known, line in over_lines.items() if known[: len(at)] == at}
                 item = item if isinstance(item, dict) else {_tag_of(base): item}
                 merged[-1] = _merge(item, change, here, lines, moved)
             else:
@@ -429,13 +430,15 @@ def _merge_named(
     for name, item in over.items():
         if name in names:
             continue
+        there = (*place, name)
         if not isinstance(item, dict):
             raise ConfigError(
-                f"no item {shown(name)} to change", expected=f"one of {', '.join(names)}, or a new item",
-                hint=did_you_mean(name, names), where=f"{over_lines[(*place, name)]}: {dotted(place)}",
-            )  # fmt: skip
-        tag = _tag_of(base)
-        put(item if _name_of(item) is not None else {tag: name, **item}, over_lines, (*place, name))
+                f"no item {shown(name)} to change",
+                expected=f"one of {', '.join(names)}, or a new item",
+                hint=did_you_mean(name, names),
+                where=f"{over_lines[there]}: {dotted(place)}",
+            )
+        put(item if _name_of(item) is not None else {_tag_of(base): name, **item}, over_lines, there)
     return merged
 
 
@@ -447,8 +450,8 @@ def _name_of(item: Any) -> str | None:
     """What an item of a list is called: a word alone is its own name."""
     if isinstance(item, str):
         return item
-    found = (item[key] for key in NAMING_KEYS if key in item) if isinstance(item, dict) else iter(())
-    return next((name for name in found if isinstance(name, str)), None)
+    given = item if isinstance(item, dict) else {}
+    return next((given[key] for key in NAMING_KEYS if isinstance(given.get(key), str)), None)
 
 
 def _has_names(items: list[Any]) -> bool:
@@ -467,7 +470,7 @@ def _move_lines(lines: dict[Place, str], here: Place, source: dict[Place, str], 
         del lines[known]
     for known, line in source.items():
         if known[: len(there)] == there:
-            lines[(*here, *known[len(there) :])] = line
+            lines[here + known[len(there) :]] = line
 
 
 def _is_same_kind(before: dict[str, Any], over: dict[str, Any], place: Place) -> bool:
