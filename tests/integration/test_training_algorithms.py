@@ -47,7 +47,7 @@ RUNS: dict[str, tuple[str, list[str]]] = {
     "dagger-mlp": (
         "link",
         [
-            "agent.expert={kind: scheme, scheme: bbr}",
+            "agent.expert=gain_schedule",
             "environment.episode={steps: 30}",
             "algorithm={name: dagger, n_envs: 4, n_steps: 32, net_arch: [8], n_epochs: 2, perturbation: {every: 20}}",
             "training={steps: 768, eval_every: 256, checkpoint_every: 256}",

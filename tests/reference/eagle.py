@@ -162,7 +162,6 @@ class Reference:
         """The rate in bit/s, or the window in packets, that was decided."""
         self.memory: list[dict[str, float]] = []
         """Signals of every interval so far."""
-        self._averages: dict[int, float] = {}
         self._values: list[float] = []
         self._action: int | None = agent["observation"].get("initial_action")
 
@@ -204,7 +203,7 @@ class Reference:
         if self.expert is not None:
             self.expert.update(now, self.phases.name)
         self.memory.append(now)
-        self._values = [self._feature(place, spec) for place, spec in enumerate(self._features())]
+        self._values = [self._feature(spec) for spec in self._features()]
 
     def observation(self) -> list[float]:
         """What the agent sees of the latest interval; of a history, that is the end."""
@@ -214,8 +213,8 @@ class Reference:
         features: Sequence[Mapping[str, Any]] = self.agent["observation"]["features"]
         return features
 
-    def _feature(self, place: int, spec: Mapping[str, Any]) -> float:
-        """One number: signal, minus, over, logarithm, average, scale, bounds."""
+    def _feature(self, spec: Mapping[str, Any]) -> float:
+        """One number: signal, minus, over, logarithm, scale, bounds."""
         value = self._read(spec["signal"])
         if "minus" in spec:
             value -= self._read(spec["minus"])
@@ -225,9 +224,6 @@ class Reference:
         if spec["log"]:
             plus = spec["log"]["plus"] if isinstance(spec["log"], Mapping) else 1e-9
             value = math.log(plus + max(0.0, value))
-        if "ewma" in spec:
-            old = self._averages.get(place, value)
-            value = self._averages[place] = old + spec["ewma"] * (value - old)
         low, high = spec["clip"]
         return float(min(max(spec["scale"] * value, low), high))
 
@@ -342,4 +338,4 @@ class Reference:
                 expected="utilization, throughput, queue_delay or loss",
                 where="agent.reward",
             )
-        return min(value, term.get("at_most") or math.inf)
+        return min(value, term.get("max") or math.inf)
