@@ -35,8 +35,7 @@ from ccgym.units import NS_PER_MS, NS_PER_S, Nanoseconds
 
 if TYPE_CHECKING:
     from ccgym.config.declared import Direction
-    from ccgym.config.limit import Limit
-    from ccgym.config.models import QUEUES, AnyElement, Delay, Intermittent, Link, LinkDirection, Loss, OnOff
+    from ccgym.config.models import AnyElement
 
 TOOLS: Final = ("mm-delay", "mm-loss", "mm-onoff", "mm-intermittent", "mm-link", "mm-meter")
 """The shells that describe a path."""
@@ -87,7 +86,7 @@ class Shell:
     """One of mahimahi's shells, read."""
 
     element: Mapping[str, Any] | None
-    """Its path element: the fields of the model in :mod:`ccgym.config.elements`; None for ``mm-meter``."""
+    """Its path element: the fields of the model in :mod:`ccgym.config.models`; None for ``mm-meter``."""
     label: str
     """What mahimahi puts before the prompt, such as ``[delay 51 ms] ``."""
     command_line: str
@@ -140,6 +139,7 @@ def parse_mahimahi(command: str | Sequence[str]) -> tuple[AnyElement, ...]:
     """
     from pydantic import ValidationError
 
+    from ccgym.config.models import Link
     from ccgym.config.yaml_loader import config_error
 
     if isinstance(command, str):
@@ -170,6 +170,8 @@ def parse_command_line(words: Sequence[str]) -> CommandLine:
 
 
 def _model(element: Mapping[str, Any]) -> AnyElement:
+    from ccgym.config.limit import Limit
+    from ccgym.config.models import QUEUES, Delay, Intermittent, Link, LinkDirection, Loss, OnOff
 
     fields = dict(element)
     kind = fields.pop("kind")

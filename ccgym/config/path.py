@@ -113,7 +113,7 @@ class NetworkPath(BaseModel):
         reverse_trace: Or its delivery trace.
         reverse_queue: Queue of the way back, by default infinite.
         elements: Further elements, the outermost first, such as ``{"kind": "gilbert_elliott", "good_to_bad": "1%",
-            "bad_to_good": "25%"}``; see :mod:`ccgym.config.elements`.
+            "bad_to_good": "25%"}``; see :mod:`ccgym.config.models`.
         overhead: Bytes charged per packet beside its IP length; by default 0 with a rate, 4 (mahimahi's) with a trace.
         device_packets: Packets in a device buffer below the queue, out of its sight (ns-3's); only with a rate.
         mahimahi: A mahimahi command line; see :mod:`ccgym.config.mahimahi`.
