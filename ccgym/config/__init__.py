@@ -5,11 +5,13 @@
 ``quantities``               field types that read units, for pydantic models
 ``packet_rates``             rates in packets per second
 ``shorthand``                a path given by rate or trace
-``queues``                   queue disciplines as users write them
-``elements``                 path elements as users write them
+``models``                   what the native core declares: elements, queues, agents (written by `make docs`)
+``declared``                 what those models have in common, and their short forms
+``limit``                    how much a queue holds
+``expressions``              amounts, signals and operations of agents
 ``mahimahi``                 mahimahi's command line, read
 ``mahimahi_writer``          a path as a mahimahi command line
-``catalog``                the named traces and paths of ``traces/paths.yaml``
+``catalog``                  the named traces and paths of ``traces/paths.yaml``
 ``capacity``                 capacity over time
 ``path``                     :class:`NetworkPath`
 ``path_check``               mistakes in a path that its traces do not show
@@ -22,8 +24,5 @@
 ``distribution_sample``      a path that was drawn
 ``distribution_curriculum``  distributions that change as training goes on
 ``agent``                    :class:`~ccgym.config.agent.AgentConfig`: clock, start-up, guard, and all of it
-``agent_observation``        what an agent sees
-``agent_action``             what it does
-``agent_reward``             what it is rewarded for
 ===========================  ================================================================================
 """

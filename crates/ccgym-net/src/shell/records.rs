@@ -164,7 +164,7 @@ mod tests {
             (r#"{"kind": "droptail", "limit": {"packets": 94}}"#, "droptail [packets=94]"),
             (r#"{"kind": "drophead", "limit": {"bytes": 9000, "packets": 3}}"#, "drophead [bytes=9000, packets=3]"),
             (
-                r#"{"kind": "mahimahi_codel", "limit": {"packets": 5}, "target_ms": 5, "interval_ms": 100}"#,
+                r#"{"kind": "mahimahi_codel", "limit": {"packets": 5}, "target": 5000000, "interval": 100000000}"#,
                 "codel [packets=5]",
             ),
         ] {
