@@ -17,11 +17,18 @@ if TYPE_CHECKING:
 KINDS: Final = {
     "config": ("ccgym.training.config:TrainConfig", "configs/*.yaml: an agent, where and how it is trained"),
     "ablation": ("ccgym.training.config:TrainConfig", "configs/ablations/*.yaml: one that extends another"),
+    "experiment": (
+        "ccgym.experiments.spec:Experiment",
+        "configs/experiments/*.yaml: paths, contenders, metrics, criteria",
+    ),
     "agent": ("ccgym.config.agent:AgentConfig", "the section `agent` of a configuration"),
     "path": ("ccgym.config.path:NetworkPath", "one path: what lies between sender and receiver"),
     "paths": ("ccgym.config.catalog:CatalogFile", "traces/paths.yaml: traces and paths with names"),
 }
 """Kinds of YAML files: ``module:model`` and what they are. To add a kind, add a line."""
+
+EXTENDABLE: Final = ("config", "ablation")
+"""Kinds whose files may extend another."""
 
 _EXAMPLES: Final = """\
 examples:
@@ -81,7 +88,7 @@ def json_schema(kind: str) -> JsonSchemaValue:
     module, _, name = KINDS[kind][0].partition(":")
     model = getattr(importlib.import_module(module), name)
     whole = TypeAdapter(model).json_schema(schema_generator=Lenient)
-    if "name" not in whole.get("properties", {}) or kind == "agent":
+    if kind not in EXTENDABLE:
         return whole
     definitions = whole.pop("$defs", {})
     partial = relaxed(whole)
