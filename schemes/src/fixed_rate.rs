@@ -30,7 +30,6 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             },
         ],
         compared: false,
-        ..SchemeInfo::DEFAULT
     },
     build: |p, _| {
         Ok(Box::new(FixedRate {

@@ -21,7 +21,6 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             help: "The window.",
         }],
         compared: false,
-        ..SchemeInfo::DEFAULT
     },
     build: |p, _| Ok(Box::new(FixedWindow { packets: p.integer("cwnd"), mss: 0 })),
 };

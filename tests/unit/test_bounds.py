@@ -182,7 +182,7 @@ document["flows"][1].update(start=1001 * 10**9)
 batch = _core.AgentBatch(json.dumps(agent), 2, 1, 2)
 obs = np.zeros((2, batch.observation_size), dtype=np.float32)
 for index in range(2):
-    batch.reset(index, json.dumps(document), {}, 0, obs[index : index + 1])
+    batch.reset(index, json.dumps(document), {}, 0, obs)
 batch.step(
     np.zeros((2, batch.action_size), dtype=np.float32), obs, np.zeros(2), np.zeros((2, len(batch.terms()))),
     np.zeros((2, len(batch.columns()))), np.zeros(2, dtype=np.uint8), np.zeros(2, dtype=np.uint8),

@@ -51,7 +51,6 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             },
         ],
         compared: false,
-        ..SchemeInfo::DEFAULT
     },
     build: |p, resources| {
         let name = p.word("policy");
