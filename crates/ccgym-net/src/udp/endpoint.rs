@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ccgym_core::{InitContext, Rng, Sender, SenderStats, TimeSpan, Timestamp};
-use ccgym_run::FlowSpec;
 use ccgym_run::spec::SourceSpec;
+use ccgym_run::FlowSpec;
 use ccgym_schemes::registry::create_with;
 use serde::Deserialize;
 use serde_json::{json, Value};
