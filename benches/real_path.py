@@ -19,12 +19,12 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from ccgym import NetworkPath, RealPathError  # noqa: E402
-from ccgym.emulation.process import command  # noqa: E402
 from ccgym.errors import PlatformError  # noqa: E402
 from ccgym.evaluation.backends import backend  # noqa: E402
 from ccgym.evaluation.prepared_run import Record  # noqa: E402
 from ccgym.evaluation.run_record import RunRecord  # noqa: E402
 
+CCGYM = [sys.executable, "-m", "ccgym"]
 SECONDS = 3
 ROUNDS = 3
 FAST_LINES = 400
@@ -91,11 +91,11 @@ def endpoints() -> None:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
     receiver = subprocess.Popen(
-        command("receiver", "--listen", address, "--once", "--json"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [*CCGYM, "receiver", "--listen", address, "--once", "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     try:
         done = subprocess.run(
-            command("sender", "--to", address, "--scheme", "cubic", "--duration", str(SECONDS), "--json"),
+            [*CCGYM, "sender", "--to", address, "--scheme", "cubic", "--duration", str(SECONDS), "--json"],
             capture_output=True,
             text=True,
             timeout=60,

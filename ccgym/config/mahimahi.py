@@ -104,12 +104,8 @@ class Shell:
         if fields["kind"] != "link":
             return fields if fields.pop("direction", direction) == direction else None
         link = fields[direction]
-        queue = {
-            f"{key}_ms" if isinstance(value, int) else key: value // NS_PER_MS if isinstance(value, int) else value
-            for key, value in link["queue"].items()
-        }
         schedule = {"kind": "trace", "name": link["trace"], "once": fields["once"]}
-        return {"kind": "link", "schedule": schedule, "queue": queue, "overhead": OVERHEAD, "device_packets": 0}
+        return {"kind": "link", "schedule": schedule, "queue": link["queue"], "overhead": OVERHEAD, "device_packets": 0}
 
 
 @dataclass(frozen=True)
@@ -274,6 +270,8 @@ class _Reader:
         names = ("on", "off") if fixed else ("mean_on", "mean_off")
         on, off = (self.seconds(name.upper()) for name in names)
         element = {"kind": "intermittent" if fixed else "on_off", "direction": direction, names[0]: on, names[1]: off}
+        if not fixed:
+            element["hold"] = False
         on_text, off_text = self.words[self.at - 2 : self.at]
         return element, f"[{self.tool.removeprefix('mm-')} ({way}) on={on_text}s off={off_text}s] "
 

@@ -15,7 +15,7 @@ import pytest
 
 from ccgym import Job, NetworkPath, simulate_many
 from ccgym.evaluation.experiment import Experiment
-from ccgym.schemes.registry import parse_scheme
+from ccgym.evaluation.run import parse_contenders
 
 RECORDED: Final = Path(__file__).parent / "recorded" / "real_path" / "summary.json"
 CALIBRATED: Final = (
@@ -59,8 +59,8 @@ def recorded(experiment: str, backend: str, scheme: str) -> Means:
 @cache
 def simulated(path: str, scheme: str, runs: int = RUNS) -> Means:
     """From the seeds of the recorded runs: what the path draws at random is the same."""
-    experiment = Experiment(NetworkPath.named(path), (parse_scheme(scheme),), runs=runs)
-    found = simulate_many([Job(path, [scheme], "30s", cell.seed) for cell in experiment.cells()])
+    experiment = Experiment(NetworkPath.named(path), parse_contenders(scheme), runs=runs)
+    found = simulate_many([Job(path, [scheme], "30s", run.seed) for run in experiment.planned()])
     return Means(*(fmean(getattr(run.total, field) for run in found) for field in Means._fields))
 
 
