@@ -106,7 +106,7 @@ def commands_of(page: str) -> list[list[str]]:
 def quick(words: list[str]) -> list[str]:
     """The same command, in seconds."""
     more = [] if "--help" in words else QUICK.get(words[1], [])
-    if "--suite" in words:
+    if "--experiment" in words:
         more = ["--quick", "--schemes", "cubic", "--jobs", "1", "--no-figures"]
     elif words[1] == "evaluate" and "--schemes" not in words:
         more = [*more, "--schemes", "cubic,aurora"]
