@@ -118,10 +118,10 @@ def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path) 
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"ccgym"}
     for template in (ROOT / "ccgym" / "report" / "templates").iterdir():
         assert f"ccgym/report/templates/{template.name}" in names
-    for folder, pattern in (("configs", "*.yaml"), ("traces", "*"), ("agents/eagle", "*")):
-        for file in (ROOT / folder).glob(pattern):
+    for folder, pattern in (("configs", "*.yaml"), ("traces", "*"), ("agents", "*.onnx")):
+        for file in (ROOT / folder).rglob(pattern):
             if file.is_file():
-                assert f"ccgym/_data/{folder}/{file.name}" in names
+                assert f"ccgym/_data/{file.relative_to(ROOT)}" in names
 
 
 def test_it_is_the_wheel_that_is_imported(installed: Installed) -> None:
@@ -134,7 +134,7 @@ def test_it_is_the_wheel_that_is_imported(installed: Installed) -> None:
 
 def test_readme_from_top_to_bottom(installed: Installed) -> None:
     commands = commands_of("README.md")
-    assert {"evaluate", "trace"} <= {words[1] for words in commands}
+    assert {"evaluate", "portrait", "train"} <= {words[1] for words in commands}
     # What README takes for granted: the run that `make train` leaves.
     installed.run("ccgym", "train", "--config", "aurora", *SMALL)
     assert (installed.folder / "runs" / "aurora-1-1" / "export" / "aurora.onnx").is_file()
