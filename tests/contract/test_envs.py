@@ -13,7 +13,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.utils.performance import benchmark_step
 
 import ccgym
-from ccgym.config.configurations import PACKAGED
+from ccgym.config.configurations import FOLDERS, PACKAGED
 
 PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "40p"}
 
@@ -27,7 +27,7 @@ def quiet(check: Callable[[], object], *known: str) -> None:
     assert unexpected == []
 
 
-CONFIGS = sorted(file.stem for file in PACKAGED.rglob("*.yaml"))
+CONFIGS = sorted(file.stem for folder in FOLDERS for file in (PACKAGED / folder).glob("*.yaml"))
 
 
 def preset(config: str) -> Any:
@@ -95,7 +95,7 @@ def test_stable_baselines_checks_discrete_actions_too() -> None:
         "clock": "10ms",
         "observation": {"features": ["loss_fraction"]},
         "action": {"map": ["/2", "+0", "*2"], "target": "cwnd"},
-        "reward": {"linear": {"throughput": 1.0}},
+        "reward": {"terms": [{"term": "throughput", "weight": 1}]},
         "startup": "10p",
     }
     env = gymnasium.make("ccgym/Link-v0", path=PATH, agent=agent).unwrapped

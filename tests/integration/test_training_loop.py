@@ -481,8 +481,8 @@ def test_the_best_model_is_kept(whole: tuple[Path, Outcome, str]) -> None:
     assert outcome.best_step == int(best["step"])
     assert outcome.best_reward == float(best["eval/mean_reward"])
     assert sorted(file.name for file in (place / "best").iterdir()) == [
-        "model.zip",
         "model.json",
+        "model.zip",
         "vecnormalize.pkl",
     ]
     assert len(list((place / "checkpoints").glob("step_*"))) == 2

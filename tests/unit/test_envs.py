@@ -22,7 +22,7 @@ DISCRETE = {
     "clock": "10ms",
     "observation": {"features": ["loss_fraction", "latency_ratio"], "history": 2},
     "action": {"map": ["/2", "-10", "+0", "+10", "*2"], "target": "cwnd"},
-    "reward": {"linear": {"throughput": 1.0, "loss": -1.0}},
+    "reward": {"terms": [{"term": "throughput", "weight": 1}, {"term": "loss", "weight": -1}]},
     "startup": "10p",
 }
 

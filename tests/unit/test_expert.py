@@ -168,7 +168,7 @@ def test_an_agent_without_expert_has_no_labels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expert", "words"), [("fluid_bdp", "knows the path's truth"), ("gain_schedule", "an expert,")]
+    ("expert", "words"), [("fluid_bdp", "needs the ground truth"), ("gain_schedule", "an expert,")]
 )
 def test_there_are_no_labels_on_real_paths(expert: str, words: str) -> None:
     agent = {**INDIGO, "expert": expert}
