@@ -13,7 +13,7 @@ from typing import TypeVar
 _E = TypeVar("_E", bound="CcgymError")
 
 MAX_SHOWN = 160
-"""Characters of foreign text that an error message quotes at most."""
+"""Max characters of foreign text in an error message."""
 
 
 def near_miss(name: str, known: Iterable[str]) -> str | None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -40,11 +42,11 @@ DISK_ERRORS: Final = frozenset(
         errno.EROFS,
     }
 )
-"""What a disk, or whoever owns it, may answer through no mistake of the program."""
+"""What a disk may answer through no fault of the program."""
 
 
 class UnreadableError(ValueError):
-    """Why a file that exists cannot be read, in a few words; whoever reads it knows what it was to be."""
+    """Why a file that exists cannot be read, in a few words; the caller knows what it should have been."""
 
 
 def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
@@ -52,7 +54,7 @@ def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
 
     Args:
         path: The file.
-        limit: Bytes that it may hold at most; no more are read.
+        limit: Max size in bytes; no more are read.
 
     Raises:
         FileNotFoundError: It does not exist.
@@ -113,12 +115,12 @@ def read_json(path: str | os.PathLike[str], limit: int = MAX_JSON_BYTES) -> Any:
 
 
 def atomic_write(path: Path, data: bytes | str) -> None:
-    """Write a file so that it is either the old one or the whole new one, whenever the machine stops.
+    """Write a file so that it is either the old one or the whole new one, whenever the program stops.
 
     Raises:
         PlatformError: The disk is full, or the place cannot be written. The old file is untouched.
     """
-    partial = path.with_name(f".{path.name}.partial")
+    partial = _partial(path)
     try:
         partial.write_bytes(data.encode() if isinstance(data, str) else data)
         partial.replace(path)
@@ -126,6 +128,41 @@ def atomic_write(path: Path, data: bytes | str) -> None:
         with suppress(OSError):
             partial.unlink()
         raise disk_error(error, path) from None
+
+
+def write_directory(path: Path, files: Mapping[str, bytes]) -> None:
+    """Replace a directory of files by a new one, all at once, and on the disk when this returns.
+
+    Killed in between, it leaves the old directory under another name, which :func:`settle_directory` takes back.
+
+    Raises:
+        PlatformError: The disk is full, or the place cannot be written. What was there is untouched.
+    """
+    partial, old = _partial(path), _old(path)
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        for name, data in files.items():
+            _write_through(partial / name, data)
+        _sync_directory(partial)
+        if path.exists():  # a directory that holds something cannot be renamed over
+            shutil.rmtree(old, ignore_errors=True)
+            path.replace(old)
+        partial.replace(path)
+        _sync_directory(path.parent)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        settle_directory(path)
+        raise disk_error(error, path) from None
+
+
+def settle_directory(path: Path) -> None:
+    """Clean up after a :func:`write_directory` that was killed: what was there is there again, and nothing else."""
+    if not path.exists() and _old(path).exists():
+        _old(path).replace(path)
+    shutil.rmtree(_old(path), ignore_errors=True)
+    shutil.rmtree(_partial(path), ignore_errors=True)
 
 
 def disk_error(error: OSError, path: Path | str) -> PlatformError:
@@ -147,3 +184,30 @@ def _integer(digits: str) -> int:
 
 def _too_deep() -> UnreadableError:
     return UnreadableError(f"is nested more than {MAX_JSON_DEPTH} levels deep")
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(f".{path.name}.partial")
+
+
+def _old(path: Path) -> Path:
+    return path.with_name(f".{path.name}.old")
+
+
+def _write_through(path: Path, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -34,7 +34,7 @@ MAX_RATE_BPS: Final = 10**15
 """Highest rate accepted: 1 Pbit/s."""
 
 MAX_LENGTH: Final = 1000
-"""Characters of a quantity at most."""
+"""Max characters of a quantity."""
 
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 
@@ -120,7 +120,7 @@ def _whole(value: Fraction, text: object, what: str, limit: int, limit_text: str
     if value < 0:
         raise UnitError(f"{shown(text)} is negative", expected=f"a {what} of zero or more")
     if value > limit:
-        raise UnitError(f"{shown(text)} is too large", expected=f"a {what} of at most {limit_text or limit}")
+        raise UnitError(f"{shown(text)} is too large", expected=f"a {what} of up to {limit_text or limit}")
     return round(value)
 
 
@@ -139,7 +139,7 @@ def parse_rate(value: str | int | float) -> int:
         value: Number and unit. Units are case-insensitive except for the ``B`` of bytes, which is refused.
 
     Returns:
-        Bits per second, a positive integer of at most 10¹⁵.
+        Bits per second, a positive integer up to 10¹⁵.
 
     Raises:
         UnitError: No unit, an unknown unit, bytes instead of bits, zero, negative, or out of range.
@@ -166,7 +166,7 @@ def parse_rate(value: str | int | float) -> int:
         )
     rate = _whole(number * factor, value, "rate in bit/s", MAX_RATE_BPS)
     if rate == 0:
-        raise UnitError(f"{shown(value)} is no rate of a link", expected="at least 1bps")
+        raise UnitError(f"{shown(value)} is not a link rate", expected="1bps or more")
     return rate
 
 
@@ -251,11 +251,11 @@ def parse_size(value: str | int | float) -> Size:
         raise UnitError(f"{shown(value)} leaves no room", expected=f"a size above zero, like {_SIZE_WORDS[2]}")
     if unit.casefold() in _PACKET_UNITS:
         if number.denominator != 1:
-            raise UnitError(f"{shown(value)} is no whole number of packets", expected="a whole number, like '94p'")
+            raise UnitError(f"{shown(value)} is not a whole number of packets", expected="a whole number, like '94p'")
         return Size(packets=_whole(number, value, "number of packets", 2**32))
     if unit.casefold() == "bdp":
         if number > 10**6:
-            raise UnitError(f"{shown(value)} is too large", expected="at most 1000000bdp")
+            raise UnitError(f"{shown(value)} is too large", expected="up to 1000000bdp")
         return Size(bdp=float(number))
     factor = _BYTE_UNITS.get(unit)
     if factor is None:

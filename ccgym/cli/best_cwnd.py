@@ -1,7 +1,7 @@
 """``ccgym windows``: search the best constant window of paths, and write the table that experts look it up in.
 
 Exit status: 0, the table is written; for the rest see :mod:`ccgym.cli.common`. Paths that are in the table already,
-measured in the same way, are not searched again; interrupted, the same command goes on.
+measured in the same way, are not searched again; interrupted, the same command continues.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ the 30 links that Indigo was trained on and Pantheon's other emulators.
 _EXAMPLES: Final = """\
 examples:
   ccgym windows                                 the whole table; what is there already is kept
-  ccgym windows 77.72mbps --again               one path once more
+  ccgym windows 77.72mbps --again               one path again
   ccgym windows --runs 2 --runtime 10s --out windows.csv
 """
 

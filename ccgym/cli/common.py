@@ -42,7 +42,7 @@ STATUS_BROKEN_PIPE: Final = 141
 """Exit status when the output was closed."""
 
 PIPE_WIDTH: Final = 160
-"""Columns of tables when the output is no terminal."""
+"""Columns of tables when the output is not a terminal."""
 
 
 @lru_cache(maxsize=1)

@@ -1,6 +1,6 @@
 """``ccgym evaluate``: schemes on a path, Pantheon's table, figures and report.
 
-Only arguments are read here, and what is going on is shown; the work is done by :mod:`ccgym.evaluation` and
+Only arguments are read here, and progress is shown; the work is done by :mod:`ccgym.evaluation` and
 :mod:`ccgym.report`, which are imported when needed, so that ``--help`` is quick.
 
 Exit status: 0, everything ran; 1, a run failed, or nothing ran; for the rest see :mod:`ccgym.cli.common`.
@@ -55,7 +55,7 @@ MAX_NAME: Final = 40
 DESCRIPTION: Final = """\
 Run congestion-control schemes over a path and compare them: Pantheon's table (mean throughput,
 95th-percentile one-way delay, loss), its result files, figures and report. The path is printed
-first. An evaluation that was interrupted goes on where it stopped when it is started again.
+first. An evaluation that was interrupted continues where it stopped when it is started again.
 With --experiment, what a YAML file describes: many paths, sweeps, criteria, scores, rankings.
 """
 
@@ -139,7 +139,7 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument(
         "--max-memory",
         metavar="SIZE",
-        help="what each simulation may hold at most, as in 8GB; one that needs more ends in an error (default: 4GB)",
+        help="max memory of each simulation, as in 8GB; one that needs more ends in an error (default: 4GB)",
     )
     output = made.add_argument_group("output")
     add_output(output, "the results", "results/NAME of path or experiment, with -BACKEND where packets are real")
@@ -187,7 +187,7 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
         results = _run(arguments, experiment, out, words, shown_on)
         _report(arguments, results, out, shown_on)
     except KeyboardInterrupt:
-        shown_on.print("\nfinished runs are kept: the same command goes on from here", style="yellow")
+        shown_on.print("\nfinished runs are kept: the same command continues from here", style="yellow")
         raise
     _show(results, out, shown_on, figures=not arguments.no_figures, logs=arguments.logs or "first")
     if arguments.json:
@@ -254,7 +254,7 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
 
 
 def _has_errors(path: NetworkPath, shown_on: Console) -> bool:
-    """Show what the detector found about the path; whether any of it forbids to go on."""
+    """Show what the detector found about the path; whether any of it forbids continuing."""
     findings = path.check()
     for finding in findings:
         wrong = finding.severity == "error"

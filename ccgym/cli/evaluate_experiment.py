@@ -76,7 +76,7 @@ def evaluate_experiment(arguments: argparse.Namespace, words: Sequence[str], sho
             result = run(spec, request, progress)
             written = report.write(result, request.out, progress, figures=not arguments.no_figures)
     except KeyboardInterrupt:
-        shown_on.print("\nfinished runs are kept: the same command goes on from here", style="yellow")
+        shown_on.print("\nfinished runs are kept: the same command continues from here", style="yellow")
         raise
     # A file or a pipe has no width; a table cut to 80 columns would lose digits.
     width = None if shown_on.is_terminal else PIPE_WIDTH

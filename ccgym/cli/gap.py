@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _DESCRIPTION: Final = """\
 Run the same schemes with the same seeds in the simulator, over our emulated path and over
 mahimahi, and show throughput, 95th-percentile delay and loss side by side, with time series
-overlaid. Started again, it goes on where it stopped.
+overlaid. Started again, it continues where it stopped.
 """
 
 _EXAMPLES: Final = """\
@@ -144,7 +144,7 @@ def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     except ConfigError as error:
         raise named_as_typed(error) from None
     except KeyboardInterrupt:
-        shown_on.print("\nfinished runs are kept: the same command goes on from here", style="yellow")
+        shown_on.print("\nfinished runs are kept: the same command continues from here", style="yellow")
         raise
     _report(gap, out, shown_on, figures=not arguments.no_figures)
     if arguments.json:
@@ -193,7 +193,7 @@ def _report(gap: Gap, out: Path, shown_on: Console, *, figures: bool) -> None:
     if not gap.results:
         for line in table.notes:
             shown_on.print(line, style="yellow", soft_wrap=True)
-        raise ConfigError("nothing ran", where="--backends", expected="at least one that works here")
+        raise ConfigError("nothing ran", where="--backends", expected="one or more that work here")
     write_gap_table(gap, out)
     for name, results in gap.results.items():
         write_tables(results, gap.directories[name])

@@ -30,7 +30,7 @@ _DELEGATED: Final = {
 _EXAMPLES: Final = """\
 examples:
   ccgym paths                                  the paths that have a name
-  ccgym path show 77.72mbps                    what is behind one of them
+  ccgym path show 77.72mbps                    one of them in detail
   ccgym schemes                                the congestion-control schemes
   ccgym evaluate --trace 77.72mbps             Pantheon's table, plots and report
   ccgym shell --path 77.72mbps                 your shell inside that path, with real packets

@@ -27,7 +27,7 @@ deep queue of a slow path; does it fill a fast one. They need no trace that is n
 
 NOTHING: Final = "none"
 """In place of the second scheme."""
-DEFAULT_BESIDE: Final = ("bbr", "cubic")
+DEFAULT_COMPARED: Final = ("bbr", "cubic")
 """The second scheme, and the one that is compared with it where it is the first."""
 MAX_PATHS: Final = 4
 """More columns would not be legible on a page."""
@@ -39,9 +39,9 @@ below it, and mean throughput, 95th-percentile delay and loss, with a second sch
 
 _EXAMPLES: Final = """\
 examples:
-  ccgym portrait bbr --beside cubic -o bbr.png
+  ccgym portrait bbr --compare cubic -o bbr.png
   ccgym portrait aurora -o aurora.svg
-  ccgym portrait runs/mine --beside none --trace 100.42mbps,ccperf-step -o mine.pdf
+  ccgym portrait runs/mine --compare none --trace 100.42mbps,ccperf-step -o mine.pdf
 """
 
 
@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("scheme", metavar="SCHEME", help="a scheme or policy, a run directory, or a .onnx file")
     made.add_argument(
-        "--beside", metavar="SCHEME", help="a second scheme, or none (default: bbr; for bbr itself cubic)"
+        "--compare", metavar="SCHEME", help="a second scheme, or none (default: bbr; for bbr itself cubic)"
     )
     made.add_argument(
         "--trace",
@@ -81,7 +81,7 @@ def _portrait(arguments: argparse.Namespace) -> int:
     from ccgym.evaluation.prepared_run import MAX_SEED
     from ccgym.report.evaluation_report import require_drawing
 
-    schemes = _schemes(arguments.scheme, arguments.beside)
+    schemes = _schemes(arguments.scheme, arguments.compare)
     paths = _paths(arguments.trace)
     runtime_ns = option("--runtime", parse_time, arguments.runtime)
     if runtime_ns <= 0:
@@ -106,19 +106,19 @@ def _portrait(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _schemes(scheme: str, beside: str | None) -> tuple[Contender, ...]:
+def _schemes(scheme: str, compared: str | None) -> tuple[Contender, ...]:
     """The portrayed scheme and, unless that is none, the one to compare it with."""
     from ccgym.evaluation.run import contender, contenders
     from ccgym.schemes.registry import parse_scheme
 
     chosen = [contender(parse_scheme(scheme, "SCHEME"))]
-    if beside is None:
-        beside = DEFAULT_BESIDE[chosen[0].key == DEFAULT_BESIDE[0]]
-    if beside != NOTHING:
-        chosen.append(contender(parse_scheme(beside, "--beside")))
-    for one, where in zip(chosen, ("SCHEME", "--beside"), strict=False):
+    if compared is None:
+        compared = DEFAULT_COMPARED[chosen[0].key == DEFAULT_COMPARED[0]]
+    if compared != NOTHING:
+        chosen.append(contender(parse_scheme(compared, "--compare")))
+    for one, where in zip(chosen, ("SCHEME", "--compare"), strict=False):
         one.refuse_kernel_tcp(where)
-    return contenders(chosen, "--beside")
+    return contenders(chosen, "--compare")
 
 
 def _paths(text: str) -> list[NetworkPath]:

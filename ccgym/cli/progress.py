@@ -53,7 +53,7 @@ class Progress:
     Args:
         console: Where.
         run_s: Length of a run where it passes in real time, seconds; None where runs are simulated.
-        at_a_time: How many such runs go on at a time.
+        at_a_time: How many such runs are made at a time.
     """
 
     def __init__(self, console: Console, run_s: float | None = None, at_a_time: int = 1) -> None:

@@ -1,6 +1,6 @@
 """``ccgym record``: train several seeds, confirm each on fresh draws, export the median one.
 
-Exit status: 0, the record is written; 130, stopped by a signal, and the same command goes on; for the rest see
+Exit status: 0, the record is written; 130, stopped by a signal, and the same command continues; for the rest see
 :mod:`ccgym.cli.common`.
 """
 
@@ -90,7 +90,7 @@ def _record(arguments: argparse.Namespace) -> int:
         export=arguments.export,
     )
     if made is None:
-        console().print("stopped; the same command goes on", style="yellow")
+        console().print("stopped; the same command continues", style="yellow")
         return STATUS_INTERRUPTED
     say(f"policy    {made.exported.onnx}")
     say(f"seeds     {made.seeds_file}")
@@ -123,9 +123,9 @@ def _draw(made: Recording, label: str, color: str, file: Path) -> None:
     """Write the figure of the learning curves."""
     import numpy as np
 
+    from ccgym.evaluation.run import contenders
     from ccgym.report.figures.learning_curves import Curve, curve_figure
     from ccgym.report.style import house_style, save, save_compact
-    from ccgym.schemes.registry import parse_scheme, styles
 
     curves = [
         Curve(
@@ -136,8 +136,8 @@ def _draw(made: Recording, label: str, color: str, file: Path) -> None:
         )
         for one in made.seeds
     ]
-    schemes = styles([parse_scheme(name, "evaluation.baselines") for name in made.held_out])
-    drawn = dict(zip(made.held_out, schemes, strict=True))
+    baselines = contenders(made.held_out, "evaluation.baselines") if made.held_out else ()
+    drawn = {name: one.style for name, one in zip(made.held_out, baselines, strict=True)}
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with house_style():
@@ -154,5 +154,5 @@ def _draw(made: Recording, label: str, color: str, file: Path) -> None:
             f"the figure cannot be written: {error}",
             where=str(file),
             expected="a .png, .svg or .pdf file in a place that can be written",
-            hint=f"ccgym record {shlex.quote(made.name)} again: finished runs are not trained anew",
+            hint=f"ccgym record {shlex.quote(made.name)} again: finished runs are not trained again",
         ) from None

@@ -69,7 +69,7 @@ def _add_make(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     ).set_defaults(run=_make, rule="constant")
     poisson = rules.add_parser("poisson", parents=[rate, seed, shared], help="exponential gaps: Pantheon's -poisson")
     poisson.add_argument(
-        "--cold-start", default="0s", metavar="TIME", help="begin so long with a packet per 100 ms, below --rate"
+        "--cold-start", default="0s", metavar="TIME", help="begin with a packet per 100 ms for this long, below --rate"
     )
     poisson.set_defaults(run=_make, rule="poisson")
     stepped = rules.add_parser("stepped", parents=[shared], help="a rate that changes at given times")

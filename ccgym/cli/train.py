@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 DESCRIPTION: Final = """\
 Train a policy. One YAML file says everything: the agent (what it sees, does and is rewarded
 for), the paths, the algorithm, how long. While it trains, the policy is measured on held-out
-paths, next to the oracle, BBR and Cubic. Killed at any moment, the run goes on with --resume to
+paths, next to the oracle, BBR and Cubic. Killed at any moment, the run continues with --resume to
 the same result, byte for byte; the same seed gives the same policy.
 """
 
@@ -53,9 +53,9 @@ examples:
   ccgym train --config aurora --set algorithm.learning_rate=3e-4 --set training.time_limit=5min
       any setting of the file, by its path
   ccgym train --resume runs/aurora-1-1
-      go on where it was killed or stopped
+      continue where it was killed or stopped
   ccgym train --resume runs/aurora-1-1 --steps 8000000
-      go on beyond its end
+      continue beyond its end
   ccgym evaluate --trace 77.72mbps --schemes runs/aurora-1-1,bbr,cubic
       the trained policy as one scheme among others
 
@@ -78,7 +78,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE|NAME",
         help="a YAML file, or the name of one in ./configs, or of one that comes with ccgym: aurora, indigo, eagle …",
     )
-    what.add_argument("--resume", metavar="DIRECTORY", help="go on with the run in this directory")
+    what.add_argument("--resume", metavar="DIRECTORY", help="continue the run in this directory")
     how = made.add_argument_group("settings over those of the file")
     add_overrides(how)
     how.add_argument("--seed", type=int, metavar="N", help="root of every random stream (training.seed)")
@@ -136,7 +136,7 @@ def _train(arguments: argparse.Namespace, words: Sequence[str]) -> int:
             command=[*command("train").split(), *words],
         )
     if outcome.stopped:
-        shown_on.print(f"\nstopped after {outcome.step:,} steps; to go on:", style="yellow")
+        shown_on.print(f"\nstopped after {outcome.step:,} steps; to continue:", style="yellow")
         shown_on.print(f"  {command('train')} --resume {shlex.quote(str(directory))}", soft_wrap=True)
         return STATUS_INTERRUPTED
     _conclude(outcome, config, shown_on)

@@ -84,7 +84,7 @@ class EpisodeBatch(ABC):
         self.due = np.zeros(rows, dtype=np.uint8)
         """Which rows wait for an action; the other rows of the arrays are as they were."""
         self.ended = np.full(count, TIME_DONE, dtype=np.uint8)
-        """0: running; otherwise why it ended. Such an episode must begin anew before the next step."""
+        """0: running; otherwise why it ended. Such an episode must be reset before the next step."""
         self.episodes: list[Episode | None] = [None] * count
         self.returns = np.zeros(rows)
         """Sum of the rewards of the episode so far."""
@@ -176,7 +176,7 @@ class EpisodeBatch(ABC):
 
     def _not_running(self) -> ConfigError:
         if self._closed:
-            return ConfigError("step() after close()", expected="reset() first, which begins anew")
+            return ConfigError("step() after close()", expected="reset() first, which starts a new episode")
         never = any(episode is None for episode in self.episodes)
         which = np.flatnonzero(self.ended != RUNNING).tolist()
         return ConfigError(

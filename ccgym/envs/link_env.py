@@ -83,7 +83,7 @@ class LinkEnv(EnvironmentBase, gymnasium.Env[Observation, Any]):
 
         Args:
             seed: Restarts the environment's random stream: the same seed gives the same episodes. Without it the
-                stream goes on.
+                stream continues.
             options: ``{"path": …}`` uses that path instead of drawing one; there are no others.
 
         Returns:
@@ -118,7 +118,7 @@ class LinkEnv(EnvironmentBase, gymnasium.Env[Observation, Any]):
         return None if pictures is None else pictures[0]
 
     def close(self) -> None:
-        """End the episode, and what runs on a real path; :meth:`reset` begins anew."""
+        """End the episode, and what runs on a real path; :meth:`reset` starts a new one."""
         self._batch.close()
 
     # --- Copies -------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Episodes with real packets side by side: each in a run process of its own, in real time.
 
-A run process does not wait. Between an interval and the action that answers it the flow goes on under its
+A run process does not wait. Between an interval and the action that answers it the flow continues under its
 last decision; an interval that closes before the action has come is a *missed deadline*. A step returns the first
 interval in which its own action was in force, and skips those before.
 """
@@ -94,7 +94,7 @@ class RealBatch(EpisodeBatch):
                 real.wait()
                 self._collect(index, real)
         except BaseException:
-            # Whether it was an interruption or a path that failed: no episode of this batch can go on.
+            # Whether it was an interruption or a path that failed: no episode of this batch can continue.
             self.close()
             raise
 

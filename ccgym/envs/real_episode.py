@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from ccgym.schemes.policies import LearnedPolicy
 
 START_S: Final = 30.0
-"""A run process that says nothing for so long at its start has stalled, seconds."""
+"""A run process that says nothing for this long at its start has stalled, seconds."""
 
 SILENCE_S: Final = 60.0
-"""So has one in which no decision interval closes for so long, seconds."""
+"""So has one in which no decision interval closes for this long, seconds."""
 
 FAREWELL_S: Final = 2.0
 """How long a flow that is told to stop has to report its summary, seconds."""
@@ -165,7 +165,7 @@ class RealEpisode:
             )
 
     def _begin(self, count: int, start_s: float) -> None:
-        """Wait for the first decision. A run process that needs longer than it thought begins anew once more."""
+        """Wait for the first decision. A run process that needs longer than expected is started again."""
         first = self._accept()
         while first is not None:
             self._connect(first, count)

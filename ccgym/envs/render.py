@@ -54,7 +54,7 @@ class History:
         self.clear()
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Start again."""
         self.time: list[float] = []
         self.sent: list[float] = []
         self.delivered: list[float] = []
@@ -180,7 +180,7 @@ def _number(value: float) -> str:
 
 
 def _sparks(values: Sequence[float]) -> str:
-    """The latest values as a line of bars, from the smallest to the greatest."""
+    """The latest values as a line of bars, from the smallest to the largest."""
     recent = values[-SPARK_STEPS:]
     known = [value for value in recent if math.isfinite(value)]
     low, high = (min(known), max(known)) if known else (0.0, 0.0)

@@ -290,7 +290,7 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         }
 
     def restore(self, state: Mapping[str, Any]) -> npt.NDArray[np.float32]:
-        """Go on from what :meth:`capture` gave; returns the observations that were due then.
+        """Continue from what :meth:`capture` gave; returns the observations that were due then.
 
         Paths of episodes to come are not part of it: set ``paths`` or ``set_progress`` as they were. Where episodes
         were not captured only the random streams are brought back, and :meth:`reset` must follow.

@@ -202,7 +202,7 @@ class Settings:
     strict: bool
     """Whether actions that are not finite are an error."""
     curriculum: Curriculum | None = None
-    """What chooses ``source`` as training goes on; ``None`` leaves it alone."""
+    """What chooses ``source`` as training proceeds; ``None`` leaves it alone."""
     backend: str = "sim"
     """Where episodes run."""
 

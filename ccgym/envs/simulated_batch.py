@@ -116,7 +116,7 @@ class SimulatedBatch(EpisodeBatch):
         journal[self._rows, self.lengths] = self.actions
 
     def capture(self) -> list[EpisodeState]:
-        """What :meth:`restore` needs to go on with the episodes under way: what they are, and the actions so far.
+        """What :meth:`restore` needs to continue the episodes under way: what they are, and the actions so far.
 
         Raises:
             ConfigError: The batch keeps no journal, or an episode is not under way.

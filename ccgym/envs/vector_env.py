@@ -25,7 +25,7 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
     """:class:`~ccgym.envs.LinkEnv` times ``num_envs``, in one call per step, without Python's lock.
 
     Environment ``i`` of ``reset(seed=s)`` has the same episodes as a ``LinkEnv`` with ``reset(seed=s + i)``, bit for
-    bit. An episode that ends begins anew in the same step (``AutoresetMode.SAME_STEP``): its last observation is
+    bit. An episode that ends is reset in the same step (``AutoresetMode.SAME_STEP``): its last observation is
     ``infos["final_obs"][i]`` and what it ended with ``infos["final_info"]``; the returned observation is the first of
     the next episode. ``infos`` holds arrays, each with a mask of the same name with an underscore in front, as in
     Gymnasium's own vector environments.
@@ -108,7 +108,7 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
         """Begin episodes.
 
         Args:
-            seed: Environment ``i`` gets ``seed + i``, or ``seed[i]`` of a list; ``None`` lets its stream go on.
+            seed: Environment ``i`` gets ``seed + i``, or ``seed[i]`` of a list; ``None`` lets its stream continue.
             options: ``{"path": …}`` uses that path everywhere instead of drawing; ``{"reset_mask": …}``, an array of
                 booleans, leaves the others as they are.
         """
@@ -138,7 +138,7 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
             raise ConfigError(
                 shown(mask),
                 where="options['reset_mask']",
-                expected=f"{self.num_envs} booleans, at least one of them true",
+                expected=f"{self.num_envs} booleans, one or more of them true",
             )
         return mask
 
@@ -190,7 +190,7 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
             infos[name] = column
             infos[f"_{name}"] = mask
         if self.settings.privileged:
-            known = mask.copy()  # those that begin anew are added later
+            known = mask.copy()  # those that are reset are added later
             infos["privileged"] = _named(batch.privileged_names, batch.privileged.copy(), known)
             infos["_privileged"] = known
         return infos

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Collection, Mapping
 from io import TextIOWrapper
 from pathlib import Path
@@ -42,12 +43,14 @@ def refuse_other_kinds(directory: Path, kind: Kind, option: str = "--out") -> No
             )
 
 
-def lock_directory(directory: Path, kind: Kind) -> TextIOWrapper:
-    """Make a results directory, and the one for its runs, if they are not there, and keep others out of it.
+def lock_directory(directory: Path, kind: Kind, inside: str = RUNS_DIRECTORY, option: str = "--out") -> TextIOWrapper:
+    """Make a results directory, and the one inside it, if they are not there, and keep others out of it.
 
     Args:
         directory: The results directory.
         kind: What it is to hold.
+        inside: Name of the directory inside it.
+        option: The option that named it, for errors.
 
     Returns:
         What holds the lock: it is free again when this is closed, or its process ends.
@@ -55,27 +58,32 @@ def lock_directory(directory: Path, kind: Kind) -> TextIOWrapper:
     Raises:
         ResultsError: It holds something else, cannot be written, or is in use.
     """
-    refuse_other_kinds(directory, kind)
+    refuse_other_kinds(directory, kind, option)
     try:
-        (directory / RUNS_DIRECTORY).mkdir(parents=True, exist_ok=True)
-        lock = (directory / LOCK_FILE).open("w")
+        (directory / inside).mkdir(parents=True, exist_ok=True)
+        lock = (directory / LOCK_FILE).open("a+", encoding="utf-8")
     except OSError as error:
         raise ResultsError(
             f"the directory cannot be written: {error.strerror}",
             where=str(directory),
             expected="a directory that exists or can be made",
-            hint="choose another one with --out",
+            hint=f"choose another one with {option}",
         ) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
+        lock.seek(0)
+        holder = lock.read(32).strip()
         lock.close()
         raise ResultsError(
-            "another evaluation is writing to this directory",
+            f"another process{f' ({holder})' if holder else ''} is writing to this directory",
             where=str(directory),
-            expected="one evaluation at a time",
-            hint="wait for it, or choose another directory with --out",
+            expected="one process at a time",
+            hint=f"wait for it, end it, or choose another directory with {option}",
         ) from None
+    lock.truncate(0)
+    lock.write(f"{os.getpid()}\n")
+    lock.flush()
     return lock
 
 

@@ -88,7 +88,7 @@ def refuse_in_virtual_time(name: str, ours: bool, where: str) -> None:
     raise ConfigError(
         f"{name} is the TCP of this machine's kernel, which cannot be simulated",
         where=where,
-        expected="schemes of ours, or a backend with real packets",
+        expected="ccgym's own schemes, or a backend with real packets",
         hint="kernel TCP needs real packets: --backend emulated"
         + (f"; our own {algorithm} runs anywhere" if ours else ""),
     )

@@ -8,8 +8,8 @@ policy as a parameter (:mod:`ccgym.schemes.policies`). The kernel's TCP is ``tcp
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
@@ -99,19 +99,6 @@ class SchemeChoice:
             label, color, marker = policy.label, policy.card.color, policy.card.marker
         extra = ", ".join(f"{name} {_json_text(value)}" for name, value in self.settings.items())
         return SchemeStyle(key=self.key, label=f"{label} ({extra})" if extra else label, color=color, marker=marker)
-
-
-def styles(choices: Sequence[SchemeChoice]) -> tuple[SchemeStyle, ...]:
-    """The styles of schemes that are drawn together: no two of them have color and marker in common."""
-    made: list[SchemeStyle] = []
-    taken: set[tuple[str, str]] = set()
-    for choice in choices:
-        style = choice.style
-        free = (marker for marker in (style.marker, *MARKERS) if (style.color, marker) not in taken)
-        style = replace(style, marker=next(free, style.marker))
-        taken.add((style.color, style.marker))
-        made.append(style)
-    return tuple(made)
 
 
 def _typed(name: str, settings: Mapping[str, Any]) -> str:
@@ -263,26 +250,6 @@ def _parts(text: str) -> list[str]:
         first = next((place for place, part in enumerate(parts) if place and "=" in part), len(parts))
         parts = [":".join(parts[:first]), *parts[first:]]
     return parts
-
-
-def parse_schemes(text: str, where: str = "") -> list[SchemeChoice]:
-    """Read a comma-separated list of schemes; each may occur once."""
-    choices = [parse_scheme(part, where) for part in text.split(",") if part.strip()]
-    if not choices:
-        raise ConfigError(
-            f"{shown(text)} names no scheme", expected="names separated by commas, as in cubic,bbr", where=where
-        )
-    return distinct(choices, where)
-
-
-def distinct(choices: Sequence[SchemeChoice], where: str = "") -> list[SchemeChoice]:
-    """Return the choices if no two of them would write to the same files."""
-    seen: dict[str, SchemeChoice] = {}
-    for choice in choices:
-        if choice.key in seen:
-            raise ConfigError(f"{shown(choice.text)} is given twice", expected="each scheme once", where=where)
-        seen[choice.key] = choice
-    return list(choices)
 
 
 def _value(text: str) -> Any:

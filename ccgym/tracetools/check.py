@@ -29,7 +29,7 @@ PACKET_SIZES: Final = {
 GAP_FLOOR_MS: Final = 100
 """A wait of up to this long is never remarked on."""
 GAP_RTTS: Final = 5
-"""Nor is one of up to so many round-trip times."""
+"""Nor is one of up to this many round-trip times."""
 BURST_SHARE: Final = 0.05
 """More than this share of the lines at one instant is remarked on."""
 MAX_MEAN_RATE: Final = 10**12
@@ -83,7 +83,7 @@ def check_trace(
     code                severity when
     =================== ======== ==================================================================================
     ``all-lines-equal`` error    every line names the same instant, so the link delivers all at once per period
-                                 (lines of ``1`` are mahimahi's usual notation for a rate, and one line is no burst)
+                                 (lines of ``1`` are mahimahi's usual notation for a rate, and one line is not a burst)
     ``packet-size``     error    a single line that is a packet size
     ``too-fast``        error    the mean rate is above 1 Tbit/s: more packets than a run can hold
     ``long-gap``        warning  nothing is delivered for more than 100 ms and more than 5 declared RTTs
@@ -133,7 +133,7 @@ def rate_in_name(name: str) -> int | None:
 
 
 def likely_rate(packets_per_second: int, packet_bytes: int = PACKET_BYTES) -> int:
-    """Return the roundest rate, in bit/s, that truncates to so many packets per second: 4166 → 50,000,000."""
+    """Return the roundest rate, in bit/s, that truncates to this many packets per second: 4166 → 50,000,000."""
     low = packets_per_second * packet_bytes * 8
     high = (packets_per_second + 1) * packet_bytes * 8
     for power in range(len(str(high)), -1, -1):
@@ -148,7 +148,7 @@ def _all_equal(lines: int, value: int, rate: int | None, name: str) -> Finding |
     if lines == 1 and size is None:
         return None  # one packet per period: a slow link
     if value == 1:
-        return None  # so many packets per millisecond: mahimahi's notation for 12, 24, 36 … Mbit/s
+        return None  # whole packets per millisecond: mahimahi's notation for 12, 24, 36 … Mbit/s
     what = "the only line is" if lines == 1 else f"all {lines} lines are"
     period = f"{value / 1000:g} s" if value >= 1000 else f"{value} ms"
     message = (
@@ -215,13 +215,13 @@ def _gap(times: np.typing.NDArray[np.int64], rtt: int | None, name: str) -> Find
     if gap <= limit:
         return None
     count = int((gaps > limit).sum())
-    beside = f"the {GAP_RTTS} round-trip times" if rtt is not None and limit > GAP_FLOOR_MS else "the 100 ms"
+    limit_text = f"the {GAP_RTTS} round-trip times" if rtt is not None and limit > GAP_FLOOR_MS else "the 100 ms"
     return Finding(
         "warning",
         "long-gap",
         f"nothing is delivered for {gap} ms from {int(times[widest]) - gap} ms on"
         + (f" ({count} such gaps)" if count > 1 else "")
-        + f", longer than {beside} that pass without remark",
+        + f", longer than {limit_text} that pass without remark",
         cause="an outage of a recorded or cellular trace; in others, times in the wrong unit or a missing part",
         remedy="look at it with `ccgym trace show`; delays will contain the gap, whatever the scheme does",
         subject=name,

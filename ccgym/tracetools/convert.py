@@ -71,7 +71,7 @@ def convert(text: str, form: str, *, time_unit: str = "auto", name: str = "input
     if times[-1] - (0 if form == "times" else times[0]) > _MAX_MS:
         raise TraceFormatError(
             f"times that span {times[-1]:g} ms",
-            expected=f"at most {_MAX_MS} ms",
+            expected=f"up to {_MAX_MS} ms",
             hint="times count from 0 at the trace's start; is the time unit right?",
             where=name,
         )
@@ -143,7 +143,7 @@ def _from_rates(rows: list[tuple[float, float]], name: str) -> Times:
     for time, rate in rows:
         start = round(time * 1e6)
         if rate > 1e9:
-            raise TraceFormatError(f"{rate:g} Mbit/s", expected="at most 1e9 Mbit/s", where=name)
+            raise TraceFormatError(f"{rate:g} Mbit/s", expected="up to 1e9 Mbit/s", where=name)
         if steps and steps[-1][0] == start:
             steps.pop()
         steps.append((start, round(rate * 1e6)))

@@ -40,7 +40,7 @@ def constant(rate_bps: int, duration_ns: int = DEFAULT_DURATION_NS) -> Times:
 
     Args:
         rate_bps: Bits per second, counting 1500 bytes per line.
-        duration_ns: Length in nanoseconds; at least 2 ms.
+        duration_ns: Length in nanoseconds; 2 ms or more.
 
     Raises:
         ConfigError: Fewer than two lines, or more than :data:`MAX_LINES`.
@@ -131,7 +131,7 @@ def cellular(
 
     The trace has the given mean rate exactly. All of the walk is relative to its center, so the center is put where the
     walk's mean is the rate that is asked for, and the number of opportunities is given: the times of a Poisson process
-    of which the number is known are those of so many independent draws. The last one is at the end of the trace.
+    of which the number is known are those of that many independent draws. The last one is at the end of the trace.
 
     Args:
         rate_bps: Mean rate of the trace, in bits per second.
@@ -177,13 +177,13 @@ def _line_count(lines: int, rate_bps: int, duration_ns: int) -> int:
     if lines < 2:
         raise ConfigError(
             f"{what} delivers {lines} packets of 1500 bytes",
-            expected="a trace of at least two lines",
+            expected="a trace of two lines or more",
             hint="make the trace longer",
         )
     if lines > MAX_LINES:
         raise ConfigError(
             f"{what} delivers {lines} packets of 1500 bytes",
-            expected=f"a trace of at most {MAX_LINES} lines",
+            expected=f"a trace of up to {MAX_LINES} lines",
             hint="shorten the trace (it repeats), or give the path a rate instead of a trace",
         )
     return lines
@@ -195,7 +195,7 @@ def _finish(times_ms: npt.NDArray[np.float64]) -> Times:
     if times.size == 0 or times[-1] == 0:
         raise ConfigError(
             "a trace whose last opportunity is at 0 ms",
-            expected="at least one opportunity after 0 ms, since the last line is the period",
+            expected="an opportunity after 0 ms, since the last line is the period",
             hint="make the trace longer",
         )
     return times

@@ -58,7 +58,7 @@ def times_of(trace: TraceLike) -> npt.NDArray[np.uint64]:
     """Return the lines of a trace as milliseconds.
 
     Raises:
-        TraceFormatError: The array is no trace: empty, decreasing, or ending at 0.
+        TraceFormatError: The array is not a trace: empty, decreasing, or ending at 0.
     """
     if not isinstance(trace, np.ndarray):
         return np.asarray(trace.times_ms, dtype=np.uint64)
@@ -90,7 +90,7 @@ def binned_rates(
 
     Args:
         trace: The trace.
-        bin_ms: Width of a bin, at least 1 ms.
+        bin_ms: Width of a bin, 1 ms or more.
         duration_ms: How long to play the trace; by default one period, and not the first, since a line that equals the
             period falls on the beginning of the next. The last bin is cut short at the end.
 

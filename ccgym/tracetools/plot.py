@@ -21,7 +21,7 @@ def plot_trace(trace: TraceLike, output: str | os.PathLike[str], *, title: str =
     """Draw a trace into a file.
 
     The upper half shows the rate in bins of 100 ms (thin) and 500 ms (thick) with the mean dashed, the lower half what
-    the link could have delivered so far, with outages above 100 ms shaded in both.
+    the link could have delivered by then, with outages above 100 ms shaded in both.
 
     Args:
         trace: The trace; one period is drawn.

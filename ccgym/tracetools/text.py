@@ -80,7 +80,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     try:
         if file.stat().st_size > MAX_FILE_BYTES:
             raise TraceFormatError(
-                f"{file.stat().st_size} bytes", expected=f"a file of at most {MAX_FILE_BYTES} bytes", where=str(path)
+                f"{file.stat().st_size} bytes", expected=f"a file of up to {MAX_FILE_BYTES} bytes", where=str(path)
             )
         return file.read_bytes()
     except (FileNotFoundError, NotADirectoryError):

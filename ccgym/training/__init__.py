@@ -12,10 +12,10 @@
 ``privileged_critic``  a value function that sees the ground truth about the path
 ``evaluation``         a policy or a baseline on the held-out paths
 ``callbacks/``         what happens between updates, one file each
-``checkpoint``         all that a run goes on from, whole or not at all
+``checkpoint``         everything that a run continues from, whole or not at all
 ``run_directory``      everything about a run on disk, and its lock
 ``saved_model``        the best and the final model; starting from the best one of another run
-``logs``               progress tables and TensorBoard's events, which go on when a run is resumed
+``logs``               progress tables and TensorBoard's events, which continue when a run is resumed
 ``progress``           what is shown on the terminal
 ``stopping``           SIGINT and SIGTERM as requests to stop
 ``streams``            seeds by name, and the state of all generators

@@ -21,8 +21,7 @@ from typing import Any, Final
 import torch
 
 from ccgym.errors import ResultsError
-from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes, read_json
-from ccgym.training.files import write_directory, write_file
+from ccgym.files import MAX_MODEL_BYTES, UnreadableError, atomic_write, read_bytes, read_json, write_directory
 
 MANIFEST: Final = "checkpoint.json"
 MODEL: Final = "rl_model.zip"
@@ -36,7 +35,7 @@ _NAME: Final = re.compile(r"step_(\d{1,18})")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a run goes on from."""
+    """What a run continues from."""
 
     step: int
     """Decisions taken before it."""
@@ -65,7 +64,7 @@ def write_checkpoint(root: Path, checkpoint: Checkpoint, keep: int) -> Path:
     Args:
         root: Directory of the checkpoints.
         checkpoint: What to write.
-        keep: How many to leave, at least 1.
+        keep: How many to leave, 1 or more.
 
     Returns:
         Its directory.
@@ -84,7 +83,7 @@ def write_checkpoint(root: Path, checkpoint: Checkpoint, keep: int) -> Path:
     }
     directory = root / f"step_{checkpoint.step}"
     write_directory(directory, {**files, MANIFEST: json.dumps(manifest, indent=1).encode()})
-    write_file(root / LATEST, f"{directory.name}\n")
+    atomic_write(root / LATEST, f"{directory.name}\n")
     for _, old in _directories(root)[keep:]:
         shutil.rmtree(old, ignore_errors=True)
     return directory

@@ -53,7 +53,7 @@ class TrainingConfig(Strict):
     seed: int = Field(default=1, ge=0, lt=2**32)
     """Root of every random stream."""
     start_from: str | None = None
-    """A run directory whose best policy training goes on from, in place of random weights: for fine-tuning elsewhere,
+    """A run directory whose best policy training starts from, in place of random weights: for fine-tuning elsewhere,
     such as on a real path."""
     eval_every: int = Field(default=400_000, ge=1)
     """Steps between evaluations on the held-out paths."""
@@ -174,7 +174,7 @@ class TrainConfig(AgentFile, Strict):
 
     @property
     def has_curriculum(self) -> bool:
-        """Whether the paths change as training goes on."""
+        """Whether the paths change as training proceeds."""
         return isinstance(self.environment.paths, Stages)
 
     @classmethod
@@ -212,7 +212,7 @@ class TrainConfig(AgentFile, Strict):
         return yaml.dump(resolved, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=120)
 
     def fixed(self) -> dict[str, Any]:
-        """What a resumed run must have in common with the one that it goes on with: all but :data:`RESUMABLE`."""
+        """What a resumed run must have in common with the one that it continues: all but :data:`RESUMABLE`."""
         content: dict[str, Any] = parse_yaml(self.as_yaml(), "config.yaml").data
         for key in RESUMABLE:
             section, _, setting = key.partition(".")

@@ -19,12 +19,11 @@ import yaml
 
 from ccgym.envs.settings import Settings
 from ccgym.errors import ConfigError, ResultsError, shown
-from ccgym.files import disk_error, read_json
+from ccgym.files import atomic_write, disk_error, read_json
 from ccgym.schemes import policies
 from ccgym.schemes.policy_card import NAME_PATTERN, PolicyCard
 from ccgym.schemes.registry import registry
 from ccgym.training.config import TrainConfig
-from ccgym.training.files import write_file
 from ccgym.training.logs import read_rows, wall_clock
 from ccgym.training.onnx_graph import build_onnx
 from ccgym.training.parity import EPISODES, Parity, check_parity
@@ -222,5 +221,5 @@ def _write(file: Path, network: bytes, card: PolicyCard) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise disk_error(error, file.parent) from None
-    write_file(file, network)
-    write_file(policies.card_file(file), card.to_json())
+    atomic_write(file, network)
+    atomic_write(policies.card_file(file), card.to_json())

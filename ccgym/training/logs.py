@@ -17,8 +17,7 @@ from torch.utils.tensorboard import SummaryWriter
 from typing_extensions import override
 
 from ccgym.errors import ResultsError
-from ccgym.files import disk_error
-from ccgym.training.files import write_file
+from ccgym.files import atomic_write, disk_error
 
 STEP: Final = "step"
 """First column of every table."""
@@ -28,11 +27,11 @@ class Table:
     """A CSV file whose first column is the step. A column may be new in a later row; earlier rows have it empty."""
 
     def __init__(self, path: Path, resume_at: int | None = None) -> None:
-        """Begin the table anew, or go on with the one there.
+        """Start a new table, or continue the one there.
 
         Args:
             path: The file.
-            resume_at: Rows of later steps are removed; None begins anew.
+            resume_at: Rows of later steps are removed; None starts a new table.
 
         Raises:
             ResultsError: The table there cannot be read.
@@ -77,7 +76,7 @@ class Table:
         writer = csv.DictWriter(text, self.columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(self.rows)
-        write_file(self.path, text.getvalue())
+        atomic_write(self.path, text.getvalue())
 
 
 def _is_plain(value: Any) -> bool:
@@ -110,7 +109,7 @@ def read_rows(file: Path) -> list[dict[str, str]]:
 
 
 def wall_clock(progress: Path) -> dict[int, float]:
-    """Seconds of training at each step of a progress table, over all resumptions: the column begins anew at each.
+    """Seconds of training at each step of a progress table, over all resumptions: the column restarts at each.
 
     Raises:
         ResultsError: It cannot be read.
@@ -136,7 +135,7 @@ def unreadable(file: Path, reason: str) -> ResultsError:
         f"cannot be read: {reason}",
         where=str(file),
         expected="a table that `ccgym train` wrote",
-        hint="remove the file to go on without what it says",
+        hint="remove the file to continue without it",
     )
 
 
@@ -160,10 +159,10 @@ class TableOutput(KVWriter):
 
 
 class EventOutput(TensorBoardOutputFormat):
-    """TensorBoard's events. Those of steps that are taken again are marked as void, so the axis goes on."""
+    """TensorBoard's events. Those of steps that are taken again are marked as void, so the axis continues."""
 
     def __init__(self, folder: Path, resume_at: int | None) -> None:
-        # Our parent's constructor cannot say where to go on; all it does is open the writer.
+        # Our parent's constructor cannot be told where to continue; all it does is open the writer.
         purge = None if resume_at is None else resume_at + 1
         self.writer = SummaryWriter(log_dir=str(folder), purge_step=purge)
         self._is_closed = False

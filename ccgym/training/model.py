@@ -120,7 +120,7 @@ def set_recurrent_state(model: OnPolicyAlgorithm, state: list[torch.Tensor] | No
 
 
 def extra_state(model: OnPolicyAlgorithm) -> dict[str, Any]:
-    """What else the next update of a learner of ours depends on: numbers, text, tensors, and containers of them."""
+    """What else the next update of one of our learners depends on: numbers, text, tensors, and containers of them."""
     keep = getattr(model, "extra_state", None)
     return {} if keep is None else plain(keep())
 

@@ -67,7 +67,7 @@ class PrivilegedEnv(VecEnvWrapper):
 
     @override
     def step_wait(self) -> VecEnvStepReturn:
-        """Let time pass; an episode that ends begins anew at once."""
+        """Let time pass; an episode that ends is reset at once."""
         observations, rewards, dones, infos = self._env.step_wait()
         for index in np.flatnonzero(dones).tolist():
             state = {name: np.array([value]) for name, value in infos[index].pop("terminal_privileged").items()}

@@ -32,12 +32,12 @@ import numpy.typing as npt
 import yaml
 
 from ccgym.errors import ConfigError, ResultsError, shown
+from ccgym.files import atomic_write
 from ccgym.schemes.policies import POLICY_FILE
 from ccgym.training.config import TrainConfig, TrainingConfig
 from ccgym.training.environments import Environments
 from ccgym.training.evaluation import ORACLE, Baselines, EvaluationResult, evaluate
 from ccgym.training.export import Exported, export_policy
-from ccgym.training.files import write_file
 from ccgym.training.logs import read_rows, unreadable, wall_clock
 from ccgym.training.model import set_up_torch
 from ccgym.training.run_directory import RunDirectory
@@ -176,7 +176,7 @@ def record(
         export: The seed to export; by default that of median reward.
 
     Returns:
-        The record; None if a signal stopped a training, which the same call goes on with.
+        The record; None if a signal stopped a training, which the same call resumes.
 
     Raises:
         ConfigError: An argument is wrong, or the configuration lacks the oracle.
@@ -234,8 +234,8 @@ def record(
         "seeds": [one.as_dict() for one in records],
         "trained_on": _trained_on(each),
     }
-    write_file(made.curves_file, curves_text(records))
-    write_file(made.seeds_file, json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    atomic_write(made.curves_file, curves_text(records))
+    atomic_write(made.seeds_file, json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     return made
 
 
@@ -301,7 +301,7 @@ def _train_one(
         if (run.final / CARD).is_file() and read_card(run, "final").get("step", 0) >= config.training.steps:
             say(f"seed {config.training.seed}: trained already")
             return True
-    say(f"seed {config.training.seed}: {'going on' if begun else 'training'}, {config.training.steps:,} steps")
+    say(f"seed {config.training.seed}: {'resuming' if begun else 'training'}, {config.training.steps:,} steps")
     with display(config) as shown_on:
         outcome = train(config, place, shown_on, resume=begun, device=device, command=command)
     return not outcome.stopped

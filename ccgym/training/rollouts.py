@@ -23,7 +23,7 @@ class Restorable(Protocol):
         """All that the next step depends on, as plain data and arrays."""
 
     def restore(self, state: Mapping[str, Any]) -> npt.NDArray[np.float32]:
-        """Go on from there; the observations that were due then."""
+        """Continue from there; returns the observations that were due then."""
 
     def set_progress(self, progress: float) -> None:
         """Move a curriculum on."""
@@ -64,7 +64,7 @@ class RolloutEnv(VecEnvWrapper):
 
     @override
     def step_wait(self) -> VecEnvStepReturn:
-        """Let time pass; an episode that ends begins anew at once."""
+        """Let time pass; an episode that ends is reset at once."""
         began = time.perf_counter()
         outcome = self.venv.step_wait()
         self.seconds += time.perf_counter() - began

@@ -20,7 +20,6 @@ that happens.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import platform
@@ -32,10 +31,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from ccgym.errors import ConfigError, ResultsError, shown
-from ccgym.evaluation.directory import LOCK_FILE, MARKERS, refuse_other_kinds
+from ccgym.evaluation.directory import MARKERS, lock_directory
 from ccgym.evaluation.provenance import git_summary, versions
-from ccgym.files import UnreadableError, disk_error, read_json
-from ccgym.training.files import write_file
+from ccgym.files import UnreadableError, atomic_write, read_json
 
 RUNS: Final = "runs"
 """Directory of run directories."""
@@ -90,28 +88,7 @@ class RunDirectory:
         return self.path / "evaluations.npz"
 
     def __enter__(self) -> RunDirectory:
-        refuse_other_kinds(self.path, "training", "--run-dir")
-        try:
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
-            self._lock = (self.path / LOCK_FILE).open("a+", encoding="utf-8")
-        except OSError as error:
-            raise disk_error(error, self.path) from None
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.seek(0)
-            holder = self._lock.read(32).strip()
-            self._lock.close()
-            self._lock = None
-            raise ResultsError(
-                f"another process is training in this directory{f' (process {holder})' if holder else ''}",
-                where=str(self.path),
-                expected="one trainer at a time",
-                hint="wait for it, end it, or choose another directory with --run-dir",
-            ) from None
-        self._lock.truncate(0)
-        self._lock.write(f"{os.getpid()}\n")
-        self._lock.flush()
+        self._lock = lock_directory(self.path, "training", self.checkpoints.name, "--run-dir")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -135,19 +112,19 @@ class RunDirectory:
                 "there is a training run in this directory already",
                 where=str(self.path),
                 expected="a directory without one",
-                hint=f"go on with it by --resume {shlex.quote(str(self.path))}, or choose another --run-dir",
+                hint=f"continue it with --resume {shlex.quote(str(self.path))}, or choose another --run-dir",
             )
         self.note_start(command)
-        write_file(self.path / MARKERS["training"][0], _json(seeds))
+        atomic_write(self.path / MARKERS["training"][0], _json(seeds))
         # The last one: with it there is a run.
-        write_file(self.config, config)
+        atomic_write(self.config, config)
 
     def note_start(self, command: Sequence[str]) -> None:
         """Record what trains from here on: once for the run, and again whenever it is resumed."""
         with_command = self.path / "command.txt"
         before = with_command.read_text(encoding="utf-8") if with_command.exists() else ""
-        write_file(with_command, f"{before}{shlex.join(command)}\n")
-        write_file(self.path / "versions.json", _json(environment()))
+        atomic_write(with_command, f"{before}{shlex.join(command)}\n")
+        atomic_write(self.path / "versions.json", _json(environment()))
 
     def read_json(self, file: Path) -> dict[str, Any]:
         """Read one of the JSON files.
@@ -166,7 +143,7 @@ class RunDirectory:
 
 
 def new_run_directory(name: str, seed: int) -> Path:
-    """A directory that is not there yet: ``runs/<name>-<seed>-<n>``."""
+    """A directory that does not exist yet: ``runs/<name>-<seed>-<n>``."""
     pattern = re.compile(re.escape(f"{name}-{seed}-") + r"(\d{1,9})")
     root = Path(RUNS)
     taken = [int(match[1]) for entry in root.glob("*") if (match := pattern.fullmatch(entry.name))]

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from stable_baselines3.common.vec_env import VecNormalize
 
 from ccgym.errors import ConfigError, ResultsError
-from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes
+from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes, write_directory
 from ccgym.training import normalizer as normalizers
 from ccgym.training.config import TrainConfig
-from ccgym.training.files import write_directory
 from ccgym.training.model import DAMAGE, build_model, model_bytes, weights_hash, what_is_damaged
 from ccgym.training.run_directory import RunDirectory, open_run
 from ccgym.training.streams import capture_generators, restore_generators
@@ -109,7 +108,7 @@ def load_model(run_dir: Path, which: str = "best") -> TrainedModel:
 def start_from(model: OnPolicyAlgorithm, run_dir: Path) -> int:
     """Give a new model the networks, and the features' statistics, of the best one of another run.
 
-    The optimizer starts anew, and so does the normalizer of rewards: they belong to the environments of then.
+    The optimizer and the normalizer of rewards start fresh: theirs belonged to the other run's environments.
 
     Args:
         model: The learner; its normalizer, if it has one, is changed too.
@@ -155,5 +154,5 @@ def _damaged(file: Path, reason: str) -> ResultsError:
         reason,
         where=str(file),
         expected="a model that `ccgym train` wrote",
-        hint="`ccgym train --resume` writes it anew at the next best evaluation",
+        hint="`ccgym train --resume` writes it again at the next best evaluation",
     )

@@ -299,7 +299,7 @@ class SequenceActor:
         return None if self.memory is None else [part.cpu().numpy() for part in self.memory]
 
     def restore(self, state: Any) -> None:
-        """Go on with the memory that :meth:`state` gave."""
+        """Continue with the memory that :meth:`state` gave."""
         if state is None:
             self.memory = None
         else:

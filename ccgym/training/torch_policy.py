@@ -13,7 +13,6 @@ import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -28,7 +27,7 @@ from torch import nn
 from ccgym.errors import ConfigError, shown
 from ccgym.schemes.policy_card import NetworkShape
 from ccgym.training.privileged_critic import PrivilegedCriticPolicy
-from ccgym.training.saved_model import TrainedModel, load_model
+from ccgym.training.saved_model import TrainedModel
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 """What crosses the border of a network."""
@@ -164,20 +163,6 @@ class TorchPolicy:
         size = (count, self.lstm.num_layers, 2, self.lstm.hidden_size)
         whole = torch.zeros(size, dtype=kind) if state is None else torch.from_numpy(state).to(kind).reshape(size)
         return whole[:, :, 0].transpose(0, 1).contiguous(), whole[:, :, 1].transpose(0, 1).contiguous()
-
-
-def load_policy(run_dir: Path, which: str = "best") -> TorchPolicy:
-    """The policy of a training run. Nothing is unpickled.
-
-    Args:
-        run_dir: The run directory.
-        which: ``best`` or ``final``.
-
-    Raises:
-        ConfigError: There is no such run, or its policy has parts that cannot be exported.
-        ResultsError: There is no such model, or it is damaged.
-    """
-    return TorchPolicy.of(load_model(run_dir, which))
 
 
 @contextmanager

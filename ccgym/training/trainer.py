@@ -29,19 +29,15 @@ from typing_extensions import override
 
 from ccgym.errors import ResultsError, SimulationError
 from ccgym.evaluation.directory import differences
-from ccgym.files import disk_error
+from ccgym.files import atomic_write, disk_error, settle_directory
 from ccgym.training import normalizer as normalizers
 from ccgym.training.callbacks.base import Callback
-from ccgym.training.callbacks.configuration import ConfigurationCallback
-from ccgym.training.callbacks.curriculum import CurriculumCallback
 from ccgym.training.callbacks.episode_figure import EpisodeFigureCallback
 from ccgym.training.callbacks.evaluation import EvaluationCallback
-from ccgym.training.callbacks.real_path import RealPathCallback
-from ccgym.training.callbacks.system import SystemCallback
+from ccgym.training.callbacks.records import RecordsCallback
 from ccgym.training.checkpoint import Checkpoint, latest_checkpoint, remove_leftovers, write_checkpoint
 from ccgym.training.config import RESUMABLE, TrainConfig
 from ccgym.training.environments import Environments
-from ccgym.training.files import settle, write_file
 from ccgym.training.logs import Table, make_logger, quiet_event_writer
 from ccgym.training.model import (
     DAMAGE,
@@ -164,7 +160,7 @@ class Trainer:
         self.device = choose_device(device, config.algorithm)
         self.environments = environments or Environments(config)
         self.resumed = False
-        """Whether this run goes on from a checkpoint."""
+        """Whether this run continues from a checkpoint."""
         self.step = 0
         self.updates = 0
         self.seconds = 0.0
@@ -174,20 +170,15 @@ class Trainer:
         """By all updates, over all runs of a resumed training."""
         self.completed = False
         self.evaluation = EvaluationCallback()
-        self.callbacks: dict[str, Callback] = {
-            "configuration": ConfigurationCallback(),
-            "system": SystemCallback(),
-            "curriculum": CurriculumCallback(),
-            "real_path": RealPathCallback(),
-            "evaluation": self.evaluation,
-            "episode_figure": EpisodeFigureCallback(self.evaluation),
-        }
+        self.callbacks: tuple[Callback, ...] = (
+            RecordsCallback(), self.evaluation, EpisodeFigureCallback(self.evaluation),
+        )  # fmt: skip
 
     def train(self, *, resume: bool, command: Sequence[str] = ()) -> Outcome:
         """Train to the end, to the time limit, or until a signal comes.
 
         Args:
-            resume: Whether to go on from the newest checkpoint that is whole.
+            resume: Whether to continue from the newest intact checkpoint.
             command: The command line of a resumption, for the record.
 
         Raises:
@@ -200,7 +191,7 @@ class Trainer:
         if resume:
             checkpoint = self._checkpoint_to_resume()
             self.run.note_start(command)
-            write_file(self.run.config, self.config.as_yaml())
+            atomic_write(self.run.config, self.config.as_yaml())
         self.resumed = checkpoint is not None
         try:
             with quiet_event_writer(), ExitStack() as stack:
@@ -239,7 +230,7 @@ class Trainer:
             return None
         self._refuse_other(checkpoint)
         for damage in damages:
-            self.display.notice(f"{damage}; going on from step {checkpoint.step} instead")
+            self.display.notice(f"{damage}; continuing from step {checkpoint.step} instead")
         return checkpoint
 
     def _refuse_other(self, checkpoint: Checkpoint) -> None:
@@ -263,7 +254,7 @@ class Trainer:
     def _build(self, checkpoint: Checkpoint | None) -> None:
         config, resume_at = self.config, None if checkpoint is None else checkpoint.step
         for directory in (self.run.best, self.run.final):
-            settle(directory)
+            settle_directory(directory)
         remove_leftovers(self.run.checkpoints, -1 if resume_at is None else resume_at)
         self.rollouts = self.environments.training()
         self.env = normalizers.normalized(self.rollouts, config.algorithm)
@@ -272,7 +263,7 @@ class Trainer:
         self.progress_table = Table(self.run.progress, resume_at)
         logger, self.events = make_logger(self.progress_table, self.run.path, resume_at)
         self.model.set_logger(logger)
-        # What SB3's learn() sets up; the loop itself is ours, to stop and to go on between any two updates.
+        # What SB3's learn() sets up; the loop itself is ours, so that it can stop and continue between any two updates.
         self.model.ep_info_buffer = deque(maxlen=_RECENT_EPISODES)
         self.model.ep_success_buffer = deque(maxlen=_RECENT_EPISODES)
         self.model._total_timesteps = config.training.steps
@@ -302,7 +293,7 @@ class Trainer:
 
     def _loop(self, stop: StopRequest) -> None:
         every = self.config.training.checkpoint_every
-        for callback in self.callbacks.values():
+        for callback in self.callbacks:
             callback.on_start(self)
         saved = self.step
         if not self.resumed:
@@ -314,7 +305,7 @@ class Trainer:
             self._update()
             self.seconds += self.spent.total_s
             last = self.is_finished()
-            for callback in self.callbacks.values():
+            for callback in self.callbacks:
                 callback.on_update(self, last=last)
             self.model.dump_logs(self.updates)
             self.seconds += time.perf_counter() - began - self.spent.total_s
@@ -364,7 +355,7 @@ class Trainer:
     def _diverged(self) -> SimulationError:
         """Such weights are not worth a checkpoint."""
         return SimulationError(
-            f"learning has diverged after {self.step:,} steps: the policy's numbers are no numbers any more",
+            f"learning has diverged after {self.step:,} steps: the policy's weights are not finite",
             where=str(self.run.path),
             expected="finite weights",
             hint="lower algorithm.learning_rate or algorithm.max_grad_norm; the last checkpoint is from before",
@@ -396,7 +387,7 @@ class Trainer:
             "episodes": [(float(one["r"]), int(one["l"])) for one in model.ep_info_buffer or ()],
             "normalizer": normalizers.capture(self.normalizer),
             "environments": self.rollouts.capture(),
-            "callbacks": {name: callback.state() for name, callback in self.callbacks.items()},
+            "callbacks": {"evaluation": self.evaluation.state()},
             "generators": capture_generators(),
         }
         checkpoint = Checkpoint(self.step, model_bytes(model), state)
@@ -426,8 +417,7 @@ class Trainer:
         model._last_episode_starts = state["starts"].numpy().copy()
         set_recurrent_state(model, state["recurrent"])
         set_extra_state(model, state.get("learner", {}))
-        for name, callback in self.callbacks.items():
-            callback.restore(state["callbacks"][name])
+        self.evaluation.restore(state["callbacks"]["evaluation"])
         if not exact:
             self.display.notice("episodes on real paths do not come back; new ones begin")
         # Last: nothing after this may draw.
@@ -435,7 +425,7 @@ class Trainer:
 
 
 class _Silent(BaseCallback):
-    """SB3 wants a callback during rollouts; this one lets them go on."""
+    """SB3 wants a callback during rollouts; this one does nothing."""
 
     @override
     def _on_step(self) -> bool:
@@ -457,13 +447,13 @@ def train(
         config: What to train; for a resumed run, that of the directory.
         run_dir: The run directory.
         display: Shows how it goes.
-        resume: Whether to go on with the run that is there.
+        resume: Whether to continue the run in the directory.
         device: ``auto``, ``cpu``, ``cuda`` …
         command: The command line, for the record.
 
     Raises:
         ConfigError: The device, or something in the configuration, cannot be used.
-        ResultsError: Somebody else trains there, there is a run already, or nothing to resume from.
+        ResultsError: Another process trains there, a run exists already, or there is nothing to resume.
         PlatformError: The disk is full or cannot be written; earlier checkpoints are untouched.
     """
     # Before anything is written.

@@ -26,8 +26,8 @@ from ccgym.training.model import build_model
 from ccgym.training.normalizer import normalized
 from ccgym.training.parity import ParityError, check_parity, trajectory_parity
 from ccgym.training.run_directory import RunDirectory
-from ccgym.training.saved_model import write_model
-from ccgym.training.torch_policy import load_policy
+from ccgym.training.saved_model import load_model, write_model
+from ccgym.training.torch_policy import TorchPolicy
 
 CONFIG = """\
 name: tiny
@@ -123,12 +123,12 @@ def test_torch_and_the_exported_policy_send_the_same_packets(variant: str, made:
     assert exported is not None
     config = TrainConfig.load(run_dir / "config.yaml")
     settings = Settings.of(config.environment, config.agent)
-    policy = load_policy(run_dir)
+    policy = TorchPolicy.of(load_model(run_dir))
     pairs = [trajectory_parity(policy, exported, settings, [7, index], 3 * 10**9) for index in range(4)]
     assert all(pair.outside == pair.inside for pair in pairs)
     assert len({pair.inside for pair in pairs}) == 4
     # The comparison can tell: other weights send other packets.
-    other = load_policy(made(variant, seed=2))
+    other = TorchPolicy.of(load_model(made(variant, seed=2)))
     assert trajectory_parity(other, exported, settings, [7, 0], 3 * 10**9).outside != pairs[0].inside
 
 
@@ -143,7 +143,7 @@ def test_equal_runs_give_equal_files(made: Callable[..., Path], tmp_path: Path) 
 def test_an_export_that_would_do_something_else_is_refused(
     made: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_dir, other = made(), load_policy(made(seed=2))
+    run_dir, other = made(), TorchPolicy.of(load_model(made(seed=2)))
     right = exports.build_onnx
     monkeypatch.setattr(exports, "build_onnx", lambda policy, name: right(other, name))
     with pytest.raises(ParityError, match="away from the trained one") as caught:
@@ -158,7 +158,7 @@ def test_a_small_difference_is_found_out(made: Callable[..., Path], monkeypatch:
     right = exports.build_onnx
 
     def slightly_off(policy: Any, name: str) -> bytes:
-        changed = load_policy(run_dir)
+        changed = TorchPolicy.of(load_model(run_dir))
         with torch.no_grad():
             changed.layers[-1].bias.add_(3e-7)
         return right(changed, name)
@@ -175,7 +175,7 @@ def test_parity_counts(made: Callable[..., Path]) -> None:
     assert exported is not None
     config = TrainConfig.load(run_dir / "config.yaml")
     settings = Settings.of(config.environment, config.agent)
-    parity = check_parity(load_policy(run_dir), exported, settings, seed=3, episodes=2)
+    parity = check_parity(TorchPolicy.of(load_model(run_dir)), exported, settings, seed=3, episodes=2)
     assert (parity.episodes, parity.decisions, parity.inexact, len(parity.trajectories)) == (2, 120, 0, 2)
 
 

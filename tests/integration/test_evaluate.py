@@ -367,7 +367,7 @@ def test_control_c_keeps_what_is_finished(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "the same command goes on from here" in output
+    assert "the same command continues from here" in output
     assert "Traceback" not in output
 
 

@@ -77,4 +77,4 @@ def test_workers_end_with_their_parent(tmp_path: Path, end: Callable[[subprocess
     done = len(list(tmp_path.glob("*_delay_run*.png")))
     assert done < RUNS, "it was ended before it was done"
     if process.returncode == 130:
-        assert "the same command goes on from here" in text
+        assert "the same command continues from here" in text

@@ -385,7 +385,7 @@ def test_a_full_disk_ends_the_run_and_nothing_is_lost(
     def write(descriptor: int, data: Any) -> int:
         nonlocal writes
         writes += 1
-        if writes > 30:
+        if writes > 12:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return real(descriptor, data)
 

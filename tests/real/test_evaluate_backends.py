@@ -22,7 +22,7 @@ from ccgym.errors import RealPathError
 from ccgym.evaluation.backends import backend
 from ccgym.evaluation.gap import run_gap
 from ccgym.evaluation.results import ResultSet
-from ccgym.schemes.registry import parse_schemes
+from ccgym.evaluation.run import parse_contenders
 
 PATH = NetworkPath.from_mahimahi(
     "mm-delay 10 mm-link 12mbps.trace 12mbps.trace --uplink-queue=droptail --uplink-queue-args=packets=40",
@@ -117,7 +117,7 @@ def test_over_mahimahi() -> None:
 
 
 def test_the_gap(tmp_path: Path) -> None:
-    gap = run_gap(PATH, parse_schemes("cubic"), ["sim", "emulated"], tmp_path, runs=1, runtime_ns=2 * 10**9)
+    gap = run_gap(PATH, parse_contenders("cubic"), ["sim", "emulated"], tmp_path, runs=1, runtime_ns=2 * 10**9)
     assert gap.left_out == {}
     _, emulated = gap.rows()
     assert emulated.throughput_mbps is not None

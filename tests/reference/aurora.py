@@ -50,7 +50,7 @@ INFLATION_BOUNDS: Final = (-1.0, 10.0)
 RATIO_BOUNDS: Final = (1.0, 10_000.0)
 SEND_BOUNDS: Final = (0.0, 1000.0)
 
-# --- The formulas once more ------------------------------------------------------------------------------------------
+# --- The formulas in Python ------------------------------------------------------------------------------------------
 
 
 def next_rate(rate: float, action: float) -> float:
@@ -86,7 +86,7 @@ class Reference:
         if heard:
             self._smallest_mean_rtt = min(self._smallest_mean_rtt, mean_rtt)
             self._latest_mean_rtt = mean_rtt
-        # One packet less than was acknowledged: between the first and the last acknowledgement there are so many.
+        # One packet less than was acknowledged: between the first and the last acknowledgement there are that many.
         received = max(interval["acked_bytes"] - PACKET_BYTES, 0.0) / seconds
         sent = interval["sent_bytes"] / seconds
         self._history.append(

@@ -42,7 +42,7 @@ BATCH_EPISODES: Final = 5
 ELITE_PERCENTILE: Final = 70
 """… and the percentile of the elites."""
 
-# --- The declarations once more --------------------------------------------------------------------------------------
+# --- The declarations in Python --------------------------------------------------------------------------------------
 
 _CALL: Final = re.compile(r"(\w+)\((\w+),\s*(\d+)\)")
 _FUNCTIONS: Final[dict[str, Callable[[list[float]], float]]] = {
@@ -73,12 +73,12 @@ class Phases:
         if not now["acked_packets"]:
             return
         self._rates = [*self._rates, now["delivery_rate"]][-spec["window"] :]
-        greatest = max(self._rates)
+        fastest = max(self._rates)
         clear = now["mean_rtt"] <= (1 + self.QUEUED) * now["min_rtt"]
         if self.name == "startup":
-            grew = greatest >= (1 + spec["growth"]) * self._full
+            grew = fastest >= (1 + spec["growth"]) * self._full
             self._count = 0 if grew else self._count + 1
-            self._full = greatest if grew else self._full
+            self._full = fastest if grew else self._full
             part = spec.get("exit_queue")
             queued = part is not None and now["mean_rtt"] > (1 + part) * now["min_rtt"]
             overflows = queued or now["loss_fraction"] > self.FULL_LOSS
@@ -86,19 +86,19 @@ class Phases:
                 self.name, self._count = "drain", 0
         elif self.name == "drain":
             self._count += 1
-            drained = now["in_flight_bytes"] <= greatest * now["min_rtt"] / 8 or clear
+            drained = now["in_flight_bytes"] <= fastest * now["min_rtt"] / 8 or clear
             if drained or self._count >= spec["window"]:
-                self.name, self._full, self._rises = "probe", greatest, 0
+                self.name, self._full, self._rises = "probe", fastest, 0
         else:
-            self._full = min(self._full, greatest)
-            rose = clear and greatest >= (1 + spec["reenter_growth"]) * self._full
+            self._full = min(self._full, fastest)
+            rose = clear and fastest >= (1 + spec["reenter_growth"]) * self._full
             self._rises = self._rises + 1 if rose else 0
             if self._rises >= spec["reenter_steps"]:
-                self.name, self._full, self._count = "startup", greatest, 0
+                self.name, self._full, self._count = "startup", fastest, 0
 
 
 class GainSchedule:
-    """The expert: BBR's gains on the greatest delivery rate of the latest intervals in which something arrived."""
+    """The expert: BBR's gains on the max delivery rate of the latest intervals in which something arrived."""
 
     TRIMMED: Final = 0.95
     """What the gain 1 may become while more than the bandwidth-delay product is in flight."""

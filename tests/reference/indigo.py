@@ -34,7 +34,7 @@ FIRST_WINDOW: Final = 10.0
 MIN_WINDOW: Final = 2.0
 """Packets (``env/sender.py``, ``take_action``)."""
 STEP_MS: Final = 10
-"""A step ends with the first acknowledgement more than so many whole milliseconds later (``env/sender.py``)."""
+"""A step ends with the first acknowledgement more than this many whole milliseconds later (``env/sender.py``)."""
 WEIGHT: Final = 0.125
 """Of a new sample in the averages (``env/sender.py``, ``update_state``)."""
 DELAY_SCALE_MS: Final = 200.0
@@ -48,7 +48,7 @@ LSTM_UNITS: Final = 32
 CALIBRATED_WINDOWS: Final = (5, 40, 70, 500, 690, 870)
 """The expert's windows on the calibrated emulators 1 to 6 (``dagger/worker.py``)."""
 
-# --- The formulas once more ------------------------------------------------------------------------------------------
+# --- The formulas in Python ------------------------------------------------------------------------------------------
 
 
 def next_window(window: float, action: int) -> float:

@@ -29,7 +29,7 @@ from ccgym.evaluation.simulate import Job, Record, simulate, simulate_many
 from ccgym.evaluation.store import RunStore
 from ccgym.schemes.flow import FlowSpec, flow_spec
 from ccgym.schemes.policies import pretrained
-from ccgym.schemes.registry import SchemeChoice, compared_schemes, parse_scheme, parse_schemes, registry
+from ccgym.schemes.registry import SchemeChoice, compared_schemes, parse_scheme, registry
 from ccgym.schemes.style import SchemeStyle
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
@@ -76,7 +76,7 @@ def test_default_schemes_leave_out_tools() -> None:
 )
 def test_wrong_schemes(text: str, kind: type[CcgymError], word: str) -> None:
     with pytest.raises(kind) as caught:
-        parse_schemes(text, "--schemes")
+        parse_contenders(text, "--schemes")
     assert word in str(caught.value)
     assert caught.value.where == "--schemes"
 

@@ -171,7 +171,7 @@ def test_an_interruption_says_that_it_can_go_on(
 
     monkeypatch.setattr(module, "run_experiment", interrupt)
     assert main(typed("--no-figures")) == 130
-    assert "the same command goes on" in capsys.readouterr().out
+    assert "the same command continues" in capsys.readouterr().out
 
 
 def test_the_former_name_of_the_option_still_works(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -210,7 +210,7 @@ def test_directories_of_others(tmp_path: Path) -> None:
     (tmp_path / "locked").mkdir()
     with (tmp_path / "locked" / ".ccgym_lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(ResultsError, match="another evaluation is writing"):
+        with pytest.raises(ResultsError, match="another process is writing"):
             run(tmp_path / "locked", "cubic")
 
 

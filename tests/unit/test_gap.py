@@ -26,11 +26,11 @@ from ccgym.evaluation.backends import real as real_backend
 from ccgym.evaluation.curves import FlowCurves
 from ccgym.evaluation.gap import GAP_FILE, Gap, differences, run_gap, with_host_jitter
 from ccgym.evaluation.results import SchemeSummary
+from ccgym.evaluation.run import parse_contenders
 from ccgym.report.figures.gap_series import delay_line, gap_figure, total_egress
 from ccgym.report.gap_report import MARKDOWN_FILE, build_gap_report, gap_table, write_gap_table
 from ccgym.report.style import house_style
 from ccgym.report.table import Table
-from ccgym.schemes.registry import parse_schemes
 
 PATH = NetworkPath.from_mahimahi(
     "mm-delay 10 mm-loss uplink 0.001 mm-link 12mbps.trace 12mbps.trace "
@@ -61,7 +61,7 @@ def reality(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def gap(out: Path, schemes: str = "cubic,tcp:cubic", backends: str = "sim,emulated,mahimahi", runs: int = 2) -> Gap:
-    return run_gap(PATH, parse_schemes(schemes), backends.split(","), out, runs=runs, runtime_ns=2 * 10**9)
+    return run_gap(PATH, parse_contenders(schemes), backends.split(","), out, runs=runs, runtime_ns=2 * 10**9)
 
 
 @pytest.mark.parametrize("marker", ["ccgym_manifest.json", "seeds.json"])
@@ -121,7 +121,7 @@ def test_simulated_hosts_may_be_inexact_too(tmp_path: Path, reality: list[str]) 
     exact = gap(tmp_path / "exact", "cubic", "sim,emulated", runs=1)
     made = run_gap(
         PATH,
-        parse_schemes("cubic"),
+        parse_contenders("cubic"),
         ["sim", "emulated"],
         tmp_path / "inexact",
         runs=1,
@@ -173,7 +173,7 @@ def test_a_backend_on_which_everything_fails_is_left_out(tmp_path: Path, monkeyp
 
 def test_a_path_that_mahimahi_cannot_express(tmp_path: Path) -> None:
     path = NetworkPath(rate="12mbps", rtt="15.5ms", queue="20p")
-    made = run_gap(path, parse_schemes("cubic"), ["sim", "mahimahi"], tmp_path, runs=1, runtime_ns=10**9)
+    made = run_gap(path, parse_contenders("cubic"), ["sim", "mahimahi"], tmp_path, runs=1, runtime_ns=10**9)
     assert list(made.results) == ["sim"]
     assert "mahimahi" in made.left_out
     assert made.references == (), "nothing to compare with"
@@ -183,12 +183,12 @@ def test_wrong_backends(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="did you mean 'sim'"):
         gap(tmp_path, backends="simm")
     with pytest.raises(ConfigError, match="no backend"):
-        run_gap(PATH, parse_schemes("cubic"), [], tmp_path)
+        run_gap(PATH, parse_contenders("cubic"), [], tmp_path)
 
 
 def test_differences_of_nothing() -> None:
     assert differences(None, None) == {}
-    empty = SchemeSummary(style=parse_schemes("cubic")[0].style, runs=(), published=None)
+    empty = SchemeSummary(style=parse_contenders("cubic")[0].style, runs=(), published=None)
     assert differences(empty, empty) == {}
 
 

@@ -18,7 +18,7 @@ from ccgym.evaluation.runner import published_results
 from ccgym.evaluation.simulate import simulate
 from ccgym.schemes import kernel, policies
 from ccgym.schemes.flow import flow_spec
-from ccgym.schemes.registry import SchemeChoice, compared_schemes, parse_scheme, parse_schemes, registry, styles
+from ccgym.schemes.registry import SchemeChoice, compared_schemes, parse_scheme, registry
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 
@@ -47,8 +47,8 @@ def test_a_kernel_scheme() -> None:
 
 
 def test_in_lists_and_in_flows() -> None:
-    both = parse_schemes("tcp:bbr,bbr,fixed_window:cwnd=5,tcp:mine2go")
-    assert [choice.name for choice in both] == ["tcp:bbr", "bbr", "fixed_window", "tcp:mine2go"]
+    both = parse_contenders("tcp:bbr,bbr,fixed_window:cwnd=5,tcp:mine2go")
+    assert [one.key for one in both] == ["tcp_bbr", "bbr", "fixed_window_cwnd_5", "tcp_mine2go"]
     assert flow_spec("tcp:bbr").scheme == "tcp:bbr"
     native = flow_spec({"scheme": "tcp:bbr", "start": "1s"}).native(0)
     assert (native["scheme"], native["params"], native["profile"]) == ("tcp:bbr", {}, "tcp")
@@ -56,8 +56,8 @@ def test_in_lists_and_in_flows() -> None:
 
 def test_styles_are_its_own() -> None:
     names = [name for name in registry() if name in kernel.STYLES]
-    choices = [one for name in names for one in (SchemeChoice(name), SchemeChoice(f"tcp:{name}"))]
-    looks = [(style.color, style.marker) for style in styles(choices)]
+    both = parse_contenders(",".join(f"{name},tcp:{name}" for name in names))
+    looks = [(one.style.color, one.style.marker) for one in both]
     assert len(set(looks)) == len(looks) >= 6
     assert kernel.color_and_marker("something") == kernel.color_and_marker("something")
 
@@ -82,7 +82,7 @@ def test_it_meets_the_same_losses_as_ours() -> None:
 )
 def test_wrong_kernel_schemes(text: str, kind: type[CcgymError], word: str) -> None:
     with pytest.raises(kind) as caught:
-        parse_schemes(text, "--schemes")
+        parse_contenders(text, "--schemes")
     assert word in str(caught.value)
     assert caught.value.where == "--schemes"
 

@@ -21,7 +21,7 @@ from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PlatformError, ResultsError, SchemeNotFoundError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.results import ResultSet
-from ccgym.evaluation.run import contenders
+from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.evaluation.runner import run_experiment
 from ccgym.schemes import onnx_runtime, policies
 from ccgym.schemes.flow import FlowSpec, flow_spec
@@ -32,8 +32,6 @@ from ccgym.schemes.registry import (
     compared_schemes,
     descriptions,
     parse_scheme,
-    parse_schemes,
-    styles,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,7 +137,7 @@ def test_the_version_is_that_of_the_behavior(copied: Callable[..., Path]) -> Non
 def test_schemes_that_look_alike_get_other_markers(copied: Callable[..., Path], pretrained: Path) -> None:
     agent = json.loads(pretrained.with_suffix(".json").read_text(encoding="utf-8"))["agent"]
     other = copied("other", agent={**agent, "decision_latency": 1_000_000})
-    made = styles(parse_schemes(f"steady,{other},cubic"))
+    made = [one.style for one in parse_contenders(f"steady,{other},cubic")]
     assert len({style.key for style in made}) == 3
     assert len({(style.color, style.marker) for style in made}) == 3
     assert made[0].marker == "D"
@@ -151,7 +149,7 @@ def test_schemes_that_look_alike_get_other_markers(copied: Callable[..., Path], 
 def test_unknown_names(pretrained: Path) -> None:
     for text, hint in (("staedy", "did you mean 'steady'"), ("cubci", "did you mean 'cubic'")):
         with pytest.raises(SchemeNotFoundError) as caught:
-            parse_schemes(text, "--schemes")
+            parse_contenders(text, "--schemes")
         assert caught.value.where == "--schemes"
         assert hint in caught.value.hint
         assert "steady" in caught.value.expected
@@ -174,7 +172,7 @@ def test_unknown_names(pretrained: Path) -> None:
 )
 def test_wrong_choices(pretrained: Path, text: str, word: str) -> None:
     with pytest.raises(CcgymError) as caught:
-        parse_schemes(text, "--schemes")
+        parse_contenders(text, "--schemes")
     assert word in str(caught.value)
     assert caught.value.where.startswith("--schemes")
 

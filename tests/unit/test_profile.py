@@ -205,11 +205,11 @@ def test_writes_every_format_the_same_each_time(
     ("arguments", "there", "absent"),
     [
         (["bbr"], "TCP Cubic", "nothing"),
-        (["cubic", "--beside", "none"], "TCP Cubic", "TCP BBR"),
+        (["cubic", "--compare", "none"], "TCP Cubic", "TCP BBR"),
         ([str(STEADY)], "TCP BBR", "TCP Cubic"),
     ],
 )
-def test_what_stands_beside(
+def test_what_is_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], there: str, absent: str
 ) -> None:
     assert cli(["portrait", *arguments, *RUN, "-o", str(tmp_path / "a.png")]) == 0
@@ -223,8 +223,8 @@ def test_what_stands_beside(
     [
         (["cubik"], "SCHEME: no scheme is called 'cubik'"),
         (["cubik"], "did you mean 'cubic'?"),
-        (["cubic", "--beside", "bbq"], "--beside: no scheme is called 'bbq'"),
-        (["cubic", "--beside", "cubic"], "--beside: 'cubic' is there twice"),
+        (["cubic", "--compare", "bbq"], "--compare: no scheme is called 'bbq'"),
+        (["cubic", "--compare", "cubic"], "--compare: 'cubic' is there twice"),
         (["tcp:cubic"], "SCHEME: tcp:cubic is the TCP of this machine's kernel"),
         (["cubic", "--trace", "77.72mbpz"], "--trace: there is no path and no trace '77.72mbpz'"),
         (["cubic", "--trace", "12mbps,12mbps,12mbps,12mbps,12mbps"], "--trace: 5 paths"),

@@ -26,6 +26,7 @@ from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
 from ccgym.evaluation.results import CellFailure, CellResult, ResultSet
+from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.run_record import LinkRecord, RunRecord
 from ccgym.report import pdf, run_figures
 from ccgym.report.drawn import Drawn
@@ -37,7 +38,6 @@ from ccgym.report.figures.summary import needs_log_axis, outward, summary_figure
 from ccgym.report.figures.throughput import throughput_figure
 from ccgym.report.page import render
 from ccgym.report.style import MAX_LUMINANCE, PAPER, house_style, legible, luminance, save
-from ccgym.schemes.registry import parse_schemes
 from ccgym.schemes.style import SchemeStyle
 
 STYLES = (
@@ -564,8 +564,10 @@ def test_paper_figures_have_the_width_of_a_column_and_legible_text() -> None:
 
 
 def test_every_scheme_has_a_color_that_shows_on_white() -> None:
-    choices = parse_schemes("reno,cubic,vegas,bbr,copa,synthesized_bbr,oracle,aurora,eagle,eagle_v1,eagle_v2,indigo")
-    choices += parse_schemes("tcp:bbr,tcp:cubic,tcp:reno,tcp:vegas,tcp:dctcp")
+    choices = [
+        *parse_contenders("reno,cubic,vegas,bbr,copa,synthesized_bbr,oracle,aurora,eagle,eagle_v1,eagle_v2,indigo")
+    ]
+    choices += parse_contenders("tcp:bbr,tcp:cubic,tcp:reno,tcp:vegas,tcp:dctcp")
     pale = [one.style.label for one in choices if luminance(*to_rgb(one.style.color)) > MAX_LUMINANCE]
     assert not pale
     assert len({(one.style.color, one.style.marker) for one in choices}) == len(choices)

@@ -30,7 +30,7 @@ class Imitation(Strict):
     every: int = Field(default=10, ge=1)
     """… after this many updates."""
     min_weight: float = Field(default=0.001, ge=0)
-    """Below this weight the expert is no longer asked."""
+    """Below this weight the expert is not asked."""
 
     def at(self, update: int) -> float:
         """The weight in an update, counted from 0; 0 once it is below ``min_weight``."""
@@ -50,7 +50,7 @@ class CrossEntropyConfig(AlgorithmBase):
     group_size: int = Field(default=16, ge=2, le=4096)
     """Episodes that share path and seed, and are compared."""
     elite_percentile: float = Field(default=70.0, ge=0, lt=100)
-    """Elites have at least this percentile of their group's returns."""
+    """Elites reach this percentile of their group's returns."""
     elite_updates: int = Field(default=1, ge=1, le=1000)
     """Updates whose elites are imitated: 1 is the present one's alone."""
     imitation: Imitation | None = None

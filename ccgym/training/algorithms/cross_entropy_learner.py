@@ -46,7 +46,7 @@ class Elites:
 
 
 def choose_elites(returns: npt.NDArray[np.float64], group_size: int, percentile: float) -> Indices:
-    """Which episodes are imitated: in each group, those whose return is at least the group's percentile.
+    """Which episodes are imitated: in each group, those whose return reaches the group's percentile.
 
     A group whose episodes are all equally good says nothing about what to do, and has no elites.
 
@@ -219,7 +219,7 @@ class CrossEntropyLearner(SupervisedLearner):
 
     @override
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from what :meth:`extra_state` gave."""
+        """Continue from what :meth:`extra_state` gave."""
         super().set_extra_state(state)
         self.updates = int(state["updates"])
         self.elites = [Elites(**elites) for elites in state["elites"]]

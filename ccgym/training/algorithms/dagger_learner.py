@@ -158,7 +158,7 @@ class DaggerLearner(SupervisedLearner):
 
     @override
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from what :meth:`extra_state` gave."""
+        """Continue from what :meth:`extra_state` gave."""
         super().set_extra_state(state)
         self.buffer.restore(state["buffer"])
         self.open = [None if one is None else Episode(**one) for one in state["open"]]
@@ -210,5 +210,5 @@ class Noise:
         return {"left": self._left, "held": self._held}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what :meth:`state` gave."""
+        """Continue from what :meth:`state` gave."""
         self._left, self._held = state["left"], state["held"]

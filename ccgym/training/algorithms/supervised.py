@@ -78,5 +78,5 @@ class SupervisedLearner(OnPolicyAlgorithm):
         return {"memory": self.actor.state()}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from what :meth:`extra_state` gave."""
+        """Continue from what :meth:`extra_state` gave."""
         self.actor.restore(state["memory"])

@@ -1,13 +1,11 @@
-"""What happens between updates, one file each.
+"""What happens between updates.
 
-====================  ====================================================================================
+====================  =======================================================================================
+``base``              what a callback is
 ``evaluation``        the policy and the baselines on the held-out paths; the best model
 ``episode_figure``    one evaluation episode as a picture
-``system``            speed, where the time goes, memory
-``curriculum``        where a curriculum stands
-``real_path``         deadlines that were missed on real paths
-``configuration``     the configuration as text, once
-====================  ====================================================================================
+``records``           the configuration, once; speed, memory, curriculum and missed deadlines of every update
+====================  =======================================================================================
 
-A callback draws nothing from the global random generators, and so changes nothing of what is learned.
+Callbacks draw nothing from the global random generators, so they do not change what is learned.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ccgym.training.trainer import Trainer
@@ -21,10 +21,3 @@ class Callback:
             trainer: Where everything is.
             last: Whether training has reached its end.
         """
-
-    def state(self) -> dict[str, Any]:
-        """What has to go into a checkpoint: numbers, text, tensors, and containers of them."""
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take back what :meth:`state` gave."""

@@ -25,7 +25,7 @@ TAG: Final = "episode/held_out_path_1"
 
 
 class EpisodeFigureCallback(Callback):
-    """Runs the first held-out path once more after each evaluation, and draws it, where matplotlib is installed."""
+    """Runs the first held-out path again after each evaluation, and draws it, where matplotlib is installed."""
 
     def __init__(self, evaluation: EvaluationCallback) -> None:
         self._evaluation = evaluation

@@ -16,6 +16,7 @@ import torch
 from typing_extensions import override
 
 from ccgym.errors import ResultsError
+from ccgym.files import atomic_write
 from ccgym.training import normalizer as normalizers
 from ccgym.training.callbacks.base import Callback
 from ccgym.training.evaluation import (
@@ -25,7 +26,6 @@ from ccgym.training.evaluation import (
     evaluate,
     evaluation_seed,
 )
-from ccgym.training.files import write_file
 from ccgym.training.logs import Table
 from ccgym.training.saved_model import write_model
 
@@ -94,7 +94,7 @@ class EvaluationCallback(Callback):
             env.close()
             rewards[scheme], metrics[scheme] = result.mean_reward, result.metrics
         measured = Baselines(rewards, metrics)
-        write_file(trainer.run.baselines, json.dumps(measured.as_dict(), indent=1) + "\n")
+        atomic_write(trainer.run.baselines, json.dumps(measured.as_dict(), indent=1) + "\n")
         return measured
 
     # --- The policy ---------------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class EvaluationCallback(Callback):
             results=np.stack([rewards.numpy() for rewards in self._rewards]),
             ep_lengths=np.stack([lengths.numpy() for lengths in self._lengths]),
         )
-        write_file(trainer.run.evaluations_npz, buffer.getvalue())
+        atomic_write(trainer.run.evaluations_npz, buffer.getvalue())
 
     def _decision_ms(self, trainer: Trainer) -> float:
         """Median time of one decision for one flow, in this process and through torch."""
@@ -164,7 +164,6 @@ class EvaluationCallback(Callback):
 
     # --- Checkpoints --------------------------------------------------------------------------------------------------
 
-    @override
     def state(self) -> dict[str, Any]:
         """The best so far, and what ``evaluations.npz`` holds."""
         return {
@@ -175,9 +174,8 @@ class EvaluationCallback(Callback):
             "lengths": self._lengths,
         }
 
-    @override
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Continue from there."""
         self.best = None if state["best"] is None else (int(state["best"][0]), float(state["best"][1]))
         self.evaluated_at = state["evaluated_at"]
         self._steps, self._rewards, self._lengths = list(state["steps"]), list(state["rewards"]), list(state["lengths"])
