@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import HelpFormatter, add_runtime, console, error_console, option, run, say
+from ccgym.cli.common import HelpFormatter, add_runtime, console, error_console, option, print_table, run, say
 from ccgym.errors import PlatformError
 from ccgym.units import parse_time
 
@@ -97,38 +96,17 @@ def _names(given: Sequence[str]) -> list[str]:
 
 def _search(names: Sequence[str], search: Search, rows: dict[str, WindowRow], out: Path) -> None:
     """Search the best windows of paths, and write the table after each."""
+    from ccgym.cli.progress import Progress
     from ccgym.evaluation.best_cwnd import window_row
 
-    with _progress(len(names)) as (begin, notify):
+    with Progress(error_console()) as progress:
+        progress.begin("paths", len(names))
         for name in names:
-            begin(name)
-            row = rows[name] = window_row(name, search, notify)
+            row = rows[name] = window_row(name, search)
             _write(out, rows)
+            progress.advance("paths", note=name)
             if not console().is_terminal:
                 say(f"{name}: {row.window} packets, {row.throughput_mbps:.4g} Mbit/s, {row.delay_p95_ms:.4g} ms")
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[tuple[Callable[[str], None], Callable[[int], None]]]:
-    """A bar over the paths on a terminal: what to call when one begins, and with each window."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (BarColumn(bar_width=32), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    shown = console().is_terminal and total > 0
-    with Progress(*columns, console=error_console(), transient=True, disable=not shown) as bar:
-        task = bar.add_task("", total=total)
-        current = [""]
-
-        def begin(name: str) -> None:
-            if current[0]:
-                bar.advance(task)
-            current[0] = name
-            bar.update(task, description=name)
-
-        def notify(count: int) -> None:
-            bar.update(task, description=f"{current[0]}: {count} windows")
-
-        yield begin, notify
 
 
 def _write(out: Path, rows: dict[str, WindowRow]) -> None:
@@ -149,14 +127,9 @@ def _write(out: Path, rows: dict[str, WindowRow]) -> None:
 
 
 def _show(rows: Sequence[WindowRow]) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("path")
-    for column in ("published", "power", "window", "Mbit/s", "p95 delay, ms", "lost"):
-        table.add_column(column, justify="right")
-    for row in rows:
-        table.add_row(
+    measured = ("published", "power", "window", "Mbit/s", "p95 delay (ms)", "lost")
+    texts = [
+        (
             row.path,
             "–" if row.published is None else str(row.published),
             str(row.power_window),
@@ -165,4 +138,6 @@ def _show(rows: Sequence[WindowRow]) -> None:
             f"{row.delay_p95_ms:.1f}",
             f"{100 * row.loss:.2f} %",
         )
-    console().print(table)
+        for row in rows
+    ]
+    print_table(("path", *measured), texts, measured)

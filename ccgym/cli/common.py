@@ -18,7 +18,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
@@ -69,6 +69,27 @@ def error_console() -> Console:
 def say(text: str = "") -> None:
     """Write a line of results, unwrapped."""
     console().print(text, soft_wrap=True)
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[str] | None], right: Collection[str] = ()) -> None:
+    """Print a table of texts.
+
+    Args:
+        headings: Names of the columns.
+        rows: Texts in that order; None draws a rule above the next row.
+        right: Columns that are aligned to the right.
+    """
+    from ccgym.report.table import Column, Row, Table
+
+    columns = [
+        Column(name, name, align="right" if name in right else "left", max_width=PIPE_WIDTH) for name in headings
+    ]
+    made, rule = [], False
+    for row in rows:
+        if row is not None:
+            made.append(Row(dict(zip(headings, row, strict=True)), first=rule))
+        rule = row is None
+    console().print(Table(columns, made).terminal())
 
 
 def run(body: Callable[[], int | None]) -> int:

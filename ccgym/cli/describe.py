@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.cli.common import HelpFormatter, add_overrides, console, say
+from ccgym.cli.common import HelpFormatter, add_overrides, print_table, say
 from ccgym.errors import ConfigError
 from ccgym.units import format_time
 
@@ -165,7 +165,7 @@ def _print(description: Mapping[str, Any], full: bool) -> None:
         if section in description:
             say()
             say(section)
-            _table(("setting", "value"), list(_flat(description[section])))
+            print_table(("setting", "value"), list(_flat(description[section])))
 
 
 def _print_observation(rows: Sequence[Mapping[str, Any]], full: bool) -> None:
@@ -175,14 +175,14 @@ def _print_observation(rows: Sequence[Mapping[str, Any]], full: bool) -> None:
     say(f"observation: {len(rows)} numbers{seen}")
     header = ("index", "name", "unit", "low", "high", "formula")
     if full:
-        _table(header, [(str(row["index"]), *_cells(row)) for row in rows])
+        print_table(header, [(str(row["index"]), *_cells(row)) for row in rows])
         return
     newest = [row for row in rows if row["age"] == 0]
     lines = []
     for row in newest:
         same = [one["index"] for one in rows if one["slot"] == row["slot"]]
         lines.append((_places(same), *_cells(row)))
-    _table(header, lines)
+    print_table(header, lines)
 
 
 def _places(indices: Sequence[int]) -> str:
@@ -202,7 +202,9 @@ def _print_action(agent: Mapping[str, Any]) -> None:
     else:
         say(f"action: {len(rows)} number{'' if len(rows) == 1 else 's'}")
     if rows:
-        _table(("index", "name", "unit", "low", "high", "formula"), [(str(row["index"]), *_cells(row)) for row in rows])
+        print_table(
+            ("index", "name", "unit", "low", "high", "formula"), [(str(row["index"]), *_cells(row)) for row in rows]
+        )
 
 
 def _print_reward(agent: Mapping[str, Any]) -> None:
@@ -219,7 +221,7 @@ def _print_reward(agent: Mapping[str, Any]) -> None:
         phases = f"; in {', '.join(row['phases'])}" if row["phases"] else ""
         truth = "; needs the ground truth" if row["needs_truth"] else ""
         lines.append((row["name"], _number(weight), _unit(row["unit"]), f"{row['formula']}{phases}{truth}"))
-    _table(("name", "weight", "unit", "formula"), lines)
+    print_table(("name", "weight", "unit", "formula"), lines)
 
 
 def _print_environment(environment: Mapping[str, Any]) -> None:
@@ -228,7 +230,7 @@ def _print_environment(environment: Mapping[str, Any]) -> None:
     say(f"paths: {paths['summary']}")
     for stage in paths.get("stages", ()):
         say(f"  until {stage['until']:g} of the training: {stage['summary']}")
-    _table(
+    print_table(
         ("number", "unit", "low", "high", "law"),
         [(row["name"], row["unit"], _number(row["low"]), _number(row["high"]), row["law"]) for row in paths["numbers"]],
     )
@@ -252,7 +254,7 @@ def _print_vocabulary(words: Mapping[str, Any]) -> None:
             continue
         keys = dict.fromkeys(key for row in rows for key in row)
         header = (*(key for key in _FIRST if key in keys), *(key for key in keys if key not in _FIRST))
-        _table(header, [tuple(_text(row.get(key)) for key in header) for row in rows])
+        print_table(header, [tuple(_text(row.get(key)) for key in header) for row in rows])
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -282,12 +284,3 @@ def _flat(section: object, prefix: str = "") -> Iterator[tuple[str, str]]:
             yield from _flat(value, f"{prefix}.{key}" if prefix else str(key))
     else:
         yield prefix, _text(section)
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich.table import Table
-
-    table = Table(*header, box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*row)
-    console().print(table)

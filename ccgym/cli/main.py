@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ccgym.cli import describe, schema, trace
-from ccgym.cli.common import HelpFormatter, console, run, say, set_up_logging
+from ccgym.cli.common import HelpFormatter, print_table, run, say, set_up_logging
 from ccgym.invocation import program
 
 _DELEGATED: Final = {
@@ -26,6 +26,9 @@ _DELEGATED: Final = {
     "windows": ("ccgym.cli.best_cwnd:main", "search the best constant windows, for experts that know the path"),
 }
 """Commands with a parser of their own: ``module:function``, called with the words after the command, and help."""
+
+_KINDS: Final = {"": "", "card": "", "kernel": "kernel TCP, on real paths (--backend emulated or mahimahi):"}
+"""Kinds of schemes in the order of `ccgym schemes`, by the field that only they have, with the text above them."""
 
 _EXAMPLES: Final = """\
 examples:
@@ -120,15 +123,11 @@ def _paths(args: argparse.Namespace) -> int:
 
     entries = catalog().paths
     if args.json:
-        rows = {name: {"title": e.title, "aliases": e.aliases, "source": e.source} for name, e in entries.items()}
-        say(json.dumps(rows, indent=1, ensure_ascii=False))
+        described = {name: {"title": e.title, "aliases": e.aliases, "source": e.source} for name, e in entries.items()}
+        say(json.dumps(described, indent=1, ensure_ascii=False))
         return 0
-    from rich.table import Table
-
-    table = Table("name", "what it is", "also called", box=None, pad_edge=False)
-    for name, entry in entries.items():
-        table.add_row(name, entry.title, ", ".join(entry.aliases))
-    console().print(table)
+    rows = [(name, entry.title, ", ".join(entry.aliases)) for name, entry in entries.items()]
+    print_table(("name", "what it is", "also called"), rows)
     return 0
 
 
@@ -168,25 +167,21 @@ def _schemes(args: argparse.Namespace) -> int:
     if args.name is not None:
         _one_scheme(rows[0])
         return 0
-    from rich.table import Table
-
-    table = Table("name", "label", "what it is", "parameters", box=None, pad_edge=False)
-    for place, row in enumerate(rows):
-        # The learned ones come after the classic ones, the kernel's last.
-        after = rows[min(place + 1, len(rows) - 1)]
-        if row.get("kernel") and not rows[place - 1].get("kernel"):
-            table.add_row("", "", "kernel TCP, on real paths (--backend emulated or mahimahi):", "")
-        parameters = ", ".join(p["name"] for p in row["parameters"])
-        ends = any(kind in after and kind not in row for kind in ("card", "kernel"))
-        table.add_row(row["name"], row["label"], row["summary"], parameters, end_section=ends)
-    console().print(table)
+    lines: list[tuple[str, ...] | None] = []
+    for kind, title in _KINDS.items():
+        lines.append(None)
+        if title:
+            lines.append(("", "", title, ""))
+        for row in rows:
+            if kind == next((one for one in ("card", "kernel") if one in row), ""):
+                parameters = ", ".join(p["name"] for p in row["parameters"])
+                lines.append((row["name"], row["label"], row["summary"], parameters))
+    print_table(("name", "label", "what it is", "parameters"), lines)
     return 0
 
 
 def _one_scheme(row: dict[str, Any]) -> None:
     """A scheme with its parameters; of a learned one also how it was trained."""
-    from rich.table import Table
-
     say(f"{row['name']}: {row['label']}")
     say(f"  {row['summary']}")
     say(f"  reference: {row['reference']}")
@@ -202,17 +197,12 @@ def _one_scheme(row: dict[str, Any]) -> None:
             say(f"  reward on held-out paths: {100 * training['fraction_of_oracle']:.0f} % of the oracle's")
         shape = card["policy"]
         say(f"  network: {shape['kind']}, {shape['observation_size']} features; over {card['profile']}")
-    table = Table("parameter", "default", "range", "unit", "meaning", box=None, pad_edge=False)
-    for parameter in row["parameters"]:
-        table.add_row(
-            parameter["name"],
-            str(parameter["default"]),
-            _range(parameter),
-            str(parameter.get("unit") or ""),
-            parameter["help"],
-        )
-    if row["parameters"]:
-        console().print(table)
+    parameters = [
+        (one["name"], str(one["default"]), _range(one), str(one.get("unit") or ""), one["help"])
+        for one in row["parameters"]
+    ]
+    if parameters:
+        print_table(("parameter", "default", "range", "unit", "meaning"), parameters)
 
 
 def _range(parameter: dict[str, object]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import HelpFormatter, add_runtime, add_seed, console, option, run, say
+from ccgym.cli.common import HelpFormatter, add_runtime, add_seed, option, print_table, run, say
 from ccgym.errors import ConfigError, PathNotFoundError, SimulationError, shown
 from ccgym.units import parse_time
 
@@ -137,15 +137,11 @@ def _paths(text: str) -> list[NetworkPath]:
 
 def _show(styles: Sequence[SchemeStyle], columns: Sequence[Column]) -> None:
     from ccgym.report.figures.profile import number_texts
-    from ccgym.report.table import Column as TableColumn
-    from ccgym.report.table import Row, Table
 
     measured = ("Mbit/s", "p95 delay, ms", "loss")
     rows = []
     for column in columns:
         for place, (style, record) in enumerate(zip(styles, column.runs, strict=True)):
             name = "" if place else column.path.name or "unnamed path"
-            numbers = dict(zip(measured, number_texts(record.flows[0]), strict=True))
-            rows.append(Row({"path": name, "scheme": style.label, **numbers}))
-    names = [TableColumn(name, name, align="left") for name in ("path", "scheme")]
-    console().print(Table([*names, *(TableColumn(name, name) for name in measured)], rows).terminal())
+            rows.append((name, style.label, *number_texts(record.flows[0])))
+    print_table(("path", "scheme", *measured), rows, measured)

@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Final
 
-from ccgym.cli.common import HelpFormatter, console, option, say
+from ccgym.cli.common import HelpFormatter, console, option, print_table, say
 from ccgym.errors import ConfigError, shown
 from ccgym.units import NS_PER_MS, parse_rate, parse_time
 
@@ -273,20 +273,19 @@ def _convert(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from rich.table import Table
-
     from ccgym.config.catalog import catalog
 
     content = catalog()
-    table = Table("name", "Mbit/s", "period (s)", "lines", "kind", "license", box=None, pad_edge=False)
+    rows = []
     for name, entry in content.traces.items():
         kind = "file" if entry.rule is None else f"made: {entry.rule.kind}"
         mean = 12 * entry.lines / entry.last_ms
-        table.add_row(name, f"{mean:.5g}", f"{entry.last_ms / 1e3:g}", str(entry.lines), kind, entry.license)
+        rows.append((name, f"{mean:.5g}", f"{entry.last_ms / 1e3:g}", str(entry.lines), kind, entry.license))
     recorded = content.recorded
     for name in recorded.names:
         there = Path(recorded.directory, f"{name}.up").is_file()
         kind = "recorded" if there else f"recorded: install {recorded.package}"
-        table.add_row(f"{name}.up, .down", "", "", "", kind, recorded.license)
-    console().print(table)
+        rows.append((f"{name}.up, .down", "", "", "", kind, recorded.license))
+    measured = ("Mbit/s", "period (s)", "lines")
+    print_table(("name", *measured, "kind", "license"), rows, measured)
     return 0

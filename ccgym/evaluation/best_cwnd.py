@@ -16,7 +16,7 @@ larger window costs queueing delay and keeps the link busy.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -129,8 +129,8 @@ class Found:
 class _Bench:
     """Measures windows on a path, each once."""
 
-    def __init__(self, path: NetworkPath, search: Search, notify: Callable[[int], None] | None) -> None:
-        self.path, self.search, self.notify = path, search, notify
+    def __init__(self, path: NetworkPath, search: Search) -> None:
+        self.path, self.search = path, search
         self.measured: dict[int, Measured] = {}
         self.runs = search.runs
 
@@ -148,8 +148,6 @@ class _Bench:
         for window in missing:
             rows = [next(results)["numbers"] for _ in range(self.runs)]
             self.measured[window] = Measured(window, *(float(value) for value in np.mean(rows, axis=0)))
-        if self.notify is not None:
-            self.notify(len(self.measured))
 
     def _planned(self, window: int, number: int) -> Run:
         flow = {"scheme": "fixed_window", "params": {"cwnd": window}, "profile": "udp"}
@@ -201,7 +199,6 @@ def search_windows(
     path: PathLike,
     criteria: Sequence[Criterion] = (THROUGHPUT_FIRST, POWER),
     search: Search | None = None,
-    notify: Callable[[int], None] | None = None,
 ) -> Found:
     """Find the best constant window of a path by each criterion, from a coarse grid to a fine one.
 
@@ -213,7 +210,6 @@ def search_windows(
         path: The path, however :meth:`NetworkPath.from_any` understands it; it needs a link.
         criteria: What is best.
         search: How it is measured.
-        notify: Is told how many windows have been measured.
 
     Raises:
         ConfigError: A path without a link.
@@ -223,7 +219,7 @@ def search_windows(
     if not path.links:
         raise ConfigError("a path without a link", where="path", expected="a bottleneck that a window can fill")
     search = search or Search()
-    bench = _Bench(path, search, notify)
+    bench = _Bench(path, search)
     rtt = path.base_rtt_ms
     full = path.mean_rate_mbps * 1e6 * (path.base_rtt_ns + 5 * NS_PER_MS) / NS_PER_S / (8 * 1500)
     bench.settle_runs(max(round(full), MIN_WINDOW))
@@ -294,7 +290,7 @@ def is_of(row: WindowRow, search: Search) -> bool:
     )
 
 
-def window_row(name: str, search: Search | None = None, notify: Callable[[int], None] | None = None) -> WindowRow:
+def window_row(name: str, search: Search | None = None) -> WindowRow:
     """The table's row of a named path, measured.
 
     Raises:
@@ -303,7 +299,7 @@ def window_row(name: str, search: Search | None = None, notify: Callable[[int], 
         SimulationError: The simulator refused it.
     """
     search = search or Search()
-    found = search_windows(NetworkPath.from_any(name), (THROUGHPUT_FIRST, POWER), search, notify)
+    found = search_windows(NetworkPath.from_any(name), (THROUGHPUT_FIRST, POWER), search)
     first, power = found.best
     return WindowRow(
         **path_columns(name),
