@@ -150,7 +150,6 @@ class TableOutput(KVWriter):
 
     @override
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
-        """Add a row of what is not excluded from CSV."""
         self._table.add(step, {k: v for k, v in key_values.items() if "csv" not in (key_excluded.get(k) or ())})
 
     @override

@@ -61,13 +61,11 @@ class PrivilegedEnv(VecEnvWrapper):
 
     @override
     def reset(self) -> Floats:
-        """Begin an episode in every environment."""
         observations: Floats = self._env.reset()
         return self._with_privileged(observations)
 
     @override
     def step_wait(self) -> VecEnvStepReturn:
-        """Let time pass; an episode that ends is reset at once."""
         observations, rewards, dones, infos = self._env.step_wait()
         for index in np.flatnonzero(dones).tolist():
             state = {name: np.array([value]) for name, value in infos[index].pop("terminal_privileged").items()}

@@ -51,7 +51,6 @@ class RolloutEnv(VecEnvWrapper):
 
     @override
     def reset(self) -> npt.NDArray[np.float32]:
-        """Begin an episode in every environment."""
         self._observations = self.venv.reset()  # type: ignore[assignment]
         self.paused = False
         return self._observations
@@ -64,7 +63,6 @@ class RolloutEnv(VecEnvWrapper):
 
     @override
     def step_wait(self) -> VecEnvStepReturn:
-        """Let time pass; an episode that ends is reset at once."""
         began = time.perf_counter()
         outcome = self.venv.step_wait()
         self.seconds += time.perf_counter() - began

@@ -142,7 +142,7 @@ def test_a_run_that_was_begun_is_resumed(config: TrainConfig, place: Path, tmp_p
     shutil.rmtree(tmp_path / "small-1" / "checkpoints" / "step_360")
     made, said = recorded(config, tmp_path, tmp_path / "out", (1,))
     assert made is not None
-    assert said[0] == "seed 1: going on, 360 steps"
+    assert said[0] == "seed 1: resuming, 360 steps"
     assert made.seeds[0].weights_sha256 == summary(place)["seeds"][0]["weights_sha256"]
     assert made.seeds[0].confirmed_reward == summary(place)["seeds"][0]["confirmed_reward"]
 

@@ -219,7 +219,6 @@ class CrossEntropyLearner(SupervisedLearner):
 
     @override
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from what :meth:`extra_state` gave."""
         super().set_extra_state(state)
         self.updates = int(state["updates"])
         self.elites = [Elites(**elites) for elites in state["elites"]]

@@ -158,7 +158,6 @@ class DaggerLearner(SupervisedLearner):
 
     @override
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from what :meth:`extra_state` gave."""
         super().set_extra_state(state)
         self.buffer.restore(state["buffer"])
         self.open = [None if one is None else Episode(**one) for one in state["open"]]

@@ -38,7 +38,6 @@ class RecordsCallback(Callback):
 
     @override
     def on_update(self, trainer: Trainer, *, last: bool) -> None:
-        """Record the update that was just done."""
         self._record_system(trainer)
         self._move_curriculum(trainer)
         missed = trainer.rollouts.missed_deadlines()
