@@ -11,7 +11,7 @@
 ``normalizer``         running statistics of features and rewards
 ``privileged_critic``  a value function that sees the ground truth about the path
 ``evaluation``         a policy or a baseline on the held-out paths
-``callbacks/``         what happens between updates, one file each
+``callbacks/``         what happens between updates
 ``checkpoint``         everything that a run continues from, whole or not at all
 ``run_directory``      everything about a run on disk, and its lock
 ``saved_model``        the best and the final model; starting from the best one of another run
@@ -19,7 +19,6 @@
 ``progress``           what is shown on the terminal
 ``stopping``           SIGINT and SIGTERM as requests to stop
 ``streams``            seeds by name, and the state of all generators
-``files``              writing that survives a full disk and a kill
 ``export``             the policy as ONNX with its card
 ``torch_policy``       the trained policy, as trained and in float64
 ``onnx_graph``         its network as an ONNX graph

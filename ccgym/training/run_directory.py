@@ -10,7 +10,7 @@
 ``evaluations.csv``     one row per evaluation; ``evaluations.npz`` is the same as SB3 writes it
 ``events.out.tfevents…``  for TensorBoard
 ``checkpoints/``        the last few; ``latest`` holds the newest one's name
-``best/``               the model of the best evaluation: ``model.zip``, ``vecnormalize.pkl``, ``best.json``
+``best/``               the model of the best evaluation: ``model.zip``, ``vecnormalize.pkl``, ``model.json``
 ``final/``              the model at the end, in the same form
 ======================  ============================================================================
 
