@@ -24,7 +24,7 @@ import models
 from ccgym import _core
 from ccgym.config.agent import vocabulary
 from ccgym.config.distributions import PRESETS as DISTRIBUTIONS
-from ccgym.config.limit import Limit
+from ccgym.config.quantities import Limit
 from ccgym.envs.registration import PRESETS as ENVIRONMENTS
 from ccgym.evaluation import frames
 from ccgym.evaluation.curves import FlowCurves, RunCurves

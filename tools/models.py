@@ -29,9 +29,9 @@ from pydantic import BeforeValidator, Field
 
 from ccgym.config import declared
 from ccgym.config.expressions import BoundsField, ExpressionField, OperandField, OperationField
-from ccgym.config.limit import Limit
-from ccgym.config.packet_rates import FlowRateField
 from ccgym.config.quantities import (
+    FlowRateField,
+    Limit,
     MillisecondsField,
     PeriodField,
     ProbabilityField,

@@ -85,7 +85,7 @@ def _windows(arguments: argparse.Namespace) -> int:
 def _names(given: Sequence[str]) -> list[str]:
     """Proper names of the paths, and what has no name as it was given; each once."""
     from ccgym.config.catalog import path_names
-    from ccgym.config.distribution_kinds import INDIGO_SYNTHETIC
+    from ccgym.config.distributions import INDIGO_SYNTHETIC
     from ccgym.config.path import NetworkPath
 
     wanted = given or [*(f"pantheon-{number}" for number in range(1, PANTHEON_EMULATORS + 1)), *INDIGO_SYNTHETIC]

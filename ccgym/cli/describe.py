@@ -231,8 +231,11 @@ def _print_environment(environment: Mapping[str, Any]) -> None:
     for stage in paths.get("stages", ()):
         say(f"  until {stage['until']:g} of the training: {stage['summary']}")
     print_table(
-        ("number", "unit", "low", "high", "law"),
-        [(row["name"], row["unit"], _number(row["low"]), _number(row["high"]), row["law"]) for row in paths["numbers"]],
+        ("number", "unit", "low", "high", "distribution"),
+        [
+            (row["name"], row["unit"], _number(row["low"]), _number(row["high"]), row["distribution"])
+            for row in paths["numbers"]
+        ],
     )
     say()
     episode = environment["episode"]

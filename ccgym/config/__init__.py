@@ -3,11 +3,9 @@
 ===========================  ================================================================================
 ``yaml_loader``              YAML with line numbers and without YAML's traps
 ``quantities``               field types that read units, for pydantic models
-``packet_rates``             rates in packets per second
 ``shorthand``                a path given by rate or trace
 ``models``                   what the native core declares: elements, queues, agents (written by `make docs`)
 ``declared``                 what those models have in common, and their short forms
-``limit``                    how much a queue holds
 ``expressions``              amounts, signals and operations of agents
 ``mahimahi``                 mahimahi's command line, read
 ``mahimahi_writer``          a path as a mahimahi command line
@@ -15,14 +13,10 @@
 ``capacity``                 capacity over time
 ``path``                     :class:`NetworkPath`
 ``path_check``               mistakes in a path that its traces do not show
-``path_text``                a path in a few lines for people
+``random_variables``         random variables with units
+``sampled_path``             a path that was drawn
 ``distributions``            distributions of paths, by name and by kind
-``distribution_base``        what a distribution is
-``distribution_numbers``     random numbers with units
-``distribution_ranges``      the numbers of one bottleneck, and traces
-``distribution_kinds``       paths that are given in full
-``distribution_sample``      a path that was drawn
-``distribution_curriculum``  distributions that change as training goes on
+``curriculum``               distributions that change as training goes on
 ``agent``                    :class:`~ccgym.config.agent.AgentConfig`: clock, start-up, guard, and all of it
 ===========================  ================================================================================
 """

@@ -157,6 +157,23 @@ class PublishedEntry(_Strict):
     """Mean loss."""
 
 
+class PublishedResult(_Strict):
+    """What a report published for a scheme on a path."""
+
+    scheme: str
+    """ccgym's name of the scheme."""
+    label: str
+    """The report's name of the scheme."""
+    runs: int
+    """Number of runs that the means are of."""
+    throughput_mbps: float
+    """Mean average throughput, Mbit/s."""
+    delay_p95_ms: float
+    """Mean 95th percentile of the one-way delay, ms."""
+    loss: float
+    """Mean loss, a fraction."""
+
+
 class PathEntry(_Strict):
     """A path of the catalog."""
 

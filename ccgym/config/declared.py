@@ -16,9 +16,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from typing_extensions import Self
 
-from ccgym.config.limit import Limit
-from ccgym.config.packet_rates import PACKET_RATE_UNITS, parse_flow_rate
-from ccgym.config.quantities import RateSteps
+from ccgym.config.quantities import PACKET_RATE_UNITS, Limit, RateSteps, parse_flow_rate
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.units import NS_PER_MS, is_number, parse_size, parse_time
 

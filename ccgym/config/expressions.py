@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import BeforeValidator
 
-from ccgym.config.packet_rates import PACKET_RATE_UNITS, parse_flow_rate
+from ccgym.config.quantities import PACKET_RATE_UNITS, parse_flow_rate
 from ccgym.errors import ConfigError, UnitError, shown
 from ccgym.units import NS_PER_S, parse_probability, parse_size, parse_time
 

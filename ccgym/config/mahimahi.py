@@ -166,8 +166,8 @@ def parse_command_line(words: Sequence[str]) -> CommandLine:
 
 
 def _model(element: Mapping[str, Any]) -> AnyElement:
-    from ccgym.config.limit import Limit
     from ccgym.config.models import QUEUES, Delay, Intermittent, Link, LinkDirection, Loss, OnOff
+    from ccgym.config.quantities import Limit
 
     fields = dict(element)
     kind = fields.pop("kind")

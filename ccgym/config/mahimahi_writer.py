@@ -15,7 +15,6 @@ import numpy as np
 
 from ccgym.config.catalog import cache_directory, keep_in_cache, resolve_trace
 from ccgym.config.declared import DIRECTIONS
-from ccgym.config.limit import Limit
 from ccgym.config.mahimahi import QUEUE_ARGUMENTS, TOOLS
 from ccgym.config.models import (
     AnyElement,
@@ -32,6 +31,7 @@ from ccgym.config.models import (
     MahimahiPie,
     OnOff,
 )
+from ccgym.config.quantities import Limit
 from ccgym.errors import ConfigError
 from ccgym.tracetools import generate
 from ccgym.tracetools.text import trace_text

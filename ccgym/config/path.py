@@ -34,15 +34,13 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from ccgym.config.capacity import Piecewise, capacity, combine, exact, mean_rate, trace_mean
-from ccgym.config.catalog import catalog, path_entry, path_names, resolve_trace
+from ccgym.config.catalog import PublishedResult, catalog, path_entry, path_names, resolve_trace
 from ccgym.config.declared import DIRECTIONS, MAHIMAHI_OVERHEAD, MAX_ELEMENTS, Direction
-from ccgym.config.limit import Limit
 from ccgym.config.mahimahi import looks_like_mahimahi, parse_mahimahi
 from ccgym.config.mahimahi_writer import as_shells, format_shells, pantheon_parts
 from ccgym.config.models import AnyElement, AnyQueue, Codel, Delay, Droptail, ElementField, Link, LinkDirection, Loss
-from ccgym.config.path_check import long_delay, missing_delay, missing_link, shadowed_file, too_small_queues
-from ccgym.config.path_text import describe_path
-from ccgym.config.published_result import PublishedResult
+from ccgym.config.path_check import shadowed_file, too_small_queues, unlikely_path
+from ccgym.config.quantities import Limit
 from ccgym.config.shorthand import KEYS as SHORTHAND_KEYS
 from ccgym.config.shorthand import OTHER_WORDS, Shorthand, chain_of
 from ccgym.config.yaml_loader import config_error, load_yaml, validate
@@ -52,8 +50,8 @@ from ccgym.units import (
     NS_PER_MS,
     NS_PER_S,
     PACKET_BITS,
+    PACKET_BYTES,
     TimeLike,
-    parse_size,
     parse_time,
 )
 
@@ -341,8 +339,7 @@ class NetworkPath(BaseModel):
         Raises:
             ConfigError: An unknown ``qdisc``, or as in the constructor.
         """
-        size = parse_size(qlen)
-        limit = Limit(packets=size.packets, bytes=size.bytes, bdp=size.bdp)
+        limit = Limit.model_validate(qlen)
         kind = qdisc.casefold().removesuffix("queuedisc")
         if kind not in ("fifo", "codel"):
             raise ConfigError(
@@ -523,9 +520,7 @@ class NetworkPath(BaseModel):
             findings += [one for one in found if one.code not in source.intended]
             findings += shadowed_file(name, source)
         findings += too_small_queues(self.chain)
-        findings += missing_delay(self.base_rtt_ns, self.name or "")
-        findings += long_delay(self.base_rtt_ns, self.name or "")
-        findings += missing_link(self.limits_flows, self.name or "")
+        findings += unlikely_path(self.base_rtt_ns, self.limits_flows, self.name or "")
         return sorted(findings, key=lambda finding: finding.severity != "error")
 
     @property
@@ -537,11 +532,52 @@ class NetworkPath(BaseModel):
         return _core.limits_flows(json.dumps(compiled.uplink), json.dumps(compiled.downlink))
 
     def describe(self) -> str:
-        """Describe the path for people, in a few lines."""
-        return describe_path(self)
+        """Elements in each direction, capacity, round trip and source, in a few lines."""
+        head = self.name or "unnamed path"
+        lines = [f"{head}: {self.title}" if self.title else head]
+        for label, direction in (("data", "uplink"), ("acks", "downlink")):
+            crossed = list(reversed(self.chain)) if direction == "uplink" else list(self.chain)
+            words = [element.describe("uplink" if direction == "uplink" else "downlink") for element in crossed]
+            lines.append(f"  {label:<9} {' → '.join(filter(None, words)) or 'unconstrained'}")
+        if self.links:
+            product = self.bdp()
+            lines.append(f"  capacity  {self.mean_rate_mbps:.6g} Mbit/s{_changes(self.links)}")
+            lines.append(
+                f"  base RTT  {_milliseconds(self.rtt_steps())}; bandwidth-delay product "
+                f"{float(product):.4g} packets of {PACKET_BYTES} bytes{_in_products(self.queue, product)}"
+            )
+        else:
+            lines.append(f"  base RTT  {_milliseconds(self.rtt_steps())}")
+        try:
+            if all(link.trace is not None for link in self.links) and self.trace_names():
+                lines.append(f"  mahimahi  {self.to_mahimahi()}")
+        except ConfigError:
+            pass
+        if self.source:
+            lines.append(f"  source    {self.source}")
+        return "\n".join(lines)
 
     def __str__(self) -> str:
         return self.describe()
+
+
+def _changes(links: Sequence[LinkDirection]) -> str:
+    steps = max(len(capacity(link)) for link in links)
+    return f" on average ({steps} steps)" if steps > 1 else ""
+
+
+def _milliseconds(steps: Piecewise) -> str:
+    low, high = min(value for _, value in steps), max(value for _, value in steps)
+    if low == high:
+        return f"{float(low) / NS_PER_MS:g} ms"
+    return f"{float(low) / NS_PER_MS:g} to {float(high) / NS_PER_MS:g} ms"
+
+
+def _in_products(queue: AnyQueue | None, product: Fraction) -> str:
+    limit = getattr(queue, "limit", None)
+    if limit is None or limit.packets is None or product <= 0:
+        return ""
+    return f"; queue {limit.packets / float(product):.3g} of it"
 
 
 PathField: TypeAlias = Annotated[NetworkPath, BeforeValidator(NetworkPath.from_any)]
@@ -601,7 +637,6 @@ __all__ = [
     "NetworkPath",
     "PathField",
     "PathLike",
-    "PublishedResult",
     "QueueLike",
     "StepsOf",
     "TimeStepsOf",

@@ -1,4 +1,4 @@
-"""Mistakes in a path that its traces do not show; those are :mod:`ccgym.tracetools.check`'s business."""
+"""Mistakes in a path that its traces do not show; for those see :mod:`ccgym.tracetools.check`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ccgym.config.catalog import TraceSource
 from ccgym.config.declared import DIRECTIONS
-from ccgym.config.limit import Limit
 from ccgym.config.models import AnyElement, Link
+from ccgym.config.quantities import Limit
 from ccgym.tracetools.check import Finding
 from ccgym.units import NS_PER_S, PACKET_BYTES
 
@@ -50,57 +50,48 @@ def too_small_queues(chain: Iterable[AnyElement]) -> list[Finding]:
                         "error",
                         "queue-too-small",
                         f"the {direction} queue holds {limit.bytes} bytes, and a full packet is {unit}",
-                        cause="limits in bytes count what mahimahi charges beside the IP length",
-                        remedy=f"give it at least {unit}B, or a limit in packets",
+                        cause="limits in bytes count what mahimahi charges on top of the IP length",
+                        remedy=f"give it {unit}B or more, or a limit in packets",
                     )
                 )
     return findings
 
 
-def missing_link(limited: bool, name: str) -> list[Finding]:
-    """Warn of a path on which nothing limits a flow."""
-    if limited:
-        return []
-    return [
-        Finding(
-            "warning",
-            "no-link",
-            "the path has no link, so that nothing limits a greedy flow; such flows are refused",
-            cause="delays pass on whatever comes; only a link has a rate",
-            remedy="add a link, as in 'mm-delay 20 mm-link 12mbps 12mbps' or rate='12mbps', or use fixed_rate",
-            subject=name,
-        )
-    ]
-
-
-def missing_delay(base_rtt_ns: int, name: str) -> list[Finding]:
-    """Warn of a path without propagation delay."""
-    if base_rtt_ns > 0:
-        return []
-    return [
-        Finding(
-            "warning",
-            "no-delay",
-            "the path has no propagation delay",
-            cause="a trace says when packets may leave, not how long they travel",
-            remedy="give a whole path, such as 'mm-delay 20 mm-link UP DOWN', or rtt='40ms'",
-            subject=name,
-        )
-    ]
-
-
-def long_delay(base_rtt_ns: int, name: str) -> list[Finding]:
-    """Warn of a path whose delay may have been given in another unit."""
-    if base_rtt_ns <= LONG_RTT_NS:
-        return []
+def unlikely_path(base_rtt_ns: int, limits_flows: bool, name: str) -> list[Finding]:
+    """Warn of a path without propagation delay, with a very long one, or on which nothing limits a flow."""
     seconds = base_rtt_ns / NS_PER_S
-    return [
-        Finding(
-            "warning",
-            "long-delay",
-            f"the base RTT is {seconds:g} s",
-            cause="plain numbers are seconds",
-            remedy=f"if you mean milliseconds, write '{seconds:g}ms'",
-            subject=name,
+    findings = []
+    if base_rtt_ns <= 0:
+        findings.append(
+            Finding(
+                "warning",
+                "no-delay",
+                "the path has no propagation delay",
+                cause="a trace says when packets may leave, not how long they travel",
+                remedy="give a whole path, such as 'mm-delay 20 mm-link UP DOWN', or rtt='40ms'",
+                subject=name,
+            )
         )
-    ]
+    if base_rtt_ns > LONG_RTT_NS:
+        findings.append(
+            Finding(
+                "warning",
+                "long-delay",
+                f"the base RTT is {seconds:g} s",
+                cause="plain numbers are seconds",
+                remedy=f"if you mean milliseconds, write '{seconds:g}ms'",
+                subject=name,
+            )
+        )
+    if not limits_flows:
+        findings.append(
+            Finding(
+                "warning",
+                "no-link",
+                "the path has no link, so that nothing limits a greedy flow; such flows are refused",
+                cause="delays pass on every packet; only a link has a rate",
+                remedy="add a link, as in 'mm-delay 20 mm-link 12mbps 12mbps' or rate='12mbps', or use fixed_rate",
+                subject=name,
+            )
+        )
+    return findings

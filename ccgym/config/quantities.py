@@ -6,19 +6,38 @@ over time is given as steps: a list of pairs of time and value, the first at ``0
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
-from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    WithJsonSchema,
+    model_serializer,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
-from ccgym.errors import ConfigError, shown
+from ccgym.errors import ConfigError, UnitError, shown
 from ccgym.units import (
+    MAX_RATE_BPS,
     NS_PER_MS,
+    PACKET_BITS,
     Size,
     format_probability,
     format_rate,
     format_size,
     format_time,
+    is_number,
     parse_positive_time,
     parse_probability,
     parse_rate,
@@ -33,6 +52,17 @@ Steps: TypeAlias = "tuple[tuple[int, _T], ...]"
 
 MAX_STEPS: Final = 100_000
 """More steps are refused."""
+
+
+PACKET_RATE_UNITS: Final = ("packets/s", "packet/s", "pkt/s", "pkts/s", "p/s", "pps")
+"""Spellings of packets per second."""
+
+_PACKET_RATE: Final = re.compile(
+    r"\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?)\s*(?:"
+    + "|".join(re.escape(unit) for unit in PACKET_RATE_UNITS)
+    + r")\s*"
+)
+_MAX_TEXT: Final = 100
 
 
 def parse_steps(value: object, parse: Callable[[Any], _T]) -> _T | tuple[tuple[int, _T], ...]:
@@ -73,6 +103,29 @@ def format_steps(value: _T | tuple[tuple[int, _T], ...], write: Callable[[_T], s
     return write(value)
 
 
+def parse_flow_rate(value: str | int | float) -> int:
+    """Read a rate such as ``"3mbps"`` or ``"40 packets/s"`` (of 1500 bytes).
+
+    Returns:
+        Bits per second, a positive integer.
+
+    Raises:
+        UnitError: No unit, an unknown one, or out of range.
+    """
+    if isinstance(value, str) and len(value) <= _MAX_TEXT:
+        match = _PACKET_RATE.fullmatch(value)
+        if match is not None:
+            rate = round(Fraction(match.group(1)) * PACKET_BITS)
+            if not 1 <= rate <= MAX_RATE_BPS:
+                raise UnitError(f"{shown(value)} is no rate", expected=f"1bps to {MAX_RATE_BPS}bps")
+            return rate
+    try:
+        return parse_rate(value)
+    except UnitError as error:
+        expected = f"{error.expected}, or packets/s" if error.expected else ""
+        raise UnitError(error.found, expected=expected, hint=error.hint, where=error.where) from None
+
+
 def _bytes(value: Any) -> int:
     size = parse_size(value)
     if size.bytes is None:
@@ -101,6 +154,10 @@ def _steps_schema(*examples: object) -> WithJsonSchema:
 
 RateField = Annotated[int, BeforeValidator(parse_rate), PlainSerializer(format_rate), _schema("77.72mbps")]
 """Bits per second, from ``"77.72mbps"``."""
+FlowRateField = Annotated[
+    int, BeforeValidator(parse_flow_rate), PlainSerializer(format_rate), _schema("3mbps", "40 packets/s")
+]
+"""Bits per second, from ``"3mbps"`` or ``"40 packets/s"``. A bare number is refused: ``40`` could be either."""
 TimeField = Annotated[int, BeforeValidator(parse_time), PlainSerializer(format_time), _schema("51ms", plain=True)]
 """Nanoseconds, from ``"51ms"`` or plain seconds; may be zero."""
 PeriodField = Annotated[
@@ -138,3 +195,64 @@ ProbabilitySteps = Annotated[
     _steps_schema("1%", 0.01),
 ]
 """A probability, or probabilities in steps."""
+
+
+class Limit(BaseModel):
+    """How much a queue holds: ``"94p"``, ``"30000B"``, ``"1.5bdp"`` or a mapping.
+
+    All limits that are given hold at once; none means no limit. A limit in bandwidth-delay products becomes packets of
+    1500 bytes, rounded up, once the path is known.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    packets: int | None = Field(default=None, ge=1, le=2**32, description="Packets.")
+    bytes: int | None = Field(default=None, ge=1, le=2**48, description="Wire bytes: IP length and the link's overhead "
+                              "per packet (4 with mahimahi).")  # fmt: skip
+    bdp: float | None = Field(default=None, gt=0, le=1e6, description="Bandwidth-delay products of the path.")
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [handler(core_schema), {"type": "string", "examples": ["94p", "30000B", "1.5bdp"]}]}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short(cls, value: Any) -> Any:
+        if isinstance(value, str) or is_number(value):
+            size = parse_size(value)
+            return {"packets": size.packets, "bytes": size.bytes, "bdp": size.bdp}
+        return value
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> Any:
+        given = {name: size for name, size in write(self).items() if size is not None}
+        return str(self) if len(given) == 1 else given
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether nothing is limited."""
+        return self.packets is None and self.bytes is None and self.bdp is None
+
+    def compiled(self, bdp_packets: Fraction) -> dict[str, int]:
+        """The native form.
+
+        Args:
+            bdp_packets: The path's bandwidth-delay product in packets of 1500 bytes.
+
+        Raises:
+            ConfigError: The limit is in bandwidth-delay products, and the path has none.
+        """
+        packets = self.packets
+        if self.bdp is not None:
+            if bdp_packets <= 0:
+                raise ConfigError(
+                    f"a queue of {self.bdp:g} bandwidth-delay products on a path without delay",
+                    expected="a path with an RTT, or a queue in packets or bytes like '100p'",
+                )
+            product = max(1, math.ceil(Fraction(repr(self.bdp)) * bdp_packets))
+            packets = product if packets is None else min(packets, product)
+        return {name: size for name, size in (("packets", packets), ("bytes", self.bytes)) if size is not None}
+
+    def __str__(self) -> str:
+        sizes = (Size(packets=self.packets), Size(bytes=self.bytes), Size(bdp=self.bdp))
+        return " and ".join(format_size(size) for size in sizes if size != Size()) or "unlimited"

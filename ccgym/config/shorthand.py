@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from typing_extensions import TypedDict
 
 from ccgym.config.declared import MAHIMAHI_OVERHEAD, MAX_ELEMENTS, read_queue
-from ccgym.config.limit import Limit
 from ccgym.config.models import (
     QUEUES,
     AnyQueue,
@@ -24,7 +23,7 @@ from ccgym.config.models import (
     Loss,
     QueueField,
 )
-from ccgym.config.quantities import ProbabilitySteps, RateSteps, TimeField, TimeSteps, parse_steps
+from ccgym.config.quantities import Limit, ProbabilitySteps, RateSteps, TimeField, TimeSteps, parse_steps
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, shown
 from ccgym.units import Nanoseconds, parse_probability, parse_rate, parse_time

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Sequence
 
-from ccgym.config.distributions import DEFAULT_DURATION_NS
 from ccgym.config.path import NetworkPath
+from ccgym.config.sampled_path import DEFAULT_DURATION_NS
 from ccgym.errors import ConfigError, PlatformError
 from ccgym.units import Nanoseconds
 

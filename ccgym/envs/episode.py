@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from ccgym.config.best_windows import PACKET_BYTES, best_window_of
-from ccgym.config.distributions import DEFAULT_DURATION_NS, SampledPath
 from ccgym.config.path import NetworkPath, PathLike
+from ccgym.config.sampled_path import DEFAULT_DURATION_NS, SampledPath
 from ccgym.errors import CcgymError
 from ccgym.schemes.flow import FlowSpec, LearnerFlow
 from ccgym.units import NS_PER_S
@@ -75,7 +75,7 @@ def draw_episode(
         learners: The flows that learn, in order.
         background: The other flows, after them, with their schemes looked up.
         duration_ns: Its length in virtual time. ``None``: long enough that its steps end it; but where the capacity
-            changes over time, as long as it is known, :data:`~ccgym.config.distributions.DEFAULT_DURATION_NS`.
+            changes over time, as long as it is known, :data:`~ccgym.config.sampled_path.DEFAULT_DURATION_NS`.
         agent: What steers the learners. If its expert keeps the best window of a path, a flow that has a known path to
             itself is told that path's.
     """

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
-from ccgym.config.distributions import DEFAULT_DURATION_NS
+from ccgym.config.sampled_path import DEFAULT_DURATION_NS
 from ccgym.emulation.control import VERSION, Connection, Server, wait_for
 from ccgym.emulation.mahimahi import mahimahi_shells, require_programs
 from ccgym.emulation.plan import Plan, trace_files

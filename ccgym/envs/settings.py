@@ -22,7 +22,7 @@ from typing_extensions import Unpack
 
 from ccgym.config.agent import AgentConfig, AgentFile
 from ccgym.config.configurations import find_config, packaged_config
-from ccgym.config.distribution_curriculum import Curriculum, PathsField, curriculum_of, read_paths
+from ccgym.config.curriculum import Curriculum, PathsField, curriculum_of, read_paths
 from ccgym.config.distributions import Fixed
 from ccgym.config.path import NetworkPath, PathField, PathLike
 from ccgym.config.quantities import PeriodField

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import numpy as np
 from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter, ValidationError
 
-from ccgym.config.path import PublishedResult
+from ccgym.config.catalog import PublishedResult
 from ccgym.emulation.report import limited_reason
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.evaluation.backends import SIMULATED, is_real

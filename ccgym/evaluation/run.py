@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from ccgym.config.distribution_numbers import TIME, Number
 from ccgym.config.path import NetworkPath
+from ccgym.config.random_variables import TIME, RandomVariable
 from ccgym.errors import ConfigError, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
 from ccgym.evaluation.prepared_run import Record
@@ -156,7 +156,7 @@ def _parsed_flow(text: str, where: str) -> FlowSpec:
 
 def starting_at(flow: FlowSpec, start_ns: int) -> FlowSpec:
     """The same flow with another start, nanoseconds."""
-    start = Number(TIME, "constant", (float(start_ns),), written=format_time(start_ns))
+    start = RandomVariable(TIME, "constant", (float(start_ns),), written=format_time(start_ns))
     return flow.model_copy(update={"start": start})
 
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ccgym.config.path import NetworkPath, PublishedResult
+from ccgym.config.catalog import PublishedResult
+from ccgym.config.path import NetworkPath
 from ccgym.evaluation.backends import backend
 from ccgym.evaluation.directory import claim, held_parameters
 from ccgym.evaluation.engine import Observer, Reduced, Reduction, Run, RunOutcome, RunStore, Silent, measure

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ccgym.config.distribution_numbers import LAWS, PLAIN, RATE, TIME, Dimension, read_number
+from ccgym.config.random_variables import DISTRIBUTIONS, PLAIN, RATE, TIME, Dimension, read_random_variable
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.experiments.placeholders import Quantity, Unit
 from ccgym.units import Nanoseconds, parse_positive_time
@@ -58,7 +58,7 @@ def read_law(value: object) -> Law:
     Raises:
         ConfigError: No law, an unknown key, or bounds out of order.
     """
-    laws = (*LAWS, GRID)
+    laws = (*DISTRIBUTIONS, GRID)
     if not isinstance(value, Mapping) or not any(law in value for law in laws):
         known = [str(key) for key in value] if isinstance(value, Mapping) else []
         near = next((hint for key in known if (hint := did_you_mean(key, laws))), "")
@@ -67,11 +67,11 @@ def read_law(value: object) -> Law:
     period = parse_positive_time(value["every"]) if "every" in value else None
     if GRID in rest:
         return _grid(rest, period)
-    ends = next(rest[law] for law in LAWS if law in rest)
+    ends = next(rest[law] for law in DISTRIBUTIONS if law in rest)
     unit = Quantity.read(ends[0] if isinstance(ends, (list, tuple)) and ends else ends).unit
     if unit not in _DIMENSIONS:
         raise ConfigError(shown(ends), expected="rates, times or plain numbers")
-    number = read_number(rest, _DIMENSIONS[unit])
+    number = read_random_variable(rest, _DIMENSIONS[unit])
     sampler = number.sampler()
 
     def draw(rng: np.random.Generator, count: int | None) -> Any:

@@ -14,14 +14,21 @@ from typing import Any, Final
 
 from ccgym.config.capacity import capacity, mean_rate
 from ccgym.config.catalog import resolve_trace
-from ccgym.config.distribution_base import NumberRow, PathDistribution
-from ccgym.config.distribution_curriculum import Stages, read_paths
-from ccgym.config.distribution_kinds import Fixed, IndigoLinks, Named
-from ccgym.config.distribution_numbers import Number
-from ccgym.config.distribution_ranges import Bottleneck, Ranges, Traces
-from ccgym.config.distributions import Mixture
+from ccgym.config.curriculum import Stages, read_paths
+from ccgym.config.distributions import (
+    Bottleneck,
+    Fixed,
+    IndigoLinks,
+    Mixture,
+    Named,
+    ParameterRow,
+    PathDistribution,
+    Ranges,
+    Traces,
+)
 from ccgym.config.models import Delay, Droptail, Infinite, Link, LinkDirection, Loss
 from ccgym.config.path import NetworkPath
+from ccgym.config.random_variables import RandomVariable
 from ccgym.errors import CcgymError
 from ccgym.schemes.registry import SchemeChoice
 
@@ -104,7 +111,7 @@ class Training:
         return can_draw(self.distribution, path)
 
 
-def range_of_rows(rows: Iterable[NumberRow]) -> TrainingRange | None:
+def range_of_rows(rows: Iterable[ParameterRow]) -> TrainingRange | None:
     """The range of a distribution of paths, from the numbers that it draws."""
     parts: dict[str, dict[str, tuple[float, float]]] = {}
     for row in rows:
@@ -191,7 +198,7 @@ def _within_rate(ranges: Bottleneck, link: LinkDirection, path: NetworkPath) -> 
     if not isinstance(ranges, Ranges) or len(capacity(link)) != 1:
         return False
     rate = path.mean_rate_mbps * 1e6
-    if isinstance(ranges.rate, Number):
+    if isinstance(ranges.rate, RandomVariable):
         return _holds(ranges.rate, rate)
     return ranges.rate.lowest.bounds()[0] <= rate <= ranges.rate.highest.bounds()[1]
 
@@ -214,10 +221,10 @@ def _within_queue(ranges: Bottleneck, path: NetworkPath) -> bool:
         return _holds(ranges.queue.packets, packets)
     # Products become whole packets: one of them in either direction is the same queue.
     low, high = ranges.queue.bdp.bounds() if ranges.queue.bdp is not None else (0.0, 0.0)
-    return max(ranges.queue.at_least, low * bdp - 1) <= packets <= max(ranges.queue.at_least, high * bdp + 1)
+    return max(ranges.queue.min_packets, low * bdp - 1) <= packets <= max(ranges.queue.min_packets, high * bdp + 1)
 
 
-def _holds(number: Number | None, value: float) -> bool:
+def _holds(number: RandomVariable | None, value: float) -> bool:
     """Whether a value lies within a number's bounds, up to what is lost in writing them down."""
     if number is None:
         return False

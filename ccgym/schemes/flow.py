@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ccgym.config.distribution_numbers import TIME, Number, TimeNumber
 from ccgym.config.quantities import BytesField, PeriodField, RateField, TimeField
+from ccgym.config.random_variables import TIME, RandomTime, RandomVariable
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, shown
 from ccgym.schemes import policies
@@ -62,13 +62,13 @@ Source: TypeAlias = Annotated[GreedySource | BytesSource | OnOffSource | RateSou
 """What a flow's application does."""
 
 
-AT_ONCE: Final = Number(TIME, "constant", (0.0,), written="0s")
+AT_ONCE: Final = RandomVariable(TIME, "constant", (0.0,), written="0s")
 
 
 class Flow(_Model):
     """What all flows have, whatever steers them. Rates are written with their units; plain times are seconds."""
 
-    start: TimeNumber = AT_ONCE
+    start: RandomTime = AT_ONCE
     """When it starts. An environment also takes a distribution that every episode draws from, like
     ``{uniform: [0s, 1s]}``."""
     stop: PeriodField | None = None
@@ -113,7 +113,7 @@ class Flow(_Model):
         Raises:
             ConfigError: Its start is a distribution, which only environments draw from.
         """
-        if self.start.law != "constant":
+        if self.start.distribution != "constant":
             raise ConfigError(
                 f"the distribution {self.start.describe()} ms",
                 where="start",

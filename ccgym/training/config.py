@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from ccgym.config.agent import AgentConfig, AgentFile, read_agent
 from ccgym.config.configurations import find_config
-from ccgym.config.distribution_curriculum import Stages
+from ccgym.config.curriculum import Stages
 from ccgym.config.quantities import PeriodField
 from ccgym.config.yaml_loader import Loaded, apply_override, load_yaml, parse_yaml, validate
 from ccgym.envs.settings import REAL_BACKENDS, EnvironmentConfig

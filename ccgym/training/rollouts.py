@@ -12,7 +12,7 @@ import torch
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn, VecEnvWrapper
 from typing_extensions import override
 
-from ccgym.config.distribution_curriculum import Curriculum
+from ccgym.config.curriculum import Curriculum
 from ccgym.errors import ResultsError
 
 

@@ -97,7 +97,7 @@ def test_every_kind_of_path_distribution_has_an_example() -> None:
     """In docs/environments.md, of its own key ``kind``; each is understood and draws."""
     import numpy as np
 
-    from ccgym.config.distribution_curriculum import curriculum_of, read_paths
+    from ccgym.config.curriculum import curriculum_of, read_paths
     from ccgym.config.distributions import KINDS
     from ccgym.config.yaml_loader import parse_yaml
 

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 
-from ccgym.config.distribution_kinds import INDIGO_CALIBRATED
+from ccgym.config.distributions import INDIGO_CALIBRATED
 from ccgym.config.path import NetworkPath
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.simulate import simulate

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
 from ccgym.config.declared import MAHIMAHI_OVERHEAD
-from ccgym.config.limit import Limit
 from ccgym.config.models import (
     AnyElement,
     AnyQueue,
@@ -31,6 +30,7 @@ from ccgym.config.models import (
     OnOff,
 )
 from ccgym.config.path import NetworkPath
+from ccgym.config.quantities import Limit
 from ccgym.config.yaml_loader import Loaded, apply_override, parse_yaml, validate
 from ccgym.errors import CcgymError
 from ccgym.tracetools import generate

@@ -16,8 +16,7 @@ from ccgym.cli.best_cwnd import main as command
 from ccgym.config.agent import AgentConfig, read_agent
 from ccgym.config.best_windows import best_window_of, best_windows, read_table, table_text
 from ccgym.config.catalog import catalog
-from ccgym.config.distribution_kinds import INDIGO_CALIBRATED, INDIGO_SYNTHETIC
-from ccgym.config.distributions import read_distribution
+from ccgym.config.distributions import INDIGO_CALIBRATED, INDIGO_SYNTHETIC, read_distribution
 from ccgym.config.path import NetworkPath
 from ccgym.envs.episode import draw_episode
 from ccgym.envs.settings import Settings

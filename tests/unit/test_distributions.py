@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
-from ccgym.config.distribution_curriculum import Curriculum, PathsField, Stages, curriculum_of, read_paths
-from ccgym.config.distribution_kinds import INDIGO_CALIBRATED, INDIGO_SYNTHETIC
-from ccgym.config.distribution_numbers import PACKETS, PLAIN, PROBABILITY, RATE, TIME, Number, read_number
+from ccgym.config.curriculum import Curriculum, PathsField, Stages, curriculum_of, read_paths
 from ccgym.config.distributions import (
+    INDIGO_CALIBRATED,
+    INDIGO_SYNTHETIC,
     PRESETS,
     UNITS,
     Fixed,
@@ -31,6 +31,7 @@ from ccgym.config.distributions import (
     read_distribution,
 )
 from ccgym.config.path import NetworkPath
+from ccgym.config.random_variables import PACKETS, PLAIN, PROBABILITY, RATE, TIME, RandomVariable, read_random_variable
 from ccgym.config.yaml_loader import load_model
 from ccgym.errors import ConfigError, UnitError
 
@@ -48,7 +49,7 @@ def generator(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def draws(number: Number, count: int = 400, seed: int = 1) -> list[float]:
+def draws(number: RandomVariable, count: int = 400, seed: int = 1) -> list[float]:
     rng, draw = generator(seed), number.sampler()
     return [draw(rng) for _ in range(count)]
 
@@ -77,7 +78,7 @@ def draws(number: Number, count: int = 400, seed: int = 1) -> list[float]:
     ],
 )
 def test_numbers_stay_within_their_bounds(written: Any, dimension: Any, low: float, high: float) -> None:
-    number = read_number(written, dimension)
+    number = read_random_variable(written, dimension)
     assert number.bounds() == (pytest.approx(low), pytest.approx(high, rel=1e-3))
     values = draws(number)
     assert min(values) >= number.bounds()[0]
@@ -86,15 +87,15 @@ def test_numbers_stay_within_their_bounds(written: Any, dimension: Any, low: flo
     assert number.describe()
 
 
-def test_laws_have_their_shapes() -> None:
-    log = draws(read_number({"log_uniform": ["1mbps", "100mbps"]}, RATE), 4000)
+def test_distributions_have_their_shapes() -> None:
+    log = draws(read_random_variable({"log_uniform": ["1mbps", "100mbps"]}, RATE), 4000)
     assert np.median(log) == pytest.approx(1e7, rel=0.15)
-    picked = draws(read_number({"choice": ["1mbps", "2mbps"], "weights": [3, 1]}, RATE), 4000)
+    picked = draws(read_random_variable({"choice": ["1mbps", "2mbps"], "weights": [3, 1]}, RATE), 4000)
     assert picked.count(1e6) == pytest.approx(3000, rel=0.05)
-    queue = draws(read_number({"exp_uniform": [0, 8], "floor": True, "plus": 1}, PACKETS), 4000)
+    queue = draws(read_random_variable({"exp_uniform": [0, 8], "floor": True, "plus": 1}, PACKETS), 4000)
     assert all(value == int(value) for value in queue)
     assert np.median(queue) == pytest.approx(1 + math.exp(4), rel=0.15)
-    loss = draws(read_number({"log_uniform": [1e-5, 0.05], "zero_below": 1e-4}, PROBABILITY), 4000)
+    loss = draws(read_random_variable({"log_uniform": [1e-5, 0.05], "zero_below": 1e-4}, PROBABILITY), 4000)
     assert all(value == 0 or value >= 1e-4 for value in loss)
     assert loss.count(0.0) / 4000 == pytest.approx(math.log(10) / math.log(5000), rel=0.1)
 
@@ -102,8 +103,8 @@ def test_laws_have_their_shapes() -> None:
 def test_a_constant_uses_no_randomness() -> None:
     rng = generator(1)
     before = rng.bit_generator.state
-    assert read_number("3mbps", RATE).sampler()(rng) == 3e6
-    assert read_number({"uniform": ["3mbps", "3mbps"]}, RATE).sampler()(rng) == 3e6
+    assert read_random_variable("3mbps", RATE).sampler()(rng) == 3e6
+    assert read_random_variable({"uniform": ["3mbps", "3mbps"]}, RATE).sampler()(rng) == 3e6
     assert rng.bit_generator.state == before
 
 
@@ -116,7 +117,7 @@ def test_a_constant_uses_no_randomness() -> None:
         ({"uniform": ["5mbps", "1mbps"]}, RATE, "the smaller bound first"),
         ({"unifrom": ["1mbps", "5mbps"]}, RATE, "did you mean 'uniform'?"),
         ({"uniform": ["1mbps", "2mbps"], "choice": ["3mbps"]}, RATE, "together"),
-        ({"unit": "mbps"}, RATE, "without a law"),
+        ({"unit": "mbps"}, RATE, "without a distribution"),
         ({"uniform": [0.5, 2], "of": "rate"}, RATE, "no `of` here"),
         ({"uniform": [1, 2], "unit": "furlongs"}, RATE, "unknown rate unit"),
         ({"log_uniform": [0, 0.05]}, PROBABILITY, "zero has no logarithm"),
@@ -137,7 +138,7 @@ def test_a_constant_uses_no_randomness() -> None:
 )
 def test_wrong_numbers_are_explained(written: Any, dimension: Any, part: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        read_number(written, dimension)
+        read_random_variable(written, dimension)
     assert part in str(caught.value)
 
 
@@ -151,7 +152,7 @@ CHANGING = st.builds(
 DELAYS = st.sampled_from([{"one_way_delay": {"uniform": ["2ms", "200ms"]}}, {"rtt": "40ms"}, {"rtt": "13ns"}])
 QUEUES = st.sampled_from(
     ["94p", "1.5bdp", "infinite", {"packets": {"exp_uniform": [0, 8], "floor": True, "plus": 1}},
-     {"bdp": {"uniform": [0.2, 3]}, "at_least": 2, "round": "down"}, {"packets": {"uniform": [1.5, 9.7]}}]
+     {"bdp": {"uniform": [0.2, 3]}, "min_packets": 2, "round": "down"}, {"packets": {"uniform": [1.5, 9.7]}}]
 )  # fmt: skip
 LOSSES = st.sampled_from([0, "1%", {"uniform": [0, 0.05]}, {"log_uniform": [1e-5, 0.05], "zero_below": 1e-4}])
 STARTS = st.sampled_from(
@@ -410,7 +411,7 @@ def test_a_distribution_is_a_curriculum_that_never_changes() -> None:
         (
             "paths:\n  kind: ranges\n  rtt: 5ms\n  rate:\n    every: 1s\n    highest: 3mbps\n    lowest: 4mbps\n",
             7,
-            "no upper bound can undercut",
+            "below every upper bound",
         ),
         ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  queue: 94\n", 5, "has no unit"),
         ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  queue: 30kB\n", 5, "`kind: fixed`"),
@@ -452,7 +453,7 @@ def test_a_rate_that_changes_too_often_is_refused() -> None:
 
 def test_units_of_rates_are_never_guessed() -> None:
     with pytest.raises(UnitError, match="packets/s"):
-        read_number("40", RATE)
+        read_random_variable("40", RATE)
     with pytest.raises(UnitError):
-        read_number("0 packets/s", RATE)
+        read_random_variable("0 packets/s", RATE)
     assert isinstance(Traces.model_validate({"uplink": ["12mbps"], "rtt": "10ms"}).rows(), list)

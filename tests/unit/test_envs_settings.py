@@ -12,7 +12,7 @@ import pytest
 
 import ccgym
 from ccgym.config.configurations import PACKAGED
-from ccgym.config.distributions import DEFAULT_DURATION_NS, SampledPath
+from ccgym.config.sampled_path import DEFAULT_DURATION_NS, SampledPath
 from ccgym.config.yaml_loader import load_model
 from ccgym.envs.episode import HORIZON, draw_episode
 from ccgym.envs.settings import EnvironmentConfig, Settings, _File

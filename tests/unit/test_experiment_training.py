@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ccgym.config.distribution_curriculum import read_paths
+from ccgym.config.curriculum import read_paths
 from ccgym.config.path import NetworkPath
 from ccgym.experiments.expand import conditions
 from ccgym.experiments.load import load_experiment

@@ -11,7 +11,7 @@ import pytest
 
 from ccgym.config.agent import read_agent
 from ccgym.config.best_windows import best_windows
-from ccgym.config.distribution_kinds import INDIGO_CALIBRATED
+from ccgym.config.distributions import INDIGO_CALIBRATED
 from ccgym.config.path import NetworkPath
 from ccgym.envs import LinkEnv
 from ccgym.envs.settings import Settings

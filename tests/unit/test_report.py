@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from rich.console import Console
 
-from ccgym.config.path import PublishedResult
+from ccgym.config.catalog import PublishedResult
 from ccgym.errors import ResultsError
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.engine import Silent

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ccgym.config.path import NetworkPath, PublishedResult
+from ccgym.config.catalog import PublishedResult
+from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics

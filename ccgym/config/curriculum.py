@@ -22,8 +22,7 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
 from typing_extensions import Self
 
-from ccgym.config.distribution_base import NumberRow, PathDistribution, prefixed
-from ccgym.config.distributions import KINDS, PathDistributionField
+from ccgym.config.distributions import KINDS, ParameterRow, PathDistribution, PathDistributionField, prefixed
 from ccgym.config.yaml_loader import Loaded, config_error
 from ccgym.errors import ConfigError, did_you_mean, shown
 
@@ -42,7 +41,7 @@ class Curriculum(Protocol):
         ...
 
     def level(self) -> float:
-        """A number for the log: the stage, counted from 0, or whatever tells how far the curriculum is."""
+        """A number for the log: the stage, counted from 0, or another measure of progress."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
@@ -93,7 +92,7 @@ class Stages(BaseModel):
         """One line for people."""
         return f"a curriculum of {len(self.stages)} stages"
 
-    def rows(self) -> list[NumberRow]:
+    def rows(self) -> list[ParameterRow]:
         """The numbers that the stages draw."""
         return [
             row for place, stage in enumerate(self.stages) for row in prefixed(f"stages[{place}].", stage.paths.rows())

@@ -1,6 +1,6 @@
-"""Random numbers with units, as path distributions draw them.
+"""Random variables with units, as path distributions draw them.
 
-In YAML a number is a quantity, or a mapping with one law::
+In YAML a random variable is a constant, or a mapping with one distribution::
 
     loss: 1%                                                    always the same
     rate: {uniform: [1.2mbps, 6mbps]}                           evenly between two bounds
@@ -26,7 +26,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import numpy as np
 from pydantic import BeforeValidator, InstanceOf, PlainSerializer, WithJsonSchema
 
-from ccgym.config.packet_rates import parse_flow_rate
+from ccgym.config.quantities import parse_flow_rate
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.units import (
     MAX_NS,
@@ -40,20 +40,20 @@ from ccgym.units import (
     parse_time,
 )
 
-Draw: TypeAlias = "Callable[[np.random.Generator], float]"
-"""A sampler: takes a generator, gives a number in base units."""
+Sampler: TypeAlias = "Callable[[np.random.Generator], float]"
+"""Draws a value in base units."""
 
-LAWS: Final = ("constant", "uniform", "log_uniform", "exp_uniform", "choice")
-"""The laws that a number may follow."""
+DISTRIBUTIONS: Final = ("constant", "uniform", "log_uniform", "exp_uniform", "choice")
+"""The distributions that a random variable may have."""
 MODIFIERS: Final = ("unit", "weights", "of", "floor", "plus", "zero_below")
-"""What else a number's mapping may say."""
+"""Other keys of its mapping."""
 MAX_CHOICES: Final = 10_000
 """Longer lists of choices are refused."""
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """What a number measures: how it is read, written and shown."""
+    """What a random variable measures: how it is read, written and shown."""
 
     name: str
     """In words: ``rate``."""
@@ -121,13 +121,13 @@ PLAIN: Final = Dimension("number", _plain, _rounded, "", 1.0, ceiling=1e6, bare_
 
 
 @dataclass(frozen=True)
-class Number:
-    """A random number, or a constant one."""
+class RandomVariable:
+    """A random variable, or a constant."""
 
     dimension: Dimension
     """What it measures; a plain number where :attr:`of` is given."""
-    law: str
-    """One of :data:`LAWS`."""
+    distribution: str
+    """One of :data:`DISTRIBUTIONS`."""
     values: tuple[float, ...]
     """Base units: the constant; both bounds (of ``exp_uniform`` those of the exponent); or the choices."""
     weights: tuple[float, ...] = ()
@@ -143,17 +143,19 @@ class Number:
     written: Any = field(default=None, compare=False)
     """As it stood in the configuration."""
 
-    def sampler(self) -> Draw:
-        """A fast function that draws one number; a constant uses no randomness."""
+    def sampler(self) -> Sampler:
+        """A fast function that draws a value; a constant uses no randomness."""
         low, high = self.values[0], self.values[-1]
-        draw: Draw
-        if self.law == "constant" or (self.law != "exp_uniform" and low == high and len(self.values) == 2):
+        draw: Sampler
+        if self.distribution == "constant" or (
+            self.distribution != "exp_uniform" and low == high and len(self.values) == 2
+        ):
             draw = partial(_constant, low)
-        elif self.law == "uniform":
+        elif self.distribution == "uniform":
             draw = partial(_uniform, low, high - low)
-        elif self.law == "log_uniform":
+        elif self.distribution == "log_uniform":
             draw = partial(_log_uniform, math.log(low), math.log(high / low), low, high)
-        elif self.law == "exp_uniform":
+        elif self.distribution == "exp_uniform":
             draw = partial(_exp_uniform, low, high - low)
         else:
             weights = self.weights or (1.0,) * len(self.values)
@@ -165,22 +167,22 @@ class Number:
     def bounds(self) -> tuple[float, float]:
         """Smallest and largest value that can be drawn, in base units (multiples where :attr:`of` is given)."""
         low, high = min(self.values), max(self.values)
-        if self.law == "exp_uniform":
+        if self.distribution == "exp_uniform":
             low, high = math.exp(low), math.exp(high)
         low, high = (_modified(partial(_constant, end), self.floor, self.plus, 0.0, None) for end in (low, high))
         return (0.0 if low < self.zero_below else low), (0.0 if high < self.zero_below else high)
 
     def describe(self) -> str:
-        """The law in a few words."""
-        ends = [self.show(value) if self.law != "exp_uniform" else f"{value:g}" for value in self.values]
-        if self.law == "constant":
+        """The distribution in a few words."""
+        ends = [self.show(value) if self.distribution != "exp_uniform" else f"{value:g}" for value in self.values]
+        if self.distribution == "constant":
             text = ends[0]
-        elif self.law == "choice":
+        elif self.distribution == "choice":
             text = f"one of {', '.join(ends[:8])}{', …' if len(ends) > 8 else ''}"
             text += " (weighted)" if self.weights else ""
         else:
             span = f"U({ends[0]}, {ends[1]})"
-            text = {"uniform": span, "log_uniform": f"log-{span}", "exp_uniform": f"exp({span})"}[self.law]
+            text = {"uniform": span, "log_uniform": f"log-{span}", "exp_uniform": f"exp({span})"}[self.distribution]
         if self.floor:
             text = f"⌊{text}⌋"
         if self.plus:
@@ -237,39 +239,39 @@ def _modified(
     return 0.0 if value < zero_below else value
 
 
-def read_number(value: object, dimension: Dimension, of: tuple[str, ...] = ()) -> Number:
-    """Read a number as YAML gives it; see the module's text.
+def read_random_variable(value: object, dimension: Dimension, of: tuple[str, ...] = ()) -> RandomVariable:
+    """Read a random variable as YAML gives it; see the module's text.
 
     Args:
-        value: A quantity, a mapping with one law, or a :class:`Number`.
-        dimension: What the number measures.
+        value: A constant, a mapping with one distribution, or a :class:`RandomVariable`.
+        dimension: What it measures.
         of: What it may be a multiple of.
 
     Raises:
-        ConfigError: No law or several, unknown keys, bounds out of order or out of range.
+        ConfigError: No distribution or several, unknown keys, bounds out of order or out of range.
         UnitError: A quantity that cannot be read.
     """
-    if isinstance(value, Number):
+    if isinstance(value, RandomVariable):
         return value
     if not isinstance(value, Mapping):
         constant = dimension.read(value)
         _in_range(constant, dimension, value)
-        return Number(dimension, "constant", (constant,), written=value)
-    known = (*LAWS, *MODIFIERS)
+        return RandomVariable(dimension, "constant", (constant,), written=value)
+    known = (*DISTRIBUTIONS, *MODIFIERS)
     for key in value:
         if key not in known:
             raise ConfigError(
                 f"unknown key {shown(key)}", expected=", ".join(known), hint=did_you_mean(str(key), known),
                 where=str(key),
             )  # fmt: skip
-    laws = [law for law in LAWS if law in value]
-    if len(laws) != 1:
+    given = [name for name in DISTRIBUTIONS if name in value]
+    if len(given) != 1:
         raise ConfigError(
-            " and ".join(laws) + " together" if laws else f"a {dimension.name} without a law",
-            expected="exactly one of " + ", ".join(LAWS),
-            hint="" if laws else f"a constant {dimension.name} is written alone, without braces",
+            " and ".join(given) + " together" if given else f"a {dimension.name} without a distribution",
+            expected="exactly one of " + ", ".join(DISTRIBUTIONS),
+            hint="" if given else f"a constant {dimension.name} is written alone, without braces",
         )
-    law = laws[0]
+    distribution = given[0]
     target = value.get("of", "")
     if target and target not in of:
         raise ConfigError(
@@ -291,27 +293,29 @@ def read_number(value: object, dimension: Dimension, of: tuple[str, ...] = ()) -
             raise error.at(key) from None
 
     values: tuple[float, ...]
-    if law == "constant":
-        values = (read(value[law], law),)
+    if distribution == "constant":
+        values = (read(value[distribution], distribution),)
     else:
-        raw = value[law]
+        raw = value[distribution]
         if not isinstance(raw, (list, tuple)) or not 1 <= len(raw) <= MAX_CHOICES:
-            raise ConfigError(shown(raw), expected=_list_wanted(law), where=law)
-        if law != "choice" and len(raw) != 2:
-            raise ConfigError(f"{len(raw)} numbers", expected=_list_wanted(law), where=law)
-        values = tuple(_plain(part) if law == "exp_uniform" else read(part, law) for part in raw)
-        if law != "choice" and values[0] > values[1]:
-            raise ConfigError(f"{raw[0]} before {raw[1]}", expected="the smaller bound first", where=law)
-        if law == "log_uniform" and values[0] <= 0.0:
-            raise ConfigError(shown(raw[0]), expected="a bound above zero, since zero has no logarithm", where=law)
-        if law == "exp_uniform" and max(map(abs, values)) > 50:
-            raise ConfigError(shown(raw), expected="exponents from -50 to 50", where=law)
+            raise ConfigError(shown(raw), expected=_expected_list(distribution), where=distribution)
+        if distribution != "choice" and len(raw) != 2:
+            raise ConfigError(f"{len(raw)} numbers", expected=_expected_list(distribution), where=distribution)
+        values = tuple(_plain(part) if distribution == "exp_uniform" else read(part, distribution) for part in raw)
+        if distribution != "choice" and values[0] > values[1]:
+            raise ConfigError(f"{raw[0]} before {raw[1]}", expected="the smaller bound first", where=distribution)
+        if distribution == "log_uniform" and values[0] <= 0.0:
+            raise ConfigError(
+                shown(raw[0]), expected="a bound above zero, since zero has no logarithm", where=distribution
+            )
+        if distribution == "exp_uniform" and max(map(abs, values)) > 50:
+            raise ConfigError(shown(raw), expected="exponents from -50 to 50", where=distribution)
     floor = value.get("floor", False)
     if not isinstance(floor, bool):
         raise ConfigError(shown(floor), expected="true or false", where="floor")
-    number = Number(
+    number = RandomVariable(
         measured,
-        law,
+        distribution,
         values,
         read_weights(value["weights"], len(values)) if "weights" in value else (),
         str(target),
@@ -320,15 +324,15 @@ def read_number(value: object, dimension: Dimension, of: tuple[str, ...] = ()) -
         read(value["zero_below"], "zero_below") if "zero_below" in value else 0.0,
         dict(value),
     )
-    if number.weights and law != "choice":
-        raise ConfigError(f"weights with {law}", expected="them with choice alone", where="weights")
+    if number.weights and distribution != "choice":
+        raise ConfigError(f"weights with {distribution}", expected="weights with choice alone", where="weights")
     for end in number.bounds():
-        _in_range(end, measured, value[law], law)
+        _in_range(end, measured, value[distribution], distribution)
     return number
 
 
-def _list_wanted(law: str) -> str:
-    return f"1 to {MAX_CHOICES} values" if law == "choice" else "two bounds, like [low, high]"
+def _expected_list(distribution: str) -> str:
+    return f"1 to {MAX_CHOICES} values" if distribution == "choice" else "two bounds, like [low, high]"
 
 
 def read_weights(value: object, count: int) -> tuple[float, ...]:
@@ -351,30 +355,40 @@ def _in_range(value: float, dimension: Dimension, written: object, where: str = 
         )
 
 
-def _write(number: Number) -> Any:
+def _write(number: RandomVariable) -> Any:
     return number.dimension.write(number.values[0]) if number.written is None else number.written
 
 
 _SERIALIZED = PlainSerializer(_write)
 _SCHEMA = WithJsonSchema({"anyOf": [{"type": ["string", "number"]}, {"type": "object"}]})
 
-RateNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, RATE)), _SERIALIZED, _SCHEMA]
+RandomRate = Annotated[
+    InstanceOf[RandomVariable], BeforeValidator(lambda v: read_random_variable(v, RATE)), _SERIALIZED, _SCHEMA
+]
 """A rate: ``"3mbps"``, ``{uniform: [100, 500], unit: packets/s}``."""
-StartRateNumber = Annotated[
-    InstanceOf[Number],
-    BeforeValidator(lambda v: read_number(v, RATE, ("rate", "packets_per_rtt"))),
+RandomStartRate = Annotated[
+    InstanceOf[RandomVariable],
+    BeforeValidator(lambda v: read_random_variable(v, RATE, ("rate", "packets_per_rtt"))),
     _SERIALIZED,
     _SCHEMA,
 ]
 """A rate, or a multiple of the drawn one, or of a packet per base RTT."""
-TimeNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, TIME)), _SERIALIZED, _SCHEMA]
+RandomTime = Annotated[
+    InstanceOf[RandomVariable], BeforeValidator(lambda v: read_random_variable(v, TIME)), _SERIALIZED, _SCHEMA
+]
 """A time."""
-LossNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, PROBABILITY)), _SERIALIZED, _SCHEMA]
+RandomProbability = Annotated[
+    InstanceOf[RandomVariable], BeforeValidator(lambda v: read_random_variable(v, PROBABILITY)), _SERIALIZED, _SCHEMA
+]
 """A probability."""
-PacketsNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, PACKETS)), _SERIALIZED, _SCHEMA]
+RandomPackets = Annotated[
+    InstanceOf[RandomVariable], BeforeValidator(lambda v: read_random_variable(v, PACKETS)), _SERIALIZED, _SCHEMA
+]
 """A number of packets, rounded down where it is drawn."""
-PlainNumber = Annotated[InstanceOf[Number], BeforeValidator(lambda v: read_number(v, PLAIN)), _SERIALIZED, _SCHEMA]
+RandomNumber = Annotated[
+    InstanceOf[RandomVariable], BeforeValidator(lambda v: read_random_variable(v, PLAIN)), _SERIALIZED, _SCHEMA
+]
 """A number without unit."""
 
-ZERO_LOSS: Final = Number(PROBABILITY, "constant", (0.0,), written=0.0)
+ZERO_LOSS: Final = RandomVariable(PROBABILITY, "constant", (0.0,), written=0.0)
 """No loss."""

@@ -56,7 +56,7 @@ class DrawnLink:
     jitter: int
     """Largest extra delay of a data packet, nanoseconds."""
     overhead: int
-    """Bytes charged per packet beside its IP length."""
+    """Bytes charged per packet on top of its IP length."""
 
     def compiled(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """What data and what acknowledgements cross, as the native core takes it."""
@@ -133,8 +133,8 @@ class SampledPath:
     """The native traces that the elements name."""
     origin: DrawnLink | NetworkPath | None = field(default=None, repr=False)
     """What :meth:`path` makes the path of."""
-    beside: tuple[AnyElement, ...] = ()
-    """Elements at the sender's end beside those of :attr:`origin`."""
+    added: tuple[AnyElement, ...] = ()
+    """Elements at the sender's end, on top of those of :attr:`origin`."""
 
     @property
     def start_rate_mbps(self) -> float | None:
@@ -165,8 +165,8 @@ class SampledPath:
 
     def path(self) -> NetworkPath:
         """The path for everything else that takes one: evaluation, plots, ``ccgym path show``."""
-        if self.beside:
-            return NetworkPath(chain=[*replace(self, beside=()).path().chain, *self.beside], name=self.name or None)
+        if self.added:
+            return NetworkPath(chain=[*replace(self, added=()).path().chain, *self.added], name=self.name or None)
         if isinstance(self.origin, NetworkPath):
             return self.origin
         assert self.origin is not None
