@@ -54,7 +54,7 @@ class WindowRow(BaseModel):
     loss: float = Field(ge=0, le=1)
     """Fraction of the packets lost with it."""
     power_window: int = Field(ge=1)
-    """The window of greatest throughput over delay: packets."""
+    """The window with the maximum of throughput over delay, packets."""
     power_throughput_mbps: float = Field(ge=0)
     """Throughput with that, Mbit/s."""
     power_delay_p95_ms: float = Field(ge=0)
@@ -88,7 +88,7 @@ COLUMNS: Final = tuple(WindowRow.model_fields)
 
 
 def read_table(file: Path) -> dict[str, WindowRow]:
-    """The rows of a table by name of the path; nothing where there is no file.
+    """The rows of a table by name of the path; empty without a file.
 
     Raises:
         ConfigError: It is damaged; the message names the line.
@@ -144,7 +144,7 @@ def best_windows() -> Mapping[str, WindowRow]:
 
 
 def best_window_of(path: object) -> int | None:
-    """The best window of a path that is in the table, whatever it is called here.
+    """The best window of a path that is in the table, under any of its names.
 
     A path of the same name but of other content is another path.
 

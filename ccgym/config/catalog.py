@@ -1,8 +1,8 @@
 """The named traces and paths of ``traces/paths.yaml``, and how a trace's name becomes a trace.
 
-A trace in the catalog is either a file beside ``paths.yaml`` or *declared by construction*: a rule, its parameters,
+A trace in the catalog is either a file next to ``paths.yaml`` or *declared by construction*: a rule, its parameters,
 and the checksum of what must come out. A 60 s trace of 77.72 Mbit/s is 2.2 MB of text that one line describes, so it
-is made when it is needed. Nothing is ever made from a name alone: a name that is not declared is unknown.
+is made when it is needed. A name that is not declared is unknown.
 
 A trace is looked for, in this order:
 
@@ -102,7 +102,7 @@ class TraceEntry(_Strict):
     """A trace of the catalog."""
 
     file: str | None = None
-    """Its file beside the catalog."""
+    """Its file, next to the catalog."""
     rule: Rule | None = None
     """Or the rule that makes it."""
     lines: int = Field(ge=1)
@@ -230,7 +230,7 @@ class TraceSource:
         """The native trace, made or read once and shared.
 
         Raises:
-            TraceFormatError: The file is no trace.
+            TraceFormatError: The file is not a trace.
             PathNotFoundError: The file is gone.
             PlatformError: It cannot be read.
         """

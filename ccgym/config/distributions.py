@@ -101,11 +101,11 @@ class ParameterRow(TypedDict):
     """One parameter of a path distribution, for people and for JSON."""
 
     name: str
-    """Dotted where parts have numbers of the same name."""
+    """Dotted where parts have parameters of the same name."""
     unit: str
     """Unit of ``low`` and ``high``; empty for a fraction."""
     low: float | None
-    """Smallest value; ``None`` where there is none to tell."""
+    """Smallest value; ``None`` without one."""
     high: float | None
     """Largest value."""
     distribution: str
@@ -159,20 +159,20 @@ class PathDistribution(Strict):
     @override
     def __getstate__(self) -> dict[Any, Any]:
         state = super().__getstate__()
-        state["__dict__"] = self._fields_alone()
+        state["__dict__"] = self._fields()
         return state
 
     @override
     def __copy__(self) -> Self:
         copied = super().__copy__()
-        object.__setattr__(copied, "__dict__", self._fields_alone())
+        object.__setattr__(copied, "__dict__", self._fields())
         return copied
 
     @override
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         return self
 
-    def _fields_alone(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name in type(self).model_fields}
 
 
@@ -201,7 +201,7 @@ class Changing(Strict):
     highest: RandomRate
     """The episode's upper bound."""
     lowest: RandomRate
-    """The episode's lower bound. Truncated at the drawn upper bound."""
+    """The episode's lower bound, truncated at the drawn upper bound."""
     every: RandomTime
     """Time between changes, rounded up to the grid; zero never changes."""
     grid: PeriodField = 100 * NS_PER_MS
@@ -261,11 +261,6 @@ class QueueSize(Strict):
         if self.bdp is None and (self.round != "up" or self.min_packets != 1):
             raise ConfigError("round or min_packets without bdp", expected="both with bdp only")
         return self
-
-    def describe(self) -> str:
-        """In a few words."""
-        number = self.packets if self.bdp is None else self.bdp
-        return "unlimited" if number is None else number.describe()
 
 
 def _read_queue(value: Any) -> Any:
@@ -599,6 +594,7 @@ INDIGO_CALIBRATED: Final = tuple(f"pantheon-{number}" for number in range(1, 7))
 class _Listed(PathDistribution):
     """A distribution over a list of paths, each compiled once."""
 
+    @property
     @abstractmethod
     def _paths(self) -> tuple[NetworkPath, ...]:
         """The list."""
@@ -609,7 +605,7 @@ class _Listed(PathDistribution):
 
     @cached_property
     def _places(self) -> tuple[float, ...]:
-        return cumulative(self._weights() or (1.0,) * len(self._paths()))
+        return cumulative(self._weights() or (1.0,) * len(self._paths))
 
     @cached_property
     def _made(self) -> dict[tuple[int, int], SampledPath]:
@@ -621,7 +617,7 @@ class _Listed(PathDistribution):
         place = pick(self._places, rng) if len(self._places) > 1 else 0
         made = self._made.get((place, duration_ns))
         if made is None:
-            made = SampledPath.of(self._paths()[place], duration_ns)
+            made = SampledPath.of(self._paths[place], duration_ns)
             if len(self._made) > 4096:  # every reset draws a new duration
                 self._made.clear()
             self._made[place, duration_ns] = made
@@ -629,7 +625,7 @@ class _Listed(PathDistribution):
 
     @override
     def rows(self) -> list[ParameterRow]:
-        numbers = [path_numbers(path) for path in self._paths()]
+        numbers = [path_numbers(path) for path in self._paths]
         rows: list[ParameterRow] = []
         for name, unit in UNITS.items():
             values = [one[name] for one in numbers if name in one]
@@ -655,7 +651,7 @@ class Fixed(_Listed):
     path: PathField
     """The path, given in any way."""
 
-    @override
+    @property
     def _paths(self) -> tuple[NetworkPath, ...]:
         return (self.path,)
 
@@ -686,12 +682,8 @@ class Named(_Listed):
             read_weights(self.weights, len(self.names))
         return self
 
-    @override
-    def _paths(self) -> tuple[NetworkPath, ...]:
-        return self._found
-
     @cached_property
-    def _found(self) -> tuple[NetworkPath, ...]:
+    def _paths(self) -> tuple[NetworkPath, ...]:
         return tuple(NetworkPath.from_any(name) for name in self.names)
 
     @override
@@ -720,12 +712,8 @@ class IndigoLinks(_Listed):
         parts = {"synthetic": INDIGO_SYNTHETIC, "calibrated": INDIGO_CALIBRATED}
         return parts.get(self.which, INDIGO_SYNTHETIC + INDIGO_CALIBRATED)
 
-    @override
-    def _paths(self) -> tuple[NetworkPath, ...]:
-        return self._found
-
     @cached_property
-    def _found(self) -> tuple[NetworkPath, ...]:
+    def _paths(self) -> tuple[NetworkPath, ...]:
         return tuple(NetworkPath.named(name) for name in self.names)
 
     @override
@@ -767,8 +755,8 @@ class Extended(PathDistribution):
 
     @cached_property
     def _made(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        alone = NetworkPath(chain=self.elements).compile()
-        return alone.uplink, alone.downlink
+        compiled = NetworkPath(chain=self.elements).compile()
+        return compiled.uplink, compiled.downlink
 
     @override
     def sample(self, rng: np.random.Generator, duration_ns: int = DEFAULT_DURATION_NS) -> SampledPath:

@@ -112,7 +112,8 @@ class NetworkPath(BaseModel):
         reverse_queue: Queue of the way back, by default infinite.
         elements: Further elements, the outermost first, such as ``{"kind": "gilbert_elliott", "good_to_bad": "1%",
             "bad_to_good": "25%"}``; see :mod:`ccgym.config.models`.
-        overhead: Bytes charged per packet beside its IP length; by default 0 with a rate, 4 (mahimahi's) with a trace.
+        overhead: Bytes charged per packet on top of its IP length; by default 0 with a
+            rate, 4 (mahimahi's) with a trace.
         device_packets: Packets in a device buffer below the queue, out of its sight (ns-3's); only with a rate.
         mahimahi: A mahimahi command line; see :mod:`ccgym.config.mahimahi`.
         named: A name of the catalog.
@@ -227,7 +228,7 @@ class NetworkPath(BaseModel):
         elif way == "chain" and isinstance(given["chain"], Iterable):
             chain = tuple(given["chain"])
             if len(chain) > MAX_ELEMENTS:
-                raise ConfigError(f"{len(chain)} elements", expected=f"at most {MAX_ELEMENTS}", where="chain")
+                raise ConfigError(f"{len(chain)} elements", expected=f"{MAX_ELEMENTS} or fewer", where="chain")
             given["chain"] = chain
         return given
 
@@ -299,13 +300,13 @@ class NetworkPath(BaseModel):
         stem = base.removesuffix(".trace")
         if stem in path_names() and (not folder or not os.path.exists(value)):
             if folder:
-                resolve_trace(value)  # only traces/NAME.trace may stand for a path that is no file
+                resolve_trace(value)  # only traces/NAME.trace may stand for a path that is not a file
             return cls.named(stem)
         try:
             return _bare_trace(cls, value)
         except PathNotFoundError as error:
             raise PathNotFoundError(
-                f"there is no path and no trace {shown(value)}",
+                f"there is neither a path nor a trace {shown(value)}",
                 expected="a name from `ccgym paths`, a mahimahi command line, or a file",
                 hint=did_you_mean(stem, path_names(), error.hint),
             ) from None
@@ -622,13 +623,13 @@ def _named(cls: type[NetworkPath], name: str, entry_id: int) -> NetworkPath:
 
 
 def _bare_trace(cls: type[NetworkPath], reference: str) -> NetworkPath:
-    """A trace alone, played in both directions."""
+    """Just a trace, played in both directions."""
     name = resolve_trace(reference).name
     link = {"trace": reference, "overhead": MAHIMAHI_OVERHEAD}
     return cls(
         chain=[{"kind": "link", "uplink": link, "downlink": link}],
         name=name,
-        title="a trace alone: no delay, infinite queues; give a mahimahi command line for a whole path",
+        title="just a trace: no delay, infinite queues; give a mahimahi command line for a whole path",
     )
 
 

@@ -66,7 +66,7 @@ _MAX_TEXT: Final = 100
 
 
 def parse_steps(value: object, parse: Callable[[Any], _T]) -> _T | tuple[tuple[int, _T], ...]:
-    """Read one value, or steps ``[("0s", value), ("3.75s", value), …]``; one step alone is one value.
+    """Read one value, or steps ``[("0s", value), ("3.75s", value), …]``; a single step is one value.
 
     Raises:
         UnitError: A value or time that cannot be read.
@@ -117,7 +117,7 @@ def parse_flow_rate(value: str | int | float) -> int:
         if match is not None:
             rate = round(Fraction(match.group(1)) * PACKET_BITS)
             if not 1 <= rate <= MAX_RATE_BPS:
-                raise UnitError(f"{shown(value)} is no rate", expected=f"1bps to {MAX_RATE_BPS}bps")
+                raise UnitError(f"{shown(value)} is not in range", expected=f"1bps to {MAX_RATE_BPS}bps")
             return rate
     try:
         return parse_rate(value)

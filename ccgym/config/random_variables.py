@@ -269,7 +269,7 @@ def read_random_variable(value: object, dimension: Dimension, of: tuple[str, ...
         raise ConfigError(
             " and ".join(given) + " together" if given else f"a {dimension.name} without a distribution",
             expected="exactly one of " + ", ".join(DISTRIBUTIONS),
-            hint="" if given else f"a constant {dimension.name} is written alone, without braces",
+            hint="" if given else f"a constant {dimension.name} is written without braces",
         )
     distribution = given[0]
     target = value.get("of", "")
@@ -325,7 +325,7 @@ def read_random_variable(value: object, dimension: Dimension, of: tuple[str, ...
         dict(value),
     )
     if number.weights and distribution != "choice":
-        raise ConfigError(f"weights with {distribution}", expected="weights with choice alone", where="weights")
+        raise ConfigError(f"weights with {distribution}", expected="weights only with choice", where="weights")
     for end in number.bounds():
         _in_range(end, measured, value[distribution], distribution)
     return number

@@ -103,7 +103,7 @@ def chain_of(given: Mapping[str, Any]) -> list[Any]:
         raise ConfigError(shown(elements), expected="a list of elements", where="elements")
     elements = list(islice(elements, MAX_ELEMENTS + 1))
     if len(elements) > MAX_ELEMENTS:
-        raise ConfigError(f"more than {MAX_ELEMENTS} elements", expected=f"at most {MAX_ELEMENTS}", where="elements")
+        raise ConfigError(f"more than {MAX_ELEMENTS} elements", expected=f"{MAX_ELEMENTS} or fewer", where="elements")
     chain += elements
     loss = _read(given, "loss", parse_probability) if "loss" in given else 0.0
     if loss != 0.0:

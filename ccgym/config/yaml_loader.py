@@ -1,8 +1,8 @@
 """Strict YAML: every mistake is reported with file and line, and nothing is ever guessed.
 
-Refused, because each has cost somebody a day: duplicate keys, the bare words ``yes no on off`` as booleans, sexagesimal
-and octal numbers, anchors and aliases, tags, several documents in a file, keys that are no strings. Numbers are those
-of YAML 1.2, so ``1e-3`` is a float. A file may build on one other with ``extends: other.yaml``, which lies beside it
+Refused, because each is a well-known trap: duplicate keys, the bare words ``yes no on off`` as booleans, sexagesimal
+and octal numbers, anchors and aliases, tags, several documents in a file, keys that are not strings. Numbers are those
+of YAML 1.2, so ``1e-3`` is a float. A file may build on one other with ``extends: other.yaml``, which lies next to it
 or comes with ccgym: mappings are merged key by key, everything else is replaced, and so are a mapping of another
 ``kind`` and another ``algorithm``, whose keys are others. A list of things with names (a key ``name``, or else the
 word that says what they are) is changed by a mapping of these names: what stands below a name is merged with the item,
@@ -36,7 +36,7 @@ MAX_FILE_BYTES: Final = 4 * 2**20
 MAX_DEPTH: Final = 32
 """Deeper nesting is refused."""
 MAX_PROBLEMS: Final = 10
-"""An error names the places of at most so many further problems."""
+"""Max number of further problems whose places an error names."""
 
 _INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _FLOAT: Final = re.compile(r"[-+]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,3})?")
@@ -119,7 +119,7 @@ def load_yaml(path: str | os.PathLike[str]) -> Loaded:
     except ConfigError as error:
         raise error.at(where) from None
     if not isinstance(base.data, dict):
-        raise ConfigError(f"{base_path} is no mapping", expected="keys and values", where=where)
+        raise ConfigError(f"{base_path} is not a mapping", expected="keys and values", where=where)
     if "extends" in base.data:
         raise ConfigError(
             f"{base_path} extends another file itself",
@@ -138,7 +138,7 @@ def parse_yaml(text: str, source: str) -> Loaded:
     import yaml
 
     if len(text) > MAX_FILE_BYTES:
-        raise ConfigError(f"{len(text)} characters", expected=f"at most {MAX_FILE_BYTES}", where=source)
+        raise ConfigError(f"{len(text)} characters", expected=f"{MAX_FILE_BYTES} or fewer", where=source)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         return _Builder(source).build(yaml.parse(text, Loader=loader))
@@ -354,7 +354,7 @@ def _key_near(name: str, model: type[BaseModel]) -> str | None:
 
 
 def _key_paths(model: type[BaseModel], deepest: int = 3) -> Iterator[tuple[str, ...]]:
-    """Key paths of a model, as far as they go by names alone; what is nearer to the top comes first."""
+    """Key paths of a model, those without list indexes; the shallowest first."""
     inside = []
     for key, found in model.model_fields.items():
         yield (key,)
@@ -447,7 +447,7 @@ NAMING_KEYS: Final = ("name", "term", "signal")
 
 
 def _name_of(item: Any) -> str | None:
-    """What an item of a list is called: a word alone is its own name."""
+    """What an item of a list is called: a word is its own name."""
     if isinstance(item, str):
         return item
     given = item if isinstance(item, dict) else {}
@@ -545,7 +545,7 @@ class _Builder:
         mapping, at = self.stack[-1]
         key = event.value
         if not event.style and (not key or key == "<<" or not isinstance(self.plain(event), str)):
-            raise self.fail(event, f"the key {key!r}, which is no string", "a word as key", "quote the key")
+            raise self.fail(event, f"the key {key!r}, which is not a string", "a word as key", "quote the key")
         here: Place = (*at, key)
         if key in mapping:
             first = self.loaded.lines.get(here, "")

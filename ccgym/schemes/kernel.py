@@ -1,4 +1,4 @@
-"""The kernel's TCP as a scheme: ``tcp:cubic``, ``tcp:bbr``, ``tcp:NAME`` for whatever the kernel has.
+"""The kernel's TCP as a scheme: ``tcp:cubic``, ``tcp:bbr``, ``tcp:NAME`` for any that the kernel has.
 
 They run on real paths only. There they can be compared with ours of the same name.
 """

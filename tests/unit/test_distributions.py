@@ -126,7 +126,7 @@ def test_a_constant_uses_no_randomness() -> None:
         ({"uniform": [0, 5]}, PACKETS, "from 1"),
         ({"choice": [1, 2], "weights": [1]}, PLAIN, "2 weights"),
         ({"choice": [1, 2], "weights": [0, 0]}, PLAIN, "not all zero"),
-        ({"uniform": [1, 2], "weights": [1, 1]}, PLAIN, "choice alone"),
+        ({"uniform": [1, 2], "weights": [1, 1]}, PLAIN, "only with choice"),
         ({"choice": []}, PLAIN, "1 to"),
         ({"exp_uniform": [0, 900]}, PACKETS, "-50 to 50"),
         ({"uniform": [1, 2], "floor": 1}, PLAIN, "true or false"),

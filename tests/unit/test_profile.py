@@ -226,7 +226,7 @@ def test_what_is_compared(
         (["cubic", "--compare", "bbq"], "--compare: no scheme is called 'bbq'"),
         (["cubic", "--compare", "cubic"], "--compare: 'cubic' is there twice"),
         (["tcp:cubic"], "SCHEME: tcp:cubic is the TCP of this machine's kernel"),
-        (["cubic", "--trace", "77.72mbpz"], "--trace: there is no path and no trace '77.72mbpz'"),
+        (["cubic", "--trace", "77.72mbpz"], "--trace: there is neither a path nor a trace '77.72mbpz'"),
         (["cubic", "--trace", "12mbps,12mbps,12mbps,12mbps,12mbps"], "--trace: 5 paths"),
         (["cubic", "--trace", ","], "--trace: 0 paths"),
         (["cubic", "--runtime", "0"], "--runtime: '0'"),
