@@ -57,7 +57,7 @@ def test_reads_scalars_by_the_rules_of_yaml_1_2() -> None:
         ("a: *x\n", 1, "alias"),
         ("a: !!str 5\n", 1, "tag"),
         ("a: !!python/name:os.system\n", 1, "tag"),
-        ("<<: {a: 1}\n", 1, "no string"),
+        ("<<: {a: 1}\n", 1, "not a string"),
         ("12: a\n", 1, "quote the key"),
         ("? [a]\n: 1\n", 1, "as key"),
         ("a: 1\n---\nb: 2\n", 2, "second document"),
