@@ -362,4 +362,4 @@ def test_whatever_is_a_path_can_be_searched(
     assert command(words) == 0
     assert set(read_table(tmp_path / "w.csv")) == {"12mbps", "mine.yaml"}
     assert command(["12mbs", "--out", "w.csv"]) == 2
-    assert "no trace '12mbs'" in capsys.readouterr().err
+    assert "nor a trace '12mbs'" in capsys.readouterr().err
