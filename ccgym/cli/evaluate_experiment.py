@@ -1,4 +1,4 @@
-"""``ccgym evaluate --experiment NAME``: an experiment or a scorecard, read from YAML.
+"""``ccgym evaluate --experiment NAME``: an experiment, a scorecard or a gap, read from YAML.
 
 This reads the arguments, shows how it goes, prints the summary and says where the files are.
 """
@@ -21,6 +21,7 @@ from ccgym.units import parse_positive_time
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ccgym.experiments.gap.spec import GapSpec
     from ccgym.experiments.request import Request
     from ccgym.experiments.scorecard.spec import ScorecardSpec
     from ccgym.experiments.spec import ExperimentSet
@@ -50,7 +51,6 @@ def evaluate_experiment(arguments: argparse.Namespace, words: Sequence[str], sho
     Raises:
         CcgymError: The command makes no sense, or the directory is another experiment's.
     """
-    from ccgym.experiments.directory import claim
     from ccgym.experiments.load import load_experiment
 
     for name, hint in _NOT_OF_EXPERIMENTS.items():
@@ -60,7 +60,22 @@ def evaluate_experiment(arguments: argparse.Namespace, words: Sequence[str], sho
                 f"{option_name} together with --experiment", expected=f"--experiment without {option_name}", hint=hint
             )
     spec = load_experiment(arguments.experiment, quick=arguments.quick)
-    request = _request(arguments, words, spec)
+    return run_and_show(spec, _request(arguments, words, spec), arguments, shown_on)
+
+
+def run_and_show(
+    spec: ExperimentSet | ScorecardSpec | GapSpec, request: Request, arguments: argparse.Namespace, shown_on: Console
+) -> int:
+    """Run an experiment, show what came out, and return the exit status.
+
+    Args:
+        spec: The experiment.
+        request: What is asked of it.
+        arguments: ``no_figures`` and ``json``.
+        shown_on: Where people read.
+    """
+    from ccgym.experiments.directory import claim
+
     if not arguments.no_figures:
         from ccgym.report.evaluation_report import require_drawing
 
@@ -95,9 +110,16 @@ def evaluate_experiment(arguments: argparse.Namespace, words: Sequence[str], sho
     return STATUS_FAILED_RUN if result.failures else 0
 
 
-def _kind(spec: ExperimentSet | ScorecardSpec) -> tuple[Any, Any]:
+def _kind(spec: ExperimentSet | ScorecardSpec | GapSpec) -> tuple[Any, Any]:
     """What runs an experiment of this kind, and what shows it."""
+    from ccgym.experiments.gap.spec import GapSpec
     from ccgym.experiments.spec import ExperimentSet
+
+    if isinstance(spec, GapSpec):
+        from ccgym.experiments.gap.run import run_gap
+        from ccgym.report import gap_report
+
+        return run_gap, gap_report.REPORT
 
     if isinstance(spec, ExperimentSet):
         from ccgym.experiments.run import run_experiments
@@ -110,7 +132,9 @@ def _kind(spec: ExperimentSet | ScorecardSpec) -> tuple[Any, Any]:
     return run_scorecard, scorecard_report.REPORT
 
 
-def _request(arguments: argparse.Namespace, words: Sequence[str], spec: ExperimentSet | ScorecardSpec) -> Request:
+def _request(
+    arguments: argparse.Namespace, words: Sequence[str], spec: ExperimentSet | ScorecardSpec | GapSpec
+) -> Request:
     from ccgym.evaluation.run import parse_contenders
     from ccgym.experiments.directory import default_directory
     from ccgym.experiments.request import Request, default_schemes

@@ -16,12 +16,11 @@ from ccgym.files import UnreadableError, atomic_write, read_json
 RUNS_DIRECTORY: Final = "runs"
 LOCK_FILE: Final = ".ccgym_lock"
 
-Kind: TypeAlias = Literal["evaluation", "experiment", "gap", "training"]
+Kind: TypeAlias = Literal["evaluation", "experiment", "training"]
 
 MARKERS: Final[Mapping[Kind, tuple[str, str]]] = {
     "evaluation": ("ccgym_manifest.json", "the results of an evaluation"),
     "experiment": ("ccgym_experiment.json", "the results of an experiment"),
-    "gap": ("ccgym_gap.json", "what `ccgym gap` measured"),
     "training": ("seeds.json", "a training run"),
 }
 """The file that a directory of each kind has, and what that is."""

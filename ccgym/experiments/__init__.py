@@ -15,7 +15,8 @@
 ``run``            all of it together
 ``progress``       progress over several parts
 ``training``       what a learned policy was trained on
-``scorecard``      schemes on many paths: scores, rankings, how sure they are
+``scorecard``      schemes on many paths: scores, rankings, confidence intervals
+``gap``            the same schemes and seeds on several backends
 =================  ===================================================================================================
 
 ``ccgym evaluate --experiment NAME|FILE`` runs one; ``docs/experiments.md`` explains the YAML. May import what

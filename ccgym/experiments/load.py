@@ -14,19 +14,22 @@ from ccgym.config.configurations import find_config
 from ccgym.config.yaml_loader import Loaded, load_yaml, validate
 from ccgym.errors import ConfigError, shown
 from ccgym.experiments.expand import check
-from ccgym.experiments.scorecard.spec import KIND, ScorecardSpec
+from ccgym.experiments.gap.spec import KIND as GAP
+from ccgym.experiments.gap.spec import GapSpec
+from ccgym.experiments.scorecard.spec import KIND as SCORECARD
+from ccgym.experiments.scorecard.spec import ScorecardSpec
 from ccgym.experiments.spec import Experiment, ExperimentSet, merged
 
 FOLDERS: Final = ("experiments",)
 """Where experiments are looked for by name, within ``configs``."""
 
-_Spec = TypeVar("_Spec", Experiment, ScorecardSpec)
+_Spec = TypeVar("_Spec", Experiment, ScorecardSpec, GapSpec)
 
 
 def load_experiment(
     given: str | Path, *, quick: bool = False, where: str = "--experiment"
-) -> ExperimentSet | ScorecardSpec:
-    """Read an experiment, a file that includes several, or a scorecard.
+) -> ExperimentSet | ScorecardSpec | GapSpec:
+    """Read an experiment, a file that includes several, a scorecard or a gap.
 
     Args:
         given: A YAML file, or the name of one in ``configs/experiments``.
@@ -39,8 +42,10 @@ def load_experiment(
     """
     file = find_config(given, where, FOLDERS)
     loaded = _mapping(load_yaml(file))
-    if loaded.data.get("kind") == KIND:
+    if loaded.data.get("kind") == SCORECARD:
         return _variant(loaded, ScorecardSpec, file.stem, quick)
+    if loaded.data.get("kind") == GAP:
+        return _variant(loaded, GapSpec, file.stem, quick)
     if "include" in loaded.data:
         found = validate(loaded, ExperimentSet)
         experiments = tuple(

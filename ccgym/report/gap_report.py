@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.backends import BACKENDS
-from ccgym.evaluation.gap import (
+from ccgym.evaluation.engine import Observer
+from ccgym.experiments.gap.results import (
     DELAY_TOLERANCE_MS,
     LOSS_TOLERANCE,
     THROUGHPUT_TOLERANCE,
     Difference,
     Gap,
 )
+from ccgym.experiments.gap.run import GAP_FILE
+from ccgym.experiments.request import Written
 from ccgym.files import atomic_write
+from ccgym.report.evaluation_report import write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, LIMITED_NOTE
 from ccgym.report.table import Cell, Column, Row, Table, Tone, spread
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 HTML_FILE: Final = "gap_report.html"
 MARKDOWN_FILE: Final = "gap_table.md"
@@ -92,31 +100,58 @@ def _notes(gap: Gap) -> list[str]:
     return notes
 
 
-def write_gap_table(gap: Gap, directory: Path) -> None:
-    """Write the table as Markdown; what is beyond tolerance is bold."""
+def markdown(gap: Gap) -> str:
+    """The table; what is beyond tolerance is bold."""
     table = gap_table(gap)
     notes = "  \n".join([f"Bold: {TOLERANCES}.", *table.notes])
-    atomic_write(directory / MARKDOWN_FILE, f"{table.markdown()}\n{notes}\n")
+    return f"{table.markdown()}\n{notes}\n"
 
 
-def build_gap_report(gap: Gap, directory: Path) -> None:
-    """Draw the figures and write the HTML page."""
-    from ccgym.report.figures import figures_of
-    from ccgym.report.page import Picture, write_page
-    from ccgym.report.style import write_figure
+class GapReport:
+    """Shows a gap."""
 
-    figures = figures_of("gap")
-    for one in figures:
-        write_figure(one.draw, directory / one.name, gap)
-    first = next(iter(gap.results.values()))
-    values = {
-        "gap": gap,
-        "parameters": first.parameters,
-        "provenance": first.provenance,
-        "sections": [],
-        "table": gap_table(gap),
-        "tolerances": TOLERANCES,
-        "backends": {name: BACKENDS[name] for name in gap.results},
-        "figures": [Picture.of(directory / f"{one.name}.svg", one.title) for one in figures],
-    }
-    write_page(directory / HTML_FILE, "gap", values)
+    def terminal(self, result: Gap) -> Sequence[RenderableType]:
+        """The table with its notes."""
+        table = gap_table(result)
+        return ["", table.terminal(), TOLERANCES, *table.notes, ""]
+
+    def write(self, result: Gap, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
+        """Write the table as Markdown, and those of every backend; with ``figures`` the figure and the page."""
+        table = directory / MARKDOWN_FILE
+        atomic_write(table, markdown(result))
+        for name, results in result.results.items():
+            write_tables(results, result.directories[name])
+        files = [Written("results", directory / GAP_FILE), Written("table", table)]
+        if not figures:
+            return files
+        from ccgym.report.figures import figures_of
+        from ccgym.report.page import Picture, write_page
+        from ccgym.report.style import write_figure
+
+        drawn = figures_of("gap")
+        progress.begin("figures", len(drawn) + 1)
+        for one in drawn:
+            write_figure(one.draw, directory / one.name, result)
+            progress.advance("figures", 1, one.name)
+        first = next(iter(result.results.values()))
+        values = {
+            "gap": result,
+            "parameters": first.parameters,
+            "provenance": first.provenance,
+            "sections": [],
+            "table": gap_table(result),
+            "tolerances": TOLERANCES,
+            "backends": {name: BACKENDS[name] for name in result.results},
+            "figures": [Picture.of(directory / f"{one.name}.svg", one.title) for one in drawn],
+        }
+        write_page(directory / HTML_FILE, "gap", values)
+        progress.advance("figures", 1, "page")
+        return [
+            Written("report", directory / HTML_FILE),
+            *(Written("figure", directory / f"{one.name}.svg") for one in drawn),
+            *files,
+        ]
+
+
+REPORT: Final = GapReport()
+"""The report on a gap."""

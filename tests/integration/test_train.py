@@ -298,7 +298,7 @@ def test_an_edited_configuration_is_not_resumed(
     assert main(["--resume", str(place), "--set", "style.label=Mine", "--steps", "1600", "--no-export"]) == 0
 
 
-@pytest.mark.parametrize("marker", ["ccgym_manifest.json", "ccgym_experiment.json", "ccgym_gap.json"])
+@pytest.mark.parametrize("marker", ["ccgym_manifest.json", "ccgym_experiment.json"])
 def test_results_of_another_kind_are_left_alone(
     marker: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,9 +20,11 @@ from ccgym.emulation.plan import Plan
 from ccgym.emulation.process import RunProcess, command
 from ccgym.errors import RealPathError
 from ccgym.evaluation.backends import backend
-from ccgym.evaluation.gap import run_gap
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import parse_contenders
+from ccgym.experiments.gap.run import run_gap
+from ccgym.experiments.gap.spec import GapSpec
+from ccgym.experiments.request import Request
 
 PATH = NetworkPath.from_mahimahi(
     "mm-delay 10 mm-link 12mbps.trace 12mbps.trace --uplink-queue=droptail --uplink-queue-args=packets=40",
@@ -117,7 +119,8 @@ def test_over_mahimahi() -> None:
 
 
 def test_the_gap(tmp_path: Path) -> None:
-    gap = run_gap(PATH, parse_contenders("cubic"), ["sim", "emulated"], tmp_path, runs=1, runtime_ns=2 * 10**9)
+    spec = GapSpec.model_validate({"path": PATH, "backends": ["sim", "emulated"], "runs": 1, "duration": "2s"})
+    gap = run_gap(spec, Request(tmp_path, tuple(parse_contenders("cubic"))))
     assert gap.left_out == {}
     _, emulated = gap.rows()
     assert emulated.throughput_mbps is not None

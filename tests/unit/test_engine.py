@@ -425,7 +425,7 @@ def test_two_kinds_of_results_are_never_mixed(kind: Kind, other: Kind, tmp_path:
         refuse_other_kinds(tmp_path, kind)
 
 
-@pytest.mark.parametrize("marker", ["ccgym_experiment.json", "ccgym_gap.json", "seeds.json"])
+@pytest.mark.parametrize("marker", ["ccgym_experiment.json", "seeds.json"])
 def test_an_evaluation_leaves_other_directories_alone(marker: str, tmp_path: Path) -> None:
     (tmp_path / marker).touch()
     with pytest.raises(ResultsError, match="choose another directory with --out"):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from rich.console import Console
 
 from ccgym import _core
@@ -21,14 +22,18 @@ from ccgym.emulation import doctor
 from ccgym.emulation.plan import Plan
 from ccgym.emulation.process import RunOutcome
 from ccgym.emulation.report import PathReport
-from ccgym.errors import ConfigError, PlatformError, RealPathError, ResultsError
+from ccgym.errors import ConfigError, PlatformError, RealPathError
 from ccgym.evaluation.backends import real as real_backend
 from ccgym.evaluation.curves import FlowCurves
-from ccgym.evaluation.gap import GAP_FILE, Gap, differences, run_gap, with_host_jitter
+from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.results import SchemeSummary
 from ccgym.evaluation.run import parse_contenders
+from ccgym.experiments.gap.results import Gap, differences
+from ccgym.experiments.gap.run import GAP_FILE, run_gap, with_host_jitter
+from ccgym.experiments.gap.spec import GapSpec
+from ccgym.experiments.request import Request
 from ccgym.report.figures.gap_series import delay_line, gap_figure, total_egress
-from ccgym.report.gap_report import MARKDOWN_FILE, build_gap_report, gap_table, write_gap_table
+from ccgym.report.gap_report import REPORT, gap_table, markdown
 from ccgym.report.style import house_style
 from ccgym.report.table import Table
 
@@ -61,15 +66,8 @@ def reality(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def gap(out: Path, schemes: str = "cubic,tcp:cubic", backends: str = "sim,emulated,mahimahi", runs: int = 2) -> Gap:
-    return run_gap(PATH, parse_contenders(schemes), backends.split(","), out, runs=runs, runtime_ns=2 * 10**9)
-
-
-@pytest.mark.parametrize("marker", ["ccgym_manifest.json", "seeds.json"])
-def test_other_directories_are_left_alone(marker: str, tmp_path: Path) -> None:
-    (tmp_path / marker).touch()
-    with pytest.raises(ResultsError, match="choose another directory with --out"):
-        gap(tmp_path)
-    assert [file.name for file in tmp_path.iterdir()] == [marker]
+    spec = GapSpec.model_validate({"path": PATH, "backends": backends.split(","), "runs": runs, "duration": "2s"})
+    return run_gap(spec, Request(out, tuple(parse_contenders(schemes))))
 
 
 # --- Comparing -----------------------------------------------------------------------------------------------------
@@ -119,17 +117,18 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path, reality: list[str]) -> None
 
 def test_simulated_hosts_may_be_inexact_too(tmp_path: Path, reality: list[str]) -> None:
     exact = gap(tmp_path / "exact", "cubic", "sim,emulated", runs=1)
-    made = run_gap(
-        PATH,
-        parse_contenders("cubic"),
-        ["sim", "emulated"],
-        tmp_path / "inexact",
-        runs=1,
-        runtime_ns=2 * 10**9,
-        host_jitter_ns=500_000,
-        host_start_ns=1_000_000,
-        sim_runs=3,
+    spec = GapSpec.model_validate(
+        {
+            "path": PATH,
+            "backends": ["sim", "emulated"],
+            "runs": 1,
+            "sim_runs": 3,
+            "duration": "2s",
+            "host_jitter": "0.5ms",
+            "host_start": "1ms",
+        }
     )
+    made = run_gap(spec, Request(tmp_path / "inexact", tuple(parse_contenders("cubic"))))
     simulated, emulated = made.rows()
     assert (simulated.runs, emulated.runs) == (3, 1)
     starts = [cell.record.flows[0].start_s for cell in made.results["sim"].cells]
@@ -168,22 +167,26 @@ def test_a_backend_on_which_everything_fails_is_left_out(tmp_path: Path, monkeyp
     assert list(made.results) == ["sim"]
     assert made.without_runs == {"mahimahi": "every run failed: handshake of flow 0: no answer"}
     assert any(line.startswith("nothing ran: mahimahi") for line in gap_table(made).notes)
-    assert made.as_dict()["without_runs"] == made.without_runs
+    assert made.to_json()["without_runs"] == made.without_runs
 
 
 def test_a_path_that_mahimahi_cannot_express(tmp_path: Path) -> None:
     path = NetworkPath(rate="12mbps", rtt="15.5ms", queue="20p")
-    made = run_gap(path, parse_contenders("cubic"), ["sim", "mahimahi"], tmp_path, runs=1, runtime_ns=10**9)
+    spec = GapSpec.model_validate({"path": path, "backends": ["sim", "mahimahi"], "runs": 1, "duration": "1s"})
+    made = run_gap(spec, Request(tmp_path, tuple(parse_contenders("cubic"))))
     assert list(made.results) == ["sim"]
     assert "mahimahi" in made.left_out
     assert made.references == (), "nothing to compare with"
 
 
 def test_wrong_backends(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="did you mean 'sim'"):
+    with pytest.raises(ValidationError, match="did you mean 'sim'"):
         gap(tmp_path, backends="simm")
-    with pytest.raises(ConfigError, match="no backend"):
-        run_gap(PATH, parse_contenders("cubic"), [], tmp_path)
+    with pytest.raises(ValidationError, match="no backend"):
+        GapSpec.model_validate({"path": PATH, "backends": []})
+    request = Request(tmp_path, tuple(parse_contenders("cubic")), backend="emulated")
+    with pytest.raises(ConfigError, match="list of backends"):
+        run_gap(GapSpec.model_validate({"path": PATH}), request)
 
 
 def test_differences_of_nothing() -> None:
@@ -229,8 +232,7 @@ def test_the_table(tmp_path: Path) -> None:
         shown = printed(table.terminal(), width)
         assert max(map(len, shown.splitlines())) <= width
         assert all(text in shown for row in four for text in row)
-    write_gap_table(made, tmp_path)
-    written = (tmp_path / MARKDOWN_FILE).read_text()
+    written = markdown(made)
     assert f"**{four[3][6]}**" in written
     assert len({line.count("|") for line in written.splitlines() if line.startswith("|")}) == 1
     assert [row[5] for row in texts(gap_table(gap(tmp_path, "cubic", "sim", runs=1)))] == [""]
@@ -268,7 +270,7 @@ def test_a_panel_per_scheme_and_a_line_per_run(tmp_path: Path) -> None:
 
 def test_files(tmp_path: Path) -> None:
     made = gap(tmp_path, "cubic", "sim,emulated", runs=1)
-    build_gap_report(made, tmp_path)
+    REPORT.write(made, tmp_path, Silent(), figures=True)
     for suffix in ("svg", "pdf", "png"):
         assert (tmp_path / f"gap_series.{suffix}").stat().st_size > 1000
     page = (tmp_path / "gap_report.html").read_text()
@@ -291,6 +293,16 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert json.loads(capsys.readouterr().out)["reference"] == "emulated"
 
 
+def test_the_gap_is_an_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["evaluate", "--experiment", "gap", "--quick", "--schemes", "cubic", "--runtime", "1", "--no-figures"]
+    assert cli([*words, "--out", str(tmp_path)]) == 0
+    output = capsys.readouterr().out
+    assert "beyond tolerance" in output
+    assert json.loads((tmp_path / GAP_FILE).read_text())["reference"] == "mahimahi"
+    assert cli([*words, "--out", str(tmp_path), "--seed", "2"]) == 2
+    assert "seed: 1 there, 2 here" in capsys.readouterr().err
+
+
 def test_the_status_says_whether_what_was_asked_for_ran(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], reality: list[str]
 ) -> None:
@@ -310,18 +322,18 @@ def test_the_status_says_whether_what_was_asked_for_ran(
     code, out, err = status("default", "cubic")
     assert (code, err) == (0, ""), "what is not here is left out"
     assert "left out: mahimahi" in out
-    code, _, err = status("asked for", "cubic", "--backends", "sim,mahimahi")
+    code, out, _ = status("asked for", "cubic", "--backends", "sim,mahimahi")
     assert code == 1
-    assert "nothing ran on mahimahi: mahimahi: it is not here; install it" in err
+    assert "nothing ran on mahimahi: mahimahi: it is not here; install it" in out
     code, _, err = status("unavailable", "tcp:hybla,cubic", "--backends", "sim,emulated")
     assert (code, err) == (0, ""), "one scheme of two ran"
-    code, out, err = status("none", "tcp:hybla", "--backends", "sim,emulated")
+    code, _, err = status("none", "tcp:hybla", "--backends", "sim,emulated")
     assert code == 2
-    assert "no scheme can be run; this kernel has no hybla" in out
+    assert "no scheme can be run; this kernel has no hybla" in err
     absent.add("emulated")
-    code, _, err = status("alone", "cubic")
+    code, out, _ = status("alone", "cubic")
     assert code == 1
-    assert "only sim ran" in err
+    assert "only sim ran" in out
     assert status("sim", "cubic", "--backends", "sim")[0] == 0
 
     def fail(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
@@ -329,10 +341,10 @@ def test_the_status_says_whether_what_was_asked_for_ran(
 
     absent.clear()
     monkeypatch.setattr(real_backend, "run_plan", fail)
-    code, _, err = status("broken", "cubic")
+    code, out, _ = status("broken", "cubic")
     assert code == 1
-    assert "nothing ran on emulated: every run failed" in err
-    assert "nothing ran on mahimahi: every run failed" in err
+    assert "nothing ran on emulated: every run failed" in out
+    assert "nothing ran on mahimahi: every run failed" in out
 
 
 @pytest.mark.parametrize(

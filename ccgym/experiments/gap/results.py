@@ -1,32 +1,19 @@
-"""The gap between simulation and reality, measured: the same schemes and seeds on every backend, side by side.
-
-Each backend's runs are an experiment of their own in a folder of their own, so that what is finished is kept and a gap
-that was interrupted goes on. What is compared are the means over runs that count.
-"""
+"""What was measured on each backend, and how far backends are apart. Compared are the means over runs that count."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ccgym.config.path import NetworkPath, PathLike
-from ccgym.errors import ConfigError, PlatformError, RealPathError
-from ccgym.evaluation.backends import BACKENDS, SIMULATED, backend, check_name, is_real
-from ccgym.evaluation.directory import MARKERS, held_parameters, refuse_other_kinds
-from ccgym.evaluation.engine import Observer, Silent
-from ccgym.evaluation.experiment import MAX_RUNS, Experiment
+from ccgym.config.path import NetworkPath
+from ccgym.evaluation.backends import BACKENDS, SIMULATED, is_real
 from ccgym.evaluation.results import ResultSet, SchemeSummary, Spread
-from ccgym.evaluation.run import Contender, contender, contenders
-from ccgym.evaluation.runner import run_experiment
-from ccgym.files import atomic_write
+from ccgym.evaluation.run import Contender, contender
+from ccgym.experiments.gap.spec import GapSpec
 from ccgym.schemes.registry import registry
-from ccgym.units import Nanoseconds
 
-GAP_FILE: Final = MARKERS["gap"][0]
 FORMAT: Final = "ccgym-gap"
 FORMAT_VERSION: Final = 1
 
@@ -80,8 +67,8 @@ class GapRow:
 class Gap:
     """What was measured on each backend."""
 
-    path: NetworkPath
-    """The path."""
+    spec: GapSpec
+    """What the YAML says."""
     schemes: tuple[Contender, ...]
     """The schemes, in the order of the table."""
     results: Mapping[str, ResultSet]
@@ -92,6 +79,22 @@ class Gap:
     """Why backends could not take part, by name."""
     without_runs: Mapping[str, str] = field(default_factory=dict)
     """Why no run came out of backends that took part, by name."""
+
+    @property
+    def path(self) -> NetworkPath:
+        """The path."""
+        return self.spec.path
+
+    @property
+    def failures(self) -> list[str]:
+        """Runs that ended in an error, and backends that were asked for and ran nothing."""
+        missing = self.without_runs if self.spec.backends is None else {**self.left_out, **self.without_runs}
+        found = [f"nothing ran on {name}: {reason}" for name, reason in missing.items()]
+        if self.spec.backends is None and len(self.results) == 1:
+            found.append(f"only {next(iter(self.results))} ran: there is nothing to compare it with")
+        for name, results in self.results.items():
+            found += [f"{name}: {one.scheme}, run {one.run}: {one.error}" for one in results.failures]
+        return found
 
     @property
     def reference(self) -> str | None:
@@ -150,7 +153,7 @@ class Gap:
             return f"{len(failed)} runs failed: {failed[0].error.splitlines()[0]}"
         return f"our own {kernel}: the simulator has no kernel" if kernel and not is_real(name) else ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Plain data."""
         return {
             "format": FORMAT,
@@ -172,10 +175,6 @@ class Gap:
             "provenance": {name: dict(results.provenance) for name, results in self.results.items()},
         }
 
-    def write(self, directory: Path) -> None:
-        """Write ``ccgym_gap.json``."""
-        atomic_write(directory / GAP_FILE, json.dumps(self.as_dict(), indent=1, ensure_ascii=False) + "\n")
-
 
 def counterpart(scheme: Contender, name: str) -> Contender | None:
     """What stands for a scheme on a backend: the simulator runs our own for the kernel's, if there is one."""
@@ -184,18 +183,6 @@ def counterpart(scheme: Contender, name: str) -> Contender | None:
     if any(choice.kernel and choice.kernel not in registry() for choice in scheme.choices):
         return None
     return contender([flow.model_copy(update={"scheme": flow.choice.kernel or flow.scheme}) for flow in scheme.flows])
-
-
-def with_host_jitter(path: NetworkPath, most_ns: int) -> NetworkPath:
-    """The path with acknowledgements that reach the sender up to ``most_ns`` nanoseconds late, each by its own."""
-    if most_ns <= 0:
-        return path
-    jitter = {
-        "kind": "jitter",
-        "distribution": {"kind": "uniform", "max": Nanoseconds(most_ns)},
-        "direction": "downlink",
-    }
-    return NetworkPath(chain=[*path.chain, jitter], name=path.name, title=path.title, source=path.source)
 
 
 def differences(ours: SchemeSummary | None, theirs: SchemeSummary | None) -> dict[str, Difference]:
@@ -215,98 +202,3 @@ def differences(ours: SchemeSummary | None, theirs: SchemeSummary | None) -> dic
             beyond = abs(absolute) > (DELAY_TOLERANCE_MS if quantity == "delay_p95_ms" else LOSS_TOLERANCE)
         found[quantity] = Difference(absolute, relative, beyond)
     return found
-
-
-def run_gap(
-    path: PathLike,
-    schemes: Sequence[object],
-    backends: Sequence[str],
-    out: Path,
-    *,
-    runs: int = 3,
-    runtime_ns: int = 30_000_000_000,
-    seed: int = 1,
-    repeat_limited: int = 0,
-    host_jitter_ns: int = 0,
-    host_start_ns: int = 0,
-    sim_runs: int | None = None,
-    observe: Callable[[Experiment], AbstractContextManager[Observer]] | None = None,
-    command: Sequence[str] = (),
-) -> Gap:
-    """Run the same schemes and seeds on several backends, as far as that was not done before.
-
-    Args:
-        path: The path, however :meth:`NetworkPath.from_any` understands it.
-        schemes: The schemes.
-        backends: The backends; those that do not work here are left out, and the gap says why.
-        out: Where results go, a folder for each backend.
-        runs: Runs per scheme and backend.
-        runtime_ns: Length of a run, nanoseconds.
-        seed: Root of every random stream.
-        repeat_limited: As in :func:`~ccgym.evaluation.engine.measure`.
-        host_jitter_ns: In the simulator, acknowledgements reach the sender later by up to this, nanoseconds, each by
-            its own. No host is as exact as the simulator: where such trifles decide what a scheme does, one simulated
-            run is one of many possible ones, and only means over runs compare.
-        host_start_ns: In the simulator, flows begin later by up to this, nanoseconds, each run by its own. With real
-            packets a flow never begins when the clock of its path does.
-        sim_runs: Runs in the simulator, as many as elsewhere by default.
-        observe: Makes the observer of a backend's runs.
-        command: The command line, for the record.
-
-    Raises:
-        ConfigError: An argument is wrong.
-        ResultsError: The directory holds something else, or a folder in it is another experiment's.
-    """
-    path = NetworkPath.from_any(path)
-    if not backends:
-        raise ConfigError("no backend", where="backends", expected=f"some of {', '.join(BACKENDS)}")
-    for name in backends:
-        check_name(name, "backends")
-    if sim_runs is not None and not 1 <= sim_runs <= MAX_RUNS:
-        raise ConfigError(f"{sim_runs}", where="sim-runs", expected=f"a whole number from 1 to {MAX_RUNS}")
-    if not 0 <= host_start_ns < runtime_ns:
-        raise ConfigError(f"{host_start_ns / 1e6:g} ms", where="host-start", expected="less than the run time")
-    refuse_other_kinds(out, "gap")
-    chosen = contenders(schemes, "schemes")
-    results: dict[str, ResultSet] = {}
-    left_out: dict[str, str] = {}
-    without_runs: dict[str, str] = {}
-    for name in dict.fromkeys(name for name in BACKENDS if name in backends):
-        there = {one.key: one for scheme in chosen if (one := counterpart(scheme, name)) is not None}
-        if not there:
-            left_out[name] = "none of the schemes can be simulated"
-            continue
-        simulated = name == SIMULATED
-        experiment = Experiment(
-            path=with_host_jitter(path, host_jitter_ns) if simulated else path,
-            schemes=tuple(there.values()),
-            runs=sim_runs if simulated and sim_runs is not None else runs,
-            runtime_ns=runtime_ns,
-            seed=seed,
-            backend=name,
-            late_start_ns=host_start_ns if simulated else 0,
-        )
-        try:
-            if held_parameters(out / name) is None:  # Before the observer begins to show anything.
-                backend(name).require(path, runtime_ns)
-            with nullcontext(Silent()) if observe is None else observe(experiment) as observer:
-                measured = run_experiment(
-                    experiment, out / name, observer=observer, command=command, repeat_limited=repeat_limited
-                )
-        except (ConfigError, PlatformError, RealPathError) as error:
-            left_out[name] = "; ".join(filter(None, (error.found, error.hint)))
-            continue
-        if measured.cells:
-            results[name] = measured
-        else:
-            without_runs[name] = _why_nothing_ran(measured)
-    gap = Gap(path, chosen, results, {name: out / name for name in results}, left_out, without_runs)
-    if results:
-        gap.write(out)
-    return gap
-
-
-def _why_nothing_ran(results: ResultSet) -> str:
-    if results.failures:
-        return f"every run failed: {results.failures[0].error}"
-    return "; ".join(["no scheme can be run", *dict.fromkeys(results.unavailable.values())])
