@@ -74,13 +74,13 @@ def run_and_show(
         arguments: ``no_figures`` and ``json``.
         shown_on: Where people read.
     """
-    from ccgym.experiments.directory import claim
+    from ccgym.experiments.request import claim_directory
 
     if not arguments.no_figures:
         from ccgym.report.evaluation_report import require_drawing
 
         require_drawing("--no-figures")
-    claim(spec.name, request)
+    claim_directory(spec.name, request)
     shown_on.print(f"{spec.name}: {spec.title}", soft_wrap=True)
     shown_on.print(f"schemes: {', '.join(one.text for one in request.schemes or ())}; into {request.out}\n")
     from ccgym.cli.progress import Progress
@@ -136,8 +136,7 @@ def _request(
     arguments: argparse.Namespace, words: Sequence[str], spec: ExperimentSet | ScorecardSpec | GapSpec
 ) -> Request:
     from ccgym.evaluation.run import parse_contenders
-    from ccgym.experiments.directory import default_directory
-    from ccgym.experiments.request import Request, default_schemes
+    from ccgym.experiments.request import Request, default_directory, default_schemes
 
     if arguments.runs is not None and not 1 <= arguments.runs <= 10_000:
         raise ConfigError(f"{arguments.runs}", where="--runs", expected="a whole number from 1 to 10000")

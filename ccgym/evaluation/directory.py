@@ -1,11 +1,12 @@
-"""Whose a directory is: never two kinds of results in one, never two experiments, and one evaluation at a time."""
+"""Results directories: one kind of results in each, of one experiment, written by one process at a time."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -58,16 +59,9 @@ def lock_directory(directory: Path, kind: Kind, inside: str = RUNS_DIRECTORY, op
         ResultsError: It holds something else, cannot be written, or is in use.
     """
     refuse_other_kinds(directory, kind, option)
-    try:
+    with _writing(directory, option):
         (directory / inside).mkdir(parents=True, exist_ok=True)
         lock = (directory / LOCK_FILE).open("a+", encoding="utf-8")
-    except OSError as error:
-        raise ResultsError(
-            f"the directory cannot be written: {error.strerror}",
-            where=str(directory),
-            expected="a directory that exists or can be made",
-            hint=f"choose another one with {option}",
-        ) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -86,18 +80,36 @@ def lock_directory(directory: Path, kind: Kind, inside: str = RUNS_DIRECTORY, op
     return lock
 
 
-def claim(directory: Path, parameters: Mapping[str, Any], may_differ: Collection[str] = ()) -> None:
-    """Write the manifest of an evaluation, or make sure that the one there is this evaluation's.
+@contextmanager
+def _writing(directory: Path, option: str = "--out") -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ResultsError(
+            f"the directory cannot be written: {error.strerror}",
+            where=str(directory),
+            expected="a directory that exists or can be created",
+            hint=f"choose another one with {option}",
+        ) from error
+
+
+def claim(
+    directory: Path, parameters: Mapping[str, Any], kind: Kind = "evaluation", may_differ: Collection[str] = ()
+) -> None:
+    """Write the manifest of an evaluation or experiment, or make sure that the one there has the same parameters.
 
     Args:
-        directory: The results directory, locked.
-        parameters: Whose it is to be: plain data.
-        may_differ: Names of parameters in which the evaluation that has it may differ.
+        directory: The results directory; created if it does not exist.
+        parameters: What identifies the results: plain data.
+        kind: What the directory holds.
+        may_differ: Names of parameters that may differ.
 
     Raises:
-        ResultsError: It is another one's.
+        ResultsError: It holds something else, or cannot be written.
     """
-    file = directory / MANIFEST_FILE
+    refuse_other_kinds(directory, kind)
+    file = directory / MARKERS[kind][0]
+    runs = directory / RUNS_DIRECTORY
     new = json.loads(json.dumps(parameters))
     if file.exists():
         old = _manifest(file)
@@ -108,15 +120,17 @@ def claim(directory: Path, parameters: Mapping[str, Any], may_differ: Collection
             raise _foreign(directory, f"the directory holds the results of a different experiment ({found})")
         if old == new:
             return
-    elif any((directory / RUNS_DIRECTORY).iterdir()):
+    elif runs.is_dir() and any(runs.iterdir()):
         raise _foreign(directory, "there are results, but no manifest that says whose")
     document = {"format": FORMAT, "version": FORMAT_VERSION, "parameters": new}
-    atomic_write(file, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    with _writing(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        atomic_write(file, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
-def held_parameters(directory: Path) -> dict[str, Any] | None:
-    """Parameters of the evaluation that has a directory; None where none has it; empty where they cannot be read."""
-    file = directory / MANIFEST_FILE
+def held_parameters(directory: Path, kind: Kind = "evaluation") -> dict[str, Any] | None:
+    """The parameters in a directory's manifest; None without a manifest; empty where it cannot be read."""
+    file = directory / MARKERS[kind][0]
     try:
         return _manifest(file) if file.exists() else None
     except ResultsError:

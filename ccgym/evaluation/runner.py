@@ -83,7 +83,7 @@ def run_experiment(
     if held_parameters(out) is None:  # Before anything is written.
         backend(experiment.backend).require(experiment.path, experiment.runtime_ns)
     with RunStore(out, "evaluation") as store:
-        claim(out, experiment.parameters(), MAY_GROW if grow else ())
+        claim(out, experiment.parameters(), may_differ=MAY_GROW if grow else ())
         outcomes = measure(
             experiment.planned(logs, max_memory),
             reduce=_evaluation(out),

@@ -10,8 +10,7 @@
 ``metrics``        numbers of a run, one file each
 ``criteria``       what their means have to be
 ``results``        what came out
-``request``        what is asked on the command line
-``directory``      which experiment a directory belongs to
+``request``        what is asked on the command line, and the directory of the results
 ``run``            all of it together
 ``progress``       progress over several parts
 ``training``       what a learned policy was trained on

@@ -1,4 +1,4 @@
-"""What is asked of an experiment besides its YAML, and what a report leaves."""
+"""What is asked of an experiment besides its YAML, the directory of its results, and the files of a report."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ccgym import __version__
 from ccgym.errors import ConfigError
 from ccgym.evaluation.backends import SIMULATED
-from ccgym.evaluation.run import Contender, contenders
+from ccgym.evaluation.directory import claim, held_parameters
+from ccgym.evaluation.run import Contender, contenders, digest
 from ccgym.experiments.spec import PRETRAINED
 from ccgym.schemes import policies
 
@@ -23,9 +25,9 @@ class Request:
     schemes: tuple[Contender, ...] | None = None
     """The tested schemes, in the order in which they were named; None: those of the experiment."""
     runs: int | None = None
-    """Repetitions; None: as the experiment says."""
+    """Repetitions; None: those of the experiment."""
     runtime_ns: int | None = None
-    """Length of a run, nanoseconds; None: as the experiment says."""
+    """Length of a run, nanoseconds; None: that of the experiment."""
     seed: int = 1
     """Root of every random stream."""
     backend: str = SIMULATED
@@ -63,3 +65,36 @@ def default_schemes(listed: Sequence[Any], where: str = "schemes") -> tuple[Cont
     if not found:
         raise ConfigError("no scheme", where=where, expected="at least one")
     return contenders(found, where)
+
+
+def identity(name: str, request: Request) -> dict[str, Any]:
+    """What must be the same for two requests to share a directory. Schemes and repetitions may differ: every run is
+    stored by itself."""
+    return {
+        "experiment": name,
+        "ccgym": __version__,
+        "seed": request.seed,
+        "runtime_s": None if request.runtime_ns is None else request.runtime_ns / 1e9,
+        "quick": request.quick,
+        "backend": request.backend,
+    }
+
+
+def default_directory(name: str, request: Request) -> Path:
+    """``results/<experiment>``, with a digest where another experiment has that; ``request.out`` is ignored."""
+    mine = identity(name, request)
+    words = [name, *(["quick"] if request.quick else [])]
+    words += [request.backend] if request.backend != "sim" else []
+    plain = Path("results", "-".join(words))
+    if held_parameters(plain) is None and held_parameters(plain, "experiment") in (None, mine):
+        return plain
+    return plain.with_name(f"{plain.name}-{digest(mine)[:8]}")
+
+
+def claim_directory(name: str, request: Request) -> None:
+    """Reserve ``request.out`` for this experiment.
+
+    Raises:
+        ResultsError: It holds something else, or cannot be written.
+    """
+    claim(request.out, identity(name, request), "experiment")

@@ -379,7 +379,7 @@ def experiment(**changes: Any) -> Experiment:
 
 def claimed(directory: Path, made: Experiment, may_differ: tuple[str, ...] = ()) -> None:
     with RunStore(directory, "evaluation"):
-        claim(directory, made.parameters(), may_differ)
+        claim(directory, made.parameters(), may_differ=may_differ)
 
 
 @pytest.mark.parametrize(

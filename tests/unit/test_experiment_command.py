@@ -12,8 +12,7 @@ import pytest
 from ccgym.cli.evaluate import main, parser
 from ccgym.errors import ResultsError
 from ccgym.evaluation.run import parse_contenders
-from ccgym.experiments.directory import claim, default_directory, identity
-from ccgym.experiments.request import Request
+from ccgym.experiments.request import Request, claim_directory, default_directory, identity
 
 DATA = Path(__file__).with_name("data") / "experiments"
 
@@ -202,7 +201,7 @@ def test_default_directories(tiny: Path) -> None:
     assert default_directory("calibrated", request()) == Path("results/calibrated")
     assert default_directory("calibrated", request(quick=True)) == Path("results/calibrated-quick")
     assert default_directory("calibrated", request(backend="emulated")) == Path("results/calibrated-emulated")
-    claim("calibrated", request(Path("results/calibrated")))
+    claim_directory("calibrated", request(Path("results/calibrated")))
     assert default_directory("calibrated", request(runs=7)) == Path("results/calibrated"), "runs may be added"
     other = default_directory("calibrated", request(seed=2))
     assert other.name.startswith("calibrated-")
@@ -210,22 +209,22 @@ def test_default_directories(tiny: Path) -> None:
 
 
 def test_a_directory_is_one_experiment_s(tmp_path: Path) -> None:
-    claim("calibrated", request(tmp_path))
-    claim("calibrated", request(tmp_path, runs=9))
+    claim_directory("calibrated", request(tmp_path))
+    claim_directory("calibrated", request(tmp_path, runs=9))
     with pytest.raises(ResultsError, match="seed: 1 there, 2 here"):
-        claim("calibrated", request(tmp_path, seed=2))
+        claim_directory("calibrated", request(tmp_path, seed=2))
     with pytest.raises(ResultsError, match="experiment"):
-        claim("weaknesses", request(tmp_path))
+        claim_directory("weaknesses", request(tmp_path))
     assert identity("calibrated", request()) == identity("calibrated", request(runs=3, jobs=2))
 
 
 def test_an_evaluations_directory_is_not_taken(tmp_path: Path) -> None:
     (tmp_path / "ccgym_manifest.json").write_text("{}")
     with pytest.raises(ResultsError, match="results of an evaluation"):
-        claim("calibrated", request(tmp_path))
+        claim_directory("calibrated", request(tmp_path))
 
 
 def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ResultsError, match="cannot be written"):
-        claim("calibrated", request(tmp_path / "file" / "below"))
+        claim_directory("calibrated", request(tmp_path / "file" / "below"))
