@@ -130,7 +130,7 @@ def option(name: str, parse: Callable[[str], _T], text: str) -> _T:
     """Parse the value of an option so that an error names the option.
 
     Raises:
-        ConfigError: Whatever ``parse`` raised, with ``name`` in front.
+        ConfigError: What ``parse`` raised, with ``name`` in front.
     """
     try:
         return parse(text)

@@ -197,7 +197,7 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
 
 
 def check_choices(arguments: argparse.Namespace) -> None:
-    """Raise if an option has a value that it cannot have, whatever else is asked for."""
+    """Raise if an option has a value that it can never have."""
     from ccgym.evaluation.backends import check_name
     from ccgym.evaluation.experiment import LOGS_POLICIES
     from ccgym.evaluation.prepared_run import memory_bytes

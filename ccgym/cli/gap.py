@@ -68,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
         "--host-jitter",
         metavar="TIME",
         help="simulated acknowledgements reach the sender later by up to this, at random, as on any host: shows what "
-        "is chance where such trifles decide; 0.1ms is typical (default: 0ms)",
+        "is chance where fractions of a millisecond decide; 0.1ms is typical (default: 0ms)",
     )
     made.add_argument(
         "--host-start",

@@ -1,4 +1,4 @@
-"""Progress of whatever takes long: a bar with an estimate on a terminal, a line every so often elsewhere."""
+"""Progress of long work: a bar with an estimate on a terminal, otherwise a line every 20 s."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def _flow_table(run: RunInput, flow: FlowInput, part: _Samples) -> MetricTable:
         "cov_in_flight_l4": Metric(_cov(part.in_flight), "1", step_s),
         "cov_throughput_l4": Metric(_cov(bins), "1", bin_s),
         "flow_completion_time_l4": Metric((completion - flow.start_ns) / 1e9, "s"),
-        # While a rate alone decides there is no window to average.
+        # Schemes that set only a rate have no window to average.
         "mean_cwnd_l4": Metric(_mean(part.cwnd[part.cwnd < UNLIMITED / flow.packet_bytes]), "segments", step_s),
         "mean_delivery_rate_l4": mbps(counters["acked_bytes"] * payload_share),
         "mean_est_qdelay_l4": Metric(None if srtt_ms is None else srtt_ms - flow.base_rtt_ns / 1e6, "ms", step_s),

@@ -1,6 +1,6 @@
 """The engine that measures: runs that are there already are kept, the others are run in threads, each kept as it ends.
 
-Whatever is measured goes through :func:`measure`: evaluations, suites, experiments, the gap. It is told which runs
+Everything is measured by :func:`measure`: evaluations, experiments, scorecards, gaps. It is told which runs
 (:class:`~ccgym.evaluation.run.Run`), where they are kept (:class:`~ccgym.evaluation.store.RunStore`), and by a
 :class:`Reduction` what to make of a record, which is large while it holds packets and series.
 
@@ -237,7 +237,7 @@ def _outcome(run: Run, future: Future[RunOutcome]) -> RunOutcome:
         text = str(error)
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # a panic of the native core is no Exception
+    except BaseException as error:  # a panic of the native core is not an Exception
         text = f"{type(error).__name__}: {error}"
     return RunOutcome(run, error=text)
 

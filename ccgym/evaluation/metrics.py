@@ -1,7 +1,6 @@
 """Pantheon's metrics: throughput, 95th-percentile one-way delay, loss, capacity and utilization.
 
-This is the one place where they are computed, whatever produced the packets: our simulator, the emulated path, or a
-log that Pantheon itself wrote. The definitions are those of Pantheon's ``src/analysis/tunnel_graph.py``
+They are computed here only, for packets of the simulator, of real paths, and of logs that Pantheon itself wrote. The definitions are those of Pantheon's ``src/analysis/tunnel_graph.py``
 (StanfordSNR/pantheon @23e738c):
 
 ============================  =========================================================================================

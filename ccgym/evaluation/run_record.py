@@ -52,7 +52,7 @@ class FlowRecord:
     mean_rtt_ms: float | None
     """Time mean of the smoothed round-trip time, ms; None without series."""
     min_rtt_ms: float | None
-    """Smallest round-trip time that the sender measured, ms."""
+    """Minimum round-trip time that the sender measured, ms."""
     mean_cwnd_packets: float | None
     """Time mean of the congestion window, packets; None without series."""
     mean_in_flight_packets: float | None
@@ -223,7 +223,7 @@ class RunRecord:
             step: Length of the intervals of the series; that of the recorded series by default, 10 ms.
 
         Raises:
-            ConfigError: There is no such table, or ``step`` is no multiple of the recorded spacing.
+            ConfigError: There is no such table, or ``step`` is not a multiple of the recorded spacing.
             PlatformError: pandas is not installed.
             ResultsError: The record holds no series, or no packets.
         """
@@ -243,7 +243,7 @@ class RunRecord:
             step: As in :meth:`to_pandas`.
 
         Raises:
-            ConfigError: ``step`` is no multiple of the recorded spacing.
+            ConfigError: ``step`` is not a multiple of the recorded spacing.
             ResultsError: The record holds no series, or the file cannot be written.
         """
         write_csv(file, series_table(self, step))

@@ -27,9 +27,9 @@ class Criterion:
     value: float | None
     """The mean over the group's conditions, each the mean of its runs; None where runs are missing."""
     min: float | None = None
-    """Smallest value that passes."""
+    """Minimum that passes."""
     max: float | None = None
-    """Largest value that passes."""
+    """Maximum that passes."""
     strict: bool = False
     """Whether the bounds themselves fail."""
     at: Mapping[str, Value] = field(default_factory=dict)

@@ -29,7 +29,7 @@ class Law:
     draw: Callable[[np.random.Generator, int | None], Any]
     """One value, or an array of this length, in base units."""
     bounds: tuple[float, float]
-    """Smallest and largest value."""
+    """Minimum and maximum."""
     unit: Unit
     """Their unit."""
     period_ns: int | None
@@ -43,7 +43,7 @@ class Law:
         return self._steps([float(one) for one in self.draw(rng, len(starts))])
 
     def bound(self, which: int) -> Any:
-        """The smallest (0) or largest (1) value, as :meth:`value` has it."""
+        """The minimum (0) or maximum (1), as :meth:`value` has it."""
         quantity = Quantity(self.bounds[which], self.unit)
         return quantity if self.period_ns is None else self._steps([self.bounds[which]])
 

@@ -96,7 +96,7 @@ class Condition:
         return self._scenario(names)
 
     def bounds(self) -> tuple[Scenario, Scenario]:
-        """The scenarios in which all draws are at their smallest, and at their largest value."""
+        """The scenarios with all draws at their minimum, and at their maximum."""
         made = []
         for which in (0, 1):
             names = self._names()

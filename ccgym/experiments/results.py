@@ -25,7 +25,7 @@ Series: TypeAlias = Mapping[str, Sequence[float]]
 """A run over time: ``t_s``, and ``rate_mbps`` and ``capacity_mbps`` of its length."""
 
 Verdict: TypeAlias = Literal["pass", "fail", "incomplete", "none"]
-"""How a scheme came off in an experiment. ``incomplete``: runs are missing because they ended in errors; ``none``: it
+"""The outcome of a scheme in an experiment. ``incomplete``: runs are missing because they ended in errors; ``none``: it
 has no criteria."""
 
 
@@ -58,9 +58,9 @@ class Spread:
     std: float
     """Standard deviation of the sample; 0 for one run."""
     low: float
-    """Smallest."""
+    """Minimum."""
     high: float
-    """Largest."""
+    """Maximum."""
     count: int
     """Runs."""
 
@@ -152,7 +152,7 @@ class ConditionResult:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a scheme came off in an experiment."""
+    """The outcome of a scheme in an experiment."""
 
     test: Test
     """The experiment."""
@@ -177,8 +177,8 @@ class Outcome:
 
     @property
     def headline(self) -> str:
-        """The numbers of the overview, one per deciding metric: of several criteria the one that came off worst; where
-        both too little and too much fails, the smallest to the largest. Without criteria: the mean of each metric."""
+        """The numbers of the overview, one per deciding metric: of several criteria the one with the smallest margin;
+        with both a minimum and a maximum, the range of values. Without criteria: the mean of each metric."""
         return ", ".join(self._headline(metric) for metric in self.deciding)
 
     @property
@@ -203,7 +203,7 @@ class Outcome:
         return metric.show(self.value(metric.key))
 
     def value(self, metric: str) -> float | None:
-        """The criterion of a metric that came off worst: its value."""
+        """The value of a metric's criterion with the smallest margin."""
         own = [one for one in self.criteria if one.metric == metric]
         return min(own, key=lambda one: one.margin).value if own else None
 
@@ -284,11 +284,11 @@ class ExperimentResults:
         return self.source.name
 
     def outcome(self, test: Test, scheme: str) -> Outcome:
-        """How a scheme came off in an experiment."""
+        """The outcome of a scheme in an experiment."""
         return self.outcomes[test.name, scheme]
 
     def of_test(self, test: Test) -> list[tuple[SchemeStyle, Outcome]]:
-        """How all schemes came off in an experiment."""
+        """The outcomes of all schemes in an experiment."""
         return [(style, self.outcomes[test.name, style.key]) for style in self.styles]
 
     def passed_text(self, scheme: str) -> str:

@@ -219,7 +219,7 @@ def _ran(plan: Sequence[PlannedRun], outcomes: Sequence[RunOutcome]) -> dict[str
 def judge(
     test: Test, schemes: Sequence[Contender], plan: Sequence[PlannedRun], runs: Mapping[str, Sequence[RunResult]]
 ) -> dict[str, Outcome]:
-    """How each scheme came off, by its key.
+    """The outcome of each scheme, by its key.
 
     Args:
         test: The experiment.

@@ -49,7 +49,7 @@ class Scenario(_Strict):
     """Random values, drawn for every run in this order: ``{owd: {uniform: [10ms, 100ms]}}``; see
     :mod:`ccgym.experiments.draws`."""
     path: Raw = None
-    """The path: whatever describes one elsewhere, a name, a mahimahi command line or a mapping."""
+    """The path: a name, a mahimahi command line or a mapping."""
     paths: Sequence[Raw] | Mapping[str, Raw] | None = None
     """Instead of ``path``: several, by name; the sweep's last value, called ``path``."""
     flows: Sequence[Mapping[str, Raw]] = ({"scheme": "$scheme"},)
@@ -64,7 +64,7 @@ class Criterion(_Strict):
     metric: str | tuple[str, ...]
     """The metric, or several that each have to."""
     min: float | str | None = None
-    """Smallest value that passes; or the name of a scheme, whose mean is then the bound."""
+    """Minimum that passes; or the name of a scheme, whose mean is then the bound."""
     max: float | str | None = None
     """Largest value that passes, or the name of a scheme."""
     below: float | None = None

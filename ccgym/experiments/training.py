@@ -44,9 +44,9 @@ class Box:
     """A range of rates together with a range of delays."""
 
     rate_mbps: tuple[float, float]
-    """Lowest and highest rate, Mbit/s."""
+    """Minimum and maximum rate, Mbit/s."""
     owd_ms: tuple[float, float]
-    """Smallest and largest one-way delay, ms."""
+    """Minimum and maximum one-way delay, ms."""
 
     def contains(self, rate_mbps: float, owd_ms: float) -> bool:
         """Whether a path lies within."""

@@ -92,7 +92,7 @@ def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Obse
     def runs() -> Generator[CellResult, None, None]:
         if missing:
             observer.begin("figures", missing)
-        # Closed: whatever ends the report also ends the processes that draw.
+        # Closed: when the report ends, so do the processes that draw.
         with closing(drawn_runs(results, directory, jobs, current)) as cells:
             for cell in cells:
                 name = run_name(cell)

@@ -239,7 +239,7 @@ def footnotes(card: Scorecard) -> list[str]:
         notes.append(f"training paths unknown: {', '.join(silent)}")
     missing = {path for group in card.groups for path in group.paths if path not in card.ranked_paths(group)}
     if missing:
-        notes.append(f"left out of the rankings, for want of runs: {', '.join(sorted(missing))}")
+        notes.append(f"left out of the rankings, because runs are missing: {', '.join(sorted(missing))}")
     return notes
 
 

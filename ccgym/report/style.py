@@ -116,7 +116,7 @@ _RC: Final[dict[Any, Any]] = {
     "svg.hashsalt": "ccgym",
     "pdf.fonttype": 42,
     "path.simplify": True,
-    "text.parse_math": False,  # labels are text, whatever signs are in them
+    "text.parse_math": False,  # labels are plain text, also with a $ in them
 }
 
 
@@ -212,7 +212,7 @@ def draw_capacity(axes: Axes, values: npt.ArrayLike, bin_s: float) -> float:
 
 
 def set_margins(figure: Figure, left: float, right: float, top: float, bottom: float) -> None:
-    """Leave room around the axes, in multiples of the text's size: whatever the figure's, text needs the same."""
+    """Leave room around the axes, in multiples of the text's size, which does not depend on the figure's."""
     unit = medium().text_pt / 72
     if medium().column:
         figure.set_size_inches(COLUMN_IN, COLUMN_AXES_IN + (top + bottom) * unit)

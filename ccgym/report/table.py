@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
 NOTHING: Final = "–"
-"""Where there is no value."""
+"""Shown for a missing value."""
 
 Tone = Literal["", "best", "good", "bad", "unknown", "muted", "reference"]
 """What a cell or a row says besides its text. Also its CSS class."""

@@ -32,7 +32,7 @@ SCHEMES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "TcpCubic": ("cubic", {"mode": "ns3"}),
     "TcpVegas": ("vegas", {"mode": "ns3"}),
 }
-"""ccperf's names of the schemes that are compared; TcpBbr of ns-3.37 is no usable target (data/README.md)."""
+"""ccperf's names of the schemes that are compared; TcpBbr of ns-3.37 is not a usable target (data/README.md)."""
 
 HEADLINE: Final = {"mean_throughput_l4": 0.03, "mean_srtt_l4": 0.05, "mean_cwnd_l4": 0.05}
 """The metrics that are judged, each with the largest median of its relative errors."""
@@ -124,7 +124,7 @@ def flow(algorithm: str, rtt_ms: int) -> FlowSpec:
 
 @dataclass(frozen=True)
 class Row:
-    """One value of a table beside ours."""
+    """One value of a table and ours."""
 
     experiment: Experiment
     scope: str
@@ -176,7 +176,7 @@ def _table(name: str) -> Iterator[dict[str, str]]:
 
 
 def ns3_experiments(flows: Iterable[int] = (1, 2)) -> list[Experiment]:
-    """The experiments of our ns-3 runs with so many flows, in the order of the table."""
+    """The experiments of our ns-3 runs with these numbers of flows, in the order of the table."""
     wanted = set(flows)
     found = (Experiment(row["experiment"], tuple(row["algs"].split("|"))) for row in _table(NS3))
     return [
@@ -185,7 +185,7 @@ def ns3_experiments(flows: Iterable[int] = (1, 2)) -> list[Experiment]:
 
 
 def ns3_rows(flows: Iterable[int] = (1, 2)) -> list[Row]:
-    """Every value of our ns-3 runs with so many flows, beside ours."""
+    """Every value of our ns-3 runs with these numbers of flows, and ours."""
     experiments = {(one.name, one.algorithms): one for one in ns3_experiments(flows)}
     rows = []
     for row in _table(NS3):
@@ -198,7 +198,7 @@ def ns3_rows(flows: Iterable[int] = (1, 2)) -> list[Row]:
 
 
 def published_rows(number: int = 85) -> list[Row]:
-    """Every published value of an experiment, beside ours."""
+    """Every published value of an experiment, and ours."""
     rows = []
     for row in _table("ccperf_published.csv"):
         if int(row["experiment_number"]) == number and row["scope"] != "net_mismatched":

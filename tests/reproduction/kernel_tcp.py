@@ -51,7 +51,7 @@ FIELDS: Final = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """Means over the runs of one scheme on one path; the standard deviation of single runs beside them."""
+    """Means over the runs of one scheme on one path; and the standard deviation of single runs."""
 
     mean: Mapping[str, float]
     spread: Mapping[str, float]

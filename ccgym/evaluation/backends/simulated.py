@@ -24,7 +24,7 @@ class Simulated:
         self._halt = _core.Halt()
 
     def require(self, path: NetworkPath, duration_ns: int) -> None:
-        """Whatever can be described can be simulated."""
+        """Every path can be simulated."""
 
     def why_unavailable(self, choice: SchemeChoice) -> str | None:
         """Schemes that cannot be simulated are refused, not left out."""

@@ -1,8 +1,8 @@
-"""How sure a ranking is: intervals by the bootstrap, over paths and over runs.
+"""Confidence of a ranking: bootstrap intervals over paths and runs.
 
-A scheme's mean score is over the paths that we happen to have and the runs that we happened to make. The bootstrap asks
-what the mean would have been with others: it draws as many paths with replacement, and for each of them as many runs
-with replacement, thousands of times. All schemes get the same paths in a draw, since a hard path is hard for all of
+A scheme's mean score is over a sample of paths and runs. The bootstrap estimates how it would vary with other samples:
+it draws as many paths with replacement, and for each of them as many runs with replacement, thousands of times.
+All schemes get the same paths in a draw, since a hard path is hard for all of
 them: differences between schemes are surer than their intervals look.
 """
 
@@ -21,14 +21,14 @@ FloatArray = npt.NDArray[np.float64]
 RESAMPLES: Final = 2000
 """Draws."""
 AT_ONCE: Final = 50
-"""Draws that are made together: a few megabytes."""
+"""Draws per batch: a few megabytes."""
 CONFIDENCE: Final = 0.95
-"""What the intervals hold."""
+"""Confidence level of the intervals."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and what it could as well have been."""
+    """A mean and its confidence interval."""
 
     mean: float
     """Over paths of the means over runs."""
@@ -40,7 +40,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Resampled:
-    """What the bootstrap says about schemes on a group of paths, in the order of the schemes."""
+    """Bootstrap statistics of the schemes on a group of paths, in their order."""
 
     scores: tuple[Interval, ...]
     """The mean scores."""
