@@ -1,7 +1,7 @@
 """Pantheon's metrics: throughput, 95th-percentile one-way delay, loss, capacity and utilization.
 
-They are computed here only, for packets of the simulator, of real paths, and of logs that Pantheon itself wrote. The definitions are those of Pantheon's ``src/analysis/tunnel_graph.py``
-(StanfordSNR/pantheon @23e738c):
+They are computed here only, for packets of the simulator, of real paths, and of logs that Pantheon itself wrote. The
+definitions are those of Pantheon's ``src/analysis/tunnel_graph.py`` (StanfordSNR/pantheon @23e738c):
 
 ============================  =========================================================================================
 throughput                    bits that left / (last departure − first departure); 0 when there is one departure instant

@@ -306,7 +306,7 @@ def test_left_over_partial_files_are_removed(tmp_path: Path) -> None:
 
 
 def test_two_evaluations_at_once_are_refused(tmp_path: Path) -> None:
-    with RunStore(tmp_path), pytest.raises(ResultsError, match="another evaluation"), RunStore(tmp_path):
+    with RunStore(tmp_path), pytest.raises(ResultsError, match="another process"), RunStore(tmp_path):
         pass
     with RunStore(tmp_path):
         pass  # the first has let go
