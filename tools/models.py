@@ -15,10 +15,10 @@ from typing import Any
 from ccgym import _core
 from ccgym.config import declared
 
-HEAD = '''"""What users may write about paths, queues and agents: type, unit, range, default and help of each parameter.
+HEAD = '''"""What users may write about paths, flows and agents: type, unit, range, default and help of each parameter.
 
-Written by `make docs` from the declarations in Rust (crates/ccgym-link/src/spec.rs and the agent's spec): change it
-there.
+Written by `make docs` from the declarations in Rust (spec.rs of ccgym-link and ccgym-run, and the agent's spec):
+change it there.
 """
 
 from __future__ import annotations
@@ -30,19 +30,22 @@ from pydantic import BeforeValidator, Field
 from ccgym.config import declared
 from ccgym.config.expressions import BoundsField, ExpressionField, OperandField, OperationField
 from ccgym.config.quantities import (
+    BytesField,
     FlowRateField,
     Limit,
     MillisecondsField,
     PeriodField,
     ProbabilityField,
     ProbabilitySteps,
+    RateField,
     TimeField,
     TimeSteps,
 )
 '''
 
 FORMATS = {
-    "milliseconds": "MillisecondsField", "probability": "ProbabilityField", "flow_rate": "FlowRateField",
+    "milliseconds": "MillisecondsField", "bytes": "BytesField", "rate": "RateField",
+    "probability": "ProbabilityField", "flow_rate": "FlowRateField",
     "expression": "ExpressionField", "operand": "OperandField", "operation": "OperationField", "bounds": "BoundsField",
 }  # fmt: skip
 """Field types by the format of a schema; a time is a period where it may not be zero."""
@@ -107,7 +110,7 @@ class Writer:
         return self.written[name]
 
     def choice(self, name: str, schema: dict[str, Any]) -> str:
-        """One of several types that nothing but their form tells apart; a mapping is called after its first key."""
+        """One of several types that only their form tells apart; a mapping is called after its first key."""
         types = []
         for one in schema["anyOf"]:
             if one.get("type") == "object":
@@ -263,7 +266,7 @@ def class_name(union: str, kind: str) -> str:
 
 
 def is_constant(schema: dict[str, Any]) -> bool:
-    """Whether a variant is a word alone."""
+    """Whether a variant is just a word."""
     return "const" in schema
 
 

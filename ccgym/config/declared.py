@@ -18,7 +18,7 @@ from typing_extensions import Self
 
 from ccgym.config.quantities import PACKET_RATE_UNITS, Limit, RateSteps, parse_flow_rate
 from ccgym.errors import ConfigError, did_you_mean, shown
-from ccgym.units import NS_PER_MS, is_number, parse_size, parse_time
+from ccgym.units import is_number, parse_size, parse_time
 
 Direction: TypeAlias = Literal["uplink", "downlink"]
 """``uplink`` carries the data: from the sender outwards. ``downlink`` carries the acknowledgements."""
@@ -26,8 +26,6 @@ Direction: TypeAlias = Literal["uplink", "downlink"]
 DIRECTIONS: Final[tuple[Direction, ...]] = get_args(Direction)
 """Both directions, that of the data first."""
 
-MAHIMAHI_TICK_NS: Final = NS_PER_MS
-"""mahimahi's clock counts whole milliseconds."""
 MAHIMAHI_OVERHEAD: Final = 4
 """Bytes that mahimahi charges per packet on top of its IP length: the prefix of its TUN device."""
 MAX_ELEMENTS: Final = 100
@@ -100,7 +98,7 @@ def reader(
     Args:
         what: What the kinds are kinds of, for errors.
         kinds: The models by kind.
-        short: Turns what a user may write into a mapping with the tag; the rest is the models' business.
+        short: Turns what a user may write into a mapping with the tag; the models check the rest.
         tag: The key that holds the kind.
     """
     article = "an" if what[0] in "aeiou" else "a"
@@ -248,11 +246,15 @@ class LinkBase(Declared):
         return None if link is None else link.describe() + (" (once)" if getattr(self, "once", False) else "")
 
 
+class FlowBase(Strict):
+    """A flow; its form for the core depends on the path."""
+
+
 # --- Agents -------------------------------------------------------------------------------------------------------
 
 
 class OrName(Declared):
-    """May be written as a name alone."""
+    """May be written as just a name."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -352,6 +354,13 @@ def read_jitter_distribution(value: Any, kinds: Mapping[str, Any]) -> Any:
     return {"kind": "uniform", "max": value} if isinstance(value, str) or is_number(value) else value
 
 
+def read_source(value: Any, kinds: Mapping[str, Any]) -> Any:
+    """``greedy``, or a size: a transfer of that many bytes."""
+    if value == "greedy":
+        return {"kind": value}
+    return {"kind": "bytes", "bytes": value} if isinstance(value, str) or is_number(value) else value
+
+
 read_guard = read_expert = name_alone
 """A guard or an expert may be its kind's name."""
 
@@ -368,7 +377,7 @@ def read_queue(value: Any, kinds: Mapping[str, Any]) -> Any:
             raise ConfigError(
                 f"queue {shown(name)} without {' and '.join(needed)}",
                 expected="a mapping like {kind: " + name + ", " + ", ".join(f"{key}: …" for key in needed) + "}",
-                hint="a size alone, like '94p' or '1bdp', is a droptail queue" if name == "droptail" else "",
+                hint="just a size, like '94p' or '1bdp', is a droptail queue" if name == "droptail" else "",
             )
         return {"kind": name}
     if is_number(value):
@@ -385,7 +394,7 @@ def _known_queue(name: str, kinds: Mapping[str, Any]) -> None:
     if name.casefold() == "pie":
         hint = "mahimahi's PIE is called mahimahi_pie; textbook PIE is not implemented"
     elif name.casefold() in ("fifo", "taildrop", "tail_drop", "drop_tail", "droptailqueue"):
-        hint = "did you mean 'droptail'? A size alone, like '94p', is one"
+        hint = "did you mean 'droptail'? Just a size, like '94p', is one"
     elif name.casefold() in ("red", "ared", "wred", "blue", "choke", "aqm"):
         hint = "the active queue management implemented: codel, fq_codel and mahimahi_pie"
     raise ConfigError(

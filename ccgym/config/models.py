@@ -1,7 +1,7 @@
-"""What users may write about paths, queues and agents: type, unit, range, default and help of each parameter.
+"""What users may write about paths, flows and agents: type, unit, range, default and help of each parameter.
 
-Written by `make docs` from the declarations in Rust (crates/ccgym-link/src/spec.rs and the agent's spec): change it
-there.
+Written by `make docs` from the declarations in Rust (spec.rs of ccgym-link and ccgym-run, and the agent's spec):
+change it there.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from pydantic import BeforeValidator, Field
 from ccgym.config import declared
 from ccgym.config.expressions import BoundsField, ExpressionField, OperandField, OperationField
 from ccgym.config.quantities import (
+    BytesField,
     FlowRateField,
     Limit,
     MillisecondsField,
     PeriodField,
     ProbabilityField,
     ProbabilitySteps,
+    RateField,
     TimeField,
     TimeSteps,
 )
@@ -305,6 +307,94 @@ ElementField: TypeAlias = Annotated[
     Field(discriminator="kind"),
     BeforeValidator(declared.reader("element", ELEMENTS)),
 ]
+
+
+class GreedySource(declared.Declared):
+    """Always has data: a bulk transfer without an end."""
+
+    kind: Literal["greedy"] = "greedy"
+
+
+class BytesSource(declared.Declared):
+    """A transfer of a number of payload bytes, all there from the start."""
+
+    kind: Literal["bytes"] = "bytes"
+    bytes: BytesField = Field(description="Payload bytes.")
+
+
+class OnOffSource(declared.Declared):
+    """Alternates between always and never having data; exponentially distributed periods, starts on."""
+
+    kind: Literal["on_off"] = "on_off"
+    mean_on: PeriodField = Field(description="Mean on period.")
+    mean_off: PeriodField = Field(description="Mean off period.")
+
+
+class RateSource(declared.Declared):
+    """An application that produces full segments at a rate: application-limited."""
+
+    kind: Literal["rate"] = "rate"
+    rate: RateField = Field(description="Payload rate.")
+
+
+AnySource: TypeAlias = GreedySource | BytesSource | OnOffSource | RateSource
+"""What a flow's application does."""
+
+SOURCES: Final[dict[str, type[declared.Declared]]] = {
+    "greedy": GreedySource,
+    "bytes": BytesSource,
+    "on_off": OnOffSource,
+    "rate": RateSource,
+}
+"""By ``kind``."""
+
+SourceField: TypeAlias = Annotated[
+    AnySource,
+    Field(discriminator="kind"),
+    BeforeValidator(
+        declared.reader("source", SOURCES, declared.read_source),
+        json_schema_input_type=AnySource | declared.Short,
+    ),
+]
+
+
+class Flow(declared.FlowBase):
+    """A flow, however it is steered. Rates have their units; plain times are seconds."""
+
+    stop: PeriodField | None = Field(default=None, description="When it stops sending; the end of the run if absent.")
+    extra_rtt: TimeField = Field(
+        default=0,
+        description=(
+            "Round-trip propagation time of its own access link, added to the path's; half of it counts in the one-way "
+            "delay of data. Give this or `rtt`."
+        ),
+    )
+    profile: Literal["tcp", "udp", "ns3"] = Field(
+        default="tcp",
+        description=(
+            "Transport: `tcp` (reliable, as Linux), `udp` (datagrams with per-packet receipts) or `ns3` (reliable, as "
+            "ns-3.37)."
+        ),
+    )
+    ack_every: int = Field(default=1, ge=1, description="Acknowledge every n-th packet; 2: delayed acknowledgements.")
+    ack_delay: TimeField = Field(default=40_000_000, description="… or after this time, whichever comes first.")
+    quick_acks: int = Field(
+        default=0,
+        ge=0,
+        description="Number of packets at the start that are acknowledged immediately all the same (Linux: 16).",
+    )
+    mss: int = Field(default=1448, ge=1, le=65_483, description="Payload bytes of a full packet.")
+    header: int = Field(
+        default=52,
+        ge=0,
+        le=1000,
+        description="Header bytes of a packet from the IP header on; TCP with timestamps has 52.",
+    )
+    initial_window: int = Field(
+        default=10,
+        ge=1,
+        description="Packets sent before the first acknowledgement (RFC 6928: 10).",
+    )
 
 
 class FixedClock(declared.Declared):

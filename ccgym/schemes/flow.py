@@ -7,91 +7,35 @@ Runs, environments and experiments all describe their flows with :class:`FlowSpe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from ccgym.config.quantities import BytesField, PeriodField, RateField, TimeField
+from ccgym.config import models
+from ccgym.config.quantities import RateField, TimeField
 from ccgym.config.random_variables import TIME, RandomTime, RandomVariable
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, shown
 from ccgym.schemes import policies
 from ccgym.schemes.policies import LearnedPolicy
 from ccgym.schemes.registry import SchemeChoice, check, read_scheme
-from ccgym.units import format_time, is_number
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class GreedySource(_Model):
-    """Always has data: a bulk transfer without an end."""
-
-    kind: Literal["greedy"] = "greedy"
-
-
-class BytesSource(_Model):
-    """A transfer of a number of payload bytes, all there from the start."""
-
-    kind: Literal["bytes"] = "bytes"
-    bytes: BytesField
-    """Payload bytes, with a unit: ``"5MB"``."""
-
-
-class OnOffSource(_Model):
-    """Always has data, then none, in turns; exponentially distributed periods, starts on."""
-
-    kind: Literal["on_off"] = "on_off"
-    mean_on: PeriodField
-    """Mean on period, with a unit."""
-    mean_off: PeriodField
-    """Mean off period, with a unit."""
-
-
-class RateSource(_Model):
-    """An application that produces full segments at a rate: application-limited."""
-
-    kind: Literal["rate"] = "rate"
-    rate: RateField
-    """Payload rate, with a unit: ``"2mbps"``."""
-
-
-Source: TypeAlias = Annotated[GreedySource | BytesSource | OnOffSource | RateSource, Field(discriminator="kind")]
-"""What a flow's application does."""
-
+from ccgym.units import format_time
 
 AT_ONCE: Final = RandomVariable(TIME, "constant", (0.0,), written="0s")
 
 
-class Flow(_Model):
-    """What all flows have, whatever steers them. Rates are written with their units; plain times are seconds."""
+class Flow(models.Flow):
+    """What all flows have, however they are steered."""
 
     start: RandomTime = AT_ONCE
     """When it starts. An environment also takes a distribution that every episode draws from, like
     ``{uniform: [0s, 1s]}``."""
-    stop: PeriodField | None = None
-    """When it stops sending; at the end of the run if absent."""
     rtt: TimeField | None = None
-    """Its whole round-trip propagation time; at least the path's own. Absent: the path's."""
-    extra_rtt: TimeField = 0
-    """Round-trip propagation time of its own access link, added to the path's. Give this or ``rtt``."""
+    """Its whole round-trip propagation time, not below the path's own. Absent: the path's."""
     handshake: bool | None = None
     """Whether a handshake comes before the data: it costs a round trip and gives the first round-trip sample. Absent:
     as the profile has it (``tcp`` and ``ns3``: yes, ``udp``: no)."""
-    ack_every: int = Field(default=1, ge=1)
-    """Acknowledge every n-th packet; 2: delayed acknowledgements."""
-    ack_delay: TimeField = 40_000_000
-    """… or after this time, whichever comes first."""
-    quick_acks: int = Field(default=0, ge=0)
-    """How many packets at the start are acknowledged at once all the same (Linux: 16)."""
-    mss: int = Field(default=1448, ge=1, le=65483)
-    """Payload bytes of a full packet."""
-    header: int = Field(default=52, ge=0, le=1000)
-    """Header bytes of a packet from the IP header on; TCP with timestamps has 52."""
-    initial_window: int = Field(default=10, ge=1)
-    """Packets sent before the first acknowledgment (RFC 6928: 10)."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Flow:
@@ -140,28 +84,27 @@ class Flow(_Model):
             raise ConfigError(
                 f"rtt {format_time(self.rtt)} is shorter than the path's {format_time(base_rtt_ns)}",
                 where=where,
-                expected="at least the path's own round-trip time",
+                expected="the path's own round-trip time or more",
                 hint="give the path the shortest round-trip time of all flows; extra_rtt suits any path",
             )
         return self.rtt - base_rtt_ns
 
     def _native(self, base_rtt_ns: int, where: str, rng: np.random.Generator | None) -> dict[str, Any]:
         return {
+            **{name: getattr(self, name) for name in models.Flow.model_fields},
             "start": self.start_ns if rng is None else round(self.start.sampler()(rng)),
-            "stop": self.stop,
             "extra_rtt": self.added_rtt(base_rtt_ns, where),
-            "ack_every": self.ack_every,
-            "ack_delay": self.ack_delay,
-            "quick_acks": self.quick_acks,
-            "mss": self.mss,
-            "header": self.header,
-            "initial_window": self.initial_window,
             "transport": {"handshake": self.handshake},
         }
 
 
 class FlowSpec(Flow):
-    """A flow of a scheme."""
+    """A flow of a scheme.
+
+    A learned policy whose flow has no ``profile`` gets the one that its card names, as a rule ``udp``: it was trained
+    over that, so its observations mean the same; over ``tcp`` the handshake, retransmissions and recovery would be new
+    to it.
+    """
 
     scheme: str
     """Name of its congestion-control scheme; parameters may follow, as in ``fixed_window:cwnd=100``. Also the name of
@@ -169,22 +112,8 @@ class FlowSpec(Flow):
     kernel's."""
     params: Mapping[str, Any] = Field(default_factory=dict)
     """Parameters of the scheme that differ from its defaults."""
-    source: Source = Field(default_factory=GreedySource)
+    source: models.SourceField = models.GreedySource()
     """What its application does; the short forms ``"greedy"`` and ``"5MB"`` are understood."""
-    profile: Literal["tcp", "udp", "ns3"] = "tcp"
-    """Transport: ``tcp`` (reliable, as Linux), ``udp`` (datagrams with per-packet receipts) or ``ns3`` (reliable, as
-    ns-3.37, for comparison with ccperf). A learned policy that is given none gets the one that its card names, as a
-    rule ``udp``: it was trained over that, so its observations mean the same; over ``tcp`` the handshake,
-    retransmissions and recovery would be new to it."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short_forms(cls, data: Any) -> Any:
-        if isinstance(data, Mapping) and (isinstance(data.get("source"), str) or is_number(data.get("source"))):
-            given = data["source"]
-            source = {"kind": "greedy"} if given == "greedy" else {"kind": "bytes", "bytes": given}
-            data = {**data, "source": source}
-        return data
 
     @property
     def choice(self) -> SchemeChoice:
@@ -218,8 +147,7 @@ class FlowSpec(Flow):
         return {
             "scheme": self.scheme,
             "params": dict(self.params),
-            "profile": self.profile,
-            "source": dict(self.source),
+            "source": self.source.native(),
             **self._native(base_rtt_ns, where, rng),
         }
 
@@ -252,7 +180,6 @@ class LearnerFlow(Flow):
         return {
             "scheme": policies.SCHEME,
             "params": params,
-            "profile": self.profile,
             **self._native(base_rtt_ns, where, rng),
         }
 

@@ -1,6 +1,7 @@
 //! The description of a run, as data (JSON).
 //!
-//! Times are nanoseconds, rates bits per second, sizes bytes unless a name says packets.
+//! Times are nanoseconds, rates bits per second, sizes bytes unless a name says packets. What a user may write of a flow
+//! is declared here once, with range, default and help; `ccgym/config/models.py` is written from it.
 
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use ccgym_core::sender::SenderConfig;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
 use ccgym_core::{ReceiverConfig, Rng};
 use ccgym_link::{Chain, DeliveryTrace, ElementSpec};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -41,54 +43,66 @@ pub struct SimSpec {
     pub facts: Option<FactsSpec>,
 }
 
-/// One flow.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// A flow, however it is steered. Rates have their units; plain times are seconds.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Flow")]
 pub struct FlowSpec {
     /// Registry name of the scheme.
+    #[schemars(skip)]
     pub scheme: String,
     /// Its parameters; defaults for the rest.
     #[serde(default)]
+    #[schemars(skip)]
     pub params: Map<String, Value>,
     /// When it starts.
     #[serde(default)]
+    #[schemars(skip)]
     pub start: Timestamp,
     /// When it stops sending; the end of the run if absent.
     #[serde(default)]
+    #[schemars(range(min = 1))]
     pub stop: Option<Timestamp>,
-    /// Propagation round trip of the flow's own access link, beside the path's. Half of it counts in the one-way
-    /// delay of data.
+    /// Round-trip propagation time of its own access link, added to the path's; half of it counts in the one-way delay
+    /// of data. Give this or `rtt`.
     #[serde(default)]
     pub extra_rtt: TimeSpan,
-    /// Transport profile.
+    /// Transport: `tcp` (reliable, as Linux), `udp` (datagrams with per-packet receipts) or `ns3` (reliable, as ns-3.37).
     #[serde(default)]
     pub profile: Profile,
     /// What the application does.
     #[serde(default)]
+    #[schemars(skip)]
     pub source: SourceSpec,
-    /// Acknowledge every n-th packet (2: delayed acknowledgements).
+    /// Acknowledge every n-th packet; 2: delayed acknowledgements.
     #[serde(default = "one")]
+    #[schemars(range(min = 1))]
     pub ack_every: u32,
-    /// … or after this time.
+    /// … or after this time, whichever comes first.
     #[serde(default = "forty_ms")]
     pub ack_delay: TimeSpan,
-    /// The first packets are acknowledged at once (Linux: 16 segments); how many.
+    /// Number of packets at the start that are acknowledged immediately all the same (Linux: 16).
     #[serde(default)]
     pub quick_acks: u32,
     /// Payload bytes of a full packet.
     #[serde(default = "default_mss")]
+    #[schemars(range(min = 1, max = 65_483))]
     pub mss: u32,
-    /// Header bytes from the IP header on (TCP with timestamps: 52).
+    /// Header bytes of a packet from the IP header on; TCP with timestamps has 52.
     #[serde(default = "default_header")]
+    #[schemars(range(max = 1000))]
     pub header: u32,
     /// Wire bytes of an acknowledgement.
     #[serde(default = "default_header")]
+    #[schemars(skip)]
     pub ack_size: u32,
-    /// Initial window in packets (RFC 6928).
+    /// Packets sent before the first acknowledgement (RFC 6928: 10).
     #[serde(default = "ten")]
+    #[schemars(range(min = 1))]
     pub initial_window: u32,
     /// Departures from the profile's loss detection and timers.
     #[serde(default)]
+    #[schemars(skip)]
     pub transport: TransportSpec,
 }
 
@@ -114,7 +128,7 @@ pub struct TransportSpec {
 }
 
 /// Transport profile.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
     /// Reliable, Linux-like (SACK, RACK, PRR, RTO).
@@ -122,32 +136,36 @@ pub enum Profile {
     Tcp,
     /// Datagrams with per-packet receipts; nothing is sent again.
     Udp,
-    /// Reliable as ns-3 3.37 is: SACK by count alone (no RACK, no tail loss probe), PRR, timeout of 1 s or more.
+    /// Reliable as ns-3 3.37 is: SACK by count only (no RACK, no tail loss probe), PRR, timeout of 1 s or more.
     Ns3,
 }
 
-/// What the application does.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+/// What a flow's application does.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[schemars(rename = "Source")]
 pub enum SourceSpec {
-    /// Always has data.
+    /// Always has data: a bulk transfer without an end.
     #[default]
     Greedy,
-    /// Hands over this many payload bytes at the start.
+    /// A transfer of a number of payload bytes, all there from the start.
     Bytes {
         /// Payload bytes.
+        #[schemars(extend("format" = "bytes"))]
         bytes: u64,
     },
-    /// Alternates between always and never having data; exponential periods, starts on.
+    /// Alternates between always and never having data; exponentially distributed periods, starts on.
     OnOff {
         /// Mean on period.
+        #[schemars(range(min = 1))]
         mean_on: TimeSpan,
         /// Mean off period.
+        #[schemars(range(min = 1))]
         mean_off: TimeSpan,
     },
-    /// Hands over full segments at this rate of payload: application-limited.
+    /// An application that produces full segments at a rate: application-limited.
     Rate {
-        /// Payload bits per second.
+        /// Payload rate.
         rate: Rate,
     },
 }
@@ -278,7 +296,7 @@ impl SimSpec {
             return invalid("duration".into(), "0".into(), "a positive number of nanoseconds");
         }
         if self.flows.is_empty() {
-            return invalid("flows".into(), "an empty list".into(), "at least one flow");
+            return invalid("flows".into(), "an empty list".into(), "one flow or more");
         }
         for (i, f) in self.flows.iter().enumerate() {
             let at = |key: &str| format!("flows[{i}].{key}");
@@ -289,16 +307,16 @@ impl SimSpec {
                 return invalid(at("mss"), f.mss.to_string(), "1 to 65535 bytes together with the header");
             }
             if f.ack_size == 0 {
-                return invalid(at("ack_size"), "0".into(), "at least 1 byte");
+                return invalid(at("ack_size"), "0".into(), "1 byte or more");
             }
             if f.initial_window == 0 {
-                return invalid(at("initial_window"), "0".into(), "at least 1 packet");
+                return invalid(at("initial_window"), "0".into(), "1 packet or more");
             }
             if f.stop.is_some_and(|s| s <= f.start) {
                 return invalid(at("stop"), format!("{:?}", f.stop), "a time after the flow's start");
             }
             match &f.source {
-                SourceSpec::Bytes { bytes: 0 } => return invalid(at("source.bytes"), "0".into(), "at least 1 byte"),
+                SourceSpec::Bytes { bytes: 0 } => return invalid(at("source.bytes"), "0".into(), "1 byte or more"),
                 SourceSpec::Rate { rate } if *rate == Rate::ZERO => {
                     return invalid(at("source.rate"), "0".into(), "a positive rate")
                 }
