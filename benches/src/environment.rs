@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::rng::Rng;
 use ccgym_run::columns::COLUMNS;
-use ccgym_run::{FlowSpec, SimSpec};
+use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::agent_batch::{AgentBatch, Arrays};
 use ccgym_sim::Simulator;
@@ -36,7 +36,7 @@ fn agent() -> AgentSpec {
 }
 
 /// One draw of the ranges that Aurora is trained on.
-fn draw(rng: &mut Rng, seed: u64) -> SimSpec {
+fn draw(rng: &mut Rng, seed: u64) -> RunSpec {
     let mut between = |low: f64, high: f64| low + (high - low) * rng.uniform();
     let rate = between(100.0, 500.0) * 12_000.0;
     let delay = (between(0.05, 0.5) * 1e9) as u64;

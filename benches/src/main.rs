@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use ccgym_core::{Datagram, Ecn, Timestamp};
 use ccgym_link::{build_element, DeliveryTrace, ElementSpec, PathElement};
-use ccgym_run::{FlowSpec, SimSpec};
+use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::learned::{Policy, PolicyError};
 use ccgym_sim::Simulator;
 use serde_json::json;
 
 /// A bottleneck of `mbps` with 40 ms round trip and 1 BDP of buffer, and `flows` flows of one scheme.
-fn dumbbell(scheme: &str, mbps: f64, flows: usize, seconds: f64) -> SimSpec {
+fn dumbbell(scheme: &str, mbps: f64, flows: usize, seconds: f64) -> RunSpec {
     let bdp_packets = (mbps * 1e6 * 0.040 / 8.0 / 1500.0).round().max(1.0) as u64;
     let spec = json!({
         "seed": 1,
@@ -34,13 +34,13 @@ fn dumbbell(scheme: &str, mbps: f64, flows: usize, seconds: f64) -> SimSpec {
     serde_json::from_value(spec).expect("the benchmark's own specification is valid")
 }
 
-fn simulator(spec: &SimSpec) -> Simulator {
+fn simulator(spec: &RunSpec) -> Simulator {
     let scheme = |f: &FlowSpec| ccgym_schemes::create(&f.scheme, &f.params).map_err(|e| e.to_string());
     Simulator::new(spec, &|_| None, &scheme).expect("the benchmark's own specification can be built")
 }
 
 /// Packets sent by one run, and its wall time without construction.
-fn run(spec: &SimSpec) -> (u64, Duration) {
+fn run(spec: &RunSpec) -> (u64, Duration) {
     let mut sim = simulator(spec);
     let start = Instant::now();
     sim.run().expect("the benchmark fits into memory");

@@ -5,7 +5,7 @@
 //! first few opportunities pass unused, and exactly those packets stand in its queue from then on. The window is a
 //! bound only, for the time after a step down. Where packets are lost before they reach the link it sends as many more.
 
-use ccgym_core::congestion_control::{Capabilities, Observables, PathFacts};
+use ccgym_core::congestion_control::{Capabilities, KnownPath, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
 
 use crate::registry::{Parameter, ParameterKind, SchemeEntry, SchemeInfo};
@@ -62,7 +62,7 @@ const OUTAGE_SPACING: TimeSpan = TimeSpan::from_millis(10);
 pub struct Oracle {
     share: f64,
     margin: TimeSpan,
-    path: Option<PathFacts>,
+    path: Option<KnownPath>,
     /// Index of the first capacity step still to come.
     next_step: usize,
     mss: u64,
@@ -141,11 +141,11 @@ impl CongestionControl for Oracle {
 #[cfg(test)]
 mod tests {
     use crate::testing::{context, path, scheme, MockTransport, MSS};
-    use ccgym_core::congestion_control::PathFacts;
+    use ccgym_core::congestion_control::KnownPath;
     use ccgym_core::{InitContext, Rate, TimeSpan, Timestamp};
     use serde_json::json;
 
-    fn on(path: PathFacts) -> MockTransport {
+    fn on(path: KnownPath) -> MockTransport {
         MockTransport::with_context(scheme("oracle", &json!({})), InitContext { path: Some(path), ..context() })
     }
 
@@ -160,14 +160,14 @@ mod tests {
     #[test]
     fn makes_up_for_what_never_reaches_the_link() {
         let plain = on(path()).scheme.control().pacing_rate.0 as f64;
-        let lossy = on(PathFacts { loss_before: 0.2, ..path() }).scheme.control().pacing_rate.0 as f64;
+        let lossy = on(KnownPath { loss_before: 0.2, ..path() }).scheme.control().pacing_rate.0 as f64;
         assert!((lossy / plain - 1.25).abs() < 1e-6);
-        assert!(on(PathFacts { loss_before: 1.0, ..path() }).scheme.control().pacing_rate.0 > 0);
+        assert!(on(KnownPath { loss_before: 1.0, ..path() }).scheme.control().pacing_rate.0 > 0);
     }
 
     #[test]
     fn flows_share() {
-        let host = on(PathFacts { flows: 4, ..path() });
+        let host = on(KnownPath { flows: 4, ..path() });
         assert_eq!(host.scheme.control().pacing_rate, Rate(3_000_000));
     }
 
@@ -176,7 +176,7 @@ mod tests {
         let at = Timestamp::from_millis;
         let steps = [(0, 12.0), (100, 24.0), (200, 0.0), (300, 6.0)];
         let capacity = steps.iter().map(|(ms, mbps)| (at(*ms), Rate::from_mbps(*mbps))).collect();
-        let mut host = on(PathFacts { capacity, ..path() });
+        let mut host = on(KnownPath { capacity, ..path() });
         let mut seen = Vec::new();
         for _ in 0..4 {
             host.advance(TimeSpan::from_millis(99));

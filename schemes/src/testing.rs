@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use ccgym_core::congestion_control::{Capabilities, LostPacket, PathFacts, SpuriousLossEvent};
+use ccgym_core::congestion_control::{Capabilities, KnownPath, LostPacket, SpuriousLossEvent};
 use ccgym_core::rate_sampler::{RateSampler, SendStamp};
 use ccgym_core::{
     AckEvent, CongestionControl, InitContext, Rate, Rng, RttEstimator, TimeSpan, TimeoutEvent, Timestamp,
@@ -19,8 +19,8 @@ const FLIGHT_LIMIT: usize = 2_000;
 
 /// The path that schemes are told of if they may know it: 12 Mbit/s and 40 ms, so 40 packets of 1 ms each.
 #[must_use]
-pub fn path() -> PathFacts {
-    PathFacts {
+pub fn path() -> KnownPath {
+    KnownPath {
         capacity: vec![(Timestamp::ZERO, Rate::from_mbps(12.0))],
         base_rtt: TimeSpan::from_millis(40),
         flows: 1,

@@ -42,7 +42,7 @@ pub use error::AgentError;
 pub use expert::Label;
 pub use reward::schema as reward_terms_schema;
 pub use spec::*;
-pub use truth::PathTruth;
+pub use truth::GroundTruth;
 
 use action::Actuator;
 use clock::Clock;
@@ -301,7 +301,7 @@ impl FlowAgent {
         }
         self.values.update(&plan.expressions, &View { m, memory }, false);
         if plan.shows_reward {
-            let truth = &PathTruth::default();
+            let truth = &GroundTruth::default();
             memory.reward = plan.reward.compute(&Outcome { memory, values: &self.values, truth }, &mut []);
             self.values.update(&plan.expressions, &View { m, memory }, true);
         }
@@ -394,7 +394,7 @@ impl FlowAgent {
 
     /// Reward of the interval that [`FlowAgent::observe`] has just taken in: the sum of all terms. Each, weighted and
     /// scaled, goes to `terms`, as far as that reaches. Terms of the truth are only as good as `truth`.
-    pub fn reward(&self, truth: &PathTruth, terms: &mut [f64]) -> f64 {
+    pub fn reward(&self, truth: &GroundTruth, terms: &mut [f64]) -> f64 {
         self.plan.reward.compute(&Outcome { memory: &self.memory, values: &self.values, truth }, terms)
     }
 

@@ -46,7 +46,7 @@ impl Plan {
         let layout = Layout::new(&spec.observation, &actions.kind(), &mut expressions)?;
         let shows_reward = expressions.uses("reward");
         if let Some(term) = reward.terms.iter().find(|term| shows_reward && term.needs_truth) {
-            let found = format!("the signal reward, with the term {} of the path's truth", term.name);
+            let found = format!("the signal reward, with the term {} of the path's ground truth", term.name);
             let expected = "no reward in the observation: a deployed agent does not know the truth";
             return Err(AgentError::new("observation.features", found, expected));
         }

@@ -88,7 +88,7 @@ fn aurora_by_hand() {
     assert_eq!(flow.observation()[..27], empty[..27]);
     assert_eq!(flow.observation()[27..], [(0.01f64 / 0.15) as f32, 1.0, (4.0f64 / 3.0) as f32]);
     let mut terms = [0.0; 3];
-    let reward = flow.reward(&PathTruth::default(), &mut terms);
+    let reward = flow.reward(&GroundTruth::default(), &mut terms);
     // 20 packets/s and 110 ms.
     let by_hand = [0.001 * 10.0 * 20.0, -0.001 * 1000.0 * 0.11, 0.0];
     assert!(terms.iter().zip(by_hand).all(|(a, b)| (a - b).abs() < 1e-12), "{terms:?}");
@@ -105,7 +105,7 @@ fn aurora_by_hand() {
     let m = interval(at(505), at(576), &[]);
     assert!(flow.observe(&m, None));
     assert_eq!(flow.observation()[27..], [0.0, 1.0, 1.0]);
-    assert!((flow.reward(&PathTruth::default(), &mut []) + 0.143).abs() < 1e-12);
+    assert!((flow.reward(&GroundTruth::default(), &mut []) + 0.143).abs() < 1e-12);
     assert_eq!(flow.next_decision(), Timestamp(at(576).0 + 71_500_000));
     // Unbounded actions end at the limits.
     flow.act(at(576), &[3e38]);
@@ -481,7 +481,7 @@ proptest! {
                 for ((x, (low, high)), i) in flow.observation().iter().zip(bounds).zip(0..) {
                     prop_assert!(x.is_finite() && x >= low && x <= high, "number {i} is {x}, not in {low} to {high}");
                 }
-                prop_assert!(flow.reward(&PathTruth::default(), &mut []).is_finite());
+                prop_assert!(flow.reward(&GroundTruth::default(), &mut []).is_finite());
                 prop_assert!(flow.next_decision() > m.end);
                 flow.act(m.end, &[*a, *b][..size]);
                 let control = flow.control(None);

@@ -1,28 +1,25 @@
-//! What only the simulator knows about the path: for rewards, experts and critics, never for a policy.
+//! Ground truth about the path, which no endpoint can measure: for rewards, experts and critics, never for a policy.
 
-/// The truth about one interval of one flow.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PathTruth {
+/// Ground truth over one interval of one flow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GroundTruth {
     /// Mean rate of the bottleneck over the interval, bit/s.
     pub link_rate: f64,
-    /// Round trip without any queue, seconds.
+    /// Round trip without queuing, seconds.
     pub base_rtt: f64,
-    /// Packets that stand before the bottleneck at the end of the interval.
+    /// Packets queued at the bottleneck at the end of the interval.
     pub backlog: f64,
-    /// Packets that may stand there; infinite without a limit.
+    /// Packets that the queue holds; infinite without a limit.
     pub queue_limit: f64,
-    /// Probability that the path loses a packet beside the queue, 0–1.
+    /// Probability that the path loses a packet outside the queue, 0–1.
     pub loss: f64,
     /// Flows active at the bottleneck.
     pub flows: u32,
     /// This flow's fair share of the bottleneck, bit/s.
     pub fair_share: f64,
-    /// Delivery rates of all active flows over the interval, bit/s.
-    pub rates: Vec<f64>,
 }
 
-impl Default for PathTruth {
-    /// Nothing known.
+impl Default for GroundTruth {
     fn default() -> Self {
         Self {
             link_rate: 0.0,
@@ -32,7 +29,6 @@ impl Default for PathTruth {
             loss: 0.0,
             flows: 1,
             fair_share: 0.0,
-            rates: Vec::new(),
         }
     }
 }

@@ -10,6 +10,8 @@
 
 use std::any::Any;
 
+use serde::{Deserialize, Serialize};
+
 use crate::monitor::MonitorInterval;
 use crate::packet::PacketNumber;
 use crate::rate_sampler::RateSample;
@@ -56,16 +58,19 @@ impl Default for Capabilities {
     }
 }
 
-/// The truth about the path, for schemes that are allowed to know it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PathFacts {
-    /// Steps of the bottleneck's rate in IP bytes: (from when, rate). Never empty; the first step starts at zero.
+/// What a scheme that may know its path is told about it. A run's specification gives capacity and base RTT.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownPath {
+    /// Steps of the bottleneck's rate in IP bytes: (from when, rate). Never empty; the first starts at zero.
     pub capacity: Vec<(Timestamp, Rate)>,
-    /// Propagation round trip without any queue.
+    /// Propagation round trip.
     pub base_rtt: TimeSpan,
     /// Number of flows that share the bottleneck when all run.
+    #[serde(skip)]
     pub flows: u32,
     /// Probability that a packet is lost at random before it reaches the bottleneck, and takes none of its capacity.
+    #[serde(skip)]
     pub loss_before: f64,
 }
 
@@ -82,8 +87,8 @@ pub struct InitContext {
     pub flow: u32,
     /// The scheme's own random stream.
     pub rng: Rng,
-    /// The path's truth, if [`Capabilities::knows_path`].
-    pub path: Option<PathFacts>,
+    /// The path, if [`Capabilities::knows_path`].
+    pub path: Option<KnownPath>,
 }
 
 /// One packet declared lost.

@@ -16,9 +16,9 @@ use ccgym_core::{Ack, Receiver, Rng, Sender, TimeSpan, Timestamp};
 use ccgym_net::steer::messages::{
     frame, from_sender, to_sender, Action, Ended, FromSender, Interval, Stop, ToSender, Unframer,
 };
-use ccgym_net::steer::{AgentConnection, PathKnowledge, SocketSteering, Steering};
+use ccgym_net::steer::{AgentConnection, LiveGroundTruth, SocketSteering, Steering};
 use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
-use ccgym_run::{FlowSpec, SimSpec};
+use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::agent_batch::{AgentBatch, Arrays};
 use ccgym_sim::Simulator;
@@ -49,7 +49,7 @@ fn agent() -> AgentSpec {
     spec
 }
 
-fn scenario(duration_ms: u64) -> SimSpec {
+fn scenario(duration_ms: u64) -> RunSpec {
     serde_json::from_value(json!({
         "seed": 3,
         "duration": duration_ms * 1_000_000,
@@ -88,8 +88,8 @@ impl Environment {
     fn pair() -> (Self, SocketSteering, Arc<AtomicBool>) {
         let (near, far) = UnixStream::pair().unwrap();
         let halt = Arc::new(AtomicBool::new(false));
-        let knowledge = PathKnowledge::of(&scenario(1000), Some(Arc::new(AtomicU64::new(7))));
-        let connection = AgentConnection { flow: 0, agent: &agent(), knowledge, halt: Arc::clone(&halt) };
+        let truth = LiveGroundTruth::of(&scenario(1000), Some(Arc::new(AtomicU64::new(7))));
+        let connection = AgentConnection { flow: 0, agent: &agent(), truth, halt: Arc::clone(&halt) };
         let steering = SocketSteering::over(far, connection).unwrap();
         (Self::on(near), steering, halt)
     }
@@ -231,14 +231,14 @@ fn an_environment_is_told_what_the_simulator_tells() {
     let (near, far) = UnixStream::pair().unwrap();
     let mut environment = Environment::on(near);
     let backlog = Arc::new(AtomicU64::new(0));
-    let knowledge = PathKnowledge::of(&spec, Some(Arc::clone(&backlog)));
-    let connection = AgentConnection { flow: 0, agent: &agent, knowledge, halt: Arc::default() };
+    let live = LiveGroundTruth::of(&spec, Some(Arc::clone(&backlog)));
+    let connection = AgentConnection { flow: 0, agent: &agent, truth: live, halt: Arc::default() };
     let mut steering = SocketSteering::over(far, connection).unwrap();
     let mut real = simulator();
     let mut count = 0;
     while let Some(flow) = real.run_to_decision(real.end()).unwrap() {
         let now = real.now();
-        backlog.store(real.truth(flow, now, &[0]).backlog as u64, Ordering::Relaxed);
+        backlog.store(real.ground_truth(flow).backlog as u64, Ordering::Relaxed);
         steering.interval_closed(now, real.sender(flow)).unwrap();
         let told = environment.newest().clone();
         assert_eq!((told.sequence, told.time_ns, told.awaiting, told.held), (count, now.0, true, false));
@@ -435,7 +435,7 @@ fn a_flow_finds_its_environment_by_path() {
     let connection = || AgentConnection {
         flow: 0,
         agent: &agent,
-        knowledge: PathKnowledge::of(&scenario(1), None),
+        truth: LiveGroundTruth::of(&scenario(1), None),
         halt: Arc::default(),
     };
     let mut steering = SocketSteering::connect(&path, connection()).unwrap();
@@ -444,7 +444,7 @@ fn a_flow_finds_its_environment_by_path() {
     let mut wire = Wire::new();
     wire.close(&mut steering);
     let truth = environment.newest().truth.clone();
-    assert!(truth[2].is_nan(), "nobody in this process knows the backlog: {truth:?}");
+    assert!(truth[2].is_nan(), "no thread of this process counts the backlog: {truth:?}");
     assert_eq!((truth[0], truth[3]), (12e6, 40.0));
     drop(listener);
     fs::remove_dir_all(&folder).unwrap();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use ccgym_core::TimeSpan;
 use ccgym_link::{Counters, LinkEvent};
 use ccgym_run::recorder::PacketLog;
-use ccgym_run::{logs, Outcome, SimSpec};
+use ccgym_run::{logs, Outcome, RunSpec};
 use numpy::IntoPyArray;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -25,7 +25,7 @@ pub struct SimResult {
 }
 
 impl SimResult {
-    pub(crate) fn new(outcome: Outcome, spec: &SimSpec) -> Self {
+    pub(crate) fn new(outcome: Outcome, spec: &RunSpec) -> Self {
         let stops = spec.flows.iter().map(|f| f.stop.map(|s| s.0)).collect();
         Self { outcome, stops, extra: Vec::new() }
     }

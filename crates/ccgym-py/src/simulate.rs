@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ccgym_link::{DeliveryTrace, ElementSpec};
-use ccgym_run::{FlowSpec, SimSpec};
+use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::Resources;
 use ccgym_sim::Simulator;
 use pyo3::exceptions::PyValueError;
@@ -32,13 +32,13 @@ pub(crate) fn resources(py: Python<'_>, policies: PolicyTable) -> Resources {
 }
 
 /// Parse a specification; the error names the place in the JSON.
-pub(crate) fn parse(spec: &str) -> Result<SimSpec, String> {
+pub(crate) fn parse(spec: &str) -> Result<RunSpec, String> {
     serde_json::from_str(spec).map_err(|e| format!("simulation specification: {e}"))
 }
 
 /// Build a simulator from a parsed specification, which `watch` may interrupt.
 pub(crate) fn build(
-    spec: &SimSpec,
+    spec: &RunSpec,
     traces: &TraceTable,
     resources: &Resources,
     watch: &Arc<Watch>,

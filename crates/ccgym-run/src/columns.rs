@@ -1,6 +1,6 @@
 //! An interval in numbers: what those who decide from outside are told, by the simulator and by a real path alike.
 
-use ccgym_agent::PathTruth;
+use ccgym_agent::GroundTruth;
 use ccgym_core::{MonitorInterval, Sender, TimeSpan, Timestamp};
 
 /// Statistics of the interval that a step ends with, in order: what [`write_stats`] writes.
@@ -46,7 +46,7 @@ pub const TRUTH_COLUMNS: [&str; 9] = [
 
 /// Write the truth about a flow's path in the order of [`TRUTH_COLUMNS`]. The last two cells are no secret: what the
 /// flow is doing right now.
-pub fn write_truth(truth: &PathTruth, sender: &Sender, cells: &mut [f64]) {
+pub fn write_truth(truth: &GroundTruth, sender: &Sender, cells: &mut [f64]) {
     let control = sender.control();
     let packet = f64::from(sender.packet_size());
     let cwnd = if control.cwnd == u64::MAX { f64::INFINITY } else { control.cwnd as f64 / packet };

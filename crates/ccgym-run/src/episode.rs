@@ -1,6 +1,6 @@
 //! What an episode amounts to for one flow: throughput, delay, loss and use of the link, as its sender saw them.
 
-use ccgym_agent::PathTruth;
+use ccgym_agent::GroundTruth;
 use ccgym_core::MonitorInterval;
 
 /// Bits of the mantissa that tell bins apart: a bin is 1.6 % wide.
@@ -94,7 +94,7 @@ pub struct Summary {
 
 impl EpisodeStats {
     /// Add an interval, over which `truth` held.
-    pub fn add(&mut self, m: &MonitorInterval, truth: &PathTruth) {
+    pub fn add(&mut self, m: &MonitorInterval, truth: &GroundTruth) {
         let seconds = m.duration().as_secs_f64();
         self.steps += 1;
         self.seconds += seconds;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ccgym_core::congestion_control::{CongestionControl, InitContext, PathFacts};
+use ccgym_core::congestion_control::{CongestionControl, InitContext, KnownPath};
 use ccgym_core::receiver::AckPolicy;
 use ccgym_core::sender::SenderConfig;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
@@ -20,7 +20,7 @@ use crate::truth::loss_before_link;
 /// One run: a path, the flows on it, and what to record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SimSpec {
+pub struct RunSpec {
     /// Root of every random stream.
     #[serde(default)]
     pub seed: u64,
@@ -38,9 +38,9 @@ pub struct SimSpec {
     /// Bytes that the simulation may hold: packets in flight, logs, series, flows.
     #[serde(default = "max_memory")]
     pub max_memory: u64,
-    /// The path's truth, for schemes that may know it.
+    /// The path's capacity and base RTT, for schemes that may know them.
     #[serde(default)]
-    pub facts: Option<FactsSpec>,
+    pub facts: Option<KnownPath>,
 }
 
 /// A flow, however it is steered. Rates have their units; plain times are seconds.
@@ -194,16 +194,6 @@ impl Default for RecordSpec {
     }
 }
 
-/// What `oracle` may know.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FactsSpec {
-    /// Steps of the bottleneck's rate in IP bytes: `[[from_ns, bps], …]`.
-    pub capacity: Vec<(Timestamp, Rate)>,
-    /// Propagation round trip.
-    pub base_rtt: TimeSpan,
-}
-
 /// Bytes that a simulation may hold by default. The same on every machine, so that results depend on none.
 pub const MAX_MEMORY: u64 = 4_000_000_000;
 
@@ -255,13 +245,13 @@ pub enum SpecError {
     },
 }
 
-impl SimSpec {
+impl RunSpec {
     /// What the scheme of flow `index` is told at its start.
     #[must_use]
     pub fn init_context(&self, index: usize, cca: &dyn CongestionControl) -> InitContext {
         let flow = &self.flows[index];
         let size = u64::from(flow.mss + flow.header);
-        let path = self.facts.as_ref().filter(|_| cca.capabilities().knows_path).map(|facts| PathFacts {
+        let path = self.facts.as_ref().filter(|_| cca.capabilities().knows_path).map(|facts| KnownPath {
             capacity: facts.capacity.clone(),
             base_rtt: facts.base_rtt + flow.extra_rtt,
             flows: self.flows.len() as u32,

@@ -1,25 +1,30 @@
-//! What nobody on the path can know: its capacity, its queue, who else is there. For experts, critics, rewards that
-//! are defined by it, and reports; never for a deployed policy.
+//! Ground truth about the path of a run, from its specification: capacity, queue, number of flows. For experts, critics,
+//! rewards that are defined by it, and reports; never for a deployed policy.
 
-use ccgym_agent::PathTruth;
+use std::ops::Range;
+
+use ccgym_agent::GroundTruth;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
 use ccgym_link::{ElementSpec, LimitSpec, Param, QueueSpec};
 
-use crate::spec::SimSpec;
+use crate::spec::RunSpec;
 
-/// The parts of the truth that the specification tells.
+/// Computes the ground truth over any interval of a run.
 #[derive(Clone, Debug)]
-pub struct Truth {
+pub struct GroundTruthModel {
     capacity: Vec<(Timestamp, Rate)>,
-    base_rtt: TimeSpan,
+    /// Propagation round trip of each flow.
+    base_rtts: Vec<TimeSpan>,
+    /// When each flow starts and stops.
+    active: Vec<Range<Timestamp>>,
     queue_limit: f64,
     loss: Vec<Param<f64>>,
 }
 
-impl Truth {
-    /// What the specification tells.
+impl GroundTruthModel {
+    /// The model of the run that `spec` describes.
     #[must_use]
-    pub fn of(spec: &SimSpec) -> Self {
+    pub fn of(spec: &RunSpec) -> Self {
         let packet = spec.flows.first().map_or(1500, |f| f.mss + f.header);
         let mut queue_limit = f64::INFINITY;
         let mut loss = Vec::new();
@@ -37,40 +42,40 @@ impl Truth {
             }
         }
         let facts = spec.facts.as_ref();
+        let base_rtt = facts.map_or(TimeSpan::ZERO, |f| f.base_rtt);
         Self {
             capacity: facts.map(|f| f.capacity.clone()).unwrap_or_default(),
-            base_rtt: facts.map_or(TimeSpan::ZERO, |f| f.base_rtt),
+            base_rtts: spec.flows.iter().map(|f| base_rtt + f.extra_rtt).collect(),
+            active: spec.flows.iter().map(|f| f.start..f.stop.unwrap_or(Timestamp::NEVER)).collect(),
             queue_limit,
             loss,
         }
     }
 
-    /// The truth over `from..to` for a flow whose own access link adds `extra_rtt`; `rates` are those of the flows
-    /// that run.
+    /// Flows scheduled to run at `t`.
     #[must_use]
-    pub fn over(
-        &self,
-        from: Timestamp,
-        to: Timestamp,
-        extra_rtt: TimeSpan,
-        backlog: u64,
-        rates: Vec<f64>,
-    ) -> PathTruth {
+    pub fn active_flows(&self, t: Timestamp) -> usize {
+        self.active.iter().filter(|active| active.contains(&t)).count()
+    }
+
+    /// The ground truth of `flow` over `from..to`, with `backlog` packets at the bottleneck at the end and
+    /// `active_flows` that share it.
+    #[must_use]
+    pub fn over(&self, flow: usize, from: Timestamp, to: Timestamp, backlog: f64, active_flows: usize) -> GroundTruth {
         let link_rate = self.mean_capacity(from, to);
-        let flows = rates.len().max(1);
-        PathTruth {
+        let flows = active_flows.max(1);
+        GroundTruth {
             link_rate,
-            base_rtt: (self.base_rtt + extra_rtt).as_secs_f64(),
-            backlog: backlog as f64,
+            base_rtt: self.base_rtts.get(flow).map_or(0.0, |rtt| rtt.as_secs_f64()),
+            backlog,
             queue_limit: self.queue_limit,
             loss: 1.0 - self.loss.iter().map(|p| 1.0 - at(p, to)).product::<f64>(),
             flows: flows as u32,
             fair_share: link_rate / flows as f64,
-            rates,
         }
     }
 
-    /// Mean capacity over `from..to`, bits per second; the capacity at `to` if the two are one.
+    /// Mean capacity over `from..to`, bit/s; the capacity at `to` if the interval is empty.
     fn mean_capacity(&self, from: Timestamp, to: Timestamp) -> f64 {
         let [first, ..] = self.capacity.as_slice() else { return 0.0 };
         if self.capacity.len() == 1 {
@@ -90,8 +95,8 @@ impl Truth {
     }
 }
 
-/// The independent, constant loss that data meets before the first link. What comes in bursts, or changes, cannot be
-/// made up for by sending more, and does not count.
+/// Probability of the independent, constant loss before the first link. Loss in bursts, or at a rate that changes,
+/// does not count: sending more cannot make up for it.
 #[must_use]
 pub fn loss_before_link(uplink: &[ElementSpec]) -> f64 {
     let before = uplink.iter().take_while(|element| !matches!(element, ElementSpec::Link { .. }));
@@ -130,8 +135,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn truth() -> Truth {
-        let spec: SimSpec = serde_json::from_value(json!({
+    fn model() -> GroundTruthModel {
+        let spec: RunSpec = serde_json::from_value(json!({
             "duration": 10_000_000_000u64,
             "uplink": [
                 {"kind": "link", "schedule": {"kind": "rate", "rate": 8_000_000},
@@ -140,17 +145,17 @@ mod tests {
                 {"kind": "gilbert_elliott", "good_to_bad": 0.1, "bad_to_good": 0.3, "loss_good": 0.0, "loss_bad": 0.4},
             ],
             "downlink": [],
-            "flows": [{"scheme": "reno"}],
+            "flows": [{"scheme": "reno", "extra_rtt": 10_000_000}],
             "facts": {"capacity": [[0, 8_000_000], [1_000_000_000u64, 16_000_000]], "base_rtt": 40_000_000},
         }))
         .unwrap();
-        Truth::of(&spec)
+        GroundTruthModel::of(&spec)
     }
 
     #[test]
     fn capacity_is_the_mean_over_the_interval() {
-        let truth = truth();
-        let at = |from, to| truth.mean_capacity(Timestamp::from_millis(from), Timestamp::from_millis(to));
+        let model = model();
+        let at = |from, to| model.mean_capacity(Timestamp::from_millis(from), Timestamp::from_millis(to));
         assert_eq!((at(0, 0), at(1000, 1000)), (8e6, 16e6));
         assert_eq!(at(100, 600), 8e6);
         assert!((at(500, 1500) - 12e6).abs() < 1e-6);
@@ -172,8 +177,7 @@ mod tests {
 
     #[test]
     fn limits_and_losses_combine() {
-        let t =
-            truth().over(Timestamp::ZERO, Timestamp::from_millis(500), TimeSpan::from_millis(10), 7, vec![1e6, 3e6]);
+        let t = model().over(0, Timestamp::ZERO, Timestamp::from_millis(500), 7.0, 2);
         assert_eq!((t.queue_limit, t.backlog, t.flows), (20.0, 7.0, 2));
         assert!((t.loss - (1.0 - 0.9 * 0.9)).abs() < 1e-12);
         assert!((t.base_rtt - 0.05).abs() < 1e-12);

@@ -1,7 +1,6 @@
 //! Many simulators whose learning flows are decided for from outside, stepped together.
 
-use ccgym_agent::{AgentSpec, FlowAgent, PathTruth};
-use ccgym_core::Timestamp;
+use ccgym_agent::{AgentSpec, FlowAgent, GroundTruth};
 use ccgym_run::columns::{write_stats, write_truth, COLUMNS, TRUTH_COLUMNS};
 use ccgym_run::episode::{EpisodeStats, Summary};
 
@@ -44,7 +43,7 @@ pub struct AgentBatch {
     lanes: Vec<Lane>,
     learners: usize,
     widths: Widths,
-    /// Truths that the agent's expert asks for.
+    /// Intervals whose ground truth the agent's expert needs.
     truths: usize,
     pool: Pool,
     interrupt: Option<Interrupt>,
@@ -68,25 +67,8 @@ struct Lane {
     /// Why the latest step failed.
     stopped: Option<Stopped>,
     episodes: Vec<EpisodeStats>,
-    /// Per learner: where the interval closed last began, and that which runs now.
-    marks: Vec<[Mark; 2]>,
-    /// Per learner: the truths of its latest intervals, newest last, as many as its expert asks for.
-    truths: Vec<Vec<PathTruth>>,
-}
-
-/// A moment, and what had been acknowledged to each flow by then.
-#[derive(Clone, Debug, Default)]
-struct Mark {
-    at: Timestamp,
-    acked_bytes: Vec<u64>,
-}
-
-impl Mark {
-    fn set(&mut self, simulator: &Simulator) {
-        self.at = simulator.now();
-        self.acked_bytes.clear();
-        self.acked_bytes.extend(simulator.acked_bytes());
-    }
+    /// Per learner: the ground truth of its latest intervals, newest last, as many as its expert asks for.
+    truths: Vec<Vec<GroundTruth>>,
 }
 
 /// One lane's part of [`Arrays`].
@@ -158,7 +140,6 @@ impl AgentBatch {
             ended: Ended::Time,
             stopped: None,
             episodes: vec![EpisodeStats::default(); learners],
-            marks: vec![Default::default(); learners],
             truths: vec![Vec::new(); learners],
         };
         let truths = spec.expert_truths();
@@ -232,12 +213,9 @@ impl AgentBatch {
         for (row, &flow) in observations.chunks_exact_mut(self.widths.observation).zip(&flows) {
             observe(&simulator, flow, row);
         }
-        for mark in lane.marks.iter_mut().flatten() {
-            mark.set(&simulator);
-        }
-        for ((truths, &flow), [mark, _]) in lane.truths.iter_mut().zip(&flows).zip(&lane.marks) {
+        for (truths, &flow) in lane.truths.iter_mut().zip(&flows) {
             truths.clear();
-            remember(truths, self.truths, || simulator.truth(flow, mark.at, &mark.acked_bytes));
+            remember(truths, self.truths, simulator.ground_truth(flow));
         }
         lane.simulator = Some(simulator);
         lane.flows = flows;
@@ -306,7 +284,7 @@ impl AgentBatch {
         }
     }
 
-    /// Write the truth about the path of every row, over its interval closed last.
+    /// Write the ground truth of every row, over its interval closed last.
     ///
     /// # Errors
     /// An array of the wrong size.
@@ -316,9 +294,8 @@ impl AgentBatch {
         for (rows, lane) in out.chunks_exact_mut(width).zip(&mut self.lanes) {
             rows.fill(0.0);
             let Some(simulator) = &mut lane.simulator else { continue };
-            let learners = lane.flows.iter().zip(&lane.marks);
-            for (cells, (&flow, [last, _])) in rows.chunks_exact_mut(TRUTH_COLUMNS.len()).zip(learners) {
-                let truth = simulator.truth(flow, last.at, &last.acked_bytes);
+            for (cells, &flow) in rows.chunks_exact_mut(TRUTH_COLUMNS.len()).zip(&lane.flows) {
+                let truth = simulator.ground_truth(flow);
                 write_truth(&truth, simulator.sender(flow), cells);
             }
         }
@@ -390,11 +367,8 @@ impl Lane {
                 }
                 simulator.end_interval(flow);
             }
-            let [last, running] = &mut self.marks[learner];
-            std::mem::swap(last, running);
-            running.set(simulator);
-            let truth = simulator.truth(flow, last.at, &last.acked_bytes);
-            remember(&mut self.truths[learner], truths, || truth.clone());
+            let truth = simulator.ground_truth(flow);
+            remember(&mut self.truths[learner], truths, truth);
             let simulator = &*simulator;
             let interval = simulator.sender(flow).last_interval();
             let Some(agent) = FlowAgent::of(simulator.sender(flow).cca()) else { continue };
@@ -415,15 +389,15 @@ fn learner_of(flows: &[usize], flow: usize) -> usize {
     flows.iter().position(|f| *f == flow).unwrap_or_default()
 }
 
-/// Keep what `truth` says as the newest of the latest `most`.
-fn remember(truths: &mut Vec<PathTruth>, most: usize, truth: impl FnOnce() -> PathTruth) {
-    if most == 0 {
+/// Append `truth`, and keep the latest `count`.
+fn remember(truths: &mut Vec<GroundTruth>, count: usize, truth: GroundTruth) {
+    if count == 0 {
         return;
     }
-    if truths.len() == most {
+    if truths.len() == count {
         truths.remove(0);
     }
-    truths.push(truth());
+    truths.push(truth);
 }
 
 fn check(name: &'static str, found: usize, expected: usize) -> Result<(), BatchError> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ccgym_core::{Rate, TimeSpan, Timestamp};
 use ccgym_link::{ElementSpec, LinkEvent, ScheduleSpec, OPPORTUNITY_BYTES};
 use ccgym_run::recorder::Series;
-use ccgym_run::{SimSpec, Traces};
+use ccgym_run::{RunSpec, Traces};
 
 /// Packets and events between two looks.
 pub const STRIDE: u32 = 256;
@@ -158,7 +158,7 @@ impl Guard {
 ///
 /// # Errors
 /// These, or the series, are more than the simulation may hold.
-pub(crate) fn foreseen_bytes(spec: &SimSpec, traces: Traces<'_>) -> Result<usize, Stopped> {
+pub(crate) fn foreseen_bytes(spec: &RunSpec, traces: Traces<'_>) -> Result<usize, Stopped> {
     let samples = spec.duration.0.checked_div(spec.record.series.0).unwrap_or(0) as usize;
     let series = Series::bytes_of(samples, spec.flows.len());
     let link_events = if spec.record.link_events { opportunity_bytes(spec, traces) } else { 0 };
@@ -171,7 +171,7 @@ pub(crate) fn foreseen_bytes(spec: &SimSpec, traces: Traces<'_>) -> Result<usize
 }
 
 /// Bytes of the delivery opportunities that the logs of the first link in each direction come to.
-fn opportunity_bytes(spec: &SimSpec, traces: Traces<'_>) -> usize {
+fn opportunity_bytes(spec: &RunSpec, traces: Traces<'_>) -> usize {
     let first = |chain: &[ElementSpec]| {
         let link = chain.iter().find_map(|element| match element {
             ElementSpec::Link { schedule, .. } => Some(schedule),

@@ -16,8 +16,8 @@ use ccgym_link::{Chain, Fate, PathElement, Release};
 use ccgym_run::recorder::{PacketLog, Series, UNLOGGED};
 use ccgym_run::source::Source;
 use ccgym_run::spec::{limits_flows, SourceSpec};
-use ccgym_run::truth::Truth;
-use ccgym_run::{FlowSpec, Outcome, Received, SimSpec, Traces};
+use ccgym_run::truth::GroundTruthModel;
+use ccgym_run::{FlowSpec, Outcome, Received, RunSpec, Traces};
 
 use crate::bounds::{foreseen_bytes, Guard, Stopped};
 use crate::error::SimError;
@@ -88,7 +88,7 @@ pub struct Simulator {
     next_sample: Timestamp,
     /// A flow whose scheme waits for a decision from outside.
     waiting: Option<usize>,
-    truth: Truth,
+    truth: GroundTruthModel,
     hash: u64,
     /// Packets and events until the next look at what may end the simulation; it ends at 0 of its own accord.
     fuel: u32,
@@ -102,7 +102,7 @@ impl Simulator {
     ///
     /// # Errors
     /// A value out of range, an element or a scheme that cannot be built: [`SimError`] says where.
-    pub fn new(spec: &SimSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Self, SimError> {
+    pub fn new(spec: &RunSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Self, SimError> {
         spec.validate()?;
         let end = Timestamp::ZERO + spec.duration;
         let foreseen = foreseen_bytes(spec, traces)?;
@@ -179,7 +179,7 @@ impl Simulator {
             series: sampling.then(|| Series::new(step, flows.len())),
             next_sample: if sampling { Timestamp::ZERO + step } else { Timestamp::NEVER },
             waiting: None,
-            truth: Truth::of(spec),
+            truth: GroundTruthModel::of(spec),
             flows,
             hash: 0xcbf2_9ce4_8422_2325,
             fuel: 0,
@@ -543,7 +543,7 @@ impl Simulator {
 ///
 /// # Errors
 /// As [`Simulator::new`].
-pub fn simulate(spec: &SimSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Outcome, SimError> {
+pub fn simulate(spec: &RunSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Outcome, SimError> {
     let mut simulator = Simulator::new(spec, traces, schemes)?;
     simulator.run()?;
     Ok(simulator.finish())

@@ -47,7 +47,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 kind: ParameterKind::Integer { min: 0, max: 10_000_000 },
                 default: "0",
                 unit: "packets",
-                help: "The window that an expert of kind best_window aims at, in training; 0: by the path's truth.",
+                help:
+                    "The window that an expert of kind best_window aims at, in training; 0: by the path's ground truth.",
             },
         ],
         compared: false,

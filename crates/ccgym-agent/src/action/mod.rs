@@ -16,7 +16,7 @@ use ccgym_core::units::Rate;
 
 pub(crate) use map::Map;
 use map::Quantity;
-pub(crate) use nearest::Goal;
+pub(crate) use nearest::ControlTarget;
 
 /// Bounds of the gain on a scheme below, so that an unbounded action cannot leave it at zero or infinity.
 const GAINS: [f64; 2] = [1e-6, 1e6];

@@ -1,4 +1,4 @@
-//! The inverse of an action: which one comes nearest to a rate or window that is wanted.
+//! The inverse of an action: which one comes nearest to a target rate or window.
 
 use super::super::expressions::Values;
 use super::super::memory::Memory;
@@ -6,9 +6,9 @@ use super::super::spec::{Distance, Target};
 use super::map::Quantity;
 use super::{Actions, Actuator, Map, GAINS};
 
-/// What is wanted, above zero.
+/// A pacing rate and a window to come near to, both positive.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Goal {
+pub(crate) struct ControlTarget {
     /// bit/s.
     pub rate: f64,
     /// Packets.
@@ -20,21 +20,21 @@ struct Part {
     quantity: Quantity,
     low: f64,
     high: f64,
-    wanted: f64,
+    target: f64,
 }
 
 impl Actions {
-    /// The numbers of the action whose result is nearest to `goal`. Goals beyond the limits count as these. Where
-    /// limits make several actions equal, the one that needs them least is taken, then the first.
+    /// The numbers of the action whose result is nearest to `target`, which is clamped to the limits. Where limits make
+    /// several actions equal, the one that exceeds them least is taken, then the first.
     pub(crate) fn nearest(
         &self,
         actuator: &Actuator,
-        goal: Goal,
+        target: ControlTarget,
         distance: Distance,
         memory: &Memory,
         values: &Values,
     ) -> [f64; 2] {
-        let parts = self.parts(actuator, goal, memory);
+        let parts = self.parts(actuator, target, memory);
         let Some(choices) = self.map.choices() else {
             let mut numbers = [0.0; 2];
             for part in &parts {
@@ -45,52 +45,51 @@ impl Actions {
         };
         let mut best = (f64::INFINITY, f64::INFINITY, 0);
         for choice in 0..choices {
-            let (mut near, mut bare) = (0.0, 0.0);
+            let (mut clamped, mut raw) = (0.0, 0.0);
             for part in &parts {
-                let made = self.map.apply([choice as f64, 0.0], part.quantity, values);
-                near += apart(distance, made.clamp(part.low, part.high), part.wanted);
-                bare += apart(distance, made, part.wanted);
+                let result = self.map.apply([choice as f64, 0.0], part.quantity, values);
+                clamped += distance_between(distance, result.clamp(part.low, part.high), part.target);
+                raw += distance_between(distance, result, part.target);
             }
             // Results that differ by rounding alone are equal.
             let slack = 1e-9 * best.0;
-            if near < best.0 - slack || (near <= best.0 + slack && bare < best.1) {
-                best = (near, bare, choice);
+            if clamped < best.0 - slack || (clamped <= best.0 + slack && raw < best.1) {
+                best = (clamped, raw, choice);
             }
         }
         [best.2 as f64, 0.0]
     }
 
-    /// The quantities that an action changes, with what is wanted of each.
-    fn parts(&self, actuator: &Actuator, goal: Goal, memory: &Memory) -> Vec<Part> {
-        let part = |value: f64, packet: f64, component: usize, [low, high]: [f64; 2], wanted| {
+    /// The quantities that an action changes, each with its target.
+    fn parts(&self, actuator: &Actuator, target: ControlTarget, memory: &Memory) -> Vec<Part> {
+        let part = |value: f64, packet: f64, component: usize, [low, high]: [f64; 2], target| {
             let quantity = Quantity { value, packet, component };
-            Part { quantity, low, high, wanted: f64::clamp(wanted, low, high) }
+            Part { quantity, low, high, target: f64::clamp(target, low, high) }
         };
         if self.on_top {
             let window = memory.inner_window > 0.0;
-            let gain = if window { goal.window / memory.inner_window } else { goal.rate / memory.inner_rate };
+            let gain = if window { target.window / memory.inner_window } else { target.rate / memory.inner_rate };
             return vec![part(1.0, 0.0, 0, GAINS, if gain.is_finite() { gain } else { 1.0 })];
         }
         let rates = [self.rate_floor(memory), self.limits.rate[1]];
         let rate = (self.target != Target::Cwnd)
-            .then(|| part(actuator.rate, memory.packet_per_min_rtt(), 0, rates, goal.rate));
+            .then(|| part(actuator.rate, memory.packet_per_min_rtt(), 0, rates, target.rate));
         let window =
-            (self.target != Target::Rate).then(|| part(actuator.window, 1.0, 1, self.limits.window, goal.window));
+            (self.target != Target::Rate).then(|| part(actuator.window, 1.0, 1, self.limits.window, target.window));
         rate.into_iter().chain(window).collect()
     }
 }
 
-/// How far `result` is from what is wanted.
-fn apart(distance: Distance, result: f64, wanted: f64) -> f64 {
+fn distance_between(distance: Distance, result: f64, target: f64) -> f64 {
     match distance {
-        Distance::Linear => (result - wanted).abs(),
-        Distance::Log => (result.max(f64::MIN_POSITIVE) / wanted).ln().abs(),
+        Distance::Linear => (result - target).abs(),
+        Distance::Log => (result.max(f64::MIN_POSITIVE) / target).ln().abs(),
     }
 }
 
-/// The real number for which `map` makes of a quantity what is needed; any number where none does.
+/// The real number with which `map` takes a quantity to its target; 0 if none does.
 fn invert(map: &Map, part: &Part) -> f64 {
-    let ratio = part.wanted / part.quantity.value;
+    let ratio = part.target / part.quantity.value;
     let number = match map {
         _ if ratio <= 0.0 => f64::NEG_INFINITY,
         Map::SignedMultiply(delta) | Map::Pair(delta) if ratio >= 1.0 => (ratio - 1.0) / delta,
@@ -120,19 +119,19 @@ mod tests {
         (actions, actuator, Values::new(&expressions))
     }
 
-    fn nearest(spec: Value, goal: Goal, distance: Distance) -> [f64; 2] {
+    fn nearest(spec: Value, target: ControlTarget, distance: Distance) -> [f64; 2] {
         let (actions, actuator, values) = made(spec);
         let mut memory = Memory::new(1500);
         (memory.min_rtt, memory.inner_window) = (0.1, 50.0);
-        actions.nearest(&actuator, goal, distance, &memory, &values)
+        actions.nearest(&actuator, target, distance, &memory, &values)
     }
 
-    fn window(packets: f64) -> Goal {
-        Goal { rate: 1e6, window: packets }
+    fn window(packets: f64) -> ControlTarget {
+        ControlTarget { rate: 1e6, window: packets }
     }
 
-    fn rate(mbps: f64) -> Goal {
-        Goal { rate: mbps * 1e6, window: 1.0 }
+    fn rate(mbps: f64) -> ControlTarget {
+        ControlTarget { rate: mbps * 1e6, window: 1.0 }
     }
 
     #[test]
@@ -145,7 +144,7 @@ mod tests {
             let found = |distance| nearest(spec.clone(), window(wanted), distance)[0] as i32;
             assert_eq!((found(Distance::Linear), found(Distance::Log)), (linear, log), "{wanted}");
         }
-        // Limits make the first three equal: the one that needs them least is taken.
+        // Limits make the first three equal: the one that exceeds them least is taken.
         let floor = json!({"map": operations, "target": "cwnd", "limits": {"window": [40, 100]}});
         assert_eq!(nearest(floor, window(7.0), Distance::Linear)[0], 2.0);
         // Amounts of a rate are packets per smallest round trip: 10 are 1.2 Mbit/s.
@@ -153,8 +152,8 @@ mod tests {
         assert_eq!(nearest(rates.clone(), rate(11.0), Distance::Log)[0], 3.0);
         // Both: the sum of the distances decides.
         let both = json!({"map": operations, "target": "both"});
-        let goal = Goal { rate: 3e7, window: 50.0 };
-        assert_eq!(nearest(both, goal, Distance::Log)[0], 4.0);
+        let target = ControlTarget { rate: 3e7, window: 50.0 };
+        assert_eq!(nearest(both, target, Distance::Log)[0], 4.0);
     }
 
     #[test]
@@ -173,8 +172,8 @@ mod tests {
 
     #[test]
     fn real_numbers_by_inversion() {
-        let near = |spec: Value, goal: Goal, wanted: [f64; 2]| {
-            let found = nearest(spec.clone(), goal, Distance::Log);
+        let near = |spec: Value, target: ControlTarget, wanted: [f64; 2]| {
+            let found = nearest(spec.clone(), target, Distance::Log);
             assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-9), "{spec}: {found:?}, not {wanted:?}");
         };
         let spec = |map: Value| json!({"map": map, "target": "rate", "bounds": [-2, 3]});
@@ -188,14 +187,14 @@ mod tests {
         near(exponential.clone(), rate(20.0), [1.0, 0.0]);
         near(exponential, rate(2.5), [-2.0, 0.0]);
         let pair = json!({"map": {"kind": "pair", "delta": 0.5}, "target": "both", "bounds": [-4, 4]});
-        near(pair, Goal { rate: 2e7, window: 20.0 }, [2.0, -2.0]);
+        near(pair, ControlTarget { rate: 2e7, window: 20.0 }, [2.0, -2.0]);
     }
 
     #[test]
-    fn gains_on_a_scheme_below() {
+    fn gains_on_a_base_scheme() {
         let map = json!({"kind": "exponential", "base": 2.0});
         let spec = json!({"map": map, "target": "cwnd", "bounds": [-4, 4], "inner": {"scheme": "cubic"}});
-        // The scheme below has 50 packets.
+        // The base scheme has 50 packets.
         assert_eq!(nearest(spec, window(100.0), Distance::Log)[0], 1.0);
         let passive = json!({"map": {"kind": "passive"}, "target": "cwnd", "inner": {"scheme": "cubic"}});
         assert_eq!(nearest(passive, window(100.0), Distance::Log), [0.0, 0.0]);

@@ -2,14 +2,14 @@
 //! in its queue, which is within a fifth of a percent of Indigo's table on its synthetic links (`dagger/best_cwnds.yml`).
 
 use super::super::memory::Memory;
-use super::super::truth::PathTruth;
+use super::super::truth::GroundTruth;
 use ccgym_core::units::TimeSpan;
 
 /// The window in packets; `None` if it is neither given nor to be had from the truth. Of a link that is shared, the
 /// flow's fair share counts.
 pub(super) fn window(
     given: Option<f64>,
-    truth: Option<&PathTruth>,
+    truth: Option<&GroundTruth>,
     queueing: TimeSpan,
     memory: &Memory,
 ) -> Option<f64> {

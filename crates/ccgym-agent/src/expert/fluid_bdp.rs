@@ -2,7 +2,7 @@
 //! less what stands there now; the greatest of the latest samples, as its backlog is seen late.
 
 use super::super::memory::Memory;
-use super::super::truth::PathTruth;
+use super::super::truth::GroundTruth;
 
 /// What a queue without limit counts as, in bandwidth-delay products: Muses' deep buffers.
 const UNLIMITED: f64 = 0.25;
@@ -10,7 +10,7 @@ const UNLIMITED: f64 = 0.25;
 const FLOOR: f64 = 2.0;
 
 /// The window in packets; `None` while the path is unknown.
-pub(super) fn window(truths: &[PathTruth], samples: u32, queue_fraction: f64, memory: &Memory) -> Option<f64> {
+pub(super) fn window(truths: &[GroundTruth], samples: u32, queue_fraction: f64, memory: &Memory) -> Option<f64> {
     let latest = &truths[truths.len().saturating_sub(samples as usize)..];
     let each = latest.iter().filter(|truth| truth.fair_share > 0.0).map(|truth| {
         let min_rtt = if memory.min_rtt > 0.0 { memory.min_rtt } else { truth.base_rtt };

@@ -1,8 +1,7 @@
-//! Experts: what a teacher would do in the place of the agent.
+//! Experts for imitation learning: the action that a teacher would take in the agent's place.
 //!
-//! An expert aims at a rate or a window; the label is the agent's own action that comes nearest to it. Some know the
-//! path's truth, which no deployed agent does: whoever knows it hands it to [`FlowAgent::label`]. Nothing here changes
-//! what a flow does.
+//! An expert has a target rate or window; the label is the agent's action that comes nearest to it. Some experts need
+//! the path's ground truth, which the caller passes to [`FlowAgent::label`]. Nothing here changes what a flow does.
 
 mod best_window;
 mod fluid_bdp;
@@ -10,20 +9,20 @@ mod gain_schedule;
 #[cfg(test)]
 mod tests;
 
-use super::action::Goal;
+use super::action::ControlTarget;
 use super::error::AgentError;
 use super::memory::Memory;
 use super::spec::{AgentSpec, Distance, ExpertSpec, Target};
-use super::truth::PathTruth;
+use super::truth::GroundTruth;
 use super::FlowAgent;
 use ccgym_core::monitor::MonitorInterval;
 
 use gain_schedule::GainSchedule;
 
-/// What the expert would do now.
+/// The label of one decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Label {
-    /// What it aims at: bit/s if the agent steers a rate, else packets.
+    /// Target of the expert: bit/s if the agent steers a rate, else packets.
     pub target: f64,
     numbers: [f32; 2],
     size: usize,
@@ -37,22 +36,21 @@ impl Label {
     }
 }
 
-/// What an expert aims at; bit/s and packets.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Aim {
-    Rate(f64),
-    Window(f64),
-}
+impl ControlTarget {
+    /// A rate in bit/s and its window: what the rate moves in the latest round trip, so that a paced flow settles where
+    /// a window would.
+    fn of_rate(rate: f64, memory: &Memory) -> Option<Self> {
+        Self { rate, window: memory.in_packets(rate) }.checked()
+    }
 
-impl Aim {
-    /// As rate and window. A rate is a window per round trip, the latest known, so that a paced flow comes to rest
-    /// where a window would; a window is what a rate moves in the smallest round trip.
-    fn goal(self, memory: &Memory) -> Option<Goal> {
-        let (rate, window) = match self {
-            Self::Rate(rate) => (rate, memory.in_packets(rate)),
-            Self::Window(window) => (8.0 * memory.mss * window / memory.mean_rtt, window),
-        };
-        (rate.is_finite() && window.is_finite() && rate > 0.0 && window > 0.0).then_some(Goal { rate, window })
+    /// A window in packets and its rate over the latest round trip.
+    fn of_window(window: f64, memory: &Memory) -> Option<Self> {
+        Self { rate: 8.0 * memory.mss * window / memory.mean_rtt, window }.checked()
+    }
+
+    fn checked(self) -> Option<Self> {
+        let usable = |x: f64| x.is_finite() && x > 0.0;
+        (usable(self.rate) && usable(self.window)).then_some(self)
     }
 }
 
@@ -77,43 +75,43 @@ impl Expert {
         }
     }
 
-    fn aim(&self, memory: &Memory, truths: &[PathTruth]) -> Option<Aim> {
+    fn target(&self, memory: &Memory, truths: &[GroundTruth]) -> Option<ControlTarget> {
         match &self.spec {
             ExpertSpec::BestWindow { queueing, .. } => {
-                best_window::window(self.window, truths.last(), *queueing, memory).map(Aim::Window)
+                let window = best_window::window(self.window, truths.last(), *queueing, memory)?;
+                ControlTarget::of_window(window, memory)
             }
             ExpertSpec::FluidBdp { queue_fraction, samples, .. } => {
-                fluid_bdp::window(truths, *samples, *queue_fraction, memory).map(Aim::Window)
+                ControlTarget::of_window(fluid_bdp::window(truths, *samples, *queue_fraction, memory)?, memory)
             }
-            ExpertSpec::GainSchedule { .. } => self.schedule.as_ref()?.rate().map(Aim::Rate),
+            ExpertSpec::GainSchedule { .. } => ControlTarget::of_rate(self.schedule.as_ref()?.rate()?, memory),
         }
     }
 }
 
 impl FlowAgent {
-    /// What the expert would do now, for the decision that [`FlowAgent::observe`] asked for. `truths` are those of the
-    /// latest intervals that ended in a decision, newest last, as many as [`AgentSpec::expert_truths`] says, or as there
-    /// are. `None` without an expert, while it knows nothing yet, and while a decision has no effect.
+    /// The expert's label for the decision that [`FlowAgent::observe`] asked for. `truths`: ground truth of the latest
+    /// intervals that ended in a decision, newest last, [`AgentSpec::expert_truths`] of them or fewer. `None` without an expert, while it knows nothing yet, and while a decision has no effect.
     #[must_use]
-    pub fn label(&self, truths: &[PathTruth]) -> Option<Label> {
+    pub fn label(&self, truths: &[GroundTruth]) -> Option<Label> {
         let (plan, expert) = (&self.plan, self.expert.as_ref()?);
         if !self.startup.is_over() {
             return None;
         }
-        let goal = expert.aim(&self.memory, truths)?.goal(&self.memory)?;
+        let target = expert.target(&self.memory, truths)?;
         let steered = plan.spec.action.target;
         let distance = expert.spec.nearest().unwrap_or(match steered {
             Target::Cwnd => Distance::Linear,
             Target::Rate | Target::Both => Distance::Log,
         });
-        let numbers = plan.actions.nearest(&self.actuator, goal, distance, &self.memory, &self.values);
-        let target = if steered == Target::Cwnd { goal.window } else { goal.rate };
-        Some(Label { target, numbers: numbers.map(|x| x as f32), size: plan.actions.kind().size() })
+        let numbers = plan.actions.nearest(&self.actuator, target, distance, &self.memory, &self.values);
+        let shown = if steered == Target::Cwnd { target.window } else { target.rate };
+        Some(Label { target: shown, numbers: numbers.map(|x| x as f32), size: plan.actions.kind().size() })
     }
 }
 
 impl AgentSpec {
-    /// How many of the latest intervals' truths the expert has to be told; 0 for one that any sender could ask.
+    /// Number of latest intervals whose ground truth the expert needs; 0 if it needs none.
     #[must_use]
     pub fn expert_truths(&self) -> usize {
         match &self.expert {
@@ -156,7 +154,7 @@ impl ExpertSpec {
 
     /// In words.
     pub(crate) fn describe(&self, steered: Target) -> String {
-        let aim = match self {
+        let target = match self {
             Self::BestWindow { queueing, .. } => best_window::describe(*queueing),
             Self::FluidBdp { queue_fraction, samples, .. } => fluid_bdp::describe(*queue_fraction, *samples),
             Self::GainSchedule { startup, drain, cycle, window, .. } => {
@@ -168,10 +166,10 @@ impl ExpertSpec {
             _ => "by ratio",
         };
         let truth = if matches!(self, Self::BestWindow { .. } | Self::FluidBdp { .. }) {
-            "; knows the path's truth"
+            "; knows the path's ground truth"
         } else {
             ""
         };
-        format!("{aim}; the label is the action whose result is nearest to that, {distance}{truth}")
+        format!("{target}; the label is the action whose result is nearest to that, {distance}{truth}")
     }
 }

@@ -34,11 +34,11 @@ fn window_agent(expert: Value, window: f64, expert_window: Option<u64>) -> FlowA
 }
 
 /// 12 Mbit/s: a packet per millisecond.
-fn truth(backlog: f64, queue_limit: f64) -> PathTruth {
-    PathTruth { link_rate: 24e6, fair_share: 12e6, base_rtt: 0.04, backlog, queue_limit, ..PathTruth::default() }
+fn truth(backlog: f64, queue_limit: f64) -> GroundTruth {
+    GroundTruth { link_rate: 24e6, fair_share: 12e6, base_rtt: 0.04, backlog, queue_limit, ..GroundTruth::default() }
 }
 
-fn label(flow: &FlowAgent, truths: &[PathTruth]) -> (f64, Vec<f32>) {
+fn label(flow: &FlowAgent, truths: &[GroundTruth]) -> (f64, Vec<f32>) {
     let label = flow.label(truths).expect("a label");
     (label.target, label.action().to_vec())
 }
@@ -67,7 +67,7 @@ fn muses_oracle_is_the_greatest_of_its_samples() {
     // Without limit, a quarter of the path counts.
     assert_eq!(label(&flow, &[truth(0.0, f64::INFINITY)]).0, 48.0);
     assert_eq!(label(&flow, &[truth(1000.0, 100.0)]), (2.0, vec![0.0]));
-    assert_eq!(flow.label(&[PathTruth::default()]), None);
+    assert_eq!(flow.label(&[GroundTruth::default()]), None);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn experts_describe_themselves_and_say_what_they_must_know() {
         (
             json!({"kind": "best_window"}),
             "fair_share · (base_rtt + 5 ms); the label is the action whose result is \
-            nearest to that, by ratio; knows the path's truth",
+            nearest to that, by ratio; knows the path's ground truth",
             1,
         ),
         (json!({"kind": "fluid_bdp", "nearest": "linear"}), "by absolute distance; knows", 5),
@@ -226,7 +226,7 @@ proptest! {
             }
             flow.observe(&interval(at(now), at(now + ms), &rtts), None);
             now += ms;
-            let truth = PathTruth { fair_share: rate, ..truth(rate / 1e8, f64::INFINITY) };
+            let truth = GroundTruth { fair_share: rate, ..truth(rate / 1e8, f64::INFINITY) };
             let Some(label) = flow.label(&[truth]) else { continue };
             prop_assert!(label.target.is_finite() && label.target > 0.0);
             match spec.action_kind() {

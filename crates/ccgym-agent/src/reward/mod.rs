@@ -11,7 +11,7 @@ use super::error::AgentError;
 use super::expressions::{Expressions, Values};
 use super::memory::Memory;
 use super::spec::{Phase, RewardSpec};
-use super::truth::PathTruth;
+use super::truth::GroundTruth;
 
 use parameters::{Kind, Parameter, Parameters};
 
@@ -79,7 +79,7 @@ pub(crate) struct Outcome<'a> {
     /// Values of the expressions in use.
     pub values: &'a Values,
     /// The truth.
-    pub truth: &'a PathTruth,
+    pub truth: &'a GroundTruth,
 }
 
 /// A reward, ready to be computed.

@@ -37,14 +37,8 @@ fn value(term: Value) -> f64 {
     memory.digest(&done, true);
     let mut values = Values::new(&expressions);
     values.update(&expressions, &View { m: &done, memory: &memory }, false);
-    let truth = PathTruth {
-        link_rate: 4.32e6,
-        base_rtt: 0.03,
-        fair_share: 2.16e6,
-        flows: 2,
-        rates: vec![2.16e6, 0.72e6],
-        ..PathTruth::default()
-    };
+    let truth =
+        GroundTruth { link_rate: 4.32e6, base_rtt: 0.03, fair_share: 2.16e6, flows: 2, ..GroundTruth::default() };
     let mut terms = [f64::NAN];
     let sum = reward.compute(&Outcome { memory: &memory, values: &values, truth: &truth }, &mut terms);
     assert_eq!(sum, terms[0]);

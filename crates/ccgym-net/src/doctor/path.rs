@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ccgym_run::SimSpec;
+use ccgym_run::RunSpec;
 
 use super::Finding;
 use crate::error::{NetError, Result};
@@ -27,7 +27,7 @@ fn flow(rate: u64) -> Result<RunResult> {
             "downlink": [{{"kind": "delay", "delay": 1000000}}],
             "flows": [{{"scheme": "tcp:reno"}}]}}"#
     );
-    let spec: SimSpec = serde_json::from_str(&text).map_err(|error| NetError::new("the doctor's path", error))?;
+    let spec: RunSpec = serde_json::from_str(&text).map_err(|error| NetError::new("the doctor's path", error))?;
     execute(Plan {
         spec,
         traces: BTreeMap::new(),

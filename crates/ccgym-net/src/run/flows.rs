@@ -20,7 +20,7 @@ use super::plan::Prepared;
 use super::port;
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
-use crate::steer::{AgentConnection, PathKnowledge, SocketSteering, Steering};
+use crate::steer::{AgentConnection, LiveGroundTruth, SocketSteering, Steering};
 use crate::system::Namespace;
 use crate::tcp::{self, TcpSenderTask};
 use crate::udp::{Connection, Hello, SenderResult, SenderTask};
@@ -106,7 +106,7 @@ struct Work {
     prepared: Arc<Prepared>,
     index: usize,
     endpoints: FlowEndpoints,
-    knowledge: PathKnowledge,
+    truth: LiveGroundTruth,
     clock: Clock,
     halt: Arc<AtomicBool>,
     ready: SyncSender<()>,
@@ -122,7 +122,7 @@ impl Flows {
         let halt = Arc::new(AtomicBool::new(false));
         let mut flows = Self { threads: Vec::new(), halt: halt.clone() };
         let mut waiting: Vec<Channel<()>> = Vec::new();
-        let knowledge = PathKnowledge::of(&prepared.plan.spec, endpoints.backlog.clone());
+        let truth = LiveGroundTruth::of(&prepared.plan.spec, endpoints.backlog.clone());
         for index in 0..prepared.flows().len() {
             let cca = match prepared.kernel_algorithm(index) {
                 None => Some(prepared.scheme(index)?),
@@ -130,7 +130,7 @@ impl Flows {
             };
             let (ready, is_ready) = sync_channel(1);
             let (prepared, endpoints, halt) = (prepared.clone(), endpoints.clone(), halt.clone());
-            let work = Work { prepared, index, endpoints, knowledge: knowledge.clone(), clock, halt, ready };
+            let work = Work { prepared, index, endpoints, truth: truth.clone(), clock, halt, ready };
             let name = format!("sender {index}");
             let thread = thread::Builder::new().name(name.clone()).spawn(move || work.run(cca));
             flows.threads.push(thread.context(|| format!("starting {name}"))?);
@@ -258,7 +258,7 @@ impl Work {
             AgentConnection {
                 flow: self.index as u32,
                 agent: agent.spec(),
-                knowledge: self.knowledge.clone(),
+                truth: self.truth.clone(),
                 halt: self.halt.clone(),
             },
         )?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ccgym_core::{TimeSpan, Timestamp};
 use ccgym_link::{Counters, LinkEvent};
 use ccgym_run::recorder::{FlowSeries, LinkSeries, PacketLog, Series};
-use ccgym_run::{FlowOutcome, Outcome, SimSpec};
+use ccgym_run::{FlowOutcome, Outcome, RunSpec};
 
 use super::flows::FlowReport;
 use crate::udp::ReceiverResult;
@@ -33,7 +33,7 @@ pub struct PathOutcome {
 
 /// One outcome of all parts. Flows and receivers are in order of their index.
 #[must_use]
-pub fn outcome(spec: &SimSpec, path: PathOutcome, flows: &[FlowReport], receivers: &[ReceiverResult]) -> Outcome {
+pub fn outcome(spec: &RunSpec, path: PathOutcome, flows: &[FlowReport], receivers: &[ReceiverResult]) -> Outcome {
     let end = Timestamp::ZERO + spec.duration;
     let mut path = path;
     for log in [&mut path.data, &mut path.acks].into_iter().flatten() {
@@ -69,7 +69,7 @@ pub fn outcome(spec: &SimSpec, path: PathOutcome, flows: &[FlowReport], receiver
 
 /// The further columns of each flow, as long as the common ones.
 #[must_use]
-pub fn extra(spec: &SimSpec, flows: &[FlowReport]) -> Vec<BTreeMap<String, Vec<f64>>> {
+pub fn extra(spec: &RunSpec, flows: &[FlowReport]) -> Vec<BTreeMap<String, Vec<f64>>> {
     let count = spec.duration.0.checked_div(spec.record.series.0).unwrap_or(0) as usize;
     let stretch = |column: &Vec<f64>, first: usize| {
         let mut cells = vec![f64::NAN; first.min(count)];
@@ -83,7 +83,7 @@ pub fn extra(spec: &SimSpec, flows: &[FlowReport]) -> Vec<BTreeMap<String, Vec<f
     flows.iter().map(columns).collect()
 }
 
-fn series(spec: &SimSpec, queue: &LinkSeries, flows: &[FlowReport], receivers: &[ReceiverResult]) -> Series {
+fn series(spec: &RunSpec, queue: &LinkSeries, flows: &[FlowReport], receivers: &[ReceiverResult]) -> Series {
     let step = spec.record.series;
     let count = (spec.duration.0 / step.0) as usize;
     let t = (1..=count as u64).map(|k| k * step.0).collect();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::{CongestionControl, TimeSpan};
 use ccgym_link::DeliveryTrace;
-use ccgym_run::{FlowSpec, SimSpec};
+use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::learned::{self, Policy};
 use ccgym_schemes::Resources;
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ pub enum Backend {
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// The run as the simulator takes it.
-    pub spec: SimSpec,
+    pub spec: RunSpec,
     /// Files of the traces that it names.
     #[serde(default)]
     pub traces: BTreeMap<String, PathBuf>,

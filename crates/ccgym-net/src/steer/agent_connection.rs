@@ -12,7 +12,7 @@ use ccgym_agent::AgentSpec;
 use ccgym_core::{Sender, Timestamp};
 use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
 
-use super::episode_tracker::{EpisodeTracker, PathKnowledge};
+use super::episode_tracker::{EpisodeTracker, LiveGroundTruth};
 use super::messages::{frame, to_sender, Action, Ended, FromSender, Hello, ToSender, Unframer, VERSION};
 use super::Steering;
 use crate::error::{Context, NetError, Result};
@@ -27,7 +27,7 @@ pub struct AgentConnection<'a> {
     /// Its agent.
     pub agent: &'a AgentSpec,
     /// What is known of its path.
-    pub knowledge: PathKnowledge,
+    pub truth: LiveGroundTruth,
     /// Set when the environment wants no more of the flow, or is gone: the flow then ends.
     pub halt: Arc<AtomicBool>,
 }
@@ -84,7 +84,7 @@ impl SocketSteering {
         };
         let mut steering = Self {
             stream,
-            account: EpisodeTracker::new(connection.flow as usize, connection.knowledge),
+            account: EpisodeTracker::new(connection.flow as usize, connection.truth),
             halt: connection.halt,
             incoming: Unframer::default(),
             outgoing: Vec::new(),

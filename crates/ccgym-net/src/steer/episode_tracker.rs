@@ -3,91 +3,45 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use ccgym_agent::{FlowAgent, PathTruth};
+use ccgym_agent::{FlowAgent, GroundTruth};
 use ccgym_core::{Sender, TimeSpan, Timestamp};
 use ccgym_run::columns::{write_stats, write_truth, COLUMNS, TRUTH_COLUMNS};
 use ccgym_run::episode::EpisodeStats;
-use ccgym_run::truth::Truth;
-use ccgym_run::SimSpec;
+use ccgym_run::truth::GroundTruthModel;
+use ccgym_run::RunSpec;
 
 use super::messages::{Interval, Summary};
 
-/// Stands for a flow of which nothing is known.
-const UNKNOWN: u64 = u64::MAX;
-
-/// What is known of the path without measuring it, and by whom: the same for all flows of a run, which share it.
+/// Ground truth about the path while a run is on; its flows share it.
 #[derive(Clone, Debug)]
-pub struct PathKnowledge {
-    truth: Arc<Truth>,
-    flows: Arc<Vec<FlowKnowledge>>,
-    /// Packets at the bottleneck, where they are counted.
+pub struct LiveGroundTruth {
+    model: Arc<GroundTruthModel>,
+    /// Packets at the bottleneck, if this process counts them.
     backlog: Option<Arc<AtomicU64>>,
 }
 
-#[derive(Debug)]
-struct FlowKnowledge {
-    start: Timestamp,
-    stop: Timestamp,
-    extra_rtt: TimeSpan,
-    /// Wire bytes acknowledged so far, if its sender tells.
-    acked_bytes: AtomicU64,
-}
-
-impl PathKnowledge {
-    /// What the description of a run tells. `backlog`: packets in the uplink's bottleneck, kept up to date by the
-    /// thread that carries them in this process; `None` if another process does, and the truth is then not a number.
+impl LiveGroundTruth {
+    /// The ground truth of the run that `spec` describes. `backlog`: packets in the uplink's bottleneck, kept up to
+    /// date by the thread that carries them in this process; `None` if another process does: the backlog is NaN then.
     #[must_use]
-    pub fn of(spec: &SimSpec, backlog: Option<Arc<AtomicU64>>) -> Self {
-        let flow = |flow: &ccgym_run::FlowSpec| FlowKnowledge {
-            start: flow.start,
-            stop: flow.stop.unwrap_or(Timestamp::NEVER),
-            extra_rtt: flow.extra_rtt,
-            acked_bytes: AtomicU64::new(UNKNOWN),
-        };
-        Self { truth: Arc::new(Truth::of(spec)), flows: Arc::new(spec.flows.iter().map(flow).collect()), backlog }
+    pub fn of(spec: &RunSpec, backlog: Option<Arc<AtomicU64>>) -> Self {
+        Self { model: Arc::new(GroundTruthModel::of(spec)), backlog }
     }
 
-    /// Bytes acknowledged to each flow.
-    fn acked_bytes(&self, into: &mut Vec<u64>) {
-        into.clear();
-        into.extend(self.flows.iter().map(|flow| flow.acked_bytes.load(Ordering::Relaxed)));
-    }
-
-    /// The truth of `flow` over its interval from `from`; `before`: what was acknowledged to each flow by `since`.
-    fn over(&self, flow: usize, from: Timestamp, now: Timestamp, since: Timestamp, before: &[u64]) -> PathTruth {
-        let runs = |flow: &FlowKnowledge| flow.start <= now && now < flow.stop;
-        let seconds = now.since(since).as_secs_f64();
-        let rate = |(flow, before): (&FlowKnowledge, &u64)| {
-            let acked = flow.acked_bytes.load(Ordering::Relaxed);
-            // Kernel flows and those of other processes do not tell.
-            let known = runs(flow) && acked != UNKNOWN && *before != UNKNOWN;
-            let bits = acked.saturating_sub(*before) as f64 * 8.0;
-            known.then_some(if seconds > 0.0 { bits / seconds } else { 0.0 })
-        };
-        let rates = self.flows.iter().zip(before).filter_map(rate).collect();
-        let backlog = self.backlog.as_ref().map(|backlog| backlog.load(Ordering::Relaxed));
-        let extra_rtt = self.flows.get(flow).map_or(TimeSpan::ZERO, |flow| flow.extra_rtt);
-        let mut truth = self.truth.over(from, now, extra_rtt, backlog.unwrap_or_default(), rates);
-        let running = self.flows.iter().filter(|flow| runs(flow)).count().max(1);
-        truth.flows = running as u32;
-        truth.fair_share = truth.link_rate / running as f64;
-        if backlog.is_none() {
-            truth.backlog = f64::NAN;
-        }
-        truth
+    /// The ground truth of `flow` over `from..now`.
+    fn over(&self, flow: usize, from: Timestamp, now: Timestamp) -> GroundTruth {
+        let backlog = self.backlog.as_ref().map_or(f64::NAN, |backlog| backlog.load(Ordering::Relaxed) as f64);
+        self.model.over(flow, from, now, backlog, self.model.active_flows(now))
     }
 }
 
 /// The account of one learning flow: which decisions were asked for and taken, and what became of them.
 pub struct EpisodeTracker {
     flow: usize,
-    knowledge: PathKnowledge,
-    tally: EpisodeStats,
+    truth: LiveGroundTruth,
+    stats: EpisodeStats,
     /// Number of the next interval.
     sequence: u64,
-    /// When the running interval began, and what had been acknowledged to each flow by then.
-    since: Timestamp,
-    acked_bytes: Vec<u64>,
     /// The interval that the action in force was chosen for.
     applied: Option<u64>,
     /// Whether an action came while the interval ran.
@@ -100,14 +54,12 @@ pub struct EpisodeTracker {
 impl EpisodeTracker {
     /// The account of `flow` before its first decision.
     #[must_use]
-    pub fn new(flow: usize, knowledge: PathKnowledge) -> Self {
+    pub fn new(flow: usize, truth: LiveGroundTruth) -> Self {
         Self {
             flow,
-            knowledge,
-            tally: EpisodeStats::default(),
+            truth,
+            stats: EpisodeStats::default(),
             sequence: 0,
-            since: Timestamp::ZERO,
-            acked_bytes: Vec::new(),
             applied: None,
             answered: false,
             latency: TimeSpan::ZERO,
@@ -127,16 +79,8 @@ impl EpisodeTracker {
     pub fn close(&mut self, now: Timestamp, sender: &Sender, awaiting: bool) -> Option<Interval> {
         let agent = FlowAgent::of(sender.cca())?;
         let first = self.sequence == 0;
-        if let Some(flow) = self.knowledge.flows.get(self.flow) {
-            flow.acked_bytes.store(sender.stats().acked_bytes, Ordering::Relaxed);
-        }
-        if first {
-            self.knowledge.acked_bytes(&mut self.acked_bytes);
-        }
         let interval = sender.last_interval();
-        let truth = self.knowledge.over(self.flow, interval.start, now, self.since, &self.acked_bytes);
-        self.since = now;
-        self.knowledge.acked_bytes(&mut self.acked_bytes);
+        let truth = self.truth.over(self.flow, interval.start, now);
 
         let mut reward_terms = vec![0.0; agent.spec().reward.terms.len()];
         let reward = agent.reward(&truth, &mut reward_terms);
@@ -149,7 +93,7 @@ impl EpisodeTracker {
         }
         let held = !first && !self.answered;
         if !first {
-            self.tally.add(interval, &truth);
+            self.stats.add(interval, &truth);
             // The end of a flow is not a missed deadline.
             self.missed += u64::from(held && awaiting);
         }
@@ -183,6 +127,6 @@ impl EpisodeTracker {
     /// What the flow has come to.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        self.tally.summary().into()
+        self.stats.summary().into()
     }
 }

@@ -17,7 +17,7 @@ use ccgym_core::{Sender, Timestamp};
 use crate::error::Result;
 
 pub use agent_connection::{AgentConnection, SocketSteering};
-pub use episode_tracker::PathKnowledge;
+pub use episode_tracker::LiveGroundTruth;
 
 /// A process outside that decides for a learning flow (scheme `learned` without a policy, which says
 /// `decided_outside`).

@@ -1,7 +1,6 @@
 //! Decisions from outside, and what an environment is told.
 
-use ccgym_agent::PathTruth;
-use ccgym_core::Timestamp;
+use ccgym_agent::GroundTruth;
 use ccgym_link::PathElement;
 
 use super::Simulator;
@@ -13,29 +12,14 @@ impl Simulator {
         self.flows[flow].sender.end_interval(now);
     }
 
-    /// Wire bytes acknowledged to each flow so far.
-    pub fn acked_bytes(&self) -> impl Iterator<Item = u64> + '_ {
-        self.flows.iter().map(|f| f.sender.stats().acked_bytes)
-    }
-
-    /// The truth about the path as a flow might be told it, over its interval closed last. The rates are those of the
-    /// flows that run now, since `since`, when [`Simulator::acked_bytes`] gave `before`.
+    /// The ground truth of a flow over its interval closed last.
     #[must_use]
-    pub fn truth(&mut self, flow: usize, since: Timestamp, before: &[u64]) -> PathTruth {
+    pub fn ground_truth(&mut self, flow: usize) -> GroundTruth {
         let now = self.now;
         let backlog = self.up.bottleneck.map_or(0, |b| self.up.elements[b].backlog(now).0);
         let from = self.flows[flow].sender.last_interval().start;
-        let seconds = now.since(since).as_secs_f64();
-        let running = self.flows.iter().zip(before).filter(|(f, _)| f.started && !f.sender.is_stopped());
-        let rates = running.map(|(f, before)| {
-            let bits = (f.sender.stats().acked_bytes - before) as f64 * 8.0;
-            if seconds > 0.0 {
-                bits / seconds
-            } else {
-                0.0
-            }
-        });
-        self.truth.over(from, now, self.flows[flow].extra_rtt, backlog, rates.collect())
+        let active = self.flows.iter().filter(|f| f.started && !f.sender.is_stopped()).count();
+        self.truth.over(flow, from, now, backlog as f64, active)
     }
 
     /// Give the scheme of a flow the decision that it waits for, and send what that allows.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
-use ccgym_run::{FlowSpec, SimSpec};
+use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::agent_batch::{AgentBatch, Arrays, BatchError, Ended};
 use ccgym_sim::{Simulator, Stopped};
@@ -32,7 +32,7 @@ fn agent() -> AgentSpec {
     spec
 }
 
-fn spec(flows: Value, seconds: u64, seed: u64) -> SimSpec {
+fn spec(flows: Value, seconds: u64, seed: u64) -> RunSpec {
     serde_json::from_value(json!({
         "seed": seed,
         "duration": seconds * 1_000_000_000,
@@ -49,7 +49,7 @@ fn spec(flows: Value, seconds: u64, seed: u64) -> SimSpec {
     .expect("valid JSON")
 }
 
-fn simulator(agent: &AgentSpec, spec: &SimSpec) -> Simulator {
+fn simulator(agent: &AgentSpec, spec: &RunSpec) -> Simulator {
     let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
     let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
     Simulator::new(spec, &|_| None, &scheme).expect("a valid specification")

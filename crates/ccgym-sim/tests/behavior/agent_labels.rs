@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_run::columns::COLUMNS;
-use ccgym_run::{FlowSpec, SimSpec};
+use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::agent_batch::{AgentBatch, Arrays, BatchError};
 use ccgym_sim::Simulator;
@@ -31,7 +31,7 @@ fn agent(expert: Value) -> AgentSpec {
 fn simulator(agent: &AgentSpec, params: Value, others: &[&str]) -> Result<Simulator, String> {
     let mut flows = vec![json!({"scheme": "learned", "params": params, "profile": "udp"})];
     flows.extend(others.iter().map(|scheme| json!({"scheme": scheme})));
-    let spec: SimSpec = serde_json::from_value(json!({
+    let spec: RunSpec = serde_json::from_value(json!({
         "seed": 7,
         "duration": 10_000_000_000u64,
         "uplink": [

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use ccgym_core::Timestamp;
-use ccgym_run::SimSpec;
+use ccgym_run::RunSpec;
 use ccgym_sim::{SimError, Simulator, Stopped};
 use serde_json::{json, Value};
 
@@ -13,7 +13,7 @@ use crate::common::{create, run, simulator, spec};
 const MS: u64 = 1_000_000;
 
 /// Two ways of 20 ms, and `elements` on the way there.
-fn path(elements: &[Value], flow: Value, rest: Value) -> SimSpec {
+fn path(elements: &[Value], flow: Value, rest: Value) -> RunSpec {
     let delay = json!({"kind": "delay", "delay": 20 * MS});
     let uplink = [elements, std::slice::from_ref(&delay)].concat();
     let mut description = json!({
@@ -32,7 +32,7 @@ fn link(mbps: u64) -> Value {
     json!({"kind": "link", "schedule": {"kind": "rate", "rate": mbps * 1_000_000}, "queue": {"kind": "infinite"}})
 }
 
-fn refusal(spec: &SimSpec) -> SimError {
+fn refusal(spec: &RunSpec) -> SimError {
     Simulator::new(spec, &|_| None, &create).err().expect("it must be refused")
 }
 

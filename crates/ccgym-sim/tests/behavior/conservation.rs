@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use crate::common::{create, secs, spec, Seen, Watched};
 use ccgym_core::{CongestionControl, Timestamp};
 use ccgym_link::DeliveryTrace;
-use ccgym_run::{FlowSpec, Outcome, SimSpec};
+use ccgym_run::{FlowSpec, Outcome, RunSpec};
 use ccgym_sim::Simulator;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -15,7 +15,7 @@ use serde_json::{json, Value};
 const SCHEMES: [&str; 7] = ["reno", "cubic", "vegas", "bbr", "copa", "fixed_rate", "fixed_window"];
 
 /// Run with the notes of [`Watched`], with a trace of bursts and gaps under the name "bursty".
-fn run_watched(spec: &SimSpec) -> (Simulator, Outcome, Vec<Arc<Mutex<Seen>>>) {
+fn run_watched(spec: &RunSpec) -> (Simulator, Outcome, Vec<Arc<Mutex<Seen>>>) {
     let trace = Arc::new(DeliveryTrace::from_ms("bursty", vec![1, 1, 2, 3, 5, 8, 8, 8, 13, 21, 21, 34]).unwrap());
     let records = Mutex::new(Vec::new());
     let factory = |f: &FlowSpec| -> Result<Box<dyn CongestionControl>, String> {
@@ -194,7 +194,7 @@ fn check(value: Value, up: &[Value], down: &[Value]) {
     }
 }
 
-fn spec_bytes(spec: &SimSpec, flow: usize) -> Option<u64> {
+fn spec_bytes(spec: &RunSpec, flow: usize) -> Option<u64> {
     match spec.flows[flow].source {
         ccgym_run::spec::SourceSpec::Bytes { bytes } => Some(bytes),
         _ => None,

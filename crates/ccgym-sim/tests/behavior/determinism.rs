@@ -4,7 +4,7 @@
 use crate::common::{run, simulator, spec};
 use ccgym_core::{TimeSpan, Timestamp};
 use ccgym_run::recorder::PacketLog;
-use ccgym_run::{Outcome, SimSpec};
+use ccgym_run::{Outcome, RunSpec};
 use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
@@ -16,7 +16,7 @@ fn fingerprint(outcome: &Outcome) -> String {
 const SCHEMES: [&str; 5] = ["reno", "cubic", "vegas", "bbr", "copa"];
 
 /// A path with every kind of randomness, and flows of every kind.
-fn busy(seed: u64, seconds: u64) -> SimSpec {
+fn busy(seed: u64, seconds: u64) -> RunSpec {
     spec(json!({
         "seed": seed,
         "duration": seconds * 1_000_000_000,
@@ -46,7 +46,7 @@ fn busy(seed: u64, seconds: u64) -> SimSpec {
 }
 
 /// A lone flow on the short way: nothing waits in the heap, and the flow runs on alone between samples.
-fn lone(seed: u64, scheme: &str, loss: f64) -> SimSpec {
+fn lone(seed: u64, scheme: &str, loss: f64) -> RunSpec {
     spec(json!({
         "seed": seed,
         "duration": 8_000_000_000u64,

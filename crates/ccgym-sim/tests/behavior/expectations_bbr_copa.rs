@@ -4,7 +4,7 @@
 //! One packet takes 1 ms at the bottleneck, so a round trip without a queue is 41 ms and holds 41 packets.
 
 use ccgym_core::Timestamp;
-use ccgym_run::{FlowSpec, SimSpec};
+use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
@@ -17,7 +17,7 @@ const MSS: f64 = 1500.0;
 /// `flows` on a link of `mbps` and 40 ms with a buffer of `packets` and random loss.
 fn simulator(mbps: f64, packets: u64, loss: f64, flows: Value, seconds: u64) -> Simulator {
     let delay = json!({"kind": "delay", "delay": 20_000_000});
-    let spec: SimSpec = serde_json::from_value(json!({
+    let spec: RunSpec = serde_json::from_value(json!({
         "seed": 1,
         "duration": seconds * 1_000_000_000,
         "uplink": [

@@ -2,7 +2,7 @@
 //! takes the path away for a while.
 
 use ccgym_core::Timestamp;
-use ccgym_run::{FlowSpec, SimSpec};
+use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
@@ -35,7 +35,7 @@ impl Path {
     fn simulator(&self) -> Simulator {
         let delay = json!({"kind": "delay", "delay": self.delay});
         let loss = |probability: &Value| json!({"kind": "loss", "probability": probability});
-        let spec: SimSpec = serde_json::from_value(json!({
+        let spec: RunSpec = serde_json::from_value(json!({
             "seed": self.seed,
             "duration": 30 * S,
             "uplink": [
@@ -58,7 +58,7 @@ impl Path {
         let mut acked = Vec::new();
         for seconds in times {
             simulator.run_until(Timestamp(seconds * S)).unwrap();
-            acked.push(simulator.acked_bytes().next().unwrap_or(0));
+            acked.push(simulator.sender(0).stats().acked_bytes);
         }
         let spans = times.windows(2).zip(acked.windows(2));
         spans.map(|(t, bytes)| (bytes[1] - bytes[0]) as f64 * 8.0 / 1e6 / (t[1] - t[0]) as f64).collect()

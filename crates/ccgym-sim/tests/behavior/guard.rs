@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::common::{secs, spec};
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::{Rng, Timestamp};
-use ccgym_run::{FlowSpec, SimSpec};
+use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::Simulator;
 use serde_json::{json, Value};
@@ -47,7 +47,7 @@ fn agent(value: &Value) -> AgentSpec {
     AgentSpec::from_json(&value.to_string()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn simulator(agent: &AgentSpec, spec: &SimSpec) -> Simulator {
+fn simulator(agent: &AgentSpec, spec: &RunSpec) -> Simulator {
     let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
     let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
     Simulator::new(spec, &|_| None, &scheme).unwrap_or_else(|e| panic!("{e}"))
@@ -71,7 +71,7 @@ impl Path {
         Self { rate, up_loss: json!(0.0006), down_loss: none, up_delay: delay.clone(), down_delay: delay, queue: 94 }
     }
 
-    fn spec(&self, flows: &Value, seconds: f64, seed: u64) -> SimSpec {
+    fn spec(&self, flows: &Value, seconds: f64, seed: u64) -> RunSpec {
         let limit = json!({"packets": self.queue});
         spec(json!({
         "seed": seed,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::Timestamp;
-use ccgym_run::{FlowSpec, SimSpec};
+use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::Simulator;
 use serde_json::json;
@@ -21,7 +21,7 @@ fn simulator(interval_ms: u64) -> Simulator {
     let agent = Arc::new(AgentSpec::from_json(&agent.to_string()).unwrap_or_else(|e| panic!("{e}")));
     let resources = Resources { agent: Some(FlowAgent::new(agent)), ..Resources::default() };
     let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
-    let spec: SimSpec = serde_json::from_value(json!({
+    let spec: RunSpec = serde_json::from_value(json!({
         "duration": 2_000_000_000u64,
         "uplink": [{"kind": "delay", "delay": 50_000_000}],
         "downlink": [{"kind": "delay", "delay": 50_000_000}],

@@ -12,7 +12,7 @@ use ccgym_core::{
     Ack, AckEvent, CongestionControl, Control, InitContext, Receiver, ReceiverConfig, Rng, Sender, SenderConfig,
     TimeSpan, Timestamp,
 };
-use ccgym_run::{FlowSpec, Outcome, SimSpec};
+use ccgym_run::{FlowSpec, Outcome, RunSpec};
 use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
@@ -27,7 +27,7 @@ pub fn secs(s: f64) -> u64 {
     (s * 1e9) as u64
 }
 
-pub fn spec(value: Value) -> SimSpec {
+pub fn spec(value: Value) -> RunSpec {
     serde_json::from_value(value).unwrap_or_else(|e| panic!("the test's own specification: {e}"))
 }
 
@@ -35,11 +35,11 @@ pub fn create(f: &FlowSpec) -> Result<Box<dyn CongestionControl>, String> {
     ccgym_schemes::create(&f.scheme, &f.params).map_err(|e| e.to_string())
 }
 
-pub fn simulator(spec: &SimSpec) -> Simulator {
+pub fn simulator(spec: &RunSpec) -> Simulator {
     Simulator::new(spec, &|_| None, &create).unwrap_or_else(|e| panic!("{e}"))
 }
 
-pub fn run(spec: &SimSpec) -> Outcome {
+pub fn run(spec: &RunSpec) -> Outcome {
     let mut sim = simulator(spec);
     sim.run().unwrap();
     sim.outcome()
@@ -56,7 +56,7 @@ pub fn flows(n: u64, scheme: &str, params: &Value) -> Value {
 
 /// L1 with a drop-tail buffer of `buffer` BDP. One packet at least: a link without any buffer would refuse the second
 /// of the two packets that a growing window releases at once.
-pub fn l1(buffer: f64, flows: &Value, seconds: f64) -> SimSpec {
+pub fn l1(buffer: f64, flows: &Value, seconds: f64) -> RunSpec {
     let packets = ((buffer * BDP as f64).round() as u64).max(1);
     spec(json!({
         "seed": 1,
@@ -73,7 +73,7 @@ pub fn l1(buffer: f64, flows: &Value, seconds: f64) -> SimSpec {
 }
 
 /// A path without any link: random loss and 40 ms.
-pub fn uncapped(loss: f64, seed: u64, flows: &Value, seconds: f64) -> SimSpec {
+pub fn uncapped(loss: f64, seed: u64, flows: &Value, seconds: f64) -> RunSpec {
     spec(json!({
         "seed": seed,
         "duration": secs(seconds),
@@ -261,7 +261,7 @@ impl CongestionControl for Watched {
 }
 
 /// Run with every scheme watched; one record per flow.
-pub fn run_watched(spec: &SimSpec) -> (Outcome, Vec<Arc<Mutex<Seen>>>) {
+pub fn run_watched(spec: &RunSpec) -> (Outcome, Vec<Arc<Mutex<Seen>>>) {
     let records = Mutex::new(Vec::new());
     let factory = |f: &FlowSpec| -> Result<Box<dyn CongestionControl>, String> {
         let seen = Arc::new(Mutex::new(Seen::default()));
