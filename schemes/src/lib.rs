@@ -4,22 +4,22 @@
 //! `pub const ENTRY`, declare the module here, and add its line to [`mod@registry`]'s table. Name look-up, the command
 //! line, the contract tests, the documentation row and the plot style follow from the entry.
 
-pub mod aimd;
-pub mod bbr;
-pub mod copa;
-pub mod cubic;
-pub mod fixed_rate;
-pub mod fixed_window;
+mod aimd;
+mod bbr;
+mod copa;
+mod cubic;
+mod fixed_rate;
+mod fixed_window;
 pub mod learned;
-pub mod oracle;
-pub mod reno;
-pub mod synthesized_bbr;
-pub mod vegas;
+mod oracle;
+mod reno;
+mod synthesized_bbr;
+mod vegas;
 
-pub mod ns3_delay;
-pub mod pacing;
+mod ns3_delay;
+mod pacing;
 pub mod registry;
-pub mod slow_start;
+mod slow_start;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 

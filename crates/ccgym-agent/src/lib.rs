@@ -114,12 +114,6 @@ impl AgentSpec {
         self.plan().expressions.needs_rate_samples()
     }
 
-    /// Whether the reward needs what only the simulator knows.
-    #[must_use]
-    pub fn needs_truth(&self) -> bool {
-        self.plan().reward.terms.iter().any(|term| term.needs_truth)
-    }
-
     /// The scheme that runs below.
     #[must_use]
     pub fn inner(&self) -> Option<&InnerSpec> {

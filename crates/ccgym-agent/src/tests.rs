@@ -117,7 +117,7 @@ fn aurora_by_hand() {
 #[test]
 fn aurora_describes_itself() {
     let spec = agent(&aurora());
-    assert_eq!((spec.observation_size(), spec.needs_rate_samples(), spec.needs_truth()), (30, false, false));
+    assert_eq!((spec.observation_size(), spec.needs_rate_samples()), (30, false));
     let (low, high) = spec.observation_bounds();
     assert_eq!((&low[..3], &high[27..]), (&[-1.0, 1.0, 0.0][..], &[10.0, 10000.0, 1000.0][..]));
     assert_eq!(spec.action_kind(), ActionKind::Box { size: 1, low: -1e12, high: 1e12 });

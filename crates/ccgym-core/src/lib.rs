@@ -4,18 +4,18 @@
 //! and the real-time endpoints run the same code.
 
 pub mod congestion_control;
-pub mod interval_set;
-pub mod loss_detection;
+mod interval_set;
+mod loss_detection;
 pub mod monitor;
-pub mod pacer;
+mod pacer;
 pub mod packet;
-pub mod prr;
+mod prr;
 pub mod rate_sampler;
 pub mod receiver;
 pub mod rng;
 pub mod rtt;
 pub mod sender;
-pub mod sent_packets;
+mod sent_packets;
 pub mod units;
 
 pub use congestion_control::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent};

@@ -34,11 +34,6 @@ impl Rng {
     pub fn uniform(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
-    /// Uniform in [low, high).
-    #[inline]
-    pub fn uniform_in(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * self.uniform()
-    }
     /// Uniform integer in [0, n); zero if `n` is zero. Lemire's multiply-shift; its bias is below n/2⁶⁴.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {

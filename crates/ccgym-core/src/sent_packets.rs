@@ -16,31 +16,6 @@ pub enum State {
     Lost,
 }
 
-/// Circumstances of a transmission, packed so that two [`SentPacket`] fill one cache line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Circumstances(u8);
-
-impl Circumstances {
-    /// Whether the sender was application-limited; whether an earlier transmission carried the same segment.
-    #[must_use]
-    #[inline]
-    pub const fn new(app_limited: bool, retransmission: bool) -> Self {
-        Self(app_limited as u8 | ((retransmission as u8) << 1))
-    }
-    /// Whether the sender was application-limited.
-    #[must_use]
-    #[inline]
-    pub const fn app_limited(self) -> bool {
-        self.0 & 1 != 0
-    }
-    /// Whether an earlier transmission carried the same segment.
-    #[must_use]
-    #[inline]
-    pub const fn retransmission(self) -> bool {
-        self.0 & 2 != 0
-    }
-}
-
 /// One transmission: half a cache line. Its delivery state is kept apart, since most schemes want no rate samples.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
@@ -55,8 +30,8 @@ pub struct SentPacket {
     pub size: u16,
     /// Fate.
     pub state: State,
-    /// Circumstances.
-    pub circumstances: Circumstances,
+    /// Whether the sender was application-limited.
+    pub app_limited: bool,
 }
 
 /// Transmissions `first..next`, in a ring indexed by packet number.
@@ -110,11 +85,6 @@ impl SentPackets {
     #[inline]
     pub const fn next(&self) -> PacketNumber {
         self.next
-    }
-    /// Remember a transmission under the next number.
-    pub fn push(&mut self, packet: SentPacket) -> PacketNumber {
-        *self.next_slot() = packet;
-        self.next - 1
     }
     /// Whether there is room for one more.
     #[inline]
@@ -219,7 +189,7 @@ mod tests {
     fn stamps_survive_growth() {
         let mut s = SentPackets::new(true);
         for i in 0..200u64 {
-            s.push(SentPacket::default());
+            *s.next_slot() = SentPacket::default();
             s.set_stamp(SendStamp { delivered: i * 7, ..SendStamp::default() });
         }
         assert!((0..200).all(|i| s.stamp(i).delivered == i * 7));
@@ -229,7 +199,7 @@ mod tests {
     fn numbers_survive_growth_and_settling() {
         let mut s = SentPackets::default();
         for i in 0..200u64 {
-            assert_eq!(s.push(SentPacket { segment: i * 3, ..SentPacket::default() }), i);
+            *s.next_slot() = SentPacket { segment: i * 3, ..SentPacket::default() };
         }
         for i in 0..200 {
             assert_eq!(s.get(i).unwrap().segment, i * 3);

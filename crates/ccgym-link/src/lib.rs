@@ -3,17 +3,17 @@
 //! A path is a chain of [`PathElement`]s made by [`build_element`] from [`ElementSpec`]s. Links are a schedule
 //! (delivery trace or rate) and a queue discipline; where the departure is known at arrival they answer at once.
 
-pub mod chain;
-pub mod element;
-pub mod elements;
-pub mod error;
-pub mod instantiate;
-pub mod link;
+mod chain;
+mod element;
+mod elements;
+mod error;
+mod instantiate;
+mod link;
 pub mod log;
-pub mod opportunities;
-pub mod param;
-pub mod pipeline;
-pub mod queue;
+mod opportunities;
+mod param;
+mod pipeline;
+mod queue;
 pub mod spec;
 pub mod trace;
 
@@ -21,7 +21,6 @@ pub use chain::Chain;
 pub use element::{Counters, Fate, LinkEvent, PathElement, Release};
 pub use error::LinkError;
 pub use instantiate::{build, build_element, Element};
-pub use opportunities::Opportunities;
 pub use pipeline::{Exit, Pipeline};
 pub use spec::{ElementSpec, LimitSpec, Param, QueueSpec, ScheduleSpec};
 pub use trace::{DeliveryTrace, TraceError, OPPORTUNITY_BYTES};

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ccgym_core::units::{Rate, TimeSpan};
+use ccgym_core::units::TimeSpan;
 
 /// Bytes of one delivery opportunity: a 1500-byte IP packet and the 4-byte prefix of mahimahi's TUN device.
 pub const OPPORTUNITY_BYTES: u32 = 1504;
@@ -139,23 +139,6 @@ impl DeliveryTrace {
     pub fn period(&self) -> TimeSpan {
         TimeSpan::from_millis(self.times_ms[self.times_ms.len() - 1])
     }
-
-    /// Mean rate of 1500-byte IP packets: 12 Mbit/s per opportunity and millisecond.
-    #[must_use]
-    pub fn mean_rate(&self) -> Rate {
-        Rate((self.len() as u128 * 12_000_000 / u128::from(self.times_ms[self.len() - 1])) as u64)
-    }
-
-    /// The file text that [`DeliveryTrace::parse`] reads back.
-    #[must_use]
-    pub fn to_text(&self) -> String {
-        let mut text = String::with_capacity(self.len() * 6);
-        for ms in self.times_ms.iter() {
-            text.push_str(&ms.to_string());
-            text.push('\n');
-        }
-        text
-    }
 }
 
 impl fmt::Debug for DeliveryTrace {
@@ -232,10 +215,6 @@ mod tests {
         let trace = DeliveryTrace::parse(b"5\n10\n10\n20\n", "demo").expect("good");
         assert_eq!(trace.times_ms(), [5, 10, 10, 20]);
         assert_eq!((trace.len(), trace.period()), (4, TimeSpan::from_millis(20)));
-        assert_eq!(trace.mean_rate(), Rate(2_400_000));
-        assert_eq!(DeliveryTrace::parse(b"1", "no newline").expect("good").mean_rate(), Rate::from_mbps(12.0));
-        assert_eq!(DeliveryTrace::parse(b"1\n1\n1\n1\n1\n", "x").expect("good").mean_rate(), Rate::from_mbps(60.0));
-        assert_eq!(DeliveryTrace::parse(trace.to_text().as_bytes(), "demo").expect("good"), trace);
         assert_eq!(DeliveryTrace::from_ms("demo", vec![5, 10, 10, 20]).expect("good"), trace);
     }
 

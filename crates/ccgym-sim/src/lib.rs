@@ -6,14 +6,14 @@
 //! order of time.
 
 pub mod agent_batch;
-pub mod bounds;
-pub mod error;
-pub mod flow;
-pub mod inbox;
+mod bounds;
+mod error;
+mod flow;
+mod inbox;
 mod pool;
-pub mod simulator;
-pub mod slab;
-pub mod tournament;
+mod simulator;
+mod slab;
+mod tournament;
 
 pub use agent_batch::AgentBatch;
 pub use bounds::{Interrupt, Stopped};

@@ -36,16 +36,4 @@ impl<T> Slab<T> {
     pub fn held_bytes(&self) -> usize {
         self.items.capacity() * std::mem::size_of::<Option<T>>() + self.free.capacity() * std::mem::size_of::<u32>()
     }
-
-    /// How many are kept.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.items.len() - self.free.len()
-    }
-
-    /// Whether nothing is kept.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }

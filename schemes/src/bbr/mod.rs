@@ -142,12 +142,6 @@ impl Bbr {
         }
     }
 
-    /// What the flow is doing.
-    #[must_use]
-    pub const fn mode(&self) -> Mode {
-        self.mode
-    }
-
     /// The largest bandwidth of the filter's window.
     #[inline]
     const fn max_bandwidth(&self) -> Rate {

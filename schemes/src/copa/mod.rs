@@ -8,8 +8,8 @@ mod extremum;
 mod rtt_window;
 mod velocity;
 
-pub mod pantheon;
-pub mod paper;
+mod pantheon;
+mod paper;
 
 use ccgym_core::TimeSpan;
 

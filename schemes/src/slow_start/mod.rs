@@ -2,9 +2,9 @@
 //!
 //! One strategy per file. Window-based schemes (Reno, CUBIC) take any of them by their `start_up` parameter.
 
-pub mod hystart;
-pub mod hystart_plus_plus;
-pub mod standard;
+mod hystart;
+mod hystart_plus_plus;
+mod standard;
 
 use ccgym_core::{AckEvent, TimeSpan};
 

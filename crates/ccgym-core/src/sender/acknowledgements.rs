@@ -314,7 +314,7 @@ impl Sender {
     fn sample_rate(&mut self, newest: PacketNumber) -> Option<RateSample> {
         let p = self.packets.get(newest)?;
         let stamp = self.packets.stamp(newest);
-        self.sampler.sample(stamp, p.sent, u64::from(p.in_flight), p.circumstances.app_limited(), self.rtt.min())
+        self.sampler.sample(stamp, p.sent, u64::from(p.in_flight), p.app_limited, self.rtt.min())
     }
 
     /// Whether sending was held back by the window in this round or the one before. TCP does not grow on duplicate

@@ -233,12 +233,6 @@ impl Sender {
         self.last_segment_size = size;
     }
 
-    /// Segments that the application has handed over and that were never sent.
-    #[must_use]
-    pub const fn backlog_segments(&self) -> u64 {
-        self.segments_available - self.next_segment
-    }
-
     /// Whether everything handed over is acknowledged (unreliable flows: sent and settled).
     #[must_use]
     pub fn is_finished(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::{Recovery, Sender};
 use crate::packet::{Ecn, Packet};
-use crate::sent_packets::{Circumstances, State};
+use crate::sent_packets::State;
 use crate::units::{Rate, Timestamp};
 
 impl Sender {
@@ -112,7 +112,7 @@ impl Sender {
         slot.in_flight = self.in_flight.min(u64::from(u32::MAX)) as u32;
         slot.size = size as u16;
         slot.state = State::Outstanding;
-        slot.circumstances = Circumstances::new(app_limited, again);
+        slot.app_limited = app_limited;
         if self.capabilities.rate_samples {
             self.packets.set_stamp(self.sampler.on_send(now, in_flight_before));
         }

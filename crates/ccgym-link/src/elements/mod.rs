@@ -1,11 +1,11 @@
 //! Path elements that are not links. One per file.
 
-pub mod delay;
-pub mod gilbert_elliott;
-pub mod intermittent;
-pub mod jitter;
-pub mod loss;
-pub mod on_off;
+mod delay;
+mod gilbert_elliott;
+mod intermittent;
+mod jitter;
+mod loss;
+mod on_off;
 
 pub use delay::Delay;
 pub use gilbert_elliott::GilbertElliott;

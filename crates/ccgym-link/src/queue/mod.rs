@@ -8,15 +8,15 @@ use ccgym_core::units::{TimeSpan, Timestamp};
 use crate::error::LinkError;
 use crate::spec::{LimitSpec, QueueSpec, MAX_FLOW_QUEUES, MAX_SIGNED};
 
-pub mod codel;
-pub mod control_law;
-pub mod drophead;
-pub mod droptail;
-pub mod fq_codel;
-pub mod infinite;
-pub mod mahimahi_codel;
-pub mod mahimahi_pie;
-pub mod store;
+mod codel;
+mod control_law;
+mod drophead;
+mod droptail;
+mod fq_codel;
+mod infinite;
+mod mahimahi_codel;
+mod mahimahi_pie;
+mod store;
 
 /// A packet in a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
