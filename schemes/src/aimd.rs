@@ -7,7 +7,6 @@ use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent
 
 use crate::registry::{Parameter, ParameterKind, SchemeEntry, SchemeInfo};
 
-/// Registry entry.
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
         name: "aimd",
@@ -38,7 +37,6 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     },
 };
 
-/// The state of one flow.
 #[derive(Clone, Debug)]
 pub struct Aimd {
     increase: f64,

@@ -5,7 +5,6 @@ use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSp
 
 use crate::registry::{Parameter, ParameterKind, SchemeEntry, SchemeInfo};
 
-/// Registry entry.
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
         name: "fixed_rate",
@@ -45,7 +44,6 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 /// Packets that the cap leaves at least.
 const MIN_WINDOW: u64 = 4;
 
-/// The state of one flow.
 #[derive(Clone, Debug)]
 pub struct FixedRate {
     rate: Rate,

@@ -5,7 +5,6 @@ use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent
 
 use crate::registry::{Parameter, ParameterKind, SchemeEntry, SchemeInfo};
 
-/// Registry entry.
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
         name: "fixed_window",
@@ -25,7 +24,6 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     build: |p, _| Ok(Box::new(FixedWindow { packets: p.integer("cwnd"), mss: 0 })),
 };
 
-/// The state of one flow.
 #[derive(Clone, Debug)]
 pub struct FixedWindow {
     packets: u64,

@@ -10,7 +10,6 @@ use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSp
 
 use crate::registry::{Parameter, ParameterKind, SchemeEntry, SchemeInfo};
 
-/// Registry entry.
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
         name: "oracle",
@@ -57,7 +56,6 @@ const MARGIN_PACKETS: u64 = 4;
 /// zero would mean unpaced).
 const OUTAGE_SPACING: TimeSpan = TimeSpan::from_millis(10);
 
-/// The state of one flow.
 #[derive(Clone, Debug)]
 pub struct Oracle {
     share: f64,

@@ -10,7 +10,6 @@ pub const AVOIDANCE_GAIN: f64 = 1.25;
 
 /// `gain`·window/sRTT; zero (unpaced) if `srtt` is zero. Floating point, since a 128-bit division per
 /// acknowledgement would be slow.
-#[must_use]
 #[inline]
 pub fn rate(window_bytes: f64, srtt: TimeSpan, gain: f64) -> Rate {
     if srtt == TimeSpan::ZERO {

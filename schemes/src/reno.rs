@@ -10,7 +10,6 @@ use crate::pacing;
 use crate::registry::{Parameter, ParameterKind, Parameters, SchemeEntry, SchemeInfo};
 use crate::slow_start::{Input, SlowStart};
 
-/// Registry entry.
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
         name: "reno",

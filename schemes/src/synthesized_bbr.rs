@@ -18,7 +18,6 @@ use serde_json::{json, Value};
 
 use crate::registry::{Parameter, ParameterKind, SchemeEntry, SchemeInfo};
 
-/// Registry entry.
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
         name: "synthesized_bbr",
@@ -85,7 +84,6 @@ fn agent(exact: bool, cap: f64) -> AgentSpec {
     serde_json::from_value(spec).expect("the built-in agent is valid")
 }
 
-/// The state of one flow.
 #[derive(Clone)]
 pub struct SynthesizedBbr {
     agent: FlowAgent,

@@ -9,7 +9,6 @@ use crate::registry::{Parameter, ParameterKind, Parameters, SchemeEntry, SchemeE
 
 const PACKETS: ParameterKind = ParameterKind::Integer { min: 0, max: 10_000 };
 
-/// Registry entry.
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
         name: "vegas",

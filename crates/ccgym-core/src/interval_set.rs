@@ -15,14 +15,12 @@ pub struct IntervalSet {
 
 impl IntervalSet {
     /// The smallest integer that is missing.
-    #[must_use]
     #[inline]
     pub const fn first_missing(&self) -> u64 {
         self.next
     }
 
     /// Holes between integers that are in the set; each takes 16 bytes.
-    #[must_use]
     #[inline]
     pub fn gaps(&self) -> usize {
         self.islands.len()
@@ -45,7 +43,6 @@ impl IntervalSet {
     }
 
     /// Whether `value` is in the set.
-    #[must_use]
     pub fn contains(&self, value: u64) -> bool {
         if value < self.next {
             return true;
@@ -55,7 +52,6 @@ impl IntervalSet {
     }
 
     /// Bytes that the islands take.
-    #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.islands.capacity() * std::mem::size_of::<(u64, u64)>()
     }

@@ -46,13 +46,11 @@ const MAX_THRESHOLD: u64 = 300;
 
 impl LossDetector {
     /// A detector without holes.
-    #[must_use]
     pub fn new(config: LossConfig) -> Self {
         Self { config, holes: VecDeque::new(), acked: 0, threshold: config.packet_threshold, reordering_seen: false }
     }
 
     /// Whether any hole is open.
-    #[must_use]
     #[inline]
     pub fn has_holes(&self) -> bool {
         !self.holes.is_empty()
@@ -97,7 +95,6 @@ impl LossDetector {
     }
 
     /// When the oldest hole becomes lost by time.
-    #[must_use]
     #[inline]
     pub fn next_timeout(&self, rtt: TimeSpan) -> Timestamp {
         self.holes.front().map_or(Timestamp::NEVER, |h| self.due(h, rtt))

@@ -15,7 +15,6 @@ pub struct Pacer {
 
 impl Pacer {
     /// When the next packet may leave.
-    #[must_use]
     #[inline]
     pub const fn release(&self) -> Timestamp {
         self.release

@@ -12,7 +12,6 @@ pub struct Prr {
 
 impl Prr {
     /// Recovery begins with `recover_fs` bytes in flight (the losses that began it included).
-    #[must_use]
     pub fn begin(recover_fs: u64) -> Self {
         Self { recover_fs: recover_fs.max(1), ..Self::default() }
     }
@@ -43,7 +42,6 @@ impl Prr {
     }
 
     /// Bytes that may still leave now.
-    #[must_use]
     #[inline]
     pub const fn allowance(&self) -> u64 {
         self.allowance

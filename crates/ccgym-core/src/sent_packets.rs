@@ -53,7 +53,6 @@ impl Default for SentPackets {
 
 impl SentPackets {
     /// None so far; `stamped`: with room for the delivery state at each departure.
-    #[must_use]
     pub fn new(stamped: bool) -> Self {
         const START: usize = 64;
         Self {
@@ -75,13 +74,11 @@ impl SentPackets {
         &self.stamps[number as usize & self.mask]
     }
     /// Smallest number that is remembered.
-    #[must_use]
     #[inline]
     pub const fn first(&self) -> PacketNumber {
         self.first
     }
     /// The number that the next transmission gets.
-    #[must_use]
     #[inline]
     pub const fn next(&self) -> PacketNumber {
         self.next
@@ -116,7 +113,6 @@ impl SentPackets {
         &mut self.ring[i]
     }
     /// The transmission `number`, if it is remembered.
-    #[must_use]
     #[inline]
     pub fn get(&self, number: PacketNumber) -> Option<&SentPacket> {
         (number >= self.first && number < self.next).then(|| &self.ring[number as usize & self.mask])

@@ -93,7 +93,6 @@ impl Chain {
     }
 
     /// Counters of all elements, those taken out included.
-    #[must_use]
     pub fn counters(&self) -> Vec<(String, Counters)> {
         let (packets, bytes) = self.crossed;
         let taken_out =
@@ -103,7 +102,6 @@ impl Chain {
     }
 
     /// Bytes that waiting packets and recorded events take: the two apart.
-    #[must_use]
     pub fn held_bytes(&self) -> (usize, usize) {
         self.elements.iter().map(PathElement::held_bytes).fold((0, 0), |(p, e), (q, f)| (p + q, e + f))
     }

@@ -107,7 +107,6 @@ pub struct Counters {
 
 impl Counters {
     /// Time-mean number of waiting packets over `duration` (Little's law); zero for no duration.
-    #[must_use]
     pub fn mean_queue_packets(&self, duration: TimeSpan) -> f64 {
         if duration.0 == 0 {
             0.0
@@ -117,7 +116,6 @@ impl Counters {
     }
 
     /// Mean time from arrival to departure of forwarded packets; zero if there were none.
-    #[must_use]
     pub fn mean_sojourn(&self) -> TimeSpan {
         TimeSpan(self.sojourn_ns.checked_div(self.forwarded).unwrap_or(0))
     }

@@ -25,7 +25,6 @@ pub struct Opportunities {
 
 impl Opportunities {
     /// From the start of the trace; with `once`, the trace does not repeat.
-    #[must_use]
     pub fn new(trace: &DeliveryTrace, once: bool) -> Self {
         let mut cursor = Self {
             times_ms: trace.shared_times(),
@@ -41,14 +40,12 @@ impl Opportunities {
     }
 
     /// Time of the next opportunity; [`Timestamp::NEVER`] after the end of a trace that does not repeat.
-    #[must_use]
     #[inline]
     pub fn peek(&self) -> Timestamp {
         self.next
     }
 
     /// Number of the next opportunity, counted from 0 at the start of the trace and never reset.
-    #[must_use]
     #[inline]
     pub fn number(&self) -> u64 {
         self.repetition.saturating_mul(self.times_ms.len() as u64).saturating_add(self.line as u64)

@@ -7,7 +7,6 @@ use crate::spec::Param;
 
 impl<T: Copy> Param<T> {
     /// The steps, a constant being one step at 0.
-    #[must_use]
     pub fn steps(&self) -> Vec<(Timestamp, T)> {
         match self {
             Self::Constant(value) => vec![(Timestamp::ZERO, *value)],

@@ -95,7 +95,6 @@ pub struct Pipeline<T> {
 
 impl<T> Pipeline<T> {
     /// Nothing under way in `chain`.
-    #[must_use]
     pub fn new(chain: Chain) -> Self {
         Self {
             chain,
@@ -123,7 +122,6 @@ impl<T> Pipeline<T> {
     }
 
     /// When [`Pipeline::advance`] has something to do; [`Timestamp::NEVER`] if nothing is under way.
-    #[must_use]
     #[inline]
     pub fn next_event(&self) -> Timestamp {
         let mut due = self.inner_due();
@@ -174,7 +172,6 @@ impl<T> Pipeline<T> {
     }
 
     /// The elements.
-    #[must_use]
     pub const fn chain(&self) -> &Chain {
         &self.chain
     }

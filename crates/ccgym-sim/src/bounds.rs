@@ -39,7 +39,6 @@ pub enum Stopped {
 }
 
 /// Bytes for people.
-#[must_use]
 pub fn bytes(count: u64) -> String {
     match count {
         0..=999 => format!("{count} B"),
@@ -66,7 +65,6 @@ pub struct Holding {
 
 impl Holding {
     /// All of it.
-    #[must_use]
     pub const fn total(&self) -> u64 {
         self.flows
             .saturating_add(self.in_flight)

@@ -27,7 +27,6 @@ fn blank(len: usize) -> Box<[(Key, Ack)]> {
 
 impl Inbox {
     /// The next acknowledgement.
-    #[must_use]
     #[inline]
     pub fn front(&self) -> Option<&(Key, Ack)> {
         (self.head != self.tail).then(|| &self.slots[self.head & (self.slots.len() - 1)])
@@ -59,7 +58,6 @@ impl Inbox {
     }
 
     /// Bytes that it takes, and while it grows before `more` further entries.
-    #[must_use]
     pub fn held_bytes(&self, more: usize) -> usize {
         let bytes = std::mem::size_of_val(&*self.slots);
         let full = self.tail.wrapping_sub(self.head) + more > self.slots.len();
@@ -77,7 +75,6 @@ impl Inbox {
     }
 
     /// Whether there is none.
-    #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head == self.tail

@@ -32,7 +32,6 @@ impl<T> Slab<T> {
     }
 
     /// Bytes that it takes.
-    #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.items.capacity() * std::mem::size_of::<Option<T>>() + self.free.capacity() * std::mem::size_of::<u32>()
     }

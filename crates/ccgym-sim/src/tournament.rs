@@ -20,7 +20,6 @@ pub struct Tournament {
 
 impl Tournament {
     /// `n` idle slots.
-    #[must_use]
     pub fn new(n: usize) -> Self {
         let leaves = n.next_power_of_two();
         let mut winners = vec![0; 2 * leaves];
@@ -35,7 +34,6 @@ impl Tournament {
     }
 
     /// The earliest slot and its key.
-    #[must_use]
     #[inline]
     pub fn first(&self) -> (usize, Key) {
         let w = self.winners[1] as usize;

@@ -22,13 +22,11 @@ pub struct AckAggregation {
 
 impl AckAggregation {
     /// An estimator whose first epoch starts at `now`.
-    #[must_use]
     pub const fn new(now: Timestamp) -> Self {
         Self { epoch_start: now, epoch_acked: 0, excess: [0; 2], current: 0, rounds: 0 }
     }
 
     /// The largest excess of the last five to ten rounds.
-    #[must_use]
     #[inline]
     pub fn max_excess(&self) -> u64 {
         self.excess[0].max(self.excess[1])

@@ -1,14 +1,12 @@
 //! DRAIN: pace at the inverse of the start-up gain until the queue that STARTUP built is gone.
 
 /// DRAIN's pacing gain: it empties in one round what `startup_gain` put there.
-#[must_use]
 pub fn gain(startup_gain: f64) -> f64 {
     1.0 / startup_gain
 }
 
 /// Whether the queue is gone: no more than one bandwidth-delay product (with its quantization budget) is in the
 /// network. Bytes.
-#[must_use]
 #[inline]
 pub const fn is_done(in_network: u64, one_bdp: u64) -> bool {
     in_network <= one_bdp

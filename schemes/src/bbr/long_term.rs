@@ -49,7 +49,6 @@ pub struct LongTerm {
 
 impl LongTerm {
     /// The pinned rate, if there is one.
-    #[must_use]
     #[inline]
     pub const fn pinned(&self) -> Option<Rate> {
         if self.pinned {

@@ -67,7 +67,6 @@ impl Mode {
     }
 }
 
-/// The state of one flow.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     parameters: BbrParameters,
@@ -111,7 +110,6 @@ pub struct Bbr {
 
 impl Bbr {
     /// A flow that has yet to be given its context.
-    #[must_use]
     pub fn new(parameters: BbrParameters) -> Self {
         Self {
             parameters,

@@ -16,14 +16,12 @@ const MAX_BURST_PACKETS: u64 = 127;
 const HEADER_BYTES: u64 = 52;
 
 /// The rate before the first bandwidth sample: `gain` windows of `cwnd` bytes per `srtt`, 1 ms if unknown.
-#[must_use]
 pub fn initial_rate(cwnd: u64, srtt: Option<TimeSpan>, gain: f64) -> Rate {
     let srtt = srtt.unwrap_or(NOMINAL_RTT);
     Rate((cwnd as f64 * 8e9 / srtt.0.max(1_000) as f64 * gain) as u64)
 }
 
 /// Packets that leave back to back at `rate`: about a millisecond's worth, at least two (one on slow links).
-#[must_use]
 pub fn quantum_packets(rate: Rate, mss: u64) -> u64 {
     let payload = mss.saturating_sub(HEADER_BYTES).max(1);
     let bytes = ((rate.0 / 8) >> BURST_SHIFT).min(MAX_BURST_BYTES);
@@ -33,7 +31,6 @@ pub fn quantum_packets(rate: Rate, mss: u64) -> u64 {
 
 /// `packets` plus room for bursts in the making at sender, path and receiver: three quanta, rounded up to even
 /// (delayed acknowledgements come in pairs), and two more while probing so that even a tiny pipe sees more.
-#[must_use]
 #[inline]
 pub const fn quantized(packets: u64, quantum: u64, probing_up: bool) -> u64 {
     let packets = (packets + 3 * quantum + 1) & !1;

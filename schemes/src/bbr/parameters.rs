@@ -5,7 +5,6 @@ use ccgym_core::TimeSpan;
 use super::Bbr;
 use crate::registry::{Parameter, ParameterKind, Parameters, SchemeEntry, SchemeInfo};
 
-/// Registry entry.
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
         name: "bbr",

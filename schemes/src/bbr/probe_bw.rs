@@ -44,20 +44,17 @@ impl Cycle {
     }
 
     /// The phase, 0–7.
-    #[must_use]
     pub const fn phase(&self) -> u8 {
         self.phase
     }
 
     /// Whether this is the probing phase.
-    #[must_use]
     #[inline]
     pub const fn probing_up(&self) -> bool {
         self.phase == PROBE_UP
     }
 
     /// The phase's pacing gain.
-    #[must_use]
     #[inline]
     pub const fn gain(&self) -> f64 {
         GAINS[self.phase as usize]

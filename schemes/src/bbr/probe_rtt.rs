@@ -12,20 +12,17 @@ pub struct RtProp {
 
 impl RtProp {
     /// Nothing measured; ages from `now`.
-    #[must_use]
     pub const fn new(now: Timestamp) -> Self {
         Self { value: TimeSpan::MAX, stamp: now }
     }
 
     /// The estimate; [`TimeSpan::MAX`] before the first sample.
-    #[must_use]
     #[inline]
     pub const fn get(&self) -> TimeSpan {
         self.value
     }
 
     /// Whether a sample was taken.
-    #[must_use]
     #[inline]
     pub const fn is_known(&self) -> bool {
         self.value.0 != TimeSpan::MAX.0
@@ -80,7 +77,6 @@ impl ProbeRtt {
     }
 
     /// Whether a packet stamped `prior_delivered` left under that limit.
-    #[must_use]
     #[inline]
     pub const fn was_limited(&self, prior_delivered: u64) -> bool {
         match self.limited {
@@ -104,13 +100,11 @@ impl ProbeRtt {
     }
 
     /// Whether both the time and the round are over.
-    #[must_use]
     pub fn is_done(&self, now: Timestamp) -> bool {
         self.round_done && self.time_is_up(now)
     }
 
     /// Whether the time is over: after an idle period there is no round to wait for.
-    #[must_use]
     pub fn time_is_up(&self, now: Timestamp) -> bool {
         self.until.is_some_and(|until| now > until)
     }

@@ -54,7 +54,6 @@ pub struct Recovery {
 
 impl Recovery {
     /// The window to return to, bytes.
-    #[must_use]
     pub const fn prior_cwnd(&self) -> u64 {
         self.prior_cwnd
     }

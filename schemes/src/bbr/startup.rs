@@ -20,7 +20,6 @@ pub struct FullPipe {
 
 impl FullPipe {
     /// Whether the pipe was filled once. Stays true for the flow's life.
-    #[must_use]
     #[inline]
     pub const fn reached(&self) -> bool {
         self.reached

@@ -20,13 +20,11 @@ pub struct WindowedMax {
 
 impl WindowedMax {
     /// An empty filter: a sample counts while its age is at most `window`.
-    #[must_use]
     pub const fn new(window: u64) -> Self {
         Self { window, candidates: [Candidate { at: 0, value: 0 }; 3] }
     }
 
     /// The maximum in force; zero before the first sample.
-    #[must_use]
     #[inline]
     pub const fn get(&self) -> u64 {
         self.candidates[0].value

@@ -18,7 +18,6 @@ use crate::registry::{Parameter, ParameterKind, SchemeEntry, SchemeInfo};
 pub use pantheon::PantheonCopa;
 pub use paper::PaperCopa;
 
-/// Registry entry.
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
         name: "copa",

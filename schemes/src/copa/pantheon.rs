@@ -131,7 +131,6 @@ impl HeavyLoss {
     }
 }
 
-/// The state of one flow.
 #[derive(Clone, Debug)]
 pub struct PantheonCopa {
     mss: u64,
@@ -151,7 +150,6 @@ pub struct PantheonCopa {
 
 impl PantheonCopa {
     /// A flow with the default mode's `delta`, that may be `competitive`.
-    #[must_use]
     pub fn new(delta: f64, competitive: bool) -> Self {
         Self {
             mss: 1,

@@ -100,7 +100,6 @@ impl Competition {
     }
 }
 
-/// The state of one flow.
 #[derive(Clone, Debug)]
 pub struct PaperCopa {
     mss: u64,
@@ -115,7 +114,6 @@ pub struct PaperCopa {
 
 impl PaperCopa {
     /// A flow with the default mode's `delta`, that may be `competitive`.
-    #[must_use]
     pub fn new(delta: f64, competitive: bool) -> Self {
         Self {
             mss: 1,

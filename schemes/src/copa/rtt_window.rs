@@ -38,7 +38,6 @@ pub struct RttWindow {
 
 impl RttWindow {
     /// Filters without a sample.
-    #[must_use]
     pub fn new(shift: u32, min_rounds: u64) -> Self {
         Self {
             shift,
@@ -76,37 +75,31 @@ impl RttWindow {
     }
 
     /// Whether there was a sample.
-    #[must_use]
     #[inline]
     pub const fn is_known(&self) -> bool {
         self.smoothed != 0
     }
     /// Latest sample.
-    #[must_use]
     #[inline]
     pub const fn latest(&self) -> TimeSpan {
         TimeSpan(self.latest)
     }
     /// Smoothed round trip.
-    #[must_use]
     #[inline]
     pub const fn smoothed(&self) -> TimeSpan {
         TimeSpan(self.smoothed)
     }
     /// Propagation round trip.
-    #[must_use]
     #[inline]
     pub const fn min(&self) -> TimeSpan {
         TimeSpan(self.min)
     }
     /// Round trip without the jitter of acknowledgements: the minimum over half a smoothed round trip.
-    #[must_use]
     #[inline]
     pub const fn standing(&self) -> TimeSpan {
         TimeSpan(self.standing)
     }
     /// Round trip to pace by: the standing one, 1 ms before the first sample.
-    #[must_use]
     #[inline]
     pub const fn pacing_basis(&self) -> TimeSpan {
         if self.is_known() {
@@ -116,7 +109,6 @@ impl RttWindow {
         }
     }
     /// Queueing delay d_q.
-    #[must_use]
     #[inline]
     pub const fn queueing(&self) -> TimeSpan {
         TimeSpan(self.standing.saturating_sub(self.min))
@@ -126,7 +118,6 @@ impl RttWindow {
     /// Packets are whole: around δ = 0.5 a tenth of the swing is half a packet, and a flow alone would miss an empty
     /// queue every few cycles. So one packet of its own in the queue (`window`·d_q/RTT, rounded) is empty, too, but
     /// only near the bottom of the swing: a flow starved by others also has no more.
-    #[must_use]
     #[inline]
     pub fn nearly_empty(&self, window: f64) -> bool {
         if below_tenth(self.standing, self.min, self.swing_max) {
@@ -137,7 +128,6 @@ impl RttWindow {
             && queueing as f64 * window < OWN_PACKETS * self.standing as f64
     }
     /// Whether the queue was nearly empty within the last four smoothed round trips.
-    #[must_use]
     #[inline]
     pub const fn was_nearly_empty(&self) -> bool {
         below_tenth(self.swing_min, self.min, self.swing_max)

@@ -33,7 +33,6 @@ impl Default for Velocity {
 
 impl Velocity {
     /// v.
-    #[must_use]
     #[inline]
     pub const fn get(&self) -> f64 {
         self.value

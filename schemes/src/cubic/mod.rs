@@ -14,7 +14,6 @@ use crate::pacing;
 use crate::registry::{Parameter, ParameterKind, Parameters, SchemeEntry, SchemeInfo};
 use crate::slow_start::{HyStart, Input, SlowStart};
 
-/// Registry entry.
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
         name: "cubic",
@@ -149,7 +148,6 @@ struct Counted {
     updated_at_window: f64,
 }
 
-/// The state of one flow.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     mode: Mode,

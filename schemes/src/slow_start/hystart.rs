@@ -41,12 +41,10 @@ pub struct HyStart {
 
 impl HyStart {
     /// As Linux has it.
-    #[must_use]
     pub fn linux(paced: bool) -> Self {
         Self::new(Rules::Linux { paced })
     }
     /// As ns-3.37 has it.
-    #[must_use]
     pub fn ns3() -> Self {
         Self::new(Rules::Ns3)
     }
@@ -64,7 +62,6 @@ impl HyStart {
     }
 
     /// Whether the search ended slow start.
-    #[must_use]
     pub fn has_found(&self) -> bool {
         self.found
     }

@@ -42,13 +42,11 @@ struct Careful {
 
 impl HyStartPlusPlus {
     /// A new search; an unpaced flow grows by at most 8 packets per acknowledgement (RFC 9406 §4.2, `L`).
-    #[must_use]
     pub fn new(paced: bool) -> Self {
         Self { paced, round_end: 0, last_round_min: TimeSpan::MAX, round_min: TimeSpan::MAX, samples: 0, careful: None }
     }
 
     /// Whether it is in the careful phase.
-    #[must_use]
     pub fn is_careful(&self) -> bool {
         self.careful.is_some()
     }

@@ -48,7 +48,6 @@ pub struct Step {
 
 impl SlowStart {
     /// The strategy by its name in parameters: `none`, `hystart++` or `hystart`.
-    #[must_use]
     pub fn by_name(name: &str, paced: bool) -> Self {
         match name {
             "hystart++" => Self::HyStartPlusPlus(HyStartPlusPlus::new(paced)),
@@ -85,7 +84,6 @@ impl SlowStart {
     }
 
     /// A number for series: 0 plain, 1 HyStart++ searching, 2 in its careful phase, 3 HyStart searching, 4 done.
-    #[must_use]
     pub fn phase(&self) -> f64 {
         match self {
             Self::Standard => 0.0,

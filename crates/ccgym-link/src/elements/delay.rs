@@ -24,7 +24,6 @@ pub struct Delay {
 
 impl Delay {
     /// Delay and tick in nanoseconds; tick 0 is exact.
-    #[must_use]
     pub fn new(delay: &Param<TimeSpan>, tick: TimeSpan) -> Self {
         Self {
             delay: ParamCursor::new(delay, TimeSpan::ZERO),

@@ -21,7 +21,6 @@ pub struct GilbertElliott {
 
 impl GilbertElliott {
     /// Probabilities per packet; the random stream is number `index` of `seed`.
-    #[must_use]
     pub fn new(transitions: (f64, f64), losses: (f64, f64), seed: u64, index: u64) -> Self {
         Self {
             good_to_bad: transitions.0,

@@ -16,7 +16,6 @@ pub struct Intermittent {
 
 impl Intermittent {
     /// Periods, above zero.
-    #[must_use]
     pub fn new(on: TimeSpan, off: TimeSpan) -> Self {
         Self { on: on.0, cycle: on.0.saturating_add(off.0).max(1), counters: Counters::default() }
     }

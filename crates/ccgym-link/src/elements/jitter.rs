@@ -20,7 +20,6 @@ pub struct Jitter {
 
 impl Jitter {
     /// The random stream is number `index` of `seed`.
-    #[must_use]
     pub fn new(distribution: JitterSpec, reorder: bool, seed: u64, index: u64) -> Self {
         Self {
             distribution,

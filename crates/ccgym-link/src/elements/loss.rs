@@ -19,7 +19,6 @@ pub struct Loss {
 
 impl Loss {
     /// The random stream is number `index` of `seed`.
-    #[must_use]
     pub fn new(probability: &Param<f64>, seed: u64, index: u64) -> Self {
         Self {
             probability: ParamCursor::new(probability, 0.0),

@@ -26,7 +26,6 @@ pub struct OnOff {
 
 impl OnOff {
     /// Mean periods, above zero, and whether arrivals while off are held instead of dropped; the random stream is number `index` of `seed`.
-    #[must_use]
     pub fn new((mean_on, mean_off): (TimeSpan, TimeSpan), hold: bool, seed: u64, index: u64) -> Self {
         let mut element = Self {
             mean_on: mean_on.0 as f64,

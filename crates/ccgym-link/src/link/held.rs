@@ -17,7 +17,6 @@ pub struct HeldLink<S> {
 
 impl<S: Server> HeldLink<S> {
     /// A link which charges `overhead` bytes per packet.
-    #[must_use]
     pub fn new(server: S, queue: Box<dyn QueueDiscipline>, overhead: u32) -> Self {
         Self { server, link_state: LinkState::new(queue), overhead }
     }

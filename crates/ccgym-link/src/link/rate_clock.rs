@@ -29,7 +29,6 @@ pub struct RateClock {
 
 impl RateClock {
     /// An idle transmitter at time 0.
-    #[must_use]
     pub fn new(rate: &Param<Rate>) -> Self {
         let steps = ParamCursor::new(rate, Rate::ZERO);
         let mut clock =
@@ -40,7 +39,6 @@ impl RateClock {
 
     /// When it is free: at this time and later a packet starts at once.
     #[inline]
-    #[must_use]
     pub fn free_at(&self) -> Timestamp {
         Timestamp(self.ns + u64::from(self.part != 0))
     }

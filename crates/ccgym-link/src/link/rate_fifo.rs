@@ -33,7 +33,6 @@ struct Device {
 
 impl RateFifo {
     /// A link at `rate` which charges `overhead` bytes per packet and has room for `device_packets` below the queue.
-    #[must_use]
     pub fn new(rate: &Param<Rate>, limits: Limits, overhead: u32, device_packets: u32) -> Self {
         let device = Device { packets: device_packets as usize, queued: Waiting::default() };
         Self {

@@ -23,7 +23,6 @@ pub struct RateServer {
 
 impl RateServer {
     /// Idle, with room for `device_packets` below the queue.
-    #[must_use]
     pub fn new(rate: &Param<Rate>, device_packets: u32) -> Self {
         Self {
             clock: RateClock::new(rate),

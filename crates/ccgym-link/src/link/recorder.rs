@@ -64,13 +64,11 @@ pub struct Recorder {
 
 impl Recorder {
     /// For a link over a trace, from where the cursor stands.
-    #[must_use]
     pub fn for_trace(opportunities: Opportunities) -> Self {
         Self::new(Source::Trace(opportunities))
     }
 
     /// For a link at a rate; `clock` has sent nothing yet.
-    #[must_use]
     pub fn for_rate(clock: RateClock) -> Self {
         Self::new(Source::Rate { clock, next: Timestamp::ZERO, number: 0 })
     }
@@ -80,7 +78,6 @@ impl Recorder {
     }
 
     /// Bytes that the recorded events take.
-    #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.arrivals.capacity() * std::mem::size_of::<LinkEvent>()
             + self.exits.capacity() * std::mem::size_of::<(u64, LinkEvent)>()

@@ -44,7 +44,6 @@ impl LinkState {
     }
 
     /// Bytes that waiting packets and recorded events take.
-    #[must_use]
     pub fn held_bytes(&self) -> (usize, usize) {
         // A queue grows by doubling.
         let queued = 2 * self.queue.backlog().0 as usize * std::mem::size_of::<Queued>();
@@ -53,7 +52,6 @@ impl LinkState {
     }
 
     /// Whether nothing waits in the queue.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queue.backlog().0 == 0
     }

@@ -31,7 +31,6 @@ pub struct TraceFifo {
 
 impl TraceFifo {
     /// A link over `trace` which charges `overhead` bytes per packet.
-    #[must_use]
     pub fn new(trace: &DeliveryTrace, once: bool, limits: Limits, overhead: u32) -> Self {
         Self {
             opportunities: Opportunities::new(trace, once),

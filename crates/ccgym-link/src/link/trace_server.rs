@@ -20,7 +20,6 @@ pub struct TraceServer {
 
 impl TraceServer {
     /// At the start of `trace`.
-    #[must_use]
     pub fn new(trace: &DeliveryTrace, once: bool) -> Self {
         Self { opportunities: Opportunities::new(trace, once), in_transit: None, last: Timestamp::ZERO }
     }

@@ -19,7 +19,6 @@ impl Limits {
 
     /// Whether a queue may hold so much.
     #[inline]
-    #[must_use]
     pub fn hold(&self, packets: u64, bytes: u64) -> bool {
         packets <= self.packets && bytes <= self.bytes
     }
@@ -101,7 +100,6 @@ impl Waiting {
     }
 
     /// Bytes that it takes.
-    #[must_use]
     pub fn held_bytes(&self) -> usize {
         std::mem::size_of_val(&*self.slots)
     }
@@ -115,14 +113,12 @@ impl Waiting {
 
     /// Whether one more of `bytes` keeps the limits.
     #[inline]
-    #[must_use]
     pub fn admits(&self, limits: &Limits, bytes: u32) -> bool {
         limits.hold(self.len as u64 + 1, self.bytes + u64::from(bytes))
     }
 
     /// Packets and wire bytes.
     #[inline]
-    #[must_use]
     pub fn backlog(&self) -> (u64, u64) {
         (self.len as u64, self.bytes)
     }

@@ -18,7 +18,6 @@ pub struct Codel {
 
 impl Codel {
     /// Empty.
-    #[must_use]
     pub fn new(limit: &LimitSpec, target: TimeSpan, interval: TimeSpan, ecn: bool) -> Self {
         Self { store: Store::default(), limits: limit.into(), law: ControlLaw::new(target, interval, ecn) }
     }

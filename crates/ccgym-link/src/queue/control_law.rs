@@ -25,7 +25,6 @@ pub struct ControlLaw {
 
 impl ControlLaw {
     /// At rest. With `ecn`, ECN-capable packets are marked instead of dropped.
-    #[must_use]
     pub fn new(target: TimeSpan, interval: TimeSpan, ecn: bool) -> Self {
         Self {
             target,
@@ -42,7 +41,6 @@ impl ControlLaw {
     }
 
     /// Packets marked so far.
-    #[must_use]
     pub fn marked(&self) -> u64 {
         self.marked
     }

@@ -18,7 +18,6 @@ pub struct Drophead {
 
 impl Drophead {
     /// Empty.
-    #[must_use]
     pub fn new(limit: &LimitSpec) -> Self {
         Self { store: Store::default(), limits: limit.into() }
     }

@@ -41,7 +41,6 @@ pub struct FqCodel {
 
 impl FqCodel {
     /// Empty, with `flows` queues (at least one), each under a copy of `law`.
-    #[must_use]
     pub fn new(limit: &LimitSpec, law: ControlLaw, quantum: u32, flows: u32, seed: u64, index: u64) -> Self {
         let queue = FlowQueue { store: Store::default(), law, deficit: 0, listed: false };
         Self {

@@ -13,7 +13,6 @@ pub struct Infinite {
 
 impl Infinite {
     /// Empty.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

@@ -28,7 +28,6 @@ pub struct MahimahiCodel {
 
 impl MahimahiCodel {
     /// Empty; times in whole milliseconds.
-    #[must_use]
     pub fn new(limit: &LimitSpec, target_ms: u64, interval_ms: u64) -> Self {
         Self {
             store: Store::default(),

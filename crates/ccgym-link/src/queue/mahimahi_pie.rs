@@ -39,7 +39,6 @@ pub struct MahimahiPie {
 
 impl MahimahiPie {
     /// Empty, at time 0.
-    #[must_use]
     pub fn new(limit: &LimitSpec, qdelay_ref_ms: u64, max_burst_ms: u64, seed: u64, index: u64) -> Self {
         Self {
             store: Store::default(),

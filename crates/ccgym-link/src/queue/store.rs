@@ -30,49 +30,42 @@ impl Store {
 
     /// The oldest packet.
     #[inline]
-    #[must_use]
     pub fn front(&self) -> Option<&Queued> {
         self.packets.front()
     }
 
     /// Packets.
     #[inline]
-    #[must_use]
     pub fn len(&self) -> usize {
         self.packets.len()
     }
 
     /// Whether there is none.
     #[inline]
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
     /// Wire bytes.
     #[inline]
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Packets and wire bytes.
     #[inline]
-    #[must_use]
     pub fn backlog(&self) -> (u64, u64) {
         (self.packets.len() as u64, self.bytes)
     }
 
     /// Whether the limits hold.
     #[inline]
-    #[must_use]
     pub fn within(&self, limits: &Limits) -> bool {
         limits.hold(self.len() as u64, self.bytes)
     }
 
     /// Whether one more of `wire` bytes keeps the limits.
     #[inline]
-    #[must_use]
     pub fn admits(&self, limits: &Limits, wire: u32) -> bool {
         limits.hold(self.len() as u64 + 1, self.bytes + u64::from(wire))
     }
