@@ -48,7 +48,7 @@ pub fn committed() -> Vec<(String, Result<Arc<Policy>, String>)> {
     folders.iter().map(|path| (name(path), load(path))).collect()
 }
 
-/// The wall time of so many decisions in a row; divide for the time of one.
+/// The wall time of this many decisions in a row.
 pub fn run(policy: &Arc<Policy>, decisions: u64) -> Result<(u64, Duration), PolicyError> {
     let mut session = policy.session();
     let mut observation = vec![0.0f32; policy.card().policy.observation_size];

@@ -563,7 +563,7 @@ class PairMap(declared.Declared):
 
 
 class PassiveMap(declared.Declared):
-    """None: the scheme below decides."""
+    """None: the base scheme decides."""
 
     kind: Literal["passive"] = "passive"
 
@@ -857,13 +857,13 @@ class SlowStart(declared.Declared):
 
 
 class InnerStart(declared.Declared):
-    """As the scheme below starts; the agent is not asked before that has left slow start."""
+    """As the base scheme starts; the agent is not asked before that has left slow start."""
 
     kind: Literal["inner"] = "inner"
 
 
 class NoneStart(declared.Declared):
-    """As the scheme below starts, the agent being asked from the first interval on."""
+    """As the base scheme starts, the agent being asked from the first interval on."""
 
     kind: Literal["none"] = "none"
 

@@ -41,7 +41,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     },
 };
 
-/// Packets that the cap leaves at least.
+/// Minimum of the cap, packets.
 const MIN_WINDOW: u64 = 4;
 
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! The physical limit: a sender that knows the path.
+//! The physical limit: a sender that knows its path.
 //!
 //! It paces at its fair share of the capacity in force. Arrivals then keep pace with the link, and the queue holds
 //! what the link's grain needs and no more: a link that releases packets on whole milliseconds (mahimahi) lets the
@@ -50,7 +50,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     },
 };
 
-/// Packets in the window beyond the bandwidth-delay product, beside the margin: those in service and in assembly.
+/// Packets in the window beyond the bandwidth-delay product and the margin: those in service and in assembly.
 const MARGIN_PACKETS: u64 = 4;
 /// During an outage one packet leaves each of these, so that the flow is there when the link returns (a rate of
 /// zero would mean unpaced).
@@ -151,7 +151,7 @@ mod tests {
     fn rate_is_the_capacity_and_window_the_product_and_a_little() {
         let host = on(path());
         assert_eq!(host.scheme.control().pacing_rate, Rate(12_000_000));
-        // 40 packets of product, 2 of margin (2 ms at 1 ms each), 4 beside.
+        // 40 packets of product, 2 of margin (2 ms at 1 ms each), 4 of MARGIN_PACKETS.
         assert_eq!(host.scheme.control().cwnd, 46 * MSS);
     }
 

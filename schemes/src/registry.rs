@@ -138,14 +138,14 @@ pub enum ParameterKind {
     Bool,
     /// A whole number.
     Integer {
-        /// Smallest.
+        /// Minimum.
         min: u64,
         /// Largest.
         max: u64,
     },
     /// A finite number.
     Number {
-        /// Smallest.
+        /// Minimum.
         min: f64,
         /// Largest.
         max: f64,
@@ -157,7 +157,7 @@ pub enum ParameterKind {
 }
 
 impl Parameter {
-    /// Smallest value, where it has one.
+    /// Minimum value, where it has one.
     #[must_use]
     pub fn min(&self) -> Option<f64> {
         match self.kind {

@@ -94,7 +94,7 @@ impl Reno {
         }
     }
 
-    /// RFC 5681 §3.1, equation 4: half of the flight, two packets at least.
+    /// RFC 5681 §3.1, equation 4: half of the flight, min. two packets.
     fn reduce(&mut self, flight: u64) {
         self.before = Some((self.cwnd, self.ssthresh));
         self.ssthresh = (flight / 2).max(2 * self.mss);
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!([round(&mut host), round(&mut host), round(&mut host)], [20.0, 40.0, 80.0]);
     }
 
-    /// RFC 5681 §3.1 equation 4: half of the flight, exactly, but two packets at least.
+    /// RFC 5681 §3.1 equation 4: half of the flight, exactly, with a minimum of two packets.
     #[test]
     fn halving_is_exact() {
         for (flight, bytes) in [(40, 20 * MSS), (41, 41 * MSS / 2), (5, 5 * MSS / 2), (4, 2 * MSS), (3, 2 * MSS)] {

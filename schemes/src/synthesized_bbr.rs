@@ -1,7 +1,7 @@
 //! Eagle's teacher as a scheme of its own: BBR's gains expressed in Eagle's steps and actions.
 //!
 //! Eagle learns from an expert that may do no more than Eagle itself: once per round trip it multiplies the sending rate
-//! by one of seven factors. The expert's target is BBR's, a gain on the greatest recent delivery rate; its label is the
+//! by one of seven factors. The expert's target is BBR's, a gain on the maximum recent delivery rate; its label is the
 //! factor that comes nearest. Run with these labels for actions, it is the `Synthesized-BBR` of the iQua group's Pantheon
 //! fork (`src/wrappers/goldirl_sendingrate.py --expert`), of which neither code nor numbers are public: gains are BBR's,
 //! the rest is ours, and stands with its reasons in `ccgym_agent`'s `expert::gain_schedule` and `phases`.
@@ -53,15 +53,15 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 const START: f64 = 10.0;
 /// The round trip that is taken for granted before there is any (Linux `tcp_bbr.c`, `bbr_init`).
 const BEFORE_RTT: TimeSpan = TimeSpan::from_millis(1);
-/// Intervals over which the greatest delivery rate is taken.
+/// Intervals over which the maximum delivery rate is taken.
 const WINDOW: u32 = 10;
 
-/// Intervals over which the smallest round trip is taken. Where that of the flow's life counts, a round trip that grows to
-/// four times its length leaves the window's cap below what the flow delivers, and it starves for ever. In fewer, such
+/// Intervals over which the minimum RTT is taken. With the minimum over the flow's life, a round trip that grows to
+/// four times its length leaves the window's cap below what the flow delivers, and it starves. In fewer, such
 /// as 20, the queue of a slow Poisson link never drains, and is taken for the path (pantheon-2: 617 instead of 423 ms).
 const MIN_RTT_WINDOW: u32 = 100;
 
-/// Eagle's clock, actions and expert. Nobody looks at its observation: the expert keeps what it needs to know.
+/// Eagle's clock, actions and expert. Its observation is unused: the expert keeps its own state.
 fn agent(exact: bool, cap: f64) -> AgentSpec {
     let map: Value = if exact {
         // Any rate is a power away.
@@ -184,7 +184,7 @@ mod tests {
             Self { scheme, now: 100 }
         }
 
-        /// So many packets are acknowledged, and so many are in flight at the end; the rate then, packets per 100 ms.
+        /// Packets acknowledged, and packets in flight at the end; the rate then, packets per 100 ms.
         fn interval(&mut self, acked: u64, in_flight: u64) -> f64 {
             let mut m = MonitorInterval::new(at(self.now));
             self.now += 100;

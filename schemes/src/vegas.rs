@@ -83,9 +83,9 @@ pub struct Vegas {
     phase: Phase,
     /// A packet number: acknowledging it ends the round.
     round_end: PacketNumber,
-    /// Smallest round trip of the flow's life.
+    /// Minimum RTT of the flow's life.
     base_rtt: TimeSpan,
-    /// Smallest round trip of this round.
+    /// Minimum RTT of this round.
     round_min: TimeSpan,
     samples: u32,
     ns3_delay: Ns3Delay,

@@ -5,7 +5,7 @@ use super::spec::{ClockSpec, RttSource};
 use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::units::{TimeSpan, Timestamp};
 
-/// Shortest interval of a clock, lest the flow decide for ever at one instant.
+/// Shortest interval of a clock, so that time advances between decisions.
 const SHORTEST: TimeSpan = TimeSpan(1_000);
 
 impl ClockSpec {

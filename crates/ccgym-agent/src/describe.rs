@@ -80,7 +80,7 @@ fn choices(plan: &Plan) -> Vec<(String, String)> {
         Map::GainOnEstimate { gains, text, .. } => {
             gains.iter().map(|gain| (format!("{gain}×"), format!("{x} ← {gain} · {text}"))).collect()
         }
-        Map::Passive => vec![("keep".to_owned(), "the scheme below decides".to_owned())],
+        Map::Passive => vec![("keep".to_owned(), "the base scheme decides".to_owned())],
         _ => Vec::new(),
     }
 }
@@ -150,7 +150,7 @@ fn consequences(plan: &Plan) -> String {
     let mut text = String::new();
     if plan.actions.on_top && !matches!(plan.actions.map, Map::Passive) {
         let [low, high] = plan.actions.limits.window;
-        text.push_str(&format!("; times cwnd and rate of the scheme below, cwnd within [{low}, {high}] packets"));
+        text.push_str(&format!("; times cwnd and rate of the base scheme, cwnd within [{low}, {high}] packets"));
     }
     let packets = plan.actions.limits.packets_per_min_rtt;
     if packets > 0.0 && !plan.actions.on_top && plan.actions.target != Target::Cwnd {
@@ -216,5 +216,5 @@ const MAPS: &[(&str, &str, &str)] = &[
     ("exponential", "x ← x·base^a; on top of a scheme: its window and rate times base^a", "Orca: 4; Sage: 2"),
     ("gain_on_estimate", "x ← gain · estimate, unchanged while that is unknown", "BBR's way of using its gains"),
     ("pair", "signed_multiply of the rate by the first number, of the window by the second", "Park; Aurora's option"),
-    ("passive", "the scheme below decides; for measuring it on the agent's clock and reward", "none"),
+    ("passive", "the base scheme decides; for measuring it on the agent's clock and reward", "none"),
 ];

@@ -23,7 +23,7 @@ impl AgentError {
     pub(crate) fn unknown<'a>(place: &str, what: &str, found: &str, known: impl Iterator<Item = &'a str>) -> Self {
         let known: Vec<_> = known.collect();
         let limit = found.len() / 3 + 1;
-        let nearest = known.iter().map(|name| (edit_distance(found, name), name)).min();
+        let nearest = known.iter().map(|name| (strsim::levenshtein(found, name), name)).min();
         let expected = match nearest.filter(|(distance, _)| *distance <= limit) {
             Some((_, name)) => format!("{what}; did you mean \"{name}\"?"),
             None => format!("{what}: {}", known.join(", ")),
@@ -41,22 +41,6 @@ impl AgentError {
     }
 }
 
-/// Insertions, deletions and substitutions that turn `a` into `b`.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +52,5 @@ mod tests {
         assert_eq!(near, "a: found \"mean_rt\", expected a signal; did you mean \"mean_rtt\"?");
         let far = AgentError::unknown("a", "a signal", "zzz", known.into_iter()).to_string();
         assert_eq!(far, "a: found \"zzz\", expected a signal: mean_rtt, min_rtt");
-        assert_eq!(edit_distance("kitten", "sitting"), 3);
     }
 }

@@ -208,7 +208,7 @@ impl Window {
                 self.state
             }
             Function::Sum | Function::Mean => {
-                // Summed anew once per turn, lest rounding errors pile up.
+                // Summed anew once per turn, to keep rounding errors small.
                 self.state =
                     if self.next == 0 { held.iter().sum() } else { self.state + value - if full { gone } else { 0.0 } };
                 if function == Function::Sum {

@@ -83,7 +83,7 @@ impl AgentSpec {
         self.plan().layout.size()
     }
 
-    /// Least and greatest value of each number of an observation.
+    /// Minimum and maximum value of each number of an observation.
     #[must_use]
     pub fn observation_bounds(&self) -> (Vec<f32>, Vec<f32>) {
         let plan = self.plan();
@@ -114,7 +114,7 @@ impl AgentSpec {
         self.plan().expressions.needs_rate_samples()
     }
 
-    /// The scheme that runs below.
+    /// The base scheme, whose decision the agent adjusts.
     #[must_use]
     pub fn inner(&self) -> Option<&InnerSpec> {
         self.action.inner.as_ref()
@@ -156,7 +156,7 @@ pub struct FlowAgent {
     expert: Option<Expert>,
     /// Decisions that have not taken effect.
     pending: VecDeque<(Timestamp, [f64; 2])>,
-    /// The decision in force, without a scheme below.
+    /// The decision in force, without a base scheme.
     control: Control,
     rejected: u64,
 }
@@ -273,7 +273,7 @@ impl FlowAgent {
         matches!(self.plan.spec.clock, ClockSpec::Fixed { on_ack: true, .. })
     }
 
-    /// Take in interval `m`, which just ended; `inner` is the decision of the scheme below. True if the agent is to
+    /// Take in interval `m`, which just ended; `inner` is the decision of the base scheme. True if the agent is to
     /// decide now; false during a start-up that bypasses it.
     pub fn observe(&mut self, m: &MonitorInterval, inner: Option<&Control>) -> bool {
         let plan = &*self.plan;
@@ -370,7 +370,7 @@ impl FlowAgent {
         };
     }
 
-    /// The decision in force; `inner` is that of the scheme below, which an agent that has one must be given.
+    /// The decision in force; `inner` is that of the base scheme, which an agent that has one must be given.
     #[must_use]
     #[inline]
     pub fn control(&self, inner: Option<&Control>) -> Control {
@@ -412,7 +412,7 @@ impl FlowAgent {
     pub fn window(&self) -> f64 {
         self.actuator.window
     }
-    /// Where the flow stands; start-up for ever unless a feature, a term of the reward or the expert asks for it.
+    /// Where the flow stands; always start-up unless a feature, a term of the reward or the expert asks for it.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.memory.phase

@@ -19,19 +19,19 @@ pub(crate) struct Memory {
     pub receive_rate: f64,
     /// Mean round trip of the latest interval that had a sample.
     pub mean_rtt: f64,
-    /// Its smallest and its greatest.
+    /// Its minimum and maximum.
     pub interval_min_rtt: f64,
     pub interval_max_rtt: f64,
-    /// Smallest round trip: of the flow's life, or of the latest intervals.
+    /// Minimum RTT: of the flow's life, or of the latest intervals.
     pub min_rtt: f64,
-    /// Smallest round trips of the latest intervals with a sample, if these count; infinite where there was none yet.
+    /// Minimum RTTs of the latest intervals with a sample, if these count; infinite where there was none yet.
     minima: Vec<f64>,
     oldest: usize,
-    /// Smallest interval mean, of recorded intervals.
+    /// Minimum interval mean, of recorded intervals.
     pub min_mean_rtt: f64,
-    /// Greatest interval mean.
+    /// Maximum interval mean.
     pub max_mean_rtt: f64,
-    /// Greatest rates of any interval.
+    /// Maximum rates of any interval.
     pub max_delivery_rate: f64,
     pub max_send_rate: f64,
     /// Mean one-way delay of the latest interval that had a sample.
@@ -39,7 +39,7 @@ pub(crate) struct Memory {
     /// Rate and window that were decided.
     pub rate: f64,
     pub window: f64,
-    /// Window of the scheme below, packets, and its rate.
+    /// Window of the base scheme, packets, and its rate.
     pub inner_window: f64,
     pub inner_rate: f64,
     /// Where the flow stands.
@@ -55,12 +55,12 @@ impl Memory {
         Self { mss: mss as f64, ..Self::default() }
     }
 
-    /// Let the smallest round trip be that of so many intervals.
+    /// Take the minimum RTT over this many intervals.
     pub(crate) fn with_min_rtt_of(self, intervals: Option<u32>) -> Self {
         Self { minima: vec![f64::INFINITY; intervals.unwrap_or(0) as usize], ..self }
     }
 
-    /// Between intervals: the smallest round trip of the flow's life is new.
+    /// Between intervals: the minimum RTT of the flow's life is new.
     pub(crate) fn on_min_rtt(&mut self, min_rtt: TimeSpan) {
         self.min_rtt = min_rtt.as_secs_f64();
     }
@@ -71,13 +71,13 @@ impl Memory {
         self.in_packets(self.max_delivery_rate)
     }
 
-    /// Packets that `rate` moves in the smallest round trip.
+    /// Packets that `rate` moves in the minimum RTT.
     #[inline]
     pub(crate) fn in_packets(&self, rate: f64) -> f64 {
         rate * self.min_rtt / (8.0 * self.mss)
     }
 
-    /// The rate of one packet per smallest round trip; zero before any round trip.
+    /// The rate of one packet per minimum RTT; zero before any round trip.
     #[inline]
     pub(crate) fn packet_per_min_rtt(&self) -> f64 {
         if self.min_rtt > 0.0 {
@@ -87,7 +87,7 @@ impl Memory {
         }
     }
 
-    /// Take in an interval. One that is not `recorded` leaves the smallest interval mean as it is, as the warm-up of
+    /// Take in an interval. One that is not `recorded` leaves the minimum interval mean as it is, as the warm-up of
     /// PCC-RL does.
     pub(crate) fn digest(&mut self, m: &MonitorInterval, recorded: bool) {
         self.seconds = m.duration().as_secs_f64();

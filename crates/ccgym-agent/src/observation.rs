@@ -120,7 +120,7 @@ impl Layout {
         self.columns.len()
     }
 
-    /// Least and greatest value of a column.
+    /// Minimum and maximum value of a column.
     pub(crate) fn bounds(&self, column: &Column) -> [f64; 2] {
         match column.content {
             Content::Feature(i) => self.features[i].clip,

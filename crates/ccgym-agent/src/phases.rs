@@ -7,7 +7,7 @@ use ccgym_core::monitor::MonitorInterval;
 /// Loss of a flat interval from which on the path counts as full at once: what start-up sends beyond that, three times
 /// the path's rate, is lost. More than what a path loses by itself, which must not end start-up.
 const FULL: f64 = 0.2;
-/// Part of the smallest round trip by which the mean one may exceed it where no queue stands.
+/// Part of the minimum RTT by which the mean one may exceed it without a queue.
 const QUEUED: f64 = 1.0 / 8.0;
 
 /// The phase machine of one flow.
@@ -17,7 +17,7 @@ pub(crate) struct Phases {
     /// Delivery rates of the latest intervals with acknowledgements.
     recent: Vec<f64>,
     next: usize,
-    /// Greatest delivery rate: in start-up when it last grew, afterward the lowest that it has been.
+    /// Maximum delivery rate: in start-up when it last grew, afterward the lowest that it has been.
     full: f64,
     /// Intervals without growth in start-up, intervals in drain.
     flat: u32,
@@ -57,7 +57,7 @@ impl Phases {
                 // A queue that is still there when the window has forgotten start-up is not the flow's own, or the
                 // round trip has grown: waiting on would starve it.
                 self.flat += 1;
-                // At the lowest rate there is no less to have in flight: there the round trip says that all has drained.
+                // At the lowest rate the amount in flight cannot fall: the round trip shows that the queue has drained.
                 let drained = m.in_flight as f64 <= memory.in_packets(greatest) * memory.mss || clear;
                 if drained || self.flat >= self.spec.window {
                     (self.phase, self.full, self.rises) = (Phase::Probe, greatest, 0);
@@ -158,7 +158,7 @@ mod tests {
             memory.mean_rtt = rtt;
             phases.update(&m, &memory)
         };
-        // A queue alone is no sign while the rate grows, nor a flat rate alone; an eighth more is the path's noise.
+        // Neither a queue while the rate grows nor a flat rate alone is a sign; an eighth more is the path's noise.
         assert_eq!(step(1.0, 0.2), Phase::Startup);
         assert_eq!(step(1.3, 0.2), Phase::Startup);
         assert_eq!(step(1.3, 0.12), Phase::Startup);

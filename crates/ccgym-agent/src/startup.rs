@@ -8,11 +8,11 @@ use ccgym_core::congestion_control::Control;
 use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::units::{Rate, TimeSpan};
 
-/// Growth of the greatest delivery rate below which a round trip counts as flat, and how many end slow start (BBR's
+/// Growth of the maximum delivery rate below which a round trip counts as flat, and how many end slow start (BBR's
 /// test of a full pipe).
 const GROWTH: f64 = 1.25;
 const FLAT_ROUNDS: u32 = 3;
-/// Part of the smallest round trip by which that of the latest round may exceed it.
+/// Part of the minimum RTT by which that of the latest round may exceed it.
 const DELAY: f64 = 1.0 / 8.0;
 /// Window of an agent whose rate is given and round trip unknown, in multiples of rate × first round trip.
 const WINDOW_OF_RATE: f64 = 2.0;
@@ -27,7 +27,7 @@ impl StartupSpec {
                 AgentError::ensure(inner, "startup.kind", "inner or none", "a kind that does not need action.inner")
             }
             _ if inner => {
-                let expected = "inner or none: the scheme below starts the flow";
+                let expected = "inner or none: the base scheme starts the flow";
                 Err(AgentError::new("startup.kind", "a start-up of the agent's own", expected))
             }
             Self::Rate { rate } => {
@@ -60,8 +60,8 @@ impl StartupSpec {
                 let signs: Vec<_> = exit.iter().map(word).collect();
                 format!("from {packets} packets doubling each round trip until {}", signs.join(", or "))
             }
-            Self::Inner {} => "as the scheme below; the agent acts once that has left slow start".to_owned(),
-            Self::None {} => "as the scheme below; the agent acts at once".to_owned(),
+            Self::Inner {} => "as the base scheme; the agent acts once that has left slow start".to_owned(),
+            Self::None {} => "as the base scheme; the agent acts at once".to_owned(),
         }
     }
 }
@@ -71,11 +71,11 @@ impl StartupSpec {
 pub(crate) enum Startup {
     /// Over: the agent decides.
     Over,
-    /// The rate waits for a round trip; so many packets until then.
+    /// The rate waits for a round trip; until then, this many packets.
     BeforeRtt(f64),
     /// Doubling.
     SlowStart(SlowStart),
-    /// The scheme below is in slow start.
+    /// The base scheme is in slow start.
     Inner(Rounds),
 }
 
@@ -94,11 +94,11 @@ pub(crate) struct SlowStart {
 pub(crate) struct Rounds {
     /// A loss or timeout was seen.
     lost: bool,
-    /// Length of the round so far, bytes acknowledged and smallest round trip in it; seconds, bytes.
+    /// Length of the round so far, bytes acknowledged and minimum RTT in it; seconds, bytes.
     seconds: f64,
     acked: u64,
     rtt: Option<f64>,
-    /// Greatest delivery rate of a round when it last grew.
+    /// Maximum delivery rate of a round when it last grew.
     full: f64,
     flat: u32,
     delayed: bool,
@@ -267,7 +267,7 @@ impl Startup {
             Self::BeforeRtt(packets) if packets.is_finite() => Some(window(packets.max(1.0), memory.mss)),
             Self::BeforeRtt(_) => None,
             Self::SlowStart(s) => {
-                // Paced at twice the window per round trip, lest pacing itself keep the window from doubling.
+                // Paced at twice the window per round trip, so that pacing does not keep the window from doubling.
                 let paced = actions.pace != Pace::None && memory.min_rtt > 0.0;
                 let rate = if paced { 2.0 * s.window * 8.0 * memory.mss / memory.min_rtt } else { 0.0 };
                 Some(Control { pacing_rate: Rate(rate as u64), ..window(s.window, memory.mss) })

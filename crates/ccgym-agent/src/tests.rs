@@ -254,7 +254,7 @@ fn pacing_and_caps() {
     flow.start(at(0), MSS, StartOverrides { rate: Some(Rate(1_000_000)), ..StartOverrides::default() });
     assert_eq!(flow.control(None).cwnd, u64::MAX);
     flow.observe(&interval(at(0), at(50), &[50; 5]), None);
-    // 5 packets in one smallest round trip.
+    // 5 packets in one minimum RTT.
     assert_eq!(in_force(&flow), (14.0, 1_000_000));
 
     // In start-up another multiple; it ends when the delivery rate has been flat for three intervals.
@@ -317,7 +317,7 @@ fn slow_start_doubles_and_leaves_by_each_sign() {
     assert_eq!(in_force(&flow).0, 25.0);
     flow.on_loss(at(150));
     assert!(flow.observe(&interval(at(100), at(200), &[100; 20]), None));
-    // The greatest delivery rate is 20 packets per smallest round trip.
+    // The maximum delivery rate is 20 packets per minimum RTT.
     assert_eq!((in_force(&flow).0, flow.started()), (20.0, true));
 
     let mut flow = started(&spec("plateau"));

@@ -89,7 +89,7 @@ pub struct MonitorInterval {
     pub srtt: TimeSpan,
     /// Variation of the round trip at the end (RFC 6298).
     pub rtt_variation: TimeSpan,
-    /// Smallest round trip of the flow's life so far; [`TimeSpan::MAX`] before the first sample.
+    /// Minimum RTT of the flow's life so far; [`TimeSpan::MAX`] before the first sample.
     pub min_rtt: TimeSpan,
     /// Bytes in flight at the end.
     pub in_flight: u64,
@@ -191,7 +191,7 @@ impl MonitorInterval {
     pub fn second_half_rtt(&self) -> Option<TimeSpan> {
         mean(self.digest.second_half, self.samples.len().div_ceil(2))
     }
-    /// Smallest sample of this interval.
+    /// Minimum sample of this interval.
     #[must_use]
     pub fn interval_min_rtt(&self) -> Option<TimeSpan> {
         (!self.samples.is_empty()).then_some(TimeSpan(self.digest.min))

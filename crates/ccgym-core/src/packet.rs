@@ -58,7 +58,7 @@ pub const MAX_ACK_RANGES: usize = 4;
 /// A closed range of packet numbers that arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AckRange {
-    /// Smallest number.
+    /// Minimum number.
     pub first: PacketNumber,
     /// Largest number.
     pub last: PacketNumber,

@@ -98,7 +98,7 @@ impl Receiver {
         self.segments.first_missing()
     }
 
-    /// Gaps among the segments that arrived (reliable flows). There is no bound here: a real receiver needs one.
+    /// Gaps among the segments that arrived (reliable flows). Unbounded here; a real receiver needs a bound.
     #[must_use]
     #[inline]
     pub fn segment_gaps(&self) -> usize {

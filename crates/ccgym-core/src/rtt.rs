@@ -69,7 +69,7 @@ impl RttEstimator {
     pub const fn variation(&self) -> TimeSpan {
         self.variation
     }
-    /// Smallest sample of the flow's life; [`TimeSpan::MAX`] before the first.
+    /// Minimum sample of the flow's life; [`TimeSpan::MAX`] before the first.
     #[must_use]
     #[inline]
     pub const fn min(&self) -> TimeSpan {

@@ -73,7 +73,7 @@ impl SentPackets {
     pub(crate) fn stamp(&self, number: PacketNumber) -> &SendStamp {
         &self.stamps[number as usize & self.mask]
     }
-    /// Smallest number that is remembered.
+    /// Minimum number that is remembered.
     #[inline]
     pub const fn first(&self) -> PacketNumber {
         self.first

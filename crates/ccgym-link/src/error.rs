@@ -4,10 +4,10 @@ use std::fmt::Display;
 
 /// An element cannot be built from its description.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{at}: found {found}, expected {expected}; {advice}")]
+#[error("{place}: found {found}, expected {expected}; {advice}")]
 pub struct LinkError {
     /// The field, such as `link.queue.limit.packets`.
-    pub at: String,
+    pub place: String,
     /// What stands there.
     pub found: String,
     /// What could stand there.
@@ -17,7 +17,12 @@ pub struct LinkError {
 }
 
 impl LinkError {
-    pub(crate) fn new(at: &str, found: impl Display, expected: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { at: at.to_owned(), found: found.to_string(), expected: expected.into(), advice: advice.into() }
+    pub(crate) fn new(
+        place: &str,
+        found: impl Display,
+        expected: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self { place: place.to_owned(), found: found.to_string(), expected: expected.into(), advice: advice.into() }
     }
 }

@@ -20,7 +20,7 @@ fn agent(json: &str) -> PyResult<AgentSpec> {
     let spec: AgentSpec = serde_json::from_str(json).map_err(|e| PyValueError::new_err(format!("agent: {e}")))?;
     spec.validate().map_err(|e| PyValueError::new_err(e.to_string()))?;
     if spec.expert.is_some() {
-        // Whether a scheme can be an expert is known by whoever makes it one.
+        // The caller checks whether a scheme can be an expert.
         let resources = Resources { agent: Some(FlowAgent::new(Arc::new(spec.clone()))), ..Resources::default() };
         ccgym_schemes::create_with("learned", &Map::new(), &resources).map_err(|error| match error {
             SchemeError::InvalidCombination { found, expected, .. } => {
@@ -227,7 +227,7 @@ impl AgentBatch {
         self.spec.expert_truths()
     }
 
-    /// What the episode of simulator `index` has come to so far, as JSON: one object per learner.
+    /// Summary of the episode of simulator `index` so far, as JSON: one object per learner.
     fn summary(&self, index: usize) -> PyResult<String> {
         self.check(index)?;
         serde_json::to_string(&self.batch.summary(index)).map_err(value_error)

@@ -1,4 +1,4 @@
-//! Long native calls and whoever waits for them: signals, and `Halt`.
+//! Interrupting long native calls: signals, and `Halt`.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -76,7 +76,7 @@ pub fn simulate(
     })
 }
 
-/// Whether something on a path keeps a greedy flow from growing for ever (two JSON lists of elements).
+/// Whether something on a path bounds the growth of a greedy flow (two JSON lists of elements).
 #[pyfunction]
 pub fn limits_flows(uplink_json: &str, downlink_json: &str) -> PyResult<bool> {
     let elements =

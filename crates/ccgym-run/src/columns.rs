@@ -1,9 +1,9 @@
-//! An interval in numbers: what those who decide from outside are told, by the simulator and by a real path alike.
+//! The columns of a decision interval, the same for a simulated and a real path.
 
 use ccgym_agent::GroundTruth;
 use ccgym_core::{MonitorInterval, Sender, TimeSpan, Timestamp};
 
-/// Statistics of the interval that a step ends with, in order: what [`write_stats`] writes.
+/// Statistics of the interval that ends with a step, in order: what [`write_stats`] writes.
 pub const COLUMNS: [&str; 24] = [
     "time_s",
     "duration_s",
@@ -31,7 +31,7 @@ pub const COLUMNS: [&str; 24] = [
     "refused_actions",
 ];
 
-/// What is known of a flow's path and its sender, in order: what [`write_truth`] writes.
+/// Columns that [`write_truth`] writes, in order.
 pub const TRUTH_COLUMNS: [&str; 9] = [
     "link_rate_bps",
     "base_rtt_s",
@@ -44,8 +44,8 @@ pub const TRUTH_COLUMNS: [&str; 9] = [
     "cwnd_packets",
 ];
 
-/// Write the truth about a flow's path in the order of [`TRUTH_COLUMNS`]. The last two cells are no secret: what the
-/// flow is doing right now.
+/// Write the ground truth of a flow in the order of [`TRUTH_COLUMNS`]. The last two cells are the sender's own: its
+/// current pacing rate and window.
 pub fn write_truth(truth: &GroundTruth, sender: &Sender, cells: &mut [f64]) {
     let control = sender.control();
     let packet = f64::from(sender.packet_size());

@@ -69,7 +69,7 @@ pub struct EpisodeStats {
     rtt: DurationHistogram,
 }
 
-/// What a [`EpisodeStats`] comes to.
+/// Summary of an [`EpisodeStats`].
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 pub struct Summary {
     /// Decisions.
@@ -111,7 +111,7 @@ impl EpisodeStats {
         self.samples += m.rtt_count() as u64;
     }
 
-    /// What it comes to.
+    /// The summary so far.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let bits = self.acked_bytes as f64 * 8.0;

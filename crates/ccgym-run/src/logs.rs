@@ -46,7 +46,7 @@ pub fn write_tunnel_log(
         millis(out, time)?;
         match rank {
             0 => {
-                // Without the prefix that mahimahi counts beside the packet, and Pantheon's merge takes off again.
+                // Without the prefix that mahimahi counts with the packet, and Pantheon's merge takes off again.
                 let LinkEvent::Opportunity(_, size) = events[i] else { continue };
                 writeln!(out, " # {}", size.min(PACKET_BYTES))?;
             }

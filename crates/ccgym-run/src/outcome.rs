@@ -40,7 +40,7 @@ pub struct FlowOutcome {
     pub sender: SenderStats,
     /// The receiver's counters.
     pub received: Received,
-    /// Smallest round trip.
+    /// Minimum RTT.
     pub min_rtt: TimeSpan,
     /// When a finite transfer was acknowledged in full; [`Timestamp::NEVER`] else.
     pub finished: Timestamp,

@@ -326,7 +326,7 @@ impl AgentBatch {
         Ok(())
     }
 
-    /// What the episode of simulator `index` has come to so far, one summary per learner.
+    /// Summary of the episode of simulator `index` so far, one summary per learner.
     #[must_use]
     pub fn summary(&self, index: usize) -> Vec<Summary> {
         self.lanes[index].episodes.iter().map(EpisodeStats::summary).collect()

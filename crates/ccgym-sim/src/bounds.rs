@@ -1,6 +1,6 @@
-//! What ends a simulation before its time: more memory than it may hold, or somebody who wants no more of it.
+//! What ends a simulation early: its memory limit, or an interrupt.
 //!
-//! The event loop looks up every [`STRIDE`] packets or events, and counts bytes every so many looks. Neither touches
+//! The event loop looks up every [`STRIDE`] packets or events, and counts bytes once per several looks. Neither touches
 //! the trajectory: a simulation that goes on has not noticed.
 
 use std::fmt::{self, Write};
@@ -13,7 +13,7 @@ use ccgym_run::{RunSpec, Traces};
 
 /// Packets and events between two looks.
 pub const STRIDE: u32 = 256;
-/// Looks between two counts of bytes, at least. Of many flows every flow is counted, so that it is done more rarely.
+/// Minimum number of looks between two counts of bytes; more with many flows, since every flow is counted.
 const LOOKS: usize = 64;
 
 /// Whether a simulation is to stop; asked now and then, from any thread.
@@ -168,7 +168,7 @@ pub(crate) fn foreseen_bytes(spec: &RunSpec, traces: Traces<'_>) -> Result<usize
     Err(Stopped::Memory { held, most: spec.max_memory })
 }
 
-/// Bytes of the delivery opportunities that the logs of the first link in each direction come to.
+/// Bytes of the delivery opportunities in the logs of the first link in each direction.
 fn opportunity_bytes(spec: &RunSpec, traces: Traces<'_>) -> usize {
     let first = |chain: &[ElementSpec]| {
         let link = chain.iter().find_map(|element| match element {

@@ -519,7 +519,7 @@ impl Simulator {
         let index = ack.flow as usize;
         let first = self.flows[index].inbox.is_empty();
         self.file_ack(index, at, ack, record);
-        // Whoever handles this flow's own event reschedules it afterward; others need it here.
+        // The handler of this flow's own event reschedules it afterward; other events need it here.
         if first {
             self.reschedule(index);
         }

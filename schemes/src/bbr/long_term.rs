@@ -7,7 +7,7 @@ use ccgym_core::{Rate, Timestamp};
 const MIN_ROUNDS: u64 = 4;
 /// … and is abandoned after this many.
 const MAX_ROUNDS: u64 = 4 * MIN_ROUNDS;
-/// Least loss of a policed interval, in 256ths of what was delivered.
+/// Minimum loss of a policed interval, in 256ths of what was delivered.
 const LOSS_256THS: u64 = 50;
 /// Two intervals agree within an eighth …
 const AGREE_RATIO: f64 = 0.125;
@@ -15,7 +15,7 @@ const AGREE_RATIO: f64 = 0.125;
 const AGREE_RATE: Rate = Rate(4_000);
 /// Rounds for which a pinned rate holds.
 const PINNED_ROUNDS: u64 = 48;
-/// Shorter intervals are no measurement.
+/// Shorter intervals are too short to measure.
 const MIN_NANOS: u64 = 1_000_000;
 
 /// One acknowledgement as this model sees it.

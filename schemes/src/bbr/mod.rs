@@ -35,7 +35,7 @@ use recovery::{Recovery, RecoveryFacts};
 use startup::FullPipe;
 use windowed_max::WindowedMax;
 
-/// Least window: enough to keep acknowledgements coming in pairs. Packets.
+/// Minimum window: enough to keep acknowledgements coming in pairs. Packets.
 const MIN_WINDOW: u64 = 4;
 /// Before this many packets are delivered the window grows whatever the model says (Linux `TCP_INIT_CWND`).
 const FIRST_FLIGHT: u64 = 10;

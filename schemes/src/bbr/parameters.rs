@@ -96,7 +96,7 @@ pub struct BbrParameters {
     pub bw_window: u64,
     /// Age of the RTprop estimate that calls for PROBE_RTT.
     pub probe_rtt_interval: TimeSpan,
-    /// Least time at the minimum window; zero turns PROBE_RTT off.
+    /// Minimum time at the minimum window; zero turns PROBE_RTT off.
     pub probe_rtt_duration: TimeSpan,
     /// Whether to detect policers.
     pub long_term: bool,
@@ -116,7 +116,7 @@ impl From<&Parameters> for BbrParameters {
             probe_rtt_interval: TimeSpan::from_secs_f64(p.number("probe_rtt_interval")),
             probe_rtt_duration: TimeSpan::from_secs_f64(p.number("probe_rtt_duration") / 1e3),
             long_term: p.flag("long_term"),
-            // "random" is the one word that is no number.
+            // "random" is the only word; all else are numbers.
             initial_phase: p.word("initial_phase").parse().ok(),
             extra_acked_gain: p.number("extra_acked_gain"),
         }

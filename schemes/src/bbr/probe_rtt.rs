@@ -29,7 +29,7 @@ impl RtProp {
     }
 
     /// Take a sample and say whether the estimate was older than `interval` before it. Only a strictly lower sample
-    /// renews the estimate in time (an equal one would suppress PROBE_RTT for ever on a noise-free path); an expired
+    /// renews the estimate in time (an equal one would suppress PROBE_RTT forever on a noise-free path); an expired
     /// estimate takes any sample that did not wait at the receiver.
     #[inline]
     pub fn update(&mut self, now: Timestamp, sample: Option<TimeSpan>, delayed: bool, interval: TimeSpan) -> bool {

@@ -1,6 +1,6 @@
 //! The window under loss: packet conservation for one round, then what the model says, then what it was before.
 //!
-//! A loss is no signal of congestion to BBR v1. It only calms the window for a round, in case the loss came from a
+//! BBR v1 does not take loss as a congestion signal. It only calms the window for a round, in case the loss came from a
 //! full buffer.
 
 /// Losses leave at least this many packets, as they do for every scheme here (the kernel: one).

@@ -51,7 +51,7 @@ fn curve() {
     }
 }
 
-/// RFC 9438 §4.6: β of the flight, two packets at least.
+/// RFC 9438 §4.6: β of the flight, min. two packets.
 #[test]
 fn decrease() {
     for (mode, window, expected) in
@@ -174,7 +174,7 @@ fn timeout() {
     }
 }
 
-/// Without a maximum the stacks add a packet per 20 acknowledged at least: here exactly, since t is small.
+/// Without a maximum the stacks add a packet per 20 acknowledged or faster: here exactly, since t is small.
 #[test]
 fn count_without_a_maximum() {
     let mut host = host(100, &json!({"mode": "ns3"}));

@@ -1,4 +1,4 @@
-//! The card beside an exported network: which agent computes its numbers and what becomes of its answer.
+//! The card of an exported network: which agent computes its inputs and how its output is used.
 
 use std::fmt::Write;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Looks through an ONNX file before the runtime gets it.
 //!
 //! The runtime would run more than a policy may hold: a graph that reads further files, computes in float32 (whose
-//! last digits depend on the machine), or holds weights that are no numbers. Here such a file is refused with words
-//! of our own, and bytes that are no ONNX never reach the C++ parser.
+//! last digits depend on the machine), or holds weights that are not numbers. Here such a file is refused with an
+//! explanation, and bytes that are not ONNX never reach the C++ parser.
 //!
 //! Field numbers are those of `onnx.proto3` (<https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3>).
 

@@ -14,7 +14,7 @@ pub struct Policy {
     card: Card,
     discrete: bool,
     onnx: Vec<u8>,
-    /// Engines that nobody uses just now. There come to be as many as threads ever decided at once.
+    /// Idle engines; at most one per thread that ever decided concurrently.
     idle: Mutex<Vec<Engine>>,
 }
 
@@ -29,7 +29,7 @@ impl std::fmt::Debug for Policy {
 
 impl Policy {
     /// A policy from the bytes of its ONNX file and the text of its card. Refuses what does not fit together: another
-    /// file than the card's, other sizes, anything but float64 inside, weights that are no numbers.
+    /// file than the card's, other sizes, anything but float64 inside, weights that are not numbers.
     pub fn load(onnx: &[u8], card: &str) -> Result<Arc<Self>, PolicyError> {
         let card = Card::parse(card)?;
         card.check_digest(onnx)?;

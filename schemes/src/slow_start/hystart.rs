@@ -121,7 +121,7 @@ impl HyStart {
         }
     }
 
-    /// Second test: the smallest delay of the round lies well above the smallest known.
+    /// Second test: the minimum delay of the round lies well above the smallest known.
     #[inline]
     fn delay_rose(&mut self, delay: TimeSpan, delay_min: TimeSpan) -> bool {
         let ms = TimeSpan::from_millis;
@@ -173,7 +173,7 @@ mod tests {
     fn phase(host: &MockTransport) -> f64 {
         host.observable("slow_start_phase")
     }
-    /// A round of 20 packets that fixes the smallest delay, then nine or more samples of a round at `rise` more.
+    /// A round of 20 packets that fixes the minimum delay, then nine or more samples of a round at `rise` more.
     fn after_rise(params: &Value, base: f64, rise: f64) -> f64 {
         let mut host = host(20, params);
         host.advance(APART);
@@ -192,7 +192,7 @@ mod tests {
         phase(&host)
     }
 
-    /// Linux: the round's minimum above the smallest delay by clamp(delay/8, 4 ms, 16 ms).
+    /// Linux: the round's minimum above the minimum delay by clamp(delay/8, 4 ms, 16 ms).
     #[test]
     fn delay_in_linux() {
         for (base, threshold) in [(100.0, 12.5), (400.0, 16.0)] {
@@ -201,8 +201,8 @@ mod tests {
         }
     }
 
-    /// A train must last longer than half of (smallest delay + 1 ms), all of it when paced; in ns-3 longer than the
-    /// smallest delay. A gap of more than 2 ms ends it.
+    /// A train must last longer than half of (minimum delay + 1 ms), all of it when paced; in ns-3 longer than the
+    /// minimum delay. A gap of more than 2 ms ends it.
     #[test]
     fn train() {
         // The first window's acknowledgements follow the first, at 100 ms, at this spacing.

@@ -1,4 +1,4 @@
-//! HyStart++ (RFC 9406): leave slow start when the round's smallest delay rises, but through a careful phase that
+//! HyStart++ (RFC 9406): leave slow start when the round's minimum delay rises, but through a careful phase that
 //! can find out that the rise was noise.
 
 use ccgym_core::{PacketNumber, TimeSpan};

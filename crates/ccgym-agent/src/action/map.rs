@@ -121,7 +121,7 @@ impl Map {
                 _ => false,
             };
             let expected = "exponential, signed_multiply, passive, or discrete with * and / only: the map gives the \
-                            gain on the scheme below";
+                            gain on the base scheme";
             AgentError::ensure(relative, place, format!("another map on top of {}", inner.scheme), expected)?;
         }
         let passive = matches!(map, Self::Passive) && spec.inner.is_none();

@@ -18,22 +18,22 @@ pub(crate) use map::Map;
 use map::Quantity;
 pub(crate) use nearest::ControlTarget;
 
-/// Bounds of the gain on a scheme below, so that an unbounded action cannot leave it at zero or infinity.
+/// Bounds of the gain on a base scheme, so that an unbounded action cannot leave it at zero or infinity.
 const GAINS: [f64; 2] = [1e-6, 1e6];
 
 /// The form of an action.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionKind {
-    /// One of so many, given as its index.
+    /// An index below this number.
     Discrete(usize),
     /// Real numbers.
     Box {
         /// How many.
         size: usize,
-        /// Least value of each.
+        /// Minimum value of each.
         low: f32,
-        /// Greatest value of each.
+        /// Maximum value of each.
         high: f32,
     },
 }
@@ -58,7 +58,7 @@ pub(crate) struct Actions {
     bounds: [f64; 2],
     pub pace: Pace,
     cap: Option<Cap>,
-    /// Whether it adjusts the decision of a scheme below.
+    /// Whether it adjusts the decision of a base scheme.
     pub on_top: bool,
 }
 
@@ -92,7 +92,7 @@ impl Actions {
         let steers = spec.target == Target::Cwnd && spec.inner.is_none();
         AgentError::ensure(!paced || steers, "action.pace", "a pace", "none: only a steered window alone is paced")?;
         if spec.inner.is_some() && spec.cwnd_cap.is_some() {
-            return Err(AgentError::new("action.cwnd_cap", "a cap", "none: the scheme below has its own window"));
+            return Err(AgentError::new("action.cwnd_cap", "a cap", "none: the base scheme has its own window"));
         }
         let cap = match &spec.cwnd_cap {
             None => None,
@@ -165,7 +165,7 @@ pub(crate) struct Actuator {
     pub rate: f64,
     /// Packets.
     pub window: f64,
-    /// On the scheme below.
+    /// On the base scheme.
     gain: f64,
 }
 
@@ -199,7 +199,7 @@ impl Actuator {
         self.bound(actions, memory);
     }
 
-    /// The decision in force, without a scheme below.
+    /// The decision in force, without a base scheme.
     pub(crate) fn control(&self, actions: &Actions, memory: &Memory, srtt: f64, values: &Values) -> Control {
         let cap = actions.cap(memory, values);
         let over = |rtt: f64| if rtt > 0.0 { self.window * 8.0 * memory.mss / rtt } else { 0.0 };
@@ -213,7 +213,7 @@ impl Actuator {
         Control { pacing_rate: Rate(rate as u64), ..window(packets, memory.mss) }
     }
 
-    /// The decision in force on top of the scheme below.
+    /// The decision in force on top of the base scheme.
     #[inline]
     pub(crate) fn on_top(&self, actions: &Actions, inner: &Control, mss: f64) -> Control {
         if matches!(actions.map, Map::Passive) {
@@ -235,7 +235,7 @@ impl Actuator {
     }
 }
 
-/// A window of so many packets; unlimited if that is infinite.
+/// A window in packets; unlimited if infinite.
 pub(crate) fn window(packets: f64, mss: f64) -> Control {
     Control::window(if packets.is_finite() { (packets * mss) as u64 } else { u64::MAX })
 }

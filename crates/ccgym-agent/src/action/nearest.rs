@@ -147,7 +147,7 @@ mod tests {
         // Limits make the first three equal: the one that exceeds them least is taken.
         let floor = json!({"map": operations, "target": "cwnd", "limits": {"window": [40, 100]}});
         assert_eq!(nearest(floor, window(7.0), Distance::Linear)[0], 2.0);
-        // Amounts of a rate are packets per smallest round trip: 10 are 1.2 Mbit/s.
+        // Amounts of a rate are packets per minimum RTT: 10 are 1.2 Mbit/s.
         let rates = json!({"map": operations, "target": "rate"});
         assert_eq!(nearest(rates.clone(), rate(11.0), Distance::Log)[0], 3.0);
         // Both: the sum of the distances decides.

@@ -1,12 +1,12 @@
 //! Muses' oracle (`dagger/oracle.py`): what the path holds in flight at the flow's fair share, and a share of the queue
-//! less what stands there now; the greatest of the latest samples, as its backlog is seen late.
+//! less its current backlog; the maximum over the latest samples, since the backlog is seen late.
 
 use super::super::memory::Memory;
 use super::super::truth::GroundTruth;
 
 /// What a queue without limit counts as, in bandwidth-delay products: Muses' deep buffers.
 const UNLIMITED: f64 = 0.25;
-/// Least window, packets.
+/// Minimum window, packets.
 const FLOOR: f64 = 2.0;
 
 /// The window in packets; `None` while the path is unknown.

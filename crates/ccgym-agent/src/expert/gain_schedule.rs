@@ -1,5 +1,5 @@
-//! BBR's gains on the agent's own steps: the greatest delivery rate of the latest intervals times a gain that the phase
-//! sets. It knows nothing that a sender does not.
+//! BBR's gains on the agent's own steps: the maximum delivery rate of the latest intervals times a gain that the phase
+//! sets. It needs no ground truth.
 
 use super::super::memory::Memory;
 use super::super::spec::{ExpertSpec, Phase};
@@ -7,9 +7,9 @@ use ccgym_core::monitor::MonitorInterval;
 
 /// Intervals by which a gain below 1 is prolonged while more than the bandwidth-delay product is in flight. The action
 /// nearest to 0.75 after 1.25 leaves the rate at 0.94 of the estimate, which drains a quarter of what the probe has
-/// queued: without this, every cycle adds to a standing queue. It is but one, as the queue may be somebody else's.
+/// queued: without this, every cycle adds to a standing queue. Only one, since the queue may belong to other flows.
 const PROLONGED: u32 = 1;
-/// Least gain where the cycle says 1 and more than the bandwidth-delay product is in flight. Actions are 5 % apart, so
+/// Minimum gain where the cycle says 1 and more than the bandwidth-delay product is in flight. Actions are 5 % apart, so
 /// that the rate rests up to 2.5 % above the estimate; what that queues goes, but in a queue kept full by others the
 /// flow gives way by no more than this.
 const TRIMMED: f64 = 0.95;

@@ -21,7 +21,7 @@ use recovery::Recovery;
 impl GuardSpec {
     pub(crate) fn check(&self, inner: bool) -> Result<(), AgentError> {
         let alone =
-            |kind: &str| AgentError::ensure(!inner, "guard.kind", kind, "none: the scheme below finds its own window");
+            |kind: &str| AgentError::ensure(!inner, "guard.kind", kind, "none: the base scheme finds its own window");
         match self {
             Self::None {} => Ok(()),
             Self::Recovery(spec) => {

@@ -33,7 +33,7 @@ const FIRST: f64 = 4.0;
 const PACE: f64 = 1.25;
 /// Seconds after which a flow that was low is well again: the next time counts as the first.
 const WELL: f64 = 10.0;
-/// Unreadable actions in a row after which nobody decides.
+/// Invalid actions in a row after which the agent counts as silent.
 const REFUSED: u32 = 8;
 /// Window while holding a rate, in bandwidth-delay products and packets: a bound on what a silent path swallows.
 const HELD: (f64, f64) = (2.0, 4.0);
@@ -85,7 +85,7 @@ struct Low {
     bits: f64,
     samples: u64,
     rtt_sum: f64,
-    /// Smallest round trip; zero before the first.
+    /// Minimum RTT; zero before the first.
     rtt: f64,
 }
 
@@ -210,7 +210,7 @@ impl Recovery {
                 if !hold.sure {
                     [actuator.rate, actuator.window] = hold.before().values;
                 }
-                // The low rate may have been right, so its return is no fault of the agent.
+                // The low rate may have been right, so its return is not the agent's fault.
                 self.released = f64::NEG_INFINITY;
                 self.wait = (2.0 * self.wait).min(spec.max_hold.as_secs_f64());
                 self.stage = Stage::Watch(Low::default());
@@ -315,7 +315,7 @@ fn go_back(search: &Search, actuator: &mut Actuator) -> Stage {
     }
 }
 
-/// The rate that the agent decided, or that its window comes to.
+/// The rate that the agent chose, or that its window amounts to.
 fn decided(actuator: &Actuator, actions: &Actions, memory: &Memory, base: f64) -> f64 {
     let window = actuator.window * 8.0 * memory.mss / base;
     match actions.target {

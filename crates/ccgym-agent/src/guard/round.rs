@@ -5,14 +5,14 @@ use ccgym_core::monitor::MonitorInterval;
 
 /// Parts that a window of time is kept in.
 const PARTS: usize = 6;
-/// Shortest round trip, lest one of nothing make a rate infinite.
+/// Shortest round trip, to keep rates finite.
 pub(super) const LEAST_RTT: f64 = 1e-6;
 /// Shortest round, in round trips: an interval that is meant to last one is often a little shorter.
 const SHORTEST: f64 = 0.9;
 /// Most of a round that counts as time, in round trips: the rest was silence.
 const HEARD: f64 = 2.0;
 
-/// The greatest of the latest while; zero if there was nothing.
+/// Maximum over a recent time; zero if there was nothing.
 #[derive(Clone, Debug)]
 struct Recent {
     parts: [f64; PARTS],
@@ -138,7 +138,7 @@ impl Path {
         self.round = Round::new();
     }
 
-    /// Greatest rate that the path is known to carry; zero if nothing is known.
+    /// Maximum rate that the path is known to carry; zero if nothing is known.
     pub fn carries(&self) -> f64 {
         self.delivered.get()
     }

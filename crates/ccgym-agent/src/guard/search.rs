@@ -8,7 +8,7 @@ use ccgym_core::monitor::MonitorInterval;
 
 /// Delay above that at the start at which the path is full: as a fraction of it, and at least this many seconds.
 const FULL_DELAY: (f64, f64) = (0.125, 0.004);
-/// The same for the mean over the second half of an interval. The smallest delay shows a queue a whole interval after it
+/// The same for the mean over the second half of an interval. The minimum delay shows a queue a whole interval after it
 /// began to grow, when a window that doubles has become twice as long again.
 const FILLING_DELAY: (f64, f64) = (0.25, 0.008);
 /// Growth of the window per round trip from a low rate …
@@ -73,11 +73,11 @@ pub(super) struct Search {
     most: f64,
     /// Round trip without its queue.
     pub base: f64,
-    /// Greatest delivery rate of a round, that when it last grew, and rounds since.
+    /// Maximum delivery rate of a round, that when it last grew, and rounds since.
     best: f64,
     full: f64,
     flat: u32,
-    /// A queue was seen: no more growth, and over with the round, lest what it delivers go unseen.
+    /// A queue was seen: no more growth, and the search ends with the round, so that its delivery rate is seen.
     queued: bool,
     before: Before,
     /// What an earlier search found, if this one is to see whether that was all: a delay or a loss that was not its own

@@ -35,7 +35,7 @@ fn spec(target: &str, guard: &Value) -> AgentSpec {
 struct Toy {
     flow: FlowAgent,
     capacity: f64,
-    /// Every so many packets one is lost; 0: none.
+    /// One packet in this many is lost; 0: none.
     lose_every: u64,
     /// Milliseconds more.
     extra: u64,
@@ -186,7 +186,7 @@ fn low_is_also_a_small_part_of_what_the_path_carried_lately() {
     assert_eq!(toy.flow.window(), 25.0);
     toy.until(12, KEEP, |toy| toy.flow.interventions() == 1);
     toy.until(25, KEEP, Toy::lifted);
-    // Likewise on a path that has really become slow, but not for ever.
+    // Likewise on a path that has really become slow, but not forever.
     let mut toy = Toy::new(&spec("cwnd", &recovery()), 400.0);
     toy.until(10, UP, Toy::lifted);
     toy.steps(2, DOWN);
@@ -394,7 +394,7 @@ fn a_queue_is_seen_while_it_grows() {
     let ramp = |end: u64| -> Vec<u64> { (0..40).map(|i| 100 + (end - 100) * i / 39).collect() };
     let (short, long) = (ramp(130), ramp(140));
     let clear: &[u64] = &[100; 20];
-    // Its smallest delay is that without a queue; the mean of its second half is 123 or 130 ms.
+    // Its minimum delay is that without a queue; the mean of its second half is 123 or 130 ms.
     assert_eq!(
         windows(&mut Search::new(20.0, 0.1, before), &[clear, clear, &short, &short]),
         [20.0, 40.0, 80.0, 120.0]

@@ -74,7 +74,7 @@ pub enum MapSpec {
         #[schemars(extend("exclusiveMinimum" = 0), range(max = 1e6))]
         delta: f64,
     },
-    /// None: the scheme below decides.
+    /// None: the base scheme decides.
     Passive {},
 }
 

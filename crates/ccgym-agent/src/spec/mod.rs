@@ -275,9 +275,9 @@ pub enum StartupSpec {
         #[schemars(length(min = 1))]
         exit: Vec<Exit>,
     },
-    /// As the scheme below starts; the agent is not asked before that has left slow start.
+    /// As the base scheme starts; the agent is not asked before that has left slow start.
     Inner {},
-    /// As the scheme below starts, the agent being asked from the first interval on.
+    /// As the base scheme starts, the agent being asked from the first interval on.
     None {},
 }
 

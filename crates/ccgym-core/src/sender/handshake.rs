@@ -65,7 +65,7 @@ impl Sender {
         true
     }
 
-    /// The flow ends; an answer that is still to come finds nobody.
+    /// The flow ends; a late answer is ignored.
     pub(super) fn give_up_handshake(&mut self) {
         if let Connection::Asked { .. } = self.connection {
             self.stats.lost_packets += 1;

@@ -11,7 +11,7 @@ impl Sender {
         self.rtt.smoothed().max(self.rtt.latest())
     }
 
-    /// Move holes whose time or count has come to the lost; whether this began a recovery episode.
+    /// Declare holes lost that reached a time or count threshold; returns whether this began a recovery episode.
     #[cold]
     pub(super) fn declare_losses(&mut self, now: Timestamp) -> bool {
         let rtt = self.loss_rtt();

@@ -21,7 +21,7 @@ impl Sender {
             && self.next_segment + 1 < self.segments_available
             && !self.idle
         {
-            // Nothing to send again, whole segments to come: the general case below comes to the same.
+            // Nothing to send again, whole segments to come: the general case below gives the same result.
             let size = self.config.packet_size;
             if self.in_flight + u64::from(size) > self.control.cwnd {
                 self.window_limited_round = self.round + 1;

@@ -147,7 +147,7 @@ fn an_arrival_cannot_use_an_opportunity_of_its_millisecond() {
 
 #[test]
 fn a_packet_in_transit_does_not_count() {
-    // At 10 ms the second packet is partly sent, so that one more fits beside the one that waits.
+    // At 10 ms the second packet is partly sent, so that one more fits next to the one that waits.
     let arrivals = [(ms(0), 1000), (ms(0), 1000), (ms(15), 1500), (ms(15), 1500)];
     let outcomes = drive(&mut *over(&[10], droptail(Some(2), None)), &arrivals, Polling::AtEachEvent);
     assert_eq!(left_ms(&outcomes), [10, 20, 30, 40]);

@@ -13,7 +13,7 @@ use crate::queue::store::Store;
 use crate::queue::{QueueDiscipline, Queued};
 use crate::spec::LimitSpec;
 
-/// Over the limit, at most so many packets go at once (RFC 8290 §4.1).
+/// Over the limit, at most this many packets are dropped at once (RFC 8290 §4.1).
 const DROP_BATCH: usize = 64;
 
 #[derive(Clone, Debug)]

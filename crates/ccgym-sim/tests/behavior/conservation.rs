@@ -302,7 +302,7 @@ fn flows_survive_a_blackout() {
 
 /// On a path that comes and goes, but is there most of the time, a flow moves in every minute. (With 30 % of the time
 /// on, eight backed-off timeouts in a row may fall into gaps, and the ninth comes minutes later: RFC 6298. And a timer
-/// of 60 s meets the same phase of a one-second cycle for ever; these periods are out of step.)
+/// of 60 s meets the same phase of a one-second cycle forever; these periods are out of step.)
 #[test]
 fn flows_survive_an_intermittent_path() {
     let clear = json!({"kind": "loss", "probability": 0.0});

@@ -206,7 +206,7 @@ fn eager_and_heap_agree_for_one_flow() {
                     let flow = json!([{"scheme": scheme, "profile": profile, "ack_every": every,
                         "extra_rtt": 7_000_000, "params": {}}]);
                     let name = format!("{scheme}, {queue}, {profile}, every {every}, loss {loss}");
-                    // The window of a flow without losses would grow for ever in an infinite queue.
+                    // The window of a flow without losses would grow forever in an infinite queue.
                     if queue["kind"] == "infinite" && loss == 0.0 && ["reno", "cubic"].contains(&scheme) {
                         continue;
                     }

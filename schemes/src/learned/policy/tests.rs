@@ -68,7 +68,7 @@ fn refusal(onnx: &[u8], card: &str) -> String {
     Policy::load(onnx, card).expect_err("this must be refused").to_string()
 }
 
-/// What is said of a network that lies beside `model`'s card with a digest to match.
+/// The error for a network stored with `model`'s card and a matching digest.
 fn refusal_of(model: (&[u8], &[u8], &[u8]), onnx: &[u8]) -> String {
     refusal(onnx, &altered(model, "/onnx_sha256", json!(sha256(onnx))))
 }
@@ -277,7 +277,7 @@ fn what_a_small_file_may_ask_for_is_bounded() {
     assert!(doubled.len() < 2000);
     let error = refusal_of(MLP, &doubled);
     assert!(error.contains("(Concat): found ") && error.contains("expected 4000000 at most"), "{error}");
-    // Constants count as well: the runtime computes what they come to when it loads the graph.
+    // Constants count as well: the runtime computes their values when it loads the graph.
     let square = [vec![0x08, 60, 0x08, 60, 0x10, 11], field(8, b"c"), long(9, &[0; 60 * 60 * 8])].concat();
     let error = refusal_of(MLP, &chain("MatMul", "c", 1000, b"", &long(5, &square)));
     assert!(error.contains("(MatMul): found ") && error.contains("operations on numbers so far"), "{error}");
