@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ccgym import emulation
 from ccgym.config.path import NetworkPath
-from ccgym.emulation.process import command
 from ccgym.envs import LinkEnv
 from ccgym.errors import ConfigError, RealPathError
 
 pytestmark = pytest.mark.real("netns")
 
-RUN_PROCESS = os.fsencode(command()[1])
+RUN_PROCESS = os.fsencode(Path(emulation.__file__).resolve().with_name("__main__.py"))
 """The program of run processes."""
 
 PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "40p"}

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from ccgym import emulation
 from ccgym.cli.evaluate import main
 from ccgym.config.path import NetworkPath
 from ccgym.emulation import doctor, kernel_tcp
 from ccgym.emulation.plan import Plan
-from ccgym.emulation.process import RunProcess, command
+from ccgym.emulation.process import RunProcess
 from ccgym.errors import RealPathError
 from ccgym.evaluation.backends import backend
 from ccgym.evaluation.results import ResultSet
@@ -33,7 +34,7 @@ PATH = NetworkPath.from_mahimahi(
 
 pytestmark = pytest.mark.real("netns")
 
-RUN_PROCESS = os.fsencode(command()[1])
+RUN_PROCESS = os.fsencode(Path(emulation.__file__).resolve().with_name("__main__.py"))
 """The program of run processes."""
 CCGYM = Path(sys.executable).with_name("ccgym")
 """The command."""
