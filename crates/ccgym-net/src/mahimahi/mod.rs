@@ -12,6 +12,4 @@ pub use diagnosis::Diagnosis;
 pub use links::LinkLog;
 pub use packets::{match_ends, Matched, Watch, Watched};
 pub use probe::{probe, Finding};
-pub use remedy::{forward_in_every_shell, stand_in_for_iptables};
-pub use report::report_inside;
-pub use session::{Inner, Session, SessionSpec, Shell, ShellLogs};
+pub use session::{Session, SessionSpec, Shell, ShellLogs};

@@ -29,12 +29,12 @@ const VARIANTS: [&str; 3] = [IPTABLES, "/usr/sbin/iptables-legacy", "/usr/sbin/i
 /// Where the program may be that changes user ids.
 const SETPRIV: [&str; 2] = ["/usr/bin/setpriv", "/bin/setpriv"];
 
-/// Put the script in the place of iptables, for this thread's mounts and network, which must be its own: to be called in
-/// the `prepare` of [`crate::system::supervise::Surroundings::Own`]. `directory` is a private one.
+/// Put the script in the place of iptables, for this thread's mounts and network, which must be its own: to be called by
+/// [`crate::system::supervise::Launch::prepare`]. `directory` is a private one.
 ///
 /// # Errors
 /// If iptables or setpriv is not installed, or no variant of iptables can translate addresses here.
-pub fn stand_in_for_iptables(directory: &Path) -> Result<()> {
+pub(super) fn stand_in_for_iptables(directory: &Path) -> Result<()> {
     let step = || "preparing iptables for mahimahi".to_owned();
     let target = installed(IPTABLES, "iptables", step)?;
     let setpriv = SETPRIV
@@ -65,7 +65,7 @@ pub fn stand_in_for_iptables(directory: &Path) -> Result<()> {
 ///
 /// # Errors
 /// If dnsmasq is not installed, or nothing can be mounted.
-pub fn forward_in_every_shell(directory: &Path) -> Result<()> {
+pub(super) fn forward_in_every_shell(directory: &Path) -> Result<()> {
     let step = || "letting mahimahi's shells forward packets".to_owned();
     let target = installed(DNSMASQ, "dnsmasq-base", step)?;
     let real = real_place(directory, "dnsmasq", step)?;

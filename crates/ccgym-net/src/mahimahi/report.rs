@@ -1,6 +1,6 @@
 //! How the program inside all shells says that it runs, over the socket that is its standard input.
 
-use std::io::{IoSliceMut, Write};
+use std::io::IoSliceMut;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
@@ -12,22 +12,8 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{recvmsg, ControlMessageOwned, MsgFlags, UnixCredentials};
 use nix::unistd::Pid;
 
-use crate::error::{Context, Result};
-
 /// What a program inside begins its report with.
 const REPORT: &str = "inside ";
-/// Called by a program inside: says that it runs. The socket to the session is the answer; at its end the program is to
-/// end, too.
-///
-/// # Errors
-/// If its standard input is not such a socket.
-pub fn report_inside() -> Result<UnixStream> {
-    let step = || "reporting from inside mahimahi".to_owned();
-    let mut socket = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned().context(step)?);
-    let base = std::env::var("MAHIMAHI_BASE").unwrap_or_default();
-    socket.write_all(format!("{REPORT}{base}\n").as_bytes()).context(step)?;
-    Ok(socket)
-}
 
 /// Why no report came.
 pub(super) enum Silence {

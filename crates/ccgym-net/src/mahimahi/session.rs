@@ -1,9 +1,8 @@
 //! A path made by mahimahi's programs, while it stands.
 //!
 //! The program inside all shells holds one end of a socket as its standard input. Through it it says that it runs, and
-//! when our end closes it ends; with it end the shells, the innermost first. As root all of it lives in an environment
-//! of its own ([`crate::system::supervise`]), so that several run side by side and nothing remains. An ordinary
-//! user's shells stand on the machine itself, as mahimahi's users know them.
+//! when our end closes it ends; with it end the shells, the innermost first. All of it lives in an environment of its own
+//! ([`crate::system::supervise`]), which takes root, so that several run side by side and nothing remains.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
@@ -11,7 +10,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -23,7 +22,7 @@ use nix::ifaddrs::getifaddrs;
 use nix::sched::{setns, CloneFlags};
 use nix::sys::memfd::{memfd_create, MFdFlags};
 use nix::sys::socket::{setsockopt, sockopt};
-use nix::unistd::{geteuid, pipe2, Pid};
+use nix::unistd::{pipe2, Pid};
 
 use super::diagnosis::understand;
 use super::links::LinkLog;
@@ -31,9 +30,8 @@ use super::remedy::{forward_in_every_shell, stand_in_for_iptables};
 use super::report::{await_report, Silence};
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
-use crate::system::capability::present;
-use crate::system::supervise::{mount_private, private_place, Isolated, Launch, Surroundings, User};
-use crate::system::{sudo_caller, Capability, Namespace};
+use crate::system::supervise::{mount_private, private_place, Isolated, Launch, User};
+use crate::system::{sudo_caller, Namespace};
 
 /// The device of mahimahi's innermost shell.
 const INGRESS: &str = "ingress";
@@ -54,14 +52,8 @@ const KEPT_TEXT: usize = 16 << 10;
 /// The user that owns nothing.
 const NOBODY: User = User { uid: 65534, gid: 65534 };
 
-/// What runs inside all shells.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Inner {
-    /// Nothing but what keeps the shells open: senders enter the namespace inside (as root).
-    Idle,
-    /// A program, which calls [`super::report_inside`].
-    Words(Vec<String>),
-}
+/// What runs inside all shells: it reports and then keeps them open. Senders enter its namespace.
+const INNER: [&str; 3] = ["/bin/sh", "-c", "echo \"inside $MAHIMAHI_BASE\" >&0; exec cat >/dev/null"];
 
 /// The words of one of mahimahi's programs. `ccgym/config/mahimahi.py` writes them: a link's traces come first.
 pub type Shell = Vec<String>;
@@ -70,8 +62,8 @@ fn is_link(shell: &Shell) -> bool {
     shell.first().is_some_and(|program| program == "mm-link")
 }
 
-/// The command line that runs `inner` inside all shells.
-fn assemble(shells: &[Shell], inner: &[String]) -> Vec<String> {
+/// The command line that runs [`INNER`] inside all shells.
+fn assemble(shells: &[Shell]) -> Vec<String> {
     let mut words = Vec::new();
     for shell in shells {
         words.extend_from_slice(shell);
@@ -80,7 +72,7 @@ fn assemble(shells: &[Shell], inner: &[String]) -> Vec<String> {
             words.push("--".to_owned());
         }
     }
-    words.extend_from_slice(inner);
+    words.extend(INNER.map(str::to_owned));
     words
 }
 
@@ -89,8 +81,6 @@ fn assemble(shells: &[Shell], inner: &[String]) -> Vec<String> {
 pub struct SessionSpec {
     /// The shells, the outermost first, each as its words.
     pub shells: Vec<Shell>,
-    /// What runs inside.
-    pub inner: Inner,
     /// Keep the logs of every mm-link.
     pub logs: bool,
     /// How long all shells together may take to start.
@@ -98,10 +88,10 @@ pub struct SessionSpec {
 }
 
 impl SessionSpec {
-    /// The shells with nothing inside, no logs, and twenty seconds to start.
+    /// The shells without logs, and twenty seconds to start.
     #[must_use]
     pub const fn new(shells: Vec<Shell>) -> Self {
-        Self { shells, inner: Inner::Idle, logs: false, patience: Duration::from_secs(20) }
+        Self { shells, logs: false, patience: Duration::from_secs(20) }
     }
 }
 
@@ -112,8 +102,8 @@ pub struct Session {
     control: Option<UnixStream>,
     said: Arc<Mutex<Vec<u8>>>,
     logs: Vec<LogFiles>,
-    outside: Option<Arc<Namespace>>,
-    inside: Option<Arc<Namespace>>,
+    outside: Arc<Namespace>,
+    inside: Arc<Namespace>,
     base: Ipv4Addr,
     outside_device: String,
     inner: Pid,
@@ -159,19 +149,11 @@ impl Session {
     fn try_start(spec: &SessionSpec, deadline: Instant) -> Result<Self> {
         let mut shells = spec.shells.clone();
         let logs = if spec.logs { add_logs(&mut shells)? } else { Vec::new() };
-        let rooted = geteuid().is_root() && present() == Some(Capability::Root);
-        let inner = match &spec.inner {
-            Inner::Idle => {
-                ["/bin/sh", "-c", "echo \"inside $MAHIMAHI_BASE\" >&0; exec cat >/dev/null"].map(str::to_owned).to_vec()
-            }
-            Inner::Words(words) => words.clone(),
-        };
-        let (outside, surroundings, words) = if rooted {
-            let (outside, surroundings, words) = own_surroundings(shells, &inner)?;
-            (Some(outside), surroundings, words)
-        } else {
-            (None, here()?, assemble(&shells, &inner))
-        };
+        let outside = Namespace::new()?.shared();
+        outside
+            .run(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1"))?
+            .context(|| "letting the new namespace forward packets".into())?;
+        let prepare = prepare(&mut shells)?;
         let step = || "starting mahimahi".to_owned();
         let (control, theirs) = UnixStream::pair().context(step)?;
         setsockopt(&control, sockopt::PassCred, &true).context(step)?;
@@ -180,8 +162,17 @@ impl Session {
         let kept = logs.iter().flat_map(|files: &LogFiles| [&files.up, &files.down]).cloned().collect();
         // Around ours, another mahimahi may stand: its addresses are not those of this path.
         let forgotten = vec!["MAHIMAHI_BASE".to_owned(), "MAHIMAHI_SHELL_PREFIX".to_owned()];
-        let launch = Launch { words, forgotten, stdin: theirs.into(), stderr, kept };
-        let isolated = Isolated::start(launch, surroundings).map_err(|error| {
+        let launch = Launch {
+            words: assemble(&shells),
+            forgotten,
+            stdin: theirs.into(),
+            stderr,
+            kept,
+            network: Arc::clone(&outside),
+            user: ordinary_user(),
+            prepare,
+        };
+        let isolated = Isolated::start(launch).map_err(|error| {
             if error.place.starts_with("executing") {
                 error.hint("install mahimahi (Debian, Ubuntu: the package mahimahi)")
             } else {
@@ -192,11 +183,8 @@ impl Session {
             Ok(report) => report,
             Err(silence) => return Err(end_in_silence(isolated, control, silence, &said, spec.patience)),
         };
-        let inside = if rooted { Some(enter_inside(inner)?) } else { None };
-        let outside_device = match &outside {
-            Some(outside) => outside.run(|| device_of(base))??,
-            None => device_of(base)?,
-        };
+        let inside = enter_inside(inner)?;
+        let outside_device = outside.run(|| device_of(base))??;
         let session =
             Self { isolated, control: Some(control), said, logs, outside, inside, base, outside_device, inner };
         // The processes that carry packets begin at the same time as the program inside, and may yet fail.
@@ -204,28 +192,16 @@ impl Session {
         Ok(session)
     }
 
-    /// Where the receivers are to be: the namespace outside the outermost shell. `None` unless root: then it is the one
-    /// that we are in, which an ordinary user cannot even enter again.
+    /// The receivers' network namespace, outside the outermost shell.
     #[must_use]
-    pub const fn outside(&self) -> Option<&Arc<Namespace>> {
-        self.outside.as_ref()
+    pub const fn outside(&self) -> &Arc<Namespace> {
+        &self.outside
     }
 
-    /// Do something outside, such as binding a socket.
-    ///
-    /// # Errors
-    /// As [`Namespace::run`].
-    pub fn run_outside<R: Send>(&self, f: impl FnOnce() -> R + Send) -> Result<R> {
-        match &self.outside {
-            Some(outside) => outside.run(f),
-            None => Ok(f()),
-        }
-    }
-
-    /// Where the senders are to be. `None` unless root: then only the program inside is there.
+    /// The senders' network namespace, inside the innermost shell.
     #[must_use]
-    pub const fn inside(&self) -> Option<&Arc<Namespace>> {
-        self.inside.as_ref()
+    pub const fn inside(&self) -> &Arc<Namespace> {
+        &self.inside
     }
 
     /// The address of the outside (`MAHIMAHI_BASE`).
@@ -252,24 +228,10 @@ impl Session {
         self.inner
     }
 
-    /// The process under which all others are (as root; else the outermost shell).
+    /// The process under which all others are.
     #[must_use]
     pub const fn first_pid(&self) -> Pid {
         self.isolated.pid()
-    }
-
-    /// The socket to the program inside, after its report.
-    ///
-    /// # Errors
-    /// None while the session stands.
-    pub fn control(&self) -> Result<&UnixStream> {
-        self.control.as_ref().ok_or_else(|| NetError::new("talking to the program inside mahimahi", "it has ended"))
-    }
-
-    /// What mahimahi and the program inside wrote to standard error, the end of it.
-    #[must_use]
-    pub fn said(&self) -> String {
-        text(&self.said)
     }
 
     /// Whether all shells still stand.
@@ -285,7 +247,7 @@ impl Session {
             None => Ok(()),
             Some(status) => {
                 thread::sleep(PIPE_TIME);
-                Err(explain("the path of mahimahi's shells", &format!("it ended with {status}"), &self.said()))
+                Err(explain("the path of mahimahi's shells", &format!("it ended with {status}"), &text(&self.said)))
             }
         }
     }
@@ -310,10 +272,9 @@ impl Drop for Session {
     }
 }
 
-/// End the shells, after the program inside was told to. As an ordinary user they need time to take back what they
-/// changed on the machine; in an environment of its own nothing remains in any case.
+/// End the shells, after the program inside was told to; they may end by themselves within `patience`.
 fn wind_up(isolated: &mut Isolated, patience: Duration) -> Option<ExitStatus> {
-    let status = isolated.wait(if isolated.is_own() { patience } else { FAREWELL });
+    let status = isolated.wait(patience);
     isolated.kill();
     status
 }
@@ -334,15 +295,9 @@ fn add_logs(shells: &mut [Shell]) -> Result<Vec<LogFiles>> {
     Ok(all)
 }
 
-/// As root: namespaces of our own, in which everything is as mahimahi wants it.
-fn own_surroundings(mut shells: Vec<Shell>, inner: &[String]) -> Result<(Arc<Namespace>, Surroundings, Vec<String>)> {
-    let outside = Namespace::new()?.shared();
-    outside
-        .run(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1"))?
-        .context(|| "letting the new namespace forward packets".into())?;
-    let here = std::env::current_dir().unwrap_or_default();
-    let needed: Vec<PathBuf> = inner.iter().map(PathBuf::from).chain([here]).collect();
-    let place = private_place(&needed)?;
+/// What makes an environment as mahimahi wants it. The shells then name copies of their traces that it contains.
+fn prepare(shells: &mut [Shell]) -> Result<Box<dyn FnOnce() -> Result<()> + Send>> {
+    let place = private_place(&std::env::current_dir().unwrap_or_default())?;
     // The user may not be able to read the traces where they lie.
     let mut copies = Vec::new();
     for shell in shells.iter_mut().filter(|shell| is_link(shell)) {
@@ -356,8 +311,7 @@ fn own_surroundings(mut shells: Vec<Shell>, inner: &[String]) -> Result<(Arc<Nam
             copies.push((copy, contents));
         }
     }
-    let words = assemble(&shells, inner);
-    let prepare = move || {
+    Ok(Box::new(move || {
         mount_private(place)?;
         stand_in_for_iptables(place)?;
         forward_in_every_shell(place)?;
@@ -367,27 +321,14 @@ fn own_surroundings(mut shells: Vec<Shell>, inner: &[String]) -> Result<(Arc<Nam
             fs::set_permissions(&copy, fs::Permissions::from_mode(0o644)).context(step)?;
         }
         Ok(())
-    };
-    let network = Arc::clone(&outside);
-    Ok((outside, Surroundings::Own { network, user: ordinary_user(), prepare: Box::new(prepare) }, words))
+    }))
 }
 
-/// The user as whom mahimahi runs when we are root: the one that called `sudo`, or `nobody`.
+/// The user as whom mahimahi runs: the one that called `sudo`, or `nobody`.
 fn ordinary_user() -> User {
     // mahimahi wants neither to be 0.
     let caller = sudo_caller().filter(|(_, gid)| gid.as_raw() != 0);
     caller.map_or(NOBODY, |(uid, gid)| User { uid: uid.as_raw(), gid: gid.as_raw() })
-}
-
-/// As an ordinary user: the machine as it is.
-fn here() -> Result<Surroundings> {
-    if fs::read_to_string("/proc/sys/net/ipv4/ip_forward").is_ok_and(|text| text.trim() != "1") {
-        let diagnosis = understand("net.ipv4.ip_forward");
-        return Err(NetError::new("starting mahimahi", "net.ipv4.ip_forward is 0")
-            .expected("1")
-            .hint(diagnosis.map_or_else(String::new, |known| known.remedy)));
-    }
-    Ok(Surroundings::Here)
 }
 
 /// Keep the end of what is written into a pipe.

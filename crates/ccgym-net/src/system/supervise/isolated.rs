@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,12 +16,12 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::mount::{mount, MsFlags};
 use nix::sched::{unshare, CloneFlags};
-use nix::sys::signal::{kill, killpg, Signal};
+use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitid, Id, WaitPidFlag};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
-use super::isolated_init as init;
+use super::isolated_init::start_under_init;
 use crate::error::{Context, NetError, Result};
 use crate::system::namespace::own_mounts;
 use crate::system::Namespace;
@@ -35,8 +35,7 @@ pub struct User {
     pub gid: u32,
 }
 
-/// What to start. Standard output goes nowhere.
-#[derive(Debug)]
+/// What to start, and in which environment. Standard output goes nowhere.
 pub struct Launch {
     /// Program and arguments.
     pub words: Vec<String>,
@@ -48,21 +47,12 @@ pub struct Launch {
     pub stderr: OwnedFd,
     /// Descriptors that the program finds under the numbers that they have here.
     pub kept: Vec<Arc<OwnedFd>>,
-}
-
-/// Where to start it.
-pub enum Surroundings {
-    /// In an environment of its own, as root can make it.
-    Own {
-        /// Its network namespace.
-        network: Arc<Namespace>,
-        /// The user that the program runs as.
-        user: User,
-        /// What is to be done before, in a thread that has the namespaces: mounts.
-        prepare: Box<dyn FnOnce() -> Result<()> + Send>,
-    },
-    /// Where we are, as our own user. It survives us unless it ends by itself when its standard input does.
-    Here,
+    /// Its network namespace.
+    pub network: Arc<Namespace>,
+    /// The user that the program runs as.
+    pub user: User,
+    /// Called before the program starts, in a thread that has the namespaces: mounts.
+    pub prepare: Box<dyn FnOnce() -> Result<()> + Send>,
 }
 
 /// A program that was started.
@@ -70,7 +60,6 @@ pub enum Surroundings {
 pub struct Isolated {
     shared: Arc<Shared>,
     pid: Pid,
-    own: bool,
     keeper: Option<JoinHandle<()>>,
 }
 
@@ -88,17 +77,16 @@ impl Shared {
 }
 
 impl Isolated {
-    /// Start a program.
+    /// Start a program. This takes root.
     ///
     /// # Errors
-    /// If the environment cannot be made, or the program not be executed.
-    pub fn start(launch: Launch, surroundings: Surroundings) -> Result<Self> {
+    /// The environment cannot be made, or the program cannot be executed.
+    pub fn start(launch: Launch) -> Result<Self> {
         let shared = Arc::new(Shared::default());
-        let own = matches!(surroundings, Surroundings::Own { .. });
         let (told, started) = mpsc::channel();
         let keep = {
             let shared = Arc::clone(&shared);
-            move || match spawn(launch, surroundings) {
+            move || match spawn(launch) {
                 Ok(child) => {
                     let _ = told.send(Ok(child.id()));
                     keep(child, &shared);
@@ -110,22 +98,16 @@ impl Isolated {
         // The thread lives as long as the program: a first process dies with the thread that started it.
         let keeper = thread::Builder::new().name("ccgym-isolation".into()).spawn(keep).context(step)?;
         match started.recv() {
-            Ok(Ok(id)) => Ok(Self { shared, pid: Pid::from_raw(id as i32), own, keeper: Some(keeper) }),
+            Ok(Ok(id)) => Ok(Self { shared, pid: Pid::from_raw(id as i32), keeper: Some(keeper) }),
             Ok(Err(error)) => Err(error),
             Err(_) => Err(NetError::new(step(), "the thread that starts it panicked")),
         }
     }
 
-    /// The process that was started: the first one of its PID namespace, or the program itself where it has none.
+    /// The first process of the PID namespace.
     #[must_use]
     pub const fn pid(&self) -> Pid {
         self.pid
-    }
-
-    /// Whether it has an environment of its own.
-    #[must_use]
-    pub const fn is_own(&self) -> bool {
-        self.own
     }
 
     /// How it ended; `None` if it did not within `patience`.
@@ -136,12 +118,12 @@ impl Isolated {
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Kill everything that was started, as far as it can be named, and wait for it.
+    /// Kill everything in the PID namespace, and wait for it.
     pub fn kill(&mut self) {
         let status = self.shared.status();
         if status.is_none() {
             // It has not been reaped, so the number is its own. A process that cannot be signaled has ended.
-            let _ = if self.own { kill(self.pid, Signal::SIGKILL) } else { killpg(self.pid, Signal::SIGKILL) };
+            let _ = kill(self.pid, Signal::SIGKILL);
         }
         drop(status);
         if let Some(keeper) = self.keeper.take() {
@@ -157,7 +139,7 @@ impl Drop for Isolated {
 }
 
 /// Make the environment around this thread and start the program in it.
-fn spawn(launch: Launch, surroundings: Surroundings) -> Result<Child> {
+fn spawn(launch: Launch) -> Result<Child> {
     let (program, arguments) =
         launch.words.split_first().ok_or_else(|| NetError::new("starting a program in isolation", "no words"))?;
     let mut command = Command::new(program);
@@ -166,19 +148,12 @@ fn spawn(launch: Launch, surroundings: Surroundings) -> Result<Child> {
         command.env_remove(name);
     }
     let kept = launch.kept.iter().map(|fd| fd.as_raw_fd()).collect();
-    match surroundings {
-        Surroundings::Own { network, user, prepare } => {
-            network.enter()?;
-            own_mounts(MsFlags::MS_PRIVATE).context(|| "making a namespace for mounts".into()).map_err(needs_root)?;
-            prepare()?;
-            // Last: the first process started after it is the first of the namespace, and nothing starts after its end.
-            unshare(CloneFlags::CLONE_NEWPID)
-                .context(|| "making a namespace for processes".into())
-                .map_err(needs_root)?;
-            init::under_a_first_process(&mut command, Some(user), kept);
-        }
-        Surroundings::Here => init::alone(&mut command, kept),
-    }
+    launch.network.enter()?;
+    own_mounts(MsFlags::MS_PRIVATE).context(|| "making a namespace for mounts".into()).map_err(needs_root)?;
+    (launch.prepare)()?;
+    // Last: the first process started after it is the first of the namespace, and nothing starts after its end.
+    unshare(CloneFlags::CLONE_NEWPID).context(|| "making a namespace for processes".into()).map_err(needs_root)?;
+    start_under_init(&mut command, launch.user, kept);
     command.spawn().context(|| format!("executing {program}"))
 }
 
@@ -196,17 +171,16 @@ fn keep(mut child: Child, shared: &Shared) {
     shared.ended.notify_all();
 }
 
-/// A directory of the machine that may be hidden in an environment of its own: none of the paths in `needed` leads through
-/// it.
+/// A directory of the machine that an environment of its own may hide: `needed` does not lead through it.
 ///
 /// # Errors
-/// If there is none.
-pub fn private_place(needed: &[PathBuf]) -> Result<&'static Path> {
+/// There is none.
+pub fn private_place(needed: &Path) -> Result<&'static Path> {
     // Every Linux system has them, and no program needs them to run.
     let places = ["/boot", "/media", "/srv", "/mnt", "/opt"].map(Path::new);
     let free = |place: &&Path| {
         let real = fs::symlink_metadata(place).is_ok_and(|found| found.is_dir());
-        real && !needed.iter().any(|path| path.starts_with(place))
+        real && !needed.starts_with(place)
     };
     places.into_iter().find(free).ok_or_else(|| {
         NetError::new("finding a place for private files", "none of /boot, /media, /srv, /mnt, /opt will do")
@@ -214,7 +188,7 @@ pub fn private_place(needed: &[PathBuf]) -> Result<&'static Path> {
     })
 }
 
-/// Let the directory hold files that only this environment sees. To be called in the `prepare` of [`Surroundings::Own`].
+/// Let the directory hold files that only this environment sees. To be called by [`Launch::prepare`].
 ///
 /// # Errors
 /// If it cannot be mounted over.
@@ -237,16 +211,17 @@ mod tests {
         let (theirs, ours) = UnixStream::pair().unwrap();
         let (text, stderr) = UnixStream::pair().unwrap();
         let words = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
-        (
-            Launch { words, forgotten: Vec::new(), stdin: theirs.into(), stderr: stderr.into(), kept: Vec::new() },
-            text,
-            ours,
-        )
-    }
-
-    fn own() -> Surroundings {
-        let user = User { uid: 65534, gid: 65534 };
-        Surroundings::Own { network: Namespace::new().unwrap().shared(), user, prepare: Box::new(|| Ok(())) }
+        let launch = Launch {
+            words,
+            forgotten: Vec::new(),
+            stdin: theirs.into(),
+            stderr: stderr.into(),
+            kept: Vec::new(),
+            network: Namespace::new().unwrap().shared(),
+            user: User { uid: 65534, gid: 65534 },
+            prepare: Box::new(|| Ok(())),
+        };
+        (launch, text, ours)
     }
 
     fn gone(pid: i32) -> bool {
@@ -260,7 +235,7 @@ mod tests {
             return;
         }
         let (launch, mut text, _ours) = launch("(id -u; ls /sys/class/net >/dev/null; echo $$) >&2; exit 7");
-        let isolated = Isolated::start(launch, own()).unwrap();
+        let isolated = Isolated::start(launch).unwrap();
         assert_eq!(isolated.wait(Duration::from_secs(5)).unwrap().code(), Some(7));
         let mut said = String::new();
         text.read_to_string(&mut said).unwrap();
@@ -290,10 +265,9 @@ mod tests {
             }
             nix::unistd::chroot(&root).context(step)?;
             nix::unistd::chdir("/mnt").context(step)?;
-            let (launch, text, ours) = launch("(pwd; ls /mnt; echo $$) >&2");
-            let Surroundings::Own { network, user, .. } = own() else { unreachable!() };
-            let prepare = Box::new(|| mount_private(Path::new("/mnt/inner")));
-            Ok((Isolated::start(launch, Surroundings::Own { network, user, prepare })?, text, ours))
+            let (mut launch, text, ours) = launch("(pwd; ls /mnt; echo $$) >&2");
+            launch.prepare = Box::new(|| mount_private(Path::new("/mnt/inner")));
+            Ok((Isolated::start(launch)?, text, ours))
         };
         let said = thread::scope(|scope| {
             let run = || {
@@ -325,7 +299,7 @@ mod tests {
         }
         let script = "setsid sh -c 'read a b < /proc/self/stat; echo $a >&2; exec sleep 1000' & wait";
         let (launch, text, _ours) = launch(script);
-        let mut isolated = Isolated::start(launch, own()).unwrap();
+        let mut isolated = Isolated::start(launch).unwrap();
         let mut line = String::new();
         BufReader::new(text).read_line(&mut line).unwrap();
         let runaway: i32 = line.trim().parse().unwrap();
@@ -336,13 +310,17 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_does_not_exist_is_an_error_and_the_rest_is_not_needed() {
+    fn a_program_that_does_not_exist_is_an_error_and_others_end_with_their_input() {
+        if !geteuid().is_root() {
+            eprintln!("SKIPPED: not root");
+            return;
+        }
         let (mut launch, _text, _ours) = launch("");
         launch.words = vec!["/nowhere/program".into()];
-        let error = Isolated::start(launch, Surroundings::Here).unwrap_err();
+        let error = Isolated::start(launch).unwrap_err();
         assert!(error.to_string().contains("/nowhere/program"), "{error}");
         let (launch, _text, ours) = self::launch("cat; exit 3");
-        let isolated = Isolated::start(launch, Surroundings::Here).unwrap();
+        let isolated = Isolated::start(launch).unwrap();
         assert_eq!(isolated.wait(Duration::from_millis(50)), None);
         drop(ours);
         assert_eq!(isolated.wait(Duration::from_secs(5)).unwrap().code(), Some(3));

@@ -8,12 +8,12 @@ use std::process::Command;
 
 use super::isolated::User;
 
-/// Let the program that `command` starts have a first process above it: `spawn` then gives that one.
+/// Let the program that `command` starts have a first process above it: `spawn` then returns that one.
 ///
 /// The first process waits for all others. It ends when the program ends, with its status (128 + signal, if it died of
 /// one), and when the thread that started it ends. If it is the first process of its PID namespace, nothing in there
 /// survives it. The program itself leads a session of its own, is `user`, and keeps the descriptors `kept`.
-pub(super) fn under_a_first_process(command: &mut Command, user: Option<User>, kept: Vec<RawFd>) {
+pub(super) fn start_under_init(command: &mut Command, user: User, kept: Vec<RawFd>) {
     // SAFETY: the closure makes system calls on plain values, and allocates, frees and locks nothing.
     unsafe {
         command.pre_exec(move || match libc::fork() {
@@ -24,15 +24,7 @@ pub(super) fn under_a_first_process(command: &mut Command, user: Option<User>, k
     }
 }
 
-/// The same without a first process.
-pub(super) fn alone(command: &mut Command, kept: Vec<RawFd>) {
-    // SAFETY: as above.
-    unsafe {
-        command.pre_exec(move || become_the_program(None, &kept));
-    }
-}
-
-fn become_the_program(user: Option<User>, kept: &[RawFd]) -> io::Result<()> {
+fn become_the_program(User { uid, gid }: User, kept: &[RawFd]) -> io::Result<()> {
     let check = |status: libc::c_int| if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
     // SAFETY: system calls on integers; the list of groups is empty.
     unsafe {
@@ -40,11 +32,9 @@ fn become_the_program(user: Option<User>, kept: &[RawFd]) -> io::Result<()> {
         for &fd in kept {
             check(libc::fcntl(fd, libc::F_SETFD, 0))?;
         }
-        if let Some(User { uid, gid }) = user {
-            check(libc::setgroups(0, std::ptr::null()))?;
-            check(libc::setresgid(gid, gid, gid))?;
-            check(libc::setresuid(uid, uid, uid))?;
-        }
+        check(libc::setgroups(0, std::ptr::null()))?;
+        check(libc::setresgid(gid, gid, gid))?;
+        check(libc::setresuid(uid, uid, uid))?;
     }
     Ok(())
 }

@@ -15,6 +15,6 @@ pub mod session;
 mod session_init;
 
 pub(crate) use fork::reset;
-pub use isolated::{mount_private, private_place, Isolated, Launch, Surroundings, User};
+pub use isolated::{mount_private, private_place, Isolated, Launch, User};
 pub(crate) use session::readable;
 pub use session::{Children, Identity, Output, ProcessSpec, Program, Report};
