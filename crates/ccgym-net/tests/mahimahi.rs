@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use ccgym_core::Timestamp;
 use ccgym_link::LinkEvent;
-use ccgym_net::mahimahi::{match_ends, probe, Session, SessionSpec, Shell, Watch};
+use ccgym_net::doctor::{mahimahi, Status};
+use ccgym_net::mahimahi::{match_ends, Session, SessionSpec, Shell, Watch};
 use ccgym_net::Clock;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::{geteuid, Pid};
@@ -237,9 +238,9 @@ fn the_doctor_sees_three_nested_shells_start() {
     if !usable() {
         return;
     }
-    let findings = probe();
-    let shells = findings.iter().find(|finding| finding.subject == "mahimahi shells").unwrap();
-    assert!(shells.good && shells.found.starts_with("three nested ones start"), "{findings:?}");
+    let findings = mahimahi::examine();
+    let shells = findings.iter().find(|finding| finding.name == "mahimahi shells").unwrap();
+    assert!(shells.status == Status::Ok && shells.found.starts_with("three nested ones start"), "{findings:?}");
 }
 
 /// Thirty seconds of kernel TCP on Pantheon's calibrated path: `--ignored --nocapture` shows what Pantheon would.

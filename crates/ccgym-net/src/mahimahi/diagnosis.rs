@@ -1,10 +1,8 @@
 //! What keeps mahimahi from starting, and the remedy.
 
-use serde::{Deserialize, Serialize};
-
-/// A trouble that is known, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Diagnosis {
+/// A known problem, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Diagnosis {
     /// What is wrong.
     pub problem: String,
     /// What helps.
@@ -12,7 +10,7 @@ pub struct Diagnosis {
 }
 
 /// What mahimahi prints, what it means, what helps. The first that fits is taken.
-const KNOWN: [(&[&str], &str, &str); 13] = [
+const KNOWN: [(&[&str], &str, &str); 12] = [
     (
         &["iptables", "failure status 111"],
         "this machine's iptables (1.8.8 or later) refuses to run under mahimahi 0.98, whose programs are setuid root",
@@ -28,11 +26,6 @@ const KNOWN: [(&[&str], &str, &str); 13] = [
         &["net.ipv4.ip_forward"],
         "the machine does not forward packets between its devices",
         "as root: `sysctl -w net.ipv4.ip_forward=1`, or run ccgym as root, which needs no such setting",
-    ),
-    (
-        &["please run as non-root"],
-        "mahimahi does not want to be started by root",
-        "start it as an ordinary user; ccgym itself may be root, it then starts mahimahi as `nobody`",
     ),
     (
         &["installed setuid root"],
@@ -75,7 +68,7 @@ const KNOWN: [(&[&str], &str, &str); 13] = [
 ];
 
 /// Understand what mahimahi said.
-pub(super) fn understand(said: &str) -> Option<Diagnosis> {
+pub(crate) fn understand(said: &str) -> Option<Diagnosis> {
     let fits = |parts: &[&str]| parts.iter().all(|part| said.contains(part));
     let (_, problem, remedy) = KNOWN.iter().find(|(parts, _, _)| fits(parts))?;
     Some(Diagnosis { problem: (*problem).into(), remedy: (*remedy).into() })

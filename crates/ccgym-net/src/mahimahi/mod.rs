@@ -3,13 +3,12 @@
 mod diagnosis;
 mod links;
 mod packets;
-mod probe;
 mod remedy;
 mod report;
 mod session;
 
-pub use diagnosis::Diagnosis;
+pub(crate) use diagnosis::{understand, Diagnosis};
 pub use links::LinkLog;
 pub use packets::{match_ends, Matched, Watch, Watched};
-pub use probe::{probe, Finding};
+pub(crate) use remedy::{DNSMASQ, IPTABLES};
 pub use session::{Session, SessionSpec, Shell, ShellLogs};

@@ -21,9 +21,9 @@ use super::Diagnosis;
 use crate::error::{Context, NetError, Result};
 
 /// The path that mahimahi's programs have compiled in.
-pub(super) const IPTABLES: &str = "/usr/sbin/iptables";
+pub(crate) const IPTABLES: &str = "/usr/sbin/iptables";
 /// Likewise.
-pub(super) const DNSMASQ: &str = "/usr/sbin/dnsmasq";
+pub(crate) const DNSMASQ: &str = "/usr/sbin/dnsmasq";
 /// Variants that a machine may have besides the one it uses.
 const VARIANTS: [&str; 3] = [IPTABLES, "/usr/sbin/iptables-legacy", "/usr/sbin/iptables-nft"];
 /// Where the program may be that changes user ids.
