@@ -1,15 +1,17 @@
-"""The real path, seen from Python: run processes, what they are told, and what they answer.
+"""Runs over real packets: the processes that carry them out, their jobs, and their results.
 
 A run over real packets happens in a process of its own, the *run process*, which hosts namespaces, devices, senders
 and receivers as threads. Whatever ends it, a kill included, takes all of that with it.
 
 ==============  ========================================================================
-``plan``        what a run process is told
+``job``         jobs as JSON documents, and processes that do them
+``plan``        the job of a run process
 ``process``     starting, watching and ending it
 ``control``     the sockets over which environments decide for learning flows
-``report``      what it says about the path beside the run's results
+``report``      its report on the path, in addition to the run's results
 ``kernel_tcp``  the kernel's congestion controls
-``mahimahi``    whether mahimahi's programs are there
+``mahimahi``    a path as mahimahi's shells, and whether they are installed
+``shell_path``  the path of ``ccgym shell``
 ``doctor``      what this machine can do
 ``__main__``    the run process itself
 ==============  ========================================================================

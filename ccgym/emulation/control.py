@@ -53,7 +53,7 @@ class Server:
             ) from None
 
     def accept(self, timeout_s: float) -> Connection | None:
-        """The next sender that connects; None if nobody does in time."""
+        """The next sender that connects; None if none does in time."""
         if not wait_for([self._socket], timeout_s):
             return None
         accepted, _ = self._socket.accept()

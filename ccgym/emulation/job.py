@@ -34,7 +34,7 @@ class Memory:
         return Path(self.path).read_bytes() if self._open else b""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close its descriptor."""
         if self._open:
             self._open = False
             os.close(self.fd)

@@ -1,4 +1,4 @@
-"""What a run process says about the path beside the run's results: whether the machine kept up, and what it lacked."""
+"""What a run process says about its path: whether the machine kept up, and what it lacked."""
 
 from __future__ import annotations
 

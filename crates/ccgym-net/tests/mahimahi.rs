@@ -106,15 +106,13 @@ fn packets_are_seen_at_both_ends_and_links_log() {
     assert!(fs::metadata(format!("/proc/{first}")).is_err());
     assert_eq!(logs.len(), 1);
     for log in [&logs[0].up, &logs[0].down] {
-        assert!(log.trace_start_ms < 0.0 && log.trace_start_ms > -20_000.0);
         let small = |event: &LinkEvent| matches!(event, LinkEvent::Departure(_, 36, u32::MAX, _));
         // At the edges a millisecond may be cut.
-        let departures = log.events.iter().filter(|event| small(event)).count();
-        assert!((19..=20).contains(&departures), "{departures} in {:?}", log.header);
-        let chances = log.events.iter().filter(|event| matches!(event, LinkEvent::Opportunity(..))).count();
+        let departures = log.iter().filter(|event| small(event)).count();
+        assert!((19..=20).contains(&departures), "{departures}");
+        let chances = log.iter().filter(|event| matches!(event, LinkEvent::Opportunity(..))).count();
         assert!((chances as f64 - end.as_secs_f64() * 1000.0).abs() < 60.0, "{chances} in {end:?}");
     }
-    assert!(logs[0].up.header.queue.contains("packets=94"));
 }
 
 #[test]
@@ -317,8 +315,8 @@ fn kernel_tcp_on_pantheons_path() {
             matched.acks.entered.len(),
             matched.notes,
         );
-        eprintln!("  sender {:?}\n  receiver {:?}", sent.sender.stats, received.received);
-        let events = &logs[0].up.events;
+        eprintln!("  sender {:?}\n  receiver {:?}", sent.stats, received.received);
+        let events = &logs[0].up;
         let count = |wanted: fn(&LinkEvent) -> bool| events.iter().filter(|event| wanted(event)).count();
         eprintln!(
             "  link: {} arrivals, {} departures",

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use ccgym_core::Timestamp;
-use ccgym_run::SimSpec;
+use ccgym_run::RunSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
@@ -194,7 +194,7 @@ fn flow(rate: u64) -> Result<RunResult> {
             "downlink": [{{"kind": "delay", "delay": 1000000}}],
             "flows": [{{"scheme": "tcp:reno"}}]}}"#
     );
-    let spec: SimSpec = serde_json::from_str(&text).map_err(|error| NetError::new("the doctor's path", error))?;
+    let spec: RunSpec = serde_json::from_str(&text).map_err(|error| NetError::new("the doctor's path", error))?;
     execute(Plan {
         spec,
         traces: BTreeMap::new(),

@@ -1,7 +1,7 @@
 //! The logs of mm-link, in the times of a run.
 
 use ccgym_core::{TimeSpan, Timestamp};
-use ccgym_link::log::{parse_log, LogHeader, LogLine};
+use ccgym_link::log::{parse_log, LogLine};
 use ccgym_link::LinkEvent;
 
 use crate::clock::Clock;
@@ -10,55 +10,42 @@ use crate::error::{NetError, Result};
 /// mm-link does not know flows.
 const NO_FLOW: u32 = u32::MAX;
 
-/// What mm-link logged of one direction.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LinkLog {
-    /// The comments at its top.
-    pub header: LogHeader,
-    /// Start of the trace in milliseconds of the run's clock. The shells start before the run, so it is negative.
-    pub trace_start_ms: f64,
-    /// What happened within the run. Times are whole milliseconds, as mm-link knows them; packets have no flow
-    /// (`u32::MAX`), and sizes are IP length + 4.
-    pub events: Vec<LinkEvent>,
-}
-
-impl LinkLog {
-    /// Read a log. Release 0.98 logs no drops.
-    ///
-    /// # Errors
-    /// If it is not one of mm-link's.
-    pub fn read(text: &[u8], clock: &Clock, end: Timestamp) -> Result<Self> {
-        // The last line may be half written.
-        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
-        let (header, lines) =
-            parse_log(&text[..whole]).map_err(|error| NetError::new("reading the log of mm-link", error))?;
-        let init = header.init_ms as f64 - clock.epoch_ms(Timestamp::ZERO);
-        let time = |ms: u64| {
-            let at = (init + ms as f64) * 1e6;
-            (at >= 0.0 && at <= end.0 as f64).then_some(Timestamp(at as u64))
-        };
-        let mut events = Vec::with_capacity(lines.len());
-        for line in lines {
-            match line {
-                LogLine::Opportunity { ms, bytes } => {
-                    events.extend(time(ms).map(|at| LinkEvent::Opportunity(at, bytes)));
-                }
-                LogLine::Arrival { ms, bytes } => {
-                    events.extend(time(ms).map(|at| LinkEvent::Arrival(at, bytes, NO_FLOW)));
-                }
-                LogLine::Departure { ms, bytes, delay_ms } => events.extend(time(ms).map(|at| {
-                    let arrived = Timestamp(at.0.saturating_sub(TimeSpan::from_millis(delay_ms).0));
-                    LinkEvent::Departure(at, bytes, NO_FLOW, arrived)
-                })),
-                LogLine::Drop { ms, packets, bytes } => {
-                    let size = (bytes / packets.max(1)) as u32;
-                    let drops = (0..packets).filter_map(|_| time(ms)).map(|at| LinkEvent::Drop(at, size, NO_FLOW));
-                    events.extend(drops);
-                }
+/// Read what mm-link logged of one direction within the run. Times are whole milliseconds, as mm-link knows them;
+/// packets have no flow (`u32::MAX`), and sizes are IP length + 4. Release 0.98 logs no drops.
+///
+/// # Errors
+/// It is not a log of mm-link's.
+pub(super) fn read_link_log(text: &[u8], clock: &Clock, end: Timestamp) -> Result<Vec<LinkEvent>> {
+    // The last line may be half written.
+    let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
+    let (header, lines) =
+        parse_log(&text[..whole]).map_err(|error| NetError::new("reading the log of mm-link", error))?;
+    let init = header.init_ms as f64 - clock.epoch_ms(Timestamp::ZERO);
+    let time = |ms: u64| {
+        let at = (init + ms as f64) * 1e6;
+        (at >= 0.0 && at <= end.0 as f64).then_some(Timestamp(at as u64))
+    };
+    let mut events = Vec::with_capacity(lines.len());
+    for line in lines {
+        match line {
+            LogLine::Opportunity { ms, bytes } => {
+                events.extend(time(ms).map(|at| LinkEvent::Opportunity(at, bytes)));
+            }
+            LogLine::Arrival { ms, bytes } => {
+                events.extend(time(ms).map(|at| LinkEvent::Arrival(at, bytes, NO_FLOW)));
+            }
+            LogLine::Departure { ms, bytes, delay_ms } => events.extend(time(ms).map(|at| {
+                let arrived = Timestamp(at.0.saturating_sub(TimeSpan::from_millis(delay_ms).0));
+                LinkEvent::Departure(at, bytes, NO_FLOW, arrived)
+            })),
+            LogLine::Drop { ms, packets, bytes } => {
+                let size = (bytes / packets.max(1)) as u32;
+                let drops = (0..packets).filter_map(|_| time(ms)).map(|at| LinkEvent::Drop(at, size, NO_FLOW));
+                events.extend(drops);
             }
         }
-        Ok(Self { trace_start_ms: init + header.base_ms as f64, header, events })
     }
+    Ok(events)
 }
 
 #[cfg(test)]
@@ -73,17 +60,15 @@ mod tests {
             "# mahimahi mm-link (Uplink) [x] > y\n# init timestamp: {init}\n# base timestamp: 40\n\
              90 + 1504\n201 # 1504\n201 - 1504 10\n203 d 2 3008\n9000 # 1504\n210 + 15"
         );
-        let log = LinkLog::read(text.as_bytes(), &clock, Timestamp::from_millis(1000)).unwrap();
-        // The clock began within the millisecond after `init` + 100 ms.
-        assert!(log.trace_start_ms <= -60.0 && log.trace_start_ms > -61.5, "{}", log.trace_start_ms);
+        let log = read_link_log(text.as_bytes(), &clock, Timestamp::from_millis(1000)).unwrap();
         let [LinkEvent::Opportunity(at, 1504), LinkEvent::Departure(left, 1504, NO_FLOW, arrived), LinkEvent::Drop(_, 1504, _), LinkEvent::Drop(..)] =
-            log.events[..]
+            log[..]
         else {
-            panic!("{:?}", log.events)
+            panic!("{log:?}")
         };
         assert!(at == left && at.0.abs_diff(100_500_000) < 1_100_000);
         assert_eq!(left.since(arrived), TimeSpan::from_millis(10));
-        assert!(LinkLog::read(b"nonsense\n", &clock, Timestamp::NEVER).is_err());
-        assert_eq!(LinkLog::read(b"", &clock, Timestamp::NEVER).unwrap().events, []);
+        assert!(read_link_log(b"nonsense\n", &clock, Timestamp::NEVER).is_err());
+        assert_eq!(read_link_log(b"", &clock, Timestamp::NEVER).unwrap(), []);
     }
 }

@@ -8,7 +8,6 @@ mod report;
 mod session;
 
 pub(crate) use diagnosis::{understand, Diagnosis};
-pub use links::LinkLog;
 pub use packets::{match_ends, Matched, Watch, Watched};
 pub(crate) use remedy::{DNSMASQ, IPTABLES};
 pub use session::{Session, SessionSpec, Shell, ShellLogs};

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use ccgym_core::Timestamp;
 use ccgym_link::trace::DeliveryTrace;
+use ccgym_link::LinkEvent;
 use nix::ifaddrs::getifaddrs;
 use nix::sched::{setns, CloneFlags};
 use nix::sys::memfd::{memfd_create, MFdFlags};
@@ -25,7 +26,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::{pipe2, Pid};
 
 use super::diagnosis::understand;
-use super::links::LinkLog;
+use super::links::read_link_log;
 use super::remedy::{forward_in_every_shell, stand_in_for_iptables};
 use super::report::{await_report, Silence};
 use crate::clock::Clock;
@@ -120,9 +121,9 @@ struct LogFiles {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShellLogs {
     /// Toward the receivers.
-    pub up: LinkLog,
+    pub up: Vec<LinkEvent>,
     /// Toward the senders.
-    pub down: LinkLog,
+    pub down: Vec<LinkEvent>,
 }
 
 impl Session {
@@ -260,7 +261,7 @@ impl Session {
         // The program inside sees the end of its input.
         drop(self.control.take());
         wind_up(&mut self.isolated, FAREWELL);
-        let read = |fd: &OwnedFd| LinkLog::read(&contents(fd)?, clock, end);
+        let read = |fd: &OwnedFd| read_link_log(&contents(fd)?, clock, end);
         self.logs.iter().map(|files| Ok(ShellLogs { up: read(&files.up)?, down: read(&files.down)? })).collect()
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ccgym_core::Timestamp;
 
-use super::flows::{FlowEndpoints, FlowReport, Flows};
-use super::outcome::{extra, outcome, PathOutcome};
+use super::flows::{FlowEndpoints, Flows};
+use super::outcome::{run_result, PathOutcome};
 use super::plan::{Plan, Prepared};
 use super::receivers::Receivers;
 use super::result::{PathReport, RunResult};
@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::error::{NetError, Result};
 use crate::shell::{emulator_limited, EmulatorReport, EmulatorSpec, PathEmulator, USUAL_PACKET_MEMORY};
 use crate::system::{Endpoints, IdleSpinner, Placement};
-use crate::udp::ReceiverResult;
+use crate::udp::{ReceiverResult, SenderResult};
 
 /// How long before time zero everything is set up; longer where a machine proves too slow for that.
 const LEADS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(1000), Duration::from_millis(4000)];
@@ -76,7 +76,7 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
     let at = end_of_run(prepared, clock, end);
     let report = emulator.stop(at)?;
     let received = receivers.finish();
-    let senders = senders.into_iter().collect::<Result<Vec<FlowReport>>>()?;
+    let senders = senders.into_iter().collect::<Result<Vec<SenderResult>>>()?;
     let received = received.into_iter().collect::<Result<Vec<ReceiverResult>>>()?;
     Ok(Some(finish(prepared, clock, report, &senders, &received)))
 }
@@ -93,20 +93,17 @@ fn finish(
     prepared: &Prepared,
     clock: Clock,
     emulator: EmulatorReport,
-    senders: &[FlowReport],
+    senders: &[SenderResult],
     received: &[ReceiverResult],
 ) -> RunResult {
-    let spec = &prepared.plan.spec;
     let report = PathReport {
         backend: "emulated".into(),
         uplink_release: Some((&emulator.up.release).into()),
         downlink_release: Some((&emulator.down.release).into()),
-        device_drops: emulator.up.device_drops + emulator.down.device_drops + overflowed(received),
+        device_drops: emulator.up.device_drops + emulator.down.device_drops,
         limited: emulator_limited(&emulator),
-        unavailable: unavailable(senders),
-        notes: Vec::new(),
         started_epoch_ms: clock.epoch_ms(Timestamp::ZERO),
-        rejected_datagrams: rejected(senders, received),
+        ..PathReport::default()
     };
     let path = PathOutcome {
         uplink: emulator.up.counters,
@@ -118,28 +115,5 @@ fn finish(
         up_events: emulator.up.events,
         down_events: emulator.down.events,
     };
-    RunResult {
-        outcome: outcome(spec, path, senders, received),
-        report,
-        stops: spec.flows.iter().map(|flow| flow.stop.map(|at| at.0)).collect(),
-        extra: extra(spec, senders),
-    }
-}
-
-/// Flows that could not run here, and why.
-#[must_use]
-pub fn unavailable(senders: &[FlowReport]) -> Vec<(usize, String)> {
-    senders.iter().enumerate().filter_map(|(i, sender)| Some((i, sender.unavailable.clone()?))).collect()
-}
-
-/// Packets that came faster than receivers read them.
-#[must_use]
-pub fn overflowed(received: &[ReceiverResult]) -> u64 {
-    received.iter().map(|receiver| receiver.overflowed).sum()
-}
-
-/// Datagrams that endpoints refused.
-#[must_use]
-pub fn rejected(senders: &[FlowReport], received: &[ReceiverResult]) -> u64 {
-    senders.iter().map(|s| s.rejected).sum::<u64>() + received.iter().map(|r| r.rejected).sum::<u64>()
+    run_result(&prepared.plan.spec, path, report, senders, received)
 }

@@ -3,7 +3,6 @@
 //! They meet their receivers before the run's time zero, so that a handshake of ours never shows in the run; a kernel's
 //! TCP connects when its flow starts, as it does anywhere.
 
-use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver as Channel, RecvTimeoutError, SyncSender};
@@ -12,9 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use ccgym_core::congestion_control::CongestionControl;
-use ccgym_core::{SenderStats, TimeSpan, Timestamp};
-use ccgym_run::recorder::FlowSeries;
-use serde::{Deserialize, Serialize};
+use ccgym_core::Timestamp;
 
 use super::plan::Prepared;
 use super::port;
@@ -24,63 +21,6 @@ use crate::steer::{AgentConnection, LiveGroundTruth, SocketSteering, Steering};
 use crate::system::Namespace;
 use crate::tcp::{self, TcpSenderTask};
 use crate::udp::{Connection, Hello, SenderResult, SenderTask};
-
-/// What a sender leaves behind.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct FlowReport {
-    /// Scheme.
-    pub name: String,
-    /// Its counters.
-    pub stats: SenderStats,
-    /// Smallest round trip.
-    pub min_rtt: TimeSpan,
-    /// When a finite transfer was acknowledged in full.
-    pub finished: Timestamp,
-    /// Samples from number `first_sample` on.
-    pub series: FlowSeries,
-    /// Number of the first sample that is there.
-    pub first_sample: usize,
-    /// Hash over its acknowledgements.
-    pub hash: u64,
-    /// Datagrams that it refused.
-    pub rejected: u64,
-    /// What the kernel's algorithm tells besides the common columns.
-    pub extra: BTreeMap<String, Vec<f64>>,
-    /// Why this flow could not run here at all.
-    pub unavailable: Option<String>,
-}
-
-impl FlowReport {
-    fn of(result: SenderResult, extra: BTreeMap<String, Vec<f64>>) -> Self {
-        Self {
-            name: result.name,
-            stats: result.stats,
-            min_rtt: result.min_rtt,
-            finished: result.finished,
-            series: result.series,
-            first_sample: result.first_sample,
-            hash: result.hash,
-            rejected: result.rejected,
-            extra,
-            unavailable: None,
-        }
-    }
-
-    fn unavailable(name: &str, reason: String) -> Self {
-        Self {
-            name: name.to_owned(),
-            stats: SenderStats::default(),
-            min_rtt: TimeSpan::MAX,
-            finished: Timestamp::NEVER,
-            series: FlowSeries::default(),
-            first_sample: 0,
-            hash: 0,
-            rejected: 0,
-            extra: BTreeMap::new(),
-            unavailable: Some(reason),
-        }
-    }
-}
 
 /// Where senders are.
 #[derive(Clone)]
@@ -95,13 +35,13 @@ pub struct FlowEndpoints {
     pub backlog: Option<Arc<AtomicU64>>,
 }
 
-/// Senders, ready or at work.
+/// The senders of a run.
 pub struct Flows {
-    threads: Vec<JoinHandle<Result<FlowReport>>>,
+    threads: Vec<JoinHandle<Result<SenderResult>>>,
     halt: Arc<AtomicBool>,
 }
 
-/// Everything that the thread of a flow needs.
+/// What the thread of a flow needs.
 struct Work {
     prepared: Arc<Prepared>,
     index: usize,
@@ -136,7 +76,7 @@ impl Flows {
             flows.threads.push(thread.context(|| format!("starting {name}"))?);
             waiting.push(is_ready);
         }
-        // Each handshake has its own deadline; this is only for what should never be.
+        // Each handshake has its own deadline; this one only catches a bug.
         let patience = endpoints.deadline + Duration::from_secs(5);
         for (index, is_ready) in waiting.into_iter().enumerate() {
             match is_ready.recv_timeout(patience) {
@@ -171,19 +111,13 @@ impl Flows {
         }
     }
 
-    /// Make all give up now.
+    /// End all flows now.
     pub fn halt(&self) {
         self.halt.store(true, Ordering::Relaxed);
     }
 
-    /// Whether every flow has ended by itself.
-    #[must_use]
-    pub fn are_done(&self) -> bool {
-        self.threads.iter().all(JoinHandle::is_finished)
-    }
-
     /// Wait for all.
-    pub fn finish(self) -> Vec<Result<FlowReport>> {
+    pub fn finish(self) -> Vec<Result<SenderResult>> {
         let join = |(index, thread): (usize, JoinHandle<_>)| {
             thread.join().unwrap_or_else(|_| Err(NetError::new(format!("flow {index}"), "its thread panicked")))
         };
@@ -192,7 +126,7 @@ impl Flows {
 }
 
 impl Work {
-    fn run(self, cca: Option<Box<dyn CongestionControl>>) -> Result<FlowReport> {
+    fn run(self, cca: Option<Box<dyn CongestionControl>>) -> Result<SenderResult> {
         if let Some(namespace) = &self.endpoints.namespace {
             namespace.enter()?;
         }
@@ -211,7 +145,7 @@ impl Work {
         SocketAddrV4::new(self.endpoints.receivers, port(self.index))
     }
 
-    fn run_ours(self, cca: Box<dyn CongestionControl>) -> Result<FlowReport> {
+    fn run_ours(self, cca: Box<dyn CongestionControl>) -> Result<SenderResult> {
         let spec = &self.prepared.plan.spec;
         let flow = &spec.flows[self.index];
         let steering = self.steering(&*cca)?;
@@ -227,7 +161,7 @@ impl Work {
         let _ = self.ready.send(());
         // The clock reads zero before the run begins, too.
         self.clock.sleep_until(Timestamp::ZERO);
-        let result = connection.run(SenderTask {
+        connection.run(SenderTask {
             flow: self.index as u32,
             spec: flow.clone(),
             cca,
@@ -239,8 +173,7 @@ impl Work {
             seed: spec.seed,
             steering,
             halt: self.halt,
-        })?;
-        Ok(FlowReport::of(result, BTreeMap::new()))
+        })
     }
 
     /// Who decides, for a flow that is decided for from outside.
@@ -265,17 +198,17 @@ impl Work {
         Ok(Some(Box::new(steering)))
     }
 
-    fn run_kernel(self) -> Result<FlowReport> {
+    fn run_kernel(self) -> Result<SenderResult> {
         let spec = &self.prepared.plan.spec;
         let flow = &spec.flows[self.index];
         let algorithm = self.prepared.kernel_algorithm(self.index).unwrap_or_default().to_owned();
         if !tcp::available().contains(&algorithm) {
             let reason = format!("this kernel has no congestion control {algorithm:?}");
-            return Ok(FlowReport::unavailable(&flow.scheme, reason));
+            return Ok(SenderResult::unavailable(&flow.scheme, reason));
         }
         let _ = self.ready.send(());
         self.clock.sleep_until(Timestamp::ZERO);
-        let result = tcp::run_sender(TcpSenderTask {
+        tcp::run_sender(TcpSenderTask {
             flow: self.index as u32,
             algorithm,
             peer: self.peer(),
@@ -288,7 +221,6 @@ impl Work {
             step: spec.record.series,
             seed: spec.seed,
             halt: self.halt,
-        })?;
-        Ok(FlowReport::of(result.sender, result.extra))
+        })
     }
 }

@@ -9,9 +9,9 @@ use ccgym_core::units::{TimeSpan, Timestamp};
 use ccgym_link::{Counters, LinkEvent};
 use nix::unistd::geteuid;
 
-use super::emulated::{end_of_run, overflowed, rejected, unavailable};
-use super::flows::{FlowEndpoints, FlowReport, Flows};
-use super::outcome::{extra, outcome, PathOutcome};
+use super::emulated::end_of_run;
+use super::flows::{FlowEndpoints, Flows};
+use super::outcome::{run_result, PathOutcome};
 use super::plan::{Plan, Prepared};
 use super::receivers::Receivers;
 use super::result::{PathReport, RunResult};
@@ -19,7 +19,7 @@ use super::FIRST_PORT;
 use crate::clock::Clock;
 use crate::error::{NetError, Result};
 use crate::mahimahi::{match_ends, Session, SessionSpec, Shell, Watch};
-use crate::udp::ReceiverResult;
+use crate::udp::{ReceiverResult, SenderResult};
 
 /// How long before time zero everything is set up, in addition to some round trips of the path.
 const LEADS: [Duration; 3] = [Duration::from_millis(400), Duration::from_millis(2000), Duration::from_millis(8000)];
@@ -87,21 +87,18 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
     session.check()?;
     let logs = session.stop(&clock, at)?;
     let received = receivers.finish();
-    let senders = senders.into_iter().collect::<Result<Vec<FlowReport>>>()?;
+    let senders = senders.into_iter().collect::<Result<Vec<SenderResult>>>()?;
     let received = received.into_iter().collect::<Result<Vec<ReceiverResult>>>()?;
     let matched = match_ends(&entered, &left, &clock, at);
 
     let mut notes = vec!["mahimahi draws its losses anew in every run: a seed does not repeat them".to_owned()];
     notes.extend(matched.notes.iter().cloned());
-    let (up_events, down_events) =
-        logs.into_iter().next().map_or_else(Default::default, |log| (log.up.events, log.down.events));
+    let (up_events, down_events) = logs.into_iter().next().map_or_else(Default::default, |log| (log.up, log.down));
     let report = PathReport {
         backend: "mahimahi".into(),
-        device_drops: entered.dropped + left.dropped + overflowed(&received),
-        unavailable: unavailable(&senders),
+        device_drops: entered.dropped + left.dropped,
         notes,
         started_epoch_ms: clock.epoch_ms(Timestamp::ZERO),
-        rejected_datagrams: rejected(&senders, &received),
         ..PathReport::default()
     };
     let link = counters(&up_events);
@@ -114,12 +111,7 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
         down_events,
         ..PathOutcome::default()
     };
-    Ok(Some(RunResult {
-        outcome: outcome(spec, path, &senders, &received),
-        report,
-        stops: spec.flows.iter().map(|flow| flow.stop.map(|at| at.0)).collect(),
-        extra: extra(spec, &senders),
-    }))
+    Ok(Some(run_result(spec, path, report, &senders, &received)))
 }
 
 /// What mm-link's log says of its packets. Release 0.98 logs no drops: then what came and did not go is counted as

@@ -1,4 +1,4 @@
-//! From what senders, receivers and the path counted to one [`Outcome`].
+//! The result of a run, from what senders, receivers and the path counted.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use ccgym_link::{Counters, LinkEvent};
 use ccgym_run::recorder::{FlowSeries, LinkSeries, PacketLog, Series};
 use ccgym_run::{FlowOutcome, Outcome, RunSpec};
 
-use super::flows::FlowReport;
-use crate::udp::ReceiverResult;
+use super::result::{PathReport, RunResult};
+use crate::udp::{ReceiverResult, SenderResult};
 
 /// What the path saw.
 #[derive(Default)]
@@ -31,9 +31,30 @@ pub struct PathOutcome {
     pub down_events: Vec<LinkEvent>,
 }
 
-/// One outcome of all parts. Flows and receivers are in order of their index.
+/// The result of a run from all its parts. `report` tells about the path; what endpoints tell is added here. Senders and
+/// receivers are in order of their flow's index.
 #[must_use]
-pub fn outcome(spec: &RunSpec, path: PathOutcome, flows: &[FlowReport], receivers: &[ReceiverResult]) -> Outcome {
+pub fn run_result(
+    spec: &RunSpec,
+    path: PathOutcome,
+    mut report: PathReport,
+    senders: &[SenderResult],
+    receivers: &[ReceiverResult],
+) -> RunResult {
+    report.device_drops += receivers.iter().map(|receiver| receiver.overflowed).sum::<u64>();
+    report.rejected_datagrams =
+        senders.iter().map(|s| s.rejected).sum::<u64>() + receivers.iter().map(|r| r.rejected).sum::<u64>();
+    report.unavailable =
+        senders.iter().enumerate().filter_map(|(i, sender)| Some((i, sender.unavailable.clone()?))).collect();
+    RunResult {
+        outcome: outcome(spec, path, senders, receivers),
+        report,
+        stops: spec.flows.iter().map(|flow| flow.stop.map(|at| at.0)).collect(),
+        extra: extra(spec, senders),
+    }
+}
+
+fn outcome(spec: &RunSpec, path: PathOutcome, flows: &[SenderResult], receivers: &[ReceiverResult]) -> Outcome {
     let end = Timestamp::ZERO + spec.duration;
     let mut path = path;
     for log in [&mut path.data, &mut path.acks].into_iter().flatten() {
@@ -68,8 +89,7 @@ pub fn outcome(spec: &RunSpec, path: PathOutcome, flows: &[FlowReport], receiver
 }
 
 /// The further columns of each flow, as long as the common ones.
-#[must_use]
-pub fn extra(spec: &RunSpec, flows: &[FlowReport]) -> Vec<BTreeMap<String, Vec<f64>>> {
+fn extra(spec: &RunSpec, flows: &[SenderResult]) -> Vec<BTreeMap<String, Vec<f64>>> {
     let count = spec.duration.0.checked_div(spec.record.series.0).unwrap_or(0) as usize;
     let stretch = |column: &Vec<f64>, first: usize| {
         let mut cells = vec![f64::NAN; first.min(count)];
@@ -77,13 +97,13 @@ pub fn extra(spec: &RunSpec, flows: &[FlowReport]) -> Vec<BTreeMap<String, Vec<f
         cells.resize(count, f64::NAN);
         cells
     };
-    let columns = |flow: &FlowReport| {
+    let columns = |flow: &SenderResult| {
         flow.extra.iter().map(|(name, column)| (name.clone(), stretch(column, flow.first_sample))).collect()
     };
     flows.iter().map(columns).collect()
 }
 
-fn series(spec: &RunSpec, queue: &LinkSeries, flows: &[FlowReport], receivers: &[ReceiverResult]) -> Series {
+fn series(spec: &RunSpec, queue: &LinkSeries, flows: &[SenderResult], receivers: &[ReceiverResult]) -> Series {
     let step = spec.record.series;
     let count = (spec.duration.0 / step.0) as usize;
     let t = (1..=count as u64).map(|k| k * step.0).collect();
@@ -96,7 +116,7 @@ fn series(spec: &RunSpec, queue: &LinkSeries, flows: &[FlowReport], receivers: &
     Series::assembled(step, t, flows, link)
 }
 
-fn columns(flow: &FlowReport, receiver: &ReceiverResult, count: usize) -> FlowSeries {
+fn columns(flow: &SenderResult, receiver: &ReceiverResult, count: usize) -> FlowSeries {
     let (s, first) = (&flow.series, flow.first_sample);
     FlowSeries {
         cwnd_bytes: stretched(&s.cwnd_bytes, first, count),

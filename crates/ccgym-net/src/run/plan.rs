@@ -110,13 +110,7 @@ impl Prepared {
     /// # Errors
     /// A file that cannot be read or used.
     pub fn load(plan: Plan) -> Result<Self> {
-        let mut traces = BTreeMap::new();
-        for (name, path) in &plan.traces {
-            let step = || format!("reading the trace {}", path.display());
-            let bytes = fs::read(path).context(step)?;
-            let trace = DeliveryTrace::parse(&bytes, name).map_err(|error| NetError::new(step(), error))?;
-            traces.insert(name.clone(), Arc::new(trace));
-        }
+        let traces = load_traces(&plan.traces)?;
         let mut resources = load_policies(&plan.policies, plan.onnx_runtime.as_deref())?;
         resources.agent = agent(&plan)?;
         Ok(Self { plan, traces, resources })
@@ -143,6 +137,22 @@ impl Prepared {
         ccgym_schemes::create_with(&flow.scheme, &flow.params, &self.resources)
             .map_err(|error| NetError::new(format!("making the scheme of flow {index}"), error))
     }
+}
+
+/// Load traces by name.
+///
+/// # Errors
+/// A file that cannot be read, or is not a trace.
+pub fn load_traces(files: &BTreeMap<String, PathBuf>) -> Result<BTreeMap<String, Arc<DeliveryTrace>>> {
+    let load = |(name, file): (&String, &PathBuf)| {
+        let step = || format!("reading the trace {}", file.display());
+        let bytes = fs::read(file)
+            .context(step)
+            .map_err(|error| error.expected("a mahimahi trace: one whole number of milliseconds per line"))?;
+        let trace = DeliveryTrace::parse(&bytes, name).map_err(|error| NetError::new(step(), error))?;
+        Ok((name.clone(), Arc::new(trace)))
+    };
+    files.iter().map(load).collect()
 }
 
 /// Load policies. Starts threads if there are any.

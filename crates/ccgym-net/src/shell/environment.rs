@@ -7,8 +7,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use nix::unistd::User;
 
-/// Address outside the path: servers are reached there.
-pub const BASE: &str = "MAHIMAHI_BASE";
+use crate::system::endpoints::BASE_VARIABLE as BASE;
+
 /// Labels of the shells around, the outermost first.
 pub const PREFIX: &str = "MAHIMAHI_SHELL_PREFIX";
 /// bash runs this before its first prompt; it then shows where the user is.

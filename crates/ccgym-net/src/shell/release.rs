@@ -68,19 +68,6 @@ impl ReleaseErrors {
         }
         0
     }
-
-    /// Add those of another direction or run.
-    pub fn merge(&mut self, other: &Self) {
-        if self.counts.len() < other.counts.len() {
-            self.counts.resize(other.counts.len(), 0);
-        }
-        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
-            *count += more;
-        }
-        self.count += other.count;
-        self.late += other.late;
-        self.max = self.max.max(other.max);
-    }
 }
 
 /// Values below `STEPS` have a bucket each, then every doubling has `STEPS`.
@@ -167,9 +154,7 @@ mod tests {
         let p99 = errors.quantile(0.99);
         assert!((990_000..=1_052_000).contains(&p99), "{p99}");
         assert_eq!((errors.quantile(1.0), errors.count(), errors.late()), (1_000_000, 1000, 0));
-        let mut late = ReleaseErrors::default();
-        late.record(5_000_000);
-        errors.merge(&late);
+        errors.record(5_000_000);
         assert_eq!((errors.count(), errors.late(), errors.max()), (1001, 1, 5_000_000));
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`socket`] | the flow's end of the socket: intervals out, actions in, nobody waits |
-//! | [`account`] | what an interval came to: observation, reward, statistics, truth, sums of the episode |
+//! | [`agent_connection`] | the flow's end of the socket: intervals out, actions in, neither end waits |
+//! | [`episode_tracker`] | what an interval came to: observation, reward, statistics, truth, sums of the episode |
 //! | [`messages`] | the messages (`proto/control.proto`) and their framing |
 
 pub mod agent_connection;

@@ -51,7 +51,7 @@ pub enum Placement {
 
 /// Environment variable that forces the kind of device: `tun` or `veth`.
 pub const DEVICE_VARIABLE: &str = "CCGYM_DEVICE";
-/// Environment variable with the address outside the outermost shell, as mahimahi has it.
+/// Environment variable with the address outside the path, as mahimahi has it: servers are reached there.
 pub const BASE_VARIABLE: &str = "MAHIMAHI_BASE";
 
 impl Endpoints {

@@ -13,45 +13,27 @@ use std::sync::OnceLock;
 
 use nix::unistd::geteuid;
 
-use crate::error::NetError;
-
 pub use crate::udp::{ReceiverResult, ReceiverTask, SenderResult};
 pub use info::{BbrInfo, TcpInfo};
 pub use receiver::run_receiver;
-pub use sender::{run_sender, TcpSenderResult, TcpSenderTask};
+pub use sender::{run_sender, TcpSenderTask};
 
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
-
-/// What an error says, and only such an error, whose congestion control this kernel does not have.
-const UNAVAILABLE: &str = "this kernel does not have it";
 
 /// Congestion controls that this kernel has, sorted. Root has the module of BBR loaded if there is one.
 #[must_use]
 pub fn available() -> Vec<String> {
     static LOADED: OnceLock<()> = OnceLock::new();
-    let known = names(AVAILABLE);
+    let known = loaded();
     if known.iter().any(|name| name == "bbr") {
         return known;
     }
     LOADED.get_or_init(|| load("bbr"));
-    names(AVAILABLE)
+    loaded()
 }
 
-/// Congestion controls that an ordinary user may choose, sorted.
-#[must_use]
-pub fn allowed() -> Vec<String> {
-    names(ALLOWED)
-}
-
-/// Whether a flow failed for no other reason than that this kernel lacks its congestion control.
-#[must_use]
-pub fn is_unavailable(error: &NetError) -> bool {
-    error.found == UNAVAILABLE
-}
-
-fn names(path: &str) -> Vec<String> {
-    let text = fs::read_to_string(path).unwrap_or_default();
+fn loaded() -> Vec<String> {
+    let text = fs::read_to_string(AVAILABLE).unwrap_or_default();
     let mut names: Vec<String> = text.split_ascii_whitespace().map(str::to_owned).collect();
     names.sort_unstable();
     names
@@ -77,6 +59,5 @@ mod tests {
         let available = available();
         assert!(available.iter().any(|name| name == "reno"), "{available:?}");
         assert!(available.windows(2).all(|pair| pair[0] < pair[1]));
-        assert!(allowed().iter().all(|name| available.contains(name)));
     }
 }

@@ -8,6 +8,7 @@ use ccgym_run::recorder::FlowSeries;
 
 use super::info::{BbrInfo, TcpInfo};
 use crate::error::{Context, Result};
+use crate::udp::SenderResult;
 
 /// The kernel does not report recovery episodes, so it is asked this often whether it is in one.
 const OBSERVE_EVERY: TimeSpan = TimeSpan::from_millis(10);
@@ -29,15 +30,6 @@ pub(super) struct Sampler {
     recovering_since: Timestamp,
     recoveries: u64,
     recovery_time: TimeSpan,
-}
-
-/// All that was sampled.
-pub(super) struct Sampled {
-    pub(super) stats: SenderStats,
-    pub(super) min_rtt: TimeSpan,
-    pub(super) series: FlowSeries,
-    pub(super) first_sample: usize,
-    pub(super) extra: BTreeMap<String, Vec<f64>>,
 }
 
 impl Sampler {
@@ -147,8 +139,8 @@ impl Sampler {
         }
     }
 
-    /// Everything, with the counters as they were when the kernel was asked last.
-    pub(super) fn finish(self) -> Sampled {
+    /// The result of the flow `name`, with the counters as the kernel gave them last.
+    pub(super) fn finish(self, name: String, finished: Timestamp) -> SenderResult {
         let info = self.last;
         let stats = SenderStats {
             sent_packets: u64::from(info.data_segs_out),
@@ -168,7 +160,18 @@ impl Sampler {
             0 | u32::MAX => TimeSpan::MAX,
             us => TimeSpan::from_micros(u64::from(us)),
         };
-        Sampled { stats, min_rtt, series: self.series, first_sample: self.first_sample, extra: self.extra }
+        SenderResult {
+            name,
+            stats,
+            min_rtt,
+            finished,
+            series: self.series,
+            first_sample: self.first_sample,
+            rejected: 0,
+            hash: 0,
+            extra: self.extra,
+            unavailable: None,
+        }
     }
 }
 
@@ -185,13 +188,13 @@ mod tests {
         sampler.last.snd_cwnd = 10;
         sampler.last.snd_mss = 1448;
         sampler.advance(ms(81), None).unwrap();
-        let done = sampler.finish();
+        let done = sampler.finish("tcp:bbr".into(), Timestamp::NEVER);
         // Samples at 40, 60 and 80 ms: numbers 1, 2 and 3.
         assert_eq!((done.first_sample, done.series.cwnd_bytes), (1, vec![15_000; 3]));
         assert_eq!(done.extra["bbr_cwnd_gain"], [0.0; 3]);
         assert_eq!(done.min_rtt, TimeSpan::MAX);
         let mut silent = Sampler::new("cubic", 52, TimeSpan::ZERO, ms(30));
         silent.advance(ms(1000), None).unwrap();
-        assert_eq!(silent.finish().series.srtt_ns.len(), 0);
+        assert_eq!(silent.finish("tcp:cubic".into(), Timestamp::NEVER).series.srtt_ns.len(), 0);
     }
 }

@@ -1,6 +1,5 @@
 //! A sender of kernel TCP: writes as its application says, and samples what the kernel makes of it.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{SocketAddrV4, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,7 +16,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::application::Application;
 use super::sampler::Sampler;
-use super::{available, load, ALLOWED, UNAVAILABLE};
+use super::{available, load};
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
 use crate::udp::SenderResult;
@@ -67,17 +66,6 @@ pub struct TcpSenderTask {
     pub halt: Arc<AtomicBool>,
 }
 
-/// What a kernel flow did.
-#[derive(Clone, Debug)]
-pub struct TcpSenderResult {
-    /// What every sender tells. The kernel does not say how many packets it thought lost: retransmissions stand there.
-    pub sender: SenderResult,
-    /// More of the kernel's view, by name, at the same times as the series: `ca_state`, `delivery_rate_bps`,
-    /// `kernel_pacing_bps`, `rto_ns`, `ssthresh_packets` (infinite if not set), and for BBR `bbr_bw_bps`,
-    /// `bbr_min_rtt_ns`, `bbr_pacing_gain`, `bbr_cwnd_gain`.
-    pub extra: BTreeMap<String, Vec<f64>>,
-}
-
 impl TcpSenderTask {
     fn named(&self) -> String {
         format!("flow {} (tcp:{})", self.flow, self.algorithm)
@@ -93,9 +81,9 @@ impl TcpSenderTask {
 /// A flow that got no connection until `stop` has sent nothing, which is not an error.
 ///
 /// # Errors
-/// A congestion control that the kernel does not have ([`super::is_unavailable`]) or does not allow; a refused
+/// A congestion control that the kernel does not have or does not allow; a refused
 /// connection, or none within ten seconds; a connection that breaks.
-pub fn run_sender(task: TcpSenderTask) -> Result<TcpSenderResult> {
+pub fn run_sender(task: TcpSenderTask) -> Result<SenderResult> {
     let socket = open(&task)?;
     let mut sampler = Sampler::new(&task.algorithm, task.header, task.step, task.start);
     let mut finished = Timestamp::NEVER;
@@ -104,18 +92,7 @@ pub fn run_sender(task: TcpSenderTask) -> Result<TcpSenderResult> {
         finished = send(&task, &stream, &mut sampler)?;
         abort(stream);
     }
-    let sampled = sampler.finish();
-    let sender = SenderResult {
-        name: format!("tcp:{}", task.algorithm),
-        stats: sampled.stats,
-        min_rtt: sampled.min_rtt,
-        finished,
-        series: sampled.series,
-        first_sample: sampled.first_sample,
-        rejected: 0,
-        hash: 0,
-    };
-    Ok(TcpSenderResult { sender, extra: sampled.extra })
+    Ok(sampler.finish(format!("tcp:{}", task.algorithm), finished))
 }
 
 /// A socket that will use the congestion control.
@@ -134,13 +111,13 @@ fn open(task: &TcpSenderTask) -> Result<Socket> {
         Ok(()) => {}
         // A name that is too long for the kernel is not one of its own either.
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) || error.raw_os_error() == Some(libc::EINVAL) => {
-            return Err(NetError::new(step(), UNAVAILABLE)
+            return Err(NetError::new(step(), "this kernel does not have it")
                 .expected(format!("one of {}", available().join(", ")))
                 .hint(format!("if the machine has kernel modules: `modprobe tcp_{}` as root", task.algorithm)))
         }
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
             return Err(NetError::new(step(), "ordinary users may not use it here")
-                .expected(format!("it in {ALLOWED}, or CAP_NET_ADMIN in this network namespace"))
+                .expected("it in net.ipv4.tcp_allowed_congestion_control, or CAP_NET_ADMIN in this network namespace")
                 .hint(format!(
                     "as root: `sysctl -w net.ipv4.tcp_allowed_congestion_control=\"reno cubic {}\"`",
                     task.algorithm

@@ -9,6 +9,7 @@
 //! What the kernel does not take at once waits, and the machine sends nothing more until it has: that wait looks to it
 //! like delay on the path.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,25 +67,50 @@ pub struct SenderTask {
     pub halt: Arc<AtomicBool>,
 }
 
-/// What a flow's sender leaves behind.
+/// What a flow's sender did, over UDP or over the kernel's TCP.
 #[derive(Clone, Debug)]
 pub struct SenderResult {
     /// Name of the scheme.
     pub name: String,
-    /// The machine's counters.
+    /// Counters. The kernel does not count what it took for lost: retransmissions stand there.
     pub stats: SenderStats,
-    /// Smallest round trip.
+    /// Minimum RTT; [`TimeSpan::MAX`] if there was none.
     pub min_rtt: TimeSpan,
-    /// When a finite transfer was acknowledged in full; [`Timestamp::NEVER`] else.
+    /// When a finite transfer was acknowledged in full; [`Timestamp::NEVER`] if it was not.
     pub finished: Timestamp,
-    /// The sender's columns, one sample every step since the run's start …
+    /// Samples, one every step since the run's start, from number `first_sample` on.
     pub series: FlowSeries,
-    /// … but only from this one on: the first that is not before the flow's start.
+    /// Number of the first sample that is not before the flow's start.
     pub first_sample: usize,
     /// Datagrams that did not decode or carried another token.
     pub rejected: u64,
-    /// Hash over the times and numbers of all acknowledgements, as the simulator's.
+    /// Hash over the times and numbers of all acknowledgements, as the simulator's; 0 for the kernel's TCP.
     pub hash: u64,
+    /// More of the kernel's view, by name, at the times of the series: `ca_state`, `delivery_rate_bps`,
+    /// `kernel_pacing_bps`, `rto_ns`, `ssthresh_packets` (infinite if not set), and for BBR `bbr_bw_bps`,
+    /// `bbr_min_rtt_ns`, `bbr_pacing_gain`, `bbr_cwnd_gain`.
+    pub extra: BTreeMap<String, Vec<f64>>,
+    /// Why this flow cannot run on this machine at all; absent if it ran.
+    pub unavailable: Option<String>,
+}
+
+impl SenderResult {
+    /// A flow that cannot run on this machine.
+    #[must_use]
+    pub fn unavailable(name: &str, reason: String) -> Self {
+        Self {
+            name: name.to_owned(),
+            stats: SenderStats::default(),
+            min_rtt: TimeSpan::MAX,
+            finished: Timestamp::NEVER,
+            series: FlowSeries::default(),
+            first_sample: 0,
+            rejected: 0,
+            hash: 0,
+            extra: BTreeMap::new(),
+            unavailable: Some(reason),
+        }
+    }
 }
 
 /// Looks at a flow while it runs.
@@ -385,6 +411,8 @@ impl Driver {
             first_sample,
             rejected: self.connection.rejected,
             hash: self.hash,
+            extra: BTreeMap::new(),
+            unavailable: None,
         })
     }
 }
