@@ -232,7 +232,7 @@ def test_paths_of_very_many_elements_are_refused() -> None:
         lambda: NetworkPath(rate="5mbps", rtt="1ms", elements=[element] * 20_000),
         lambda: NetworkPath(chain=[element] * 20_000),
     ):
-        with pytest.raises(ConfigError, match=f"{MAX_ELEMENTS} or fewer"):
+        with pytest.raises(ConfigError, match=f"{MAX_ELEMENTS} or fewer|at most {MAX_ELEMENTS}"):
             make()
 
 
