@@ -68,7 +68,6 @@ def test_help_names_the_command(way: str) -> None:
 
 
 def test_records_name_the_command(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("ccgym._core")
     from ccgym.cli.evaluate import main
 
     monkeypatch.chdir(tmp_path)

@@ -411,7 +411,6 @@ def test_trace_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
 
 
 def test_trace_show_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("matplotlib")
     for name, file in (("2.64mbps-poisson", "a.png"), ("12mbps", "b.svg"), ("10-every-200", "c.pdf")):
         assert main(["trace", "show", name, "--plot", str(tmp_path / file)]) == 0
         assert (tmp_path / file).stat().st_size > 3000
