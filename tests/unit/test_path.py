@@ -477,6 +477,7 @@ def test_facts_describe_varying_traces() -> None:
 
 def test_simulator_takes_what_is_compiled() -> None:
     from ccgym import _core as core
+
     for name in ("77.72mbps", "2.64mbps-poisson", "policer-12mbps-rtt20", "ccperf-step", "50mbps-10ms"):
         compiled = NetworkPath.named(name).compile()
         document = {
