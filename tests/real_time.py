@@ -2,13 +2,14 @@
 
 A virtual machine may lose its processors to others. What was taken is counted (tools/stolen_time.py). A test that fails
 meanwhile is repeated, at most twice. If it still fails, and processors were still taken, the test is undecided: it
-says nothing about the code. Undecided tests are listed, and too many of them fail the whole (tools/check.sh).
+says nothing about the code. So is a test that repeated its own measurements and saw the machine stall each time.
+Undecided tests are listed, and too many of them fail the whole (tools/check.sh).
 """
 
 from __future__ import annotations
 
 import time
-from typing import Final
+from typing import Final, NoReturn
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -18,6 +19,11 @@ from tools.stolen_time import STOLEN, processor_times, stolen_share
 TRIES: Final = 3
 UNDECIDED: Final = "UNDECIDED: "
 """Beginning of the reason of an undecided test."""
+
+
+def undecided(why: str) -> NoReturn:
+    """End a test whose own measurements, repeated, show that the machine stalled."""
+    pytest.skip(UNDECIDED + why)
 
 
 def run_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:

@@ -42,9 +42,9 @@ def test_fine():
 """
 
 
-def run(folder: Path, percent: int, needed: int) -> str:
+def run(folder: Path, percent: int, needed: int, more: str = "") -> str:
     (folder / "conftest.py").write_text(CONFTEST.format(percent=percent))
-    (folder / "test_inner.py").write_text(TESTS.format(needed=needed))
+    (folder / "test_inner.py").write_text(TESTS.format(needed=needed) + more)
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--rootdir", str(folder), str(folder)],
@@ -71,6 +71,13 @@ def test_only_what_the_machine_may_have_caused_is_repeated(
     undecided = "undecided" in expected
     assert ("UNDECIDED: failed 3 times while 20 % of the processors' time" in said) == undecided
     assert (tmp_path / "tally").exists() == undecided
+
+
+def test_a_test_that_saw_the_machine_stall_is_undecided(tmp_path: Path) -> None:
+    stalls = 'def test_stalls():\n    import tests.real_time\n    tests.real_time.undecided("it stalled")\n'
+    said = run(tmp_path, 0, 1, stalls)
+    assert "2 passed, 1 undecided" in said, said
+    assert "test_stalls: UNDECIDED: it stalled" in (tmp_path / "tally").read_text()
 
 
 def test_what_was_stolen() -> None:
