@@ -25,8 +25,6 @@ pub struct Chain {
     pub tail: TimeSpan,
     /// Packets and bytes that crossed an eager chain: what the delays taken out would have counted.
     pub crossed: (u64, u64),
-    /// Next event of a holding element.
-    pub due: Timestamp,
     /// The first link.
     pub bottleneck: Option<usize>,
 }
@@ -68,20 +66,19 @@ impl Chain {
             crossed: (0, 0),
             synchronise,
             holds,
-            due: Timestamp::NEVER,
         })
     }
 
-    /// Through an eager chain; `None` if an element drops the packet.
+    /// Through an eager chain: when the packet leaves it, or, as an error, when an element drops it.
     #[inline(always)]
-    pub fn cross(&mut self, mut at: Timestamp, datagram: &mut Datagram) -> Option<Timestamp> {
+    pub fn cross(&mut self, mut at: Timestamp, datagram: &mut Datagram) -> Result<Timestamp, Timestamp> {
         for element in &mut self.elements {
             match element.offer(at, datagram) {
                 Fate::Forward(t) => at = t,
-                Fate::Drop | Fate::Hold => return None,
+                Fate::Drop | Fate::Hold => return Err(at),
             }
         }
-        Some(self.leave(at, datagram.size))
+        Ok(self.leave(at, datagram.size))
     }
 
     /// When a packet that has crossed the elements at `at` has left the chain.
@@ -106,16 +103,10 @@ impl Chain {
         self.elements.iter().map(PathElement::held_bytes).fold((0, 0), |(p, e), (q, f)| (p + q, e + f))
     }
 
-    /// Look again when a holding element has something to do.
-    pub fn refresh_due(&mut self) {
-        self.due = self
-            .elements
-            .iter()
-            .zip(&self.holds)
-            .filter(|(_, &holds)| holds)
-            .map(|(e, _)| e.next_event())
-            .min()
-            .unwrap_or(Timestamp::NEVER);
+    /// When an element that holds packets has something to do.
+    pub fn next_event(&self) -> Timestamp {
+        let holding = self.elements.iter().zip(&self.holds).filter(|(_, holds)| **holds);
+        holding.map(|(element, _)| element.next_event()).min().unwrap_or(Timestamp::NEVER)
     }
 }
 

@@ -1,9 +1,10 @@
-//! A chain driven packet by packet, at any pace: what is under way, and when it comes out.
+//! A chain driven packet by packet: what is under way, and when it comes out.
 //!
-//! The same elements fed with the same arrivals give the same exits as in the simulator, whether [`Pipeline::advance`]
-//! is called at every event or late. Where every element answers at arrival, a packet crosses the whole chain when it
-//! enters and waits in a FIFO for its exit; where an element reorders or holds packets, it is carried from stage to
-//! stage in order of time.
+//! The same elements fed with the same arrivals give the same exits, at any pace. A driver in real time calls
+//! [`Pipeline::advance`], at every event or late; a driver in virtual time calls [`Pipeline::step`] at every event, and
+//! carries on what [`Pipeline::pop_exit`] gives it, even ahead of its clock. Where every element answers at arrival, a
+//! packet crosses the whole chain when it enters and waits in a FIFO for its exit; where an element reorders or holds
+//! packets, it is carried from stage to stage in order of time.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -43,6 +44,9 @@ struct Item<T> {
     size: u32,
     ecn: Ecn,
 }
+
+/// When a packet has crossed the chain, what had entered, and its ECN bits.
+pub type Crossed<T> = (Timestamp, T, Ecn);
 
 /// A packet and the stage before which it waits.
 type AtStage<T> = (usize, Item<T>);
@@ -90,6 +94,10 @@ pub struct Pipeline<T> {
     deferred: BinaryHeap<Reverse<Timed<AtStage<T>>>>,
     /// Packets in elements that hold them, by handle.
     held: Held<Item<T>>,
+    /// Next event of an element that holds packets.
+    held_due: Timestamp,
+    /// When something happens inside: the same, or the first deferred packet's time.
+    due: Timestamp,
     released: Vec<Release>,
 }
 
@@ -104,6 +112,8 @@ impl<T> Pipeline<T> {
             drops: BinaryHeap::new(),
             deferred: BinaryHeap::new(),
             held: Held::default(),
+            held_due: Timestamp::NEVER,
+            due: Timestamp::NEVER,
             released: Vec::new(),
         }
     }
@@ -113,18 +123,67 @@ impl<T> Pipeline<T> {
     pub fn enter(&mut self, now: Timestamp, flow: u32, size: u32, ecn: Ecn, packet: T) {
         debug_assert!(now >= self.now, "{now:?} after {:?}", self.now);
         self.settle(now);
+        let left = self.enter_ahead(now, now, flow, size, ecn, packet);
+        self.leave(left);
+    }
+
+    /// As [`Pipeline::enter`], at `at`, which may lie ahead of the clock at `now`; what crosses the whole chain at once
+    /// is returned. For a driver that calls [`Pipeline::step`]: all that is due by `now` has happened.
+    #[inline]
+    pub fn enter_ahead(
+        &mut self,
+        now: Timestamp,
+        at: Timestamp,
+        flow: u32,
+        size: u32,
+        ecn: Ecn,
+        packet: T,
+    ) -> Option<Crossed<T>> {
+        self.now = self.now.max(now);
         let item = Item { packet, flow, size, ecn };
         if self.chain.eager {
-            self.cross(now, item);
+            let mut datagram = item.datagram(0);
+            match self.chain.cross(at, &mut datagram) {
+                Ok(at) => Some((at, item.packet, datagram.ecn)),
+                Err(at) => self.drop(at, item.packet),
+            }
         } else {
-            self.carry(now, 0, item);
+            self.carry(at, 0, item)
         }
+    }
+
+    /// When [`Pipeline::step`] has something to do; [`Timestamp::NEVER`] if nothing waits inside.
+    #[inline]
+    pub const fn due(&self) -> Timestamp {
+        self.due
+    }
+
+    /// Let what is due next happen inside.
+    pub fn step(&mut self) {
+        self.now = self.now.max(self.due);
+        if self.held_due <= self.due {
+            self.poll();
+        } else if let Some(Reverse(Timed { at, value: (stage, item), .. })) = self.deferred.pop() {
+            let left = self.carry(at, stage, item);
+            self.leave(left);
+        }
+        self.refresh();
+    }
+
+    /// The next packet that has crossed the chain, perhaps ahead of the clock. Drops are forgotten.
+    #[inline]
+    pub fn pop_exit(&mut self) -> Option<Crossed<T>> {
+        let Some(Timed { at, value: (packet, ecn), .. }) = self.exits.pop_front() else {
+            self.drops.clear();
+            return None;
+        };
+        Some((at, packet, ecn))
     }
 
     /// When [`Pipeline::advance`] has something to do; [`Timestamp::NEVER`] if nothing is under way.
     #[inline]
     pub fn next_event(&self) -> Timestamp {
-        let mut due = self.inner_due();
+        let mut due = self.due;
         if let Some(exit) = self.exits.front() {
             due = due.min(exit.at);
         }
@@ -166,9 +225,19 @@ impl<T> Pipeline<T> {
         let Some(bottleneck) = self.chain.bottleneck else { return (0, 0) };
         let backlog = self.chain.elements[bottleneck].backlog(now);
         if self.chain.holds[bottleneck] {
-            self.chain.refresh_due();
+            self.refresh_held();
         }
         backlog
+    }
+
+    /// Bytes that packets under way and recorded events take: the two apart.
+    pub fn held_bytes(&self) -> (usize, usize) {
+        let (waiting, events) = self.chain.held_bytes();
+        let under_way = self.exits.capacity() * std::mem::size_of::<Timed<(T, Ecn)>>()
+            + self.deferred.capacity() * std::mem::size_of::<Timed<AtStage<T>>>()
+            + self.held.slots.capacity() * std::mem::size_of::<Option<Item<T>>>()
+            + self.held.free.capacity() * std::mem::size_of::<u64>();
+        (waiting + under_way, events)
     }
 
     /// The elements.
@@ -181,34 +250,26 @@ impl<T> Pipeline<T> {
         &mut self.chain
     }
 
+    /// An element that may hold packets was touched.
     #[inline]
-    fn inner_due(&self) -> Timestamp {
+    fn refresh_held(&mut self) {
+        self.held_due = self.chain.next_event();
+        self.refresh();
+    }
+
+    #[inline]
+    fn refresh(&mut self) {
         let deferred = self.deferred.peek().map_or(Timestamp::NEVER, |Reverse(deferred)| deferred.at);
-        deferred.min(self.chain.due)
+        self.due = deferred.min(self.held_due);
     }
 
     /// Let everything happen inside that happens up to and including `now`.
     #[inline]
     fn settle(&mut self, now: Timestamp) {
-        if !self.chain.eager {
-            self.settle_events(now);
+        while self.due <= now && self.due.is_set() {
+            self.step();
         }
         self.now = self.now.max(now);
-    }
-
-    fn settle_events(&mut self, now: Timestamp) {
-        loop {
-            let due = self.inner_due();
-            if due > now || !due.is_set() {
-                return;
-            }
-            self.now = self.now.max(due);
-            if self.chain.due <= due {
-                self.poll();
-            } else if let Some(Reverse(Timed { at, value: (stage, item), .. })) = self.deferred.pop() {
-                self.carry(at, stage, item);
-            }
-        }
     }
 
     /// Take out what the elements that hold packets release now.
@@ -224,7 +285,8 @@ impl<T> Pipeline<T> {
                 match release {
                     Release::Forward(datagram, at) => {
                         if let Some(item) = self.held.take(datagram.id) {
-                            self.carry(at, stage + 1, Item { ecn: datagram.ecn, ..item });
+                            let left = self.carry(at, stage + 1, Item { ecn: datagram.ecn, ..item });
+                            self.leave(left);
                         }
                     }
                     Release::Drop(datagram, at) => {
@@ -236,48 +298,33 @@ impl<T> Pipeline<T> {
             }
             self.released = released;
         }
-        self.chain.refresh_due();
+        self.held_due = self.chain.next_event();
     }
 
-    /// Through a chain whose elements all answer at arrival.
-    #[inline]
-    fn cross(&mut self, mut at: Timestamp, item: Item<T>) {
-        let mut datagram = item.datagram(0);
-        for element in &mut self.chain.elements {
-            match element.offer(at, &mut datagram) {
-                Fate::Forward(t) => at = t,
-                Fate::Drop | Fate::Hold => return self.drop(at, item.packet),
-            }
-        }
-        self.leave(at, Item { ecn: datagram.ecn, ..item });
-    }
-
-    /// Carry a packet on from `stage`, where it arrives at `at`.
-    fn carry(&mut self, mut at: Timestamp, mut stage: usize, mut item: Item<T>) {
+    /// Carry a packet on from `stage`, where it arrives at `at`; it comes back if it leaves the chain.
+    fn carry(&mut self, mut at: Timestamp, mut stage: usize, mut item: Item<T>) -> Option<Crossed<T>> {
         loop {
             if self.chain.synchronise[stage] && at > self.now {
                 self.sequence += 1;
                 self.deferred.push(Reverse(Timed { at, sequence: self.sequence, value: (stage, item) }));
-                return;
+                self.due = self.due.min(at);
+                return None;
             }
             if stage == self.chain.elements.len() {
-                return self.leave(at, item);
+                let at = self.chain.leave(at, item.size);
+                return Some((at, item.packet, item.ecn));
             }
-            let fate = if self.chain.holds[stage] {
-                let mut datagram = item.datagram(self.held.next_handle());
-                let fate = self.chain.elements[stage].offer(at, &mut datagram);
-                self.chain.refresh_due();
+            let holds = self.chain.holds[stage];
+            let mut datagram = item.datagram(if holds { self.held.next_handle() } else { 0 });
+            let fate = self.chain.elements[stage].offer(at, &mut datagram);
+            if holds {
+                self.refresh_held();
                 if fate == Fate::Hold {
-                    return self.held.insert(item);
+                    self.held.insert(item);
+                    return None;
                 }
-                item.ecn = datagram.ecn;
-                fate
-            } else {
-                let mut datagram = item.datagram(0);
-                let fate = self.chain.elements[stage].offer(at, &mut datagram);
-                item.ecn = datagram.ecn;
-                fate
-            };
+            }
+            item.ecn = datagram.ecn;
             match fate {
                 Fate::Forward(t) => at = t,
                 Fate::Drop | Fate::Hold => return self.drop(at, item.packet),
@@ -286,18 +333,20 @@ impl<T> Pipeline<T> {
         }
     }
 
+    /// Let what has crossed the chain wait for its time.
     #[inline]
-    fn leave(&mut self, at: Timestamp, item: Item<T>) {
-        let at = self.chain.leave(at, item.size);
+    fn leave(&mut self, crossed: Option<Crossed<T>>) {
+        let Some((at, packet, ecn)) = crossed else { return };
         debug_assert!(self.exits.back().is_none_or(|last| last.at <= at), "the last stage does not keep order");
         self.sequence += 1;
-        self.exits.push_back(Timed { at, sequence: self.sequence, value: (item.packet, item.ecn) });
+        self.exits.push_back(Timed { at, sequence: self.sequence, value: (packet, ecn) });
     }
 
     #[cold]
-    fn drop(&mut self, at: Timestamp, packet: T) {
+    fn drop(&mut self, at: Timestamp, packet: T) -> Option<Crossed<T>> {
         self.sequence += 1;
         self.drops.push(Reverse(Timed { at, sequence: self.sequence, value: packet }));
+        None
     }
 }
 

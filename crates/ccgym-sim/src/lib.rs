@@ -12,7 +12,6 @@ mod flow;
 mod inbox;
 mod pool;
 mod simulator;
-mod slab;
 mod tournament;
 
 pub use agent_batch::AgentBatch;

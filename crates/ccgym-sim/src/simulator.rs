@@ -3,16 +3,12 @@
 //! Most of a packet's life needs no event. A path element answers at arrival when the packet will leave it, so the
 //! simulator carries a packet through the whole path, the receiver and the way back in one go, and files the
 //! acknowledgement in the flow's inbox under the time at which it will be there. One event per packet remains: that
-//! acknowledgement. What an element cannot answer at arrival (an active queue manager, reordering) goes through a
-//! heap ordered by (time, sequence number). Both give the same result, since an element only ever sees packets in
-//! order of time.
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+//! acknowledgement. What an element cannot answer at arrival (an active queue manager, reordering) waits in the
+//! [`Pipeline`] of its direction. Both give the same result, since an element only ever sees packets in order of time.
 
 use ccgym_core::congestion_control::CongestionControl;
 use ccgym_core::{cold_path, Ack, Datagram, Ecn, Packet, Receiver, Sender, TimeSpan, Timestamp};
-use ccgym_link::{Chain, Fate, PathElement, Release};
+use ccgym_link::{PathElement, Pipeline};
 use ccgym_run::recorder::{PacketLog, Series, UNLOGGED};
 use ccgym_run::source::Source;
 use ccgym_run::spec::{limits_flows, SourceSpec};
@@ -23,7 +19,6 @@ use crate::bounds::{foreseen_bytes, Guard, Stopped};
 use crate::error::SimError;
 use crate::flow::Flow;
 use crate::inbox::Inbox;
-use crate::slab::Slab;
 use crate::tournament::Tournament;
 
 mod bounds;
@@ -34,54 +29,17 @@ mod transmit;
 /// Makes the scheme of a flow.
 pub type SchemeFactory<'a> = &'a dyn Fn(&FlowSpec) -> Result<Box<dyn CongestionControl>, String>;
 
-/// A packet between two elements.
-#[derive(Clone, Copy, Debug)]
-enum Item {
-    Data { packet: Packet, record: u32 },
-    Ack { ack: Ack, record: u32 },
-}
-
-impl Item {
-    /// What a link sees of it.
-    fn datagram(&self, handle: u32) -> Datagram {
-        let (flow, size, ecn) = match self {
-            Self::Data { packet, .. } => (packet.flow, packet.size, packet.ecn),
-            Self::Ack { ack, .. } => (ack.flow, ack.size, Ecn::NotEct),
-        };
-        Datagram { id: u64::from(handle), flow, size, ecn }
-    }
-
-    /// A queue may have marked it.
-    fn set_ecn(&mut self, ecn: Ecn) {
-        if let Self::Data { packet, .. } = self {
-            packet.ecn = ecn;
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Arrival {
-    at: Timestamp,
-    sequence: u64,
-    /// The element that it reaches; the length of the chain means the endpoint.
-    stage: u32,
-    handle: u32,
-    up: bool,
-}
-
 /// One simulation in progress. Cloning it snapshots everything.
 #[derive(Clone)]
 pub struct Simulator {
     now: Timestamp,
     end: Timestamp,
-    up: Chain,
-    down: Chain,
+    /// Each direction of the path; with each packet under way, its record in the log.
+    up: Pipeline<(Packet, u32)>,
+    down: Pipeline<(Ack, u32)>,
     flows: Vec<Flow>,
     tournament: Tournament,
-    heap: BinaryHeap<Reverse<Arrival>>,
-    in_transit: Slab<Item>,
     sequence: u64,
-    released: Vec<Release>,
     data_log: Option<PacketLog>,
     ack_log: Option<PacketLog>,
     series: Option<Series>,
@@ -167,13 +125,10 @@ impl Simulator {
         Ok(Self {
             now: Timestamp::ZERO,
             end,
-            up,
-            down,
+            up: Pipeline::new(up),
+            down: Pipeline::new(down),
             tournament,
-            heap: BinaryHeap::new(),
-            in_transit: Slab::default(),
             sequence: 0,
-            released: Vec::new(),
             data_log: spec.record.packets.then(PacketLog::default),
             ack_log: (spec.record.packets && spec.record.acks).then(PacketLog::default),
             series: sampling.then(|| Series::new(step, flows.len())),
@@ -270,7 +225,7 @@ impl Simulator {
                 self.now = key.0;
                 // A flow that is alone runs on until something else is due. Where packets may wait on the path, what it
                 // sends may be due before its own next event.
-                let alone = self.flows.len() == 1 && self.up.eager && self.down.eager;
+                let alone = self.flows.len() == 1 && self.up.chain().eager && self.down.chain().eager;
                 let limit = if alone { Timestamp(until.0.min(other.0 - 1)) } else { key.0 };
                 self.handle_flow(slot, limit);
             }
@@ -281,58 +236,31 @@ impl Simulator {
 
     #[inline]
     fn other_due(&self) -> Timestamp {
-        let mut due = self.next_sample.min(self.up.due).min(self.down.due);
-        if let Some(Reverse(a)) = self.heap.peek() {
-            due = due.min(a.at);
-        }
-        due
+        self.next_sample.min(self.up.due()).min(self.down.due())
     }
 
     #[cold]
     #[inline(never)]
     fn handle_other(&mut self, now: Timestamp) {
         self.fuel = self.fuel.saturating_sub(1);
-        if self.up.due <= now {
-            self.poll_chain(now, true);
-        } else if self.down.due <= now {
-            self.poll_chain(now, false);
-        } else if self.heap.peek().is_some_and(|Reverse(a)| a.at <= now) {
-            if let Some(Reverse(arrival)) = self.heap.pop() {
-                let item = self.in_transit.take(arrival.handle);
-                self.carry(now, arrival.stage as usize, item);
-            }
+        if self.up.due() <= now {
+            self.up.step();
+            self.deliver();
+        } else if self.down.due() <= now {
+            self.down.step();
+            self.deliver();
         } else if self.next_sample <= now {
             self.sample(now);
         }
     }
 
-    fn poll_chain(&mut self, now: Timestamp, up: bool) {
-        let count = if up { self.up.elements.len() } else { self.down.elements.len() };
-        for stage in 0..count {
-            let chain = if up { &mut self.up } else { &mut self.down };
-            if !chain.holds[stage] || chain.elements[stage].next_event() > now {
-                continue;
-            }
-            let mut released = std::mem::take(&mut self.released);
-            chain.elements[stage].poll(now, &mut released);
-            for release in released.drain(..) {
-                match release {
-                    Release::Forward(datagram, at) => {
-                        let mut item = self.in_transit.take(datagram.id as u32);
-                        item.set_ecn(datagram.ecn);
-                        self.carry(at, stage + 1, item);
-                    }
-                    Release::Drop(datagram, _) => {
-                        self.in_transit.take(datagram.id as u32);
-                    }
-                }
-            }
-            self.released = released;
+    /// Hand over what has crossed a direction of the path: data to the receivers, acknowledgements to the inboxes.
+    fn deliver(&mut self) {
+        while let Some((at, (packet, record), ecn)) = self.up.pop_exit() {
+            self.deliver_data(at, &Packet { ecn, ..packet }, record);
         }
-        if up {
-            self.up.refresh_due();
-        } else {
-            self.down.refresh_due();
+        while let Some((at, (ack, record), _)) = self.down.pop_exit() {
+            self.deliver_ack(at, &ack, record);
         }
     }
 
@@ -407,67 +335,6 @@ impl Simulator {
         self.tournament.update(index, key);
     }
 
-    #[inline]
-    fn log_data(&mut self, now: Timestamp, packet: &Packet) -> u32 {
-        match &mut self.data_log {
-            None => UNLOGGED,
-            Some(log) => log.enter(now, packet.size, packet.flow),
-        }
-    }
-
-    #[inline]
-    fn log_ack(&mut self, at: Timestamp, ack: &Ack) -> u32 {
-        match &mut self.ack_log {
-            None => UNLOGGED,
-            Some(log) => log.enter(at + self.flows[ack.flow as usize].forward_extra, ack.size, ack.flow),
-        }
-    }
-
-    /// Carry a packet on from `stage` of its direction, where it arrives at `at`.
-    fn carry(&mut self, mut at: Timestamp, mut stage: usize, mut item: Item) {
-        let up = matches!(item, Item::Data { .. });
-        loop {
-            let chain = if up { &mut self.up } else { &mut self.down };
-            if chain.synchronise[stage] && at > self.now {
-                return self.defer(at, stage, item, up);
-            }
-            if stage == chain.elements.len() {
-                at = chain.leave(at, item.datagram(0).size);
-                return match item {
-                    Item::Data { packet, record } => self.deliver_data(at, &packet, record),
-                    Item::Ack { ack, record } => self.deliver_ack(at, &ack, record),
-                };
-            }
-            // What an element may hold must be findable when it comes out.
-            let handle = if chain.holds[stage] { Some(self.in_transit.insert(item)) } else { None };
-            let mut datagram = item.datagram(handle.unwrap_or_default());
-            let fate = chain.elements[stage].offer(at, &mut datagram);
-            if let Some(handle) = handle {
-                if fate == Fate::Hold {
-                    return chain.refresh_due();
-                }
-                self.in_transit.take(handle);
-                chain.refresh_due();
-            }
-            match fate {
-                Fate::Forward(t) => {
-                    at = t;
-                    item.set_ecn(datagram.ecn);
-                    stage += 1;
-                }
-                Fate::Drop | Fate::Hold => return,
-            }
-        }
-    }
-
-    /// Put off an arrival until its time.
-    #[cold]
-    fn defer(&mut self, at: Timestamp, stage: usize, item: Item, up: bool) {
-        let handle = self.in_transit.insert(item);
-        self.sequence += 1;
-        self.heap.push(Reverse(Arrival { at, sequence: self.sequence, stage: stage as u32, handle, up }));
-    }
-
     /// A data packet leaves the path at `at`, perhaps ahead of the clock.
     fn deliver_data(&mut self, at: Timestamp, packet: &Packet, record: u32) {
         let index = packet.flow as usize;
@@ -510,31 +377,37 @@ impl Simulator {
     }
 
     fn send_ack(&mut self, at: Timestamp, ack: &Ack) {
-        let record = self.log_ack(at, ack);
-        self.carry(at, 0, Item::Ack { ack: *ack, record });
-    }
-
-    /// An acknowledgement leaves the path at `at`.
-    fn deliver_ack(&mut self, at: Timestamp, ack: &Ack, record: u32) {
-        let index = ack.flow as usize;
-        let first = self.flows[index].inbox.is_empty();
-        self.file_ack(index, at, ack, record);
-        // The handler of this flow's own event reschedules it afterward; other events need it here.
-        if first {
-            self.reschedule(index);
+        let entered = at + self.flows[ack.flow as usize].forward_extra;
+        let record = self.ack_log.as_mut().map_or(UNLOGGED, |log| log.enter(entered, ack.size, ack.flow));
+        if self.down.chain().eager {
+            let mut datagram = Datagram { id: 0, flow: ack.flow, size: ack.size, ecn: Ecn::NotEct };
+            if let Ok(at) = self.down.chain_mut().cross(at, &mut datagram) {
+                self.deliver_ack(at, ack, record);
+            }
+            return;
+        }
+        let crossed = self.down.enter_ahead(self.now, at, ack.flow, ack.size, Ecn::NotEct, (*ack, record));
+        if let Some((at, (ack, record), _)) = crossed {
+            self.deliver_ack(at, &ack, record);
         }
     }
 
-    /// File an acknowledgement under the time at which it reaches the sender.
-    fn file_ack(&mut self, index: usize, at: Timestamp, ack: &Ack, record: u32) {
+    /// An acknowledgement leaves the path at `at`: file it under the time at which it reaches the sender.
+    fn deliver_ack(&mut self, at: Timestamp, ack: &Ack, record: u32) {
         self.sequence += 1;
+        let index = ack.flow as usize;
         let flow = &mut self.flows[index];
+        let first = flow.inbox.is_empty();
         let home = at + flow.extra_rtt;
         if let Some(log) = &mut self.ack_log {
             log.leave(record, home);
         }
         if !flow.inbox.push((home, self.sequence), ack) {
             self.starve();
+        }
+        // The handler of this flow's own event reschedules it afterward; other events need it here.
+        if first {
+            self.reschedule(index);
         }
     }
 }

@@ -56,14 +56,12 @@ impl Simulator {
         let (up, down) = (self.up.held_bytes(), self.down.held_bytes());
         let logs = [&self.data_log, &self.ack_log].into_iter().flatten().map(|log| log.held_bytes(more));
         let series = self.series.as_ref().map_or(0, |s| Series::bytes_of(s.t.capacity(), self.flows.len()));
-        let heap = self.heap.capacity() * std::mem::size_of::<super::Arrival>();
         // A ring that grows is there twice for a moment. One does at a time, and the largest counts.
         let rings = self.flows.iter().map(|flow| flow.held_bytes(0)).sum::<usize>();
         let growth = self.flows.iter().map(|flow| flow.held_bytes(more) - flow.held_bytes(0)).max();
-        let waiting = heap + self.in_transit.held_bytes() + up.0 + down.0;
         Holding {
             flows: self.flows.len() * std::mem::size_of::<Flow>(),
-            in_flight: rings + growth.unwrap_or(0) + waiting,
+            in_flight: rings + growth.unwrap_or(0) + up.0 + down.0,
             packets: logs.sum(),
             series,
             link_events: up.1 + down.1 + self.foreseen,

@@ -19,13 +19,9 @@ impl Simulator {
         for (i, flow) in self.flows.iter().enumerate() {
             series.sample_flow(i, &flow.sender);
         }
-        let (packets, bytes, drops) = match self.up.bottleneck {
-            Some(b) => {
-                let (p, y) = self.up.elements[b].backlog(now);
-                (p, y, self.up.elements[b].counters().dropped)
-            }
-            None => (0, 0, 0),
-        };
+        let (packets, bytes) = self.up.backlog(now);
+        let chain = self.up.chain();
+        let drops = chain.bottleneck.map_or(0, |b| chain.elements[b].counters().dropped);
         series.link.queue_packets.push(packets);
         series.link.queue_bytes.push(bytes);
         series.link.drops.push(drops);
@@ -57,11 +53,8 @@ impl Simulator {
         if let Some(s) = &mut series {
             s.finish();
         }
-        let events = |chain: &mut Chain| match chain.bottleneck {
-            Some(b) => chain.elements[b].take_events(now),
-            None => Vec::new(),
-        };
-        let (up_events, down_events) = (events(&mut self.up), events(&mut self.down));
+        let (up, down) = (self.up.chain_mut(), self.down.chain_mut());
+        let events = |chain: &mut Chain| chain.bottleneck.map_or_else(Vec::new, |b| chain.elements[b].take_events(now));
         Outcome {
             end: now,
             hash: self.hash,
@@ -77,14 +70,14 @@ impl Simulator {
                     finished: f.finished,
                 })
                 .collect(),
-            uplink: self.up.counters(),
-            downlink: self.down.counters(),
-            bottleneck: self.up.bottleneck,
+            up_events: events(up),
+            down_events: events(down),
+            uplink: up.counters(),
+            downlink: down.counters(),
+            bottleneck: up.bottleneck,
             data,
             acks,
             series,
-            up_events,
-            down_events,
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Decisions from outside, and what an environment is told.
 
 use ccgym_agent::GroundTruth;
-use ccgym_link::PathElement;
 
 use super::Simulator;
 
@@ -16,7 +15,7 @@ impl Simulator {
     #[must_use]
     pub fn ground_truth(&mut self, flow: usize) -> GroundTruth {
         let now = self.now;
-        let backlog = self.up.bottleneck.map_or(0, |b| self.up.elements[b].backlog(now).0);
+        let backlog = self.up.backlog(now).0;
         let from = self.flows[flow].sender.last_interval().start;
         let active = self.flows.iter().filter(|f| f.started && !f.sender.is_stopped()).count();
         self.truth.over(flow, from, now, backlog as f64, active)

@@ -3,7 +3,7 @@
 use ccgym_core::{cold_path, Datagram, Ecn, Packet};
 use ccgym_run::recorder::UNLOGGED;
 
-use super::{Item, Simulator};
+use super::Simulator;
 
 impl Simulator {
     /// Send all that the flow may send now.
@@ -31,8 +31,11 @@ impl Simulator {
         let now = self.now;
         while let Some(packet) = self.flows[index].sender.poll_transmit(now) {
             self.fuel = self.fuel.saturating_sub(1);
-            let record = self.log_data(now, &packet);
-            self.carry(now, 0, Item::Data { packet, record });
+            let record = self.data_log.as_mut().map_or(UNLOGGED, |log| log.enter(now, packet.size, packet.flow));
+            let crossed = self.up.enter_ahead(now, now, packet.flow, packet.size, packet.ecn, (packet, record));
+            if let Some((at, (packet, record), ecn)) = crossed {
+                self.deliver_data(at, &Packet { ecn, ..packet }, record);
+            }
             if self.fuel == 0 || !self.flows[index].sender.has_room() {
                 return false;
             }
@@ -46,14 +49,14 @@ impl Simulator {
     fn transmit_eagerly(&mut self, index: usize) -> bool {
         let Self { flows, up, down, data_log, ack_log, series, sequence, now, end, fuel, .. } = self;
         let now = *now;
-        let flow = &mut flows[index];
+        let (flow, up, down) = (&mut flows[index], up.chain_mut(), down.chain_mut());
         let mut packet = Packet::default();
         while flow.sender.poll_transmit_into(now, &mut packet) {
             *fuel = fuel.saturating_sub(1);
             'carried: {
                 let record = data_log.as_mut().map_or(UNLOGGED, |log| log.enter(now, packet.size, packet.flow));
                 let mut datagram = Datagram { id: 0, flow: packet.flow, size: packet.size, ecn: packet.ecn };
-                let Some(at) = up.cross(now, &mut datagram) else { break 'carried };
+                let Ok(at) = up.cross(now, &mut datagram) else { break 'carried };
                 packet.ecn = datagram.ecn;
                 let arrived = at + flow.forward_extra;
                 // The acknowledgement is written where it will wait.
@@ -76,7 +79,7 @@ impl Simulator {
                 let size = slot.1.size;
                 let record = ack_log.as_mut().map_or(UNLOGGED, |log| log.enter(arrived, size, packet.flow));
                 let mut datagram = Datagram { id: 0, flow: packet.flow, size, ecn: Ecn::NotEct };
-                let Some(at) = down.cross(at, &mut datagram) else { break 'carried };
+                let Ok(at) = down.cross(at, &mut datagram) else { break 'carried };
                 let home = at + flow.extra_rtt;
                 if let Some(log) = ack_log {
                     cold_path();
