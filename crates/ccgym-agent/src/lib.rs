@@ -48,7 +48,7 @@ use action::Actuator;
 use clock::Clock;
 use expert::Expert;
 use expressions::Values;
-use guard::Guard;
+use guard::Recovery;
 use memory::Memory;
 use observation::Observation;
 use phases::Phases;
@@ -145,13 +145,11 @@ pub struct FlowAgent {
     /// As the host last gave it; to see cheaply that it changed.
     min_rtt: TimeSpan,
     srtt: f64,
-    /// Window in force when the latest interval ended, packets.
-    cwnd: f64,
     values: Values,
     observation: Observation,
     phases: Phases,
     startup: Startup,
-    guard: Guard,
+    guard: Option<Box<Recovery>>,
     actuator: Actuator,
     expert: Option<Expert>,
     /// Decisions that have not taken effect.
@@ -187,12 +185,11 @@ impl FlowAgent {
             memory: Memory::new(1).with_min_rtt_of(plan.spec.min_rtt_window),
             min_rtt: TimeSpan::MAX,
             srtt: 0.0,
-            cwnd: 0.0,
             values: Values::new(&plan.expressions),
             observation: Observation::new(&plan.layout),
             phases: Phases::new(plan.spec.phases),
             startup: Startup::Over,
-            guard: Guard::new(&plan.spec.guard),
+            guard: plan.spec.guard.start(),
             actuator: Actuator::new(),
             expert: None,
             pending: VecDeque::new(),
@@ -207,11 +204,11 @@ impl FlowAgent {
     /// The flow, whose full packets have `mss` bytes on the wire, starts (again): everything before is forgotten.
     pub fn start(&mut self, now: Timestamp, mss: u64, overrides: StartOverrides) {
         self.memory = Memory::new(mss).with_min_rtt_of(self.plan.spec.min_rtt_window);
-        (self.min_rtt, self.srtt, self.cwnd) = (TimeSpan::MAX, 0.0, 0.0);
+        (self.min_rtt, self.srtt) = (TimeSpan::MAX, 0.0);
         self.values = Values::new(&self.plan.expressions);
         self.observation = Observation::new(&self.plan.layout);
         self.phases = Phases::new(self.plan.spec.phases);
-        self.guard = Guard::new(&self.plan.spec.guard);
+        self.guard = self.plan.spec.guard.start();
         self.actuator = Actuator::new();
         self.pending.clear();
         self.rejected = 0;
@@ -286,7 +283,6 @@ impl FlowAgent {
             memory.inner_rate = inner.pacing_rate.0 as f64;
         }
         self.srtt = m.srtt.as_secs_f64();
-        self.cwnd = m.cwnd as f64 / memory.mss;
         if plan.phased {
             memory.phase = self.phases.update(m, memory);
         }
@@ -302,10 +298,10 @@ impl FlowAgent {
         if recorded {
             self.observation.push(&plan.layout, &self.values, memory);
         }
-        if self.startup.is_over() {
-            self.guard.on_interval(&plan.spec.guard, m, &mut self.actuator, &plan.actions, memory);
-        } else {
+        if !self.startup.is_over() {
             self.startup.on_interval(&plan.spec.startup, m, &mut self.actuator, &plan.actions, memory);
+        } else if let Some(guard) = &mut self.guard {
+            guard.on_interval(m, &mut self.actuator, &plan.actions, memory);
         }
         self.refresh();
         !self.startup.bypasses()
@@ -323,7 +319,9 @@ impl FlowAgent {
     pub fn act(&mut self, now: Timestamp, action: &[f32]) {
         self.on_timer(now);
         let numbers = self.plan.actions.read(action);
-        self.guard.on_action(numbers.is_some());
+        if let Some(guard) = &mut self.guard {
+            guard.on_action(numbers.is_some());
+        }
         let Some(numbers) = numbers else {
             self.rejected += 1;
             return;
@@ -356,18 +354,16 @@ impl FlowAgent {
 
     fn apply(&mut self, numbers: [f64; 2]) {
         // What the guard sets stands; the agent continues from it.
-        if self.startup.is_over() && !self.guard.decides() {
+        if self.startup.is_over() && !self.guard.as_ref().is_some_and(|guard| guard.decides()) {
             self.actuator.apply(&self.plan.actions, numbers, &self.memory, &self.values);
         }
     }
 
     fn refresh(&mut self) {
         let (actions, memory) = (&self.plan.actions, &self.memory);
-        let instead = self.startup.control(actions, memory).or_else(|| self.guard.control(actions, memory));
-        self.control = match instead {
-            Some(control) => control,
-            None => self.actuator.control(actions, memory, self.srtt, &self.values),
-        };
+        let guarded = || self.guard.as_ref()?.control(actions, memory);
+        let instead = self.startup.control(actions, memory).or_else(guarded);
+        self.control = instead.unwrap_or_else(|| self.actuator.control(actions, memory, self.srtt, &self.values));
     }
 
     /// The decision in force; `inner` is that of the base scheme, which an agent that has one must be given.
@@ -430,6 +426,6 @@ impl FlowAgent {
     /// How often the guard lifted the flow, or tried to.
     #[must_use]
     pub fn interventions(&self) -> u64 {
-        self.guard.interventions()
+        self.guard.as_ref().map_or(0, |guard| guard.interventions)
     }
 }

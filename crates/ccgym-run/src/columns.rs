@@ -3,96 +3,76 @@
 use ccgym_agent::GroundTruth;
 use ccgym_core::{MonitorInterval, Sender, TimeSpan, Timestamp};
 
-/// Statistics of the interval that ends with a step, in order: what [`write_stats`] writes.
-pub const COLUMNS: [&str; 24] = [
-    "time_s",
-    "duration_s",
-    "sent_packets",
-    "sent_bytes",
-    "acked_packets",
-    "acked_bytes",
-    "lost_packets",
-    "retransmissions",
-    "timeouts",
-    "mean_rtt_s",
-    "interval_min_rtt_s",
-    "interval_max_rtt_s",
-    "srtt_s",
-    "min_rtt_s",
-    "mean_one_way_delay_s",
-    "rtt_slope",
-    "half_split_rtt_change_s",
-    "send_rate_bps",
-    "delivery_rate_bps",
-    "loss_fraction",
-    "in_flight_bytes",
-    "cwnd_bytes",
-    "pacing_rate_bps",
-    "refused_actions",
-];
+/// Names of columns, and a function that writes their cells.
+macro_rules! columns {
+    ($(#[$names_doc:meta])* $names:ident, $(#[$write_doc:meta])* fn $write:ident($($arg:ident: $type:ty),*);
+     $($name:literal: $value:expr,)*) => {
+        $(#[$names_doc])*
+        pub const $names: [&str; [$($name),*].len()] = [$($name),*];
 
-/// Columns that [`write_truth`] writes, in order.
-pub const TRUTH_COLUMNS: [&str; 9] = [
-    "link_rate_bps",
-    "base_rtt_s",
-    "backlog_packets",
-    "queue_limit_packets",
-    "loss",
-    "flows",
-    "fair_share_bps",
-    "pacing_rate_bps",
-    "cwnd_packets",
-];
-
-/// Write the ground truth of a flow in the order of [`TRUTH_COLUMNS`]. The last two cells are the sender's own: its
-/// current pacing rate and window.
-pub fn write_truth(truth: &GroundTruth, sender: &Sender, cells: &mut [f64]) {
-    let control = sender.control();
-    let packet = f64::from(sender.packet_size());
-    let cwnd = if control.cwnd == u64::MAX { f64::INFINITY } else { control.cwnd as f64 / packet };
-    cells.copy_from_slice(&[
-        truth.link_rate,
-        truth.base_rtt,
-        truth.backlog,
-        truth.queue_limit,
-        truth.loss,
-        f64::from(truth.flows),
-        truth.fair_share,
-        control.pacing_rate.0 as f64,
-        cwnd,
-    ]);
+        $(#[$write_doc])*
+        pub fn $write($($arg: $type,)* cells: &mut [f64]) {
+            cells.copy_from_slice(&[$($value),*]);
+        }
+    };
 }
 
-/// Write the statistics of interval `m`, which ended at `now`, in the order of [`COLUMNS`]; `refused` counts the
-/// actions that the agent could not use.
-pub fn write_stats(now: Timestamp, m: &MonitorInterval, refused: u64, cells: &mut [f64]) {
-    let secs = |t: Option<TimeSpan>| t.map_or(0.0, TimeSpan::as_secs_f64);
-    let min_rtt = (m.min_rtt != TimeSpan::MAX).then_some(m.min_rtt);
-    let cwnd = if m.cwnd == u64::MAX { f64::INFINITY } else { m.cwnd as f64 };
-    cells.copy_from_slice(&[
-        now.as_secs_f64(),
-        m.duration().as_secs_f64(),
-        m.sent_packets as f64,
-        m.sent_bytes as f64,
-        m.acked_packets as f64,
-        m.acked_bytes as f64,
-        m.lost_packets as f64,
-        m.retransmissions as f64,
-        m.timeouts as f64,
-        secs(m.mean_rtt()),
-        secs(m.interval_min_rtt()),
-        secs(m.interval_max_rtt()),
-        m.srtt.as_secs_f64(),
-        secs(min_rtt),
-        m.mean_one_way_delay().unwrap_or(0.0),
-        m.rtt_slope(),
-        m.half_split_rtt_change(),
-        m.send_rate().0 as f64,
-        m.delivery_rate().0 as f64,
-        m.loss_fraction(),
-        m.in_flight as f64,
-        cwnd,
-        m.pacing_rate.0 as f64,
-        refused as f64,
-    ]);
+columns! {
+    /// Statistics of the interval that ends with a step.
+    COLUMNS,
+    /// Write the statistics of interval `m`, which ended at `now`, in the order of [`COLUMNS`]; `refused` counts the
+    /// actions that the agent could not use.
+    fn write_stats(now: Timestamp, m: &MonitorInterval, refused: u64);
+    "time_s": now.as_secs_f64(),
+    "duration_s": m.duration().as_secs_f64(),
+    "sent_packets": m.sent_packets as f64,
+    "sent_bytes": m.sent_bytes as f64,
+    "acked_packets": m.acked_packets as f64,
+    "acked_bytes": m.acked_bytes as f64,
+    "lost_packets": m.lost_packets as f64,
+    "retransmissions": m.retransmissions as f64,
+    "timeouts": m.timeouts as f64,
+    "mean_rtt_s": seconds(m.mean_rtt()),
+    "interval_min_rtt_s": seconds(m.interval_min_rtt()),
+    "interval_max_rtt_s": seconds(m.interval_max_rtt()),
+    "srtt_s": m.srtt.as_secs_f64(),
+    "min_rtt_s": seconds(Some(m.min_rtt).filter(|rtt| *rtt != TimeSpan::MAX)),
+    "mean_one_way_delay_s": m.mean_one_way_delay().unwrap_or(0.0),
+    "rtt_slope": m.rtt_slope(),
+    "half_split_rtt_change_s": m.half_split_rtt_change(),
+    "send_rate_bps": m.send_rate().0 as f64,
+    "delivery_rate_bps": m.delivery_rate().0 as f64,
+    "loss_fraction": m.loss_fraction(),
+    "in_flight_bytes": m.in_flight as f64,
+    "cwnd_bytes": window(m.cwnd),
+    "pacing_rate_bps": m.pacing_rate.0 as f64,
+    "refused_actions": refused as f64,
+}
+
+columns! {
+    /// Ground truth of a flow, then the pacing rate and window of its sender.
+    TRUTH_COLUMNS,
+    /// Write them in the order of [`TRUTH_COLUMNS`].
+    fn write_truth(truth: &GroundTruth, sender: &Sender);
+    "link_rate_bps": truth.link_rate,
+    "base_rtt_s": truth.base_rtt,
+    "backlog_packets": truth.backlog,
+    "queue_limit_packets": truth.queue_limit,
+    "loss": truth.loss,
+    "flows": f64::from(truth.flows),
+    "fair_share_bps": truth.fair_share,
+    "pacing_rate_bps": sender.control().pacing_rate.0 as f64,
+    "cwnd_packets": window(sender.control().cwnd) / f64::from(sender.packet_size()),
+}
+
+fn seconds(span: Option<TimeSpan>) -> f64 {
+    span.map_or(0.0, TimeSpan::as_secs_f64)
+}
+
+fn window(bytes: u64) -> f64 {
+    if bytes == u64::MAX {
+        f64::INFINITY
+    } else {
+        bytes as f64
+    }
 }

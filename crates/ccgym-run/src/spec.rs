@@ -100,31 +100,19 @@ pub struct FlowSpec {
     #[serde(default = "ten")]
     #[schemars(range(min = 1))]
     pub initial_window: u32,
-    /// Departures from the profile's loss detection and timers.
+    /// What differs from the profile.
     #[serde(default)]
     #[schemars(skip)]
     pub transport: TransportSpec,
 }
 
-/// Departures from a profile; absent fields keep it.
+/// What differs from a profile; absent fields keep it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransportSpec {
     /// Whether a handshake comes before the data (`tcp` and `ns3`: yes).
     #[serde(default)]
     pub handshake: Option<bool>,
-    /// RACK's immediate losses in recovery.
-    #[serde(default)]
-    pub rack: Option<bool>,
-    /// Whether the time threshold (reordering window) is used.
-    #[serde(default)]
-    pub time_threshold: Option<bool>,
-    /// Tail loss probes.
-    #[serde(default)]
-    pub probes: Option<u32>,
-    /// Floor of the retransmission timeout.
-    #[serde(default)]
-    pub rto_floor: Option<TimeSpan>,
 }
 
 /// Transport profile.
@@ -366,18 +354,6 @@ impl FlowSpec {
             Some(false) => config.handshake_size = 0,
             Some(true) => config.handshake_size = config.handshake_size.max(60),
             None => {}
-        }
-        if let Some(rack) = self.transport.rack {
-            config.loss.rack = rack;
-        }
-        if self.transport.time_threshold == Some(false) {
-            config.loss.reordering_window = (0, 1);
-        }
-        if let Some(probes) = self.transport.probes {
-            config.timers.probes = probes;
-        }
-        if let Some(floor) = self.transport.rto_floor {
-            config.timers.rto_floor = floor;
         }
         config
     }

@@ -20,7 +20,8 @@ pub enum Ended {
     Time = 2,
 }
 
-/// Where a batch reads actions and writes results: row-major arrays with one row per learner, simulator by simulator.
+/// Where a batch, or one simulator of it, reads actions and writes results: row-major arrays with one row per learner,
+/// simulator by simulator.
 pub struct Arrays<'a> {
     /// What to do, for the rows that are due.
     pub actions: &'a [f32],
@@ -69,17 +70,6 @@ struct Lane {
     episodes: Vec<EpisodeStats>,
     /// Per learner: the ground truth of its latest intervals, newest last, as many as its expert asks for.
     truths: Vec<Vec<GroundTruth>>,
-}
-
-/// One lane's part of [`Arrays`].
-struct Part<'a> {
-    actions: &'a [f32],
-    observations: &'a mut [f32],
-    rewards: &'a mut [f64],
-    terms: &'a mut [f64],
-    stats: &'a mut [f64],
-    due: &'a mut [u8],
-    ended: &'a mut [u8],
 }
 
 /// A batch that cannot do what it is asked for.
@@ -266,7 +256,7 @@ impl AgentBatch {
             .zip(arrays.stats.chunks_exact_mut(m * COLUMNS.len()))
             .zip(arrays.due.chunks_exact_mut(m))
             .zip(arrays.ended.chunks_exact_mut(1))
-            .map(|((((((actions, observations), rewards), terms), stats), due), ended)| Part {
+            .map(|((((((actions, observations), rewards), terms), stats), due), ended)| Arrays {
                 actions,
                 observations,
                 rewards,
@@ -340,7 +330,7 @@ impl AgentBatch {
 }
 
 impl Lane {
-    fn step(&mut self, w: Widths, truths: usize, part: Part<'_>) -> Result<(), Stopped> {
+    fn step(&mut self, w: Widths, truths: usize, part: Arrays<'_>) -> Result<(), Stopped> {
         let Some(simulator) = &mut self.simulator else { return Ok(()) };
         for (learner, due) in self.due.iter_mut().enumerate() {
             if std::mem::take(due) {

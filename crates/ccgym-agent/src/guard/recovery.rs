@@ -99,6 +99,7 @@ enum Stage {
 /// This guard, of one flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Recovery {
+    spec: RecoverySpec,
     path: Path,
     stage: Stage,
     /// Seconds that the rate must be low before the next search, and that what it finds is held.
@@ -111,12 +112,14 @@ pub(crate) struct Recovery {
     /// When (of the time heard) the agent last took over, and when the flow was last low.
     released: f64,
     low_at: f64,
+    /// How often it has lifted the flow, or tried to.
     pub interventions: u64,
 }
 
 impl Recovery {
     pub fn new(spec: &RecoverySpec) -> Self {
         Self {
+            spec: *spec,
             path: Path::new(spec.memory.as_secs_f64()),
             stage: Stage::Watch(Low::default()),
             wait: spec.patience.as_secs_f64(),
@@ -129,22 +132,19 @@ impl Recovery {
         }
     }
 
+    /// The agent gave an action; whether it could be read.
     pub fn on_action(&mut self, read: bool) {
         self.refused = if read { 0 } else { self.refused.saturating_add(1) };
     }
 
+    /// Whether the guard decides instead of the agent.
     pub fn decides(&self) -> bool {
         !matches!(self.stage, Stage::Watch(_))
     }
 
-    pub fn on_interval(
-        &mut self,
-        spec: &RecoverySpec,
-        m: &MonitorInterval,
-        actuator: &mut Actuator,
-        actions: &Actions,
-        memory: &Memory,
-    ) {
+    /// Take in an interval that `memory` has digested; lift the flow if it needs that.
+    pub fn on_interval(&mut self, m: &MonitorInterval, actuator: &mut Actuator, actions: &Actions, memory: &Memory) {
+        let spec = &{ self.spec };
         let round = self.path.add(m, memory);
         match &mut self.stage {
             Stage::Watch(_) => {
@@ -282,6 +282,7 @@ impl Recovery {
         self.interventions += 1;
     }
 
+    /// Its decision, if it decides.
     pub fn control(&self, actions: &Actions, memory: &Memory) -> Option<Control> {
         let per_second = |packets: f64, base: f64| packets * 8.0 * memory.mss / base;
         let (packets, rate) = match &self.stage {

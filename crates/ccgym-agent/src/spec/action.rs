@@ -26,7 +26,7 @@ pub struct ActionSpec {
     /// Upper bound of the window.
     #[serde(default)]
     pub cwnd_cap: Option<CapSpec>,
-    /// A scheme that runs below and whose decision is adjusted.
+    /// Base scheme whose decision the agent adjusts.
     #[serde(default)]
     pub inner: Option<InnerSpec>,
 }
@@ -37,7 +37,7 @@ pub struct ActionSpec {
 #[schemars(rename = "Map")]
 pub enum MapSpec {
     /// One of several operations on the value in force: `*x`, `/x`, `+n`, `-n`. Amounts are packets for a window, and
-    /// packets per smallest round trip for a rate.
+    /// packets per min RTT for a rate.
     Discrete {
         /// The operations.
         #[schemars(length(min = 2, max = 10_000), extend("items" = {"type": "string", "format": "operation"}))]
@@ -74,7 +74,7 @@ pub enum MapSpec {
         #[schemars(extend("exclusiveMinimum" = 0), range(max = 1e6))]
         delta: f64,
     },
-    /// None: the base scheme decides.
+    /// No action: the base scheme decides.
     Passive {},
 }
 
@@ -103,7 +103,7 @@ pub struct LimitsSpec {
     #[serde(default = "window_limits")]
     #[schemars(extend("format" = "bounds"))]
     pub window: [f64; 2],
-    /// The rate is also at least so many packets per smallest round trip.
+    /// Packets per min RTT below which the rate does not fall either.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1e6))]
     pub packets_per_min_rtt: f64,
@@ -119,27 +119,27 @@ impl Default for LimitsSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
-    /// Not: acknowledgements clock it.
+    /// Unpaced: acknowledgements clock it.
     #[default]
     None,
-    /// A window per smallest round trip.
+    /// A window per min RTT.
     CwndOverMinRtt,
     /// A window per smoothed round trip.
     CwndOverSrtt,
 }
 
-/// An upper bound of the window: multiples of the bandwidth-delay product, and packets.
+/// An upper bound of the window: a multiple of the bandwidth-delay product plus packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Cap")]
 pub struct CapSpec {
-    /// Multiple of estimate × smallest round trip.
+    /// Multiple of estimate × min RTT.
     #[schemars(range(min = 0, max = 1e6))]
     pub bdp: f64,
-    /// Packets beside.
+    /// Packets added to that.
     #[schemars(range(min = 0, max = 1e9))]
     pub packets: f64,
-    /// Multiple in start-up, where the estimate lags behind by a round trip; `bdp` if absent.
+    /// Multiple in start-up, where the estimate lags by a round trip; `bdp` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1e6))]
     pub startup: Option<f64>,
@@ -149,7 +149,7 @@ pub struct CapSpec {
     pub estimate: String,
 }
 
-/// A scheme that runs below.
+/// A base scheme.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Inner")]

@@ -1,19 +1,11 @@
-//! Who teaches an agent, as data.
-//!
-//! ```text
-//! EXPERT = {"kind": "best_window", "queueing": ns}
-//!        | {"kind": "fluid_bdp", "queue_fraction": 0.8, "samples": 5}
-//!        | {"kind": "gain_schedule", "startup": 2.89, "drain": 0.346, "cycle": [1.25, 0.75, 1, 1, 1, 1, 1, 1],
-//!           "window": 10}
-//!        | {"kind": "scheme", "scheme": "bbr", "params": {}}, each with "nearest": null | "log" | "linear"
-//! ```
+//! Whose decisions an agent can imitate, as data.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use ccgym_core::units::TimeSpan;
 
-/// What knows better, in training: its target is turned into the action that comes nearest to it.
+/// A teacher in training: its label is the action that comes nearest to its target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[schemars(rename = "Expert")]
@@ -21,20 +13,20 @@ pub enum ExpertSpec {
     /// A fixed window: the flow's own (parameter `expert_window` of the scheme `learned`), or what fills the path and
     /// a little of its queue.
     BestWindow {
-        /// Time that the queue may take.
+        /// Queuing delay.
         #[serde(default = "five_milliseconds")]
         queueing: TimeSpan,
         /// How the distance of an action's result from the target is measured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         nearest: Option<Distance>,
     },
-    /// The window that fills the path and a share of its queue, less what stands there (Muses).
+    /// The window that fills the path and a fraction of its queue, less the backlog (Muses).
     FluidBdp {
-        /// Share of the queue's limit.
+        /// Fraction of the queue's limit.
         #[serde(default = "most_of_the_queue")]
         #[schemars(extend("format" = "probability"))]
         queue_fraction: f64,
-        /// Decisions over which the greatest such window counts.
+        /// Decisions over which the max window is taken.
         #[serde(default = "five")]
         #[schemars(range(min = 1, max = 1000))]
         samples: u32,
@@ -42,7 +34,7 @@ pub enum ExpertSpec {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         nearest: Option<Distance>,
     },
-    /// The greatest delivery rate of the latest intervals, times a gain that depends on the phase (BBR).
+    /// The max delivery rate of the latest intervals, times a gain that depends on the phase (BBR).
     GainSchedule {
         /// Gain while the delivery rate grows.
         #[serde(default = "startup_gain")]
@@ -52,11 +44,11 @@ pub enum ExpertSpec {
         #[serde(default = "drain_gain")]
         #[schemars(extend("exclusiveMinimum" = 0), range(max = 100))]
         drain: f64,
-        /// Gains afterward, one per interval, over and over.
+        /// Gains afterward, one per interval, in a cycle.
         #[serde(default = "probe_cycle")]
         #[schemars(length(min = 1, max = 1000))]
         cycle: Vec<f64>,
-        /// Intervals with acknowledgements over which the greatest delivery rate is taken.
+        /// Intervals with acknowledgements over which the max delivery rate is taken.
         #[serde(default = "ten_intervals")]
         #[schemars(range(min = 1, max = 1000))]
         window: u32,
@@ -66,13 +58,13 @@ pub enum ExpertSpec {
     },
 }
 
-/// Which of two results is nearer to a target.
+/// How the distance of a result from a target is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Distance {
-    /// That with the smaller |ln(result / target)|.
+    /// |ln(result / target)|.
     Log,
-    /// That with the smaller |result − target|.
+    /// |result − target|.
     Linear,
 }
 

@@ -14,14 +14,14 @@ pub struct ObservationSpec {
     #[serde(default)]
     #[schemars(length(max = 1000))]
     pub features: Vec<FeatureSpec>,
-    /// Intervals seen, oldest first.
+    /// Number of intervals seen, oldest first.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 1000))]
     pub history: u32,
     /// Whether each interval also shows the action in force during it.
     #[serde(default)]
     pub previous_action: PreviousAction,
-    /// What is shown as the action before the first; nothing (zeros) unless given.
+    /// Shown as the action before the first; zeros unless given.
     #[serde(default)]
     pub initial_action: Option<f64>,
 }
@@ -30,16 +30,16 @@ pub struct ObservationSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PreviousAction {
-    /// Not.
+    /// It does not.
     #[default]
     None,
-    /// As the numbers that were given.
+    /// As its numbers.
     Value,
-    /// As one number per possible action, 1 for the one taken.
+    /// As one number per possible action: 1 for the one taken, else 0.
     OneHot,
 }
 
-/// One number that the agent sees: a signal and what is done to it, in the order of the fields.
+/// One number that the agent sees: a signal, transformed in the order of the fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Feature")]
@@ -68,7 +68,7 @@ pub struct FeatureSpec {
     /// Multiplied by.
     #[serde(default = "unity")]
     pub scale: f64,
-    /// Least and greatest value.
+    /// Min and max.
     #[schemars(extend("format" = "bounds"))]
     pub clip: [f64; 2],
     /// Value before anything was recorded.
@@ -95,11 +95,11 @@ pub enum Operand {
 #[serde(untagged)]
 #[schemars(rename = "Log")]
 pub enum LogSpec {
-    /// Not, or with a billionth added.
+    /// No logarithm, or with 1e-9 added first.
     Plain(bool),
-    /// With a number of one's own added.
+    /// With another number added first.
     Plus {
-        /// Added before, in the unit of what is there.
+        /// Added first, in the unit of the value.
         #[schemars(extend("exclusiveMinimum" = 0))]
         plus: f64,
     },
