@@ -76,7 +76,7 @@ def schemes_page() -> str:
     lines = [
         "# Schemes",
         "",
-        "<!-- Written by `make docs` from the registry in schemes/src/registry.rs: change it there. -->",
+        "<!-- Written by `make docs` from the entries of the schemes in schemes/src: change it there. -->",
         "",
         "Every congestion-control algorithm, by the name that `--schemes` and `simulate(flows=[…])` take. A parameter",
         'is set as in `{"scheme": "cubic", "params": {"beta": 0.7}}`.',

@@ -1,8 +1,8 @@
 //! Congestion-control algorithms, one per file.
 //!
 //! To add one: write `src/<name>.rs` with a type that implements [`ccgym_core::CongestionControl`] and a
-//! `pub const ENTRY`, declare the module here, and add its line to [`mod@registry`]'s table. Name look-up, the command
-//! line, the contract tests, the documentation row and the plot style follow from the entry.
+//! `pub const ENTRY`, declare the module here, and add the entry to `SCHEMES`. Name look-up, the command line, the
+//! contract tests, the documentation row and the plot style follow from the entry.
 
 mod aimd;
 mod bbr;
@@ -27,3 +27,18 @@ pub use registry::{
     create, create_with, registry, Parameter, ParameterKind, Parameters, Resources, SchemeEntry, SchemeError,
     SchemeInfo,
 };
+
+/// Every scheme, in the order of documentation; `tests/contract.rs` compares it with the folder.
+static SCHEMES: &[SchemeEntry] = &[
+    reno::ENTRY,
+    cubic::ENTRY,
+    vegas::ENTRY,
+    bbr::ENTRY,
+    copa::ENTRY,
+    synthesized_bbr::ENTRY,
+    aimd::ENTRY,
+    fixed_window::ENTRY,
+    fixed_rate::ENTRY,
+    oracle::ENTRY,
+    learned::ENTRY,
+];

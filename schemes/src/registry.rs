@@ -9,34 +9,20 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::learned::Policy;
-
-/// Every scheme, in the order of documentation. One line each; `tests/contract.rs` compares it with the folder.
-static TABLE: &[SchemeEntry] = &[
-    crate::reno::ENTRY,
-    crate::cubic::ENTRY,
-    crate::vegas::ENTRY,
-    crate::bbr::ENTRY,
-    crate::copa::ENTRY,
-    crate::synthesized_bbr::ENTRY,
-    crate::aimd::ENTRY,
-    crate::fixed_window::ENTRY,
-    crate::fixed_rate::ENTRY,
-    crate::oracle::ENTRY,
-    crate::learned::ENTRY,
-];
+use crate::SCHEMES;
 
 /// All schemes, in the order of documentation.
 #[must_use]
 pub fn registry() -> &'static [SchemeEntry] {
-    TABLE
+    SCHEMES
 }
 
 /// The scheme called `name`; the error suggests the nearest name.
 pub fn find(name: &str) -> Result<&'static SchemeEntry, SchemeError> {
-    TABLE.iter().find(|entry| entry.info.name == name).ok_or_else(|| SchemeError::UnknownScheme {
+    SCHEMES.iter().find(|entry| entry.info.name == name).ok_or_else(|| SchemeError::UnknownScheme {
         name: name.to_owned(),
-        known: TABLE.iter().map(|entry| entry.info.name).collect::<Vec<_>>().join(", "),
-        advice: suggest(name, TABLE.iter().map(|entry| entry.info.name)),
+        known: SCHEMES.iter().map(|entry| entry.info.name).collect::<Vec<_>>().join(", "),
+        advice: suggest(name, SCHEMES.iter().map(|entry| entry.info.name)),
     })
 }
 
@@ -108,9 +94,9 @@ impl SchemeInfo {
     /// Color and marker: its own, or the first free ones in the order of the table.
     #[must_use]
     pub fn style(&self) -> (&'static str, &'static str) {
-        let taken = |pair| TABLE.iter().any(|entry| entry.info.style == Some(pair));
+        let taken = |pair| SCHEMES.iter().any(|entry| entry.info.style == Some(pair));
         let pairs = MARKERS.iter().flat_map(|marker| COLORS.iter().map(move |color| (*color, *marker)));
-        let before = TABLE.iter().take_while(|entry| entry.info.name != self.name);
+        let before = SCHEMES.iter().take_while(|entry| entry.info.name != self.name);
         let place = before.filter(|entry| entry.info.style.is_none()).count();
         self.style.or_else(|| pairs.filter(|pair| !taken(*pair)).nth(place)).unwrap_or(("black", "o"))
     }

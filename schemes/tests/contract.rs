@@ -33,7 +33,7 @@ fn every_file_is_registered() {
     let names: BTreeSet<String> = registry().iter().map(|entry| entry.info.name.to_owned()).collect();
     assert_eq!(names.len(), registry().len(), "two entries share a name");
     if let Some(name) = files.difference(&names).next() {
-        panic!("src/{name} is not registered: add `crate::{name}::ENTRY,` to TABLE in src/registry.rs");
+        panic!("src/{name} is not registered: declare it and add `{name}::ENTRY,` to SCHEMES in src/lib.rs");
     }
     if let Some(name) = names.difference(&files).next() {
         panic!("{name} is registered but src/{name}.rs is missing: a scheme's name is its file's");

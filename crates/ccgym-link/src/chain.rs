@@ -59,7 +59,7 @@ impl Chain {
         }
         Ok(Self {
             bottleneck: specs.iter().position(|s| matches!(s, ElementSpec::Link { .. })),
-            kinds: specs.iter().map(kind).collect(),
+            kinds: specs.iter().map(ElementSpec::kind).collect(),
             elements,
             eager,
             tail,
@@ -107,18 +107,6 @@ impl Chain {
     pub fn next_event(&self) -> Timestamp {
         let holding = self.elements.iter().zip(&self.holds).filter(|(_, holds)| **holds);
         holding.map(|(element, _)| element.next_event()).min().unwrap_or(Timestamp::NEVER)
-    }
-}
-
-const fn kind(spec: &ElementSpec) -> &'static str {
-    match spec {
-        ElementSpec::Link { .. } => "link",
-        ElementSpec::Delay { .. } => "delay",
-        ElementSpec::Loss { .. } => "loss",
-        ElementSpec::GilbertElliott { .. } => "gilbert_elliott",
-        ElementSpec::OnOff { .. } => "on_off",
-        ElementSpec::Intermittent { .. } => "intermittent",
-        ElementSpec::Jitter { .. } => "jitter",
     }
 }
 

@@ -179,6 +179,36 @@ pub enum QueueSpec {
     },
 }
 
+impl QueueSpec {
+    /// Its name in a description.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Infinite => "infinite",
+            Self::Droptail { .. } => "droptail",
+            Self::Drophead { .. } => "drophead",
+            Self::MahimahiCodel { .. } => "mahimahi_codel",
+            Self::MahimahiPie { .. } => "mahimahi_pie",
+            Self::Codel { .. } => "codel",
+            Self::FqCodel { .. } => "fq_codel",
+        }
+    }
+
+    /// How much may wait; `None` if unbounded.
+    #[must_use]
+    pub const fn limit(&self) -> Option<&LimitSpec> {
+        match self {
+            Self::Infinite => None,
+            Self::Droptail { limit }
+            | Self::Drophead { limit }
+            | Self::MahimahiCodel { limit, .. }
+            | Self::MahimahiPie { limit, .. }
+            | Self::Codel { limit, .. }
+            | Self::FqCodel { limit, .. } => Some(limit),
+        }
+    }
+}
+
 /// One path element, in the order in which a packet crosses them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
@@ -270,6 +300,39 @@ pub enum ElementSpec {
         #[serde(default)]
         reorder: bool,
     },
+}
+
+impl ElementSpec {
+    /// Its name in a description.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Link { .. } => "link",
+            Self::Delay { .. } => "delay",
+            Self::Loss { .. } => "loss",
+            Self::GilbertElliott { .. } => "gilbert_elliott",
+            Self::OnOff { .. } => "on_off",
+            Self::Intermittent { .. } => "intermittent",
+            Self::Jitter { .. } => "jitter",
+        }
+    }
+
+    /// The mean probability of random loss, where it has one.
+    #[must_use]
+    pub fn loss(&self) -> Option<Param<f64>> {
+        match self {
+            Self::Loss { probability } => Some(probability.clone()),
+            Self::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
+                let bad = good_to_bad / (good_to_bad + bad_to_good).max(f64::MIN_POSITIVE);
+                Some(Param::Constant(loss_good * (1.0 - bad) + loss_bad * bad))
+            }
+            Self::Link { .. }
+            | Self::Delay { .. }
+            | Self::OnOff { .. }
+            | Self::Intermittent { .. }
+            | Self::Jitter { .. } => None,
+        }
+    }
 }
 
 /// Distribution of extra delay; never negative.

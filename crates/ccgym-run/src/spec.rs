@@ -321,11 +321,9 @@ impl RunSpec {
 pub fn limits_flows(uplink: &[ElementSpec], downlink: &[ElementSpec]) -> bool {
     let link = |element: &ElementSpec| matches!(element, ElementSpec::Link { .. });
     let drops = |element: &ElementSpec| match element {
-        ElementSpec::Loss { probability } => probability.steps().iter().any(|(_, p)| *p > 0.0),
-        ElementSpec::GilbertElliott { loss_good, loss_bad, .. } => loss_good.max(*loss_bad) > 0.0,
         ElementSpec::OnOff { hold, .. } => !hold,
         ElementSpec::Intermittent { .. } => true,
-        ElementSpec::Link { .. } | ElementSpec::Delay { .. } | ElementSpec::Jitter { .. } => false,
+        other => other.loss().is_some_and(|loss| loss.steps().iter().any(|(_, p)| *p > 0.0)),
     };
     uplink.iter().chain(downlink).any(link) || uplink.iter().any(drops)
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use ccgym_agent::GroundTruth;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
-use ccgym_link::{ElementSpec, LimitSpec, Param, QueueSpec};
+use ccgym_link::{ElementSpec, Param, QueueSpec};
 
 use crate::spec::RunSpec;
 
@@ -29,16 +29,9 @@ impl GroundTruthModel {
         let mut queue_limit = f64::INFINITY;
         let mut loss = Vec::new();
         for element in &spec.uplink {
-            match element {
-                ElementSpec::Link { queue, overhead, .. } => {
-                    queue_limit = queue_limit.min(limit_packets(queue, packet + overhead));
-                }
-                ElementSpec::Loss { probability } => loss.push(probability.clone()),
-                ElementSpec::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
-                    let bad = good_to_bad / (good_to_bad + bad_to_good).max(f64::MIN_POSITIVE);
-                    loss.push(Param::Constant(loss_good * (1.0 - bad) + loss_bad * bad));
-                }
-                _ => {}
+            loss.extend(element.loss());
+            if let ElementSpec::Link { queue, overhead, .. } = element {
+                queue_limit = queue_limit.min(limit_packets(queue, packet + overhead));
             }
         }
         let facts = spec.facts.as_ref();
@@ -116,15 +109,7 @@ fn at(steps: &Param<f64>, t: Timestamp) -> f64 {
 
 /// The smaller of a queue's limits in packets of `packet` bytes.
 fn limit_packets(queue: &QueueSpec, packet: u32) -> f64 {
-    let limit: LimitSpec = match queue {
-        QueueSpec::Infinite => LimitSpec::default(),
-        QueueSpec::Droptail { limit }
-        | QueueSpec::Drophead { limit }
-        | QueueSpec::MahimahiCodel { limit, .. }
-        | QueueSpec::MahimahiPie { limit, .. }
-        | QueueSpec::Codel { limit, .. }
-        | QueueSpec::FqCodel { limit, .. } => *limit,
-    };
+    let limit = queue.limit().copied().unwrap_or_default();
     let packets = limit.packets.map_or(f64::INFINITY, |p| p as f64);
     let bytes = limit.bytes.map_or(f64::INFINITY, |b| b as f64 / f64::from(packet));
     packets.min(bytes)

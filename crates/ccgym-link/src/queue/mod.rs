@@ -1,6 +1,6 @@
 //! Queue disciplines: what waits, and what is dropped or marked. One per file.
 //!
-//! To add one: a file here, a variant of [`QueueSpec`], and a line in [`from_spec`].
+//! To add one: a file here, its `mod` line, a variant of [`QueueSpec`], and its arms in [`from_spec`] and [`check`].
 
 use ccgym_core::packet::Datagram;
 use ccgym_core::units::{TimeSpan, Timestamp};
@@ -87,26 +87,22 @@ pub fn from_spec(spec: &QueueSpec, seed: u64, index: u64) -> Result<Box<dyn Queu
 /// # Errors
 /// For parameters out of range.
 pub fn check(spec: &QueueSpec) -> Result<(), LinkError> {
+    spec.limit().map_or(Ok(()), check_limit)?;
     match spec {
-        QueueSpec::Infinite => Ok(()),
-        QueueSpec::Droptail { limit } | QueueSpec::Drophead { limit } => check_limit(limit),
-        QueueSpec::MahimahiCodel { limit, target, interval } => {
-            check_limit(limit)?;
+        QueueSpec::Infinite | QueueSpec::Droptail { .. } | QueueSpec::Drophead { .. } => Ok(()),
+        QueueSpec::MahimahiCodel { target, interval, .. } => {
             check_milliseconds("link.queue.target", *target)?;
             check_milliseconds("link.queue.interval", *interval)
         }
-        QueueSpec::MahimahiPie { limit, qdelay_ref, max_burst } => {
-            check_limit(limit)?;
+        QueueSpec::MahimahiPie { qdelay_ref, max_burst, .. } => {
             check_milliseconds("link.queue.qdelay_ref", *qdelay_ref)?;
             check_milliseconds("link.queue.max_burst", *max_burst)
         }
-        QueueSpec::Codel { limit, target, interval, .. } => {
-            check_limit(limit)?;
+        QueueSpec::Codel { target, interval, .. } => {
             check_range("link.queue.target", target.0, 1, u64::MAX)?;
             check_range("link.queue.interval", interval.0, 1, u64::MAX)
         }
-        QueueSpec::FqCodel { limit, target, interval, quantum, flows, .. } => {
-            check_limit(limit)?;
+        QueueSpec::FqCodel { target, interval, quantum, flows, .. } => {
             check_range("link.queue.target", target.0, 1, u64::MAX)?;
             check_range("link.queue.interval", interval.0, 1, u64::MAX)?;
             check_range("link.queue.quantum", u64::from(*quantum), 1, u64::from(MAX_SIGNED))?;

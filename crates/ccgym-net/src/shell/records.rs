@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ccgym_link::log::LogHeader;
-use ccgym_link::{ElementSpec, LinkEvent, QueueSpec, ScheduleSpec};
+use ccgym_link::{ElementSpec, LinkEvent, ScheduleSpec};
 
 use super::environment::PREFIX;
 use super::job::{Direction, LinkLogJob, ShellJob, ShellPath};
@@ -118,14 +118,8 @@ fn header(log: &LinkLogJob, link: &ElementSpec) -> LogHeader {
 /// A link's queue as mahimahi's logs name it: `droptail [packets=94]`.
 fn describe_queue(link: &ElementSpec) -> String {
     let ElementSpec::Link { queue, .. } = link else { return String::new() };
-    let (kind, limit) = match queue {
-        QueueSpec::Infinite => return "infinite".into(),
-        QueueSpec::Droptail { limit } => ("droptail", limit),
-        QueueSpec::Drophead { limit } => ("drophead", limit),
-        QueueSpec::MahimahiCodel { limit, .. } | QueueSpec::Codel { limit, .. } => ("codel", limit),
-        QueueSpec::MahimahiPie { limit, .. } => ("pie", limit),
-        QueueSpec::FqCodel { limit, .. } => ("fq_codel", limit),
-    };
+    let kind = queue.kind().trim_start_matches("mahimahi_");
+    let Some(limit) = queue.limit() else { return kind.into() };
     let limits = [("bytes", limit.bytes), ("packets", limit.packets)];
     let limits = limits.iter().filter_map(|(name, value)| value.map(|value| format!("{name}={value}")));
     format!("{kind} [{}]", limits.collect::<Vec<_>>().join(", "))

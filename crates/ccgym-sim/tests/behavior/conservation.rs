@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use crate::common::{create, secs, spec, Seen, Watched};
 use ccgym_core::{CongestionControl, Timestamp};
-use ccgym_link::DeliveryTrace;
+use ccgym_link::{DeliveryTrace, ElementSpec, QueueSpec};
 use ccgym_run::{FlowSpec, Outcome, RunSpec};
 use ccgym_sim::Simulator;
 use proptest::prelude::*;
+use proptest::strategy::Union;
 use proptest::test_runner::RngSeed;
+use schemars::{schema_for, JsonSchema};
 use serde_json::{json, Value};
 
 const SCHEMES: [&str; 7] = ["reno", "cubic", "vegas", "bbr", "copa", "fixed_rate", "fixed_window"];
@@ -32,22 +34,62 @@ fn run_watched(spec: &RunSpec) -> (Simulator, Outcome, Vec<Arc<Mutex<Seen>>>) {
 
 // ---- random specifications ---------------------------------------------------------------------------------------
 
+/// Any of the variants that the schema of a description lists, without those called `except`. Drawn are required
+/// parameters, flags and limits; the others keep their defaults.
+fn any_of<T: JsonSchema>(except: &[&str]) -> BoxedStrategy<Value> {
+    let schema = schema_for!(T).to_value();
+    any_variant(&schema, &schema["$defs"], except)
+}
+
+fn any_variant(schema: &Value, definitions: &Value, except: &[&str]) -> BoxedStrategy<Value> {
+    let variants = schema["oneOf"].as_array().unwrap().iter();
+    let variants: Vec<_> = variants
+        .filter(|variant| !except.iter().any(|kind| variant["properties"]["kind"]["const"] == *kind))
+        .map(|variant| {
+            let required = variant["required"].as_array().unwrap();
+            let drawn = variant["properties"].as_object().unwrap().iter();
+            let drawn: Vec<_> = drawn
+                .filter(|(name, part)| {
+                    part["type"] == "boolean" || part["format"] == "limit" || required.iter().any(|one| one == *name)
+                })
+                .map(|(name, part)| (Just(name.clone()), any_value(part, definitions)))
+                .collect();
+            drawn.prop_map(|pairs| Value::Object(pairs.into_iter().collect())).boxed()
+        })
+        .collect();
+    Union::new(variants).boxed()
+}
+
+fn any_value(schema: &Value, definitions: &Value) -> BoxedStrategy<Value> {
+    if let Some(name) = schema["$ref"].as_str() {
+        return any_variant(&definitions[name.rsplit('/').next().unwrap()], definitions, &[]);
+    }
+    if let Some(constant) = schema.get("const") {
+        return Just(constant.clone()).boxed();
+    }
+    match (schema["format"].as_str(), schema["type"].as_str()) {
+        (Some("steps"), _) => any_value(&schema["items"], definitions),
+        (Some("limit"), _) => prop_oneof![
+            (3u64..150).prop_map(|n| json!({"packets": n})),
+            (6_000u64..200_000).prop_map(|n| json!({"bytes": n})),
+            (3u64..150, 6_000u64..200_000).prop_map(|(p, b)| json!({"packets": p, "bytes": b})),
+        ]
+        .boxed(),
+        (Some("probability"), _) => (0.0..0.05).prop_map(Value::from).boxed(),
+        (Some("time" | "milliseconds"), _) => (5u64..100).prop_map(|ms| json!(ms * 1_000_000)).boxed(),
+        (_, Some("boolean")) => any::<bool>().prop_map(Value::from).boxed(),
+        (_, Some("integer")) => (0..100u64)
+            .prop_map({
+                let min = schema["minimum"].as_u64().unwrap_or(0);
+                move |n| json!(min + n)
+            })
+            .boxed(),
+        _ => panic!("how is this drawn? {schema}"),
+    }
+}
+
 fn queue() -> impl Strategy<Value = Value> {
-    let limit = prop_oneof![
-        (3u64..150).prop_map(|n| json!({"packets": n})),
-        (6_000u64..200_000).prop_map(|n| json!({"bytes": n})),
-        (3u64..150, 6_000u64..200_000).prop_map(|(p, b)| json!({"packets": p, "bytes": b})),
-    ];
-    (0..7, limit, any::<bool>()).prop_map(|(kind, limit, ecn)| match kind {
-        0 => json!({"kind": "infinite"}),
-        1 => json!({"kind": "droptail", "limit": limit}),
-        2 => json!({"kind": "drophead", "limit": limit}),
-        3 => json!({"kind": "mahimahi_codel", "limit": limit, "target": 5_000_000, "interval": 100_000_000}),
-        4 => json!({"kind": "mahimahi_pie", "limit": limit, "qdelay_ref": 20_000_000, "max_burst": 100_000_000}),
-        5 => json!({"kind": "codel", "limit": limit, "target": 5_000_000, "interval": 100_000_000, "ecn": ecn}),
-        _ => json!({"kind": "fq_codel", "limit": limit, "target": 5_000_000, "interval": 100_000_000,
-                    "quantum": 1514, "flows": 16, "ecn": ecn}),
-    })
+    any_of::<QueueSpec>(&[])
 }
 
 fn schedule() -> impl Strategy<Value = Value> {
@@ -75,16 +117,7 @@ fn delay() -> impl Strategy<Value = Value> {
 }
 
 fn trouble() -> impl Strategy<Value = Value> {
-    prop_oneof![
-        (0.0..0.05).prop_map(|p| json!({"kind": "loss", "probability": p})),
-        Just(json!({"kind": "gilbert_elliott", "good_to_bad": 0.002, "bad_to_good": 0.2, "loss_bad": 0.7})),
-        (0u64..20_000_000, any::<bool>()).prop_map(|(max, reorder)| json!({"kind": "jitter", "reorder": reorder,
-            "distribution": {"kind": "uniform", "max": max}})),
-        (1u64..5_000_000).prop_map(|mean| json!({"kind": "jitter", "reorder": true,
-            "distribution": {"kind": "exponential", "mean": mean}})),
-        Just(json!({"kind": "on_off", "mean_on": 500_000_000, "mean_off": 50_000_000})),
-        Just(json!({"kind": "intermittent", "on": 300_000_000, "off": 100_000_000})),
-    ]
+    any_of::<ElementSpec>(&["link", "delay"])
 }
 
 /// Elements in any order.
