@@ -20,16 +20,20 @@ from pathlib import Path
 from typing import Any
 
 import models
+from pydantic import BaseModel
 
 from ccgym import _core
 from ccgym.config.agent import vocabulary
 from ccgym.config.distributions import PRESETS as DISTRIBUTIONS
 from ccgym.config.quantities import Limit
+from ccgym.config.yaml_loader import parse_yaml
 from ccgym.envs.registration import PRESETS as ENVIRONMENTS
 from ccgym.evaluation import frames
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.results import RUN_COLUMNS
 from ccgym.evaluation.run_record import FlowRecord, RunRecord
+from ccgym.experiments.metrics import METRICS, Metric
+from ccgym.report.figures import figures_of
 from ccgym.schemes.registry import descriptions
 from ccgym.units import format_rate, format_time
 
@@ -271,6 +275,63 @@ def field_meanings(kind: type[Any]) -> dict[str, str]:
     }  # fmt: skip
 
 
+def options(model: type[BaseModel], *without: str) -> str:
+    """The fields of a model, as YAML names them, with their texts; inherited ones last."""
+    bases = [kind for kind in model.__mro__ if issubclass(kind, BaseModel) and kind is not BaseModel]
+    meanings = {name: text for kind in reversed(bases) for name, text in field_meanings(kind).items()}
+    own = [name for kind in bases for name in field_meanings(kind)]
+    fields = {name: model.model_fields[name] for name in dict.fromkeys(own) if name in model.model_fields}
+    return ". ".join(
+        f"`{field.alias or name}`: {meanings[name][:1].lower()}{meanings[name][1:]}".rstrip(".").replace("``", "`")
+        for name, field in fields.items()
+        if name not in without
+    )
+
+
+def sentence(text: str) -> str:
+    """The first sentence of a text."""
+    return re.split(r"(?<=\.)\s", " ".join(text.split()), maxsplit=1)[0].replace("``", "`")
+
+
+def metrics() -> list[str]:
+    """What experiments measure."""
+    rows = [
+        (code(name), sentence(inspect.getdoc(sys.modules[kind.__module__]) or ""), options(kind, *Metric.model_fields))
+        for name, kind in METRICS.items()
+    ]
+    return table(["Metric", "What it is", "Options"], rows)
+
+
+def test_figures() -> list[str]:
+    """What a test can show."""
+    rows = [(code(one.name), one.title, options(one.options)) for one in figures_of("test") if one.options]
+    return table(["Figure", "What it shows", "Options"], rows)
+
+
+def experiments() -> list[str]:
+    """The experiments that come with ccgym."""
+    files = sorted((ROOT / "configs/experiments").glob("*.yaml"))
+    titles = [parse_yaml(file.read_text(), file.name).data["title"] for file in files]
+    return table(["Name", ""], [(code(file.stem), title) for file, title in zip(files, titles, strict=True)])
+
+
+def stress_tests() -> list[str]:
+    """What each stress test is, in the order of the page."""
+    folder = ROOT / "configs/experiments"
+    names = parse_yaml((folder / "weaknesses.yaml").read_text(), "weaknesses.yaml").data["include"]
+    tests = [parse_yaml((folder / name).read_text(), name).data for name in names]
+    rows = [(test["title"], test["setting"], test["threshold"], test["source"]) for test in tests]
+    return table(["Test", "Setting", "Passes", "After"], rows)
+
+
+def configurations() -> list[str]:
+    """The agents whose configurations come with ccgym: the first sentence of each file's head."""
+    files = sorted((ROOT / "configs").glob("*.yaml"))
+    heads = [re.split(r"(?m)^[^#]", file.read_text(), maxsplit=1)[0].replace("#", "") for file in files]
+    links = [f"[`{file.stem}`](../configs/{file.name})" for file in files]
+    return table(["Configuration", ""], zip(links, map(sentence, heads), strict=True))
+
+
 def frame_columns(meanings: Mapping[str, str]) -> list[str]:
     """The columns of a table of results."""
     return table(
@@ -302,8 +363,11 @@ BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
         "guards": partial(kinds, "Guard"),
         "experts": partial(kinds, "Expert"),
         "observation": partial(keys, "Observation"),
+        "configurations": configurations,
         "action": partial(keys, "Action"),
     },
+    "docs/experiments.md": {"experiments": experiments, "metrics": metrics, "figures": test_figures},
+    "docs/weaknesses.md": {"stress-tests": stress_tests},
     "docs/traces.md": {"elements": partial(kinds, "Element"), "queues": partial(kinds, "Queue")},
     "docs/results.md": {
         "flow-columns": partial(frame_columns, {**frames.FLOW_COLUMN, **field_meanings(FlowRecord)}),
