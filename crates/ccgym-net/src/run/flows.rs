@@ -1,13 +1,11 @@
-//! The sending half of every flow: one thread each, inside the path.
+//! The flows of a run: a receiver thread for each outside the path, and a sender thread inside.
 //!
-//! They meet their receivers before the run's time zero, so that a handshake of ours never shows in the run; a kernel's
+//! Senders meet their receivers before the run's time zero, so that no handshake of ours shows in the run; a kernel's
 //! TCP connects when its flow starts, as it does anywhere.
 
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{sync_channel, Receiver as Channel, RecvTimeoutError, SyncSender};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use ccgym_core::congestion_control::CongestionControl;
@@ -15,124 +13,128 @@ use ccgym_core::Timestamp;
 
 use super::plan::Prepared;
 use super::port;
+use super::workers::Workers;
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
 use crate::steer::{AgentConnection, LiveGroundTruth, SocketSteering, Steering};
 use crate::system::Namespace;
 use crate::tcp::{self, TcpSenderTask};
-use crate::udp::{Connection, Hello, SenderResult, SenderTask};
+use crate::udp::{run_receiver, Connection, ReceiverResult, ReceiverTask, SenderResult, SenderTask};
 
-/// Where senders are.
+/// How long a receiver may take to listen.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Where the ends of the flows are.
 #[derive(Clone)]
-pub struct FlowEndpoints {
-    /// The namespace to send from; the one that we are in if absent.
-    pub namespace: Option<Arc<Namespace>>,
-    /// Where the receivers are.
-    pub receivers: Ipv4Addr,
+pub(super) struct FlowEndpoints {
+    /// The senders' namespace.
+    pub inside: Arc<Namespace>,
+    /// The receivers' namespace.
+    pub outside: Arc<Namespace>,
+    /// The receivers' address.
+    pub address: Ipv4Addr,
     /// How long a handshake may take.
-    pub deadline: Duration,
+    pub handshake: Duration,
     /// Packets in the bottleneck, where this process counts them.
     pub backlog: Option<Arc<AtomicU64>>,
 }
 
-/// The senders of a run.
-pub struct Flows {
-    threads: Vec<JoinHandle<Result<SenderResult>>>,
-    halt: Arc<AtomicBool>,
-}
-
-/// What the thread of a flow needs.
-struct Work {
-    prepared: Arc<Prepared>,
-    index: usize,
-    endpoints: FlowEndpoints,
-    truth: LiveGroundTruth,
-    clock: Clock,
-    halt: Arc<AtomicBool>,
-    ready: SyncSender<()>,
+/// All flows of a run, at work.
+pub(super) struct Flows {
+    receivers: Workers<ReceiverResult>,
+    senders: Workers<SenderResult>,
 }
 
 impl Flows {
-    /// Start a thread per flow and wait until each has met its receiver. They begin to send at the times that the plan
-    /// says, counted by `clock`.
+    /// Start the threads and wait until each sender has met its receiver. They begin to send at the times that the
+    /// plan says, counted by `clock`. `None` if `clock` reached zero before all were ready.
     ///
     /// # Errors
-    /// A handshake that stalled, a scheme that cannot be made.
-    pub fn start(prepared: &Arc<Prepared>, endpoints: &FlowEndpoints, clock: Clock) -> Result<Self> {
-        let halt = Arc::new(AtomicBool::new(false));
-        let mut flows = Self { threads: Vec::new(), halt: halt.clone() };
-        let mut waiting: Vec<Channel<()>> = Vec::new();
+    /// A socket cannot be had, a handshake stalled, a scheme cannot be made.
+    pub fn start(prepared: &Arc<Prepared>, endpoints: &FlowEndpoints, clock: Clock) -> Result<Option<Self>> {
+        let receivers = start_receivers(prepared, endpoints, clock)?;
+        let mut senders = Workers::new("sender");
         let truth = LiveGroundTruth::of(&prepared.plan.spec, endpoints.backlog.clone());
         for index in 0..prepared.flows().len() {
             let cca = match prepared.kernel_algorithm(index) {
                 None => Some(prepared.scheme(index)?),
                 Some(_) => None,
             };
-            let (ready, is_ready) = sync_channel(1);
-            let (prepared, endpoints, halt) = (prepared.clone(), endpoints.clone(), halt.clone());
-            let work = Work { prepared, index, endpoints, truth: truth.clone(), clock, halt, ready };
-            let name = format!("sender {index}");
-            let thread = thread::Builder::new().name(name.clone()).spawn(move || work.run(cca));
-            flows.threads.push(thread.context(|| format!("starting {name}"))?);
-            waiting.push(is_ready);
+            let (prepared, endpoints, halt) = (prepared.clone(), endpoints.clone(), senders.halt.clone());
+            let sender = FlowSender { prepared, index, endpoints, truth: truth.clone(), clock, halt };
+            senders.start(move |ready| sender.run(cca, ready))?;
         }
         // Each handshake has its own deadline; this one only catches a bug.
-        let patience = endpoints.deadline + Duration::from_secs(5);
-        for (index, is_ready) in waiting.into_iter().enumerate() {
-            match is_ready.recv_timeout(patience) {
-                Ok(()) => {}
-                Err(RecvTimeoutError::Timeout) => {
-                    flows.halt.store(true, Ordering::Relaxed);
-                    let found = format!("not ready after {} s", patience.as_secs());
-                    return Err(NetError::new(format!("starting flow {index}"), found));
-                }
-                // It ended: with an error, or because it cannot run here.
-                Err(RecvTimeoutError::Disconnected) => {
-                    if let Some(error) = flows.failed(index) {
-                        flows.halt.store(true, Ordering::Relaxed);
-                        return Err(error);
-                    }
-                }
-            }
-        }
-        Ok(flows)
+        senders.wait_until_ready(endpoints.handshake + Duration::from_secs(5))?;
+        Ok((!clock.has_started()).then_some(Self { receivers, senders }))
     }
 
-    /// The error of a flow whose thread has ended with one.
-    fn failed(&mut self, index: usize) -> Option<NetError> {
-        let ended = std::mem::replace(&mut self.threads[index], thread::spawn(|| Err(NetError::new("flow", "taken"))));
-        match ended.join() {
-            Ok(Ok(report)) => {
-                self.threads[index] = thread::spawn(move || Ok(report));
-                None
-            }
-            Ok(Err(error)) => Some(error),
-            Err(_) => Some(NetError::new(format!("flow {index}"), "its thread panicked")),
-        }
-    }
-
-    /// End all flows now.
-    pub fn halt(&self) {
-        self.halt.store(true, Ordering::Relaxed);
-    }
-
-    /// Wait for all.
-    pub fn finish(self) -> Vec<Result<SenderResult>> {
-        let join = |(index, thread): (usize, JoinHandle<_>)| {
-            thread.join().unwrap_or_else(|_| Err(NetError::new(format!("flow {index}"), "its thread panicked")))
-        };
-        self.threads.into_iter().enumerate().map(join).collect()
+    /// Let the flows run to the end of the run; then `stop_path` ends the path, and gets that time. What it returned,
+    /// and the results in order of the flows. Where an environment decides, the run is over as soon as the flows are.
+    pub fn finish<P>(
+        self,
+        prepared: &Prepared,
+        clock: Clock,
+        stop_path: impl FnOnce(Timestamp) -> Result<P>,
+    ) -> Result<(P, Vec<SenderResult>, Vec<ReceiverResult>)> {
+        let senders = self.senders.join();
+        let end = Timestamp::ZERO + prepared.plan.spec.duration;
+        let at = if prepared.plan.control.is_some() { clock.now().min(end) } else { end };
+        clock.sleep_until(at);
+        let path = stop_path(at)?;
+        self.receivers.halt.store(true, Ordering::Relaxed);
+        let received = self.receivers.join();
+        Ok((path, senders?, received?))
     }
 }
 
-impl Work {
-    fn run(self, cca: Option<Box<dyn CongestionControl>>) -> Result<SenderResult> {
-        if let Some(namespace) = &self.endpoints.namespace {
+/// A receiver per flow; all of them listen. What they count is binned by `clock`.
+fn start_receivers(
+    prepared: &Prepared,
+    endpoints: &FlowEndpoints,
+    clock: Clock,
+) -> Result<Workers<ReceiverResult>> {
+    let spec = &prepared.plan.spec;
+    let mut receivers = Workers::new("receiver");
+    for index in 0..prepared.flows().len() {
+        let at = SocketAddrV4::new(endpoints.address, port(index));
+        let (step, end) = (spec.record.series, Timestamp::ZERO + spec.duration);
+        let task = ReceiverTask { clock, step, end, halt: receivers.halt.clone(), flows: 1 };
+        let (kernel, namespace) = (prepared.kernel_algorithm(index).is_some(), endpoints.outside.clone());
+        receivers.start(move |ready| {
             namespace.enter()?;
-        }
+            let step = || format!("listening at {at}");
+            if kernel {
+                let listener = TcpListener::bind(at).context(step)?;
+                ready();
+                tcp::run_receiver(listener, task)
+            } else {
+                let socket = UdpSocket::bind(at).context(step)?;
+                ready();
+                run_receiver(socket, task)
+            }
+        })?;
+    }
+    receivers.wait_until_ready(LISTEN_TIMEOUT)?;
+    Ok(receivers)
+}
+
+/// What the thread of a sender needs.
+struct FlowSender {
+    prepared: Arc<Prepared>,
+    index: usize,
+    endpoints: FlowEndpoints,
+    truth: LiveGroundTruth,
+    clock: Clock,
+    halt: Arc<AtomicBool>,
+}
+
+impl FlowSender {
+    fn run(self, cca: Option<Box<dyn CongestionControl>>, ready: &dyn Fn()) -> Result<SenderResult> {
+        self.endpoints.inside.enter()?;
         match cca {
-            Some(cca) => self.run_ours(cca),
-            None => self.run_kernel(),
+            Some(cca) => self.run_ours(cca, ready),
+            None => self.run_kernel(ready),
         }
     }
 
@@ -142,23 +144,19 @@ impl Work {
     }
 
     fn peer(&self) -> SocketAddrV4 {
-        SocketAddrV4::new(self.endpoints.receivers, port(self.index))
+        SocketAddrV4::new(self.endpoints.address, port(self.index))
     }
 
-    fn run_ours(self, cca: Box<dyn CongestionControl>) -> Result<SenderResult> {
+    fn run_ours(self, cca: Box<dyn CongestionControl>, ready: &dyn Fn()) -> Result<SenderResult> {
         let spec = &self.prepared.plan.spec;
         let flow = &spec.flows[self.index];
         let steering = self.steering(&*cca)?;
         let socket =
             UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).context(|| format!("flow {}: a socket", self.index))?;
-        let connection = Connection::open(
-            socket,
-            SocketAddr::V4(self.peer()),
-            &Hello::of(flow)?.for_flow(self.index as u32),
-            self.endpoints.deadline,
-        )?;
+        let peer = SocketAddr::V4(self.peer());
+        let connection = Connection::open(socket, peer, flow, self.index as u32, self.endpoints.handshake)?;
         let context = spec.init_context(self.index, &*cca);
-        let _ = self.ready.send(());
+        ready();
         // The clock reads zero before the run begins, too.
         self.clock.sleep_until(Timestamp::ZERO);
         connection.run(SenderTask {
@@ -176,29 +174,25 @@ impl Work {
         })
     }
 
-    /// Who decides, for a flow that is decided for from outside.
+    /// The environment that decides for the flow, if its scheme is decided for from outside.
     fn steering(&self, cca: &dyn CongestionControl) -> Result<Option<Box<dyn Steering>>> {
         if !cca.interval_driven().is_some_and(|scheme| scheme.decided_outside()) {
             return Ok(None);
         }
-        let step = || format!("flow {}", self.index);
         let (Some(socket), Some(agent)) = (&self.prepared.plan.control, &self.prepared.resources.agent) else {
-            return Err(NetError::new(step(), "a learning flow, and nothing to decide for it")
+            return Err(NetError::new(format!("flow {}", self.index), "a learning flow, and nothing to decide for it")
                 .expected("an agent and a control socket in the plan"));
         };
-        let steering = SocketSteering::connect(
-            socket,
-            AgentConnection {
-                flow: self.index as u32,
-                agent: agent.spec(),
-                truth: self.truth.clone(),
-                halt: self.halt.clone(),
-            },
-        )?;
-        Ok(Some(Box::new(steering)))
+        let connection = AgentConnection {
+            flow: self.index as u32,
+            agent: agent.spec(),
+            truth: self.truth.clone(),
+            halt: self.halt.clone(),
+        };
+        Ok(Some(Box::new(SocketSteering::connect(socket, connection)?)))
     }
 
-    fn run_kernel(self) -> Result<SenderResult> {
+    fn run_kernel(self, ready: &dyn Fn()) -> Result<SenderResult> {
         let spec = &self.prepared.plan.spec;
         let flow = &spec.flows[self.index];
         let algorithm = self.prepared.kernel_algorithm(self.index).unwrap_or_default().to_owned();
@@ -206,7 +200,7 @@ impl Work {
             let reason = format!("this kernel has no congestion control {algorithm:?}");
             return Ok(SenderResult::unavailable(&flow.scheme, reason));
         }
-        let _ = self.ready.send(());
+        ready();
         self.clock.sleep_until(Timestamp::ZERO);
         tcp::run_sender(TcpSenderTask {
             flow: self.index as u32,

@@ -9,17 +9,15 @@ use ccgym_core::units::{TimeSpan, Timestamp};
 use ccgym_link::{Counters, LinkEvent};
 use nix::unistd::geteuid;
 
-use super::emulated::end_of_run;
 use super::flows::{FlowEndpoints, Flows};
-use super::outcome::{run_result, PathOutcome};
+use super::outcome::run_result;
 use super::plan::{Plan, Prepared};
-use super::receivers::Receivers;
 use super::result::{PathReport, RunResult};
-use super::FIRST_PORT;
+use super::{retry_with_longer_leads, FIRST_PORT};
 use crate::clock::Clock;
 use crate::error::{NetError, Result};
 use crate::mahimahi::{match_ends, Session, SessionSpec, Shell, Watch};
-use crate::udp::{ReceiverResult, SenderResult};
+use crate::shell::{DirectionReport, EmulatorReport};
 
 /// How long before time zero everything is set up, in addition to some round trips of the path.
 const LEADS: [Duration; 3] = [Duration::from_millis(400), Duration::from_millis(2000), Duration::from_millis(8000)];
@@ -31,69 +29,56 @@ const ROUND_TRIPS: u32 = 6;
 const HANDSHAKE: Duration = Duration::from_secs(15);
 
 /// Carry out a plan inside mahimahi's shells.
-///
-/// # Errors
-/// As [`super::execute`].
-pub fn execute(plan: Plan, shells: &[Shell]) -> Result<RunResult> {
+pub(super) fn execute(plan: Plan, shells: &[Shell]) -> Result<RunResult> {
     if !geteuid().is_root() {
         return Err(NetError::new("the mahimahi backend", "this process is not root's")
             .expected("root, to watch packets at both ends of the path")
             .hint("run it with sudo; --backend emulated needs no root"));
     }
-    for lead in LEADS {
+    retry_with_longer_leads(LEADS, |lead| {
         // Shells first: they are started by a process that has few threads.
         let mut spec = SessionSpec::new(shells.to_vec());
         spec.logs = plan.spec.record.packets || plan.spec.record.link_events;
         let session = Session::start(&spec)?;
-        let prepared = Arc::new(Prepared::load(plan.clone())?);
-        if let Some(result) = attempt(&prepared, session, lead)? {
-            return Ok(result);
-        }
-    }
-    Err(NetError::new("setting up the flows", "not done before the start")
-        .hint("this machine is too busy for a run in real time"))
+        attempt(&Arc::new(Prepared::load(plan.clone())?), session, lead)
+    })
 }
 
 /// Set up within `lead` and run; `None` if setting up took longer.
 fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result<Option<RunResult>> {
     let spec = &prepared.plan.spec;
-    let end = Timestamp::ZERO + spec.duration;
     let base_rtt = spec.facts.as_ref().map_or(TimeSpan::ZERO, |facts| facts.base_rtt);
     let clock = Clock::starting_in(lead + Duration::from_nanos(base_rtt.0) * ROUND_TRIPS);
     let count = spec.flows.len() as u32;
-    let (inside, outside) = (session.inside().clone(), session.outside().clone());
+    let endpoints = FlowEndpoints {
+        inside: session.inside().clone(),
+        outside: session.outside().clone(),
+        address: session.base(),
+        handshake: HANDSHAKE,
+        backlog: None,
+    };
     let watches = if spec.record.packets {
         Some((
-            Watch::inside(&inside, session.inside_device(), FIRST_PORT, count)?,
-            Watch::outside(&outside, session.outside_device(), FIRST_PORT, count)?,
+            Watch::inside(&endpoints.inside, session.inside_device(), FIRST_PORT, count)?,
+            Watch::outside(&endpoints.outside, session.outside_device(), FIRST_PORT, count)?,
         ))
     } else {
         None
     };
-    let receivers = Receivers::start(prepared, &outside, session.base(), clock)?;
-    let endpoints =
-        FlowEndpoints { namespace: Some(inside), receivers: session.base(), deadline: HANDSHAKE, backlog: None };
-    let flows = Flows::start(prepared, &endpoints, clock)?;
-    if clock.has_started() {
-        flows.halt();
-        return Ok(None);
-    }
-    let senders = flows.finish();
-    let at = end_of_run(prepared, clock, end);
-    let (entered, left) = match watches {
-        Some((at_senders, at_receivers)) => (at_senders.stop()?, at_receivers.stop()?),
-        None => Default::default(),
-    };
-    session.check()?;
-    let logs = session.stop(&clock, at)?;
-    let received = receivers.finish();
-    let senders = senders.into_iter().collect::<Result<Vec<SenderResult>>>()?;
-    let received = received.into_iter().collect::<Result<Vec<ReceiverResult>>>()?;
-    let matched = match_ends(&entered, &left, &clock, at);
+    let Some(flows) = Flows::start(prepared, &endpoints, clock)? else { return Ok(None) };
+    let ((entered, left, logs, matched), senders, received) = flows.finish(prepared, clock, |at| {
+        let (entered, left) = match watches {
+            Some((at_senders, at_receivers)) => (at_senders.stop()?, at_receivers.stop()?),
+            None => Default::default(),
+        };
+        session.check()?;
+        let logs = session.stop(&clock, at)?;
+        let matched = match_ends(&entered, &left, &clock, at);
+        Ok((entered, left, logs, matched))
+    })?;
 
     let mut notes = vec!["mahimahi draws its losses anew in every run: a seed does not repeat them".to_owned()];
-    notes.extend(matched.notes.iter().cloned());
-    let (up_events, down_events) = logs.into_iter().next().map_or_else(Default::default, |log| (log.up, log.down));
+    notes.extend(matched.notes);
     let report = PathReport {
         backend: "mahimahi".into(),
         device_drops: entered.dropped + left.dropped,
@@ -101,17 +86,20 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
         started_epoch_ms: clock.epoch_ms(Timestamp::ZERO),
         ..PathReport::default()
     };
-    let link = counters(&up_events);
-    let path = PathOutcome {
+    let (up_events, down_events) = logs.into_iter().next().map_or_else(Default::default, |log| (log.up, log.down));
+    let up = DirectionReport {
         bottleneck: (!up_events.is_empty()).then_some(0),
-        uplink: vec![("link".to_owned(), link)],
-        data: spec.record.packets.then_some(matched.data),
-        acks: spec.record.packets.then_some(matched.acks),
-        up_events,
-        down_events,
-        ..PathOutcome::default()
+        counters: vec![("link".to_owned(), counters(&up_events))],
+        log: spec.record.packets.then_some(matched.data),
+        events: up_events,
+        ..DirectionReport::default()
     };
-    Ok(Some(run_result(spec, path, report, &senders, &received)))
+    let down = DirectionReport {
+        log: spec.record.packets.then_some(matched.acks),
+        events: down_events,
+        ..DirectionReport::default()
+    };
+    Ok(Some(run_result(spec, EmulatorReport { up, down }, report, &senders, &received)))
 }
 
 /// What mm-link's log says of its packets. Release 0.98 logs no drops: then what came and did not go is counted as

@@ -3,22 +3,28 @@
 //! One process hosts a run: both pipelines of the path, all senders and receivers are its threads. When it ends, however
 //! it ends, its devices and namespaces go with it.
 
-pub mod emulated;
-pub mod flows;
-pub mod in_shells;
-pub mod outcome;
-pub mod parent_watchdog;
-pub mod plan;
-pub mod receivers;
-pub mod result;
+mod emulated;
+mod flows;
+mod in_shells;
+mod outcome;
+pub(crate) mod plan;
+mod result;
+mod workers;
 
-pub use plan::{Backend, Plan, PolicyFiles, Prepared};
+use std::io::Read;
+use std::thread;
+use std::time::Duration;
+
+pub use plan::{Backend, Plan, PolicyFiles};
 pub use result::{PathReport, ReleaseSummary, RunResult};
 
-pub use crate::shell::FIRST_PORT;
+pub(crate) use crate::shell::FIRST_PORT;
 
-use crate::error::{NetError, Result};
+use crate::error::{Context, NetError, Result};
 use crate::system::become_capable;
+
+/// Exit status after the parent has ended.
+const PARENT_ENDED: i32 = 129;
 
 /// Do a run as a job: carry out its plan and write the result where the plan says. The process ends with its standard
 /// input. The exit status.
@@ -35,30 +41,56 @@ pub fn carry_out(plan: Plan) -> Result<i32> {
     if matches!(plan.backend, Backend::Emulated) {
         become_capable()?;
     }
-    parent_watchdog::start()?;
+    end_with_parent()?;
     execute(plan)?.write(&result)?;
     Ok(0)
+}
+
+/// Watch the parent: this process ends, and with it all threads, devices and namespaces, when standard input does. The
+/// parent holds the other end of that pipe, which closes when the parent ends, for whatever reason.
+fn end_with_parent() -> Result<()> {
+    let watch = || {
+        let mut bytes = [0; 64];
+        // What the parent writes says nothing; an error is an end too.
+        while std::io::stdin().read(&mut bytes).is_ok_and(|n| n > 0) {}
+        std::process::exit(PARENT_ENDED);
+    };
+    let watchdog = thread::Builder::new().name("parent watchdog".into()).spawn(watch);
+    watchdog.context(|| "starting the parent watchdog".into()).map(drop)
 }
 
 /// Carry out a plan. An emulated path needs [`become_capable`] before.
 ///
 /// # Errors
 /// The plan cannot be used, or a step of the run failed; the error names it.
-pub fn execute(plan: Plan) -> Result<RunResult> {
+pub(crate) fn execute(plan: Plan) -> Result<RunResult> {
     match plan.backend.clone() {
         Backend::Emulated => emulated::execute(plan),
         Backend::Mahimahi { shells } => in_shells::execute(plan, &shells),
     }
 }
 
+/// Try to set up a run within each of these times; `attempt` returns `None` if it took longer.
+fn retry_with_longer_leads(
+    leads: [Duration; 3],
+    mut attempt: impl FnMut(Duration) -> Result<Option<RunResult>>,
+) -> Result<RunResult> {
+    for lead in leads {
+        if let Some(result) = attempt(lead)? {
+            return Ok(result);
+        }
+    }
+    let found = format!("not done {} s before the start", leads[2].as_secs());
+    Err(NetError::new("setting up the flows", found).hint("this machine is too busy for a run in real time"))
+}
+
 /// Where the receiver of flow `index` listens, UDP or TCP.
-#[must_use]
-pub const fn port(index: usize) -> u16 {
+const fn port(index: usize) -> u16 {
     FIRST_PORT + index as u16
 }
 
-/// Most flows of a run: what the ports allow, and far more than a machine carries.
-pub const MAX_FLOWS: usize = 1000;
+/// Max flows of a run: what the ports allow, and far more than a machine carries.
+const MAX_FLOWS: usize = 1000;
 
 /// Prefix of the names of schemes that are the kernel's.
-pub const KERNEL_PREFIX: &str = "tcp:";
+const KERNEL_PREFIX: &str = "tcp:";

@@ -3,40 +3,18 @@
 use std::collections::BTreeMap;
 
 use ccgym_core::{TimeSpan, Timestamp};
-use ccgym_link::{Counters, LinkEvent};
-use ccgym_run::recorder::{FlowSeries, LinkSeries, PacketLog, Series};
+use ccgym_run::recorder::{FlowSeries, LinkSeries, Series};
 use ccgym_run::{FlowOutcome, Outcome, RunSpec};
 
 use super::result::{PathReport, RunResult};
+use crate::shell::EmulatorReport;
 use crate::udp::{ReceiverResult, SenderResult};
 
-/// What the path saw.
-#[derive(Default)]
-pub struct PathOutcome {
-    /// Counters of the uplink's elements.
-    pub uplink: Vec<(String, Counters)>,
-    /// Counters of the downlink's elements.
-    pub downlink: Vec<(String, Counters)>,
-    /// Which uplink element is the bottleneck.
-    pub bottleneck: Option<usize>,
-    /// Data packets.
-    pub data: Option<PacketLog>,
-    /// Acknowledgements.
-    pub acks: Option<PacketLog>,
-    /// Samples of the bottleneck; columns may be shorter than the run.
-    pub queue: LinkSeries,
-    /// Events of the uplink's bottleneck.
-    pub up_events: Vec<LinkEvent>,
-    /// Events of the downlink's link.
-    pub down_events: Vec<LinkEvent>,
-}
-
-/// The result of a run from all its parts. `report` tells about the path; what endpoints tell is added here. Senders and
-/// receivers are in order of their flow's index.
-#[must_use]
-pub fn run_result(
+/// The result of a run from all its parts. `report` tells about the path; what endpoints tell is added here. Senders
+/// and receivers are in order of their flow's index. Samples of the path may be fewer than the run's.
+pub(super) fn run_result(
     spec: &RunSpec,
-    path: PathOutcome,
+    path: EmulatorReport,
     mut report: PathReport,
     senders: &[SenderResult],
     receivers: &[ReceiverResult],
@@ -54,13 +32,13 @@ pub fn run_result(
     }
 }
 
-fn outcome(spec: &RunSpec, path: PathOutcome, flows: &[SenderResult], receivers: &[ReceiverResult]) -> Outcome {
+fn outcome(spec: &RunSpec, path: EmulatorReport, flows: &[SenderResult], receivers: &[ReceiverResult]) -> Outcome {
     let end = Timestamp::ZERO + spec.duration;
-    let mut path = path;
-    for log in [&mut path.data, &mut path.acks].into_iter().flatten() {
+    let EmulatorReport { mut up, mut down } = path;
+    for log in [&mut up.log, &mut down.log].into_iter().flatten() {
         log.cut(end);
     }
-    let series = (spec.record.series > TimeSpan::ZERO).then(|| series(spec, &path.queue, flows, receivers));
+    let series = (spec.record.series > TimeSpan::ZERO).then(|| series(spec, &up.queue, flows, receivers));
     Outcome {
         end,
         hash: flows.iter().fold(0xcbf2_9ce4_8422_2325, |hash, f| (hash ^ f.hash).wrapping_mul(0x0000_0100_0000_01b3)),
@@ -77,14 +55,14 @@ fn outcome(spec: &RunSpec, path: PathOutcome, flows: &[SenderResult], receivers:
                 finished: report.finished,
             })
             .collect(),
-        uplink: path.uplink,
-        downlink: path.downlink,
-        bottleneck: path.bottleneck,
-        data: path.data,
-        acks: path.acks,
+        uplink: up.counters,
+        downlink: down.counters,
+        bottleneck: up.bottleneck,
+        data: up.log,
+        acks: down.log,
         series,
-        up_events: path.up_events,
-        down_events: path.down_events,
+        up_events: up.events,
+        down_events: down.events,
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, FlowAgent};
-use ccgym_core::{CongestionControl, TimeSpan};
+use ccgym_core::CongestionControl;
 use ccgym_link::DeliveryTrace;
 use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::learned::{self, Policy};
@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::{KERNEL_PREFIX, MAX_FLOWS};
 use crate::error::{Context, NetError, Result};
 use crate::mahimahi::Shell;
+use crate::udp::check;
 
 /// Files of an exported policy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -84,11 +85,7 @@ impl Plan {
             return Err(NetError::new(step(), found).expected(format!("at most {MAX_FLOWS} on a real path")));
         }
         for (i, flow) in self.spec.flows.iter().enumerate() {
-            if flow.extra_rtt != TimeSpan::ZERO {
-                return Err(NetError::new(step(), format!("flows[{i}] adds {:?} of round trip", flow.extra_rtt))
-                    .expected("flows that share the whole path: real endpoints add no propagation")
-                    .hint("leave rtt and extra_rtt out, or simulate"));
-            }
+            check(flow).map_err(|error| NetError { place: format!("checking flows[{i}], {}", error.place), ..error })?;
         }
         Ok(())
     }

@@ -72,20 +72,14 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// Write it to a file that appears whole or not at all.
+    /// Write it to a file, which may be one of the parent's without a name.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
         let step = || format!("writing the result {}", path.display());
         let bytes = postcard::to_stdvec(self).map_err(|error| NetError::new(step(), error))?;
-        if path.starts_with("/proc/self/fd") {
-            // A file of the parent's that has no name, and so leaves nothing behind.
-            return fs::write(path, bytes).context(step);
-        }
-        let partial = path.with_extension("partial");
-        fs::write(&partial, bytes).context(step)?;
-        fs::rename(&partial, path).context(step)
+        fs::write(path, bytes).context(step)
     }
 
     /// Read what [`RunResult::write`] wrote.

@@ -15,7 +15,7 @@ use ccgym_schemes::registry::create_with;
 use serde::Deserialize;
 use serde_json::{json, Value};
 
-use super::hello::{Connection, Hello};
+use super::hello::Connection;
 use super::receiver::{serve, Event, ReceiverResult, ReceiverTask, Served, Service};
 use super::sender::{SenderResult, SenderTask, Watcher};
 use crate::error::{Context, NetError, Result};
@@ -137,7 +137,7 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
     };
     let socket = bound(bind, to)?;
     let local = socket.local_addr().context(|| "sender".into())?;
-    let connection = Connection::open(socket, to, &Hello::of(&spec)?, Duration::from_nanos(job.deadline.0))?;
+    let connection = Connection::open(socket, to, &spec, 0, Duration::from_nanos(job.deadline.0))?;
     let clock = Clock::start();
     let task = SenderTask {
         flow: 0,

@@ -18,103 +18,46 @@ use crate::Clock;
 
 /// A Hello is at least this long: its answer, with a refusal in words, is not.
 const HELLO_BYTES: usize = 240;
-/// Longest refusal in bytes.
+/// Max length of a refusal in bytes.
 pub(super) const REFUSAL_BYTES: usize = 120;
 /// Wait before a Hello is repeated, doubling each time …
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// … up to this.
 const LONGEST_WAIT: Duration = Duration::from_millis(1600);
 
-/// What a flow asks of its receiver.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Hello {
-    /// Index of the flow in its run.
-    pub flow: u32,
-    /// When to acknowledge.
-    pub policy: AckPolicy,
-    /// How many first packets are acknowledged at once.
-    pub quick_acks: u32,
-    /// Whether lost segments are sent again.
-    pub reliable: bool,
-    /// Bytes of each packet that are no payload, from the IP header on.
-    pub header: u32,
-    /// Wire bytes of a full packet.
-    pub packet_size: u32,
-    /// Wire bytes that acknowledgements are padded to.
-    pub ack_size: u32,
+/// The Hello of flow `flow`: what `spec` asks of its receiver.
+fn hello(spec: &FlowSpec, flow: u32, token: Token, cookie: Vec<u8>) -> Vec<u8> {
+    let mut message = datagram::Hello {
+        token: token.0.to_vec(),
+        version: VERSION,
+        flow,
+        ack_every: spec.ack_every,
+        ack_delay_ns: spec.ack_delay.0,
+        quick_acks: spec.quick_acks,
+        reliable: spec.profile != Profile::Udp,
+        header_bytes: spec.header,
+        packet_bytes: spec.mss + spec.header,
+        ack_bytes: spec.ack_size,
+        cookie,
+        padding: Vec::new(),
+    };
+    let mut out = Vec::new();
+    encode_rare(&mut out, Kind::Hello(message.clone()));
+    if out.len() < HELLO_BYTES {
+        message.padding = vec![0; HELLO_BYTES - out.len()];
+        out.clear();
+        encode_rare(&mut out, Kind::Hello(message));
+    }
+    out
 }
 
-impl Hello {
-    /// What `spec` asks for. The flow's index is 0 until set.
-    ///
-    /// # Errors
-    /// What cannot be had on a real path.
-    pub fn of(spec: &FlowSpec) -> Result<Self> {
-        check(spec)?;
-        Ok(Self {
-            flow: 0,
-            policy: AckPolicy { every: spec.ack_every, max_delay: spec.ack_delay },
-            quick_acks: spec.quick_acks,
-            reliable: spec.profile != Profile::Udp,
-            header: spec.header,
-            packet_size: spec.mss + spec.header,
-            ack_size: spec.ack_size,
-        })
-    }
-
-    /// The same for flow `flow`.
-    #[must_use]
-    pub const fn for_flow(mut self, flow: u32) -> Self {
-        self.flow = flow;
-        self
-    }
-
-    /// The receiver that this asks for.
-    pub(super) const fn receiver_config(&self) -> ReceiverConfig {
-        ReceiverConfig {
-            policy: self.policy,
-            ack_size: self.ack_size,
-            quick_acks: self.quick_acks,
-            reliable: self.reliable,
-        }
-    }
-
-    fn encode(&self, token: Token, cookie: Vec<u8>) -> Result<Vec<u8>> {
-        let mut message = datagram::Hello {
-            token: token.0.to_vec(),
-            version: VERSION,
-            flow: self.flow,
-            ack_every: self.policy.every,
-            ack_delay_ns: self.policy.max_delay.0,
-            quick_acks: self.quick_acks,
-            reliable: self.reliable,
-            header_bytes: self.header,
-            packet_bytes: self.packet_size,
-            ack_bytes: self.ack_size,
-            cookie,
-            padding: Vec::new(),
-        };
-        let mut out = Vec::new();
-        encode_rare(&mut out, Kind::Hello(message.clone()));
-        if out.len() < HELLO_BYTES {
-            message.padding = vec![0; HELLO_BYTES - out.len()];
-            out.clear();
-            encode_rare(&mut out, Kind::Hello(message));
-        }
-        Ok(out)
-    }
-
-    /// What a Hello that arrived asks for.
-    pub(super) fn from_message(message: &datagram::Hello) -> Result<Self, String> {
-        Ok(Self {
-            flow: message.flow,
-            policy: AckPolicy { every: message.ack_every, max_delay: TimeSpan(message.ack_delay_ns) },
-            quick_acks: message.quick_acks,
-            reliable: message.reliable,
-            header: message.header_bytes,
-            packet_size: message.packet_bytes,
-            ack_size: message.ack_bytes,
-        })
+/// The receiver that a Hello asks for.
+pub(super) const fn receiver_config(hello: &datagram::Hello) -> ReceiverConfig {
+    ReceiverConfig {
+        policy: AckPolicy { every: hello.ack_every, max_delay: TimeSpan(hello.ack_delay_ns) },
+        ack_size: hello.ack_bytes,
+        quick_acks: hello.quick_acks,
+        reliable: hello.reliable,
     }
 }
 
@@ -123,26 +66,22 @@ impl Hello {
 /// # Errors
 /// Which key of the flow, and why.
 pub fn check(spec: &FlowSpec) -> Result<()> {
-    let refuse = |key: &str, found: String, expected: &str| {
-        Err(NetError::new(format!("a flow of scheme {}, {key}", spec.scheme), found).expected(expected))
+    let error = |key: &str, found: String, expected: &str| {
+        NetError::new(format!("a flow of scheme {}, {key}", spec.scheme), found).expected(expected)
     };
     if spec.extra_rtt != TimeSpan::ZERO {
-        let error = NetError::new(
-            format!("a flow of scheme {}, extra_rtt", spec.scheme),
-            format!("{} ms", spec.extra_rtt.as_millis_f64()),
-        );
-        return Err(error
-            .expected("0: real endpoints cannot add propagation of their own")
+        let found = format!("{} ms", spec.extra_rtt.as_millis_f64());
+        return Err(error("extra_rtt", found, "0: real endpoints cannot add propagation of their own")
             .hint("put the delay into the path, or run this in the simulator"));
     }
     if spec.mss == 0 || spec.mss.saturating_add(spec.header) > 65_535 {
-        return refuse("mss", spec.mss.to_string(), "1 to 65535 bytes together with the header");
+        return Err(error("mss", spec.mss.to_string(), "1 to 65535 bytes together with the header"));
     }
     if spec.ack_every == 0 {
-        return refuse("ack_every", "0".into(), "1 or more");
+        return Err(error("ack_every", "0".into(), "1 or more"));
     }
     if spec.ack_size > 1500 {
-        return refuse("ack_size", spec.ack_size.to_string(), "at most 1500 bytes");
+        return Err(error("ack_size", spec.ack_size.to_string(), "max 1500 bytes"));
     }
     Ok(())
 }
@@ -168,25 +107,29 @@ pub struct Connection {
     pub(super) overhead: u32,
     /// Datagrams refused so far.
     pub(super) rejected: u64,
-    peer: SocketAddr,
-    /// This end as the receiver sees it.
-    seen_from: String,
+    pub(super) peer: SocketAddr,
 }
 
 impl Connection {
-    /// Connect `socket`, which is bound to an address of the path, to the receiver at `peer`. Repeats the Hello until
-    /// it is answered or `deadline` is over.
+    /// Connect `socket`, which is bound to an address of the path, to the receiver at `peer`, for flow number `flow` of
+    /// its run, which `spec` describes. Repeats the Hello until it is answered or `deadline` is over.
     ///
     /// # Errors
-    /// Which step stalled, and why; what the receiver says if it refuses.
-    pub fn open(socket: UdpSocket, peer: SocketAddr, hello: &Hello, deadline: Duration) -> Result<Self> {
+    /// As [`check`]; which step stalled, and why; what the receiver says if it refuses.
+    pub fn open(
+        socket: UdpSocket,
+        peer: SocketAddr,
+        spec: &FlowSpec,
+        flow: u32,
+        deadline: Duration,
+    ) -> Result<Self> {
+        check(spec)?;
         let step = || format!("handshake with {peer}");
         socket.connect(peer).context(|| format!("{}: finding the way", step()))?;
         prepare(&socket)?;
         let token = Token::random()?;
-        let mut bytes = hello.encode(token, Vec::new())?;
-        let mut connection =
-            Self { socket, token, overhead: overhead(&peer.ip()), rejected: 0, peer, seen_from: String::new() };
+        let mut bytes = hello(spec, flow, token, Vec::new());
+        let mut connection = Self { socket, token, overhead: overhead(&peer.ip()), rejected: 0, peer };
         let clock = Clock::start();
         let end = clock.now() + TimeSpan(deadline.as_nanos().min(u128::from(u64::MAX >> 1)) as u64);
         let (mut hellos, mut refusals, mut pause, mut proven) = (0, 0, FIRST_WAIT, false);
@@ -218,14 +161,13 @@ impl Connection {
                     return Err(error);
                 }
                 if !answer.cookie.is_empty() {
-                    bytes = hello.encode(token, answer.cookie)?;
-                    // At once, but only once: a receiver that never stops sending cookies is not asked faster than a mute one.
+                    bytes = hello(spec, flow, token, answer.cookie);
+                    // At once, but only once: a receiver that never stops sending cookies is not asked faster than one that does not answer.
                     if !proven {
                         (proven, again) = (true, clock.now());
                     }
                     continue;
                 }
-                connection.seen_from = printable(&answer.seen_from);
                 return Ok(connection);
             }
         }
@@ -252,18 +194,6 @@ impl Connection {
             }
         }
     }
-
-    /// The receiver's address.
-    #[must_use]
-    pub const fn peer(&self) -> SocketAddr {
-        self.peer
-    }
-
-    /// This end's address as the receiver sees it.
-    #[must_use]
-    pub fn seen_from(&self) -> &str {
-        &self.seen_from
-    }
 }
 
 #[cfg(test)]
@@ -276,12 +206,13 @@ mod tests {
 
     #[test]
     fn a_hello_travels_whole_and_outweighs_its_answer() {
-        let hello = Hello::of(&spec(r#"{"scheme": "cubic", "ack_every": 2, "quick_acks": 16}"#)).unwrap().for_flow(3);
-        assert_eq!((hello.packet_size, hello.reliable), (1500, true));
         let token = Token::random().unwrap();
-        let bytes = hello.encode(token, vec![1; 8]).unwrap();
+        let spec = spec(r#"{"scheme": "cubic", "ack_every": 2, "quick_acks": 16}"#);
+        let bytes = hello(&spec, 3, token, vec![1; 8]);
         let Ok(Message::Hello(found, message)) = decode(&bytes, 28) else { panic!() };
-        assert_eq!((found, Hello::from_message(&message).unwrap()), (token, hello));
+        assert_eq!((found, message.flow, message.packet_bytes, message.cookie.len()), (token, 3, 1500, 8));
+        let config = receiver_config(&message);
+        assert_eq!((config.policy.every, config.quick_acks, config.reliable), (2, 16, true));
         let mut answer = Vec::new();
         let longest = datagram::HelloAck {
             token: token.0.to_vec(),
@@ -306,8 +237,8 @@ mod tests {
 
     #[test]
     fn what_only_a_simulator_can_do_is_refused() {
-        let error = Hello::of(&spec(r#"{"scheme": "cubic", "extra_rtt": 10000000}"#)).unwrap_err();
+        let error = check(&spec(r#"{"scheme": "cubic", "extra_rtt": 10000000}"#)).unwrap_err();
         assert!(error.to_string().contains("extra_rtt: 10 ms") && error.hint.contains("path"), "{error}");
-        assert!(Hello::of(&spec(r#"{"scheme": "cubic", "mss": 65530}"#)).is_err());
+        assert!(check(&spec(r#"{"scheme": "cubic", "mss": 65530}"#)).is_err());
     }
 }

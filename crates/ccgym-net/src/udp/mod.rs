@@ -31,7 +31,7 @@ mod wire;
 
 pub use codec::Token;
 pub use endpoint::{ReceiverJob, SenderJob};
-pub use hello::{check, Connection, Hello};
+pub use hello::{check, Connection};
 pub use receiver::{run_receiver, serve, Event, ReceiverResult, ReceiverTask, Served, Service};
 pub use sender::{SenderResult, SenderTask, Watcher};
 pub use socket::overhead;

@@ -14,7 +14,7 @@ use super::codec::{decode, encode_ack, encode_rare, Message, Token, VERSION};
 use super::cookie::Cookies;
 use super::datagram::{self, datagram::Kind};
 use super::filter;
-use super::hello::{Hello, REFUSAL_BYTES};
+use super::hello::{receiver_config, REFUSAL_BYTES};
 use super::series::ReceiverSeries;
 use super::socket::{overhead, precise_timers, prepare, wait, RxBatch, TxBatch};
 use crate::error::{Context, Result};
@@ -431,17 +431,16 @@ impl Server<'_> {
         token: Token,
         from: SocketAddr,
         at: Timestamp,
-        message: &datagram::Hello,
+        hello: &datagram::Hello,
     ) -> Result<(), String> {
         if let Some(refusal) = self.full() {
             return Err(refusal);
         }
-        let hello = Hello::from_message(message)?;
         let flow = Flow {
             token,
-            header: hello.header,
-            packet_size: hello.packet_size,
-            receiver: Receiver::new(hello.receiver_config()),
+            header: hello.header_bytes,
+            packet_size: hello.packet_bytes,
+            receiver: Receiver::new(receiver_config(hello)),
             now: Timestamp::ZERO,
             heard: at,
             begun: false,

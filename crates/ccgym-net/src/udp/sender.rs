@@ -24,7 +24,7 @@ use ccgym_run::FlowSpec;
 
 use super::codec::{decode, encode_packet, encode_rare, Message};
 use super::datagram::{self, datagram::Kind};
-use super::hello::{check, refusal, Connection};
+use super::hello::{refusal, Connection};
 use super::series::SenderSeries;
 use super::socket::{precise_timers, wait, RxBatch, TxBatch};
 use crate::error::{Context, Result};
@@ -147,7 +147,6 @@ impl Connection {
     /// # Errors
     /// As [`Connection::run`].
     pub fn run_watched(self, task: SenderTask, watcher: &mut dyn Watcher) -> Result<SenderResult> {
-        check(&task.spec)?;
         precise_timers();
         while task.clock.now() < task.start.min(task.stop) && !task.halt.load(Ordering::Relaxed) {
             task.clock.sleep_until(task.start.min(task.clock.now() + ATTENTION));
@@ -247,7 +246,7 @@ impl Driver {
                 }
                 // A Hello may be answered more than once; a receiver may refuse what it served before.
                 Ok(Message::HelloAck(token, answer)) if token == self.connection.token => {
-                    if let Some(error) = refusal(self.connection.peer(), &answer) {
+                    if let Some(error) = refusal(self.connection.peer, &answer) {
                         return Err(error);
                     }
                 }
@@ -426,7 +425,7 @@ fn mark(connection: &Connection, ecn: Ecn) -> Result<()> {
         Ecn::Ect0 => 2,
         Ecn::Ce => 3,
     };
-    let (level, option) = if connection.peer().is_ipv4() {
+    let (level, option) = if connection.peer.is_ipv4() {
         (libc::IPPROTO_IP, libc::IP_TOS)
     } else {
         (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
@@ -439,7 +438,6 @@ mod tests {
     use std::net::UdpSocket;
     use std::time::Duration;
 
-    use super::super::hello::Hello;
     use super::super::receiver::{run_receiver, ReceiverTask};
     use super::super::socket::{prepare, RxBatch};
     use super::*;
@@ -452,9 +450,9 @@ mod tests {
         let peer = server.local_addr().unwrap();
         let task = ReceiverTask { clock, step: TimeSpan::ZERO, end: Timestamp::NEVER, halt: halt.clone(), flows: 1 };
         let thread = std::thread::spawn(move || run_receiver(server, task));
-        let hello = Hello::of(&serde_json::from_str(r#"{"scheme": "cubic"}"#).unwrap()).unwrap();
+        let spec = serde_json::from_str(r#"{"scheme": "cubic"}"#).unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let connection = Connection::open(socket, peer, &hello, Duration::from_secs(1)).unwrap();
+        let connection = Connection::open(socket, peer, &spec, 0, Duration::from_secs(1)).unwrap();
         let mut arrivals = RxBatch::new();
         for (number, ecn) in [(0, Ecn::Ect0), (1, Ecn::Ce), (2, Ecn::NotEct), (3, Ecn::Ce)] {
             let sent = clock.now();

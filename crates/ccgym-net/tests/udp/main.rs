@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use ccgym_core::{CongestionControl, InitContext, Rng, TimeSpan, Timestamp};
 use ccgym_net::udp::{
-    codec, datagram, serve, Connection, Hello, ReceiverResult, ReceiverTask, SenderResult, SenderTask, Service,
+    codec, datagram, serve, Connection, ReceiverResult, ReceiverTask, SenderResult, SenderTask, Service,
 };
 use ccgym_net::{Clock, NetError};
 use ccgym_run::FlowSpec;
@@ -87,7 +87,7 @@ fn task(spec: FlowSpec, cca: Box<dyn CongestionControl>, clock: Clock, length: D
 
 fn open(peer: SocketAddr, spec: &FlowSpec) -> Connection {
     let socket = UdpSocket::bind((peer.ip(), 0)).unwrap();
-    Connection::open(socket, peer, &Hello::of(spec).unwrap(), Duration::from_secs(2)).unwrap()
+    Connection::open(socket, peer, spec, 0, Duration::from_secs(2)).unwrap()
 }
 
 /// Send to `peer` for a while by a scheme of the registry.
@@ -229,28 +229,27 @@ fn flooded() -> bool {
 #[test]
 fn handshakes_have_deadlines_and_explain_themselves() {
     let begun = Instant::now();
-    let hello = Hello::of(&spec(r#"{"scheme": "cubic"}"#)).unwrap();
+    let spec = spec(r#"{"scheme": "cubic"}"#);
     let wait = Duration::from_millis(350);
     let bind = || UdpSocket::bind("127.0.0.1:0").unwrap();
     // A socket that never answers.
     let mute = bind();
     let peer = mute.local_addr().unwrap();
-    let error = Connection::open(bind(), peer, &hello, wait).unwrap_err();
+    let error = Connection::open(bind(), peer, &spec, 0, wait).unwrap_err();
     assert!(error.found.contains(&format!("no answer to 3 hellos from {peer} within 0.350 s")), "{error}");
     assert!(error.place.contains("handshake") && !error.found.contains("nothing listens"), "{error}");
     // No socket.
     drop(mute);
-    let error = Connection::open(bind(), peer, &hello, wait).unwrap_err();
+    let error = Connection::open(bind(), peer, &spec, 0, wait).unwrap_err();
     assert!(error.found.contains("nothing listens on that port"), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(2));
     // A receiver that has served one flow, and serves no more.
     let clock = Clock::start();
     let listening = Listening::at("127.0.0.1:0", clock, 1);
-    let first = Connection::open(bind(), listening.address, &hello, wait).unwrap();
-    assert!(first.seen_from().starts_with("127.0.0.1:"));
+    let _first = Connection::open(bind(), listening.address, &spec, 0, wait).unwrap();
     let sent = send(listening.address, r#"{"scheme": "cubic"}"#, clock, Duration::from_millis(20));
     assert!(sent.stats.acked_packets > 0, "a handshake alone holds no place: {:?}", sent.stats);
-    let error = Connection::open(bind(), listening.address, &hello, wait).unwrap_err();
+    let error = Connection::open(bind(), listening.address, &spec, 0, wait).unwrap_err();
     assert!(error.found.contains("it serves 1 flow, and has as many"), "{error}");
     assert_eq!(listening.stop().rejected, 1);
 }

@@ -1,0 +1,66 @@
+//! The threads of a run that get ready together and end together: its receivers, and its senders.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError};
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use crate::error::{Context, NetError, Result};
+
+/// Threads of one kind, by the index of their flow. Dropped, they are told to end.
+pub(super) struct Workers<T> {
+    /// What errors call them, such as `receiver`.
+    name: &'static str,
+    /// Set to end all.
+    pub halt: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Result<T>>>,
+    ready: Vec<Receiver<Result<()>>>,
+}
+
+impl<T: Send + 'static> Workers<T> {
+    pub fn new(name: &'static str) -> Self {
+        Self { name, halt: Arc::default(), threads: Vec::new(), ready: Vec::new() }
+    }
+
+    /// Start the next thread. `work` gets a function to call once it is ready.
+    pub fn start(&mut self, work: impl FnOnce(&dyn Fn()) -> Result<T> + Send + 'static) -> Result<()> {
+        let name = format!("{} {}", self.name, self.threads.len());
+        let (tell, told) = sync_channel(1);
+        let run = move || {
+            work(&|| drop(tell.try_send(Ok(())))).inspect_err(|error| drop(tell.try_send(Err(error.clone()))))
+        };
+        self.threads.push(Builder::new().name(name.clone()).spawn(run).context(|| format!("starting {name}"))?);
+        self.ready.push(told);
+        Ok(())
+    }
+
+    /// Wait until each thread is ready, or has ended without need to be.
+    pub fn wait_until_ready(&self, patience: Duration) -> Result<()> {
+        for (index, ready) in self.ready.iter().enumerate() {
+            match ready.recv_timeout(patience) {
+                Ok(told) => told?,
+                Err(RecvTimeoutError::Disconnected) => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    let found = format!("not ready after {} s", patience.as_secs());
+                    return Err(NetError::new(format!("starting {} {index}", self.name), found));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Wait for the end of all.
+    pub fn join(mut self) -> Result<Vec<T>> {
+        let threads = std::mem::take(&mut self.threads);
+        let panicked = |index| NetError::new(format!("{} {index}", self.name), "its thread panicked");
+        let joined: Vec<_> = threads.into_iter().map(JoinHandle::join).enumerate().collect();
+        joined.into_iter().map(|(index, ended)| ended.unwrap_or_else(|_| Err(panicked(index)))).collect()
+    }
+}
+
+impl<T> Drop for Workers<T> {
+    fn drop(&mut self) {
+        self.halt.store(true, Ordering::Relaxed);
+    }
+}
