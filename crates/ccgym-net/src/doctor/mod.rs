@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
 use crate::run::{execute, Backend, Plan, RunResult};
-use crate::system::{become_capable, Capability, Endpoints, Placement};
+use crate::system::{become_capable, precise_timers, Capability, Endpoints, Placement};
 
 /// The kernel's congestion controls that reports compare with.
 const WANTED: [&str; 3] = ["cubic", "bbr", "reno"];
@@ -162,8 +162,8 @@ fn congestion_controls() -> Finding {
 
 /// How late this machine wakes up.
 fn timers() -> Finding {
-    // Not an error if the kernel refuses: the measurement then shows it.
-    let _ = nix::sys::prctl::set_timerslack(1);
+    // Where the kernel refuses, the measurement shows it.
+    precise_timers();
     let clock = Clock::start();
     let mut late: Vec<u64> = (1..=TIMER_SAMPLES)
         .map(|k| {

@@ -20,7 +20,7 @@ use super::store::Store;
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
 use crate::system::port::Port;
-use crate::system::thread::act_on_time;
+use crate::system::act_on_time;
 
 /// Packets read in a row before those that are due have their turn.
 const READ_AT_ONCE: usize = 32;

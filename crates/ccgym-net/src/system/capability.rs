@@ -5,13 +5,11 @@ use std::io;
 
 use nix::sched::{unshare, CloneFlags};
 use nix::unistd::{getegid, geteuid, Gid, Uid};
-use serde::{Deserialize, Serialize};
 
 use crate::error::{Context, NetError, Result};
 
 /// In what role this process may make namespaces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
     /// It has the capabilities in the machine's own user namespace.
     Root,
@@ -52,19 +50,6 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
 /// # Errors
 /// Where it has to enter a user namespace: if it has more than one thread, or if the machine does not allow it.
 pub fn become_capable() -> Result<Capability> {
-    become_capable_as(0, 0)
-}
-
-/// As [`become_capable`], but keep the user and group: what is executed later is the same user's, and has no
-/// capabilities.
-///
-/// # Errors
-/// As [`become_capable`].
-pub fn become_capable_as_oneself() -> Result<Capability> {
-    become_capable_as(geteuid().as_raw(), getegid().as_raw())
-}
-
-fn become_capable_as(uid_inside: u32, gid_inside: u32) -> Result<Capability> {
     if let Some(capability) = present() {
         return Ok(capability);
     }
@@ -85,8 +70,8 @@ fn become_capable_as(uid_inside: u32, gid_inside: u32) -> Result<Capability> {
         }
         _ => {}
     }
-    fs::write("/proc/self/uid_map", format!("{uid_inside} {uid} 1")).context(|| "writing /proc/self/uid_map".into())?;
-    fs::write("/proc/self/gid_map", format!("{gid_inside} {gid} 1")).context(|| "writing /proc/self/gid_map".into())?;
+    fs::write("/proc/self/uid_map", format!("0 {uid} 1")).context(|| "writing /proc/self/uid_map".into())?;
+    fs::write("/proc/self/gid_map", format!("0 {gid} 1")).context(|| "writing /proc/self/gid_map".into())?;
     match present() {
         Some(capability) => Ok(capability),
         // Some security modules let the namespace be made and then take all capabilities away in it.

@@ -4,23 +4,24 @@
 //! descriptor that reads them or with their namespace.
 
 pub mod capability;
-pub mod capture;
-pub mod endpoints;
+pub(crate) mod capture;
+pub(crate) mod endpoints;
 mod idle_spinner;
-pub mod interface;
-pub mod namespace;
-pub mod netlink;
-pub mod packet_socket;
+mod interface;
+pub(crate) mod namespace;
+mod netlink;
+mod packet_socket;
 pub mod port;
 pub(crate) mod signals;
-pub mod supervise;
+pub(crate) mod supervise;
 mod syscalls;
-pub mod thread;
+mod thread;
 pub mod tun;
 
-pub use capability::{become_capable, become_capable_as_oneself, sudo_caller, Capability};
+pub(crate) use capability::{become_capable, sudo_caller, Capability};
 pub use endpoints::{Endpoint, Endpoints, Placement};
-pub use idle_spinner::IdleSpinner;
+pub(crate) use idle_spinner::IdleSpinner;
 pub use namespace::Namespace;
 pub use port::{DeviceKind, Offload, Port};
-pub(crate) use syscalls::set_option;
+pub(crate) use syscalls::{get_option, set_option};
+pub(crate) use thread::{act_on_time, precise_timers};

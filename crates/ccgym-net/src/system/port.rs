@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::sys::uio::{readv, writev};
-use serde::{Deserialize, Serialize};
 
 use super::interface::{Interfaces, Mac};
 use super::namespace::Namespace;
@@ -23,9 +22,8 @@ const OFFLOAD_HEADER: usize = 10;
 /// Length of an Ethernet header.
 const ETHERNET: usize = 14;
 
-/// By what means packets get out of and into a namespace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+/// The device by which packets get out of and into a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
     /// A TUN device: needs `/dev/net/tun`.
     Tun,
@@ -129,16 +127,6 @@ impl Port {
         link[6..12].copy_from_slice(&far.2);
         link[12..].copy_from_slice(&(libc::ETH_P_IP as u16).to_be_bytes());
         Self { fd, link: Some(link), devices: vec![(near.0, near.1), (far.0, far.1)] }
-    }
-
-    /// What kind of device it is.
-    #[must_use]
-    pub fn kind(&self) -> DeviceKind {
-        if self.link.is_some() {
-            DeviceKind::Veth
-        } else {
-            DeviceKind::Tun
-        }
     }
 
     /// Read one packet into `buffer`, which should have room for [`LARGEST_PACKET`] bytes; `None` if there is none.

@@ -3,7 +3,9 @@
 
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+use nix::sys::socket::{socket, AddressFamily, SockFlag, SockType};
 
 nix::ioctl_write_ptr_bad!(tunsetiff, libc::TUNSETIFF, libc::ifreq);
 nix::ioctl_write_int_bad!(tunsetoffload, libc::TUNSETOFFLOAD);
@@ -29,16 +31,9 @@ pub(super) fn set_tun_offload(fd: BorrowedFd<'_>, offloads: u32) -> io::Result<(
 }
 
 /// A non-blocking raw packet socket in the namespace of this thread, not bound yet.
-pub(super) fn packet_socket() -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: no pointers. The descriptor is new and has no other owner.
-    unsafe {
-        let fd = libc::socket(libc::AF_PACKET, kind, 0);
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(OwnedFd::from_raw_fd(fd))
-    }
+pub(super) fn packet_socket() -> nix::Result<OwnedFd> {
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    socket(AddressFamily::Packet, SockType::Raw, flags, None)
 }
 
 /// Bind a packet socket to what device `index` receives of `protocol` (as in the Ethernet header).
@@ -60,17 +55,25 @@ pub(crate) fn set_option(fd: BorrowedFd<'_>, level: i32, option: i32, value: i32
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, std::ptr::from_ref(&value).cast(), size) })
 }
 
+/// Read an option of a socket into `buffer`. What the kernel filled of it: how much that is may depend on its version.
+pub(crate) fn get_option<'a>(
+    fd: BorrowedFd<'_>,
+    level: i32,
+    option: i32,
+    buffer: &'a mut [u8],
+) -> io::Result<&'a [u8]> {
+    let mut size = buffer.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `size` bytes, the length of the buffer, and any bytes are valid.
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, option, buffer.as_mut_ptr().cast(), &mut size) })?;
+    Ok(&buffer[..buffer.len().min(size as usize)])
+}
+
 /// Packets that a packet socket had no room for since the last call.
 pub(super) fn packet_socket_drops(fd: BorrowedFd<'_>) -> io::Result<u32> {
     // `struct tpacket_stats`: packets, drops.
-    let mut stats = [0u32; 2];
-    let mut size = size_of::<[u32; 2]>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `size` bytes, the size of `stats`.
-    check(unsafe {
-        let to = stats.as_mut_ptr().cast();
-        libc::getsockopt(fd.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, to, &mut size)
-    })?;
-    Ok(stats[1])
+    let mut stats = [0; 8];
+    get_option(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut stats)?;
+    Ok(u32::from_ne_bytes([stats[4], stats[5], stats[6], stats[7]]))
 }
 
 /// Schedule this thread round-robin in real time, at the lowest priority.

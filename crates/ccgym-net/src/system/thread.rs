@@ -1,4 +1,4 @@
-//! A thread that must act on time.
+//! Threads that must act on time.
 
 use nix::sys::prctl;
 
@@ -7,31 +7,19 @@ use super::syscalls;
 /// The shortest slice that the kernel gives, in nanoseconds.
 const SLICE_NS: u64 = 100_000;
 
-/// How a thread is scheduled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Urgency {
-    /// Before all ordinary threads.
-    RealTime,
-    /// An ordinary thread with a larger share.
-    Preferred,
-    /// Like any other: the machine allows no more.
-    Ordinary,
+/// Timers of this thread fire when they are due, not up to 50 µs later. Where that is refused they stay coarser.
+pub(crate) fn precise_timers() {
+    let _ = prctl::set_timerslack(1);
 }
 
-/// Let this thread wake up on time: exact timers, and before others where that is permitted.
+/// Let this thread wake up on time: precise timers, and before ordinary threads where that is permitted; else with a
+/// larger share; else at least with short slices, which every thread may ask for.
 ///
 /// A real-time thread cannot take the whole machine: the kernel keeps a share of each processor for ordinary threads
 /// (`sched_rt_runtime_us`).
-pub fn act_on_time() -> Urgency {
-    // Default is 50 µs of slack. A kernel that refuses leaves the timers less exact, no more.
-    let _ = prctl::set_timerslack(1);
-    if syscalls::schedule_in_real_time().is_ok() {
-        return Urgency::RealTime;
-    }
-    if syscalls::schedule_in_slices(-20, SLICE_NS).is_ok() {
-        return Urgency::Preferred;
-    }
-    // Anybody may ask for short slices.
-    let _ = syscalls::schedule_in_slices(0, SLICE_NS);
-    Urgency::Ordinary
+pub(crate) fn act_on_time() {
+    precise_timers();
+    let _ = syscalls::schedule_in_real_time()
+        .or_else(|_| syscalls::schedule_in_slices(-20, SLICE_NS))
+        .or_else(|_| syscalls::schedule_in_slices(0, SLICE_NS));
 }

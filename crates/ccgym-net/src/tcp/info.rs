@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use super::socket_option::tcp_option;
+use crate::system::get_option;
 
 /// `TCP_CC_INFO`.
 const TCP_CC_INFO: i32 = 26;
@@ -109,7 +109,7 @@ impl TcpInfo {
     /// If the descriptor is not of a TCP socket.
     pub fn of(socket: BorrowedFd<'_>) -> io::Result<Self> {
         let mut buffer = [0; ROOM];
-        tcp_option(socket, libc::TCP_INFO, &mut buffer).map(Self::read)
+        get_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut buffer).map(Self::read)
     }
 
     fn read(bytes: &[u8]) -> Self {
@@ -170,7 +170,7 @@ impl BbrInfo {
     #[must_use]
     pub fn of(socket: BorrowedFd<'_>) -> Option<Self> {
         let mut buffer = [0; ROOM];
-        Self::read(tcp_option(socket, TCP_CC_INFO, &mut buffer).ok()?)
+        Self::read(get_option(socket, libc::IPPROTO_TCP, TCP_CC_INFO, &mut buffer).ok()?)
     }
 
     fn read(bytes: &[u8]) -> Option<Self> {

@@ -5,7 +5,6 @@ mod info;
 mod receiver;
 mod sampler;
 mod sender;
-mod socket_option;
 
 use std::fs;
 use std::process::{Command, Stdio};

@@ -6,8 +6,10 @@
 
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
+
+use socket2::{SockAddr, SockAddrStorage};
 
 /// Room for control messages: a time stamp, a segment size and the ECN bits take 72 bytes.
 const CONTROL: usize = 128;
@@ -47,7 +49,7 @@ pub struct Inbox {
     slot: usize,
     headers: Box<[libc::mmsghdr]>,
     _vectors: Box<[libc::iovec]>,
-    names: Box<[libc::sockaddr_storage]>,
+    names: Box<[SockAddrStorage]>,
     controls: Box<[Control]>,
     filled: usize,
 }
@@ -58,10 +60,10 @@ unsafe impl Send for Inbox {}
 impl Inbox {
     /// Room for `count` datagrams of up to `slot` bytes.
     pub fn new(count: usize, slot: usize) -> Self {
-        // SAFETY: these C structs are plain data for which all zeros is a valid value.
-        let (header, name): (libc::mmsghdr, libc::sockaddr_storage) = unsafe { (zeroed(), zeroed()) };
+        // SAFETY: this C struct is plain data for which all zeros is a valid value.
+        let header: libc::mmsghdr = unsafe { zeroed() };
         let mut storage = vec![0u8; count * slot].into_boxed_slice();
-        let mut names = vec![name; count].into_boxed_slice();
+        let mut names: Box<[_]> = (0..count).map(|_| SockAddrStorage::zeroed()).collect();
         let mut controls = vec![Control([0; CONTROL]); count].into_boxed_slice();
         let mut vectors: Box<[libc::iovec]> = storage
             .chunks_exact_mut(slot)
@@ -71,9 +73,9 @@ impl Inbox {
         for (i, header) in headers.iter_mut().enumerate() {
             header.msg_hdr.msg_iov = &mut vectors[i];
             header.msg_hdr.msg_iovlen = 1;
-            header.msg_hdr.msg_name = (&mut names[i] as *mut libc::sockaddr_storage).cast();
+            header.msg_hdr.msg_name = std::ptr::from_mut(&mut names[i]).cast();
             header.msg_hdr.msg_control = controls[i].0.as_mut_ptr().cast();
-            header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as u32;
+            header.msg_hdr.msg_namelen = size_of::<SockAddrStorage>() as u32;
             header.msg_hdr.msg_controllen = CONTROL as _;
         }
         Self { storage, slot, headers, _vectors: vectors, names, controls, filled: 0 }
@@ -84,7 +86,7 @@ impl Inbox {
         // What was used last time was overwritten by the kernel.
         for header in &mut self.headers[..self.filled] {
             header.msg_hdr.msg_flags = 0;
-            header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as u32;
+            header.msg_hdr.msg_namelen = size_of::<SockAddrStorage>() as u32;
             header.msg_hdr.msg_controllen = CONTROL as _;
         }
         self.filled = 0;
@@ -110,13 +112,10 @@ impl Inbox {
         let header = self.headers[..self.filled].get(index)?;
         let start = index * self.slot;
         let bytes = self.storage.get(start..start + header.msg_len as usize)?;
-        let mut incoming = Incoming {
-            bytes,
-            segment: bytes.len().max(1),
-            from: address(&self.names[index])?,
-            arrived_ns: 0,
-            class: 0,
-        };
+        // SAFETY: the kernel wrote the name and its length, and any bytes are a valid storage.
+        let from = unsafe { SockAddr::new(std::ptr::read(&self.names[index]), header.msg_hdr.msg_namelen) };
+        let from = from.as_socket()?;
+        let mut incoming = Incoming { bytes, segment: bytes.len().max(1), from, arrived_ns: 0, class: 0 };
         if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
             incoming.bytes = &[];
         }
@@ -151,47 +150,6 @@ fn read_control(header: &libc::msghdr, control: &Control, into: &mut Incoming<'_
     }
 }
 
-fn address(name: &libc::sockaddr_storage) -> Option<SocketAddr> {
-    match i32::from(name.ss_family) {
-        libc::AF_INET => {
-            // SAFETY: the family says that the storage, which is large enough for any, holds this one.
-            let v4: &libc::sockaddr_in = unsafe { &*(name as *const libc::sockaddr_storage).cast() };
-            let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
-            Some(SocketAddr::V4(SocketAddrV4::new(ip, u16::from_be(v4.sin_port))))
-        }
-        libc::AF_INET6 => {
-            // SAFETY: as above.
-            let v6: &libc::sockaddr_in6 = unsafe { &*(name as *const libc::sockaddr_storage).cast() };
-            let (ip, port) = (Ipv6Addr::from(v6.sin6_addr.s6_addr), u16::from_be(v6.sin6_port));
-            Some(SocketAddr::V6(SocketAddrV6::new(ip, port, v6.sin6_flowinfo, v6.sin6_scope_id)))
-        }
-        _ => None,
-    }
-}
-
-fn fill_address(address: SocketAddr, name: &mut libc::sockaddr_storage) -> u32 {
-    match address {
-        SocketAddr::V4(from) => {
-            // SAFETY: the storage is large enough and aligned for any address.
-            let v4: &mut libc::sockaddr_in = unsafe { &mut *(name as *mut libc::sockaddr_storage).cast() };
-            v4.sin_family = libc::AF_INET as u16;
-            v4.sin_port = from.port().to_be();
-            v4.sin_addr.s_addr = u32::from(*from.ip()).to_be();
-            size_of::<libc::sockaddr_in>() as u32
-        }
-        SocketAddr::V6(from) => {
-            // SAFETY: as above.
-            let v6: &mut libc::sockaddr_in6 = unsafe { &mut *(name as *mut libc::sockaddr_storage).cast() };
-            v6.sin6_family = libc::AF_INET6 as u16;
-            v6.sin6_port = from.port().to_be();
-            v6.sin6_addr.s6_addr = from.ip().octets();
-            v6.sin6_flowinfo = from.flowinfo();
-            v6.sin6_scope_id = from.scope_id();
-            size_of::<libc::sockaddr_in6>() as u32
-        }
-    }
-}
-
 /// Datagrams of equal size (the last may be shorter) to one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GsoBatch {
@@ -205,14 +163,14 @@ pub struct GsoBatch {
     pub to: Option<SocketAddr>,
 }
 
-/// Most batches that one call sends.
-pub const TRAINS: usize = 32;
+/// Max batches that one call sends.
+const MAX_BATCHES: usize = 32;
 
 /// Headers for [`Outgoing::send`].
 pub struct Outgoing {
     headers: Box<[libc::mmsghdr]>,
     vectors: Box<[libc::iovec]>,
-    names: Box<[libc::sockaddr_storage]>,
+    names: Vec<SockAddr>,
     controls: Box<[Control]>,
 }
 
@@ -220,22 +178,24 @@ pub struct Outgoing {
 unsafe impl Send for Outgoing {}
 
 impl Outgoing {
-    /// Room for [`TRAINS`] batches.
+    /// Room for [`MAX_BATCHES`] batches.
     pub fn new() -> Self {
         // SAFETY: these C structs are plain data for which all zeros is a valid value.
-        let (header, vector, name): (libc::mmsghdr, libc::iovec, libc::sockaddr_storage) =
-            unsafe { (zeroed(), zeroed(), zeroed()) };
+        let (header, vector): (libc::mmsghdr, libc::iovec) = unsafe { (zeroed(), zeroed()) };
         Self {
-            headers: vec![header; TRAINS].into(),
-            vectors: vec![vector; TRAINS].into(),
-            names: vec![name; TRAINS].into(),
-            controls: vec![Control([0; CONTROL]); TRAINS].into(),
+            headers: vec![header; MAX_BATCHES].into(),
+            vectors: vec![vector; MAX_BATCHES].into(),
+            names: Vec::with_capacity(MAX_BATCHES),
+            controls: vec![Control([0; CONTROL]); MAX_BATCHES].into(),
         }
     }
 
     /// Hand over the first batches, without waiting; how many the kernel took, at least one.
     pub fn send(&mut self, socket: BorrowedFd<'_>, bytes: &[u8], batches: &[GsoBatch]) -> io::Result<usize> {
-        let count = batches.len().min(TRAINS);
+        let count = batches.len().min(MAX_BATCHES);
+        self.names.clear();
+        self.names.extend(batches[..count].iter().filter_map(|batch| batch.to).map(SockAddr::from));
+        let mut names = self.names.iter();
         for (i, batch) in batches[..count].iter().enumerate() {
             let payload = bytes.get(batch.start..batch.end).unwrap_or_default();
             // The kernel only reads what this points to.
@@ -245,9 +205,9 @@ impl Outgoing {
             header.msg_iovlen = 1;
             (header.msg_name, header.msg_namelen) = (std::ptr::null_mut(), 0);
             (header.msg_control, header.msg_controllen) = (std::ptr::null_mut(), 0);
-            if let Some(to) = batch.to {
-                header.msg_namelen = fill_address(to, &mut self.names[i]);
-                header.msg_name = (&mut self.names[i] as *mut libc::sockaddr_storage).cast();
+            if let Some(name) = batch.to.and_then(|_| names.next()) {
+                header.msg_namelen = name.len();
+                header.msg_name = name.as_ptr().cast_mut().cast();
             }
             if payload.len() > batch.segment {
                 let space = segment_control(&mut self.controls[i], batch.segment);
@@ -273,20 +233,4 @@ fn segment_control(control: &mut Control, segment: usize) -> usize {
     control.0[12..16].copy_from_slice(&libc::UDP_SEGMENT.to_ne_bytes());
     control.0[HEADER..HEADER + 2].copy_from_slice(&(segment as u16).to_ne_bytes());
     HEADER + 8
-}
-
-/// Datagrams that the kernel dropped at this socket so far: its buffer was full, or a filter refused them.
-pub fn kernel_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
-    const DROPS: usize = 8;
-    let mut info = [0u32; 16];
-    let mut length = std::mem::size_of_val(&info) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes into an array of that size.
-    let failed = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, info.as_mut_ptr().cast(), &mut length)
-    };
-    if failed == 0 {
-        Ok(info[DROPS])
-    } else {
-        Err(io::Error::last_os_error())
-    }
 }

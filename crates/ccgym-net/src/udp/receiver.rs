@@ -9,15 +9,15 @@ use ccgym_core::sender::HANDSHAKE;
 use ccgym_core::{Ack, Ecn, Packet, Receiver, TimeSpan, Timestamp};
 use ccgym_run::Received;
 
-use super::batch_calls::kernel_drops;
 use super::codec::{decode, encode_ack, encode_rare, Message, Token, VERSION};
 use super::cookie::Cookies;
 use super::datagram::{self, datagram::Kind};
 use super::filter;
 use super::hello::{receiver_config, REFUSAL_BYTES};
 use super::series::ReceiverSeries;
-use super::socket::{overhead, precise_timers, prepare, wait, RxBatch, TxBatch};
+use super::socket::{overhead, prepare, wait, RxBatch, TxBatch};
 use crate::error::{Context, Result};
+use crate::system::{get_option, precise_timers};
 use crate::Clock;
 
 /// Longest wait, so that a request to halt is seen.
@@ -490,9 +490,13 @@ impl Server<'_> {
         filter::attach(&self.socket, &tokens)
     }
 
+    /// Datagrams that the kernel has dropped at the socket: its buffer was full, or a filter refused them.
     fn kernel_drops(&self) -> u32 {
+        const DROPS: usize = 8 * 4;
+        let mut info = [0; 64];
         // Since Linux 4.12; without it nothing is known.
-        kernel_drops(self.socket.as_fd()).unwrap_or(0)
+        let filled = get_option(self.socket.as_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, &mut info);
+        filled.ok().and_then(|info| info.get(DROPS..)?.first_chunk().copied()).map_or(0, u32::from_ne_bytes)
     }
 
     fn look(&mut self, now: Timestamp) {

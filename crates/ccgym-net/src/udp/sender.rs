@@ -26,10 +26,10 @@ use super::codec::{decode, encode_packet, encode_rare, Message};
 use super::datagram::{self, datagram::Kind};
 use super::hello::{refusal, Connection};
 use super::series::SenderSeries;
-use super::socket::{precise_timers, wait, RxBatch, TxBatch};
+use super::socket::{wait, RxBatch, TxBatch};
 use crate::error::{Context, Result};
 use crate::steer::Steering;
-use crate::system::set_option;
+use crate::system::{precise_timers, set_option};
 use crate::Clock;
 
 /// Longest wait, so that a request to halt is seen.

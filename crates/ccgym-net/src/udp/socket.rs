@@ -67,12 +67,6 @@ pub(super) fn prepare(socket: &UdpSocket) -> Result<()> {
     Ok(())
 }
 
-/// Timers of this thread fire when they are due, not up to 50 µs later.
-pub(super) fn precise_timers() {
-    // Where it is refused timers are merely coarser.
-    let _ = nix::sys::prctl::set_timerslack(1);
-}
-
 /// What arrives.
 pub(super) struct RxBatch {
     inbox: Inbox,
