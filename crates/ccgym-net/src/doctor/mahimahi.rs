@@ -11,7 +11,7 @@ use nix::unistd::geteuid;
 
 use super::{Finding, Status};
 use crate::clock::Clock;
-use crate::mahimahi::{understand, Diagnosis, Session, SessionSpec, DNSMASQ, IPTABLES};
+use crate::mahimahi::{understand, Session, SessionSpec, DNSMASQ, IPTABLES};
 
 /// The shells of release 0.98 that the backend knows.
 const PROGRAMS: [&str; 4] = ["mm-delay", "mm-loss", "mm-link", "mm-onoff"];
@@ -38,9 +38,9 @@ pub fn examine() -> Vec<Finding> {
     findings
 }
 
-/// Something that does not work, with its known diagnosis.
-fn diagnosed(name: &str, found: &str, known: Option<Diagnosis>) -> Finding {
-    match known {
+/// Something that does not work, with the diagnosis of `said`.
+fn diagnosed(name: &str, found: &str, said: &str) -> Finding {
+    match understand(said) {
         Some(known) => Finding::missing(name, format!("{found}: {}", known.problem), known.remedy),
         None => Finding::missing(name, found, ""),
     }
@@ -71,7 +71,7 @@ fn programs() -> Finding {
         .collect();
     if !not_setuid.is_empty() {
         let found = format!("not setuid: {}", not_setuid.join(", "));
-        return diagnosed(BACKEND, &found, understand("installed setuid root"));
+        return diagnosed(BACKEND, &found, "installed setuid root");
     }
     if !geteuid().is_root() {
         return Finding::missing(
@@ -100,7 +100,7 @@ fn dnsmasq() -> Finding {
     if Path::new(DNSMASQ).exists() {
         Finding::ok("dnsmasq", DNSMASQ)
     } else {
-        diagnosed("dnsmasq", &format!("no {DNSMASQ}"), understand("dnsmasq"))
+        diagnosed("dnsmasq", &format!("no {DNSMASQ}"), "dnsmasq")
     }
 }
 
@@ -121,10 +121,10 @@ fn start() -> Finding {
         }
         Err(error) => {
             let found = format!("three nested ones: {}: {}", error.place, error.found);
-            let known = understand(&found);
-            let known = known
-                .or_else(|| Some(Diagnosis { problem: format!("expected {}", error.expected), remedy: error.hint }));
-            diagnosed(name, &found, known)
+            match understand(&found) {
+                Some(_) => diagnosed(name, &found, &found),
+                None => Finding::missing(name, format!("{found}: expected {}", error.expected), error.hint),
+            }
         }
     }
 }

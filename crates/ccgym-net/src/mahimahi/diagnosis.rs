@@ -1,12 +1,12 @@
 //! What keeps mahimahi from starting, and the remedy.
 
 /// A known problem, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Diagnosis {
     /// What is wrong.
-    pub problem: String,
+    pub problem: &'static str,
     /// What helps.
-    pub remedy: String,
+    pub remedy: &'static str,
 }
 
 /// What mahimahi prints, what it means, what helps. The first that fits is taken.
@@ -70,8 +70,7 @@ const KNOWN: [(&[&str], &str, &str); 12] = [
 /// Understand what mahimahi said.
 pub(crate) fn understand(said: &str) -> Option<Diagnosis> {
     let fits = |parts: &[&str]| parts.iter().all(|part| said.contains(part));
-    let (_, problem, remedy) = KNOWN.iter().find(|(parts, _, _)| fits(parts))?;
-    Some(Diagnosis { problem: (*problem).into(), remedy: (*remedy).into() })
+    KNOWN.iter().find(|(parts, _, _)| fits(parts)).map(|&(_, problem, remedy)| Diagnosis { problem, remedy })
 }
 
 #[cfg(test)]

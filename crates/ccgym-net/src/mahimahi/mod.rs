@@ -7,7 +7,7 @@ mod remedy;
 mod report;
 mod session;
 
-pub(crate) use diagnosis::{understand, Diagnosis};
+pub(crate) use diagnosis::understand;
 pub use packets::{match_ends, Matched, Watch, Watched};
 pub(crate) use remedy::{DNSMASQ, IPTABLES};
 pub use session::{Session, SessionSpec, Shell, ShellLogs};

@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 
 use nix::mount::{mount, umount, MsFlags};
 
-use super::Diagnosis;
+use super::understand;
 use crate::error::{Context, NetError, Result};
 
 /// The path that mahimahi's programs have compiled in.
@@ -55,9 +55,7 @@ pub(super) fn stand_in_for_iptables(directory: &Path) -> Result<()> {
         }
         umount(&real).context(step)?;
     }
-    let diagnosis = super::diagnosis::understand("iptables");
-    let Diagnosis { remedy, .. } =
-        diagnosis.unwrap_or_else(|| Diagnosis { problem: String::new(), remedy: String::new() });
+    let remedy = understand("iptables").map_or("", |known| known.remedy);
     Err(NetError::new(step(), complaints.trim_end()).expected("a working address translation").hint(remedy))
 }
 

@@ -7,11 +7,10 @@
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,7 +19,6 @@ use ccgym_core::Timestamp;
 use ccgym_link::trace::DeliveryTrace;
 use ccgym_link::LinkEvent;
 use nix::ifaddrs::getifaddrs;
-use nix::sched::{setns, CloneFlags};
 use nix::sys::memfd::{memfd_create, MFdFlags};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::{pipe2, Pid};
@@ -28,7 +26,7 @@ use nix::unistd::{pipe2, Pid};
 use super::diagnosis::understand;
 use super::links::read_link_log;
 use super::remedy::{forward_in_every_shell, stand_in_for_iptables};
-use super::report::{await_report, Silence};
+use super::report::{await_report, NoReport};
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
 use crate::system::supervise::{mount_private, private_place, Isolated, Launch, User};
@@ -37,14 +35,14 @@ use crate::system::{sudo_caller, Namespace};
 /// The device of mahimahi's innermost shell.
 const INGRESS: &str = "ingress";
 /// How long the shells may take to end after the program inside did.
-const FAREWELL: Duration = Duration::from_secs(5);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// A shell whose trace or queue is wrong comes up and dies within this time.
-const PROBATION: Duration = Duration::from_millis(30);
-/// What the dead wrote is read within this time.
+const EARLY_DEATH: Duration = Duration::from_millis(30);
+/// What ended processes wrote is read within this time.
 const PIPE_TIME: Duration = Duration::from_millis(20);
-/// What mahimahi says where dnsmasq took longer than the 0.3 s that it grants: of a busy machine, not of the path.
-const HASTY: &str = "dnsmasq: did not start after";
-/// Then it is started again, after pauses that double.
+/// What mahimahi says where dnsmasq took longer than the 0.3 s that it grants: a sign of a busy machine.
+const DNSMASQ_TIMEOUT: &str = "dnsmasq: did not start after";
+/// Then the shells are started again, after pauses that double.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The last pause; where there is no dnsmasq, the error comes after all of them.
 const LAST_PAUSE: Duration = Duration::from_secs(2);
@@ -100,7 +98,7 @@ impl SessionSpec {
 #[derive(Debug)]
 pub struct Session {
     isolated: Isolated,
-    control: Option<UnixStream>,
+    control: UnixStream,
     said: Arc<Mutex<Vec<u8>>>,
     logs: Vec<LogFiles>,
     outside: Arc<Namespace>,
@@ -137,7 +135,7 @@ impl Session {
         loop {
             match Self::try_start(spec, deadline) {
                 Err(error)
-                    if error.found.contains(HASTY) && Instant::now() + pause < deadline && pause <= LAST_PAUSE =>
+                    if error.found.contains(DNSMASQ_TIMEOUT) && Instant::now() + pause < deadline && pause <= LAST_PAUSE =>
                 {
                     thread::sleep(pause);
                     pause *= 2;
@@ -158,8 +156,8 @@ impl Session {
         let step = || "starting mahimahi".to_owned();
         let (control, theirs) = UnixStream::pair().context(step)?;
         setsockopt(&control, sockopt::PassCred, &true).context(step)?;
-        let (text, stderr) = pipe2(nix::fcntl::OFlag::O_CLOEXEC).context(step)?;
-        let said = listen(text)?;
+        let (reading, stderr) = pipe2(nix::fcntl::OFlag::O_CLOEXEC).context(step)?;
+        let said = listen(reading)?;
         let kept = logs.iter().flat_map(|files: &LogFiles| [&files.up, &files.down]).cloned().collect();
         // Around ours, another mahimahi may stand: its addresses are not those of this path.
         let forgotten = vec!["MAHIMAHI_BASE".to_owned(), "MAHIMAHI_SHELL_PREFIX".to_owned()];
@@ -180,16 +178,28 @@ impl Session {
                 error
             }
         })?;
-        let (inner, base) = match await_report(&control, deadline) {
+        let (inner, base) = match await_report(&control, deadline, spec.patience) {
             Ok(report) => report,
-            Err(silence) => return Err(end_in_silence(isolated, control, silence, &said, spec.patience)),
+            Err(why) => {
+                // The program inside sees the end of its input.
+                drop(control);
+                let status = isolated.wait(Duration::from_millis(500));
+                drop(isolated);
+                thread::sleep(PIPE_TIME);
+                let found = match (why, status) {
+                    (NoReport::Other(found), _) => found,
+                    (NoReport::Ended, Some(status)) => format!("it ended with {status}"),
+                    (NoReport::Ended, None) => "it closed its input".to_owned(),
+                };
+                return Err(explain("starting mahimahi", &found, &text(&said)));
+            }
         };
-        let inside = enter_inside(inner)?;
+        let inside = Namespace::of_process(inner)?.shared();
         let outside_device = outside.run(|| device_of(base))??;
         let session =
-            Self { isolated, control: Some(control), said, logs, outside, inside, base, outside_device, inner };
+            Self { isolated, control, said, logs, outside, inside, base, outside_device, inner };
         // The processes that carry packets begin at the same time as the program inside, and may yet fail.
-        session.check_after(PROBATION)?;
+        session.check_after(EARLY_DEATH)?;
         Ok(session)
     }
 
@@ -257,27 +267,15 @@ impl Session {
     ///
     /// # Errors
     /// If a log is not one. Whether the shells end by themselves does not matter: they are ended.
-    pub fn stop(mut self, clock: &Clock, end: Timestamp) -> Result<Vec<ShellLogs>> {
+    pub fn stop(self, clock: &Clock, end: Timestamp) -> Result<Vec<ShellLogs>> {
+        let Self { isolated, control, logs, .. } = self;
         // The program inside sees the end of its input.
-        drop(self.control.take());
-        wind_up(&mut self.isolated, FAREWELL);
+        drop(control);
+        let _ = isolated.wait(END_TIMEOUT);
+        drop(isolated);
         let read = |fd: &OwnedFd| read_link_log(&contents(fd)?, clock, end);
-        self.logs.iter().map(|files| Ok(ShellLogs { up: read(&files.up)?, down: read(&files.down)? })).collect()
+        logs.iter().map(|files| Ok(ShellLogs { up: read(&files.up)?, down: read(&files.down)? })).collect()
     }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        drop(self.control.take());
-        wind_up(&mut self.isolated, Duration::ZERO);
-    }
-}
-
-/// End the shells, after the program inside was told to; they may end by themselves within `patience`.
-fn wind_up(isolated: &mut Isolated, patience: Duration) -> Option<ExitStatus> {
-    let status = isolated.wait(patience);
-    isolated.kill();
-    status
 }
 
 /// Files in memory for the logs of every mm-link.
@@ -354,27 +352,6 @@ fn text(said: &Mutex<Vec<u8>>) -> String {
     String::from_utf8_lossy(&said.lock().unwrap_or_else(PoisonError::into_inner)).trim().to_owned()
 }
 
-/// Why no report came, after ending what there is.
-fn end_in_silence(
-    mut isolated: Isolated,
-    control: UnixStream,
-    silence: Silence,
-    said: &Mutex<Vec<u8>>,
-    patience: Duration,
-) -> NetError {
-    drop(control);
-    let status = wind_up(&mut isolated, Duration::from_millis(500));
-    thread::sleep(PIPE_TIME);
-    let found = match (silence, status) {
-        (Silence::Late, _) => format!("it did not come up within {} s", patience.as_secs_f64()),
-        (Silence::Nonsense(line), _) => format!("the program inside reported {line:?}"),
-        (Silence::Failed(errno), _) => errno.desc().to_owned(),
-        (Silence::Ended, Some(status)) => format!("it ended with {status}"),
-        (Silence::Ended, None) => "it closed its input".to_owned(),
-    };
-    explain("starting mahimahi", &found, &text(said))
-}
-
 /// What mahimahi said, and what it means.
 fn explain(step: &str, found: &str, said: &str) -> NetError {
     let found = if said.is_empty() { found.to_owned() } else { format!("{found}, and said:\n{said}") };
@@ -386,28 +363,6 @@ fn explain(step: &str, found: &str, said: &str) -> NetError {
             .hint("`ccgym doctor` checks what mahimahi needs"),
     }
 }
-
-/// The network namespace of a process.
-fn enter_inside(inner: Pid) -> Result<Arc<Namespace>> {
-    let path = format!("/proc/{inner}/ns/net");
-    let file = File::open(&path).context(|| format!("opening {path}"))?;
-    let entered = thread::scope(|scope| {
-        let enter = || {
-            setns(file.as_fd(), CloneFlags::CLONE_NEWNET).context(|| format!("entering {path}"))?;
-            for (setting, value) in SETTINGS {
-                // The kernel's defaults work too.
-                let _ = fs::write(format!("/proc/sys/net/ipv4/{setting}"), value);
-            }
-            Namespace::current()
-        };
-        scope.spawn(enter).join().unwrap_or_else(|_| Err(NetError::new("entering a namespace", "the thread panicked")))
-    });
-    entered.map(Namespace::shared)
-}
-
-/// As in the namespaces that we make: windows may grow with the path, and flows learn nothing from each other.
-const SETTINGS: [(&str, &str); 3] =
-    [("tcp_rmem", "4096 131072 67108864"), ("tcp_wmem", "4096 65536 67108864"), ("tcp_no_metrics_save", "1")];
 
 /// The device of this thread's namespace that has an address.
 fn device_of(address: Ipv4Addr) -> Result<String> {

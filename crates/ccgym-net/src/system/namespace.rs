@@ -8,7 +8,7 @@ use std::thread;
 use nix::errno::Errno;
 use nix::mount::{mount, MsFlags};
 use nix::sched::{setns, unshare, CloneFlags};
-use nix::unistd::{chdir, chroot, getcwd};
+use nix::unistd::{chdir, chroot, getcwd, Pid};
 
 use super::interface::Interfaces;
 use crate::error::{Context, NetError, Result};
@@ -19,18 +19,28 @@ pub struct Namespace {
     fd: OwnedFd,
 }
 
-/// Settings of a namespace made here: (path below `/proc/sys/net`, value). IPv6 would send packets of its own over
-/// the path. Windows may grow with the largest paths that can be emulated. A flow must not start with what an earlier
-/// flow learned.
-const SETTINGS: [(&str, &str); 7] = [
-    ("ipv6/conf/all/disable_ipv6", "1"),
-    ("ipv6/conf/default/disable_ipv6", "1"),
+/// Settings of TCP: (path below `/proc/sys/net`, value). Windows may grow with the largest paths that can be emulated. A
+/// flow must not start with what an earlier flow learned.
+const TCP_SETTINGS: [(&str, &str); 3] = [
     ("ipv4/tcp_rmem", "4096 131072 67108864"),
     ("ipv4/tcp_wmem", "4096 65536 67108864"),
     ("ipv4/tcp_no_metrics_save", "1"),
+];
+/// Further settings of a namespace made here: IPv6 would send packets of its own over the path.
+const OWN_SETTINGS: [(&str, &str); 4] = [
+    ("ipv6/conf/all/disable_ipv6", "1"),
+    ("ipv6/conf/default/disable_ipv6", "1"),
     ("ipv4/conf/all/rp_filter", "0"),
     ("ipv4/conf/default/rp_filter", "0"),
 ];
+
+/// Change settings of this thread's namespace. A kernel without the setting, or a read-only `/proc/sys`, leaves the
+/// default, which works too.
+fn apply(settings: &[(&str, &str)]) {
+    for (setting, value) in settings {
+        let _ = fs::write(format!("/proc/sys/net/{setting}"), value);
+    }
+}
 
 impl Namespace {
     /// The namespace that this thread is in.
@@ -38,7 +48,17 @@ impl Namespace {
     /// # Errors
     /// If `/proc` is not mounted.
     pub fn current() -> Result<Self> {
-        let path = "/proc/thread-self/ns/net";
+        Self::open("/proc/thread-self/ns/net")
+    }
+
+    /// The namespace that a process is in, with our settings of TCP.
+    pub(crate) fn of_process(pid: Pid) -> Result<Self> {
+        let namespace = Self::open(&format!("/proc/{pid}/ns/net"))?;
+        namespace.run(|| apply(&TCP_SETTINGS))?;
+        Ok(namespace)
+    }
+
+    fn open(path: &str) -> Result<Self> {
         let file = File::open(path).context(|| format!("opening {path}"))?;
         Ok(Self { fd: file.into() })
     }
@@ -54,10 +74,8 @@ impl Namespace {
                 error
                     .hint("run as root, or enter a user namespace first (`ccgym doctor` says what this machine allows)")
             })?;
-            for (setting, value) in SETTINGS {
-                // A kernel without the setting, or a read-only /proc/sys, leaves the default, which works too.
-                let _ = fs::write(format!("/proc/sys/net/{setting}"), value);
-            }
+            apply(&TCP_SETTINGS);
+            apply(&OWN_SETTINGS);
             Interfaces::open()?.bring_up("lo")?;
             Self::current()
         })?
