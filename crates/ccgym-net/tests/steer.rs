@@ -16,7 +16,7 @@ use ccgym_core::{Ack, Receiver, Rng, Sender, TimeSpan, Timestamp};
 use ccgym_net::steer::messages::{
     frame, from_sender, to_sender, Action, Ended, FromSender, Interval, Stop, ToSender, Unframer,
 };
-use ccgym_net::steer::{AgentConnection, LiveGroundTruth, SocketSteering, Steering};
+use ccgym_net::steer::{AgentConnection, LiveGroundTruth, Steering};
 use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
 use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::{create_with, Resources};
@@ -85,12 +85,12 @@ struct Environment {
 }
 
 impl Environment {
-    fn pair() -> (Self, SocketSteering, Arc<AtomicBool>) {
+    fn pair() -> (Self, Steering, Arc<AtomicBool>) {
         let (near, far) = UnixStream::pair().unwrap();
         let halt = Arc::new(AtomicBool::new(false));
         let truth = LiveGroundTruth::of(&scenario(1000), Some(Arc::new(AtomicU64::new(7))));
         let connection = AgentConnection { flow: 0, agent: &agent(), truth, halt: Arc::clone(&halt) };
-        let steering = SocketSteering::over(far, connection).unwrap();
+        let steering = Steering::over(far, connection).unwrap();
         (Self::on(near), steering, halt)
     }
 
@@ -171,7 +171,7 @@ impl Wire {
     }
 
     /// Run until `until`, or until an interval has closed; whether one has.
-    fn run_until(&mut self, until: Timestamp, steering: &mut SocketSteering) -> bool {
+    fn run_until(&mut self, until: Timestamp, steering: &mut Steering) -> bool {
         loop {
             while let Some(packet) = self.sender.poll_transmit(self.now) {
                 if let (_, Some(ack)) = self.receiver.on_data(self.now, &packet) {
@@ -202,12 +202,12 @@ impl Wire {
     }
 
     /// Until the next interval has closed.
-    fn close(&mut self, steering: &mut SocketSteering) {
+    fn close(&mut self, steering: &mut Steering) {
         assert!(self.run_until(Timestamp::from_millis(1_000_000), steering));
     }
 
     /// Apply what has come; whether something has.
-    fn take(&mut self, steering: &mut SocketSteering) -> bool {
+    fn take(&mut self, steering: &mut Steering) -> bool {
         let (now, mut action) = (self.now, Vec::new());
         let taken = steering.take_action(now, &mut action).unwrap();
         if taken {
@@ -233,7 +233,7 @@ fn an_environment_is_told_what_the_simulator_tells() {
     let backlog = Arc::new(AtomicU64::new(0));
     let live = LiveGroundTruth::of(&spec, Some(Arc::clone(&backlog)));
     let connection = AgentConnection { flow: 0, agent: &agent, truth: live, halt: Arc::default() };
-    let mut steering = SocketSteering::over(far, connection).unwrap();
+    let mut steering = Steering::over(far, connection).unwrap();
     let mut real = simulator();
     let mut count = 0;
     while let Some(flow) = real.run_to_decision(real.end()).unwrap() {
@@ -438,7 +438,7 @@ fn a_flow_finds_its_environment_by_path() {
         truth: LiveGroundTruth::of(&scenario(1), None),
         halt: Arc::default(),
     };
-    let mut steering = SocketSteering::connect(&path, connection()).unwrap();
+    let mut steering = Steering::connect(&path, connection()).unwrap();
     let mut environment = Environment::on(listener.accept().unwrap().0);
     assert!(steering.fd().unwrap().as_fd().try_clone_to_owned().is_ok());
     let mut wire = Wire::new();
@@ -448,7 +448,7 @@ fn a_flow_finds_its_environment_by_path() {
     assert_eq!((truth[0], truth[3]), (12e6, 40.0));
     drop(listener);
     fs::remove_dir_all(&folder).unwrap();
-    let error = SocketSteering::connect(&path, connection()).err().unwrap();
+    let error = Steering::connect(&path, connection()).err().unwrap();
     assert!(error.to_string().contains("connecting flow 0"), "{error}");
 }
 
@@ -461,7 +461,7 @@ fn generated_files_are_those_of_the_schema() {
     let mut files = protox::compile(["control.proto"], [here.join("proto")]).unwrap();
     let folder = std::env::temp_dir().join(format!("ccgym-steer-proto-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
-    prost_build::Config::new().out_dir(&folder).compile_fds(files.clone()).unwrap();
+    prost_build::Config::new().out_dir(&folder).disable_comments(["."]).compile_fds(files.clone()).unwrap();
     let rust = fs::read_to_string(folder.join("ccgym.control.rs")).unwrap();
     fs::remove_dir_all(&folder).unwrap();
     let mut file = files.file.pop().unwrap();

@@ -16,7 +16,7 @@ use super::port;
 use super::workers::Workers;
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
-use crate::steer::{AgentConnection, LiveGroundTruth, SocketSteering, Steering};
+use crate::steer::{AgentConnection, LiveGroundTruth, Steering};
 use crate::system::Namespace;
 use crate::tcp::{self, TcpSenderTask};
 use crate::udp::{run_receiver, Connection, ReceiverResult, ReceiverTask, SenderResult, SenderTask};
@@ -175,7 +175,7 @@ impl FlowSender {
     }
 
     /// The environment that decides for the flow, if its scheme is decided for from outside.
-    fn steering(&self, cca: &dyn CongestionControl) -> Result<Option<Box<dyn Steering>>> {
+    fn steering(&self, cca: &dyn CongestionControl) -> Result<Option<Steering>> {
         if !cca.interval_driven().is_some_and(|scheme| scheme.decided_outside()) {
             return Ok(None);
         }
@@ -189,7 +189,7 @@ impl FlowSender {
             truth: self.truth.clone(),
             halt: self.halt.clone(),
         };
-        Ok(Some(Box::new(SocketSteering::connect(socket, connection)?)))
+        Steering::connect(socket, connection).map(Some)
     }
 
     fn run_kernel(self, ready: &dyn Fn()) -> Result<SenderResult> {

@@ -13,14 +13,13 @@ use ccgym_core::{Sender, Timestamp};
 use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
 
 use super::episode_tracker::{EpisodeTracker, LiveGroundTruth};
-use super::messages::{frame, to_sender, Action, Ended, FromSender, Hello, ToSender, Unframer, VERSION};
-use super::Steering;
+use super::messages::{frame, from_sender, to_sender, Action, Ended, FromSender, Hello, ToSender, Unframer, VERSION};
 use crate::error::{Context, NetError, Result};
 
 /// How long the end of a flow waits for an environment that does not read.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The place of a learning flow at the table of its environment.
+/// A learning flow, as its environment is told of it.
 pub struct AgentConnection<'a> {
     /// Index of the flow.
     pub flow: u32,
@@ -32,11 +31,14 @@ pub struct AgentConnection<'a> {
     pub halt: Arc<AtomicBool>,
 }
 
-/// An environment that decides for one flow, behind a Unix stream socket (`proto/control.proto`).
+/// An environment that decides for one flow (scheme `learned` without a policy, which says `decided_outside`), behind a
+/// Unix stream socket (`proto/control.proto`).
 ///
-/// Nothing here waits for the environment while the flow runs. What it does not read in time stays in the socket; when
-/// that is full, the newest interval waits here for room, and those before it are never told.
-pub struct SocketSteering {
+/// The sender asks after each event whether its scheme awaits a decision. If so it calls
+/// [`Steering::interval_closed`], then `sender.hold_decision()`, and goes on under its last decision. Nothing here waits
+/// for the environment while the flow runs. What it does not read in time stays in the socket; when that is full, the
+/// newest interval waits here for room, and those before it are never told.
+pub struct Steering {
     stream: UnixStream,
     account: EpisodeTracker,
     halt: Arc<AtomicBool>,
@@ -50,7 +52,7 @@ pub struct SocketSteering {
     over: bool,
 }
 
-impl SocketSteering {
+impl Steering {
     /// Connect to the environment that listens at `path`, and say hello.
     ///
     /// # Errors
@@ -92,7 +94,7 @@ impl SocketSteering {
             waiting: Vec::new(),
             over: false,
         };
-        frame(&FromSender::from(hello), &mut steering.outgoing);
+        tell(from_sender::Body::Hello(hello), &mut steering.outgoing);
         steering.flush()?;
         Ok(steering)
     }
@@ -130,13 +132,13 @@ impl SocketSteering {
     }
 
     /// Send the last message. That may wait for the environment, for a limited time.
-    fn farewell(&mut self, ended: Ended) -> Result<()> {
+    fn send_last(&mut self, ended: Ended) -> Result<()> {
         self.over = true;
         let mut bytes = self.outgoing.split_off(self.written);
         self.written = 0;
         self.outgoing.clear();
         bytes.append(&mut self.waiting);
-        frame(&FromSender::from(ended), &mut bytes);
+        tell(from_sender::Body::Ended(ended), &mut bytes);
         let stream = &mut self.stream;
         let patiently = stream.set_nonblocking(false).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
         match patiently.and_then(|()| stream.write_all(&bytes)) {
@@ -170,24 +172,34 @@ impl SocketSteering {
             }
         }
     }
-}
 
-impl Steering for SocketSteering {
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
+    /// The file descriptor to poll in addition to the sender's own socket; `None` if there is nothing to wait for any
+    /// more.
+    #[must_use]
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         (!self.over).then(|| self.stream.as_fd())
     }
 
-    fn interval_closed(&mut self, now: Timestamp, sender: &Sender) -> Result<()> {
+    /// An interval closed at `now`, and the agent is to be asked.
+    ///
+    /// # Errors
+    /// The agent cannot be told.
+    pub fn interval_closed(&mut self, now: Timestamp, sender: &Sender) -> Result<()> {
         let Some(interval) = self.account.close(now, sender, true) else { return Ok(()) };
         if self.over {
             return Ok(());
         }
         self.waiting.clear();
-        frame(&FromSender::from(interval), &mut self.waiting);
+        tell(from_sender::Body::Interval(interval), &mut self.waiting);
         self.flush()
     }
 
-    fn take_action(&mut self, now: Timestamp, action: &mut Vec<f32>) -> Result<bool> {
+    /// The file descriptor is readable: write the newest action to `action` if a whole one has come, and say whether.
+    /// The sender applies it at once with `sender.decide(now, &action)`, and transmits.
+    ///
+    /// # Errors
+    /// What came is not an action.
+    pub fn take_action(&mut self, now: Timestamp, action: &mut Vec<f32>) -> Result<bool> {
         if self.over {
             return Ok(false);
         }
@@ -198,7 +210,7 @@ impl Steering for SocketSteering {
                 Some(to_sender::Body::Action(one)) => newest = Some(one),
                 Some(to_sender::Body::Stop(_)) => {
                     self.end();
-                    self.farewell(Ended { interval: None, summary: Some(self.account.summary()) })?;
+                    self.send_last(Ended { interval: None, summary: Some(self.account.summary()) })?;
                     return Ok(false);
                 }
                 None => {}
@@ -210,7 +222,11 @@ impl Steering for SocketSteering {
         Ok(true)
     }
 
-    fn flow_ended(&mut self, now: Timestamp, sender: &mut Sender) -> Result<()> {
+    /// The flow ended at `now`: its last interval is closed and told.
+    ///
+    /// # Errors
+    /// As for [`Steering::interval_closed`].
+    pub fn flow_ended(&mut self, now: Timestamp, sender: &mut Sender) -> Result<()> {
         if self.over {
             return Ok(());
         }
@@ -219,6 +235,10 @@ impl Steering for SocketSteering {
             sender.end_interval(now);
             interval = self.account.close(now, sender, false);
         }
-        self.farewell(Ended { interval, summary: Some(self.account.summary()) })
+        self.send_last(Ended { interval, summary: Some(self.account.summary()) })
     }
+}
+
+fn tell(body: from_sender::Body, out: &mut Vec<u8>) {
+    frame(&FromSender { body: Some(body) }, out);
 }

@@ -17,8 +17,8 @@ pub use control::{from_sender, to_sender, Action, Ended, FromSender, Hello, Inte
 /// Version of the protocol.
 pub const VERSION: u32 = 1;
 
-/// Bytes of a message at most; longer ones are not ours.
-pub const MAX_MESSAGE: usize = 1 << 20;
+/// Max bytes of a message; longer ones are not ours.
+const MAX_MESSAGE: usize = 1 << 20;
 
 /// Append a message with its length in front.
 pub fn frame(message: &impl Message, out: &mut Vec<u8>) {
@@ -45,7 +45,7 @@ impl Unframer {
     /// The next message, if all of it has come.
     ///
     /// # Errors
-    /// The bytes are no message.
+    /// The bytes are not a message.
     pub fn message<M: Message + Default>(&mut self) -> Result<Option<M>> {
         let rest = &self.bytes[self.at..];
         let Some((length, prefix)) = length(rest)? else { return Ok(None) };
@@ -58,22 +58,17 @@ impl Unframer {
 
 /// Length of the message at the start of `bytes`, and of the prefix that says so; `None` if the prefix is not whole.
 fn length(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
-    let mut length = 0;
-    for (place, &byte) in bytes.iter().take(4).enumerate() {
-        length |= usize::from(byte & 0x7f) << (7 * place);
-        if byte < 0x80 {
-            return if length <= MAX_MESSAGE { Ok(Some((length, place + 1))) } else { Err(too_long(length)) };
-        }
-    }
-    if bytes.len() < 4 {
-        Ok(None)
-    } else {
-        Err(too_long(length))
+    let Some(last) = bytes.iter().position(|&byte| byte < 0x80).filter(|&last| last < 4) else {
+        return if bytes.len() < 4 { Ok(None) } else { Err(too_long()) };
+    };
+    match prost::decode_length_delimiter(&bytes[..=last]).map_err(unreadable)? {
+        length @ 0..=MAX_MESSAGE => Ok(Some((length, last + 1))),
+        _ => Err(too_long()),
     }
 }
 
-fn too_long(length: usize) -> NetError {
-    unreadable(format!("a message of {length} bytes or more")).expected(format!("at most {MAX_MESSAGE}"))
+fn too_long() -> NetError {
+    unreadable("a longer message").expected(format!("max {MAX_MESSAGE} bytes"))
 }
 
 fn unreadable(found: impl std::fmt::Display) -> NetError {
@@ -93,24 +88,6 @@ impl From<episode::Summary> for Summary {
             sent_packets: summary.sent_packets,
             utilization: summary.utilization,
         }
-    }
-}
-
-impl From<Hello> for FromSender {
-    fn from(hello: Hello) -> Self {
-        Self { body: Some(from_sender::Body::Hello(hello)) }
-    }
-}
-
-impl From<Interval> for FromSender {
-    fn from(interval: Interval) -> Self {
-        Self { body: Some(from_sender::Body::Interval(interval)) }
-    }
-}
-
-impl From<Ended> for FromSender {
-    fn from(ended: Ended) -> Self {
-        Self { body: Some(from_sender::Body::Ended(ended)) }
     }
 }
 

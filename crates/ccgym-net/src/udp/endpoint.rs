@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ccgym_core::{InitContext, Rng, Sender, SenderStats, TimeSpan, Timestamp};
+use ccgym_core::{InitContext, Rng, SenderStats, TimeSpan, Timestamp};
 use ccgym_run::spec::SourceSpec;
 use ccgym_run::FlowSpec;
 use ccgym_schemes::registry::create_with;
@@ -17,7 +16,7 @@ use serde_json::{json, Value};
 
 use super::hello::Connection;
 use super::receiver::{serve, Event, ReceiverResult, ReceiverTask, Served, Service};
-use super::sender::{SenderResult, SenderTask, Watcher};
+use super::sender::{SenderResult, SenderTask};
 use crate::error::{Context, NetError, Result};
 use crate::run::plan::{load_policies, PolicyFiles};
 use crate::system::signals::{interruptible, Interruption};
@@ -152,8 +151,22 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
         halt: interruption.orderly(),
         spec,
     };
-    let mut lines = Lines::new(job.report_every);
-    let result = connection.run_watched(task, &mut lines)?;
+    let (mut last, mut at) = (SenderStats::default(), Timestamp::ZERO);
+    let result = connection.run_to_completion(task, job.report_every, &mut |now, sender| {
+        let (s, seconds) = (sender.stats(), now.since(at).as_secs_f64());
+        let lost = s.lost_packets - last.lost_packets;
+        let line = format!(
+            "{:7.1} s  {:9.2} Mbit/s  sRTT {:8.3} ms  {}  lost {:5} ({:.2} %)\n",
+            now.as_secs_f64(),
+            rate(s.acked_bytes - last.acked_bytes, seconds),
+            sender.rtt().smoothed().as_millis_f64(),
+            window(sender.window()),
+            lost,
+            100.0 * share(lost, s.sent_packets - last.sent_packets),
+        );
+        say(&mut std::io::stderr(), &line);
+        (last, at) = (*s, now);
+    })?;
     let ended = result.finished.min(clock.now());
     let summary = sender_summary(&name, &result, to, local, ended);
     say_summary(&summary, job.json, |text| {
@@ -234,50 +247,6 @@ fn window(bytes: u64) -> String {
         "no window limit".into()
     } else {
         format!("window {bytes:8} bytes")
-    }
-}
-
-/// A line on standard error now and then.
-struct Lines {
-    every: TimeSpan,
-    next: Timestamp,
-    last: SenderStats,
-    at: Timestamp,
-}
-
-impl Lines {
-    fn new(every: TimeSpan) -> Self {
-        let next = if every.0 > 0 { Timestamp::ZERO + every } else { Timestamp::NEVER };
-        Self { every, next, last: SenderStats::default(), at: Timestamp::ZERO }
-    }
-}
-
-impl Watcher for Lines {
-    fn next(&self) -> Timestamp {
-        self.next
-    }
-
-    fn look(&mut self, now: Timestamp, sender: &Sender, finished: bool) -> ControlFlow<()> {
-        if finished {
-            return ControlFlow::Break(());
-        }
-        let (s, seconds) = (sender.stats(), now.since(self.at).as_secs_f64());
-        let lost = s.lost_packets - self.last.lost_packets;
-        let line = format!(
-            "{:7.1} s  {:9.2} Mbit/s  sRTT {:8.3} ms  {}  lost {:5} ({:.2} %)\n",
-            now.as_secs_f64(),
-            rate(s.acked_bytes - self.last.acked_bytes, seconds),
-            sender.rtt().smoothed().as_millis_f64(),
-            window(sender.window()),
-            lost,
-            100.0 * share(lost, s.sent_packets - self.last.sent_packets),
-        );
-        say(&mut std::io::stderr(), &line);
-        (self.last, self.at) = (*s, now);
-        while self.next <= now {
-            self.next += self.every;
-        }
-        ControlFlow::Continue(())
     }
 }
 

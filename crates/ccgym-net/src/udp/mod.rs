@@ -12,15 +12,16 @@
 
 pub mod codec;
 mod cookie;
-/// Generated from `proto/datagram.proto`; `tests/udp_schema.rs` renews it.
+/// Generated from `proto/datagram.proto`, which says what the fields mean; `tests/udp_schema.rs` renews it.
 #[rustfmt::skip]
-#[allow(clippy::module_inception)]
+#[allow(missing_docs, clippy::module_inception)]
 #[path = "datagram_pb.rs"]
 pub mod datagram;
 mod batch_calls;
 pub mod endpoint;
 mod filter;
 #[cfg(test)]
+#[path = "../../tests/udp/fuzz.rs"]
 mod fuzz;
 pub mod hello;
 pub mod receiver;
@@ -33,5 +34,5 @@ pub use codec::Token;
 pub use endpoint::{ReceiverJob, SenderJob};
 pub use hello::{check, Connection};
 pub use receiver::{run_receiver, serve, Event, ReceiverResult, ReceiverTask, Served, Service};
-pub use sender::{SenderResult, SenderTask, Watcher};
+pub use sender::{SenderResult, SenderTask};
 pub use socket::overhead;

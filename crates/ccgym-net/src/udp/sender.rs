@@ -10,7 +10,6 @@
 //! like delay on the path.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -61,8 +60,8 @@ pub struct SenderTask {
     pub step: TimeSpan,
     /// The run's seed, for an application that draws.
     pub seed: u64,
-    /// Who decides, if the scheme does not.
-    pub steering: Option<Box<dyn Steering>>,
+    /// The environment that decides, if the scheme does not.
+    pub steering: Option<Steering>,
     /// Set to give up now.
     pub halt: Arc<AtomicBool>,
 }
@@ -113,46 +112,36 @@ impl SenderResult {
     }
 }
 
-/// Looks at a flow while it runs.
-pub trait Watcher {
-    /// When it wants to look next.
-    fn next(&self) -> Timestamp;
-    /// Look: then, and when a finite transfer is complete. `finished` says whether it is. Breaking ends the flow.
-    fn look(&mut self, now: Timestamp, sender: &Sender, finished: bool) -> ControlFlow<()>;
-}
-
-/// Watches nothing.
-struct Unwatched;
-
-impl Watcher for Unwatched {
-    fn next(&self) -> Timestamp {
-        Timestamp::NEVER
-    }
-    fn look(&mut self, _now: Timestamp, _sender: &Sender, _finished: bool) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-}
+/// A function to call at regular times while a flow runs.
+type Report<'a> = (TimeSpan, &'a mut dyn FnMut(Timestamp, &Sender));
 
 impl Connection {
     /// Run a flow until it stops.
     ///
     /// # Errors
-    /// The socket fails, the path cannot carry the flow's packets, or who steers fails.
+    /// The socket fails, the path cannot carry the flow's packets, or the environment that steers fails.
     pub fn run(self, task: SenderTask) -> Result<SenderResult> {
-        self.run_watched(task, &mut Unwatched)
+        self.drive(task, None)
     }
 
-    /// The same, with a watcher.
-    ///
-    /// # Errors
-    /// As [`Connection::run`].
-    pub fn run_watched(self, task: SenderTask, watcher: &mut dyn Watcher) -> Result<SenderResult> {
+    /// Run a flow until it stops or a finite transfer is complete. `report` is called about every `interval`; never if
+    /// that is zero.
+    pub(super) fn run_to_completion(
+        self,
+        task: SenderTask,
+        interval: TimeSpan,
+        report: &mut dyn FnMut(Timestamp, &Sender),
+    ) -> Result<SenderResult> {
+        self.drive(task, Some((interval, report)))
+    }
+
+    fn drive(self, task: SenderTask, report: Option<Report<'_>>) -> Result<SenderResult> {
         precise_timers();
         while task.clock.now() < task.start.min(task.stop) && !task.halt.load(Ordering::Relaxed) {
             task.clock.sleep_until(task.start.min(task.clock.now() + ATTENTION));
         }
         let mut driver = Driver::new(self, task);
-        driver.run(watcher)?;
+        driver.run(report)?;
         driver.finish()
     }
 }
@@ -170,7 +159,7 @@ struct Driver {
     clear: bool,
     /// ECN bits that the socket sets.
     marking: Ecn,
-    steering: Option<Box<dyn Steering>>,
+    steering: Option<Steering>,
     action: Vec<f32>,
     series: SenderSeries,
     finite: bool,
@@ -206,9 +195,12 @@ impl Driver {
         }
     }
 
-    fn run(&mut self, watcher: &mut dyn Watcher) -> Result<()> {
+    fn run(&mut self, mut report: Option<Report<'_>>) -> Result<()> {
         let mut arrivals = RxBatch::new();
-        let mut told = false;
+        let mut next_report = match report {
+            Some((interval, _)) if interval.0 > 0 => Timestamp::ZERO + interval,
+            _ => Timestamp::NEVER,
+        };
         while !self.halt.load(Ordering::Relaxed) {
             let came = arrivals.receive(self.connection.socket.as_fd(), &self.clock)?;
             for index in 0..came {
@@ -220,14 +212,18 @@ impl Driver {
             }
             let more = self.send(now)?;
             self.series.catch_up(now, &self.sender);
-            let finished = self.finished.is_set();
-            if watcher.next() <= now || finished != told {
-                told = finished;
-                if watcher.look(now, &self.sender, finished).is_break() {
+            if let Some((interval, report)) = &mut report {
+                if self.finished.is_set() {
                     return Ok(());
                 }
+                if next_report <= now {
+                    report(now, &self.sender);
+                    while next_report <= now {
+                        next_report += *interval;
+                    }
+                }
             }
-            self.wait(came > 0 || more, watcher.next())?;
+            self.wait(came > 0 || more, next_report)?;
         }
         Ok(())
     }
@@ -357,12 +353,12 @@ impl Driver {
     }
 
     /// Wait for an arrival, a timer, or an action; not at all if `busy`.
-    fn wait(&mut self, busy: bool, look: Timestamp) -> Result<()> {
+    fn wait(&mut self, busy: bool, report: Timestamp) -> Result<()> {
         let now = self.clock.now();
         let due = if busy {
             now
         } else if self.clear {
-            self.due().min(look).min(self.stop).min(now + ATTENTION)
+            self.due().min(report).min(self.stop).min(now + ATTENTION)
         } else {
             now + RETRY
         };
@@ -396,10 +392,10 @@ impl Driver {
             sent_packets: stats.sent_packets,
             sent_bytes: stats.sent_bytes,
         };
-        let mut farewell = Vec::new();
-        encode_rare(&mut farewell, Kind::Close(close));
+        let mut bytes = Vec::new();
+        encode_rare(&mut bytes, Kind::Close(close));
         // A courtesy: the receiver would notice by itself.
-        let _ = self.connection.socket.send(&farewell);
+        let _ = self.connection.socket.send(&bytes);
         let (series, first_sample) = self.series.finish();
         Ok(SenderResult {
             name: self.sender.cca().name().to_owned(),

@@ -3,26 +3,31 @@
 
 /// The same arbitrary input as the codec's own tests.
 #[allow(dead_code)]
-#[path = "../../src/udp/fuzz.rs"]
 mod fuzz;
 mod processes;
 mod strangers;
 
+use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::{CongestionControl, InitContext, Rng, TimeSpan, Timestamp};
+use ccgym_net::steer::messages::{frame, from_sender, to_sender, Action, FromSender, ToSender, Unframer};
+use ccgym_net::steer::{AgentConnection, LiveGroundTruth, Steering};
 use ccgym_net::udp::{
     codec, datagram, serve, Connection, ReceiverResult, ReceiverTask, SenderResult, SenderTask, Service,
 };
 use ccgym_net::{Clock, NetError};
-use ccgym_run::FlowSpec;
+use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::registry::{create_with, Resources};
 use fuzz::{corpus, mutate};
+use serde_json::json;
 
 /// One flow at a time: flows of other tests on a small machine would be its cross traffic.
 fn alone() -> MutexGuard<'static, ()> {
@@ -396,36 +401,26 @@ fn halting_ends_both_at_once() {
     assert!(begun.elapsed() < Duration::from_millis(500));
 }
 
-/// Decides the same each time, over a socket to itself.
-struct Always {
-    ask: std::os::unix::net::UnixStream,
-    answer: std::os::unix::net::UnixStream,
-    counts: Arc<[AtomicU64; 3]>,
-}
-
-impl ccgym_net::steer::Steering for Always {
-    fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        Some(std::os::fd::AsFd::as_fd(&self.answer))
-    }
-
-    fn interval_closed(&mut self, _now: Timestamp, sender: &ccgym_core::Sender) -> Result<(), NetError> {
-        assert!(sender.awaits_decision());
-        self.counts[0].fetch_add(1, Ordering::Relaxed);
-        std::io::Write::write_all(&mut self.ask, &[1]).unwrap();
-        Ok(())
-    }
-
-    fn take_action(&mut self, _now: Timestamp, action: &mut Vec<f32>) -> Result<bool, NetError> {
-        self.counts[1].fetch_add(1, Ordering::Relaxed);
-        std::io::Read::read_exact(&mut self.answer, &mut [0]).unwrap();
-        action.clear();
-        action.push(1.0);
-        Ok(true)
-    }
-
-    fn flow_ended(&mut self, _now: Timestamp, _sender: &mut ccgym_core::Sender) -> Result<(), NetError> {
-        self.counts[2].fetch_add(1, Ordering::Relaxed);
-        Ok(())
+/// Answer each interval with the same action, until the flow has ended. How many intervals awaited one.
+fn decide(mut stream: UnixStream) -> u64 {
+    let (mut incoming, mut bytes, mut asked) = (Unframer::default(), [0; 4096], 0);
+    loop {
+        let count = stream.read(&mut bytes).unwrap();
+        incoming.extend(&bytes[..count]);
+        while let Some(message) = incoming.message::<FromSender>().unwrap() {
+            match message.body.unwrap() {
+                from_sender::Body::Hello(_) => {}
+                from_sender::Body::Interval(interval) => {
+                    asked += 1;
+                    let (sequence, time_ns) = (interval.sequence, interval.time_ns);
+                    let action = to_sender::Body::Action(Action { sequence, time_ns, values: vec![1.0] });
+                    let mut answer = Vec::new();
+                    frame(&ToSender { body: Some(action) }, &mut answer);
+                    stream.write_all(&answer).unwrap();
+                }
+                from_sender::Body::Ended(_) => return asked,
+            }
+        }
     }
 }
 
@@ -434,17 +429,33 @@ fn an_environment_may_decide() {
     let _alone = alone();
     let clock = Clock::start();
     let listening = Listening::at("127.0.0.1:0", clock, 1);
-    let (ask, answer) = std::os::unix::net::UnixStream::pair().unwrap();
-    let counts: Arc<[AtomicU64; 3]> = Arc::default();
-    let spec = spec(r#"{"scheme": "learned", "profile": "udp"}"#);
-    let cca = create_with(&spec.scheme, &spec.params, &Resources::default()).unwrap();
+    let agent: AgentSpec = serde_json::from_value(json!({
+        "name": "test",
+        "clock": {"kind": "fixed", "interval": 20_000_000},
+        "observation": {"features": [{"signal": "latency_ratio"}]},
+        "action": {"map": {"kind": "signed_multiply", "delta": 0.1}, "target": "cwnd"},
+        "reward": {"terms": [{"term": "throughput", "weight": 1.0}]},
+    }))
+    .unwrap();
+    let run: RunSpec = serde_json::from_value(json!({
+        "duration": 1_000_000_000, "uplink": [], "downlink": [], "flows": [{"scheme": "learned", "profile": "udp"}],
+    }))
+    .unwrap();
+    let spec = run.flows[0].clone();
+    let resources =
+        Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
+    let cca = create_with(&spec.scheme, &spec.params, &resources).unwrap();
     let mut task = task(spec, cca, clock, Duration::from_millis(350));
     task.step = TimeSpan::from_millis(10);
-    task.steering = Some(Box::new(Always { ask, answer, counts: counts.clone() }));
+    let (near, far) = UnixStream::pair().unwrap();
+    let environment = std::thread::spawn(move || decide(near));
+    let truth = LiveGroundTruth::of(&run, None);
+    let connection = AgentConnection { flow: 0, agent: &agent, truth, halt: task.halt.clone() };
+    task.steering = Some(Steering::over(far, connection).unwrap());
     let sent = open(listening.address, &task.spec).run(task).unwrap();
     listening.stop();
-    let [asked, answered, ended] = [0, 1, 2].map(|i| counts[i].load(Ordering::Relaxed));
-    assert!(asked >= 5 && answered + 1 >= asked && ended == 1, "{asked} {answered} {ended}");
+    let asked = environment.join().unwrap();
+    assert!(asked >= 5, "{asked}");
     // Each answer multiplies the window by 1.1.
     let windows = &sent.series.cwnd_bytes;
     assert!(windows.is_sorted() && windows.last() > windows.first(), "{windows:?}");
