@@ -23,9 +23,9 @@ change it there.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from ccgym.config import declared
 from ccgym.config.expressions import BoundsField, ExpressionField, OperandField, OperationField
@@ -122,34 +122,33 @@ class Writer:
 
     def union(self, name: str, schema: dict[str, Any]) -> None:
         """One of several kinds."""
+        variants = [self.whole(one) for one in schema["oneOf"]]
+        tag = next(key for key, value in variants[0]["properties"].items() if "const" in value)
+        common = leading(variants)
+        if common:
+            fields = {tag: {"type": "string"}, **common}
+            shared = {"description": schema["description"], "properties": fields, "required": variants[0]["required"]}
+            self.model(name, name, shared)
         kinds: dict[str, str] = {}
-        tag = "kind"
-        for variant in map(self.whole, schema["oneOf"]):
-            tag = next(key for key, value in variant["properties"].items() if "const" in value)
+        for variant in variants:
             kind = variant["properties"][tag]["const"]
             kinds[kind] = class_name(name, kind)
             if kind == "link":
                 self.link(variant)
             else:
-                self.model(kinds[kind], name, variant)
-        table = f"{name}s".upper()
+                own = {key: part for key, part in variant["properties"].items() if key not in common}
+                self.model(kinds[kind], name, {**variant, "properties": own}, name if common else "")
         union = " | ".join(kinds.values())
         if len(f"Any{name}: TypeAlias = {union}") > WIDTH:
             union = "(\n    " + "\n    | ".join(kinds.values()) + "\n)"
         what = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
         reading = f"read_{what.replace(' ', '_')}"
-        short = f", declared.{reading}" if hasattr(declared, reading) else ""
-        given = f'"{what}", {table}{short}' + (f', tag="{tag}"' if tag != "kind" else "")
-        reading = f"declared.reader({given})"
-        if short:
-            reading = f"\n        {reading},\n        json_schema_input_type=Any{name} | declared.Short,\n    "
-        rows = "".join(f'    "{kind}": {model},\n' for kind, model in kinds.items())
-        self.blocks.append(
-            f'Any{name}: TypeAlias = {union}\n"""{oneline(schema["description"])}"""\n\n'
-            f'{table}: Final[dict[str, type[declared.Declared]]] = {{\n{rows}}}\n"""By ``{tag}``."""\n\n'
-            f'{name}Field: TypeAlias = Annotated[\n    Any{name},\n    Field(discriminator="{tag}"),\n'
-            f"    BeforeValidator({reading}),\n]"
-        )
+        given = f'"{what}"' + (f", declared.{reading}" if hasattr(declared, reading) else "")
+        given += f', tag="{tag}"' if tag != "kind" else ""
+        field = f"{name}Field: TypeAlias = Annotated[Any{name}, declared.OneOf({given})]"
+        if len(field) > WIDTH:
+            field = field.replace("[", "[\n    ", 1)[:-1] + "\n]"
+        self.blocks.append(f'Any{name}: TypeAlias = {union}\n"""{oneline(schema["description"])}"""\n\n{field}')
 
     def link(self, schema: dict[str, Any]) -> None:
         """The core's link has one direction, a user's link both."""
@@ -166,17 +165,17 @@ class Writer:
         properties = {**schema["properties"], **target["properties"]}
         return {**target, **schema, "properties": properties}
 
-    def model(self, name: str, family: str, schema: dict[str, Any]) -> None:
+    def model(self, name: str, family: str, schema: dict[str, Any], parent: str = "") -> None:
         """A class with its fields."""
         fields = [self.field(key, part, schema) for key, part in schema.get("properties", {}).items()]
         base = next(
             (f"{one}Base" for one in (name, family) if hasattr(declared, f"{one}Base")),
             "Element" if family == "Element" else "Declared",
         )
-        lines = [f"class {name}(declared.{base}):", *doc(schema["description"])]
+        lines = [f"class {name}({parent or f'declared.{base}'}):", *doc(schema["description"])]
         if "words" in schema:
-            lines += ["", *words(schema["words"])]
-        self.blocks.append("\n".join([*lines, *([""] if fields else []), *fields]))
+            lines += ["", f"    WORDS: ClassVar[str] = {json.dumps(schema['words'], ensure_ascii=False)}"]
+        self.blocks.append("\n".join([*lines, *([""] if fields and "words" not in schema else []), *fields]))
 
     def field(self, name: str, schema: dict[str, Any], owner: dict[str, Any]) -> str:
         """One field with its type, default, range and help."""
@@ -191,9 +190,13 @@ class Writer:
         head = f"    {name}: {kind} = Field("
         if schema.get("description"):
             settings.append(f"description={json.dumps(oneline(schema['description']), ensure_ascii=False)}")
-        flat = f"{head}{', '.join(settings)})"
-        if len(flat) <= WIDTH:
-            return flat
+        listed = ", ".join(settings)
+        if not settings:
+            return f"    {name}: {kind}"
+        if len(head) + len(listed) < WIDTH:
+            return f"{head}{listed})"
+        if len(listed) + 8 <= WIDTH:
+            return f"{head}\n        {listed}\n    )"
         lines = [head, *(f"        {setting}," for setting in settings), "    )"]
         return "\n".join(part for line in lines for part in folded(line))
 
@@ -228,8 +231,6 @@ class Writer:
         names = {"minimum": "ge", "maximum": "le", "exclusiveMinimum": "gt", "minLength": "min_length",
                  "maxLength": "max_length", "pattern": "pattern"}  # fmt: skip
         bounds = {names[key]: value for key, value in schema.items() if key in names and value is not None}
-        if kind == "number":
-            bounds["allow_inf_nan"] = False
         if bounds.get("ge") == 0 and "gt" in bounds:
             del bounds["ge"]
         return {"integer": "int", "number": "float", "boolean": "bool", "string": "str", "object": "dict[str, Any]"}[
@@ -263,6 +264,12 @@ def class_name(union: str, kind: str) -> str:
     """What a kind of a union is called."""
     word = "".join(part.capitalize() for part in kind.split("_"))
     return word if union in ELEMENTS or word.endswith(union) else word + union
+
+
+def leading(variants: list[dict[str, Any]]) -> dict[str, Any]:
+    """The fields with which all variants begin, after their tags."""
+    fields = [[part for part in one["properties"].items() if "const" not in part[1]] for one in variants]
+    return dict(parts[0] for parts in zip(*fields, strict=False) if all(part == parts[0] for part in parts))
 
 
 def is_constant(schema: dict[str, Any]) -> bool:
@@ -314,11 +321,6 @@ def oneline(text: str) -> str:
 def doc(text: str) -> list[str]:
     """A docstring."""
     return folded(f'    """{oneline(text)}"""')
-
-
-def words(text: str) -> list[str]:
-    """The class variable that describes a model."""
-    return [f"    WORDS: ClassVar[str] = {json.dumps(text, ensure_ascii=False)}"]
 
 
 def folded(line: str) -> list[str]:

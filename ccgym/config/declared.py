@@ -8,10 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    model_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from typing_extensions import Self
@@ -39,9 +48,9 @@ _SLOT: Final = re.compile(r"\{(\w+)(?::([^|}]*)\|([^}]*))?\}")
 
 
 class Strict(BaseModel):
-    """Unknown keys are errors, and nothing changes afterward."""
+    """Unknown keys and infinite numbers are errors, and nothing changes afterward."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Declared(Strict):
@@ -89,34 +98,41 @@ def steps_in_words(written: Any) -> str:
 # --- Unions -------------------------------------------------------------------------------------------------------
 
 
-def reader(
-    what: str, kinds: Mapping[str, type[BaseModel]], short: Callable[[Any, Mapping[str, Any]], Any] | None = None,
-    tag: str = "kind",
-) -> Callable[[Any], Any]:  # fmt: skip
-    """Read the short form of one of several kinds, and refuse an unknown kind with a near miss.
+def kinds_of(union: Any, tag: str = "kind") -> dict[str, type[Declared]]:
+    """The models of a union by the value of their tag."""
+    return {model.model_fields[tag].default: model for model in get_args(union)}
 
-    Args:
-        what: What the kinds are kinds of, for errors.
-        kinds: The models by kind.
-        short: Turns what a user may write into a mapping with the tag; the models check the rest.
-        tag: The key that holds the kind.
-    """
-    article = "an" if what[0] in "aeiou" else "a"
 
-    def read(value: Any) -> Any:
-        if short is not None:
-            value = short(value, kinds)
-        if isinstance(value, dict) and value.get(tag) not in kinds:
-            kind = value.get(tag)
-            raise ConfigError(
-                f"{article} {what} without `{tag}`" if kind is None else f"unknown {what} {shown(kind)}",
-                expected=f"{tag}: " + ", ".join(kinds),
-                hint="" if kind is None else did_you_mean(str(kind), kinds),
-                where="" if kind is None else tag,
-            )
-        return value
+@dataclass(frozen=True)
+class OneOf:
+    """Metadata of a union of models: reads short forms, and refuses an unknown kind with a near miss."""
 
-    return read
+    what: str
+    """What the kinds are kinds of, for errors."""
+    short: Callable[[Any, Mapping[str, Any]], Any] | None = None
+    """Turns what a user may write, and the models by kind, into a mapping with the tag; the models check the rest."""
+    tag: str = "kind"
+    """The key that holds the kind."""
+
+    def __get_pydantic_core_schema__(self, union: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        kinds = kinds_of(union, self.tag)
+        article = "an" if self.what[0] in "aeiou" else "a"
+
+        def read(value: Any) -> Any:
+            if self.short is not None:
+                value = self.short(value, kinds)
+            if isinstance(value, dict) and value.get(self.tag) not in kinds:
+                kind, expected = value.get(self.tag), f"{self.tag}: " + ", ".join(kinds)
+                if kind is None:
+                    raise ConfigError(f"{article} {self.what} without `{self.tag}`", expected=expected)
+                hint = did_you_mean(str(kind), kinds)
+                raise ConfigError(f"unknown {self.what} {shown(kind)}", expected=expected, hint=hint, where=self.tag)
+            return value
+
+        reads = BeforeValidator(read)
+        if self.short is not None:
+            reads = BeforeValidator(read, json_schema_input_type=union | Short)
+        return handler.generate_schema(Annotated[union, Field(discriminator=self.tag), reads])
 
 
 def name_alone(value: Any, kinds: Mapping[str, Any]) -> Any:

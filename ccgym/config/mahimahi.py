@@ -166,7 +166,8 @@ def parse_command_line(words: Sequence[str]) -> CommandLine:
 
 
 def _model(element: Mapping[str, Any]) -> AnyElement:
-    from ccgym.config.models import QUEUES, Delay, Intermittent, Link, LinkDirection, Loss, OnOff
+    from ccgym.config.declared import kinds_of
+    from ccgym.config.models import AnyQueue, Delay, Intermittent, Link, LinkDirection, Loss, OnOff
     from ccgym.config.quantities import Limit
 
     fields = dict(element)
@@ -175,7 +176,7 @@ def _model(element: Mapping[str, Any]) -> AnyElement:
         for direction in ("uplink", "downlink"):
             link = fields[direction]
             arguments = dict(link["queue"])
-            queue = QUEUES[arguments.pop("kind")]
+            queue = kinds_of(AnyQueue)[arguments.pop("kind")]
             if "limit" in arguments:
                 arguments["limit"] = Limit(**arguments["limit"])
             fields[direction] = LinkDirection(trace=link["trace"], queue=queue(**arguments), overhead=OVERHEAD)

@@ -6,9 +6,9 @@ change it there.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from ccgym.config import declared
 from ccgym.config.expressions import BoundsField, ExpressionField, OperandField, OperationField
@@ -30,7 +30,6 @@ class Infinite(declared.QueueBase):
     """Unbounded FIFO: mahimahi's default."""
 
     WORDS: ClassVar[str] = "infinite queue"
-
     kind: Literal["infinite"] = "infinite"
 
 
@@ -38,7 +37,6 @@ class Droptail(declared.QueueBase):
     """FIFO that drops arrivals beyond its limit."""
 
     WORDS: ClassVar[str] = "droptail {limit}"
-
     kind: Literal["droptail"] = "droptail"
     limit: Limit = Field(description="Limit.")
 
@@ -47,7 +45,6 @@ class Drophead(declared.QueueBase):
     """FIFO that accepts, then drops from its head until the limit holds."""
 
     WORDS: ClassVar[str] = "drophead {limit}"
-
     kind: Literal["drophead"] = "drophead"
     limit: Limit = Field(description="Limit.")
 
@@ -56,7 +53,6 @@ class MahimahiCodel(declared.QueueBase):
     """Mahimahi's `codel`, with its deviations from RFC 8289."""
 
     WORDS: ClassVar[str] = "mahimahi's CoDel {limit} (target {target}, interval {interval})"
-
     kind: Literal["mahimahi_codel"] = "mahimahi_codel"
     limit: Limit = Field(description="Tail-drop limit.")
     target: MillisecondsField = Field(description="Target delay, whole milliseconds.")
@@ -67,7 +63,6 @@ class MahimahiPie(declared.QueueBase):
     """Mahimahi's `pie`, with its deviations from RFC 8033 and a seeded random stream."""
 
     WORDS: ClassVar[str] = "mahimahi's PIE {limit} (reference {qdelay_ref}, burst {max_burst})"
-
     kind: Literal["mahimahi_pie"] = "mahimahi_pie"
     limit: Limit = Field(description="Tail-drop limit.")
     qdelay_ref: MillisecondsField = Field(description="Reference delay, whole milliseconds.")
@@ -78,7 +73,6 @@ class Codel(declared.QueueBase):
     """CoDel as in RFC 8289."""
 
     WORDS: ClassVar[str] = "CoDel {limit} (target {target}, interval {interval}{ecn:, ECN|})"
-
     kind: Literal["codel"] = "codel"
     limit: Limit = Field(default=Limit(packets=1000), description="Tail-drop limit; Linux's default is 1000 packets.")
     target: PeriodField = Field(default=5_000_000, description="Target sojourn time (RFC: 5 ms).")
@@ -90,7 +84,6 @@ class FqCodel(declared.QueueBase):
     """Flow queueing with CoDel as in RFC 8290."""
 
     WORDS: ClassVar[str] = "FQ-CoDel {limit} (target {target}, interval {interval}{ecn:, ECN|})"
-
     kind: Literal["fq_codel"] = "fq_codel"
     limit: Limit = Field(default=Limit(packets=10240), description="Limit over all flow queues (RFC: 10240 packets).")
     target: PeriodField = Field(default=5_000_000, description="Target sojourn time (RFC: 5 ms).")
@@ -103,25 +96,7 @@ class FqCodel(declared.QueueBase):
 AnyQueue: TypeAlias = Infinite | Droptail | Drophead | MahimahiCodel | MahimahiPie | Codel | FqCodel
 """A queue discipline, one per file in `queue/`."""
 
-QUEUES: Final[dict[str, type[declared.Declared]]] = {
-    "infinite": Infinite,
-    "droptail": Droptail,
-    "drophead": Drophead,
-    "mahimahi_codel": MahimahiCodel,
-    "mahimahi_pie": MahimahiPie,
-    "codel": Codel,
-    "fq_codel": FqCodel,
-}
-"""By ``kind``."""
-
-QueueField: TypeAlias = Annotated[
-    AnyQueue,
-    Field(discriminator="kind"),
-    BeforeValidator(
-        declared.reader("queue", QUEUES, declared.read_queue),
-        json_schema_input_type=AnyQueue | declared.Short,
-    ),
-]
+QueueField: TypeAlias = Annotated[AnyQueue, declared.OneOf("queue", declared.read_queue)]
 
 
 class LinkDirection(declared.LinkDirectionBase):
@@ -166,7 +141,6 @@ class Delay(declared.DelayBase):
     """A propagation delay (mahimahi's `mm-delay`). Order is kept when it shrinks."""
 
     WORDS: ClassVar[str] = "delay {delay}"
-
     kind: Literal["delay"] = "delay"
     delay: TimeSteps = Field(description="One-way delay.")
     tick: TimeField = Field(
@@ -181,7 +155,6 @@ class Loss(declared.Element):
     """Independent random loss (mahimahi's `mm-loss`)."""
 
     WORDS: ClassVar[str] = "random loss {probability}"
-
     kind: Literal["loss"] = "loss"
     probability: ProbabilitySteps = Field(description="Probability per packet.")
 
@@ -191,7 +164,6 @@ class GilbertElliott(declared.Element):
     lost."""
 
     WORDS: ClassVar[str] = "burst loss {loss_bad} in the bad state ({good_to_bad} into, {bad_to_good} out of it)"
-
     kind: Literal["gilbert_elliott"] = "gilbert_elliott"
     good_to_bad: ProbabilityField = Field(description="Probability of good → bad per packet.")
     bad_to_good: ProbabilityField = Field(description="Probability of bad → good per packet.")
@@ -203,7 +175,6 @@ class OnOff(declared.Element):
     """Exponential on and off periods, starting on; arrivals while off are dropped (mahimahi's `mm-onoff`) or held."""
 
     WORDS: ClassVar[str] = "on for {mean_on}, {hold:held|off} for {mean_off} (exponential means)"
-
     kind: Literal["on_off"] = "on_off"
     mean_on: PeriodField = Field(description="Mean on period.")
     mean_off: PeriodField = Field(description="Mean off period.")
@@ -219,7 +190,6 @@ class Intermittent(declared.Element):
     """Fixed on and off periods, starting on; arrivals while off are dropped (mahimahi's `mm-intermittent`)."""
 
     WORDS: ClassVar[str] = "on for {on}, off for {off} (fixed)"
-
     kind: Literal["intermittent"] = "intermittent"
     on: PeriodField = Field(description="On period.")
     off: PeriodField = Field(description="Off period.")
@@ -229,7 +199,6 @@ class UniformJitterDistribution(declared.Declared):
     """Extra delay uniform in [0, max]."""
 
     WORDS: ClassVar[str] = "uniform jitter (max {max})"
-
     kind: Literal["uniform"] = "uniform"
     max: TimeField = Field(description="Largest extra delay.")
 
@@ -238,7 +207,6 @@ class NormalJitterDistribution(declared.Declared):
     """Normal extra delay, cut at zero."""
 
     WORDS: ClassVar[str] = "normal jitter (mean {mean}, std {std})"
-
     kind: Literal["normal"] = "normal"
     mean: TimeField = Field(description="Mean.")
     std: TimeField = Field(description="Standard deviation.")
@@ -248,7 +216,6 @@ class ExponentialJitterDistribution(declared.Declared):
     """Exponential extra delay."""
 
     WORDS: ClassVar[str] = "exponential jitter (mean {mean})"
-
     kind: Literal["exponential"] = "exponential"
     mean: TimeField = Field(description="Mean.")
 
@@ -256,20 +223,8 @@ class ExponentialJitterDistribution(declared.Declared):
 AnyJitterDistribution: TypeAlias = UniformJitterDistribution | NormalJitterDistribution | ExponentialJitterDistribution
 """Distribution of extra delay; never negative."""
 
-JITTERDISTRIBUTIONS: Final[dict[str, type[declared.Declared]]] = {
-    "uniform": UniformJitterDistribution,
-    "normal": NormalJitterDistribution,
-    "exponential": ExponentialJitterDistribution,
-}
-"""By ``kind``."""
-
 JitterDistributionField: TypeAlias = Annotated[
-    AnyJitterDistribution,
-    Field(discriminator="kind"),
-    BeforeValidator(
-        declared.reader("jitter distribution", JITTERDISTRIBUTIONS, declared.read_jitter_distribution),
-        json_schema_input_type=AnyJitterDistribution | declared.Short,
-    ),
+    AnyJitterDistribution, declared.OneOf("jitter distribution", declared.read_jitter_distribution)
 ]
 
 
@@ -277,10 +232,9 @@ class Jitter(declared.Element):
     """Random extra delay per packet."""
 
     WORDS: ClassVar[str] = "{distribution}{reorder: with reordering|}"
-
     kind: Literal["jitter"] = "jitter"
     distribution: JitterDistributionField = Field(
-        description="Its distribution; a time alone is the maximum of a uniform one.",
+        description="Its distribution; a time alone is the maximum of a uniform one."
     )
     reorder: bool = Field(
         default=False,
@@ -291,22 +245,7 @@ class Jitter(declared.Element):
 AnyElement: TypeAlias = Link | Delay | Loss | GilbertElliott | OnOff | Intermittent | Jitter
 """One path element, in the order in which a packet crosses them."""
 
-ELEMENTS: Final[dict[str, type[declared.Declared]]] = {
-    "link": Link,
-    "delay": Delay,
-    "loss": Loss,
-    "gilbert_elliott": GilbertElliott,
-    "on_off": OnOff,
-    "intermittent": Intermittent,
-    "jitter": Jitter,
-}
-"""By ``kind``."""
-
-ElementField: TypeAlias = Annotated[
-    AnyElement,
-    Field(discriminator="kind"),
-    BeforeValidator(declared.reader("element", ELEMENTS)),
-]
+ElementField: TypeAlias = Annotated[AnyElement, declared.OneOf("element")]
 
 
 class GreedySource(declared.Declared):
@@ -340,22 +279,7 @@ class RateSource(declared.Declared):
 AnySource: TypeAlias = GreedySource | BytesSource | OnOffSource | RateSource
 """What a flow's application does."""
 
-SOURCES: Final[dict[str, type[declared.Declared]]] = {
-    "greedy": GreedySource,
-    "bytes": BytesSource,
-    "on_off": OnOffSource,
-    "rate": RateSource,
-}
-"""By ``kind``."""
-
-SourceField: TypeAlias = Annotated[
-    AnySource,
-    Field(discriminator="kind"),
-    BeforeValidator(
-        declared.reader("source", SOURCES, declared.read_source),
-        json_schema_input_type=AnySource | declared.Short,
-    ),
-]
+SourceField: TypeAlias = Annotated[AnySource, declared.OneOf("source", declared.read_source)]
 
 
 class Flow(declared.FlowBase):
@@ -391,9 +315,7 @@ class Flow(declared.FlowBase):
         description="Header bytes of a packet from the IP header on; TCP with timestamps has 52.",
     )
     initial_window: int = Field(
-        default=10,
-        ge=1,
-        description="Packets sent before the first acknowledgement (RFC 6928: 10).",
+        default=10, ge=1, description="Packets sent before the first acknowledgement (RFC 6928: 10)."
     )
 
 
@@ -422,7 +344,7 @@ class RttClock(declared.Declared):
     """At multiples of a round trip."""
 
     kind: Literal["rtt"] = "rtt"
-    multiple: float = Field(le=1000, gt=0, allow_inf_nan=False, description="Interval over round trip.")
+    multiple: float = Field(le=1000, gt=0, description="Interval over round trip.")
     of: Literal["mean", "smoothed", "min"] = Field(default="mean", description="Which round trip.")
     floor: PeriodField = Field(default=10_000_000, description="Shortest interval.")
     ceiling: PeriodField | None = Field(
@@ -433,14 +355,12 @@ class RttClock(declared.Declared):
         default=0.0,
         ge=0,
         le=1000,
-        allow_inf_nan=False,
         description="Unrecorded time before the first decision, in round trips of the first sample.",
     )
     first_rtts: float | None = Field(
         default=None,
         le=1000,
         gt=0,
-        allow_inf_nan=False,
         description=(
             "Length of the first recorded interval in round trips of the first sample; `multiple` unless given."
         ),
@@ -451,26 +371,13 @@ class RttClock(declared.Declared):
 AnyClock: TypeAlias = FixedClock | RttClock
 """When decisions are made."""
 
-CLOCKS: Final[dict[str, type[declared.Declared]]] = {
-    "fixed": FixedClock,
-    "rtt": RttClock,
-}
-"""By ``kind``."""
-
-ClockField: TypeAlias = Annotated[
-    AnyClock,
-    Field(discriminator="kind"),
-    BeforeValidator(
-        declared.reader("clock", CLOCKS, declared.read_clock),
-        json_schema_input_type=AnyClock | declared.Short,
-    ),
-]
+ClockField: TypeAlias = Annotated[AnyClock, declared.OneOf("clock", declared.read_clock)]
 
 
 class LogPlus(declared.Declared):
     """With a number of one's own added."""
 
-    plus: float = Field(gt=0, allow_inf_nan=False, description="Added before, in the unit of what is there.")
+    plus: float = Field(gt=0, description="Added before, in the unit of what is there.")
 
 
 class Feature(declared.FeatureBase):
@@ -478,18 +385,15 @@ class Feature(declared.FeatureBase):
 
     signal: ExpressionField = Field(description="The signal, or a statistic of it over several intervals.")
     name: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=100,
-        description="Name to show; made from the parts unless given.",
+        default=None, min_length=1, max_length=100, description="Name to show; made from the parts unless given."
     )
     minus: OperandField | None = Field(default=None, description="Subtracted.")
     over: OperandField | None = Field(default=None, description="Divided by.")
-    when_undefined: float = Field(default=0.0, allow_inf_nan=False, description="The ratio where the divisor is zero.")
+    when_undefined: float = Field(default=0.0, description="The ratio where the divisor is zero.")
     log: bool | LogPlus = Field(default=False, description="Natural logarithm.")
-    scale: float = Field(default=1.0, allow_inf_nan=False, description="Multiplied by.")
+    scale: float = Field(default=1.0, description="Multiplied by.")
     clip: BoundsField = Field(description="Least and greatest value.")
-    empty: float | None = Field(default=None, allow_inf_nan=False, description="Value before anything was recorded.")
+    empty: float | None = Field(default=None, description="Value before anything was recorded.")
     history: int | None = Field(
         default=None,
         ge=1,
@@ -502,19 +406,14 @@ class Observation(declared.Declared):
     """What the agent sees."""
 
     features: tuple[Feature, ...] = Field(
-        default=(),
-        max_length=1000,
-        description="Features of one interval, in order.",
+        default=(), max_length=1000, description="Features of one interval, in order."
     )
     history: int = Field(default=1, ge=1, le=1000, description="Intervals seen, oldest first.")
     previous_action: Literal["none", "value", "one_hot"] = Field(
-        default="none",
-        description="Whether each interval also shows the action in force during it.",
+        default="none", description="Whether each interval also shows the action in force during it."
     )
     initial_action: float | None = Field(
-        default=None,
-        allow_inf_nan=False,
-        description="What is shown as the action before the first; nothing (zeros) unless given.",
+        default=None, description="What is shown as the action before the first; nothing (zeros) unless given."
     )
 
 
@@ -530,28 +429,25 @@ class SignedMultiplyMap(declared.Declared):
     """Times 1 + delta·a, or over 1 − delta·a where a is negative (Aurora)."""
 
     kind: Literal["signed_multiply"] = "signed_multiply"
-    delta: float = Field(le=1_000_000, gt=0, allow_inf_nan=False, description="Relative change per unit.")
+    delta: float = Field(le=1_000_000, gt=0, description="Relative change per unit.")
 
 
 class ExponentialMap(declared.Declared):
     """Times base to the a-th power (Orca, Sage)."""
 
     kind: Literal["exponential"] = "exponential"
-    base: float = Field(le=1_000_000, gt=1, allow_inf_nan=False, description="Base.")
+    base: float = Field(le=1_000_000, gt=1, description="Base.")
 
 
 class GainOnEstimateMap(declared.Declared):
     """One of several gains times an estimate; nothing changes while the estimate is unknown."""
 
     kind: Literal["gain_on_estimate"] = "gain_on_estimate"
-    gains: tuple[Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)], ...] = Field(
-        min_length=2,
-        max_length=10_000,
-        description="The gains.",
+    gains: tuple[Annotated[float, Field(gt=0, le=1_000_000)], ...] = Field(
+        min_length=2, max_length=10_000, description="The gains."
     )
     estimate: ExpressionField = Field(
-        default="max_delivery_rate",
-        description="The estimate: bit/s for a rate, packets for a window.",
+        default="max_delivery_rate", description="The estimate: bit/s for a rate, packets for a window."
     )
 
 
@@ -559,7 +455,7 @@ class PairMap(declared.Declared):
     """Two numbers: the first steers the rate, the second the window, each as `signed_multiply`."""
 
     kind: Literal["pair"] = "pair"
-    delta: float = Field(le=1_000_000, gt=0, allow_inf_nan=False, description="Relative change per unit.")
+    delta: float = Field(le=1_000_000, gt=0, description="Relative change per unit.")
 
 
 class PassiveMap(declared.Declared):
@@ -571,24 +467,7 @@ class PassiveMap(declared.Declared):
 AnyMap: TypeAlias = DiscreteMap | SignedMultiplyMap | ExponentialMap | GainOnEstimateMap | PairMap | PassiveMap
 """How numbers become a rate or a window."""
 
-MAPS: Final[dict[str, type[declared.Declared]]] = {
-    "discrete": DiscreteMap,
-    "signed_multiply": SignedMultiplyMap,
-    "exponential": ExponentialMap,
-    "gain_on_estimate": GainOnEstimateMap,
-    "pair": PairMap,
-    "passive": PassiveMap,
-}
-"""By ``kind``."""
-
-MapField: TypeAlias = Annotated[
-    AnyMap,
-    Field(discriminator="kind"),
-    BeforeValidator(
-        declared.reader("map", MAPS, declared.read_map),
-        json_schema_input_type=AnyMap | declared.Short,
-    ),
-]
+MapField: TypeAlias = Annotated[AnyMap, declared.OneOf("map", declared.read_map)]
 
 
 class Limits(declared.Declared):
@@ -600,7 +479,6 @@ class Limits(declared.Declared):
         default=0.0,
         ge=0,
         le=1_000_000,
-        allow_inf_nan=False,
         description="The rate is also at least so many packets per smallest round trip.",
     )
 
@@ -608,18 +486,12 @@ class Limits(declared.Declared):
 class Cap(declared.Declared):
     """An upper bound of the window: multiples of the bandwidth-delay product, and packets."""
 
-    bdp: float = Field(
-        ge=0,
-        le=1_000_000,
-        allow_inf_nan=False,
-        description="Multiple of estimate × smallest round trip.",
-    )
-    packets: float = Field(ge=0, le=1_000_000_000, allow_inf_nan=False, description="Packets beside.")
+    bdp: float = Field(ge=0, le=1_000_000, description="Multiple of estimate × smallest round trip.")
+    packets: float = Field(ge=0, le=1_000_000_000, description="Packets beside.")
     startup: float | None = Field(
         default=None,
         ge=0,
         le=1_000_000,
-        allow_inf_nan=False,
         description="Multiple in start-up, where the estimate lags behind by a round trip; `bdp` if absent.",
     )
     estimate: ExpressionField = Field(default="max_delivery_rate", description="The bandwidth, bit/s.")
@@ -639,33 +511,32 @@ class Action(declared.Declared):
     target: Literal["rate", "cwnd", "both"] = Field(description="What is steered.")
     limits: Limits = Field(default=Limits(), description="Bounds of what is steered.")
     bounds: BoundsField = Field(
-        default=(-1.0, 1.0),
-        description="Bounds of the numbers, for maps that take real numbers.",
+        default=(-1.0, 1.0), description="Bounds of the numbers, for maps that take real numbers."
     )
     pace: Literal["none", "cwnd_over_min_rtt", "cwnd_over_srtt"] = Field(
-        default="none",
-        description="How a steered window is paced.",
+        default="none", description="How a steered window is paced."
     )
     cwnd_cap: Cap | None = Field(default=None, description="Upper bound of the window.")
     inner: Inner | None = Field(default=None, description="A scheme that runs below and whose decision is adjusted.")
 
 
-class ThroughputTerm(declared.Declared):
+class Term(declared.Declared):
+    """One term of a reward."""
+
+    term: str
+    weight: float = Field(description="Factor; negative for costs.")
+    name: str | None = Field(
+        default=None, min_length=1, max_length=100, description="Name to show, and in logs; the term's by default."
+    )
+    phase: tuple[Literal["startup", "drain", "probe"], ...] | None = Field(
+        default=None, min_length=1, description="Phases in which it counts; all by default."
+    )
+
+
+class ThroughputTerm(Term):
     """A rate."""
 
     term: Literal["throughput"] = "throughput"
-    weight: float = Field(allow_inf_nan=False, description="Factor; negative for costs.")
-    name: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=100,
-        description="Name to show, and in logs; the term's by default.",
-    )
-    phase: tuple[Literal["startup", "drain", "probe"], ...] | None = Field(
-        default=None,
-        min_length=1,
-        description="Phases in which it counts; all by default.",
-    )
     of: ExpressionField = Field(default="delivery_rate", description="A rate: delivery_rate, receive_rate, …")
     unit: Literal["Mbit/s", "packets/s", "MB/s", "bit/s"] = Field(
         default="Mbit/s",
@@ -674,124 +545,51 @@ class ThroughputTerm(declared.Declared):
     over: ExpressionField | None = Field(default=None, description="Divide by this rate, instead of a unit.")
 
 
-class LatencyTerm(declared.Declared):
+class LatencyTerm(Term):
     """A round-trip time."""
 
     term: Literal["latency"] = "latency"
-    weight: float = Field(allow_inf_nan=False, description="Factor; negative for costs.")
-    name: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=100,
-        description="Name to show, and in logs; the term's by default.",
-    )
-    phase: tuple[Literal["startup", "drain", "probe"], ...] | None = Field(
-        default=None,
-        min_length=1,
-        description="Phases in which it counts; all by default.",
-    )
     of: ExpressionField = Field(default="mean_rtt", description="A signal in seconds.")
     unit: Literal["s", "ms"] = Field(default="s", description="Unit of the weight.")
 
 
-class QueueDelayTerm(declared.Declared):
+class QueueDelayTerm(Term):
     """Round-trip time above the minimum."""
 
     term: Literal["queue_delay"] = "queue_delay"
-    weight: float = Field(allow_inf_nan=False, description="Factor; negative for costs.")
-    name: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=100,
-        description="Name to show, and in logs; the term's by default.",
-    )
-    phase: tuple[Literal["startup", "drain", "probe"], ...] | None = Field(
-        default=None,
-        min_length=1,
-        description="Phases in which it counts; all by default.",
-    )
     unit: Literal["s", "ms", "min_rtt"] = Field(default="s", description="Unit of the weight; min_rtt: relative to it.")
-    max: float | None = Field(
-        default=None,
-        ge=0,
-        allow_inf_nan=False,
-        description="Larger values count as this, in the unit.",
-    )
+    max: float | None = Field(default=None, ge=0, description="Larger values count as this, in the unit.")
 
 
-class LossTerm(declared.Declared):
+class LossTerm(Term):
     """Fraction of packets lost."""
 
     term: Literal["loss"] = "loss"
-    weight: float = Field(allow_inf_nan=False, description="Factor; negative for costs.")
-    name: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=100,
-        description="Name to show, and in logs; the term's by default.",
-    )
-    phase: tuple[Literal["startup", "drain", "probe"], ...] | None = Field(
-        default=None,
-        min_length=1,
-        description="Phases in which it counts; all by default.",
-    )
     of: Literal["settled", "sent"] = Field(
-        default="settled",
-        description="Of the packets acknowledged or lost in the interval, or of those sent in it.",
+        default="settled", description="Of the packets acknowledged or lost in the interval, or of those sent in it."
     )
 
 
-class UtilizationTerm(declared.Declared):
+class UtilizationTerm(Term):
     """A rate over the path's capacity."""
 
     term: Literal["utilization"] = "utilization"
-    weight: float = Field(allow_inf_nan=False, description="Factor; negative for costs.")
-    name: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=100,
-        description="Name to show, and in logs; the term's by default.",
-    )
-    phase: tuple[Literal["startup", "drain", "probe"], ...] | None = Field(
-        default=None,
-        min_length=1,
-        description="Phases in which it counts; all by default.",
-    )
     of: ExpressionField = Field(default="delivery_rate", description="A rate.")
     base: Literal["link_rate", "fair_share"] = Field(
-        default="link_rate",
-        description="The bottleneck's rate, or the flow's fair share of it.",
+        default="link_rate", description="The bottleneck's rate, or the flow's fair share of it."
     )
-    max: float | None = Field(default=None, ge=0, allow_inf_nan=False, description="Larger values count as this.")
+    max: float | None = Field(default=None, ge=0, description="Larger values count as this.")
 
 
-class OrcaPowerTerm(declared.Declared):
+class OrcaPowerTerm(Term):
     """Throughput minus losses over the maximum throughput, times closeness to the minimum round trip, as Orca."""
 
     term: Literal["orca_power"] = "orca_power"
-    weight: float = Field(allow_inf_nan=False, description="Factor; negative for costs.")
-    name: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=100,
-        description="Name to show, and in logs; the term's by default.",
-    )
-    phase: tuple[Literal["startup", "drain", "probe"], ...] | None = Field(
-        default=None,
-        min_length=1,
-        description="Phases in which it counts; all by default.",
-    )
-    loss_factor: float = Field(
-        default=5.0,
-        ge=0,
-        allow_inf_nan=False,
-        description="What a lost bit costs in delivered ones.",
-    )
+    loss_factor: float = Field(default=5.0, ge=0, description="What a lost bit costs in delivered ones.")
     margin: float = Field(
         default=1.25,
         ge=1,
         le=1_000_000,
-        allow_inf_nan=False,
         description="Up to this multiple of the minimum round trip, delay costs nothing.",
     )
 
@@ -799,27 +597,13 @@ class OrcaPowerTerm(declared.Declared):
 AnyTerm: TypeAlias = ThroughputTerm | LatencyTerm | QueueDelayTerm | LossTerm | UtilizationTerm | OrcaPowerTerm
 """One term of a reward."""
 
-TERMS: Final[dict[str, type[declared.Declared]]] = {
-    "throughput": ThroughputTerm,
-    "latency": LatencyTerm,
-    "queue_delay": QueueDelayTerm,
-    "loss": LossTerm,
-    "utilization": UtilizationTerm,
-    "orca_power": OrcaPowerTerm,
-}
-"""By ``term``."""
-
-TermField: TypeAlias = Annotated[
-    AnyTerm,
-    Field(discriminator="term"),
-    BeforeValidator(declared.reader("term", TERMS, tag="term")),
-]
+TermField: TypeAlias = Annotated[AnyTerm, declared.OneOf("term", tag="term")]
 
 
 class Reward(declared.Declared):
     """What the agent is rewarded for: scale × Σ weight × term."""
 
-    scale: float = Field(default=1.0, allow_inf_nan=False, description="Factor of the sum.")
+    scale: float = Field(default=1.0, description="Factor of the sum.")
     terms: tuple[TermField, ...] = Field(default=(), max_length=1000, description="The terms.")
 
 
@@ -834,25 +618,23 @@ class WindowStart(declared.Declared):
     """With a window."""
 
     kind: Literal["window"] = "window"
-    packets: float = Field(default=10.0, ge=1, le=1_000_000_000, allow_inf_nan=False, description="Packets.")
+    packets: float = Field(default=10.0, ge=1, le=1_000_000_000, description="Packets.")
 
 
 class PacketsPerRttStart(declared.Declared):
     """With so many packets, unpaced, before the first round-trip sample; then at so many per that round trip."""
 
     kind: Literal["packets_per_rtt"] = "packets_per_rtt"
-    packets: float = Field(default=10.0, ge=1, le=1_000_000_000, allow_inf_nan=False, description="Packets.")
+    packets: float = Field(default=10.0, ge=1, le=1_000_000_000, description="Packets.")
 
 
 class SlowStart(declared.Declared):
     """Doubling each round trip until a sign says to stop; the agent is not asked before."""
 
     kind: Literal["slow_start"] = "slow_start"
-    packets: float = Field(default=10.0, ge=1, le=1_000_000_000, allow_inf_nan=False, description="Packets at first.")
+    packets: float = Field(default=10.0, ge=1, le=1_000_000_000, description="Packets at first.")
     exit: tuple[Literal["loss", "plateau", "delay"], ...] = Field(
-        default=("loss", "plateau", "delay"),
-        min_length=1,
-        description="The signs.",
+        default=("loss", "plateau", "delay"), min_length=1, description="The signs."
     )
 
 
@@ -871,24 +653,7 @@ class NoneStart(declared.Declared):
 AnyStart: TypeAlias = RateStart | WindowStart | PacketsPerRttStart | SlowStart | InnerStart | NoneStart
 """How the flow starts."""
 
-STARTS: Final[dict[str, type[declared.Declared]]] = {
-    "rate": RateStart,
-    "window": WindowStart,
-    "packets_per_rtt": PacketsPerRttStart,
-    "slow_start": SlowStart,
-    "inner": InnerStart,
-    "none": NoneStart,
-}
-"""By ``kind``."""
-
-StartField: TypeAlias = Annotated[
-    AnyStart,
-    Field(discriminator="kind"),
-    BeforeValidator(
-        declared.reader("start", STARTS, declared.read_start),
-        json_schema_input_type=AnyStart | declared.Short,
-    ),
-]
+StartField: TypeAlias = Annotated[AnyStart, declared.OneOf("start", declared.read_start)]
 
 
 class NoneGuard(declared.Declared):
@@ -905,35 +670,20 @@ class RecoveryGuard(declared.Declared):
         default=0.125,
         le=1,
         gt=0,
-        allow_inf_nan=False,
         description="Low is what is at most this part of the greatest rate that the path is known to carry …",
     )
-    near: float = Field(
-        default=2.0,
-        ge=1,
-        le=1_000_000,
-        allow_inf_nan=False,
-        description="… and at most this multiple of the floor.",
-    )
+    near: float = Field(default=2.0, ge=1, le=1_000_000, description="… and at most this multiple of the floor.")
     memory: PeriodField = Field(
-        default=60_000_000_000,
-        description="For how long that knowledge holds. Silence does not count.",
+        default=60_000_000_000, description="For how long that knowledge holds. Silence does not count."
     )
     patience: PeriodField = Field(
-        default=500_000_000,
-        description="How long the rate must be low, and the path clear, before the first search.",
+        default=500_000_000, description="How long the rate must be low, and the path clear, before the first search."
     )
     loss: ProbabilityField = Field(
         default=0.1,
         description="A path is clear up to this loss over that time, 0–1; a search ends where loss rises by more.",
     )
-    lift: float = Field(
-        default=0.9,
-        le=1,
-        gt=0,
-        allow_inf_nan=False,
-        description="Part of the rate found that the flow is left at.",
-    )
+    lift: float = Field(default=0.9, le=1, gt=0, description="Part of the rate found that the flow is left at.")
     hold: PeriodField = Field(
         default=1_000_000_000,
         description=(
@@ -952,55 +702,31 @@ class RecoveryGuard(declared.Declared):
 AnyGuard: TypeAlias = NoneGuard | RecoveryGuard
 """What rescues the flow."""
 
-GUARDS: Final[dict[str, type[declared.Declared]]] = {
-    "none": NoneGuard,
-    "recovery": RecoveryGuard,
-}
-"""By ``kind``."""
-
-GuardField: TypeAlias = Annotated[
-    AnyGuard,
-    Field(discriminator="kind"),
-    BeforeValidator(
-        declared.reader("guard", GUARDS, declared.read_guard),
-        json_schema_input_type=AnyGuard | declared.Short,
-    ),
-]
+GuardField: TypeAlias = Annotated[AnyGuard, declared.OneOf("guard", declared.read_guard)]
 
 
 class Phases(declared.Declared):
     """Thresholds of the phases."""
 
     window: int = Field(
-        default=10,
-        ge=1,
-        le=1000,
-        description="Intervals over which the greatest delivery rate is taken.",
+        default=10, ge=1, le=1000, description="Intervals over which the greatest delivery rate is taken."
     )
     growth: float = Field(
-        default=0.25,
-        gt=0,
-        allow_inf_nan=False,
-        description="Relative growth of it below which an interval counts as flat.",
+        default=0.25, gt=0, description="Relative growth of it below which an interval counts as flat."
     )
     plateau_steps: int = Field(default=3, ge=1, le=10_000, description="Flat intervals that end start-up.")
     exit_queue: float | None = Field(
         default=None,
         ge=0,
-        allow_inf_nan=False,
         description="A single one ends it if the mean round trip exceeds the smallest by more than this part of that.",
     )
     reenter_growth: float = Field(
         default=0.25,
         gt=0,
-        allow_inf_nan=False,
         description="Relative growth of it above its lowest value since start-up from which start-up begins again …",
     )
     reenter_steps: int = Field(
-        default=2,
-        ge=1,
-        le=10_000,
-        description="… if it is seen in so many intervals in a row, without a queue.",
+        default=2, ge=1, le=10_000, description="… if it is seen in so many intervals in a row, without a queue."
     )
 
 
@@ -1011,8 +737,7 @@ class BestWindowExpert(declared.Declared):
     kind: Literal["best_window"] = "best_window"
     queueing: TimeField = Field(default=5_000_000, description="Time that the queue may take.")
     nearest: Literal["log", "linear"] | None = Field(
-        default=None,
-        description="How the distance of an action's result from the target is measured.",
+        default=None, description="How the distance of an action's result from the target is measured."
     )
 
 
@@ -1023,8 +748,7 @@ class FluidBdpExpert(declared.Declared):
     queue_fraction: ProbabilityField = Field(default=0.8, description="Share of the queue's limit.")
     samples: int = Field(default=5, ge=1, le=1000, description="Decisions over which the greatest such window counts.")
     nearest: Literal["log", "linear"] | None = Field(
-        default=None,
-        description="How the distance of an action's result from the target is measured.",
+        default=None, description="How the distance of an action's result from the target is measured."
     )
 
 
@@ -1032,21 +756,11 @@ class GainScheduleExpert(declared.Declared):
     """The greatest delivery rate of the latest intervals, times a gain that depends on the phase (BBR)."""
 
     kind: Literal["gain_schedule"] = "gain_schedule"
-    startup: float = Field(
-        default=2.89,
-        le=100,
-        gt=0,
-        allow_inf_nan=False,
-        description="Gain while the delivery rate grows.",
-    )
+    startup: float = Field(default=2.89, le=100, gt=0, description="Gain while the delivery rate grows.")
     drain: float = Field(
-        default=0.3460207612456747,
-        le=100,
-        gt=0,
-        allow_inf_nan=False,
-        description="Gain while the queue of start-up drains.",
+        default=0.3460207612456747, le=100, gt=0, description="Gain while the queue of start-up drains."
     )
-    cycle: tuple[Annotated[float, Field(allow_inf_nan=False)], ...] = Field(
+    cycle: tuple[float, ...] = Field(
         default=(1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0),
         min_length=1,
         max_length=1000,
@@ -1059,40 +773,21 @@ class GainScheduleExpert(declared.Declared):
         description="Intervals with acknowledgements over which the greatest delivery rate is taken.",
     )
     nearest: Literal["log", "linear"] | None = Field(
-        default=None,
-        description="How the distance of an action's result from the target is measured.",
+        default=None, description="How the distance of an action's result from the target is measured."
     )
 
 
 AnyExpert: TypeAlias = BestWindowExpert | FluidBdpExpert | GainScheduleExpert
 """What knows better, in training: its target is turned into the action that comes nearest to it."""
 
-EXPERTS: Final[dict[str, type[declared.Declared]]] = {
-    "best_window": BestWindowExpert,
-    "fluid_bdp": FluidBdpExpert,
-    "gain_schedule": GainScheduleExpert,
-}
-"""By ``kind``."""
-
-ExpertField: TypeAlias = Annotated[
-    AnyExpert,
-    Field(discriminator="kind"),
-    BeforeValidator(
-        declared.reader("expert", EXPERTS, declared.read_expert),
-        json_schema_input_type=AnyExpert | declared.Short,
-    ),
-]
+ExpertField: TypeAlias = Annotated[AnyExpert, declared.OneOf("expert", declared.read_expert)]
 
 
 class Agent(declared.Declared):
     """An agent: when it decides, what it sees, what it does, and what it is rewarded for."""
 
     name: str = Field(
-        default="agent",
-        min_length=1,
-        max_length=100,
-        pattern=r"^[A-Za-z0-9][\w.+-]*$",
-        description="Name.",
+        default="agent", min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][\w.+-]*$", description="Name."
     )
     clock: ClockField = Field(description="When it decides.")
     decision_latency: TimeField = Field(default=0, description="Time from a decision to its effect.")
@@ -1102,8 +797,7 @@ class Agent(declared.Declared):
     startup: StartField = Field(description="How the flow starts.")
     guard: GuardField = Field(default=NoneGuard(), description="What rescues it.")
     phases: Phases = Field(
-        default=Phases(),
-        description="Thresholds of the phases that features and reward terms may refer to.",
+        default=Phases(), description="Thresholds of the phases that features and reward terms may refer to."
     )
     min_rtt_window: int | None = Field(
         default=None,

@@ -10,9 +10,8 @@ from typing import Any, Final, TypeVar
 from pydantic import ValidationError
 from typing_extensions import TypedDict
 
-from ccgym.config.declared import MAHIMAHI_OVERHEAD, MAX_ELEMENTS, read_queue
+from ccgym.config.declared import MAHIMAHI_OVERHEAD, MAX_ELEMENTS, kinds_of, read_queue
 from ccgym.config.models import (
-    QUEUES,
     AnyQueue,
     Delay,
     Droptail,
@@ -125,7 +124,7 @@ def _link_of(given: Mapping[str, Any], rate: str, trace: str, queue: str, defaul
     chosen = given.get(queue, default)
     if chosen is not None:
         try:
-            arguments["queue"] = read_queue(chosen, QUEUES)
+            arguments["queue"] = read_queue(chosen, kinds_of(AnyQueue))
         except ConfigError as error:
             raise error.at(queue) from None
     arguments["overhead"] = given.get("overhead", MAHIMAHI_OVERHEAD if trace in given else 0)

@@ -14,10 +14,10 @@ from pydantic import BaseModel, ConfigDict
 from ccgym.cli.describe import columns, describe
 from ccgym.cli.main import main
 from ccgym.config.agent import AgentConfig, read_agent, vocabulary
-from ccgym.config.declared import USUAL_BOUNDS
+from ccgym.config.declared import USUAL_BOUNDS, kinds_of
 from ccgym.config.distributions import read_distribution
 from ccgym.config.expressions import read_amount, read_expression, read_operand, read_operation
-from ccgym.config.models import MAPS, TERMS
+from ccgym.config.models import AnyMap, AnyTerm
 from ccgym.config.yaml_loader import load_model, parse_yaml
 from ccgym.errors import ConfigError, UnitError
 
@@ -322,8 +322,8 @@ def test_usual_signals_are_those_of_the_core() -> None:
 
 def test_every_map_and_term_is_documented() -> None:
     words = vocabulary()
-    assert {term["name"] for term in words["terms"]} == set(TERMS)
-    assert {map["name"] for map in words["maps"]} == set(MAPS)
+    assert {term["name"] for term in words["terms"]} == set(kinds_of(AnyTerm, "term"))
+    assert {map["name"] for map in words["maps"]} == set(kinds_of(AnyMap))
 
 
 # --- Files and the command ----------------------------------------------------------------------------------------

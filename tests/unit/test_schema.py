@@ -9,7 +9,8 @@ import pytest
 from ccgym import _core
 from ccgym.cli.main import main
 from ccgym.cli.schema import KINDS, json_schema
-from ccgym.config.models import ELEMENTS, QUEUES
+from ccgym.config.declared import kinds_of
+from ccgym.config.models import AnyElement, AnyQueue
 from ccgym.errors import NotFoundError
 
 
@@ -45,7 +46,7 @@ def test_a_file_that_extends_another_needs_nothing_else() -> None:
 
 def test_models_have_what_the_core_declares() -> None:
     declared = json.loads(_core.schema())
-    for union, models in (("Element", ELEMENTS), ("Queue", QUEUES)):
+    for union, models in (("Element", kinds_of(AnyElement)), ("Queue", kinds_of(AnyQueue))):
         variants = {one["properties"]["kind"]["const"]: one["properties"] for one in declared[union]["oneOf"]}
         assert set(variants) == set(models)
         for kind in set(models) - {"link"}:
