@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, get_args, get_origin
 
+import yaml
+
 from ccgym.config.configurations import packaged_config
 from ccgym.errors import CcgymError, ConfigError, did_you_mean, near_miss, shown
 from ccgym.files import read_bytes
@@ -104,54 +106,35 @@ def load_yaml(path: str | os.PathLike[str]) -> Loaded:
     Raises:
         ConfigError: The file is missing or unreadable, or breaks one of the rules above.
     """
-    top = parse_yaml(_read(path), str(path))
-    if not isinstance(top.data, dict) or "extends" not in top.data:
-        return top
-    base_name = top.data["extends"]
-    where = top.where(("extends",))
-    if not isinstance(base_name, str) or not base_name:
-        raise ConfigError(shown(base_name), expected="the name of one YAML file", where=where)
-    base_path = Path(path).parent / base_name
+    top = _parse(_read(path), str(path))
+    if not isinstance(top.value, dict) or "extends" not in top.value:
+        return _loaded(top, str(path))
+    name, where = top.value["extends"].value, f"{top.value['extends'].line}: extends"
+    if not isinstance(name, str) or not name:
+        raise ConfigError(shown(name), expected="the name of one YAML file", where=where)
+    base_path = Path(path).parent / name
     if not base_path.exists() or base_path.samefile(path):
-        base_path = packaged_config(base_name) or base_path
+        base_path = packaged_config(name) or base_path
     try:
-        base = parse_yaml(_read(base_path), str(base_path))
+        base = _parse(_read(base_path), str(base_path)).value
     except ConfigError as error:
         raise error.at(where) from None
-    if not isinstance(base.data, dict):
+    if not isinstance(base, dict):
         raise ConfigError(f"{base_path} is not a mapping", expected="keys and values", where=where)
-    if "extends" in base.data:
+    if "extends" in base:
         raise ConfigError(
             f"{base_path} extends another file itself",
             expected="one level of `extends`",
             hint="extend that file directly, or copy what you need of it",
             where=where,
         )
-    del top.data["extends"]
-    lines = dict(base.lines)
-    data = _merge(base.data, top.data, (), lines, top.lines)
-    return Loaded(data, lines, top.source)
+    del top.value["extends"]
+    return _loaded(_Node(_merge(base, top.value, ()), ""), str(path))
 
 
 def parse_yaml(text: str, source: str) -> Loaded:
     """Parse YAML text; ``source`` is the name that errors show. Raises :class:`ConfigError`."""
-    import yaml
-
-    if len(text) > MAX_FILE_BYTES:
-        raise ConfigError(f"{len(text)} characters", expected=f"{MAX_FILE_BYTES} or fewer", where=source)
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        return _Builder(source).build(yaml.parse(text, Loader=loader))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"{source}:{mark.line + 1}" if mark is not None else source
-        problem = " ".join(part for part in (error.context, error.problem) if part)
-        hint = "indent with blanks, not tabs; quote what begins with @ or `" if "start any token" in problem else ""
-        raise ConfigError(f"no valid YAML: {problem}", expected="YAML", hint=hint, where=where) from None
-    except UnicodeError:
-        raise ConfigError("characters that UTF-8 cannot hold", expected="YAML in UTF-8", where=source) from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"no valid YAML: {str(error).splitlines()[0]}", expected="YAML", where=source) from None
+    return _loaded(_parse(text, source), source)
 
 
 def load_model(path: str | os.PathLike[str], model: type[_M], overrides: Iterable[str] | Mapping[str, Any] = ()) -> _M:
@@ -365,6 +348,33 @@ def _key_paths(model: type[BaseModel], deepest: int = 3) -> Iterator[tuple[str, 
             yield (key, *path)
 
 
+# --- Parsing ------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Node:
+    """A value of a file and its line; what is inside a mapping or a list are nodes, too."""
+
+    value: Any
+    line: str
+
+
+def _loaded(root: _Node, source: str) -> Loaded:
+    """Part the values from their lines."""
+    lines: dict[Place, str] = {}
+
+    def plain(value: Any, place: Place) -> Any:
+        inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        lines.update({(*place, step): node.line for step, node in inside})
+        if isinstance(value, dict):
+            return {key: plain(node.value, (*place, key)) for key, node in value.items()}
+        if isinstance(value, list):
+            return [plain(node.value, (*place, position)) for position, node in enumerate(value)]
+        return value
+
+    return Loaded(plain(root.value, ()), lines, source)
+
+
 def _read(path: str | os.PathLike[str]) -> str:
     try:
         content = read_bytes(path, MAX_FILE_BYTES)
@@ -378,209 +388,94 @@ def _read(path: str | os.PathLike[str]) -> str:
         raise ConfigError("not UTF-8", expected="YAML in UTF-8", where=f"{path}:{line}") from None
 
 
-def _merge(
-    base: dict[str, Any], over: dict[str, Any], place: Place, lines: dict[Place, str], over_lines: dict[Place, str]
-) -> dict[str, Any]:
-    merged = dict(base)
-    for key, value in over.items():
-        here = (*place, key)
-        before = merged.get(key)
-        if isinstance(before, dict) and isinstance(value, dict) and _is_same_kind(before, value, here):
-            merged[key] = _merge(before, value, here, lines, over_lines)
-        elif isinstance(before, list) and isinstance(value, dict) and _has_names(before) and "kind" not in value:
-            merged[key] = _merge_named(before, value, here, lines, over_lines)
-        else:
-            merged[key] = value
-            _move_lines(lines, here, over_lines, here)
-        lines[here] = over_lines[here]
-    return merged
+def _parse(text: str, source: str) -> _Node:
+    if len(text) > MAX_FILE_BYTES:
+        raise ConfigError(f"{len(text)} characters", expected=f"{MAX_FILE_BYTES} or fewer", where=source)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return _Parser(yaml.parse(text, Loader=loader), source).document()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{source}:{mark.line + 1}" if mark is not None else source
+        problem = " ".join(part for part in (error.context, error.problem) if part)
+        hint = "indent with blanks, not tabs; quote what begins with @ or `" if "start any token" in problem else ""
+        raise ConfigError(f"no valid YAML: {problem}", expected="YAML", hint=hint, where=where) from None
+    except UnicodeError:
+        raise ConfigError("characters that UTF-8 cannot hold", expected="YAML in UTF-8", where=source) from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"no valid YAML: {str(error).splitlines()[0]}", expected="YAML", where=source) from None
 
 
-def _merge_named(
-    base: list[Any], over: dict[str, Any], place: Place, lines: dict[Place, str], over_lines: dict[Place, str]
-) -> list[Any]:
-    """Change the items of a list by their names."""
-    names = [str(_name_of(item)) for item in base]
-    base_lines = {known: line for known, line in lines.items() if known[: len(place)] == place}
-    for known in base_lines:
-        del lines[known]
-    merged: list[Any] = []
+class _Parser:
+    """Turns YAML events into nodes: PyYAML's own constructors know neither lines nor these rules."""
 
-    def put(item: Any, of: dict[Place, str], at: Place) -> Place:
-        here = (*place, len(merged))
-        merged.append(item)
-        for known, line in of.items():
-            if known[: len(at)] == at:
-                lines[here + known[len(at) :]] = line
-        return here
-
-    for position, (name, item) in enumerate(zip(names, base, strict=True)):
-        if name not in over:
-            put(item, base_lines, (*place, position))
-        elif over[name] is not None:
-            here, at = put(item, base_lines, (*place, position)), (*place, str(name))
-            change = over[name]
-            if isinstance(change, dict):
-                moved = {here + known[len(at) :]: line for known, line in over_lines.items() if known[: len(at)] == at}
-                item = item if isinstance(item, dict) else {_tag_of(base): item}
-                merged[-1] = _merge(item, change, here, lines, moved)
-            else:
-                merged[-1] = change
-            lines[here] = over_lines[at]
-    for name, item in over.items():
-        if name in names:
-            continue
-        there = (*place, name)
-        if not isinstance(item, dict):
-            raise ConfigError(
-                f"no item {shown(name)} to change",
-                expected=f"one of {', '.join(names)}, or a new item",
-                hint=did_you_mean(name, names),
-                where=f"{over_lines[there]}: {dotted(place)}",
-            )
-        put(item if _name_of(item) is not None else {_tag_of(base): name, **item}, over_lines, there)
-    return merged
-
-
-NAMING_KEYS: Final = ("name", "term", "signal")
-"""Keys that name an item of a list; the first that it has counts."""
-
-
-def _name_of(item: Any) -> str | None:
-    """What an item of a list is called: a word is its own name."""
-    if isinstance(item, str):
-        return item
-    given = item if isinstance(item, dict) else {}
-    return next((given[key] for key in NAMING_KEYS if isinstance(given.get(key), str)), None)
-
-
-def _has_names(items: list[Any]) -> bool:
-    """Whether each item of a list has a name."""
-    return bool(items) and all(_name_of(item) is not None for item in items)
-
-
-def _tag_of(items: list[Any]) -> str:
-    """The key that says what the items of a list are."""
-    return next((key for key in NAMING_KEYS[1:] for item in items if isinstance(item, dict) and key in item), "name")
-
-
-def _move_lines(lines: dict[Place, str], here: Place, source: dict[Place, str], there: Place) -> None:
-    """Put the lines of what stands at ``there`` in the place of those at ``here``."""
-    for known in [known for known in lines if known[: len(here)] == here]:
-        del lines[known]
-    for known, line in source.items():
-        if known[: len(there)] == there:
-            lines[here + known[len(there) :]] = line
-
-
-def _is_same_kind(before: dict[str, Any], over: dict[str, Any], place: Place) -> bool:
-    """Whether the keys of two mappings mean the same; that of an algorithm is told by its name."""
-    tag = "name" if place == ("algorithm",) else "kind"
-    return over.get(tag) in (None, before.get(tag))
-
-
-class _Builder:
-    """Turns a stream of YAML events into data. It keeps its own stack, so depth is a rule and not a crash."""
-
-    def __init__(self, source: str) -> None:
+    def __init__(self, events: Iterator[Any], source: str) -> None:
+        self.events = events
         self.source = source
-        self.loaded = Loaded(None, {}, source)
-        self.stack: list[tuple[Any, Place]] = []
-        self.key: str | None = None
-        self.documents = 0
 
-    def build(self, events: Iterable[Any]) -> Loaded:
-        for event in events:
-            getattr(self, f"on_{type(event).__name__}", self.on_nothing)(event)
-        return self.loaded
+    def document(self) -> _Node:
+        root: _Node | None = None
+        for event in self.events:
+            if isinstance(event, yaml.DocumentStartEvent) and root is not None:
+                raise self.fail(event, "a second document", "one document per file", "remove the line `---`")
+            if isinstance(event, yaml.NodeEvent):
+                root = _Node(self.value(event, 0), self.line(event))
+        return root or _Node(None, self.source)
+
+    def line(self, event: Any) -> str:
+        return f"{self.source}:{event.start_mark.line + 1}"
 
     def fail(self, event: Any, found: str, expected: str, hint: str = "") -> ConfigError:
-        return ConfigError(found, expected=expected, hint=hint, where=f"{self.source}:{event.start_mark.line + 1}")
+        return ConfigError(found, expected=expected, hint=hint, where=self.line(event))
 
-    def on_nothing(self, event: Any) -> None:
-        """Events without meaning: beginnings and ends of streams and documents."""
-
-    def on_DocumentStartEvent(self, event: Any) -> None:
-        self.documents += 1
-        if self.documents > 1:
-            raise self.fail(event, "a second document", "one document per file", "remove the line `---`")
-
-    def on_AliasEvent(self, event: Any) -> None:
-        raise self.fail(event, f"the alias *{event.anchor}", "a value written out", "write the value again")
-
-    def on_MappingStartEvent(self, event: Any) -> None:
-        self.open(event, {})
-
-    def on_SequenceStartEvent(self, event: Any) -> None:
-        self.open(event, [])
-
-    def on_MappingEndEvent(self, event: Any) -> None:
-        self.stack.pop()
-
-    def on_SequenceEndEvent(self, event: Any) -> None:
-        self.stack.pop()
-
-    def on_ScalarEvent(self, event: Any) -> None:
+    def value(self, event: Any, depth: int) -> Any:
+        """What begins with an event, at this depth of mappings and lists."""
         self.refuse_marks(event)
-        if self.stack and isinstance(self.stack[-1][0], dict) and self.key is None:
-            self.start_key(event)
-        else:
-            self.place(event, self.scalar(event))
-
-    def open(self, event: Any, container: Any) -> None:
-        self.refuse_marks(event)
-        if self.stack and isinstance(self.stack[-1][0], dict) and self.key is None:
-            raise self.fail(event, "a list or mapping as key", "a word as key")
-        if len(self.stack) >= MAX_DEPTH:
+        if isinstance(event, yaml.ScalarEvent):
+            return self.scalar(event)
+        if depth >= MAX_DEPTH:
             raise self.fail(event, f"more than {MAX_DEPTH} levels", "less nesting")
-        self.stack.append((container, self.place(event, container)))
+        if isinstance(event, yaml.SequenceStartEvent):
+            items = []
+            while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
+                items.append(_Node(self.value(event, depth + 1), self.line(event)))
+            return items
+        mapping: dict[str, _Node] = {}
+        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
+            key = self.key(event, mapping)
+            mapping[key] = _Node(self.value(next(self.events), depth + 1), self.line(event))
+        return mapping
 
     def refuse_marks(self, event: Any) -> None:
+        if isinstance(event, yaml.AliasEvent):
+            raise self.fail(event, f"the alias *{event.anchor}", "a value written out", "write the value again")
         if event.anchor is not None:
             raise self.fail(event, f"the anchor &{event.anchor}", "no anchors", "write the value where it is used")
         if event.tag is not None and event.tag != "!":
             raise self.fail(event, f"the tag {event.tag}", "no tags", "quote the value if it is a string")
 
-    def start_key(self, event: Any) -> None:
-        mapping, at = self.stack[-1]
-        key = event.value
+    def key(self, event: Any, mapping: Mapping[str, _Node]) -> str:
+        self.refuse_marks(event)
+        if not isinstance(event, yaml.ScalarEvent):
+            raise self.fail(event, "a list or mapping as key", "a word as key")
+        key = str(event.value)
         if not event.style and (not key or key == "<<" or not isinstance(self.plain(event), str)):
             raise self.fail(event, f"the key {key!r}, which is not a string", "a word as key", "quote the key")
-        here: Place = (*at, key)
         if key in mapping:
-            first = self.loaded.lines.get(here, "")
-            raise self.fail(event, f"the key {shown(key)} a second time", "each key once", f"first given at {first}")
-        self.key = key
-        self.loaded.lines[here] = f"{self.source}:{event.start_mark.line + 1}"
-        mapping[key] = None
-
-    def place(self, event: Any, value: Any) -> Place:
-        """Put a value where it belongs, and return that place."""
-        if not self.stack:
-            self.loaded.data = value
-            return ()
-        container, at = self.stack[-1]
-        if isinstance(container, dict):
-            assert self.key is not None
-            here: Place = (*at, self.key)
-            container[self.key] = value
-            self.key = None
-        else:
-            here = (*at, len(container))
-            container.append(value)
-            self.loaded.lines[here] = f"{self.source}:{event.start_mark.line + 1}"
-        return here
+            hint = f"first given at {mapping[key].line}"
+            raise self.fail(event, f"the key {shown(key)} a second time", "each key once", hint)
+        return key
 
     def scalar(self, event: Any) -> Any:
         if event.style:  # quoted; a plain scalar has None here, or "" from the C parser
             return event.value
-        if event.value.casefold() in _TRAPS:
-            word, meant = event.value, _TRAPS[event.value.casefold()]
+        meant = _TRAPS.get(event.value.casefold())
+        if meant:
             raise self.fail(
                 event,
-                f"the bare word {word}, which YAML 1.1 takes for a boolean",
+                f"the bare word {event.value}, which YAML 1.1 takes for a boolean",
                 "true, false or a quoted string",
-                f"write {meant} for the truth value, or {word!r} for the word",
+                f"write {meant} for the truth value, or {event.value!r} for the word",
             )
         return self.plain(event)
 
@@ -598,10 +493,76 @@ class _Builder:
         if _FLOAT.fullmatch(text):
             return float(text)
         if _SEXAGESIMAL.fullmatch(text):
-            raise self.fail(
-                event,
-                f"{text}, which YAML 1.1 takes for a number to base 60",
-                "a quantity with its unit",
-                "or quote it",
-            )
+            found = f"{text}, which YAML 1.1 takes for a number to base 60"
+            raise self.fail(event, found, "a quantity with its unit", "or quote it")
         return text
+
+
+# --- Extending ----------------------------------------------------------------------------------------------------
+
+NAMING_KEYS: Final = ("name", "term", "signal")
+"""Keys that name an item of a list; the first that it has counts."""
+
+
+def _merge(base: dict[str, _Node], over: dict[str, _Node], place: Place) -> dict[str, _Node]:
+    """What a mapping at a place becomes when another one changes it."""
+    merged = dict(base)
+    for key, node in over.items():
+        here, value = (*place, key), node.value
+        before = merged[key].value if key in merged else None
+        if isinstance(before, dict) and isinstance(value, dict) and _is_same_kind(before, value, here):
+            value = _merge(before, value, here)
+        elif isinstance(before, list) and isinstance(value, dict) and "kind" not in value:
+            names = [_name_of(item) for item in before]
+            if names and None not in names:
+                value = _merge_named(before, names, node, here)
+        merged[key] = _Node(value, node.line)
+    return merged
+
+
+def _merge_named(items: list[_Node], names: list[str | None], over: _Node, place: Place) -> list[_Node]:
+    """Change the items of a list by their names."""
+    # The key that says what the items are.
+    tag = next((key for key in NAMING_KEYS[1:] for item in items if _has(item, key)), "name")
+    merged: list[_Node] = []
+    for name, item in zip(names, items, strict=True):
+        change = over.value.get(name, item)
+        if change is not item and isinstance(change.value, dict):
+            whole = item.value if isinstance(item.value, dict) else {tag: item}
+            change = _Node(_merge(whole, change.value, (*place, len(merged))), change.line)
+        if change is item or change.value is not None:
+            merged.append(change)
+    for name, node in over.value.items():
+        if name in names:
+            continue
+        if not isinstance(node.value, dict):
+            raise ConfigError(
+                f"no item {shown(name)} to change",
+                expected=f"one of {', '.join(map(str, names))}, or a new item",
+                hint=did_you_mean(name, [str(one) for one in names]),
+                where=f"{node.line}: {dotted(place)}",
+            )
+        named = node.value if _name_of(node) is not None else {tag: _Node(name, node.line), **node.value}
+        merged.append(_Node(named, node.line))
+    return merged
+
+
+def _has(item: _Node, key: str) -> bool:
+    return isinstance(item.value, dict) and key in item.value
+
+
+def _name_of(item: _Node) -> str | None:
+    """What an item of a list is called: a word is its own name."""
+    if isinstance(item.value, str):
+        return item.value
+    names = (item.value[key].value for key in NAMING_KEYS if _has(item, key))
+    return next((name for name in names if isinstance(name, str)), None)
+
+
+def _is_same_kind(before: dict[str, _Node], over: dict[str, _Node], place: Place) -> bool:
+    """Whether the keys of two mappings mean the same; that of an algorithm is told by its name."""
+    tag = "name" if place == ("algorithm",) else "kind"
+    return over.get(tag, _ABSENT_NODE).value in (None, before.get(tag, _ABSENT_NODE).value)
+
+
+_ABSENT_NODE: Final = _Node(None, "")
