@@ -136,7 +136,7 @@ def _path_show(args: argparse.Namespace) -> int:
 
     path = NetworkPath.from_any(args.path)
     if args.spec:
-        say(json.dumps(path.spec(), indent=1))
+        say(json.dumps(path.compile().as_dict(), indent=1))
         return 0
     if args.mahimahi:
         say(path.to_mahimahi(materialise=True))

@@ -82,6 +82,8 @@ def plain(value: Any) -> Any:
     """A field's value as plain data for the core."""
     if isinstance(value, Declared):
         return value.native()
+    if isinstance(value, Limit):
+        return {name: size for name, size in value if size is not None}
     if isinstance(value, tuple):
         return [plain(part) for part in value]
     return value
@@ -153,7 +155,7 @@ class Element(Declared):
         """Whether packets of this direction meet it."""
         return self.direction == direction
 
-    def compiled(self, direction: Direction, bdp_packets: Fraction) -> dict[str, Any] | None:
+    def compiled(self, direction: Direction) -> dict[str, Any] | None:
         """The native ``ElementSpec`` for one direction, or ``None`` if packets of that direction pass untouched."""
         if not self.concerns(direction):
             return None
@@ -182,26 +184,11 @@ class QueueBase(Declared):
 
     @model_validator(mode="after")
     def _limited(self) -> Self:
-        limit = self.limit_or_none
-        if limit is not None and limit.unlimited:
+        limit = getattr(self, "limit", None)
+        if isinstance(limit, Limit) and limit.unlimited:
             kind = getattr(self, "kind", "queue")
             raise ConfigError(f"{kind} without a limit", expected="a limit like '94p' or '1bdp'", where="limit")
         return self
-
-    @property
-    def limit_or_none(self) -> Limit | None:
-        """How much may wait; ``None`` for a queue without limit."""
-        limit = getattr(self, "limit", None)
-        return limit if isinstance(limit, Limit) else None
-
-    def compiled(self, bdp_packets: Fraction) -> dict[str, Any]:
-        """The native ``QueueSpec``; ``bdp_packets`` is the path's bandwidth-delay product in packets of 1500 bytes."""
-        limit = self.limit_or_none
-        return self.native() if limit is None else {**self.native(), "limit": limit.compiled(bdp_packets)}
-
-    def describe(self) -> str:
-        """A few words."""
-        return self.words()
 
 
 class LinkDirectionBase(Declared):
@@ -230,18 +217,26 @@ class LinkDirectionBase(Declared):
         assert isinstance(queue, QueueBase)
         return queue
 
-    def compiled(self, once: bool, bdp_packets: Fraction) -> dict[str, Any]:
+    def in_packets(self, bdp_packets: Callable[[], Fraction]) -> Self:
+        """The same with packets in place of bandwidth-delay products of the path."""
+        limit = getattr(self._queue, "limit", None)
+        if not isinstance(limit, Limit) or limit.bdp is None:
+            return self
+        queue = self._queue.model_copy(update={"limit": limit.in_packets(bdp_packets())})
+        return self.model_copy(update={"queue": queue})
+
+    def compiled(self, once: bool) -> dict[str, Any]:
         """The native ``ElementSpec``."""
         native = self.native()
         trace, rate = native.pop("trace", None), native.pop("rate", None)
         schedule = {"kind": "rate", "rate": rate} if trace is None else {"kind": "trace", "name": trace, "once": once}
-        return {"kind": "link", "schedule": schedule, **native, "queue": self._queue.compiled(bdp_packets)}
+        return {"kind": "link", "schedule": schedule, **native}
 
     def describe(self) -> str:
         """A few words."""
         rate = self.model_dump(mode="json", include={"rate"})["rate"]
         schedule = f"trace {self.trace}" if self.trace is not None else f"link {steps_in_words(rate)}"
-        return f"{schedule}, {self._queue.describe()}"
+        return f"{schedule}, {self._queue.words()}"
 
 
 class LinkBase(Declared):
@@ -251,10 +246,17 @@ class LinkBase(Declared):
         link = getattr(self, direction)
         return link if isinstance(link, LinkDirectionBase) else None
 
-    def compiled(self, direction: Direction, bdp_packets: Fraction) -> dict[str, Any] | None:
+    def in_packets(self, bdp_packets: Callable[[], Fraction]) -> Self:
+        """The same with packets in place of bandwidth-delay products of the path."""
+        links = {direction: self._one_way(direction) for direction in DIRECTIONS}
+        return self.model_copy(
+            update={key: link.in_packets(bdp_packets) for key, link in links.items() if link is not None}
+        )
+
+    def compiled(self, direction: Direction) -> dict[str, Any] | None:
         """The native ``ElementSpec`` for one direction, or ``None`` if packets of that direction pass untouched."""
         link = self._one_way(direction)
-        return None if link is None else link.compiled(bool(getattr(self, "once", False)), bdp_packets)
+        return None if link is None else link.compiled(bool(getattr(self, "once", False)))
 
     def describe(self, direction: Direction) -> str | None:
         """A few words for one direction, or ``None``."""

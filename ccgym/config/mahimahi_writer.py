@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
@@ -31,7 +30,6 @@ from ccgym.config.models import (
     MahimahiPie,
     OnOff,
 )
-from ccgym.config.quantities import Limit
 from ccgym.errors import ConfigError
 from ccgym.tracetools import generate
 from ccgym.tracetools.text import trace_text
@@ -41,14 +39,11 @@ UNCONSTRAINED_LINES: Final = 84
 """Lines of ``1`` in the trace that stands for an unconstrained link where mahimahi needs one: 1008 Mbit/s."""
 
 
-def as_shells(
-    chain: Sequence[AnyElement], bdp: Callable[[], Fraction], *, materialise: bool, duration_ns: int
-) -> list[list[str]]:
+def as_shells(chain: Sequence[AnyElement], *, materialise: bool, duration_ns: int) -> list[list[str]]:
     """The words of each shell, the outermost first; see :meth:`ccgym.config.path.NetworkPath.to_mahimahi`.
 
     Args:
-        chain: The path's elements, the outermost first.
-        bdp: Its bandwidth-delay product in packets.
+        chain: The path's elements, the outermost first, without limits in bandwidth-delay products.
         materialise: Whether traces are written as absolute paths of real files.
         duration_ns: Length of traces that are made of rates.
     """
@@ -58,7 +53,7 @@ def as_shells(
             return str(resolve_trace(link.trace).materialise()) if materialise else link.trace
         return str(_rate_trace(None if link is None else link.rate, duration_ns))
 
-    return [_write(resolved(element, bdp), trace_of) for element in chain] or [["mm-meter"]]  # it has no effect
+    return [_write(element, trace_of) for element in chain] or [["mm-meter"]]  # it has no effect
 
 
 def format_shells(shells: Sequence[Sequence[str]]) -> str:
@@ -71,7 +66,7 @@ def format_shells(shells: Sequence[Sequence[str]]) -> str:
     return " ".join(_quote(word) for word in words)
 
 
-def pantheon_parts(chain: Sequence[AnyElement], bdp: Callable[[], Fraction]) -> dict[str, str | None]:
+def pantheon_parts(chain: Sequence[AnyElement]) -> dict[str, str | None]:
     """The command line's parts; see :meth:`ccgym.config.path.NetworkPath.mahimahi_parts`."""
     place = next((i for i, element in enumerate(chain) if isinstance(element, Link)), len(chain))
 
@@ -86,7 +81,7 @@ def pantheon_parts(chain: Sequence[AnyElement], bdp: Callable[[], Fraction]) -> 
         words = []
         for element in elements:
             try:
-                words.append(format_shells([_write(resolved(element, bdp), trace_of)]))
+                words.append(format_shells([_write(element, trace_of)]))
             except ConfigError:
                 both = dict.fromkeys(filter(None, (element.describe(direction) for direction in DIRECTIONS)))
                 words.append(f"[{'; '.join(both)}]")
@@ -103,22 +98,6 @@ def pantheon_parts(chain: Sequence[AnyElement], bdp: Callable[[], Fraction]) -> 
         "append_mm_cmds": written(chain[place + 1 :]),
         "extra_mm_link_args": command if command.startswith("[") else extra,
     }
-
-
-def resolved(element: AnyElement, bdp: Callable[[], Fraction]) -> AnyElement:
-    """Replace limits in bandwidth-delay products by packets."""
-    if not isinstance(element, Link):
-        return element
-    changed: dict[str, LinkDirection] = {}
-    for direction in DIRECTIONS:
-        link = element.toward(direction)
-        limit = getattr(link.queue, "limit", None) if link is not None else None
-        if link is not None and limit is not None and limit.bdp is not None:
-            sizes = limit.compiled(bdp())
-            whole = Limit(packets=sizes.get("packets"), bytes=sizes.get("bytes"))
-            queue = link.queue.model_copy(update={"limit": whole})
-            changed[direction] = link.model_copy(update={"queue": queue})
-    return element.model_copy(update=changed) if changed else element
 
 
 def _rate_trace(rate: int | tuple[tuple[int, int], ...] | None, duration_ns: int) -> Path:
@@ -174,8 +153,6 @@ def _write_queue(queue: AnyQueue) -> tuple[str, str]:
     else:
         kinds = ", ".join(QUEUE_ARGUMENTS)
         raise _inexpressible(f"the queue {queue.kind}", f"{kinds} (mahimahi's codel is called mahimahi_codel here)")
-    if queue.limit.bdp is not None:
-        raise _inexpressible(f"a queue of {queue.limit}", "packets or bytes")
     given = {"packets": queue.limit.packets, "bytes": queue.limit.bytes, **more}
     kind = queue.kind.removeprefix("mahimahi_")
     return kind, ",".join(f"{name}={value}" for name, value in given.items() if value is not None)

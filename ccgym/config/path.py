@@ -19,14 +19,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, reduce
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     GetJsonSchemaHandler,
-    TypeAdapter,
     ValidationError,
     model_validator,
 )
@@ -38,9 +37,8 @@ from ccgym.config.catalog import PublishedResult, catalog, path_entry, path_name
 from ccgym.config.declared import DIRECTIONS, MAHIMAHI_OVERHEAD, MAX_ELEMENTS, Direction
 from ccgym.config.mahimahi import looks_like_mahimahi, parse_mahimahi
 from ccgym.config.mahimahi_writer import as_shells, format_shells, pantheon_parts
-from ccgym.config.models import AnyElement, AnyQueue, Codel, Delay, Droptail, ElementField, Link, LinkDirection, Loss
+from ccgym.config.models import AnyElement, AnyQueue, Delay, ElementField, Link, LinkDirection, Loss
 from ccgym.config.path_check import shadowed_file, too_small_queues, unlikely_path
-from ccgym.config.quantities import Limit
 from ccgym.config.shorthand import KEYS as SHORTHAND_KEYS
 from ccgym.config.shorthand import OTHER_WORDS, Shorthand, chain_of
 from ccgym.config.yaml_loader import config_error, load_yaml, validate
@@ -67,9 +65,6 @@ QueueLike: TypeAlias = "str | Mapping[str, Any] | AnyQueue"
 """``"94p"``, ``"30000B"``, ``"1.5bdp"``, ``"infinite"``, ``"codel"``, or ``{"kind": "codel", "limit": "1000p"}``."""
 PathLike: TypeAlias = "NetworkPath | str | os.PathLike[str] | Mapping[str, Any]"
 """Whatever :meth:`NetworkPath.from_any` understands."""
-
-CCPERF_OVERHEAD: Final = 2
-"""Bytes of ns-3's point-to-point header: ccperf's packets are 1502 bytes on the wire."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +143,7 @@ class NetworkPath(BaseModel):
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         whole = handler.resolve_ref_schema(handler(core_schema))
-        short = handler.resolve_ref_schema(handler(TypeAdapter(Shorthand).core_schema))
+        short = handler.resolve_ref_schema(handler(Shorthand.__pydantic_core_schema__))
         texts = {key: {"type": "string"} for key in ("mahimahi", "named")}
         whole["properties"] = {**short["properties"], **texts, **whole["properties"]}
         return {"anyOf": [whole, {"type": "string"}]}
@@ -311,47 +306,6 @@ class NetworkPath(BaseModel):
                 hint=did_you_mean(stem, path_names(), error.hint),
             ) from None
 
-    @classmethod
-    def ccperf(
-        cls,
-        bw: StepsOf,
-        rtt: TimeStepsOf,
-        qlen: str,
-        loss: float | str | Sequence[tuple[TimeLike, float | str]] = 0.0,
-        qdisc: str = "fifo",
-        *,
-        name: str | None = None,
-    ) -> NetworkPath:
-        """The static dumbbell of ccperf (ns-3), for one flow or for flows of equal RTT.
-
-        Packets cost 1502 bytes on the wire; one packet waits in the device below the queue discipline; the RTT is all
-        propagation delay outside the bottleneck; acknowledgements are not constrained. The
-        flows' part of the parity (1448-byte segments, 52 bytes of headers, an acknowledgement per packet, an initial
-        window of 10) is the default of flows.
-
-        Args:
-            bw: Rate of the bottleneck, or steps (ccperf's ``rate-series``).
-            rtt: Two-way propagation delay, or steps.
-            qlen: Buffer: ``"40p"``.
-            loss: Random loss, or steps.
-            qdisc: ``"fifo"`` (``FifoQueueDisc``) or ``"codel"`` (``CoDelQueueDisc``).
-            name: A name for the path.
-
-        Raises:
-            ConfigError: An unknown ``qdisc``, or as in the constructor.
-        """
-        limit = Limit.model_validate(qlen)
-        kind = qdisc.casefold().removesuffix("queuedisc")
-        if kind not in ("fifo", "codel"):
-            raise ConfigError(
-                f"qdisc {shown(qdisc)}",
-                expected="fifo (FifoQueueDisc) or codel (CoDelQueueDisc)",
-                hint=did_you_mean(kind, ("fifo", "codel")),
-                where="qdisc",
-            )
-        queue: AnyQueue = Droptail(limit=limit) if kind == "fifo" else Codel(limit=limit)
-        return cls(rate=bw, rtt=rtt, queue=queue, loss=loss, overhead=CCPERF_OVERHEAD, device_packets=1, name=name)
-
     # --- Facts ----------------------------------------------------------------------------------------------------
 
     @property
@@ -395,11 +349,6 @@ class NetworkPath(BaseModel):
         return float(min(value for _, value in self._delay_steps("uplink"))) / NS_PER_MS
 
     @property
-    def bdp_packets(self) -> float:
-        """Bandwidth-delay product in packets of 1500 bytes; where rate or RTT change, the largest; 0 without a link."""
-        return float(self.bdp())
-
-    @property
     def loss(self) -> float:
         """Random loss of the data direction, all independent elements together; where it changes, the first."""
         passed = 1.0
@@ -420,14 +369,26 @@ class NetworkPath(BaseModel):
         """Round-trip propagation delay over time: (from when, how long), nanoseconds."""
         return combine(self._delay_steps("uplink"), self._delay_steps("downlink"), lambda a, b: a + b)
 
-    def bdp(self) -> Fraction:
-        """Bandwidth-delay product in packets, exactly; the largest where rate or delay change, 0 without a link."""
+    @property
+    def bdp_packets(self) -> Fraction:
+        """Bandwidth-delay product in packets of 1500 bytes, exactly; the largest where rate or delay change.
+
+        0 without a link.
+        """
         if not self.links:
             return Fraction(0)
         rates = (exact(link.rate or 0) if link.trace is None else trace_mean(link.trace) for link in self.links)
         rate = reduce(lambda one, other: combine(one, other, min), rates)
         products = combine(rate, self.rtt_steps(), lambda a, b: a * b)
         return max(value for _, value in products) / (PACKET_BITS * NS_PER_S)
+
+    def chain_in_packets(self) -> list[AnyElement]:
+        """The chain, with packets in place of limits in bandwidth-delay products.
+
+        Raises:
+            ConfigError: There is such a limit, and the path has no delay.
+        """
+        return [one.in_packets(lambda: self.bdp_packets) if isinstance(one, Link) else one for one in self.chain]
 
     # --- Ways out -------------------------------------------------------------------------------------------------
 
@@ -443,32 +404,21 @@ class NetworkPath(BaseModel):
             PlatformError: A trace that cannot be read, or no native core.
             TraceFormatError: A file that is not a trace.
         """
-        traces = {name: resolve_trace(name).load() for name in self.trace_names()}
-        needs_bdp = any(
-            link is not None and getattr(link.queue, "limit", Limit()).bdp is not None
-            for element in self.chain
-            if isinstance(element, Link)
-            for link in (element.uplink, element.downlink)
-        )
-        bdp = self.bdp() if needs_bdp else Fraction(0)
+        chain = self.chain_in_packets()
         ways: dict[Direction, list[dict[str, Any]]] = {}
         for direction in DIRECTIONS:
-            crossed = reversed(self.chain) if direction == "uplink" else self.chain
-            compiled = (element.compiled(direction, bdp) for element in crossed)
+            crossed = reversed(chain) if direction == "uplink" else chain
+            compiled = (element.compiled(direction) for element in crossed)
             ways[direction] = [spec for spec in compiled if spec is not None]
         available: Piecewise | None = None
         for link in self.links:
             steps = capacity(link, duration_ns)
             available = steps if available is None else combine(available, steps, min)
         facts = {"base_rtt": self.base_rtt_ns, "capacity": [[start, round(rate)] for start, rate in available or ()]}
-        return CompiledPath(ways["uplink"], ways["downlink"], facts, traces)
-
-    def spec(self, duration_ns: int | None = None) -> dict[str, Any]:
-        """Uplink, downlink and facts as the simulator's JSON wants them; see :meth:`compile`."""
-        return self.compile(duration_ns).as_dict()
+        return CompiledPath(ways["uplink"], ways["downlink"], facts, self.traces())
 
     def traces(self) -> dict[str, _core.Trace]:
-        """The native traces that the path uses, by the name under which :meth:`spec` mentions them."""
+        """The native traces that the path uses, by the name under which the compiled path mentions them."""
         return {name: resolve_trace(name).load() for name in self.trace_names()}
 
     def trace_names(self) -> tuple[str, ...]:
@@ -494,7 +444,7 @@ class NetworkPath(BaseModel):
 
     def to_mahimahi_shells(self, *, materialise: bool = False, duration: TimeLike = "60s") -> list[list[str]]:
         """As :meth:`to_mahimahi`: the words of each shell, the outermost first."""
-        return as_shells(self.chain, self.bdp, materialise=materialise, duration_ns=parse_time(duration))
+        return as_shells(self.chain_in_packets(), materialise=materialise, duration_ns=parse_time(duration))
 
     def mahimahi_parts(self) -> dict[str, str | None]:
         """The path in the words of Pantheon's metadata: base names of the traces, and the commands around ``mm-link``.
@@ -504,7 +454,7 @@ class NetworkPath(BaseModel):
         Returns:
             ``uplink_trace``, ``downlink_trace``, ``prepend_mm_cmds``, ``append_mm_cmds``, ``extra_mm_link_args``.
         """
-        return pantheon_parts(self.chain, self.bdp)
+        return pantheon_parts(self.chain_in_packets())
 
     def check(self) -> list[Finding]:
         """Look for mistakes in the path and its traces; see :func:`ccgym.tracetools.check.check_trace`.
@@ -541,7 +491,7 @@ class NetworkPath(BaseModel):
             words = [element.describe("uplink" if direction == "uplink" else "downlink") for element in crossed]
             lines.append(f"  {label:<9} {' → '.join(filter(None, words)) or 'unconstrained'}")
         if self.links:
-            product = self.bdp()
+            product = self.bdp_packets
             lines.append(f"  capacity  {self.mean_rate_mbps:.6g} Mbit/s{_changes(self.links)}")
             lines.append(
                 f"  base RTT  {_milliseconds(self.rtt_steps())}; bandwidth-delay product "
@@ -631,14 +581,3 @@ def _bare_trace(cls: type[NetworkPath], reference: str) -> NetworkPath:
         name=name,
         title="just a trace: no delay, infinite queues; give a mahimahi command line for a whole path",
     )
-
-
-__all__ = [
-    "CompiledPath",
-    "NetworkPath",
-    "PathField",
-    "PathLike",
-    "QueueLike",
-    "StepsOf",
-    "TimeStepsOf",
-]

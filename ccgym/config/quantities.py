@@ -233,8 +233,8 @@ class Limit(BaseModel):
         """Whether nothing is limited."""
         return self.packets is None and self.bytes is None and self.bdp is None
 
-    def compiled(self, bdp_packets: Fraction) -> dict[str, int]:
-        """The native form.
+    def in_packets(self, bdp_packets: Fraction) -> Limit:
+        """The same with packets in place of bandwidth-delay products.
 
         Args:
             bdp_packets: The path's bandwidth-delay product in packets of 1500 bytes.
@@ -242,16 +242,15 @@ class Limit(BaseModel):
         Raises:
             ConfigError: The limit is in bandwidth-delay products, and the path has none.
         """
-        packets = self.packets
-        if self.bdp is not None:
-            if bdp_packets <= 0:
-                raise ConfigError(
-                    f"a queue of {self.bdp:g} bandwidth-delay products on a path without delay",
-                    expected="a path with an RTT, or a queue in packets or bytes like '100p'",
-                )
-            product = max(1, math.ceil(Fraction(repr(self.bdp)) * bdp_packets))
-            packets = product if packets is None else min(packets, product)
-        return {name: size for name, size in (("packets", packets), ("bytes", self.bytes)) if size is not None}
+        if self.bdp is None:
+            return self
+        if bdp_packets <= 0:
+            raise ConfigError(
+                f"a queue of {self.bdp:g} bandwidth-delay products on a path without delay",
+                expected="a path with an RTT, or a queue in packets or bytes like '100p'",
+            )
+        product = max(1, math.ceil(Fraction(repr(self.bdp)) * bdp_packets))
+        return Limit(packets=product if self.packets is None else min(self.packets, product), bytes=self.bytes)
 
     def __str__(self) -> str:
         sizes = (Size(packets=self.packets), Size(bytes=self.bytes), Size(bdp=self.bdp))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from itertools import islice
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import ValidationError
-from typing_extensions import TypedDict
+from pydantic import BeforeValidator, Field, ValidationError
 
-from ccgym.config.declared import MAHIMAHI_OVERHEAD, MAX_ELEMENTS, kinds_of, read_queue
+from ccgym.config.declared import MAHIMAHI_OVERHEAD, MAX_ELEMENTS, Strict
 from ccgym.config.models import (
+    AnyElement,
     AnyQueue,
     Delay,
     Droptail,
@@ -22,32 +21,38 @@ from ccgym.config.models import (
     Loss,
     QueueField,
 )
-from ccgym.config.quantities import Limit, ProbabilitySteps, RateSteps, TimeField, TimeSteps, parse_steps
+from ccgym.config.quantities import Limit, ProbabilitySteps, RateSteps, TimeField, TimeSteps
 from ccgym.config.yaml_loader import config_error
-from ccgym.errors import ConfigError, shown
-from ccgym.units import Nanoseconds, parse_probability, parse_rate, parse_time
-
-_T = TypeVar("_T", int, float)
+from ccgym.errors import ConfigError
+from ccgym.units import Nanoseconds
 
 
-class Shorthand(TypedDict, total=False):
+def _read_jitter(value: Any) -> Any:
+    return value if isinstance(value, (Jitter, Mapping)) else {"distribution": value}
+
+
+_Trace = Annotated[str, BeforeValidator(lambda value: os.fspath(value) if isinstance(value, os.PathLike) else value)]
+_Jitter = Annotated[Jitter, BeforeValidator(_read_jitter, json_schema_input_type=TimeField | dict[str, Any])]
+
+
+class Shorthand(Strict):
     """A path with one bottleneck, without its chain; see :class:`~ccgym.config.path.NetworkPath`."""
 
-    rate: RateSteps
-    trace: str
-    rtt: TimeSteps
-    queue: QueueField
-    loss: ProbabilitySteps
-    jitter: TimeField | dict[str, Any]
-    reverse_rate: RateSteps
-    reverse_trace: str
-    reverse_queue: QueueField
-    elements: list[ElementField]
-    overhead: int
-    device_packets: int
+    rate: RateSteps | None = None
+    trace: _Trace | None = None
+    rtt: TimeSteps | None = None
+    queue: QueueField = Droptail(limit=Limit(bdp=1.0))
+    loss: ProbabilitySteps = 0.0
+    jitter: _Jitter | None = None
+    reverse_rate: RateSteps | None = None
+    reverse_trace: _Trace | None = None
+    reverse_queue: QueueField | None = None
+    elements: tuple[ElementField, ...] = Field(default=(), max_length=MAX_ELEMENTS)
+    overhead: int | None = None
+    device_packets: int = 0
 
 
-KEYS: Final = tuple(Shorthand.__annotations__)
+KEYS: Final = tuple(Shorthand.model_fields)
 """Arguments that are short for a chain."""
 
 OTHER_WORDS: Final[dict[str, str]] = {
@@ -63,98 +68,59 @@ OTHER_WORDS: Final[dict[str, str]] = {
 """Arguments that other tools have, and what to say about them."""
 
 
-def chain_of(given: Mapping[str, Any]) -> list[Any]:
-    """Build the chain of a path that was given by ``rate`` or ``trace``.
+def chain_of(given: Mapping[str, Any]) -> list[AnyElement]:
+    """Build the chain of a path, the outermost element first.
 
     Args:
         given: Some of :data:`KEYS`, one of ``rate`` and ``trace`` among them.
-
-    Returns:
-        The elements, the outermost first; those of ``elements`` as they were given, for the model to read.
 
     Raises:
         ConfigError: Something is missing, contradictory or out of range.
         UnitError: A quantity that cannot be read.
     """
-    if "rtt" not in given:
+    try:
+        read = Shorthand.model_validate(given)
+    except ValidationError as error:
+        raise config_error(error, Shorthand) from None
+    if read.rtt is None:
         raise ConfigError(
             "no rtt", expected="the round-trip propagation delay, like rtt='15ms'", hint="'0ms' is one", where="path"
         )
-    uplink = _link_of(given, "rate", "trace", "queue", Droptail(limit=Limit(bdp=1.0)))
+    if read.reverse_rate is not None and read.reverse_trace is not None:
+        raise ConfigError("reverse_rate and reverse_trace", expected="one of the two", where="path")
+    uplink = _link(given, "", read.queue, device_packets=read.device_packets)
     downlink = None
-    if "reverse_rate" in given or "reverse_trace" in given:
-        if "reverse_rate" in given and "reverse_trace" in given:
-            raise ConfigError("reverse_rate and reverse_trace", expected="one of the two", where="path")
-        downlink = _link_of(given, "reverse_rate", "reverse_trace", "reverse_queue", None)
-    elif "reverse_queue" in given:
+    if read.reverse_rate is not None or read.reverse_trace is not None:
+        downlink = _link(given, "reverse_", read.reverse_queue)
+    elif read.reverse_queue is not None:
         raise ConfigError(
             "reverse_queue without reverse_rate", expected="a rate or trace of the way back", where="path"
         )
-    chain: list[Any] = [*_delays(_read(given, "rtt", parse_time))]
-    if "jitter" in given:
-        jitter = given["jitter"]
-        try:
-            chain.append(Jitter.model_validate(jitter if isinstance(jitter, Mapping) else {"distribution": jitter}))
-        except ValidationError as error:
-            raise config_error(error, Jitter).at("jitter") from None
-    elements = given.get("elements", ())
-    if isinstance(elements, (str, bytes, Mapping)) or not isinstance(elements, Iterable):
-        raise ConfigError(shown(elements), expected="a list of elements", where="elements")
-    elements = list(islice(elements, MAX_ELEMENTS + 1))
-    if len(elements) > MAX_ELEMENTS:
-        raise ConfigError(f"more than {MAX_ELEMENTS} elements", expected=f"{MAX_ELEMENTS} or fewer", where="elements")
-    chain += elements
-    loss = _read(given, "loss", parse_probability) if "loss" in given else 0.0
-    if loss != 0.0:
-        chain.append(Loss(probability=given["loss"]))
-    chain.append(Link(uplink=uplink, downlink=downlink))
-    return chain
+    jitter = [] if read.jitter is None else [read.jitter]
+    loss = [] if read.loss == 0.0 else [Loss(probability=given["loss"])]
+    return [*_delays(read.rtt), *jitter, *read.elements, *loss, Link(uplink=uplink, downlink=downlink)]
 
 
-def _link_of(given: Mapping[str, Any], rate: str, trace: str, queue: str, default: AnyQueue | None) -> LinkDirection:
-    arguments: dict[str, Any] = {}
-    if trace in given:
-        reference = given[trace]
-        if not isinstance(reference, (str, os.PathLike)):
-            raise ConfigError(f"{trace}={shown(reference)}", expected="a name or a file", where="path")
-        arguments["trace"] = os.fspath(reference)
-    else:
-        _read(given, rate, parse_rate)
-        arguments["rate"] = given[rate]
-    chosen = given.get(queue, default)
-    if chosen is not None:
-        try:
-            arguments["queue"] = read_queue(chosen, kinds_of(AnyQueue))
-        except ConfigError as error:
-            raise error.at(queue) from None
-    arguments["overhead"] = given.get("overhead", MAHIMAHI_OVERHEAD if trace in given else 0)
-    if rate == "rate":
-        arguments["device_packets"] = given.get("device_packets", 0)
+def _link(given: Mapping[str, Any], way: str, queue: AnyQueue | None, device_packets: int = 0) -> LinkDirection:
+    trace, rate = given.get(f"{way}trace"), given.get(f"{way}rate")
+    overhead = given.get("overhead", 0 if trace is None else MAHIMAHI_OVERHEAD)
+    arguments = {"rate": rate} if trace is None else {"trace": os.fspath(trace)}
+    if queue is not None:
+        arguments["queue"] = queue
     try:
-        return LinkDirection(**arguments)
+        return LinkDirection(**arguments, overhead=overhead, device_packets=device_packets)
     except ValidationError as error:
         raise config_error(error, LinkDirection).at("path") from None
 
 
-def _read(given: Mapping[str, Any], key: str, parse: Callable[[Any], _T]) -> _T | tuple[tuple[int, _T], ...]:
-    try:
-        return parse_steps(given[key], parse)
-    except ConfigError as error:
-        raise error.at(key) from None
-
-
 def _delays(rtt: int | tuple[tuple[int, int], ...]) -> list[Delay]:
     """Half of the RTT in each direction; an odd nanosecond goes to the way back."""
+    steps = rtt if isinstance(rtt, tuple) else ((0, rtt),)
 
-    def delay(direction: str, part: Callable[[int], int]) -> Delay:
-        value = (
-            [(Nanoseconds(start), Nanoseconds(part(time))) for start, time in rtt]
-            if isinstance(rtt, tuple)
-            else Nanoseconds(part(rtt))
-        )
-        return Delay.model_validate({"delay": value, "direction": direction})
+    def delay(direction: Literal["both", "uplink", "downlink"], extra: int = 0) -> Delay:
+        halves = [(Nanoseconds(start), Nanoseconds((time + extra) // 2)) for start, time in steps]
+        return Delay.model_validate({"delay": halves, "direction": direction})
 
-    times = [time for _, time in rtt] if isinstance(rtt, tuple) else [rtt]
-    if all(time % 2 == 0 for time in times):
-        return [delay("both", lambda time: time // 2)]
-    return [delay("uplink", lambda time: time // 2), delay("downlink", lambda time: time - time // 2)]
+    if all(time % 2 == 0 for _, time in steps):
+        return [delay("both")]
+    return [delay("uplink"), delay("downlink", extra=1)]

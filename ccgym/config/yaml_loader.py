@@ -283,7 +283,7 @@ def _config_error(problem: Mapping[str, Any], model: type[BaseModel], loaded: Lo
         else:
             found = shown(value)
             message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-            expected = message.removeprefix("Input should be ")
+            expected = message.removeprefix("Input should be ").replace("a valid tuple", "a list")
     return kind_of_error(found, expected=expected, hint=hint, where=where)
 
 

@@ -222,7 +222,7 @@ steps_of_rates = st.lists(st.tuples(st.integers(1, 10**10), rates), max_size=4, 
 def test_constructed_paths_round_trip_and_compile(rate: Any, rtt: int, queue: str, loss: float) -> None:
     path = NetworkPath(rate=rate, rtt=format_time(rtt), queue=queue, loss=loss)
     assert NetworkPath(**path.model_dump()) == path
-    spec = json.loads(json.dumps(path.spec()))
+    spec = json.loads(json.dumps(path.compile().as_dict()))
     assert spec["facts"]["base_rtt"] == path.base_rtt_ns == rtt
     assert spec["uplink"][-1]["delay"] + spec["downlink"][-1]["delay"] == rtt
     starts = [start for start, _ in spec["facts"]["capacity"]]

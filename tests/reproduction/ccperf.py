@@ -1,6 +1,6 @@
 """Rows of ccperf's tables, and of our own ns-3 runs of its commands, recomputed through the public interface.
 
-One preset describes every run: ccperf's dumbbell (:meth:`ccgym.NetworkPath.ccperf`), and flows with ns-3's transport,
+One preset describes every run: ccperf's dumbbell (:meth:`Experiment.path`), and flows with ns-3's transport,
 an acknowledgement per packet and a three-way handshake before the first byte. One table gives the schemes. Nothing is
 fitted to a row.
 """
@@ -89,7 +89,10 @@ class Experiment:
             return PUBLISHED[self.name].path
         given = self.parameters
         rtts = given.pop("rtts")
-        return ccgym.NetworkPath.ccperf(rtt=f"{min(rtts)}ms", name=self.name, **given)
+        # ns-3's point-to-point header has 2 bytes, and one packet waits in the device.
+        return ccgym.NetworkPath(
+            rate=given["bw"], queue=given["qlen"], rtt=f"{min(rtts)}ms", overhead=2, device_packets=1, name=self.name
+        )
 
     def flows(self) -> list[FlowSpec]:
         """All connect at 0, as ns-3's do."""

@@ -36,7 +36,7 @@ def test_the_shell_and_the_simulator_see_the_same_path(row: dict[str, list[objec
         assert path.elements == {"uplink": row["uplink"], "downlink": row["downlink"]}
     assert path.command == tuple(command)
     chain = NetworkPath.from_mahimahi(row["words"]).chain
-    compiled = [[element.compiled(direction, 0) for element in chain] for direction in ("uplink", "downlink")]
+    compiled = [[element.compiled(direction) for element in chain] for direction in ("uplink", "downlink")]
     up, down = ([element for element in way if element is not None] for way in compiled)
     assert (up[::-1], down) == (row["uplink"], row["downlink"])
 
