@@ -149,7 +149,7 @@ def facts(path: NetworkPath) -> tuple[str, str]:
         products = packets / path.bdp_packets
         waits = f"queue {packets} packets ({products:.{1 if products >= 1 else 2}f} BDP)"
     else:
-        waits = "no queue" if queue is None else queue.describe().partition(" (")[0]
+        waits = "no queue" if queue is None else queue.words().partition(" (")[0]
     return ", ".join([rate, *further]), f"{path.owd_ms:g} ms one way, {waits}"
 
 
