@@ -24,7 +24,7 @@ from pydantic import BaseModel
 
 from ccgym import _core
 from ccgym.config.agent import vocabulary
-from ccgym.config.distributions import PRESETS as DISTRIBUTIONS
+from ccgym.config.distributions import presets
 from ccgym.config.quantities import Limit
 from ccgym.config.yaml_loader import parse_yaml
 from ccgym.envs.registration import PRESETS as ENVIRONMENTS
@@ -225,7 +225,7 @@ def environments() -> list[str]:
 
 def distributions() -> list[str]:
     """Path distributions with a name."""
-    return table(["Name", "What it is, and where from"], [(code(n), text) for n, (text, _) in DISTRIBUTIONS.items()])
+    return table(["Name", "What it is, and where from"], [(code(n), one["source"]) for n, one in presets().items()])
 
 
 def columns(names: Sequence[str]) -> list[str]:

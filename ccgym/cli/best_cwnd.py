@@ -85,10 +85,11 @@ def _windows(arguments: argparse.Namespace) -> int:
 def _names(given: Sequence[str]) -> list[str]:
     """Proper names of the paths, and what has no name as it was given; each once."""
     from ccgym.config.catalog import path_names
-    from ccgym.config.distributions import INDIGO_SYNTHETIC
+    from ccgym.config.distributions import presets
     from ccgym.config.path import NetworkPath
 
-    wanted = given or [*(f"pantheon-{number}" for number in range(1, PANTHEON_EMULATORS + 1)), *INDIGO_SYNTHETIC]
+    emulators = (f"pantheon-{number}" for number in range(1, PANTHEON_EMULATORS + 1))
+    wanted = given or [*emulators, *presets()["indigo"]["names"]]
     for name in given:
         option("PATH", NetworkPath.from_any, name)
     return list(dict.fromkeys(path_names().get(name.removesuffix(".trace"), name) for name in wanted))

@@ -14,8 +14,9 @@
 ``path``                     :class:`NetworkPath`
 ``path_check``               mistakes in a path that its traces do not show
 ``random_variables``         random variables with units
-``sampled_path``             a path that was drawn
-``distributions``            distributions of paths, by name and by kind
+``sampled_path``             what a distribution of paths is, and a path that was drawn
+``bottleneck``               distributions of paths with one bottleneck
+``distributions``            all distributions of paths, by name (``configs/paths``) and by kind
 ``curriculum``               distributions that change as training goes on
 ``agent``                    :class:`~ccgym.config.agent.AgentConfig`: clock, start-up, guard, and all of it
 ===========================  ================================================================================

@@ -2,7 +2,7 @@
 
 A trainer asks :meth:`Curriculum.distribution` from time to time, with its progress from 0 to 1, gives the answer to its
 environments, and puts :meth:`Curriculum.state_dict` into its checkpoints. An ordinary distribution is a curriculum that
-never changes (:class:`Constant`); in YAML a curriculum in stages is::
+never changes, of one stage; in YAML a curriculum in stages is::
 
     paths:
       kind: stages
@@ -15,16 +15,18 @@ never changes (:class:`Constant`); in YAML a curriculum in stages is::
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, model_validator
 from typing_extensions import Self
 
-from ccgym.config.distributions import KINDS, ParameterRow, PathDistribution, PathDistributionField, prefixed
+from ccgym.config.declared import Strict
+from ccgym.config.distributions import KINDS, PathDistributionField, refuse_unknown_kind
+from ccgym.config.sampled_path import ParameterRow, PathDistribution, prefixed
 from ccgym.config.yaml_loader import Loaded, config_error
-from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.errors import ConfigError, shown
 
 
 @runtime_checkable
@@ -53,10 +55,8 @@ class Curriculum(Protocol):
         ...
 
 
-class Stage(BaseModel):
+class Stage(Strict):
     """One stage of a plan."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     until: float = Field(gt=0, le=1)
     """Share of the training steps after which the next stage begins; 1 in the last one."""
@@ -64,10 +64,8 @@ class Stage(BaseModel):
     """What is drawn."""
 
 
-class Stages(BaseModel):
+class Stages(Strict):
     """A plan of several distributions, one after the other."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["stages"] = "stages"
     stages: tuple[Stage, ...] = Field(min_length=1, max_length=1000)
@@ -105,44 +103,18 @@ class Stages(BaseModel):
 
 
 @dataclass
-class Constant:
-    """The curriculum of a distribution that never changes."""
-
-    paths: PathDistribution
-    """What is always drawn."""
-
-    def distribution(self, progress: float, rng: np.random.Generator | None = None) -> PathDistribution:
-        """Always the same."""
-        return self.paths
-
-    def level(self) -> float:
-        """Always 0."""
-        return 0.0
-
-    def state_dict(self) -> dict[str, Any]:
-        """Only what kind it is."""
-        return {"kind": "constant"}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Refuse another curriculum's state."""
-        _same_kind(state, "constant")
-
-
-@dataclass
 class Staged:
     """The curriculum of a plan. It never goes back to an earlier stage."""
 
-    plan: Stages
-    """The stages."""
-    stage: int = field(default=0)
+    stages: tuple[Stage, ...]
+    stage: int = 0
     """The present one, counted from 0."""
 
     def distribution(self, progress: float, rng: np.random.Generator | None = None) -> PathDistribution:
         """The distribution of the stage that ``progress`` lies in."""
-        stages = self.plan.stages
-        while self.stage < len(stages) - 1 and progress >= stages[self.stage].until:
+        while self.stage < len(self.stages) - 1 and progress >= self.stages[self.stage].until:
             self.stage += 1
-        return stages[self.stage].paths
+        return self.stages[self.stage].paths
 
     def level(self) -> float:
         """The stage."""
@@ -150,30 +122,19 @@ class Staged:
 
     def state_dict(self) -> dict[str, Any]:
         """The stage, and how many there are."""
-        return {"kind": "stages", "stage": self.stage, "stages": len(self.plan.stages)}
+        return {"kind": "stages", "stage": self.stage, "stages": len(self.stages)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on in a stage; refuse the state of another plan."""
-        _same_kind(state, "stages")
         stage = state.get("stage")
-        if state.get("stages") != len(self.plan.stages) or not isinstance(stage, int) or stage < 0:
+        if state.get("stages") != len(self.stages) or not isinstance(stage, int) or stage < 0:
             raise ConfigError(
                 f"the state of a curriculum of {shown(state.get('stages'))} stages",
-                expected=f"one of {len(self.plan.stages)}",
+                expected=f"one of {len(self.stages)}",
                 hint="the configuration has changed since the checkpoint",
                 where="curriculum",
             )
-        self.stage = min(stage, len(self.plan.stages) - 1)
-
-
-def _same_kind(state: Mapping[str, Any], kind: str) -> None:
-    if state.get("kind") != kind:
-        raise ConfigError(
-            f"the state of a curriculum of kind {shown(state.get('kind'))}",
-            expected=kind,
-            hint="the configuration has changed since the checkpoint",
-            where="curriculum",
-        )
+        self.stage = min(stage, len(self.stages) - 1)
 
 
 def _which(value: Any) -> str:
@@ -182,14 +143,8 @@ def _which(value: Any) -> str:
 
 
 def _near_miss(value: Any) -> Any:
-    kind = value.get("kind") if isinstance(value, Mapping) else None
-    if isinstance(kind, str) and kind not in (*KINDS, "stages"):
-        raise ConfigError(
-            f"unknown kind of paths {shown(kind)}",
-            expected="kind: " + ", ".join((*KINDS, "stages")),
-            hint=did_you_mean(kind, (*KINDS, "stages")),
-            where="kind",
-        )
+    if isinstance(value, Mapping) and value.get("kind") is not None:
+        refuse_unknown_kind(value["kind"], (*KINDS, "stages"))
     return value
 
 
@@ -201,9 +156,7 @@ PathsField: TypeAlias = Annotated[
 """``paths:`` of an environment: a distribution in any form, or a curriculum in stages."""
 
 
-class _Holder(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Holder(Strict):
     paths: PathsField
 
 
@@ -220,4 +173,4 @@ def read_paths(value: object) -> PathDistribution | Stages:
 
 def curriculum_of(paths: PathDistribution | Stages) -> Curriculum:
     """A fresh curriculum for ``paths:``."""
-    return Staged(paths) if isinstance(paths, Stages) else Constant(paths)
+    return Staged(paths.stages if isinstance(paths, Stages) else (Stage(until=1.0, paths=paths),))

@@ -100,7 +100,7 @@ def steps_in_words(written: Any) -> str:
 # --- Unions -------------------------------------------------------------------------------------------------------
 
 
-def kinds_of(union: Any, tag: str = "kind") -> dict[str, type[Declared]]:
+def kinds_of(union: Any, tag: str = "kind") -> dict[str, Any]:
     """The models of a union by the value of their tag."""
     return {model.model_fields[tag].default: model for model in get_args(union)}
 

@@ -1,4 +1,4 @@
-"""One path drawn from a distribution, as the simulator takes it.
+"""Distributions of paths, and one path drawn from one, as the simulator takes it.
 
 A draw happens at every reset of every environment, so what is drawn is compiled directly; :meth:`SampledPath.path`
 gives the :class:`~ccgym.config.path.NetworkPath` that compiles to the same, for everything else that takes a path.
@@ -6,12 +6,19 @@ gives the :class:`~ccgym.config.path.NetworkPath` that compiles to the same, for
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+from typing_extensions import Self, TypedDict, override
+
+from ccgym.config.declared import Strict
 from ccgym.config.models import AnyElement
 from ccgym.config.path import NetworkPath
+from ccgym.config.random_variables import RandomVariable
+from ccgym.errors import CcgymError, ConfigError
 from ccgym.units import NS_PER_S, Nanoseconds, format_rate
 
 if TYPE_CHECKING:
@@ -22,8 +29,8 @@ DEFAULT_DURATION_NS: Final = 60 * NS_PER_S
 
 UNITS: Final[dict[str, str]] = {
     "rate_mbps": "Mbit/s",
-    "rate_lowest_mbps": "Mbit/s",
-    "rate_highest_mbps": "Mbit/s",
+    "rate_min_mbps": "Mbit/s",
+    "rate_max_mbps": "Mbit/s",
     "change_every_s": "s",
     "one_way_delay_ms": "ms",
     "queue_packets": "packets",
@@ -194,3 +201,110 @@ def path_numbers(path: NetworkPath) -> Mapping[str, float]:
         numbers["queue_bdp"] = limit.bdp
     numbers["loss"] = path.loss
     return numbers
+
+
+# --- What paths are drawn from ---------------------------------------------------------------------------------
+
+
+HELD_OUT_KEY: Final = 0x68656C64
+"""Branch of the seed from which held-out paths are drawn; environments never draw from it."""
+
+
+class ParameterRow(TypedDict):
+    """One parameter of a path distribution, for people and for JSON."""
+
+    name: str
+    """Dotted where parts have parameters of the same name."""
+    unit: str
+    """Unit of ``low`` and ``high``; empty for a fraction."""
+    low: float | None
+    """Smallest value; ``None`` without one."""
+    high: float | None
+    """Largest value."""
+    distribution: str
+    """The distribution in a few words."""
+
+
+class PathDistribution(Strict):
+    """A distribution of paths: immutable, compared by content, picklable.
+
+    Subclasses say what is drawn. The same state of the generator gives the same path.
+    """
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, duration_ns: int = DEFAULT_DURATION_NS) -> SampledPath:
+        """Draw a path.
+
+        Args:
+            rng: Where the randomness comes from: an environment's ``np_random``.
+            duration_ns: How long changes of the rate are drawn for and the capacity must be known for, nanoseconds.
+
+        Raises:
+            ConfigError: A path that cannot be compiled.
+            PathNotFoundError: A trace that is not there.
+        """
+
+    @abstractmethod
+    def summary(self) -> str:
+        """One line for people."""
+
+    @abstractmethod
+    def rows(self) -> list[ParameterRow]:
+        """The parameters that are drawn."""
+
+    def describe(self) -> dict[str, Any]:
+        """``summary``: one line; ``numbers``: rows with name, unit, low, high and distribution."""
+        return {"summary": self.summary(), "numbers": self.rows()}
+
+    def held_out(self, seed: int, count: int, duration_ns: int = DEFAULT_DURATION_NS) -> list[SampledPath]:
+        """Draw paths for evaluation, from a stream that no environment uses.
+
+        Args:
+            seed: The same seed gives the same paths, and a larger ``count`` only adds to them.
+            count: How many.
+            duration_ns: As in :meth:`sample`.
+        """
+        sequences = (np.random.SeedSequence(seed, spawn_key=(HELD_OUT_KEY, place)) for place in range(count))
+        return [self.sample(np.random.Generator(np.random.PCG64(sequence)), duration_ns) for sequence in sequences]
+
+    # What subclasses cache (samplers, compiled paths) is made again in copies and after pickling.
+
+    @override
+    def __getstate__(self) -> dict[Any, Any]:
+        state = super().__getstate__()
+        state["__dict__"] = self._fields()
+        return state
+
+    @override
+    def __copy__(self) -> Self:
+        copied = super().__copy__()
+        object.__setattr__(copied, "__dict__", self._fields())
+        return copied
+
+    @override
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        return self
+
+    def _fields(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name in type(self).model_fields}
+
+
+def parameter_row(name: str, number: RandomVariable) -> ParameterRow:
+    """Describe a parameter of a distribution."""
+    dimension = number.dimension
+    low, high = (end / dimension.shown_scale for end in number.bounds())
+    return {"name": name, "unit": dimension.shown_unit, "low": low, "high": high, "distribution": number.describe()}
+
+
+def prefixed(prefix: str, rows: list[ParameterRow]) -> list[ParameterRow]:
+    """Put a part's name in front of its parameters' names."""
+    return [{**row, "name": f"{prefix}{row['name']}"} for row in rows]
+
+
+def known_names(names: Iterable[str], key: str, find: Callable[[str], object]) -> None:
+    """Refuse the first of some names that cannot be found, at its place in the list ``key``."""
+    for place, name in enumerate(names):
+        try:
+            find(name)
+        except CcgymError as error:
+            raise ConfigError(error.found, expected=error.expected, hint=error.hint, where=f"{key}[{place}]") from None

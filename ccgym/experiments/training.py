@@ -12,23 +12,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ccgym.config.bottleneck import Bottleneck, Ranges, Traces
 from ccgym.config.capacity import capacity, mean_rate
 from ccgym.config.catalog import resolve_trace
 from ccgym.config.curriculum import Stages, read_paths
-from ccgym.config.distributions import (
-    Bottleneck,
-    Fixed,
-    IndigoLinks,
-    Mixture,
-    Named,
-    ParameterRow,
-    PathDistribution,
-    Ranges,
-    Traces,
-)
+from ccgym.config.distributions import Fixed, Mixture, Named
 from ccgym.config.models import Delay, Droptail, Infinite, Link, LinkDirection, Loss
 from ccgym.config.path import NetworkPath
 from ccgym.config.random_variables import RandomVariable
+from ccgym.config.sampled_path import ParameterRow, PathDistribution
 from ccgym.errors import CcgymError
 from ccgym.schemes.registry import SchemeChoice
 
@@ -104,7 +96,7 @@ class Training:
     def draws(self, path: NetworkPath) -> bool:
         """Whether training could have drawn this path.
 
-        Of paths that were listed (``named``, ``fixed``, ``indigo_links``): whether this is one of them. Of numbers that
+        Of paths that were listed (``named``, ``fixed``): whether this is one of them. Of numbers that
         were drawn (``ranges``, ``traces``): whether it is such a path, its rate constant or its trace one of theirs,
         and all its numbers lie within theirs. In mixtures and curricula one part is enough.
         """
@@ -127,7 +119,7 @@ def range_of_rows(rows: Iterable[ParameterRow]) -> TrainingRange | None:
     return TrainingRange(boxes) if boxes else None
 
 
-_NAMES: Final = ("rate", "rate.highest", "rate.lowest", "one_way_delay", "rtt")
+_NAMES: Final = ("rate", "rate.max", "rate.min", "one_way_delay", "rtt")
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -155,7 +147,7 @@ def can_draw(distribution: PathDistribution | Stages, path: NetworkPath) -> bool
         return any(can_draw(part.paths, path) for part in distribution.parts)
     if isinstance(distribution, Fixed):
         return distribution.path.chain == path.chain
-    if isinstance(distribution, (Named, IndigoLinks)):
+    if isinstance(distribution, Named):
         return any(NetworkPath.from_any(name).chain == path.chain for name in distribution.names)
     return isinstance(distribution, Bottleneck) and _numbers_within(distribution, path)
 
@@ -200,7 +192,7 @@ def _within_rate(ranges: Bottleneck, link: LinkDirection, path: NetworkPath) -> 
     rate = path.mean_rate_mbps * 1e6
     if isinstance(ranges.rate, RandomVariable):
         return _holds(ranges.rate, rate)
-    return ranges.rate.lowest.bounds()[0] <= rate <= ranges.rate.highest.bounds()[1]
+    return ranges.rate.min.bounds()[0] <= rate <= ranges.rate.max.bounds()[1]
 
 
 def _trace_name(reference: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 
-from ccgym.config.distributions import INDIGO_CALIBRATED
+from ccgym.config.distributions import presets
 from ccgym.config.path import NetworkPath
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.simulate import simulate
@@ -20,7 +20,7 @@ from ccgym.training.environments import Environments
 from ccgym.training.evaluation import evaluate
 from ccgym.training.streams import stream_seed
 
-CALIBRATED = tuple(NetworkPath.named(name).name or name for name in INDIGO_CALIBRATED)
+CALIBRATED = tuple(NetworkPath.named(name).name or name for name in presets()["indigo_calibrated"]["names"])
 TWENTY = tuple(range(1, 21))
 
 

@@ -14,7 +14,7 @@ from ccgym.cli.best_cwnd import main as command
 from ccgym.config.agent import AgentConfig, read_agent
 from ccgym.config.best_windows import best_window_of, best_windows, read_table, table_text
 from ccgym.config.catalog import catalog
-from ccgym.config.distributions import INDIGO_CALIBRATED, INDIGO_SYNTHETIC, read_distribution
+from ccgym.config.distributions import presets, read_distribution
 from ccgym.config.path import NetworkPath
 from ccgym.envs.episode import draw_episode
 from ccgym.envs.settings import Settings
@@ -27,7 +27,8 @@ from ccgym.schemes.flow import FlowSpec, LearnerFlow
 from ccgym.units import NS_PER_S
 
 SHORT = Search(runs=2, runtime_ns=5 * NS_PER_S)
-CALIBRATED = tuple(NetworkPath.named(name).name for name in INDIGO_CALIBRATED)
+INDIGO_SYNTHETIC = tuple(presets()["indigo"]["names"][:24])
+CALIBRATED = tuple(NetworkPath.named(name).name for name in presets()["indigo_calibrated"]["names"])
 
 
 # --- The criterion ---------------------------------------------------------------------------------------------------

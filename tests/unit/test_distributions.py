@@ -15,23 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
+from ccgym.config.bottleneck import Ranges, Traces
 from ccgym.config.curriculum import Curriculum, PathsField, Stages, curriculum_of, read_paths
-from ccgym.config.distributions import (
-    INDIGO_CALIBRATED,
-    INDIGO_SYNTHETIC,
-    PRESETS,
-    UNITS,
-    Fixed,
-    IndigoLinks,
-    Mixture,
-    Named,
-    PathDistribution,
-    Ranges,
-    Traces,
-    read_distribution,
-)
+from ccgym.config.distributions import Fixed, Mixture, Named, presets, read_distribution
 from ccgym.config.path import NetworkPath
 from ccgym.config.random_variables import PACKETS, PLAIN, PROBABILITY, RATE, TIME, RandomVariable, read_random_variable
+from ccgym.config.sampled_path import UNITS, PathDistribution
 from ccgym.config.yaml_loader import load_model
 from ccgym.errors import ConfigError, UnitError
 
@@ -146,7 +135,7 @@ def test_wrong_numbers_are_explained(written: Any, dimension: Any, part: str) ->
 
 RATES = st.sampled_from(["3mbps", {"uniform": ["1mbps", "50mbps"]}, {"log_uniform": ["0.1mbps", "100mbps"]}])
 CHANGING = st.builds(
-    lambda every: {"highest": {"log_uniform": ["1mbps", "9mbps"]}, "lowest": "0.5mbps", "every": every},
+    lambda every: {"max": {"log_uniform": ["1mbps", "9mbps"]}, "min": "0.5mbps", "every": every},
     st.sampled_from(["0s", "0.05s", "1s", {"uniform": ["0s", "15s"]}]),
 )
 DELAYS = st.sampled_from([{"one_way_delay": {"uniform": ["2ms", "200ms"]}}, {"rtt": "40ms"}, {"rtt": "13ns"}])
@@ -218,8 +207,8 @@ def test_genet_draws_what_its_authors_draw(name: str, seed: int) -> None:
     assert drawn.facts is not None
     steps, numbers = drawn.facts["capacity"], drawn.numbers
     rates = [rate / 1e6 for _, rate in steps]
-    assert numbers["rate_lowest_mbps"] - 1e-6 <= min(rates)
-    assert max(rates) <= numbers["rate_highest_mbps"] + 1e-6
+    assert numbers["rate_min_mbps"] - 1e-6 <= min(rates)
+    assert max(rates) <= numbers["rate_max_mbps"] + 1e-6
     assert all(start % (SECOND // 10) == 0 for start, _ in steps)
     assert all(start < 30 * SECOND for start, _ in steps)
     ends = [*(start for start, _ in steps[1:]), 30 * SECOND]
@@ -231,15 +220,15 @@ def test_genet_draws_what_its_authors_draw(name: str, seed: int) -> None:
 
 
 def test_a_lower_bound_that_the_upper_one_undercuts_ends_there() -> None:
-    rate = {"highest": {"log_uniform": ["1mbps", "9mbps"]}, "lowest": {"uniform": ["0.9mbps", "8mbps"]}, "every": "1s"}
+    rate = {"max": {"log_uniform": ["1mbps", "9mbps"]}, "min": {"uniform": ["0.9mbps", "8mbps"]}, "every": "1s"}
     ranges = Ranges.model_validate({"rate": rate, "rtt": "40ms"})
     for seed in range(100):
         numbers = ranges.sample(generator(seed)).numbers
-        assert 0.9 <= numbers["rate_lowest_mbps"] <= numbers["rate_highest_mbps"]
+        assert 0.9 <= numbers["rate_min_mbps"] <= numbers["rate_max_mbps"]
 
 
 def test_changing_rates_may_be_drawn_by_their_logarithm() -> None:
-    rate = {"highest": "100mbps", "lowest": "1mbps", "every": "1s"}
+    rate = {"max": "100mbps", "min": "1mbps", "every": "1s"}
     rates: dict[bool, list[float]] = {}
     for log in (False, True):
         ranges = Ranges.model_validate({"rate": {**rate, "log": log}, "rtt": "40ms"})
@@ -270,7 +259,6 @@ OTHERS: list[Any] = [
         "start_rate": {"constant": 0.5, "of": "rate"},
         "jitter": "1ms",
     },
-    {"kind": "indigo_links", "which": "synthetic"},
     {
         "kind": "extended",
         "paths": {"kind": "mixture", "parts": [{"paths": "genet_rl1"}, {"paths": "77.72mbps"}, {"paths": "aurora"}]},
@@ -283,7 +271,7 @@ OTHERS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("written", [*PRESETS, *OTHERS], ids=str)
+@pytest.mark.parametrize("written", [*presets(), *OTHERS], ids=str)
 def test_every_kind_compiles_as_its_path_does_describes_itself_and_survives_copies(written: Any) -> None:
     distribution = read_distribution(written)
     for seed in range(5):
@@ -315,15 +303,17 @@ def test_a_changed_copy_forgets_what_the_original_had_compiled() -> None:
 
 
 def test_indigo_has_its_thirty_links() -> None:
-    links = IndigoLinks()
-    assert len(links.names) == 30
-    assert len(IndigoLinks(which="calibrated").names) == 6
+    links, calibrated = read_distribution("indigo"), read_distribution("indigo_calibrated")
+    assert isinstance(links, Named)
+    assert isinstance(calibrated, Named)
+    assert len(set(links.names)) == 30
+    assert links.names[24:] == calibrated.names
     seen = {links.sample(generator(seed), SECOND).name for seed in range(400)}
     assert len(seen) == 30
-    path = NetworkPath.named(INDIGO_SYNTHETIC[0])
+    path = NetworkPath.named(links.names[0])
     assert (path.owd_ms, path.loss) == (10, 0)
     assert path.mean_rate_mbps == pytest.approx(5, rel=1e-3)
-    assert NetworkPath.named(INDIGO_CALIBRATED[0]).owd_ms == 28
+    assert NetworkPath.named(calibrated.names[0]).owd_ms == 28
 
 
 def test_mixtures_and_lists_follow_their_weights() -> None:
@@ -356,7 +346,7 @@ def test_a_path_without_link_has_no_facts() -> None:
 
 STAGES: dict[str, Any] = {
     "kind": "stages",
-    "stages": [{"until": 0.3, "paths": "genet_rl1"}, {"until": 1, "paths": {"kind": "indigo_links"}}],
+    "stages": [{"until": 0.3, "paths": "genet_rl1"}, {"until": 1, "paths": "indigo"}],
 }
 
 
@@ -366,8 +356,8 @@ def test_stages_follow_the_progress_and_resume() -> None:
     curriculum = curriculum_of(plan)
     assert isinstance(curriculum, Curriculum)
     assert isinstance(curriculum.distribution(0.0), Ranges)
-    assert isinstance(curriculum.distribution(0.3), IndigoLinks)
-    assert isinstance(curriculum.distribution(0.0), IndigoLinks), "it never goes back"
+    assert isinstance(curriculum.distribution(0.3), Named)
+    assert isinstance(curriculum.distribution(0.0), Named), "it never goes back"
     assert curriculum.level() == 1
     fresh = curriculum_of(plan)
     fresh.load_state_dict(json.loads(json.dumps(curriculum.state_dict())))
@@ -407,9 +397,9 @@ def test_a_distribution_is_a_curriculum_that_never_changes() -> None:
         ("paths:\n  kind: ranges\n  rate: 3mbps\n  rtt: -5\n", 4, "negative"),
         ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate:\n    uniform: [1, 5]\n", 5, "has no unit"),
         ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate:\n    unifrm: [1mbps, 5mbps]\n", 5, "did you mean 'uniform'?"),
-        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: {highest: 3mbps, every: 1s}\n", 4, "'lowest' is missing"),
+        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: {max: 3mbps, every: 1s}\n", 4, "'min' is missing"),
         (
-            "paths:\n  kind: ranges\n  rtt: 5ms\n  rate:\n    every: 1s\n    highest: 3mbps\n    lowest: 4mbps\n",
+            "paths:\n  kind: ranges\n  rtt: 5ms\n  rate:\n    every: 1s\n    max: 3mbps\n    min: 4mbps\n",
             7,
             "below every upper bound",
         ),
@@ -424,7 +414,6 @@ def test_a_distribution_is_a_curriculum_that_never_changes() -> None:
         ("paths:\n  kind: traces\n  rtt: 5ms\n  uplink: [12mbps]\n  downlink: [12mbps, 5mbps]\n", 5, "2 traces"),
         ("paths:\n  kind: named\n  names:\n    - 77.72mbps\n    - patheon-1\n", 5, "did you mean 'pantheon-1'?"),
         ("paths:\n  kind: named\n  names: [pantheon-1]\n  weights: [1, 2]\n", 4, "1 weights"),
-        ("paths:\n  kind: indigo_links\n  which: al\n", 3, "did you mean 'all'?"),
         ("paths:\n  kind: mixture\n  parts:\n    - weight: 0\n      paths: aurora\n", 4, "greater than 0"),
         ("paths:\n  kind: mixture\n  parts:\n    - paths: arora\n", 4, "did you mean 'aurora'?"),
         ("paths:\n  kind: stages\n  stages:\n    - {until: 0.5, paths: aurora}\n", 4, "the end of the training"),
@@ -445,7 +434,7 @@ def test_mistakes_say_their_line(tmp_path: Path, text: str, line: int, part: str
 
 
 def test_a_rate_that_changes_too_often_is_refused() -> None:
-    rate = {"highest": "3mbps", "lowest": "1mbps", "every": "1us", "grid": "1us"}
+    rate = {"max": "3mbps", "min": "1mbps", "every": "1us", "grid": "1us"}
     ranges = Ranges.model_validate({"rate": rate, "rtt": "40ms"})
     with pytest.raises(ConfigError, match="changes of the rate"):
         ranges.sample(generator(1), 60 * SECOND)

@@ -83,7 +83,7 @@ WIDE = {
         ("indigo", FAST, True),
         ("indigo", "indigo-5mbps-10ms", True),
         ("indigo", SMALL, False),
-        ({"kind": "indigo_links", "which": "synthetic"}, FAST, False),
+        ("indigo_calibrated", "indigo-5mbps-10ms", False),
         (FAST, FAST, True),
         ("pantheon-5", FAST, True),
         (FAST, SMALL, False),

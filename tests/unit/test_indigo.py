@@ -11,7 +11,7 @@ import pytest
 
 from ccgym.config.agent import read_agent
 from ccgym.config.best_windows import best_windows
-from ccgym.config.distributions import INDIGO_CALIBRATED
+from ccgym.config.distributions import presets
 from ccgym.config.path import NetworkPath
 from ccgym.envs import LinkEnv
 from ccgym.envs.settings import Settings
@@ -205,6 +205,6 @@ def test_the_configuration_is_trained_as_published() -> None:
     assert config.algorithm.name == "dagger"
     assert config.algorithm.memory is not None
     assert config.environment.episode.steps == indigo.EPISODE_STEPS
-    calibrated = [NetworkPath.named(name).name or name for name in INDIGO_CALIBRATED]
+    calibrated = [NetworkPath.named(name).name or name for name in presets()["indigo_calibrated"]["names"]]
     published = tuple(best_windows()[name].published for name in calibrated)
     assert published == indigo.CALIBRATED_WINDOWS
