@@ -28,9 +28,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError, model_validator
 from typing_extensions import Self
 
+from ccgym import _core
 from ccgym.config.models import Agent
 from ccgym.config.yaml_loader import config_error
-from ccgym.errors import ConfigError, PlatformError
+from ccgym.errors import ConfigError
 
 
 class AgentConfig(Agent):
@@ -39,7 +40,6 @@ class AgentConfig(Agent):
     Raises:
         ConfigError: Something is missing, unknown or contradictory, here or in the core's eyes.
         UnitError: A quantity that cannot be read.
-        PlatformError: The native core is not built.
     """
 
     @model_validator(mode="after")
@@ -56,17 +56,15 @@ class AgentConfig(Agent):
 
         Raises:
             ConfigError: With the key path of what the core refused.
-            PlatformError: The native core is not built.
         """
-        core = _core()
         inner = self.action.inner
         if inner is not None:
             try:
-                core.check_scheme(inner.scheme, json.dumps(inner.params))
+                _core.check_scheme(inner.scheme, json.dumps(inner.params))
             except ValueError as error:
                 raise _refused(str(error), "action.inner") from None
         try:
-            core.check_agent(self.json_text())
+            _core.check_agent(self.json_text())
         except ValueError as error:
             raise _refused(str(error)) from None
 
@@ -77,7 +75,7 @@ class AgentConfig(Agent):
             ``observation``: rows with index, name, unit, low, high and formula; ``action`` likewise; ``reward``: rows
             with name, unit, weight and formula; ``clock``, ``startup``, ``guard``: texts; ``expert``: text or ``None``.
         """
-        described: dict[str, Any] = json.loads(_core().describe_agent(self.json_text()))
+        described: dict[str, Any] = json.loads(_core.describe_agent(self.json_text()))
         return described
 
 
@@ -94,7 +92,7 @@ class AgentFile(BaseModel):
 
 def vocabulary() -> dict[str, Any]:
     """All signals, transforms, maps and terms that the core knows, with unit, range and formula."""
-    words: dict[str, Any] = json.loads(_core().agent_vocabulary())
+    words: dict[str, Any] = json.loads(_core.agent_vocabulary())
     return words
 
 
@@ -106,16 +104,6 @@ def read_agent(value: object) -> AgentConfig:
         return AgentConfig.model_validate(value)
     except ValidationError as error:
         raise config_error(error, AgentConfig) from None
-
-
-def _core() -> Any:
-    try:
-        from ccgym import _core
-    except ImportError as error:
-        raise PlatformError(
-            f"the native module ccgym._core is missing ({error})", expected="a built ccgym", hint="run `make setup`"
-        ) from None
-    return _core
 
 
 def _refused(message: str, where: str = "") -> ConfigError:

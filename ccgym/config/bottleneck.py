@@ -33,7 +33,8 @@ from typing_extensions import Self, override
 
 from ccgym.config.capacity import capacity, trace_mean
 from ccgym.config.catalog import resolve_trace
-from ccgym.config.declared import MAHIMAHI_OVERHEAD, Strict
+from ccgym.config.declared import Strict
+from ccgym.config.mahimahi import OVERHEAD
 from ccgym.config.models import LinkDirection
 from ccgym.config.quantities import PeriodField
 from ccgym.config.random_variables import (
@@ -247,7 +248,7 @@ class Bottleneck(PathDistribution):
                 start *= PACKET_BITS * NS_PER_S / (2 * delay)
             numbers["start_rate_mbps"] = start / 1e6
         up, down = (None, None) if traces is None else traces
-        overhead = 0 if up is None else MAHIMAHI_OVERHEAD
+        overhead = 0 if up is None else OVERHEAD
         first = self.loss_at == "before_queue"
         return DrawnLink(rate, up, down, delay, queue, loss, first, jitter, overhead)
 

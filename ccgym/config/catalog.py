@@ -23,14 +23,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from ccgym.config.declared import Strict
 from ccgym.config.quantities import PeriodField, ProbabilityField, RateField, TimeField
 from ccgym.config.yaml_loader import load_yaml, validate
 from ccgym.errors import ConfigError, PathNotFoundError, PlatformError, TraceFormatError, did_you_mean, shown
 from ccgym.tracetools import generate
 from ccgym.tracetools.generate import DEFAULT_DURATION_NS, Times
 from ccgym.tracetools.text import read_trace, trace_from_times, trace_text, write_bytes
+from ccgym.units import parse_probability
 
 if TYPE_CHECKING:
     from ccgym import _core
@@ -43,82 +45,67 @@ CACHE_VARIABLE: Final = "CCGYM_CACHE_DIR"
 """Environment variable with the folder for files that can be made again."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class _Rule(Strict):
+    """How a trace is made: by the function of :mod:`ccgym.tracetools.generate` that is called as the kind."""
+
+    rate: RateField
+    """Mean rate; of ``poisson`` that after the cold start."""
+    duration: PeriodField = DEFAULT_DURATION_NS
 
 
-class ConstantRule(_Strict):
+class ConstantRule(_Rule):
     """See :func:`ccgym.tracetools.generate.constant`."""
 
     kind: Literal["constant"] = "constant"
-    rate: RateField
-    """Rate."""
-    duration: PeriodField = DEFAULT_DURATION_NS
-    """Length."""
 
     def times(self) -> Times:
-        """The lines."""
+        """The trace's lines."""
         return generate.constant(self.rate, self.duration)
 
 
-class PoissonRule(_Strict):
+class PoissonRule(_Rule):
     """See :func:`ccgym.tracetools.generate.poisson`."""
 
     kind: Literal["poisson"] = "poisson"
-    rate: RateField
-    """Rate after the cold start."""
-    duration: PeriodField = DEFAULT_DURATION_NS
-    """Length."""
     cold_start: TimeField = 0
     """Length of the slow beginning."""
     seed: int = Field(ge=0)
-    """Seed."""
 
     def times(self) -> Times:
-        """The lines."""
+        """The trace's lines."""
         return generate.poisson(self.rate, self.duration, seed=self.seed, cold_start_ns=self.cold_start)
 
 
-class CellularRule(_Strict):
+class CellularRule(_Rule):
     """See :func:`ccgym.tracetools.generate.cellular`."""
 
     kind: Literal["cellular"] = "cellular"
-    rate: RateField
-    """Mean rate."""
-    duration: PeriodField = DEFAULT_DURATION_NS
-    """Length."""
     seed: int = Field(ge=0)
-    """Seed."""
 
     def times(self) -> Times:
-        """The lines."""
+        """The trace's lines."""
         return generate.cellular(self.rate, self.duration, seed=self.seed)
 
 
 Rule: TypeAlias = Annotated[ConstantRule | PoissonRule | CellularRule, Field(discriminator="kind")]
 
 
-class TraceEntry(_Strict):
+class TraceEntry(Strict):
     """A trace of the catalog."""
 
     file: str | None = None
-    """Its file, next to the catalog."""
+    """Next to the catalog; or else the rule that makes it is given."""
     rule: Rule | None = None
-    """Or the rule that makes it."""
     lines: int = Field(ge=1)
-    """Number of lines."""
     last_ms: int = Field(ge=1)
-    """Last line, which is the period."""
+    """The last line, which is the period, ms."""
     sha256: str = Field(pattern=r"[0-9a-f]{64}")
-    """Checksum of the file."""
     nominal_rate: RateField | None = None
     """The rate it is said to have."""
     intended: tuple[str, ...] = ()
     """Codes of findings that are meant to be so; see :func:`ccgym.tracetools.check.check_trace`."""
     source: str
-    """Where it comes from."""
     license: str
-    """Under which license."""
 
     @model_validator(mode="after")
     def _one_origin(self) -> TraceEntry:
@@ -127,83 +114,58 @@ class TraceEntry(_Strict):
         return self
 
 
-class Recorded(_Strict):
+class Recorded(Strict):
     """Recorded traces that a package of the distribution brings."""
 
     package: str
-    """Its name."""
     directory: str
     """Where it puts them."""
     names: tuple[str, ...]
     """Their names; each stands for NAME.up and NAME.down."""
     source: str
-    """Where they come from."""
     license: str
-    """Under which license."""
 
 
-class PublishedEntry(_Strict):
+class PublishedResult(Strict):
     """What a report published for a scheme on a path."""
 
+    scheme: str = ""
+    """ccgym's name of the scheme; in the catalog it is the key."""
     label: str
     """The report's name of the scheme."""
     runs: int = Field(ge=1)
     """Number of runs that the means are of."""
-    throughput: RateField
-    """Mean average throughput."""
-    delay_p95: TimeField
-    """Mean 95th percentile of the one-way delay."""
-    loss: ProbabilityField
-    """Mean loss."""
-
-
-class PublishedResult(_Strict):
-    """What a report published for a scheme on a path."""
-
-    scheme: str
-    """ccgym's name of the scheme."""
-    label: str
-    """The report's name of the scheme."""
-    runs: int
-    """Number of runs that the means are of."""
-    throughput_mbps: float
+    throughput_mbps: float = Field(ge=0)
     """Mean average throughput, Mbit/s."""
-    delay_p95_ms: float
+    delay_p95_ms: float = Field(ge=0)
     """Mean 95th percentile of the one-way delay, ms."""
-    loss: float
+    loss: Annotated[float, BeforeValidator(parse_probability)]
     """Mean loss, a fraction."""
 
 
-class PathEntry(_Strict):
+class PathEntry(Strict):
     """A path of the catalog."""
 
     title: str
-    """One line for people."""
     source: str
-    """Where it comes from."""
     aliases: tuple[str, ...] = ()
-    """Other names."""
     path: dict[str, Any]
     """Arguments of :class:`ccgym.config.path.NetworkPath`."""
     calibration_error: ProbabilityField | None = None
     """How far the emulation is from the real path: mean relative error of throughput and p95 delay over schemes."""
     expert_cwnd: int | None = Field(default=None, ge=1)
     """Window in packets that Indigo's expert kept on it."""
-    published: dict[str, PublishedEntry] = {}
+    published: Mapping[str, PublishedResult] = Field(default={})
     """What a report published, by ccgym's name of the scheme."""
     published_source: str = ""
-    """That report."""
 
 
-class CatalogFile(_Strict):
+class CatalogFile(Strict):
     """The content of ``paths.yaml``."""
 
     traces: dict[str, TraceEntry]
-    """By name."""
     recorded: Recorded
-    """Those of the distribution."""
     paths: dict[str, PathEntry]
-    """By name."""
 
 
 @dataclass(frozen=True)

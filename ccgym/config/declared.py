@@ -35,8 +35,6 @@ Direction: TypeAlias = Literal["uplink", "downlink"]
 DIRECTIONS: Final[tuple[Direction, ...]] = get_args(Direction)
 """Both directions, that of the data first."""
 
-MAHIMAHI_OVERHEAD: Final = 4
-"""Bytes that mahimahi charges per packet on top of its IP length: the prefix of its TUN device."""
 MAX_ELEMENTS: Final = 100
 """Elements of a path; longer chains are refused."""
 

@@ -35,7 +35,6 @@ from ccgym.units import NS_PER_MS, NS_PER_S, Nanoseconds
 
 if TYPE_CHECKING:
     from ccgym.config.declared import Direction
-    from ccgym.config.models import AnyElement
 
 TOOLS: Final = ("mm-delay", "mm-loss", "mm-onoff", "mm-intermittent", "mm-link", "mm-meter")
 """The shells that describe a path."""
@@ -61,22 +60,10 @@ TICK_NS: Final = NS_PER_MS
 OVERHEAD: Final = 4
 """Bytes that mahimahi charges per packet in addition to its IP length: the prefix of its TUN device."""
 
-_WITH_VALUE: Final = (
-    "--uplink-log",
-    "--downlink-log",
-    "--uplink-queue",
-    "--downlink-queue",
-    "--uplink-queue-args",
-    "--downlink-queue-args",
-)
-_FLAGS: Final = (
-    "--once",
-    "--meter-uplink",
-    "--meter-downlink",
-    "--meter-uplink-delay",
-    "--meter-downlink-delay",
-    "--meter-all",
-)
+_WAYS: Final = ("uplink", "downlink")
+_WITH_VALUE: Final = tuple(f"--{way}-{what}" for what in ("log", "queue", "queue-args") for way in _WAYS)
+_METERS: Final = ("uplink", "downlink", "uplink-delay", "downlink-delay", "all")
+_FLAGS: Final = ("--once", *(f"--meter-{what}" for what in _METERS))
 _SHORT: Final = {"-u": "--uplink-log", "-d": "--downlink-log"}
 _MAX_MS: Final = 10**10
 
@@ -121,23 +108,18 @@ def looks_like_mahimahi(text: str) -> bool:
     return text.lstrip().startswith("mm-")
 
 
-def parse_mahimahi(command: str | Sequence[str]) -> tuple[AnyElement, ...]:
+def parse_mahimahi(command: str | Sequence[str]) -> list[Mapping[str, Any]]:
     """Read a path.
 
     Args:
         command: The command line, quoted as for a shell, or its words.
 
     Returns:
-        The elements, the outermost first.
+        The elements, the outermost first: the fields of the models in :mod:`ccgym.config.models`.
 
     Raises:
         ConfigError: With the tool and the number of the word that cannot be; or a command runs in the path.
     """
-    from pydantic import ValidationError
-
-    from ccgym.config.models import Link
-    from ccgym.config.yaml_loader import config_error
-
     if isinstance(command, str):
         if len(command) > MAX_LENGTH:
             raise ConfigError(f"a command line of {len(command)} characters", expected=f"at most {MAX_LENGTH}")
@@ -149,11 +131,8 @@ def parse_mahimahi(command: str | Sequence[str]) -> tuple[AnyElement, ...]:
             ) from None
     else:
         words = [str(word) for word in command]
-    read = _Reader(words, with_command=False).read()
-    try:
-        return tuple(_model(shell.element) for shell in read.shells if shell.element is not None)
-    except ValidationError as error:
-        raise config_error(error, Link).at("mahimahi command") from None
+    shells = _Reader(words, with_command=False).read().shells
+    return [shell.element for shell in shells if shell.element is not None]
 
 
 def parse_command_line(words: Sequence[str]) -> CommandLine:
@@ -163,27 +142,6 @@ def parse_command_line(words: Sequence[str]) -> CommandLine:
         ConfigError: With the tool and the number of the word that cannot be.
     """
     return _Reader(list(words), with_command=True).read()
-
-
-def _model(element: Mapping[str, Any]) -> AnyElement:
-    from ccgym.config.declared import kinds_of
-    from ccgym.config.models import AnyQueue, Delay, Intermittent, Link, LinkDirection, Loss, OnOff
-    from ccgym.config.quantities import Limit
-
-    fields = dict(element)
-    kind = fields.pop("kind")
-    if kind == "link":
-        for direction in ("uplink", "downlink"):
-            link = fields[direction]
-            arguments = dict(link["queue"])
-            queue = kinds_of(AnyQueue)[arguments.pop("kind")]
-            if "limit" in arguments:
-                arguments["limit"] = Limit(**arguments["limit"])
-            fields[direction] = LinkDirection(trace=link["trace"], queue=queue(**arguments), overhead=OVERHEAD)
-        return Link(**fields)
-    models: dict[str, type[Delay | Loss | OnOff | Intermittent]]
-    models = {"delay": Delay, "loss": Loss, "on_off": OnOff, "intermittent": Intermittent}
-    return models[kind](**fields)
 
 
 class _Reader:
@@ -280,7 +238,7 @@ class _Reader:
         word = self.next("a delay in whole milliseconds")
         if not re.fullmatch(r"[0-9]+", word):
             number = re.match(r"[0-9.]+", word)
-            hint = "mm-delay adds so much in each direction, so the RTT grows by twice as much"
+            hint = "mm-delay adds it in each direction, so the RTT grows by twice as much"
             if number is not None and word.endswith("ms") and number.group().isdecimal():
                 hint = f"write it without unit: mm-delay {number.group()}"
             elif number is not None:
@@ -296,9 +254,7 @@ class _Reader:
             return "uplink"
         if word == "downlink":
             return "downlink"
-        raise self.fail(
-            f"the direction {shown(word)}", "uplink or downlink", did_you_mean(word, ("uplink", "downlink"))
-        )
+        raise self.fail(f"the direction {shown(word)}", "uplink or downlink", did_you_mean(word, _WAYS))
 
     def probability(self) -> float:
         word = self.next("a loss rate from 0 to 1")
@@ -366,8 +322,8 @@ class _Reader:
                 )
         element = {
             "kind": "link",
-            "uplink": {"trace": up, "queue": self.queue("uplink", options)},
-            "downlink": {"trace": down, "queue": self.queue("downlink", options)},
+            "uplink": {"trace": up, "queue": self.queue("uplink", options), "overhead": OVERHEAD},
+            "downlink": {"trace": down, "queue": self.queue("downlink", options), "overhead": OVERHEAD},
             "once": "--once" in options,
         }
         logs: dict[Direction, str] = {}

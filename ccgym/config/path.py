@@ -34,8 +34,8 @@ from pydantic_core import CoreSchema
 
 from ccgym.config.capacity import Piecewise, capacity, combine, exact, mean_rate, trace_mean
 from ccgym.config.catalog import PublishedResult, catalog, path_entry, path_names, resolve_trace
-from ccgym.config.declared import DIRECTIONS, MAHIMAHI_OVERHEAD, MAX_ELEMENTS, Direction
-from ccgym.config.mahimahi import looks_like_mahimahi, parse_mahimahi
+from ccgym.config.declared import DIRECTIONS, MAX_ELEMENTS, Direction
+from ccgym.config.mahimahi import OVERHEAD, looks_like_mahimahi, parse_mahimahi
 from ccgym.config.mahimahi_writer import as_shells, format_shells, pantheon_parts
 from ccgym.config.models import AnyElement, AnyQueue, Delay, ElementField, Link, LinkDirection, Loss
 from ccgym.config.path_check import shadowed_file, too_small_queues, unlikely_path
@@ -551,17 +551,7 @@ def _named(cls: type[NetworkPath], name: str, entry_id: int) -> NetworkPath:
         path = cls(**entry.path)
     except ConfigError as error:
         raise error.at(f"path {name!r} of the catalog") from None
-    results = tuple(
-        PublishedResult(
-            scheme=scheme,
-            label=result.label,
-            runs=result.runs,
-            throughput_mbps=result.throughput / 1e6,
-            delay_p95_ms=result.delay_p95 / NS_PER_MS,
-            loss=result.loss,
-        )
-        for scheme, result in entry.published.items()
-    )
+    results = tuple(result.model_copy(update={"scheme": scheme}) for scheme, result in entry.published.items())
     return cls(
         chain=path.chain,
         name=name,
@@ -575,7 +565,7 @@ def _named(cls: type[NetworkPath], name: str, entry_id: int) -> NetworkPath:
 def _bare_trace(cls: type[NetworkPath], reference: str) -> NetworkPath:
     """Just a trace, played in both directions."""
     name = resolve_trace(reference).name
-    link = {"trace": reference, "overhead": MAHIMAHI_OVERHEAD}
+    link = {"trace": reference, "overhead": OVERHEAD}
     return cls(
         chain=[{"kind": "link", "uplink": link, "downlink": link}],
         name=name,

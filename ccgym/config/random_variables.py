@@ -19,12 +19,13 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import accumulate
 from typing import Annotated, Any, Final, TypeAlias
 
 import numpy as np
-from pydantic import BeforeValidator, InstanceOf, PlainSerializer, WithJsonSchema
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
 
 from ccgym.config.quantities import parse_flow_rate
 from ccgym.errors import ConfigError, did_you_mean, shown
@@ -92,25 +93,17 @@ def _rounded(value: float) -> Any:
     return int(value) if value == int(value) else value
 
 
-def _rate(value: Any) -> float:
-    return float(parse_flow_rate(value))
-
-
 def _write_rate(value: float) -> str:
     return format_rate(round(value))
-
-
-def _time(value: Any) -> float:
-    return float(parse_time(value))
 
 
 def _write_time(value: float) -> str:
     return format_time(round(value))
 
 
-RATE: Final = Dimension("rate", _rate, _write_rate, "Mbit/s", 1e6, floor=1.0, ceiling=float(MAX_RATE_BPS))
+RATE: Final = Dimension("rate", parse_flow_rate, _write_rate, "Mbit/s", 1e6, floor=1.0, ceiling=float(MAX_RATE_BPS))
 """Bits per second."""
-TIME: Final = Dimension("time", _time, _write_time, "ms", NS_PER_MS, ceiling=float(MAX_NS // 4))
+TIME: Final = Dimension("time", parse_time, _write_time, "ms", NS_PER_MS, ceiling=float(MAX_NS // 4))
 """Nanoseconds."""
 PROBABILITY: Final = Dimension("probability", parse_probability, format_probability, "", 1.0, ceiling=1.0)
 """From 0 to 1."""
@@ -146,31 +139,46 @@ class RandomVariable:
     def sampler(self) -> Sampler:
         """A fast function that draws a value; a constant uses no randomness."""
         low, high = self.values[0], self.values[-1]
-        draw: Sampler
-        if self.distribution == "constant" or (
-            self.distribution != "exp_uniform" and low == high and len(self.values) == 2
-        ):
-            draw = partial(_constant, low)
-        elif self.distribution == "uniform":
-            draw = partial(_uniform, low, high - low)
+        span = high - low
+
+        def constant(rng: np.random.Generator) -> float:
+            return low
+
+        def uniform(rng: np.random.Generator) -> float:
+            return low + span * rng.random()
+
+        def exp_uniform(rng: np.random.Generator) -> float:
+            return math.exp(uniform(rng))
+
+        draw: Sampler = {"uniform": uniform, "exp_uniform": exp_uniform}.get(self.distribution, constant)
+        if low == high and len(self.values) == 2 and self.distribution != "exp_uniform":
+            draw = constant
         elif self.distribution == "log_uniform":
-            draw = partial(_log_uniform, math.log(low), math.log(high / low), low, high)
-        elif self.distribution == "exp_uniform":
-            draw = partial(_exp_uniform, low, high - low)
-        else:
-            weights = self.weights or (1.0,) * len(self.values)
-            draw = partial(_choice, self.values, cumulative(weights))
+            log_low, log_span = math.log(low), math.log(high / low)
+
+            def draw(rng: np.random.Generator) -> float:
+                return min(max(math.exp(log_low + log_span * rng.random()), low), high)
+
+        elif self.distribution == "choice":
+            steps = cumulative(self.weights or (1.0,) * len(self.values))
+
+            def draw(rng: np.random.Generator) -> float:
+                return self.values[pick(steps, rng)]
+
         if self.floor or self.plus or self.zero_below:
-            draw = partial(_modified, draw, self.floor, self.plus, self.zero_below)
+            return lambda rng: self._modified(draw(rng))
         return draw
+
+    def _modified(self, value: float) -> float:
+        value = (float(math.floor(value)) if self.floor else value) + self.plus
+        return 0.0 if value < self.zero_below else value
 
     def bounds(self) -> tuple[float, float]:
         """Smallest and largest value that can be drawn, in base units (multiples where :attr:`of` is given)."""
         low, high = min(self.values), max(self.values)
         if self.distribution == "exp_uniform":
             low, high = math.exp(low), math.exp(high)
-        low, high = (_modified(partial(_constant, end), self.floor, self.plus, 0.0, None) for end in (low, high))
-        return (0.0 if low < self.zero_below else low), (0.0 if high < self.zero_below else high)
+        return self._modified(low), self._modified(high)
 
     def describe(self) -> str:
         """The distribution in a few words."""
@@ -209,36 +217,6 @@ def pick(steps: tuple[float, ...], rng: np.random.Generator) -> int:
     return bisect_right(steps, rng.random(), hi=len(steps) - 1)
 
 
-def _constant(value: float, rng: np.random.Generator | None) -> float:
-    return value
-
-
-def _uniform(low: float, span: float, rng: np.random.Generator) -> float:
-    return low + span * rng.random()
-
-
-def _log_uniform(log_low: float, log_span: float, low: float, high: float, rng: np.random.Generator) -> float:
-    return min(max(math.exp(log_low + log_span * rng.random()), low), high)
-
-
-def _exp_uniform(low: float, span: float, rng: np.random.Generator) -> float:
-    return math.exp(low + span * rng.random())
-
-
-def _choice(values: tuple[float, ...], steps: tuple[float, ...], rng: np.random.Generator) -> float:
-    return values[pick(steps, rng)]
-
-
-def _modified(
-    draw: Callable[[Any], float], floor: bool, plus: float, zero_below: float, rng: np.random.Generator | None
-) -> float:
-    value = draw(rng)
-    if floor:
-        value = float(math.floor(value))
-    value += plus
-    return 0.0 if value < zero_below else value
-
-
 def read_random_variable(value: object, dimension: Dimension, of: tuple[str, ...] = ()) -> RandomVariable:
     """Read a random variable as YAML gives it; see the module's text.
 
@@ -254,7 +232,7 @@ def read_random_variable(value: object, dimension: Dimension, of: tuple[str, ...
     if isinstance(value, RandomVariable):
         return value
     if not isinstance(value, Mapping):
-        constant = dimension.read(value)
+        constant = float(dimension.read(value))
         _in_range(constant, dimension, value)
         return RandomVariable(dimension, "constant", (constant,), written=value)
     known = (*DISTRIBUTIONS, *MODIFIERS)
@@ -287,8 +265,8 @@ def read_random_variable(value: object, dimension: Dimension, of: tuple[str, ...
     def read(part: Any, key: str) -> float:
         try:
             if unit is not None and isinstance(part, (int, float)) and not isinstance(part, bool):
-                return measured.read(f"{part!r} {unit}")
-            return measured.read(part)
+                return float(measured.read(f"{part!r} {unit}"))
+            return float(measured.read(part))
         except ConfigError as error:
             raise error.at(key) from None
 
@@ -355,39 +333,35 @@ def _in_range(value: float, dimension: Dimension, written: object, where: str = 
         )
 
 
-def _write(number: RandomVariable) -> Any:
-    return number.dimension.write(number.values[0]) if number.written is None else number.written
+@dataclass(frozen=True)
+class Reads:
+    """Metadata of a random variable's field: what it measures, and what it may be a multiple of."""
+
+    dimension: Dimension
+    of: tuple[str, ...] = ()
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def write(number: RandomVariable) -> Any:
+            return number.dimension.write(number.values[0]) if number.written is None else number.written
+
+        return core_schema.no_info_plain_validator_function(
+            lambda value: read_random_variable(value, self.dimension, self.of),
+            serialization=core_schema.plain_serializer_function_ser_schema(write),
+        )
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"type": ["string", "number"]}, {"type": "object"}]}
 
 
-_SERIALIZED = PlainSerializer(_write)
-_SCHEMA = WithJsonSchema({"anyOf": [{"type": ["string", "number"]}, {"type": "object"}]})
-
-RandomRate = Annotated[
-    InstanceOf[RandomVariable], BeforeValidator(lambda v: read_random_variable(v, RATE)), _SERIALIZED, _SCHEMA
-]
+RandomRate: TypeAlias = Annotated[RandomVariable, Reads(RATE)]
 """A rate: ``"3mbps"``, ``{uniform: [100, 500], unit: packets/s}``."""
-RandomStartRate = Annotated[
-    InstanceOf[RandomVariable],
-    BeforeValidator(lambda v: read_random_variable(v, RATE, ("rate", "packets_per_rtt"))),
-    _SERIALIZED,
-    _SCHEMA,
-]
+RandomStartRate: TypeAlias = Annotated[RandomVariable, Reads(RATE, of=("rate", "packets_per_rtt"))]
 """A rate, or a multiple of the drawn one, or of a packet per base RTT."""
-RandomTime = Annotated[
-    InstanceOf[RandomVariable], BeforeValidator(lambda v: read_random_variable(v, TIME)), _SERIALIZED, _SCHEMA
-]
-"""A time."""
-RandomProbability = Annotated[
-    InstanceOf[RandomVariable], BeforeValidator(lambda v: read_random_variable(v, PROBABILITY)), _SERIALIZED, _SCHEMA
-]
-"""A probability."""
-RandomPackets = Annotated[
-    InstanceOf[RandomVariable], BeforeValidator(lambda v: read_random_variable(v, PACKETS)), _SERIALIZED, _SCHEMA
-]
+RandomTime: TypeAlias = Annotated[RandomVariable, Reads(TIME)]
+RandomProbability: TypeAlias = Annotated[RandomVariable, Reads(PROBABILITY)]
+RandomPackets: TypeAlias = Annotated[RandomVariable, Reads(PACKETS)]
 """A number of packets, rounded down where it is drawn."""
-RandomNumber = Annotated[
-    InstanceOf[RandomVariable], BeforeValidator(lambda v: read_random_variable(v, PLAIN)), _SERIALIZED, _SCHEMA
-]
+RandomNumber: TypeAlias = Annotated[RandomVariable, Reads(PLAIN)]
 """A number without unit."""
 
 ZERO_LOSS: Final = RandomVariable(PROBABILITY, "constant", (0.0,), written=0.0)

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from ccgym.config.declared import MAHIMAHI_OVERHEAD, MAX_ELEMENTS, Strict
+from ccgym.config.declared import MAX_ELEMENTS, Strict
+from ccgym.config.mahimahi import OVERHEAD
 from ccgym.config.models import (
     AnyElement,
     AnyQueue,
@@ -103,7 +104,7 @@ def chain_of(given: Mapping[str, Any]) -> list[AnyElement]:
 
 def _link(given: Mapping[str, Any], way: str, queue: AnyQueue | None, device_packets: int = 0) -> LinkDirection:
     trace, rate = given.get(f"{way}trace"), given.get(f"{way}rate")
-    overhead = given.get("overhead", 0 if trace is None else MAHIMAHI_OVERHEAD)
+    overhead = given.get("overhead", 0 if trace is None else OVERHEAD)
     arguments = {"rate": rate} if trace is None else {"trace": os.fspath(trace)}
     if queue is not None:
         arguments["queue"] = queue

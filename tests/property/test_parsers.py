@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
-from ccgym.config.declared import MAHIMAHI_OVERHEAD
+from ccgym.config.mahimahi import OVERHEAD
 from ccgym.config.models import (
     AnyElement,
     AnyQueue,
@@ -126,7 +126,7 @@ queues: st.SearchStrategy[AnyQueue] = st.one_of(
 trace_names = st.text(alphabet=string.ascii_letters + string.digits + "._ '\"$%/@", min_size=1, max_size=12).filter(
     lambda name: not name.startswith("-")
 )
-link_directions = st.builds(LinkDirection, trace=trace_names, queue=queues, overhead=st.just(MAHIMAHI_OVERHEAD))
+link_directions = st.builds(LinkDirection, trace=trace_names, queue=queues, overhead=st.just(OVERHEAD))
 periods = st.integers(1, 10**12).map(format_time)
 elements: st.SearchStrategy[AnyElement] = st.one_of(
     st.builds(Delay, delay=st.integers(0, 10**6).map(lambda ms: f"{ms}ms"), tick=st.just("1ms")),
