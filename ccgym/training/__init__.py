@@ -5,8 +5,7 @@
 ``trainer``            the loop: rollout, update, evaluation, checkpoint
 ``environments``       the environments that a configuration means
 ``rollouts``           those to learn in, which can be captured and brought back
-``algorithms/``        PPO, A2C, DAgger, the cross-entropy method: settings and learner, one file each
-``sequences``          labeled episodes, and fitting a policy to them through time
+``algorithms/``        PPO, A2C, DAgger, the cross-entropy method: settings and learners
 ``model``              the learner from a configuration; seeds, threads, device
 ``normalizer``         running statistics of features and rewards
 ``privileged_critic``  a value function that sees the ground truth about the path

@@ -21,9 +21,7 @@ from ccgym.config.yaml_loader import Loaded, apply_override, load_yaml, parse_ya
 from ccgym.envs.settings import REAL_BACKENDS, EnvironmentConfig
 from ccgym.errors import CcgymError, ConfigError, shown
 from ccgym.schemes.style import check_color, check_label, check_marker, check_text
-from ccgym.training.algorithms import AlgorithmField
-from ccgym.training.algorithms.base import Strict
-from ccgym.training.algorithms.ppo import PpoConfig
+from ccgym.training.algorithms.config import AlgorithmField, PpoConfig, Strict
 
 MAX_REAL_PATHS_PER_PROCESSOR: Final = 4
 """Real paths at once; each needs about half a processor."""

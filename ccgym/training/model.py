@@ -20,7 +20,7 @@ from stable_baselines3.common.utils import set_random_seed
 
 from ccgym.errors import ConfigError, shown
 from ccgym.training.algorithms import build
-from ccgym.training.algorithms.base import AlgorithmBase
+from ccgym.training.algorithms.config import AlgorithmBase
 from ccgym.training.rollouts import plain, with_arrays
 from ccgym.training.streams import stream_seed
 

@@ -10,7 +10,7 @@ import torch
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from ccgym.training.algorithms.base import AlgorithmBase
+from ccgym.training.algorithms.config import AlgorithmBase
 
 
 def normalized(env: VecEnv, algorithm: AlgorithmBase) -> VecEnv:

@@ -20,8 +20,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from ccgym.errors import PlatformError, ResultsError, SimulationError
 from ccgym.training import callbacks, trainer  # noqa: F401
-from ccgym.training.algorithms.base import Layers, Linear, Lstm, Normalize
-from ccgym.training.algorithms.ppo import PpoConfig
+from ccgym.training.algorithms.config import Layers, Linear, Lstm, Normalize, PpoConfig
 from ccgym.training.checkpoint import read_checkpoint, write_checkpoint
 from ccgym.training.config import EvaluationConfig, PolicyStyle, TrainConfig, TrainingConfig
 from ccgym.training.evaluation import Baselines, EvaluationResult

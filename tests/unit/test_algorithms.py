@@ -10,21 +10,15 @@ import pytest
 import torch
 
 from ccgym.errors import ConfigError
-from ccgym.training.algorithms import ALGORITHMS, build, names, read_algorithm
-from ccgym.training.algorithms.base import AlgorithmBase, Cosine, schedule
+from ccgym.training.algorithms import build
+from ccgym.training.algorithms.base import schedule
+from ccgym.training.algorithms.config import Cosine
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import passive_agent
 from ccgym.training.model import build_model, choose_device, extra_state, weights_hash
-from tests.unit.test_training_config import still
+from tests.unit.test_training_config import read_algorithm, still
 
 # --- Configurations --------------------------------------------------------------------------------------------------
-
-
-def test_every_algorithm_has_its_name_and_its_builder() -> None:
-    assert names() == ("ppo", "recurrent_ppo", "a2c", "dagger", "cross_entropy")
-    for kind in ALGORITHMS:
-        assert issubclass(kind, AlgorithmBase)
-        assert kind().name in names()
 
 
 def test_an_algorithm_without_name_is_ppo() -> None:

@@ -14,10 +14,11 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from ccgym.envs.sb3 import SB3LinkVecEnv
 from ccgym.errors import ConfigError
-from ccgym.training.algorithms import build, read_algorithm
-from ccgym.training.algorithms.cross_entropy import Imitation
-from ccgym.training.algorithms.cross_entropy_learner import _cross_entropy, choose_elites
+from ccgym.training.algorithms import build
+from ccgym.training.algorithms.config import Imitation
+from ccgym.training.algorithms.cross_entropy import _cross_entropy, choose_elites
 from ccgym.training.rollouts import RolloutEnv
+from tests.unit.test_training_config import read_algorithm
 
 torch.set_num_threads(1)
 
@@ -165,7 +166,7 @@ def mean_return(model: Any) -> float:
     env, total = model.env, np.zeros(model.env.num_envs)
     seen, starts = model._begin(env), np.ones(env.num_envs, dtype=bool)
     for _ in range(env.length):
-        actions = model.actor.act(seen, starts, deterministic=False)
+        actions = model._draw(seen, starts)
         total += actions == env.shown
         seen, _, starts, _ = env.step(actions)
     return float(total.mean())
@@ -175,7 +176,7 @@ def test_a_low_temperature_takes_the_most_likely_action() -> None:
     env = Corridor(64)
     cold, warm = (learner_in(env, **QUICK, temperature=temperature) for temperature in (1e-8, {"linear": [1e4, 1]}))
     seen, starts = cold._begin(env), np.ones(64, dtype=bool)
-    assert np.array_equal(cold._draw(seen, starts), cold.actor.act(seen, starts, deterministic=True))
+    assert np.array_equal(cold._draw(seen, starts), cold.actor.act(seen, starts))
     shares = np.bincount(np.concatenate([warm._draw(seen, starts) for _ in range(50)]), minlength=3) / 3200
     assert shares == pytest.approx(np.full(3, 1 / 3), abs=0.04)
 
@@ -197,7 +198,7 @@ def test_the_expert_is_imitated_at_first_and_left_behind() -> None:
     model = learner_in(env, **QUICK, imitation={"weight": 2, "decay": 0.1, "every": 5, "min_weight": 0.2})
     updates(model, 5)
     seen = model._begin(env)
-    actions = model.actor.act(seen, np.ones(64, dtype=bool), deterministic=True)
+    actions = model.actor.act(seen, np.ones(64, dtype=bool))
     assert np.mean(actions == 2) > 0.9
     updates(model, 60)
     assert env.asked == 10 * 8  # from the tenth update on it is not asked

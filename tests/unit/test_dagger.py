@@ -13,15 +13,11 @@ from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv
 
-from ccgym.training.algorithms import build, read_algorithm
-from ccgym.training.sequences import (
-    Episode,
-    EpisodeBuffer,
-    FitSettings,
-    SequenceActor,
-    action_scores,
-    fit_sequences,
-)
+from ccgym.training.algorithms import build
+from ccgym.training.algorithms.config import DaggerConfig
+from ccgym.training.algorithms.dagger import Episode, EpisodeBuffer, fit_sequences
+from ccgym.training.algorithms.supervised import SequenceActor, action_scores
+from tests.unit.test_training_config import read_algorithm
 
 torch.set_num_threads(1)
 
@@ -67,6 +63,10 @@ def policy(recurrent: bool, actions: spaces.Space[Any], seed: int = 1, rate: flo
     return ActorCriticPolicy(seen, actions, lambda _: rate, net_arch=[8])
 
 
+def fitting(**changes: Any) -> DaggerConfig:
+    return DaggerConfig(**{"batch_size": 32, "tolerance": 0, "patience": 0, "max_grad_norm": 0.5, **changes})
+
+
 def remembered(rng: np.random.Generator, length: int) -> Episode:
     """What was shown at the beginning has to be done all the time."""
     observations = np.zeros((length, 2), np.float32)
@@ -79,7 +79,7 @@ def test_a_recurrent_policy_learns_to_remember() -> None:
     rng = np.random.default_rng(1)
     episodes = [remembered(rng, int(length)) for length in rng.integers(20, 40, 40)]
     learner = policy(True, spaces.Discrete(2))
-    fit = fit_sequences(learner, episodes, FitSettings(epochs=40, batch_size=10, sequence_length=15))
+    fit = fit_sequences(learner, episodes, fitting(n_epochs=40, batch_size=10, sequence_length=15))
     assert fit.agreement > 0.97
     assert fit.losses[-1] < 0.2 * fit.losses[0]
     # Step by step, it does what it learned in whole sequences; a start empties its memory.
@@ -100,7 +100,7 @@ def test_continuous_actions_are_fitted_by_their_mean() -> None:
     episodes = [Episode(seen[part], wanted[part], np.ones(60, np.float32)) for part in parts]
     learner = policy(False, spaces.Box(-1.0, 1.0, (1,), np.float32))
     before = learner.log_std.detach().clone()
-    fit = fit_sequences(learner, episodes, FitSettings(epochs=60, batch_size=5))
+    fit = fit_sequences(learner, episodes, fitting(n_epochs=60, batch_size=5))
     assert fit.losses[-1] < 0.003
     assert np.isnan(fit.agreement)
     assert torch.equal(learner.log_std, before)
@@ -111,7 +111,7 @@ def test_what_has_no_weight_teaches_nothing() -> None:
     silent = Episode(wrong.observations, wrong.actions, np.zeros(30, np.float32))
     learner = policy(True, spaces.Discrete(3))
     before = {name: weight.clone() for name, weight in learner.state_dict().items()}
-    fit = fit_sequences(learner, [silent], FitSettings(epochs=3))
+    fit = fit_sequences(learner, [silent], fitting(n_epochs=3))
     assert fit.gradient_steps == 0
     assert all(torch.equal(weight, before[name]) for name, weight in learner.state_dict().items())
 
@@ -122,21 +122,21 @@ def test_memory_is_carried_over_the_borders_of_pieces() -> None:
     episodes = [remembered(rng, length) for length in (5, 17, 30, 30)]
     learner = policy(True, spaces.Discrete(2), rate=0.0)
     losses = [
-        fit_sequences(learner, episodes, FitSettings(epochs=1, batch_size=size, sequence_length=length)).losses[0]
+        fit_sequences(learner, episodes, fitting(n_epochs=1, batch_size=size, sequence_length=length)).losses[0]
         for size, length in ((1, 100), (4, 100), (4, 7), (3, 10))
     ]
     assert losses == pytest.approx([losses[0]] * 4, rel=1e-5)
     whole, _ = action_scores(learner, torch.from_numpy(episodes[2].observations).unsqueeze(1))
     likelihood = torch.log_softmax(whole[:, 0], -1)[:, int(episodes[2].actions[0])]
-    alone = fit_sequences(learner, episodes[2:3], FitSettings(epochs=1, sequence_length=4)).losses[0]
+    alone = fit_sequences(learner, episodes[2:3], fitting(n_epochs=1, sequence_length=4)).losses[0]
     assert alone == pytest.approx(-float(likelihood.mean().detach()), rel=1e-5)
 
 
 def test_passes_end_once_nothing_improves() -> None:
     learner = policy(False, spaces.Discrete(2), rate=0.0)
-    fit = fit_sequences(learner, [episode(9)], FitSettings(epochs=50, tolerance=1e-3, patience=4))
+    fit = fit_sequences(learner, [episode(9)], fitting(n_epochs=50, tolerance=1e-3, patience=4))
     assert len(fit.losses) == 5
-    assert fit_sequences(learner, [], FitSettings(epochs=50)).losses == ()
+    assert fit_sequences(learner, [], fitting(n_epochs=50)).losses == ()
 
 
 # --- Rounds ----------------------------------------------------------------------------------------------------------
@@ -264,9 +264,9 @@ def test_only_whole_episodes_are_reported() -> None:
     rng = np.random.default_rng(2)
     episodes = [remembered(rng, 20) for _ in range(7)]
     learner = policy(True, spaces.Discrete(2), rate=0.0)
-    settings = FitSettings(epochs=2, batch_size=3)
-    alone = fit_sequences(learner, episodes, settings)
-    both = fit_sequences(learner, episodes, settings, [one.first(5) for one in episodes])
+    twice = fitting(n_epochs=2, batch_size=3)
+    alone = fit_sequences(learner, episodes, twice)
+    both = fit_sequences(learner, episodes, twice, [one.first(5) for one in episodes])
     assert both.losses == pytest.approx(alone.losses)
     assert (alone.gradient_steps, both.gradient_steps) == (6, 12)
 

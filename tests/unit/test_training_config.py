@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+from pydantic import TypeAdapter
 from rich.console import Console
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from ccgym.config.configurations import find_config
 from ccgym.errors import CcgymError, ConfigError, NotFoundError
-from ccgym.training.algorithms import read_algorithm
-from ccgym.training.algorithms.base import Linear, schedule
+from ccgym.training.algorithms.base import schedule
+from ccgym.training.algorithms.config import AlgorithmField, AnyAlgorithm, Linear
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments, passive_agent
 from ccgym.training.evaluation import Baselines, EvaluationResult, evaluate, evaluation_seed
@@ -106,6 +107,11 @@ class _Still:
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         return np.zeros(3, np.float32), {}
+
+
+def read_algorithm(content: dict[str, Any]) -> AnyAlgorithm:
+    read: AnyAlgorithm = TypeAdapter(AlgorithmField).validate_python(content)
+    return read
 
 
 def still(count: int = 2) -> DummyVecEnv:

@@ -1,58 +1,42 @@
-"""What the configurations of the actor-critic algorithms share: advantages, weights of the loss, the value function."""
+"""PPO and A2C: Stable-Baselines3's, and sb3-contrib's PPO with an LSTM."""
 
 from __future__ import annotations
 
-from typing import Literal
+import inspect
+import warnings
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, model_validator
-from typing_extensions import Self, override
+from sb3_contrib import RecurrentPPO
+from stable_baselines3 import A2C, PPO
 
-from ccgym.errors import ConfigError
-from ccgym.training.algorithms.base import AlgorithmBase, Normalize
+from ccgym.training.algorithms.base import policy_arguments, schedule
+from ccgym.training.algorithms.config import A2cConfig, PpoConfig
+from ccgym.training.privileged_critic import PrivilegedCriticPolicy
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+    from stable_baselines3.common.vec_env import VecEnv
 
 
-class ActorCritic(AlgorithmBase):
-    """A policy and a value function, with Stable-Baselines3's names."""
-
-    gamma: float = Field(default=0.99, gt=0, le=1)
-    """Discount per step."""
-    ent_coef: float = Field(default=0.0, ge=0)
-    """Weight of the entropy."""
-    vf_coef: float = Field(default=0.5, ge=0)
-    """Weight of the value loss."""
-    critic: Literal["same", "privileged"] = "same"
-    """What the value function sees: the same as the policy, or the ground truth about the path as well
-    (:mod:`ccgym.training.privileged_critic`). The policy that is exported is the same either way."""
-    ortho_init: bool = True
-    """Orthogonal initial weights."""
-    log_std_init: float = 0.0
-    """Logarithm of the initial standard deviation of a continuous action."""
-    adam_epsilon: float = Field(default=1e-5, gt=0)
-    """Adam's epsilon; of no effect with another optimizer."""
-    normalize: Normalize = Normalize()
-    """Running normalization."""
-
-    @model_validator(mode="after")
-    def _critic_fits(self) -> Self:
-        if self.critic == "privileged" and (self.memory is not None or self.normalize.observation):
-            raise ConfigError(
-                "critic: privileged with " + ("normalize.observation" if self.memory is None else self.name),
-                expected="a policy without memory, and features that are not normalized by running statistics",
-                hint="write critic: same",
-            )
-        return self
-
-    @property
-    @override
-    def normalization(self) -> Normalize:
-        return self.normalize
-
-    @property
-    @override
-    def discount(self) -> float:
-        return self.gamma
-
-    @property
-    @override
-    def privileged(self) -> bool:
-        return self.critic == "privileged"
+def build(config: PpoConfig | A2cConfig, env: VecEnv, device: str) -> OnPolicyAlgorithm:
+    """The learner; see :func:`ccgym.training.model.build_model`."""
+    kind: Any = {"ppo": PPO, "recurrent_ppo": RecurrentPPO, "a2c": A2C}[config.name]
+    # The settings have SB3's names.
+    known = inspect.signature(kind).parameters.keys() & type(config).model_fields.keys()
+    settings: dict[str, Any] = {name: schedule(getattr(config, name)) for name in known}
+    arguments = policy_arguments(config, ortho_init=config.ortho_init, eps=config.adam_epsilon)
+    if isinstance(config, A2cConfig) and config.use_rms_prop:
+        # SB3 sets RMSProp up itself, and then takes the optimizer's arguments for RMSProp's.
+        del arguments["optimizer_kwargs"]
+    policy: Any = PrivilegedCriticPolicy if config.privileged else "MlpPolicy"
+    with warnings.catch_warnings():
+        # A GPU was asked for.
+        warnings.filterwarnings("ignore", message="You are trying to run (PPO|A2C) on the GPU")
+        model: OnPolicyAlgorithm = kind(
+            policy if config.memory is None else "MlpLstmPolicy",
+            env,
+            policy_kwargs={**arguments, "log_std_init": config.log_std_init},
+            device=device,
+            **settings,
+        )
+    return model

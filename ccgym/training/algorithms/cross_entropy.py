@@ -7,96 +7,235 @@ one better than another is what was done in it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, model_validator
+import numpy as np
+import numpy.typing as npt
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.utils import FloatSchedule
+from torch import nn
 from typing_extensions import override
 
 from ccgym.errors import ConfigError
-from ccgym.training.algorithms.base import AlgorithmBase, Layers, LayersField, Lstm, Schedule, Strict
+from ccgym.training.algorithms.base import schedule
+from ccgym.training.algorithms.config import CrossEntropyConfig
+from ccgym.training.algorithms.supervised import Floats, SupervisedLearner, action_scores
 
 if TYPE_CHECKING:
-    from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
     from stable_baselines3.common.vec_env import VecEnv
 
-
-class Imitation(Strict):
-    """How much the agent's expert counts, compared with the elites: weight · decay^⌊updates / every⌋."""
-
-    weight: float = Field(default=1.0, gt=0)
-    """Of the expert's cross-entropy at first; that of the elites has 1."""
-    decay: float = Field(default=0.9, gt=0, le=1)
-    """Factor of the weight …"""
-    every: int = Field(default=10, ge=1)
-    """… after this many updates."""
-    min_weight: float = Field(default=0.001, ge=0)
-    """Below this weight the expert is not asked."""
-
-    def at(self, update: int) -> float:
-        """The weight in an update, counted from 0; 0 once it is below ``min_weight``."""
-        weight = self.weight * self.decay ** (update // self.every)
-        return weight if weight >= self.min_weight else 0.0
+Indices = npt.NDArray[np.int64]
 
 
-class CrossEntropyConfig(AlgorithmBase):
-    """The cross-entropy method. An update begins ``n_envs`` episodes, and ends with passes over the elites."""
+@dataclass(frozen=True)
+class Elites:
+    """Episodes to imitate, side by side: the first axis is the decision, the second the episode."""
 
-    name: Literal["cross_entropy"] = "cross_entropy"
-    """Elite episodes."""
-    n_envs: int = Field(default=256, ge=2, le=4096)
-    """Episodes per update, side by side."""
-    n_steps: int = Field(default=100, ge=1, le=1_000_000)
-    """Decisions of each; the length of the environment's episodes suits best. Shorter ones count up to their end."""
-    group_size: int = Field(default=16, ge=2, le=4096)
-    """Episodes that share path and seed, and are compared."""
-    elite_percentile: float = Field(default=70.0, ge=0, lt=100)
-    """Elites reach this percentile of their group's returns."""
-    elite_updates: int = Field(default=1, ge=1, le=1000)
-    """Updates whose elites are imitated: 1 is the present one's alone."""
-    imitation: Imitation | None = None
-    """Imitation of ``agent.expert``; none by default."""
-    learning_rate: Schedule = 3e-3
-    """Adam's step size."""
-    max_grad_norm: float = Field(default=1.0, gt=0)
-    """Limit of the gradient's norm."""
-    net_arch: LayersField = Layers(pi=(), vf=())
-    """Hidden layers, after the LSTM if there is one. The value function is not trained."""
-    lstm: Lstm | None = Lstm(critic="none")
-    """The recurrent part."""
-    temperature: Schedule = 1.0
-    """What the scores of actions are divided by before one is drawn. What is deployed takes the most likely action and
-    draws nothing; a temperature that falls leads there, and shows what only worked by chance."""
-    batch_size: int = Field(default=64, ge=1)
-    """Episodes side by side in a gradient step."""
-    n_epochs: int = Field(default=8, ge=1, le=1000)
-    """Passes over the elites per update."""
-    ent_coef: float = Field(default=0.0, ge=0)
-    """Weight of the policy's entropy."""
-    adam_epsilon: float = Field(default=1e-8, gt=0)
-    """Adam's epsilon."""
+    observations: Floats
+    """(decisions, episodes, features)."""
+    actions: Indices
+    """(decisions, episodes): what was done; -1 after an episode's end."""
+    labels: Indices
+    """(decisions, episodes): what the expert would have done; -1 where it does not know, or was not asked."""
 
     @property
-    @override
-    def memory(self) -> Lstm | None:
-        return self.lstm
-
-    @model_validator(mode="after")
-    def _groups(self) -> CrossEntropyConfig:
-        if self.n_envs % self.group_size:
-            raise ConfigError(
-                f"n_envs {self.n_envs} with group_size {self.group_size}",
-                expected="whole groups",
-                hint=f"n_envs {max(1, round(self.n_envs / self.group_size)) * self.group_size} would do",
-            )
-        return self
+    def count(self) -> int:
+        """Episodes."""
+        return int(self.actions.shape[1])
 
 
-def build(config: CrossEntropyConfig, env: VecEnv, device: str) -> OnPolicyAlgorithm:
-    """The learner; see :func:`ccgym.training.model.build_model`.
+def choose_elites(returns: npt.NDArray[np.float64], group_size: int, percentile: float) -> Indices:
+    """Which episodes are imitated: in each group, those whose return reaches the group's percentile.
+
+    A group whose episodes are all equally good says nothing about what to do, and has no elites.
+
+    Args:
+        returns: (episodes,), group after group.
+        group_size: Episodes of a group.
+        percentile: 0 … 100, by numpy's linear interpolation.
+
+    Returns:
+        Positions of the elites, ascending.
+    """
+    groups = returns.reshape(-1, group_size)
+    threshold = np.percentile(groups, percentile, axis=1, keepdims=True)
+    differ = groups.max(axis=1, keepdims=True) > groups.min(axis=1, keepdims=True)
+    return np.flatnonzero((groups >= threshold) & differ)
+
+
+class CrossEntropyLearner(SupervisedLearner):
+    """The cross-entropy method on groups of episodes.
+
+    Args:
+        config: Its settings.
+        env: What it learns in; ``env.labels()`` is what the expert would do, if one is imitated.
+        device: Where the networks are.
 
     Raises:
         ConfigError: Actions are not discrete.
     """
-    from ccgym.training.algorithms.cross_entropy_learner import CrossEntropyLearner
 
-    return CrossEntropyLearner(config, env, device)
+    def __init__(self, config: CrossEntropyConfig, env: VecEnv, device: str) -> None:
+        if not isinstance(env.action_space, spaces.Discrete):
+            raise ConfigError(
+                "actions that are real numbers",
+                where="agent.action.map",
+                expected="discrete or gain_on_estimate: the cross-entropy method chooses among listed actions",
+                hint="algorithm.name: ppo learns such actions",
+            )
+        super().__init__(config, env, device, eps=config.adam_epsilon)
+        self.config = config
+        self.temperature = FloatSchedule(schedule(config.temperature))
+        """By the fraction of the run that remains."""
+        self.updates = 0
+        """How many are done."""
+        self.elites: list[Elites] = []
+        """Of the latest updates, the oldest first."""
+        self.collected: dict[str, float] = {}
+        """What the latest rollout was like, for the log."""
+
+    # --- Acting -------------------------------------------------------------------------------------------------------
+
+    @override
+    def collect_rollouts(self, env: VecEnv, callback: Any, rollout_buffer: Any, n_rollout_steps: int) -> bool:
+        """Run one episode in every environment, and keep the elites of each group."""
+        config, count = self.config, env.num_envs
+        asks = config.imitation is not None and config.imitation.at(self.updates) > 0
+        observations: Any = np.empty((n_rollout_steps, count, *self.observation_space.shape), dtype=np.float32)  # type: ignore[misc]
+        actions = np.full((n_rollout_steps, count), -1, dtype=np.int64)
+        labels = np.full_like(actions, -1)
+        returns = np.zeros(count)
+        going_on = np.ones(count, dtype=np.bool_)
+        seen: Any = self._begin(env)
+        starts = going_on.copy()
+        self.policy.set_training_mode(False)
+        for step in range(n_rollout_steps):
+            observations[step] = seen
+            if asks:
+                labels[step, going_on] = _indices(env.labels()[going_on, 0])  # type: ignore[attr-defined]
+            chosen = self._draw(seen, starts)
+            actions[step, going_on] = chosen[going_on]
+            seen, rewards, starts, infos = env.step(chosen)
+            returns[going_on] += rewards[going_on]
+            going_on &= ~starts
+            if starts.any():
+                self._update_info_buffer(infos, starts)
+            self.num_timesteps += count
+        self._last_obs, self._last_episode_starts = seen, starts
+        kept = choose_elites(returns, config.group_size, config.elite_percentile)
+        self.elites.append(Elites(observations[:, kept], actions[:, kept], labels[:, kept]))
+        del self.elites[: -config.elite_updates]
+        self.collected = {
+            "elites": len(kept),
+            "elite_reward": float(returns[kept].mean()) if len(kept) else float("nan"),
+            "spread_in_group": float(returns.reshape(-1, config.group_size).std(axis=1).mean()),
+        }
+        return True
+
+    def _draw(self, seen: Floats, starts: npt.NDArray[np.bool_]) -> Indices:
+        """Actions, drawn from torch's global generator."""
+        scores = self.actor.scores(seen, starts) / self.temperature(self._current_progress_remaining)
+        drawn: Indices = torch.multinomial(torch.softmax(scores, -1), 1).squeeze(-1).cpu().numpy()
+        return drawn
+
+    def _begin(self, env: VecEnv) -> Any:
+        """Begin an episode in every environment: the same in all of a group. Seeds come from numpy's global generator,
+        which checkpoints hold."""
+        size = self.config.group_size
+        seeds = np.random.randint(0, 2**32, env.num_envs // size, dtype=np.uint64)  # noqa: NPY002
+        # SB3's seed() takes one number and counts on from it; these are to repeat.
+        env.unwrapped._seeds = np.repeat(seeds, size).tolist()
+        return env.reset()
+
+    # --- Learning -----------------------------------------------------------------------------------------------------
+
+    @override
+    def train(self) -> None:
+        """Fit the policy to the elites' actions, and to the expert's in the same states."""
+        self._update_learning_rate(self.policy.optimizer)
+        imitation = self.config.imitation
+        weight = 0.0 if imitation is None else imitation.at(self.updates)
+        losses = self._fit(weight)
+        self.updates += 1
+        log = self.logger.record
+        log("train/n_updates", self._n_updates, exclude="tensorboard")
+        for name, value in losses.items():
+            log(f"train/{name}", value)
+        log("cross_entropy/imitation_weight", weight)
+        for name, value in self.collected.items():
+            log(f"cross_entropy/{name}", value)
+
+    def _fit(self, expert_weight: float) -> dict[str, float]:
+        """Passes over the elites; means over the last pass."""
+        config, policy = self.config, self.policy
+        kept = [elites for elites in self.elites if elites.count]
+        if not kept:
+            return {}
+        observations, actions, labels = (
+            torch.from_numpy(np.concatenate([getattr(elites, name) for elites in kept], axis=1)).to(self.device)
+            for name in ("observations", "actions", "labels")
+        )
+        policy.set_training_mode(True)
+        sums: dict[str, list[float]] = {}
+        for _ in range(config.n_epochs):
+            sums = {"loss": [], "expert_loss": [], "entropy": [], "expert_agreement": []}
+            for rows in torch.split(torch.randperm(actions.shape[1]), config.batch_size):
+                scores, _ = action_scores(policy, observations[:, rows])
+                logarithms = torch.log_softmax(scores, dim=-1)
+                done, wanted = actions[:, rows], labels[:, rows]
+                entropy = _mean(-(logarithms.exp() * logarithms).sum(-1), done >= 0)
+                loss = _cross_entropy(logarithms, done)
+                sums["loss"].append(loss.item())
+                sums["entropy"].append(entropy.item())
+                if expert_weight > 0:
+                    expert_loss = _cross_entropy(logarithms, wanted)
+                    sums["expert_loss"].append(expert_loss.item())
+                    sums["expert_agreement"].append(
+                        float(_mean((logarithms.argmax(-1) == wanted).to(logarithms.dtype), wanted >= 0))
+                    )
+                    loss = loss + expert_weight * expert_loss
+                loss = loss - config.ent_coef * entropy
+                policy.optimizer.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                nn.utils.clip_grad_norm_(policy.parameters(), config.max_grad_norm)
+                policy.optimizer.step()
+                self._n_updates += 1
+        policy.set_training_mode(False)
+        return {name: float(np.mean(values)) for name, values in sums.items() if values}
+
+    # --- Checkpoints --------------------------------------------------------------------------------------------------
+
+    @override
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "config", "temperature", "updates", "elites", "collected"]
+
+    @override
+    def extra_state(self) -> dict[str, Any]:
+        """How many updates are done, and the elites of earlier ones."""
+        earlier = self.config.elite_updates - 1
+        kept = self.elites[-earlier:] if earlier else []
+        return {**super().extra_state(), "updates": self.updates, "elites": [vars(elites) for elites in kept]}
+
+    @override
+    def set_extra_state(self, state: Mapping[str, Any]) -> None:
+        super().set_extra_state(state)
+        self.updates = int(state["updates"])
+        self.elites = [Elites(**elites) for elites in state["elites"]]
+
+
+def _indices(labels: Floats) -> Indices:
+    """Labels as indices; -1 where there is none."""
+    return np.where(np.isnan(labels), -1, labels).astype(np.int64)
+
+
+def _mean(values: torch.Tensor, where: torch.Tensor) -> torch.Tensor:
+    return (values * where).sum() / where.sum().clamp(min=1)
+
+
+def _cross_entropy(logarithms: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
+    """Mean over the decisions whose action is known (not -1); 0 if none is."""
+    total = nn.functional.nll_loss(logarithms.flatten(0, 1), actions.flatten(), ignore_index=-1, reduction="sum")
+    return total / (actions >= 0).sum().clamp(min=1)

@@ -7,18 +7,27 @@ name and no rollout buffer; a subclass says what a rollout collects and what is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+import torch
+from gymnasium import spaces
 from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+from torch import nn
 from typing_extensions import override
 
-from ccgym.training.algorithms.base import AlgorithmBase, policy_arguments, schedule
-from ccgym.training.sequences import SequenceActor
+from ccgym.training.algorithms.base import policy_arguments, schedule
+from ccgym.training.algorithms.config import AlgorithmBase
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+Memory: TypeAlias = tuple[torch.Tensor, torch.Tensor]
+"""h and c of an LSTM, (layers, rows, units) each."""
 
 
 class SupervisedLearner(OnPolicyAlgorithm):
@@ -80,3 +89,70 @@ class SupervisedLearner(OnPolicyAlgorithm):
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
         """Continue from what :meth:`extra_state` gave."""
         self.actor.restore(state["memory"])
+
+
+def action_scores(
+    policy: ActorCriticPolicy, observations: torch.Tensor, memory: Memory | None = None
+) -> tuple[torch.Tensor, Memory | None]:
+    """What a policy makes of sequences: scores of discrete actions, or the mean of others.
+
+    Args:
+        policy: SB3's policy, recurrent or not.
+        observations: (decisions, rows, features).
+        memory: Of the LSTM before the first decision; None: empty.
+
+    Returns:
+        (decisions, rows, actions), and the memory after the last decision, None without an LSTM.
+    """
+    latent = observations
+    lstm: nn.LSTM | None = getattr(policy, "lstm_actor", None)
+    if lstm is not None:
+        latent, memory = lstm(latent, memory)
+    output: torch.Tensor = policy.action_net(policy.mlp_extractor.forward_actor(latent))
+    return output, memory
+
+
+class SequenceActor:
+    """Acts with a policy in several environments, step by step; a recurrent policy's memory is kept.
+
+    Args:
+        policy: SB3's policy, recurrent or not.
+    """
+
+    def __init__(self, policy: ActorCriticPolicy) -> None:
+        self._policy = policy
+        self.memory: Memory | None = None
+
+    def scores(self, observations: Floats, starts: npt.NDArray[np.bool_]) -> torch.Tensor:
+        """Scores of discrete actions, or the mean of others: (rows, actions).
+
+        Args:
+            observations: (rows, features).
+            starts: Rows whose episode has just begun; their memory is emptied.
+        """
+        with torch.no_grad():
+            if self.memory is not None and starts.any():
+                going_on = torch.from_numpy(~starts).to(self.memory[0]).reshape(1, -1, 1)
+                self.memory = (self.memory[0] * going_on, self.memory[1] * going_on)
+            rows = torch.from_numpy(observations).to(self._policy.device).unsqueeze(0)
+            output, self.memory = action_scores(self._policy, rows, self.memory)
+        return output[0]
+
+    def act(self, observations: Floats, starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+        """The most likely actions: (rows,) int64 of discrete ones, (rows, numbers) float32 of others."""
+        output = self.scores(observations, starts)
+        chosen = output.argmax(-1) if isinstance(self._policy.action_space, spaces.Discrete) else output
+        actions: npt.NDArray[Any] = chosen.cpu().numpy()
+        return actions
+
+    def state(self) -> Any:
+        """The memory, for a checkpoint."""
+        return None if self.memory is None else [part.cpu().numpy() for part in self.memory]
+
+    def restore(self, state: Any) -> None:
+        """Continue with the memory that :meth:`state` gave."""
+        if state is None:
+            self.memory = None
+        else:
+            hidden, cell = (torch.from_numpy(np.array(part)).to(self._policy.device) for part in state)
+            self.memory = (hidden, cell)
