@@ -275,24 +275,3 @@ def check_options(options: Mapping[str, Any] | None, known: Sequence[str] = OPTI
                 expected=" or ".join(map(repr, known)),
                 hint=did_you_mean(str(name), known),
             )
-
-
-def make_batch(
-    settings: Settings, count: int, threads: int = 1, *, history: bool = False, journal: bool = False
-) -> EpisodeBatch:
-    """Make room for ``count`` episodes, simulated or with real packets.
-
-    Args:
-        settings: What they are made of, and where they run.
-        count: How many run side by side.
-        threads: How many threads step simulators (0: one per processor).
-        history: Whether to keep what pictures are drawn from.
-        journal: Whether simulated episodes can be captured; real ones cannot.
-    """
-    if settings.is_real:
-        from ccgym.envs.real_batch import RealBatch
-
-        return RealBatch(settings, count, history=history)
-    from ccgym.envs.simulated_batch import SimulatedBatch
-
-    return SimulatedBatch(settings, count, threads, history=history, journal=journal)

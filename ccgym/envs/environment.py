@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -11,9 +11,10 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.utils import seeding
 
-from ccgym.envs.batch import EpisodeBatch, make_batch
+from ccgym.envs.batch import EpisodeBatch
 from ccgym.envs.render import check_render_mode
 from ccgym.envs.settings import Settings
+from ccgym.envs.simulated_batch import SimulatedBatch
 from ccgym.envs.spaces import ActionReader, action_space, observation_space
 from ccgym.errors import ConfigError, shown
 
@@ -26,6 +27,10 @@ class EnvironmentBase:
 
     settings: Settings
     """How episodes are made."""
+    _made_with: Mapping[str, Any]
+    """Arguments of the constructor besides ``config``."""
+    _kept: ClassVar[tuple[str, ...]]
+    """Attributes that a copy takes along."""
 
     def _setup(
         self,
@@ -46,8 +51,15 @@ class EnvironmentBase:
         check_render_mode(render_mode)
         self.settings = settings
         self.render_mode = render_mode
-        batch = make_batch(settings, count, threads, history=render_mode is not None, journal=journal)
-        self._batch: EpisodeBatch = batch
+        history = render_mode is not None
+        batch: EpisodeBatch
+        if settings.is_real:
+            from ccgym.envs.real_batch import RealBatch
+
+            batch = RealBatch(settings, count, history=history)
+        else:
+            batch = SimulatedBatch(settings, count, threads, history=history, journal=journal)
+        self._batch = batch
         self._generators: list[np.random.Generator | None] = [None] * count
         self._known_seeds = [-1] * count
         actions = action_space(batch.agent, discrete=batch.discrete)
@@ -107,3 +119,14 @@ class EnvironmentBase:
             gymnasium.logger.warn("render() shows nothing in an environment that was made without render_mode")
             return None
         return [history.render(self.render_mode) for history in self._batch.histories]
+
+    # --- Copies -------------------------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Settings and random streams; a copy begins its own episodes with ``reset()``."""
+        kept = {name: getattr(self, name) for name in self._kept}
+        return {"settings": self.settings, "made_with": self._made_with, "kept": kept}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(config=state["settings"], **state["made_with"])  # type: ignore[misc]
+        self.__dict__.update(state["kept"])

@@ -60,19 +60,13 @@ class LinkEnv(EnvironmentBase, gymnasium.Env[Observation, Any]):
         "render_fps": RENDER_FPS,
     }
 
+    _kept = ("spec", "action_space", "observation_space", "_np_random", "_np_random_seed")
+
     def __init__(
-        self, config: PathOrName = "link", *, render_mode: str | None = None, **arguments: Unpack[Arguments]
+        self, config: PathOrName | Settings = "link", *, render_mode: str | None = None, **arguments: Unpack[Arguments]
     ) -> None:
-        self._build(Settings.read(config, **arguments), render_mode)
-
-    @classmethod
-    def of(cls, settings: Settings, render_mode: str | None = None) -> LinkEnv:
-        """The environment of settings that are there already."""
-        env = cls.__new__(cls)
-        env._build(settings, render_mode)
-        return env
-
-    def _build(self, settings: Settings, render_mode: str | None) -> None:
+        self._made_with = {"render_mode": render_mode}
+        settings = Settings.read(config, **arguments)
         self.observation_space: spaces.Space[Any]
         self.observation_space, self.action_space = self._setup(settings, 1, render_mode=render_mode)
 
@@ -120,22 +114,3 @@ class LinkEnv(EnvironmentBase, gymnasium.Env[Observation, Any]):
     def close(self) -> None:
         """End the episode, and what runs on a real path; :meth:`reset` starts a new one."""
         self._batch.close()
-
-    # --- Copies -------------------------------------------------------------------------------------------------------
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Settings and random stream; a copy begins its own episode with :meth:`reset`."""
-        return {
-            "settings": self.settings,
-            "render_mode": self.render_mode,
-            "spec": self.spec,
-            "spaces": (self.action_space, self.observation_space),
-            "_np_random": self._np_random,
-            "_np_random_seed": self._np_random_seed,
-        }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._build(state["settings"], state["render_mode"])
-        self.spec = state["spec"]
-        self.action_space, self.observation_space = state["spaces"]
-        self._np_random, self._np_random_seed = state["_np_random"], state["_np_random_seed"]

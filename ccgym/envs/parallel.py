@@ -62,10 +62,12 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
         "is_parallelizable": True,
     }
 
+    _kept = ("observation_spaces", "action_spaces", "_generators")
+
     def __init__(
         self,
         agents: int | Sequence[Mapping[str, Any] | LearnerFlow] = 2,
-        config: PathOrName = "link",
+        config: PathOrName | Settings = "link",
         *,
         render_mode: str | None = None,
         **arguments: Unpack[Arguments],
@@ -73,9 +75,8 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
         if "learner" in arguments:
             raise ConfigError("learner", expected="agents=[{…}, {…}], one mapping per flow that learns")
         settings = Settings.read(config, **arguments)
-        self._build(replace(settings, learners=_learners(agents, settings.learners[0])), render_mode)
-
-    def _build(self, settings: Settings, render_mode: str | None) -> None:
+        settings = replace(settings, learners=_learners(agents, settings.learners[0]))
+        self._made_with = {"agents": settings.learners, "render_mode": render_mode}
         observation, action = self._setup(settings, 1, render_mode=render_mode)
         self.possible_agents = [f"flow_{place}" for place in range(self._batch.learners)]
         self.agents: list[str] = []
@@ -171,24 +172,10 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
         """End the episode, and what runs on a real path."""
         self._batch.close()
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Settings and random stream; a copy begins its own episode with :meth:`reset`."""
-        return {
-            "settings": self.settings,
-            "render_mode": self.render_mode,
-            "spaces": (self.observation_spaces, self.action_spaces),
-            "_generators": self._generators,
-        }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._build(state["settings"], state["render_mode"])
-        self.observation_spaces, self.action_spaces = state["spaces"]
-        self._generators = state["_generators"]
-
 
 def parallel_env(
     agents: int | Sequence[Mapping[str, Any] | LearnerFlow] = 2,
-    config: PathOrName = "link",
+    config: PathOrName | Settings = "link",
     *,
     render_mode: str | None = None,
     **arguments: Unpack[Arguments],

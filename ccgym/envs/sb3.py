@@ -49,7 +49,6 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
     Args:
         num_envs: How many.
         threads: Threads of the native core; 0: one per processor. The results do not depend on it.
-        step_infos: Whether the info of every step has ``interval``, ``reward_terms`` and ``time_s``.
         journal: Whether :meth:`capture` works; costs the memory of the actions of the episodes under way.
         autoreset: Whether the next episode begins when one ends, as SB3 expects. If not, :meth:`reset` has to follow,
             and nothing runs until then.
@@ -65,54 +64,32 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         PPO("MlpPolicy", SB3LinkVecEnv(64, "aurora")).learn(1_000_000)
     """
 
+    _kept = ("_generators", "_seeds", "_options")
+
     def __init__(
         self,
         num_envs: int = 1,
-        config: PathOrName = "link",
+        config: PathOrName | Settings = "link",
         *,
         threads: int = 1,
-        step_infos: bool = False,
         journal: bool = False,
         autoreset: bool = True,
         render_mode: str | None = None,
         **arguments: Unpack[Arguments],
     ) -> None:
-        self._build(Settings.read(config, **arguments), num_envs, threads, step_infos, journal, render_mode, autoreset)
-
-    @classmethod
-    def of(
-        cls,
-        settings: Settings,
-        num_envs: int,
-        *,
-        threads: int = 1,
-        step_infos: bool = False,
-        journal: bool = False,
-        render_mode: str | None = None,
-        autoreset: bool = True,
-    ) -> SB3LinkVecEnv:
-        """The environments of settings that are there already."""
-        env = cls.__new__(cls)
-        env._build(settings, num_envs, threads, step_infos, journal, render_mode, autoreset)
-        return env
-
-    def _build(
-        self,
-        settings: Settings,
-        num_envs: int,
-        threads: int,
-        step_infos: bool,
-        journal: bool,
-        render_mode: str | None,
-        autoreset: bool,
-    ) -> None:
+        settings = Settings.read(config, **arguments)
         if not autoreset and num_envs > 1:
             raise ConfigError("autoreset=False", where=f"{num_envs} environments", expected="a single one")
         spaces = self._setup(settings, num_envs, threads=threads, render_mode=render_mode, journal=journal)
-        self._made_with = (num_envs, threads, step_infos, journal, render_mode, autoreset)
+        self._made_with = {
+            "num_envs": num_envs,
+            "threads": threads,
+            "journal": journal,
+            "autoreset": autoreset,
+            "render_mode": render_mode,
+        }
         self._autoreset = autoreset
         self.spec = None
-        self._step_infos = step_infos
         self._pending: Any = None
         self._since = time.time()
         self.keep_terminal_privileged = False
@@ -149,11 +126,7 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         some_ended = batch.step()
         rewards = batch.reward.astype(np.float32)
         dones = batch.ended.astype(np.bool_)
-        infos: list[dict[str, Any]]
-        if self._step_infos:
-            infos = [batch.step_info(index) for index in range(self.num_envs)]
-        else:
-            infos = [{} for _ in range(self.num_envs)]
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         if some_ended:
             if self._keeps_terminal:
                 batch.refresh_privileged()
@@ -300,12 +273,3 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         for index, known in zip(range(self.num_envs), state["generators"], strict=True):
             self._generator(index).bit_generator.state = known
         return np.array(self._batch.obs)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Settings and random streams; a copy begins its own episodes with :meth:`reset`."""
-        rest = {"_generators": self._generators, "_seeds": self._seeds, "_options": self._options}
-        return {"settings": self.settings, "made_with": self._made_with, "rest": rest}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._build(state["settings"], *state["made_with"])
-        self.__dict__.update(state["rest"])

@@ -199,7 +199,7 @@ class Settings:
     """The other flows, as they were written."""
     privileged: bool
     """Whether ``info`` has the ground truth about the path."""
-    strict: bool
+    strict: bool = True
     """Whether actions that are not finite are an error."""
     curriculum: Curriculum | None = None
     """What chooses ``source`` as training proceeds; ``None`` leaves it alone."""
@@ -233,7 +233,7 @@ class Settings:
         return replace(self, source=self.curriculum.distribution(progress))
 
     @classmethod
-    def of(cls, config: EnvironmentConfig, agent: AgentConfig, *, strict: bool = True) -> Settings:
+    def of(cls, config: EnvironmentConfig, agent: AgentConfig) -> Settings:
         """The settings that a configuration's two sections mean."""
         curriculum = config.curriculum()
         return cls(
@@ -245,13 +245,12 @@ class Settings:
             learners=(config.learner,),
             background=config.flows,
             privileged=config.privileged,
-            strict=strict,
             backend=config.backend,
         )
 
     @classmethod
-    def read(cls, config: PathOrName = "link", **arguments: Unpack[Arguments]) -> Settings:
-        """The settings that a configuration and keyword arguments mean.
+    def read(cls, config: PathOrName | Settings = "link", **arguments: Unpack[Arguments]) -> Settings:
+        """The settings that a configuration, or other settings, and keyword arguments mean.
 
         Raises:
             ConfigError: One of them is wrong.
@@ -268,8 +267,15 @@ class Settings:
             check_backend(given["backend"])
         changes = given.get("set", {})
         _check_set(changes, [name for name in ("agent", "path", "paths", "flows", "learner") if name in given])
-        defaults = load_model(_config_file(config), _File, changes)
-        settings = cls.of(defaults.environment, defaults.agent, strict=given.get("strict", True))
+        if isinstance(config, Settings):
+            if changes:
+                raise ConfigError("set with settings", expected="set with a configuration, whose keys it changes")
+            settings = config
+        else:
+            defaults = load_model(_config_file(config), _File, changes)
+            settings = cls.of(defaults.environment, defaults.agent)
+        if "strict" in given:
+            settings = replace(settings, strict=given["strict"])
         if "episode_steps" in given or "duration" in given:
             # A limit that is given replaces both limits of the configuration.
             limits = _steps(given.get("episode_steps")), _duration(given.get("duration"))

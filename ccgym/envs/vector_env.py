@@ -52,10 +52,12 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
         "autoreset_mode": AutoresetMode.SAME_STEP,
     }
 
+    _kept = ("spec", "_generators", "_known_seeds")
+
     def __init__(
         self,
         num_envs: int = 1,
-        config: PathOrName = "link",
+        config: PathOrName | Settings = "link",
         *,
         threads: int = 1,
         copy: bool = True,
@@ -65,23 +67,11 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
     ) -> None:
         if max_episode_steps is not None:
             arguments.setdefault("episode_steps", max_episode_steps)
-        self._build(Settings.read(config, **arguments), num_envs, threads, copy, render_mode)
-
-    @classmethod
-    def of(
-        cls, settings: Settings, num_envs: int, *, threads: int = 1, copy: bool = True, render_mode: str | None = None
-    ) -> VectorLinkEnv:
-        """The environments of settings that are there already."""
-        env = cls.__new__(cls)
-        env._build(settings, num_envs, threads, copy, render_mode)
-        return env
-
-    def _build(self, settings: Settings, num_envs: int, threads: int, copy: bool, render_mode: str | None) -> None:
-        spaces = self._setup(settings, num_envs, threads=threads, render_mode=render_mode)
+        self._made_with = {"num_envs": num_envs, "threads": threads, "copy": copy, "render_mode": render_mode}
+        spaces = self._setup(Settings.read(config, **arguments), num_envs, threads=threads, render_mode=render_mode)
         self.single_observation_space, self.single_action_space = spaces
         self.num_envs = num_envs
         self.copy = copy
-        self._threads = threads
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._terminations = np.zeros(num_envs, dtype=np.bool_)
@@ -216,19 +206,6 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
         """One picture per environment; see :meth:`LinkEnv.render`."""
         pictures = self._pictures()
         return None if pictures is None else tuple(pictures)
-
-    # --- Copies -------------------------------------------------------------------------------------------------------
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Settings and random streams; a copy begins its own episodes with :meth:`reset`."""
-        return {
-            "build": (self.settings, self.num_envs, self._threads, self.copy, self.render_mode),
-            "rest": {"spec": self.spec, "_generators": self._generators, "_known_seeds": self._known_seeds},
-        }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._build(*state["build"])
-        self.__dict__.update(state["rest"])
 
 
 def _named(names: Sequence[str], columns: npt.NDArray[np.float64], mask: npt.NDArray[np.bool_]) -> dict[str, Any]:

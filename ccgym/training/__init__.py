@@ -10,7 +10,7 @@
 ``normalizer``         running statistics of features and rewards
 ``privileged_critic``  a value function that sees the ground truth about the path
 ``evaluation``         a policy or a baseline on the held-out paths
-``callbacks/``         what happens between updates
+``callbacks``          what happens between updates: records, evaluations, pictures
 ``checkpoint``         everything that a run continues from, whole or not at all
 ``run_directory``      everything about a run on disk, and its lock
 ``saved_model``        the best and the final model; starting from the best one of another run

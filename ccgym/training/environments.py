@@ -28,7 +28,7 @@ class Environments:
     def training(self) -> RolloutEnv:
         """Those to learn in; :class:`~ccgym.training.rollouts.RolloutEnv` can be put into checkpoints."""
         settings = self._settings()
-        env = SB3LinkVecEnv.of(settings, self._config.algorithm.n_envs, threads=self._threads, journal=True)
+        env = SB3LinkVecEnv(self._config.algorithm.n_envs, settings, threads=self._threads, journal=True)
         return RolloutEnv(self._for_critic(env), settings.curriculum if self._config.has_curriculum else None)
 
     def evaluation(self) -> VecEnv:
@@ -44,19 +44,13 @@ class Environments:
         settings = self._settings()
         return self._held_out(replace(settings, agent=passive_agent(settings.agent, scheme)))
 
-    def watched(self) -> VecEnv:
-        """The first of the held-out paths alone, with all there is to know in the info of every step."""
-        settings = replace(self._settings().at(1.0), privileged=True)
-        return SB3LinkVecEnv.of(settings, 1, step_infos=True, autoreset=not settings.is_real)
-
-    def action_names(self) -> list[str]:
-        """Names of the numbers that are one action."""
-        face = self._config.agent.describe()
-        return ["operation"] if self._settings().discrete else [str(row["name"]) for row in face["action"]]
+    def drawn(self) -> VecEnv:
+        """The first of the held-out paths alone, of which pictures can be had."""
+        return SB3LinkVecEnv(1, self._settings().at(1.0), autoreset=False, render_mode="rgb_array")
 
     def bare(self) -> VecEnv:
         """As many as there are to learn in, for their spaces only: without a reset they hold no simulator."""
-        return self._for_critic(SB3LinkVecEnv.of(self._settings(), self._config.algorithm.n_envs))
+        return self._for_critic(SB3LinkVecEnv(self._config.algorithm.n_envs, self._settings()))
 
     def _for_critic(self, env: SB3LinkVecEnv) -> VecEnv:
         return PrivilegedEnv(env) if self._config.algorithm.privileged else env
@@ -67,8 +61,8 @@ class Environments:
     def _held_out(self, settings: Settings) -> VecEnv:
         if settings.is_real:
             # One after the other: real paths side by side would be measured on what they leave each other.
-            return SB3LinkVecEnv.of(settings.at(1.0), 1, autoreset=False)
-        return SB3LinkVecEnv.of(settings.at(1.0), self._config.evaluation.episodes, threads=self._threads)
+            return SB3LinkVecEnv(1, settings.at(1.0), autoreset=False)
+        return SB3LinkVecEnv(self._config.evaluation.episodes, settings.at(1.0), threads=self._threads)
 
 
 def passive_agent(agent: AgentConfig, scheme: str) -> AgentConfig:

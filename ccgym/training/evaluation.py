@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
     from ccgym.training.config import TrainConfig
+    from ccgym.training.environments import Environments
 
 Floats = npt.NDArray[np.float64]
 
@@ -75,10 +76,6 @@ class Baselines:
         return cls(dict(content["rewards"]), {name: dict(row) for name, row in content["metrics"].items()})
 
 
-EachStep: TypeAlias = "Callable[[Any, Sequence[dict[str, Any]]], None]"
-"""Told the actions of a step and the infos that it gave."""
-
-
 class Actor(Protocol):
     """Chooses actions for all environments at once."""
 
@@ -106,9 +103,21 @@ def evaluation_seed(config: TrainConfig) -> int:
     return stream_seed(config.evaluation.seed, "evaluation")
 
 
-def evaluate(
-    env: VecEnv, actor: Actor, seed: int, each_step: EachStep | None = None, episodes: int | None = None
-) -> EvaluationResult:
+def measure_baselines(environments: Environments, schemes: Sequence[str], seed: int, episodes: int) -> Baselines:
+    """Let each scheme decide on the held-out paths; ``seed`` and ``episodes`` as in :func:`evaluate`."""
+    found = {}
+    for scheme in schemes:
+        env = environments.baseline(scheme)
+        idle = np.zeros((env.num_envs, *(env.action_space.shape or ())), dtype=env.action_space.dtype)
+        found[scheme] = evaluate(env, lambda observations, starts, idle=idle: idle, seed, episodes)
+        env.close()
+    return Baselines(
+        {scheme: result.mean_reward for scheme, result in found.items()},
+        {scheme: result.metrics for scheme, result in found.items()},
+    )
+
+
+def evaluate(env: VecEnv, actor: Actor, seed: int, episodes: int | None = None) -> EvaluationResult:
     """Run one episode on every held-out path.
 
     Args:
@@ -116,11 +125,10 @@ def evaluate(
             normalized.
         actor: Chooses the actions.
         seed: Decides the paths.
-        each_step: Called with actions and infos after every step.
         episodes: How many paths; as many as there are environments unless given. Rounded up to whole groups.
     """
     wanted = env.num_envs if episodes is None else episodes
-    groups = [_evaluate_group(env, actor, seed + first, each_step) for first in range(0, wanted, env.num_envs)]
+    groups = [_evaluate_group(env, actor, seed + first) for first in range(0, wanted, env.num_envs)]
     finished = [end for group in groups for end in group.ends]
     return EvaluationResult(
         np.concatenate([group.rewards for group in groups]),
@@ -137,7 +145,7 @@ class _Group:
     ends: list[dict[str, Any]]
 
 
-def _evaluate_group(env: VecEnv, actor: Actor, seed: int, each_step: EachStep | None) -> _Group:
+def _evaluate_group(env: VecEnv, actor: Actor, seed: int) -> _Group:
     """One episode in every environment; environment ``i`` after ``seed(s)`` runs on the path of seed ``s + i``."""
     count = env.num_envs
     rewards, lengths = np.zeros(count), np.zeros(count, dtype=np.int64)
@@ -146,10 +154,7 @@ def _evaluate_group(env: VecEnv, actor: Actor, seed: int, each_step: EachStep | 
     observations: Any = env.reset()
     starts = np.ones(count, dtype=np.bool_)
     while any(end is None for end in ends):
-        actions = actor(observations, starts)
-        observations, step_rewards, starts, infos = env.step(actions)
-        if each_step is not None:
-            each_step(actions, infos)
+        observations, step_rewards, starts, infos = env.step(actor(observations, starts))
         open_ones = np.array([end is None for end in ends])
         rewards[open_ones] += step_rewards[open_ones]
         lengths[open_ones] += 1

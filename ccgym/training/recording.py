@@ -36,7 +36,7 @@ from ccgym.files import atomic_write
 from ccgym.schemes.policies import POLICY_FILE
 from ccgym.training.config import TrainConfig, TrainingConfig
 from ccgym.training.environments import Environments
-from ccgym.training.evaluation import ORACLE, Baselines, EvaluationResult, evaluate
+from ccgym.training.evaluation import ORACLE, Baselines, EvaluationResult, evaluate, measure_baselines
 from ccgym.training.export import Exported, export_policy
 from ccgym.training.logs import read_rows, unreadable, wall_clock
 from ccgym.training.model import set_up_torch
@@ -342,19 +342,13 @@ def _confirm(
     evaluation = config.evaluation.model_copy(update={"episodes": episodes})
     environments = Environments(config.model_copy(update={"evaluation": evaluation}))
     draws = confirmation_seed(config)
-    rewards, metrics = {}, {}
-    for scheme in config.evaluation.baselines:
-        env = environments.baseline(scheme)
-        idle = np.zeros((env.num_envs, *(env.action_space.shape or ())), dtype=env.action_space.dtype)
-        result = evaluate(env, lambda observations, starts, idle=idle: idle, draws)
-        env.close()
-        rewards[scheme], metrics[scheme] = result.mean_reward, result.metrics
+    baselines = measure_baselines(environments, config.evaluation.baselines, draws, episodes)
     found = {}
     for seed, place in each.items():
         env = environments.evaluation()
-        found[seed] = evaluate(env, _AsExported(TorchPolicy.of(load_model(place, "best"))), draws)
+        found[seed] = evaluate(env, _AsExported(TorchPolicy.of(load_model(place, "best"))), draws, episodes)
         env.close()
-    return Baselines(rewards, metrics), found
+    return baselines, found
 
 
 class _AsExported:

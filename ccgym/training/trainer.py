@@ -31,10 +31,7 @@ from ccgym.errors import ResultsError, SimulationError
 from ccgym.evaluation.directory import differences
 from ccgym.files import atomic_write, disk_error, settle_directory
 from ccgym.training import normalizer as normalizers
-from ccgym.training.callbacks.base import Callback
-from ccgym.training.callbacks.episode_figure import EpisodeFigureCallback
-from ccgym.training.callbacks.evaluation import EvaluationCallback
-from ccgym.training.callbacks.records import RecordsCallback
+from ccgym.training.callbacks import Callback, EvaluationCallback, RecordsCallback
 from ccgym.training.checkpoint import Checkpoint, latest_checkpoint, remove_leftovers, write_checkpoint
 from ccgym.training.config import RESUMABLE, TrainConfig
 from ccgym.training.environments import Environments
@@ -170,9 +167,7 @@ class Trainer:
         """By all updates, over all runs of a resumed training."""
         self.completed = False
         self.evaluation = EvaluationCallback()
-        self.callbacks: tuple[Callback, ...] = (
-            RecordsCallback(), self.evaluation, EpisodeFigureCallback(self.evaluation),
-        )  # fmt: skip
+        self.callbacks: tuple[Callback, ...] = (RecordsCallback(), self.evaluation)
 
     def train(self, *, resume: bool, command: Sequence[str] = ()) -> Outcome:
         """Train to the end, to the time limit, or until a signal comes.

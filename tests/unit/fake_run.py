@@ -60,7 +60,9 @@ class FakeRun:
         self.pid = 0
         self._status: int | None = None
         self._over = threading.Event()
-        flows = [index for index, flow in enumerate(plan.spec["flows"]) if flow["scheme"] == "learned"]
+        # Policies in the background decide for themselves.
+        rows = enumerate(plan.spec["flows"])
+        flows = [index for index, flow in rows if flow["scheme"] == "learned" and "policy" not in flow["params"]]
         behavior.plans.append(plan)
         behavior.runs.append(self)
         self._threads = [threading.Thread(target=self._sender, args=(plan, flow), daemon=True) for flow in flows]

@@ -204,7 +204,7 @@ def test_baselines_meet_the_same_paths(aurora: TrainConfig) -> None:
     made = Environments(aurora)
     held_out = paths(made.evaluation())
     assert paths(made.baseline("bbr")) == held_out
-    assert paths(made.watched()) == held_out[:1]
+    assert paths(made.drawn()) == held_out[:1]
     assert len({path["rate_mbps"] for path in held_out}) == len(held_out)
 
 
@@ -249,22 +249,3 @@ def test_progress(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         assert "1.5M steps" in text
     else:
         assert len(text.splitlines()) == 3
-
-
-def test_the_picture_of_an_episode() -> None:
-    from ccgym.report.figures.episode import EpisodeSeries, episode_figure
-    from ccgym.report.style import house_style, pixels
-
-    steps = 20
-    line = np.linspace(1.0, 2.0, steps)
-    rtt = np.where(np.arange(steps) < 3, np.nan, 100 * line)
-    series = EpisodeSeries(line, line, line, 3 * line, rtt, 90 * line, 0 * line, np.stack([line, -line], 1), ["a", "b"])
-    with house_style():
-        figure = episode_figure(series, "a title")
-        image = np.asarray(pixels(figure))
-    assert image.shape[2] == 3
-    assert image.std() > 5
-    panels = figure.get_axes()
-    assert [axes.get_ylabel() for axes in panels] == ["Mbit/s", "ms", "packets", "action"]
-    assert panels[0].get_ylim()[1] > 6
-    assert [text.get_text() for text in panels[3].get_legend().get_texts()] == ["a", "b"]

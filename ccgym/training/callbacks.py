@@ -1,14 +1,16 @@
-"""Evaluation while training runs: the policy without exploration on the held-out paths, and the baselines.
+"""What happens between updates: what is recorded, evaluations, pictures.
 
-The baselines are measured once, through the same environments: the scheme decides, the agent's clock and reward
-measure. ``evaluations.csv`` has a row per evaluation; the model of the best one goes to ``best/``.
+Callbacks draw nothing from the global random generators, so they do not change what is learned.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
+import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -18,15 +20,16 @@ from typing_extensions import override
 from ccgym.errors import ResultsError
 from ccgym.files import atomic_write
 from ccgym.training import normalizer as normalizers
-from ccgym.training.callbacks.base import Callback
 from ccgym.training.evaluation import (
     Baselines,
     DeterministicPolicy,
     EvaluationResult,
     evaluate,
     evaluation_seed,
+    measure_baselines,
 )
 from ccgym.training.logs import Table
+from ccgym.training.run_directory import environment
 from ccgym.training.saved_model import write_model
 
 if TYPE_CHECKING:
@@ -34,11 +37,37 @@ if TYPE_CHECKING:
 
     from ccgym.training.trainer import Trainer
 
+PICTURE: Final = "episode/held_out_path_1"
+"""TensorBoard's tag of the picture of an episode."""
+
 _DECISIONS_TIMED: Final = 25
 
 
+class Callback:
+    """Does something between updates. What it records with ``trainer.model.logger`` goes to CSV and TensorBoard."""
+
+    def on_start(self, trainer: Trainer) -> None:
+        """Before the first update, or the first one after a resume."""
+
+    def on_update(self, trainer: Trainer, *, last: bool) -> None:
+        """After an update, before its row is written.
+
+        Args:
+            trainer: Where everything is.
+            last: Whether training has reached its end.
+        """
+
+
+# --- Evaluation -------------------------------------------------------------------------------------------------------
+
+
 class EvaluationCallback(Callback):
-    """Evaluates, and keeps the best model."""
+    """The policy without exploration on the held-out paths, next to the baselines; keeps the best model.
+
+    The baselines are measured once, through the same environments: the scheme decides, the agent's clock and reward
+    measure. ``evaluations.csv`` has a row per evaluation; the model of the best one goes to ``best/``. Where matplotlib
+    is installed, the first held-out path is run again after each evaluation, and drawn.
+    """
 
     def __init__(self) -> None:
         self.baselines = Baselines()
@@ -50,6 +79,7 @@ class EvaluationCallback(Callback):
         self._rewards: list[torch.Tensor] = []
         self._lengths: list[torch.Tensor] = []
         self._env: VecEnv | None = None
+        self._drawn: VecEnv | None = None
 
     # --- When ---------------------------------------------------------------------------------------------------------
 
@@ -61,6 +91,10 @@ class EvaluationCallback(Callback):
         self._seed = evaluation_seed(trainer.config)
         self.baselines = self._known_baselines(trainer) or self._measure_baselines(trainer)
         trainer.display.baselines(self.baselines)
+        if trainer.config.evaluation.figure and importlib.util.find_spec("matplotlib") is None:
+            trainer.display.notice("matplotlib is not installed, so TensorBoard gets no figures; ccgym[report] has it")
+        elif trainer.config.evaluation.figure:
+            self._drawn = normalizers.frozen(trainer.environments.drawn(), trainer.normalizer)
         if not trainer.resumed:
             self._evaluate(trainer)
 
@@ -85,15 +119,8 @@ class EvaluationCallback(Callback):
         return known if tuple(known.rewards) == trainer.config.evaluation.baselines else None
 
     def _measure_baselines(self, trainer: Trainer) -> Baselines:
-        rewards, metrics = {}, {}
-        for scheme in trainer.config.evaluation.baselines:
-            env = trainer.environments.baseline(scheme)
-            idle = np.zeros((env.num_envs, *(env.action_space.shape or ())), dtype=env.action_space.dtype)
-            episodes = trainer.config.evaluation.episodes
-            result = evaluate(env, lambda observations, starts, idle=idle: idle, self._seed, episodes=episodes)
-            env.close()
-            rewards[scheme], metrics[scheme] = result.mean_reward, result.metrics
-        measured = Baselines(rewards, metrics)
+        wanted = trainer.config.evaluation
+        measured = measure_baselines(trainer.environments, wanted.baselines, self._seed, wanted.episodes)
         atomic_write(trainer.run.baselines, json.dumps(measured.as_dict(), indent=1) + "\n")
         return measured
 
@@ -119,6 +146,10 @@ class EvaluationCallback(Callback):
             }
             write_model(trainer.run.best, trainer.model, trainer.normalizer, facts)
         trainer.display.evaluation(step, result, best=is_best)
+        if self._drawn is not None:
+            evaluate(self._drawn, DeterministicPolicy(trainer.model), self._seed)
+            (picture,) = self._drawn.get_images()
+            trainer.events.add_image(PICTURE, picture, step, dataformats="HWC")
 
     def _record(self, trainer: Trainer, result: EvaluationResult, fraction: float | None) -> None:
         row: dict[str, float] = {
@@ -179,3 +210,67 @@ class EvaluationCallback(Callback):
         self.best = None if state["best"] is None else (int(state["best"][0]), float(state["best"][1]))
         self.evaluated_at = state["evaluated_at"]
         self._steps, self._rewards, self._lengths = list(state["steps"]), list(state["rewards"]), list(state["lengths"])
+
+
+# --- Records ----------------------------------------------------------------------------------------------------------
+
+
+class RecordsCallback(Callback):
+    """Writes ``config`` and ``versions``, ``sys/…``, ``time/share_…``, ``curriculum/…`` and missed deadlines.
+
+    It also moves the curriculum on: the training environments draw their next episodes accordingly.
+    """
+
+    def __init__(self) -> None:
+        self._cpu_s = 0.0
+        self._wall_s = 0.0
+        self._missed = 0
+
+    @override
+    def on_start(self, trainer: Trainer) -> None:
+        """Write the texts of a new run, and start the clocks."""
+        if not trainer.resumed:
+            trainer.events.add_text("config", _code(trainer.config.as_yaml()), 0)
+            trainer.events.add_text("versions", _code(json.dumps(environment(), indent=1)), 0)
+        self._cpu_s, self._wall_s = time.process_time(), time.perf_counter()
+
+    @override
+    def on_update(self, trainer: Trainer, *, last: bool) -> None:
+        self._record_system(trainer)
+        self._move_curriculum(trainer)
+        missed = trainer.rollouts.missed_deadlines()
+        if missed is not None:
+            trainer.model.logger.record("environment/missed_deadlines", missed - self._missed)
+            self._missed = missed
+
+    def _record_system(self, trainer: Trainer) -> None:
+        spent, logger = trainer.spent, trainer.model.logger
+        logger.record("sys/steps_per_second", spent.steps / max(spent.total_s, 1e-9))
+        for name, share in spent.shares().items():
+            logger.record(f"time/share_{name}", share)
+        cpu_s, wall_s = time.process_time(), time.perf_counter()
+        logger.record("sys/cpu_percent", 100 * (cpu_s - self._cpu_s) / max(wall_s - self._wall_s, 1e-9))
+        self._cpu_s, self._wall_s = cpu_s, wall_s
+        memory = resident_mib()
+        if memory is not None:
+            logger.record("sys/rss_mib", memory)
+
+    def _move_curriculum(self, trainer: Trainer) -> None:
+        if trainer.rollouts.curriculum_levels():
+            trainer.rollouts.set_progress(min(1.0, trainer.step / trainer.config.training.steps))
+            for name, value in trainer.rollouts.curriculum_levels().items():
+                trainer.model.logger.record(f"curriculum/{name}", value)
+
+
+def resident_mib() -> float | None:
+    """Memory of this process that is in use now, in MiB; None where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def _code(text: str) -> str:
+    """A text as code: TensorBoard shows Markdown, in which four blanks mean that."""
+    return "".join(f"    {line}\n" for line in text.splitlines())
