@@ -99,7 +99,7 @@ class LinkEnv(EnvironmentBase, gymnasium.Env[Observation, Any]):
                 the episode's end or :meth:`close`.
         """
         batch = self._batch
-        self._actions.read_row(0, action)
+        self._actions.read(action, 0)
         truncated = batch.step()
         info = {**batch.step_info(0), **self._privileged(0)}
         if truncated:

@@ -129,7 +129,7 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
                     where="actions",
                     expected=f"one for {agent}, which is due",
                 )
-            self._actions.read_row(row, actions[agent])
+            self._actions.read(actions[agent], row)
         ended = batch.step()
         fresh = batch.due.astype(np.bool_) | (batch.ended[0] != RUNNING)
         agents = self.agents

@@ -24,9 +24,7 @@ from ccgym.envs.settings import Settings
 from ccgym.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ccgym.emulation.control_pb2 import Ended, Interval, Summary
-
-_OPTIONAL = ("delay_mean_ms", "delay_p95_ms", "rtt_p95_ms", "utilization")
+    from ccgym.emulation.control_pb2 import Ended, Interval
 
 
 class RealBatch(EpisodeBatch):
@@ -232,15 +230,11 @@ class RealBatch(EpisodeBatch):
 
 
 def _summary(ended: Ended) -> dict[str, Any]:
-    summary: Summary = ended.summary
+    """By name; None where a field that may be absent is."""
+    summary: Any = ended.summary
     return {
-        "steps": summary.steps,
-        "duration_s": summary.duration_s,
-        "throughput_mbps": summary.throughput_mbps,
-        **{name: getattr(summary, name) if summary.HasField(name) else None for name in _OPTIONAL[:3]},  # type: ignore[arg-type]
-        "loss": summary.loss,
-        "sent_packets": summary.sent_packets,
-        "utilization": summary.utilization if summary.HasField("utilization") else None,
+        field.name: None if field.has_presence and not summary.HasField(field.name) else getattr(summary, field.name)
+        for field in summary.DESCRIPTOR.fields
     }
 
 

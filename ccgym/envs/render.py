@@ -6,6 +6,7 @@ Only here do environments use matplotlib, and only once an image is asked for.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -55,15 +56,7 @@ class History:
 
     def clear(self) -> None:
         """Start again."""
-        self.time: list[float] = []
-        self.sent: list[float] = []
-        self.delivered: list[float] = []
-        self.capacity: list[float] = []
-        self.rtt: list[float] = []
-        self.base_rtt: list[float] = []
-        self.queue: list[float] = []
-        self.queue_limit: list[float] = []
-        self.lost: list[float] = []
+        self.series: defaultdict[str, list[float]] = defaultdict(list)
         self.action: list[list[float]] = []
         self.total_reward = 0.0
 
@@ -75,15 +68,19 @@ class History:
         reward: float,
     ) -> None:
         """Note a step."""
-        self.time.append(interval["time_s"])
-        self.sent.append(interval["send_rate_bps"] / 1e6)
-        self.delivered.append(interval["delivery_rate_bps"] / 1e6)
-        self.capacity.append(privileged["link_rate_bps"] / 1e6)
-        self.rtt.append(interval["mean_rtt_s"] * 1e3 or math.nan)  # zero: no packet was acknowledged
-        self.base_rtt.append(privileged["base_rtt_s"] * 1e3)
-        self.queue.append(privileged["backlog_packets"])
-        self.queue_limit.append(privileged["queue_limit_packets"])
-        self.lost.append(interval["loss_fraction"])
+        values = {
+            "time": interval["time_s"],
+            "sent": interval["send_rate_bps"] / 1e6,
+            "delivered": interval["delivery_rate_bps"] / 1e6,
+            "capacity": privileged["link_rate_bps"] / 1e6,
+            "rtt": interval["mean_rtt_s"] * 1e3 or math.nan,  # zero: no packet was acknowledged
+            "base_rtt": privileged["base_rtt_s"] * 1e3,
+            "queue": privileged["backlog_packets"],
+            "queue_limit": privileged["queue_limit_packets"],
+            "lost": 100 * interval["loss_fraction"],
+        }
+        for name, value in values.items():
+            self.series[name].append(value)
         self.action.append(action.tolist())
         self.total_reward += reward
 
@@ -94,16 +91,18 @@ class History:
     # --- Text ---------------------------------------------------------------------------------------------------------
 
     def _text(self) -> str:
-        if not self.time:
+        series = self.series
+        if not series["time"]:
             return "no step yet\n"
+        latest = {name: values[-1] for name, values in series.items()}
         rows = [
-            ("rate", "Mbit/s", self.delivered, f"of {self.capacity[-1]:.4g}"),
-            ("RTT", "ms", self.rtt, f"base {self.base_rtt[-1]:.4g}"),
-            ("queue", "packets", self.queue, f"of {self.queue_limit[-1]:.4g}"),
-            ("loss", "%", [100 * value for value in self.lost], ""),
+            ("rate", "Mbit/s", series["delivered"], f"of {latest['capacity']:.4g}"),
+            ("RTT", "ms", series["rtt"], f"base {latest['base_rtt']:.4g}"),
+            ("queue", "packets", series["queue"], f"of {latest['queue_limit']:.4g}"),
+            ("loss", "%", series["lost"], ""),
         ]
         rows += [(name, "", values, "") for name, values in self._action_series()]
-        lines = [f"t = {self.time[-1]:.3f} s, step {len(self.time)}, reward {self.total_reward:.4g}"]
+        lines = [f"t = {latest['time']:.3f} s, step {len(series['time'])}, reward {self.total_reward:.4g}"]
         lines += [
             f"{name[:12]:<12} {_sparks(values)} {_number(values[-1])} {unit} {note}".rstrip()
             for name, unit, values, note in rows
@@ -137,32 +136,33 @@ class History:
         return np.ascontiguousarray(pixels[..., :3])
 
     def _draw(self, figure: Figure) -> None:
+        series, time = self.series, self.series["time"]
         rate, delay, queue, action = figure.subplots(4, 1, sharex=True)
-        rate.plot(self.time, self.capacity, color=_GREY, linestyle="--", label="capacity")
-        rate.plot(self.time, self.sent, color=_ORANGE, label="sent")
-        rate.plot(self.time, self.delivered, color=_BLUE, label="delivered")
+        rate.plot(time, series["capacity"], color=_GREY, linestyle="--", label="capacity")
+        rate.plot(time, series["sent"], color=_ORANGE, label="sent")
+        rate.plot(time, series["delivered"], color=_BLUE, label="delivered")
         _finish(rate, "rate\nMbit/s")
-        delay.plot(self.time, self.base_rtt, color=_GREY, linestyle="--", label="propagation")
-        delay.plot(self.time, self.rtt, color=_BLUE, label="mean RTT")
+        delay.plot(time, series["base_rtt"], color=_GREY, linestyle="--", label="propagation")
+        delay.plot(time, series["rtt"], color=_BLUE, label="mean RTT")
         _finish(delay, "RTT\nms")
-        queue.plot(self.time, self.queue, color=_GREEN, label="queue")
-        if self.queue_limit and math.isfinite(self.queue_limit[-1]) and max(self.queue) > 0.3 * self.queue_limit[-1]:
-            queue.plot(self.time, self.queue_limit, color=_GREY, linestyle="--", label="limit")
-        losses = [value * 100 for value in self.lost]
-        if any(losses):
+        queue.plot(time, series["queue"], color=_GREEN, label="queue")
+        limit = series["queue_limit"][-1] if time else math.inf
+        if math.isfinite(limit) and max(series["queue"]) > 0.3 * limit:
+            queue.plot(time, series["queue_limit"], color=_GREY, linestyle="--", label="limit")
+        if any(series["lost"]):
             right = queue.twinx()
-            right.plot(self.time, losses, color=_RED, linewidth=0.8)
+            right.plot(time, series["lost"], color=_RED, linewidth=0.8)
             right.set_ylim(bottom=0)
             right.set_ylabel("loss, %", color=_RED)
         _finish(queue, "queue\npackets")
         for place, (name, values) in enumerate(self._action_series() if self.action else []):
-            action.step(self.time, values, where="pre", color=(_ORANGE, _BLUE, _GREEN, _RED)[place % 4], label=name)
+            action.step(time, values, where="pre", color=(_ORANGE, _BLUE, _GREEN, _RED)[place % 4], label=name)
         _finish(action, "action", floor=False)
         if self._discrete:
             action.set_yticks(range(len(self._names)), self._names)
         action.set_xlabel("time, s")
-        if self.time:
-            figure.suptitle(f"{self.time[-1]:.2f} s, step {len(self.time)}, total reward {self.total_reward:.4g}")
+        if time:
+            figure.suptitle(f"{time[-1]:.2f} s, step {len(time)}, total reward {self.total_reward:.4g}")
 
 
 def _finish(axes: Axes, label: str, *, floor: bool = True) -> None:

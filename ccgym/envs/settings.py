@@ -106,12 +106,17 @@ class EnvironmentConfig(_Strict):
         return curriculum_of(self.paths)
 
 
-class _File(AgentFile):
-    """The sections of a configuration file that concern environments."""
+class _AgentFile(AgentFile):
+    """A configuration file of which nothing but the agent is read."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     agent: AgentConfig
+
+
+class _File(_AgentFile):
+    """The sections of a configuration file that concern environments."""
+
     environment: EnvironmentConfig
 
 
@@ -265,35 +270,29 @@ class Settings:
             raise ConfigError("path and paths together", expected="one of them", where="paths")
         if "backend" in given:
             check_backend(given["backend"])
-        changes = given.get("set", {})
-        _check_set(changes, [name for name in ("agent", "path", "paths", "flows", "learner") if name in given])
+        keys = given.get("set", {})
+        _check_set(keys, [name for name in ("agent", "path", "paths", "flows", "learner") if name in given])
         if isinstance(config, Settings):
-            if changes:
+            if keys:
                 raise ConfigError("set with settings", expected="set with a configuration, whose keys it changes")
             settings = config
         else:
-            defaults = load_model(_config_file(config), _File, changes)
+            defaults = load_model(_config_file(config), _File, keys)
             settings = cls.of(defaults.environment, defaults.agent)
-        if "strict" in given:
-            settings = replace(settings, strict=given["strict"])
+        changes: dict[str, Any] = {name: given[name] for name in ("strict", "privileged", "backend") if name in given}
         if "episode_steps" in given or "duration" in given:
             # A limit that is given replaces both limits of the configuration.
-            limits = _steps(given.get("episode_steps")), _duration(given.get("duration"))
-            settings = replace(settings, steps=limits[0], duration_ns=limits[1])
+            changes |= {"steps": _steps(given.get("episode_steps")), "duration_ns": _duration(given.get("duration"))}
         if "agent" in given:
-            settings = replace(settings, agent=read_agent(given["agent"]))
-        if "path" in given:
-            settings = settings.with_paths(read_path(given["path"]))
-        elif "paths" in given:
-            settings = settings.with_paths(given["paths"])
+            changes["agent"] = read_agent(given["agent"])
+        if "path" in given or "paths" in given:
+            paths = read_path(given["path"]) if "path" in given else given["paths"]
+            changes["curriculum"], changes["source"] = read_source(paths)
         if "flows" in given:
-            settings = replace(settings, background=read_flows(given["flows"]))
+            changes["background"] = read_flows(given["flows"])
         if "learner" in given:
-            settings = replace(settings, learners=(read_learner(given["learner"]),))
-        if "privileged" in given:
-            settings = replace(settings, privileged=bool(given["privileged"]))
-        if "backend" in given:
-            settings = replace(settings, backend=given["backend"])
+            changes["learners"] = (read_learner(given["learner"]),)
+        settings = replace(settings, **changes)
         check_flows(settings.backend, settings.background)
         return settings
 
@@ -349,14 +348,6 @@ def read_agent(agent: object) -> AgentConfig:
     raise ConfigError(
         f"{shown(agent)} is not an agent", where="agent", expected="a YAML file, a mapping or an AgentConfig"
     )
-
-
-class _AgentFile(AgentFile):
-    """A file with an agent in it: its section ``agent``."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    agent: AgentConfig
 
 
 def read_path(path: object, where: str = "path") -> Fixed:

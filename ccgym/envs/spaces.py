@@ -48,51 +48,32 @@ class ActionReader:
         self._options = int(space.n) if isinstance(space, spaces.Discrete) else 0
         self._shape = (len(target),) if self._options else target.shape
 
-    def read(self, actions: Any) -> None:
-        """Take the actions of all rows, an array with one row (for discrete actions one number) per environment.
+    def read(self, actions: Any, row: int | None = None) -> None:
+        """Take the actions of all rows, an array with one row (for discrete actions one number) per environment; or
+        the action of one row.
 
         Raises:
             ConfigError: The shape is wrong; or, if strict, a number is not finite or no operation's index.
         """
+        target, shape = (self._target, self._shape) if row is None else (self._target[row], self._shape[1:])
         try:
             given = np.asarray(actions, dtype=np.float32)
         except (TypeError, ValueError):
             raise ConfigError(shown(actions), where="action", expected="numbers") from None
-        if given.shape != self._shape:
+        if given.shape != shape:
             raise ConfigError(
-                f"an array of shape {given.shape}",
+                f"{'an array' if row is None else shown(actions)} of shape {given.shape}",
                 where="action",
-                expected=f"shape {self._shape}",
+                expected=f"shape {shape}" if shape else "one whole number",
                 hint="`env.action_space` has it; see `ccgym describe` for what each number does",
             )
-        target = self._target
         if self._options:
             self._check_indices(given)
-            target[:, 0] = given
+            target[..., 0] = given
         else:
             target[:] = given
             if self._strict and not np.isfinite(target).all():
-                raise self._not_finite(actions)
-
-    def read_row(self, row: int, action: Any) -> None:
-        """Take the action of one row."""
-        try:
-            given = np.asarray(action, dtype=np.float32)
-        except (TypeError, ValueError):
-            raise ConfigError(shown(action), where="action", expected="numbers") from None
-        if given.shape != self._shape[1:]:
-            raise ConfigError(
-                f"{shown(action)}, of shape {given.shape}",
-                where="action",
-                expected=f"shape {self._shape[1:]}" if len(self._shape) > 1 else "one whole number",
-                hint="`env.action_space` has it; see `ccgym describe` for what each number does",
-            )
-        target = self._target[row]
-        if self._options:
-            self._check_indices(given)
-        target[:] = given
-        if self._strict and not self._options and not np.isfinite(target).all():
-            raise self._not_finite(action)
+                raise self._not_finite(given)
 
     def _check_indices(self, given: Floats) -> None:
         valid = (given >= 0) & (given < self._options) & (given == np.floor(given))
@@ -101,8 +82,7 @@ class ActionReader:
                 shown(given.tolist()), where="action", expected=f"whole numbers from 0 to {self._options - 1}"
             )
 
-    def _not_finite(self, action: Any) -> ConfigError:
-        given = np.asarray(action, dtype=np.float64)
+    def _not_finite(self, given: Floats) -> ConfigError:
         return ConfigError(
             f"{shown(given[~np.isfinite(given)].tolist())} among the actions",
             where="action",

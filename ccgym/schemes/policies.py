@@ -107,11 +107,6 @@ def card_file(policy: Path) -> Path:
     return policy.with_name(CARD_FILE) if policy.name == POLICY_FILE else policy.with_suffix(".json")
 
 
-def pretrained_cards() -> list[PolicyCard]:
-    """The cards of the policies that come with ccgym, by name."""
-    return [read_card(file) for file in pretrained().values()]
-
-
 def looks_like_a_path(text: str) -> bool:
     """Whether a text can only be meant as a file or directory."""
     return os.sep in text or text.endswith(".onnx") or text in (".", "..") or text.startswith("~")

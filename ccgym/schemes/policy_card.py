@@ -120,13 +120,9 @@ class PolicyCard(_Strict):
     training: Facts = Field(default_factory=dict)
     """How it was trained: configuration, seed, steps, wall time, machine, commit, curve; empty where unknown."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return self.model_dump(mode="json")
-
     def to_json(self) -> str:
         """The text of the card; equal cards give equal text."""
-        return json.dumps(self.as_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return json.dumps(self.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @property
     def digest(self) -> str:

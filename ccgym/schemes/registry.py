@@ -139,7 +139,7 @@ def descriptions() -> list[dict[str, Any]]:
     """
     entries = [dict(entry) for entry in registry().values()]
     settable = [p for p in registry().get(policies.SCHEME, {}).get("parameters", []) if p["name"] not in _NOT_TYPED]
-    for card in policies.pretrained_cards():
+    for card in map(policies.read_card, policies.pretrained().values()):
         entries.append(
             {
                 "name": card.name,
@@ -149,7 +149,7 @@ def descriptions() -> list[dict[str, Any]]:
                 "color": card.color,
                 "marker": card.marker,
                 "parameters": settable,
-                "card": card.as_dict(),
+                "card": card.model_dump(mode="json"),
             }
         )
     return entries

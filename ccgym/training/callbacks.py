@@ -10,6 +10,7 @@ import io
 import json
 import os
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -113,15 +114,15 @@ class EvaluationCallback(Callback):
         if not trainer.resumed or not file.exists():
             return None
         try:
-            known = Baselines.from_dict(trainer.run.read_json(file))
-        except (ResultsError, KeyError, TypeError, ValueError):
+            known = Baselines(**trainer.run.read_json(file))
+        except (ResultsError, TypeError):
             return None
         return known if tuple(known.rewards) == trainer.config.evaluation.baselines else None
 
     def _measure_baselines(self, trainer: Trainer) -> Baselines:
         wanted = trainer.config.evaluation
         measured = measure_baselines(trainer.environments, wanted.baselines, self._seed, wanted.episodes)
-        atomic_write(trainer.run.baselines, json.dumps(measured.as_dict(), indent=1) + "\n")
+        atomic_write(trainer.run.baselines, json.dumps(asdict(measured), indent=1) + "\n")
         return measured
 
     # --- The policy ---------------------------------------------------------------------------------------------------
@@ -142,7 +143,7 @@ class EvaluationCallback(Callback):
                 "mean_reward": reward,
                 "fraction_of_oracle": fraction,
                 "metrics": result.metrics,
-                "baselines": self.baselines.as_dict(),
+                "baselines": asdict(self.baselines),
             }
             write_model(trainer.run.best, trainer.model, trainer.normalizer, facts)
         trainer.display.evaluation(step, result, best=is_best)

@@ -45,19 +45,6 @@ class Checkpoint:
     """Counters, normalizer, generators, environments: numbers, text, tensors, and containers of them."""
 
 
-@dataclass(frozen=True)
-class Damage:
-    """A checkpoint that cannot be used."""
-
-    directory: Path
-    """Where it is."""
-    reason: str
-    """What is wrong with it."""
-
-    def __str__(self) -> str:
-        return f"{self.directory} is damaged ({self.reason})"
-
-
 def write_checkpoint(root: Path, checkpoint: Checkpoint, keep: int) -> Path:
     """Write a checkpoint, then remove the oldest ones.
 
@@ -116,14 +103,14 @@ def read_checkpoint(directory: Path) -> Checkpoint:
         raise _damaged(directory, f"{MANIFEST} is cut off or damaged") from None
 
 
-def latest_checkpoint(root: Path) -> tuple[Checkpoint | None, list[Damage]]:
-    """The newest checkpoint that can be used, and those newer ones that cannot."""
-    damages: list[Damage] = []
+def latest_checkpoint(root: Path) -> tuple[Checkpoint | None, list[str]]:
+    """The newest checkpoint that can be used, and what is wrong with newer ones that cannot."""
+    damages: list[str] = []
     for _, directory in _directories(root):
         try:
             return read_checkpoint(directory), damages
         except ResultsError as error:
-            damages.append(Damage(directory, error.found))
+            damages.append(f"{directory} is damaged ({error.found})")
     return None, damages
 
 

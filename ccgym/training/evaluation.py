@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -65,15 +65,6 @@ class Baselines:
         """A mean reward as a fraction of the oracle's; None if that was not measured or is not above zero."""
         oracle = self.rewards.get(ORACLE, 0.0)
         return reward / oracle if oracle > 0 else None
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {"rewards": self.rewards, "metrics": self.metrics}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Baselines:
-        """The inverse of :meth:`as_dict`."""
-        return cls(dict(content["rewards"]), {name: dict(row) for name, row in content["metrics"].items()})
 
 
 class Actor(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import numpy as np
@@ -73,11 +72,6 @@ def start_from(normalizer: VecNormalize | None, statistics: dict[str, Any] | Non
     moments = _observation_moments(normalizer)
     moments.mean, moments.var = np.array(statistics["mean"]), np.array(statistics["variance"])
     moments.count = float(max(samples, 1))
-
-
-def pickled(normalizer: VecNormalize) -> bytes:
-    """What ``VecNormalize.save`` writes, for SB3's own tools."""
-    return pickle.dumps(normalizer)
 
 
 def observation_statistics(normalizer: VecNormalize | None) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.torch_layers import create_mlp
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn, VecEnvWrapper
 from torch import nn
 from typing_extensions import override
@@ -73,19 +74,10 @@ class PrivilegedEnv(VecEnvWrapper):
             infos[index]["terminal_observation"] = np.concatenate([infos[index]["terminal_observation"], features])
         return self._with_privileged(observations), rewards, dones, infos
 
-    def capture(self) -> dict[str, Any]:
-        """See :class:`ccgym.training.rollouts.Restorable`."""
-        state: dict[str, Any] = self._env.capture()
-        return state
-
     def restore(self, state: Mapping[str, Any]) -> Floats:
-        """See :class:`ccgym.training.rollouts.Restorable`."""
+        """See :meth:`ccgym.envs.SB3LinkVecEnv.restore`."""
         observations: Floats = self._env.restore(state)
         return self._with_privileged(observations)
-
-    def set_progress(self, progress: float) -> None:
-        """See :class:`ccgym.training.rollouts.Restorable`."""
-        self._env.set_progress(progress)
 
     def _with_privileged(self, observations: Floats) -> Floats:
         features = privileged_features(self._env.privileged(), self._packet_bits)
@@ -130,8 +122,9 @@ class _Networks(nn.Module):
     def __init__(self, actor_size: int, size: int, arch: Mapping[str, list[int]], activation: type[nn.Module]) -> None:
         super().__init__()
         self.actor_size = actor_size
-        self.policy_net, self.latent_dim_pi = _layers(actor_size, arch["pi"], activation)
-        self.value_net, self.latent_dim_vf = _layers(size, arch["vf"], activation)
+        self.policy_net = nn.Sequential(*create_mlp(actor_size, -1, arch["pi"], activation))
+        self.value_net = nn.Sequential(*create_mlp(size, -1, arch["vf"], activation))
+        self.latent_dim_pi, self.latent_dim_vf = (arch["pi"] or [actor_size])[-1], (arch["vf"] or [size])[-1]
 
     @override
     def forward(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -144,14 +137,6 @@ class _Networks(nn.Module):
     def forward_critic(self, features: torch.Tensor) -> torch.Tensor:
         """What the value function makes of all."""
         return self.value_net(features)  # type: ignore[no-any-return]
-
-
-def _layers(size: int, widths: list[int], activation: type[nn.Module]) -> tuple[nn.Sequential, int]:
-    layers: list[nn.Module] = []
-    for width in widths:
-        layers += [nn.Linear(size, width), activation()]
-        size = width
-    return nn.Sequential(*layers), size
 
 
 class PrivilegedCriticPolicy(ActorCriticPolicy):

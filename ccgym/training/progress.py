@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -12,18 +11,6 @@ from ccgym.training.evaluation import Baselines, EvaluationResult
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-
-@dataclass(frozen=True)
-class Update:
-    """How far training is after an update."""
-
-    step: int
-    """Decisions so far, over all runs of a resumed training."""
-    reward: float | None
-    """Mean reward of recent training episodes, exploration included."""
-    steps_per_second: float
-    """Of this update, environments and learning together."""
 
 
 class ProgressDisplay:
@@ -71,14 +58,20 @@ class ProgressDisplay:
             parts = [f"{name} {reward:.1f}" for name, reward in measured.rewards.items()]
             self.console.print(f"held-out paths, mean episode reward: {', '.join(parts)}", soft_wrap=True)
 
-    def update(self, state: Update) -> None:
-        """An update is done."""
-        parts = [f"{_count(state.step)} steps", f"{_count(state.steps_per_second)}/s"]
-        if state.reward is not None:
-            parts.append(f"reward {state.reward:.1f}")
+    def update(self, step: int, reward: float | None, steps_per_second: float) -> None:
+        """An update is done.
+
+        Args:
+            step: Decisions so far, over all runs of a resumed training.
+            reward: Mean reward of recent training episodes, exploration included; None before the first one's end.
+            steps_per_second: Of this update, environments and learning together.
+        """
+        parts = [f"{_count(step)} steps", f"{_count(steps_per_second)}/s"]
+        if reward is not None:
+            parts.append(f"reward {reward:.1f}")
         if self._best is not None:
             parts.append(f"best {self._of_oracle(self._best)}")
-        self._bar.update(self._task, completed=min(state.step, self._steps), note="  ".join(parts))
+        self._bar.update(self._task, completed=min(step, self._steps), note="  ".join(parts))
 
     def evaluation(self, step: int, result: EvaluationResult, *, best: bool) -> None:
         """An evaluation is done."""

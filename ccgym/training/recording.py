@@ -22,10 +22,9 @@ import io
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +43,10 @@ from ccgym.training.run_directory import RunDirectory
 from ccgym.training.saved_model import CARD, load_model, read_card
 from ccgym.training.streams import capture_generators, restore_generators, stream_seed
 from ccgym.training.torch_policy import TorchPolicy
-from ccgym.training.trainer import Display, train
+from ccgym.training.trainer import train
+
+if TYPE_CHECKING:
+    from ccgym.training.progress import ProgressDisplay
 
 CONFIRMATION_EPISODES: Final = 256
 """Fresh draws that the best models are confirmed on."""
@@ -155,7 +157,7 @@ def record(
     out: Path,
     *,
     say: Callable[[str], None],
-    display: Callable[[TrainConfig], AbstractContextManager[Display]],
+    display: Callable[[TrainConfig], ProgressDisplay],
     command: Sequence[str] = (),
     device: str = "auto",
     episodes: int = CONFIRMATION_EPISODES,
@@ -208,7 +210,7 @@ def record(
     made = Recording(
         name=name,
         seeds=records,
-        held_out=_fractions(Baselines.from_dict(_card_of(chosen.run_dir)["baselines"])),
+        held_out=_fractions(Baselines(**_card_of(chosen.run_dir)["baselines"])),
         confirmed=_fractions(fresh),
         chosen=chosen,
         exported=exported,
@@ -289,7 +291,7 @@ def _train_one(
     config: TrainConfig,
     place: Path,
     say: Callable[[str], None],
-    display: Callable[[TrainConfig], AbstractContextManager[Display]],
+    display: Callable[[TrainConfig], ProgressDisplay],
     command: Sequence[str],
     device: str,
 ) -> bool:
@@ -391,7 +393,7 @@ def _seed_record(seed: int, place: Path, confirmed: EvaluationResult, fresh: Bas
         run_dir=place,
         curve=read_curve(RunDirectory(place)),
         best_step=int(card["step"]),
-        best_fraction=_fraction(Baselines.from_dict(card["baselines"]), float(card["mean_reward"])),
+        best_fraction=_fraction(Baselines(**card["baselines"]), float(card["mean_reward"])),
         confirmed_reward=reward,
         confirmed_fraction=_fraction(fresh, reward),
         weights_sha256=str(card["weights_sha256"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,19 +16,6 @@ from ccgym.config.curriculum import Curriculum
 from ccgym.errors import ResultsError
 
 
-class Restorable(Protocol):
-    """What environments offer in addition to SB3's interface; :class:`ccgym.envs.SB3LinkVecEnv` does."""
-
-    def capture(self) -> dict[str, Any]:
-        """All that the next step depends on, as plain data and arrays."""
-
-    def restore(self, state: Mapping[str, Any]) -> npt.NDArray[np.float32]:
-        """Continue from there; returns the observations that were due then."""
-
-    def set_progress(self, progress: float) -> None:
-        """Move a curriculum on."""
-
-
 class RolloutEnv(VecEnvWrapper):
     """Environments that measure their own time, move along a curriculum, and go into checkpoints."""
 
@@ -36,7 +23,7 @@ class RolloutEnv(VecEnvWrapper):
         """Wrap.
 
         Args:
-            env: A ``VecEnv`` that is :class:`Restorable`.
+            env: A :class:`ccgym.envs.SB3LinkVecEnv`, perhaps wrapped.
             curriculum: The one that it follows, if it does.
         """
         super().__init__(env)
@@ -44,7 +31,7 @@ class RolloutEnv(VecEnvWrapper):
         """Time spent in the environments since it was last set to zero."""
         self.paused = False
         """Whether nothing runs: :meth:`reset` must come before the next step."""
-        self._env: Restorable = env
+        self._env = env
         self._curriculum = curriculum
         self._progress = 0.0
         self._observations = np.zeros(0, dtype=np.float32)

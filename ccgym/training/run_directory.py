@@ -45,47 +45,15 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.config = path / "config.yaml"
+        self.checkpoints = path / "checkpoints"
+        self.best = path / "best"
+        self.final = path / "final"
+        self.baselines = path / "baselines.json"
+        self.progress = path / "progress.csv"
+        self.evaluations = path / "evaluations.csv"
+        self.evaluations_npz = path / "evaluations.npz"
         self._lock: TextIOWrapper | None = None
-
-    @property
-    def config(self) -> Path:
-        """The resolved configuration."""
-        return self.path / "config.yaml"
-
-    @property
-    def checkpoints(self) -> Path:
-        """Directory of the checkpoints."""
-        return self.path / "checkpoints"
-
-    @property
-    def best(self) -> Path:
-        """Directory of the best model."""
-        return self.path / "best"
-
-    @property
-    def final(self) -> Path:
-        """Directory of the model at the end."""
-        return self.path / "final"
-
-    @property
-    def baselines(self) -> Path:
-        """What the baselines reach."""
-        return self.path / "baselines.json"
-
-    @property
-    def progress(self) -> Path:
-        """One row per update."""
-        return self.path / "progress.csv"
-
-    @property
-    def evaluations(self) -> Path:
-        """One row per evaluation."""
-        return self.path / "evaluations.csv"
-
-    @property
-    def evaluations_npz(self) -> Path:
-        """All evaluations, episode by episode, as SB3's callback writes them."""
-        return self.path / "evaluations.npz"
 
     def __enter__(self) -> RunDirectory:
         self._lock = lock_directory(self.path, "training", self.checkpoints.name, "--run-dir")

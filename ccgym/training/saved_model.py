@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -65,7 +66,7 @@ def write_model(
     }
     files = {MODEL: model_bytes(model), CARD: (json.dumps(card, indent=1, allow_nan=False) + "\n").encode()}
     if normalizer is not None:
-        files[NORMALIZER] = normalizers.pickled(normalizer)
+        files[NORMALIZER] = pickle.dumps(normalizer)  # as SB3's ``VecNormalize.save`` writes it
     write_directory(directory, files)
 
 

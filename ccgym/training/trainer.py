@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import torch
@@ -56,27 +56,10 @@ from ccgym.training.stopping import StopRequest
 from ccgym.training.streams import capture_generators, restore_generators, stream_seed, stream_seeds
 
 if TYPE_CHECKING:
-    from ccgym.training.evaluation import Baselines, EvaluationResult
-    from ccgym.training.progress import Update
+    from ccgym.training.progress import ProgressDisplay
 
 _RECENT_EPISODES: Final = 100
 """Episodes that ``rollout/ep_rew_mean`` is the mean of."""
-
-
-class Display(Protocol):
-    """Shows how a training goes; :class:`ccgym.training.progress.ProgressDisplay` does so on a terminal."""
-
-    def notice(self, text: str) -> None:
-        """Something that should be known."""
-
-    def baselines(self, measured: Baselines) -> None:
-        """What the baselines reach."""
-
-    def update(self, state: Update) -> None:
-        """An update is done."""
-
-    def evaluation(self, step: int, result: EvaluationResult, *, best: bool) -> None:
-        """An evaluation is done."""
 
 
 @dataclass
@@ -137,7 +120,7 @@ class Trainer:
         self,
         config: TrainConfig,
         run: RunDirectory,
-        display: Display,
+        display: ProgressDisplay,
         *,
         device: str = "auto",
         environments: Environments | None = None,
@@ -216,7 +199,7 @@ class Trainer:
         if checkpoint is None:
             if damages:
                 raise ResultsError(
-                    f"no checkpoint can be used: {'; '.join(map(str, damages))}",
+                    f"no checkpoint can be used: {'; '.join(damages)}",
                     where=str(self.run.checkpoints),
                     expected="a checkpoint as `ccgym train` wrote it",
                     hint=f"start a new run with --config {self.run.config}",
@@ -357,11 +340,9 @@ class Trainer:
         )
 
     def _tell(self) -> None:
-        from ccgym.training.progress import Update
-
         episodes = self.model.ep_info_buffer or ()
         reward = float(np.mean([episode["r"] for episode in episodes])) if episodes else None
-        self.display.update(Update(self.step, reward, self.spent.steps / max(self.spent.total_s, 1e-9)))
+        self.display.update(self.step, reward, self.spent.steps / max(self.spent.total_s, 1e-9))
 
     # --- Checkpoints --------------------------------------------------------------------------------------------------
 
@@ -430,7 +411,7 @@ class _Silent(BaseCallback):
 def train(
     config: TrainConfig,
     run_dir: Path,
-    display: Display,
+    display: ProgressDisplay,
     *,
     resume: bool = False,
     device: str = "auto",

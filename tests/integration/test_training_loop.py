@@ -24,7 +24,6 @@ from ccgym.training.algorithms.config import Layers, Linear, Lstm, Normalize, Pp
 from ccgym.training.checkpoint import read_checkpoint, write_checkpoint
 from ccgym.training.config import EvaluationConfig, PolicyStyle, TrainConfig, TrainingConfig
 from ccgym.training.evaluation import Baselines, EvaluationResult
-from ccgym.training.progress import Update
 from ccgym.training.rollouts import RolloutEnv
 from ccgym.training.run_directory import RunDirectory
 from ccgym.training.trainer import Outcome, Trainer
@@ -133,7 +132,6 @@ class Quiet:
     def __init__(self) -> None:
         self.notices: list[str] = []
         self.evaluations: list[tuple[int, float, bool]] = []
-        self.updates: list[Update] = []
 
     def notice(self, text: str) -> None:
         self.notices.append(text)
@@ -141,8 +139,8 @@ class Quiet:
     def baselines(self, measured: Baselines) -> None:
         self.measured = measured
 
-    def update(self, state: Update) -> None:
-        self.updates.append(state)
+    def update(self, step: int, reward: float | None, steps_per_second: float) -> None:
+        pass
 
     def evaluation(self, step: int, result: EvaluationResult, *, best: bool) -> None:
         self.evaluations.append((step, result.mean_reward, best))

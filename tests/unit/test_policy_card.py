@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ccgym.errors import ConfigError
-from ccgym.schemes.policies import find, pretrained_cards, read_card
+from ccgym.schemes.policies import find, pretrained, read_card
 from ccgym.schemes.policy_card import PolicyCard
 from ccgym.schemes.style import COLOR_NAMES
 
@@ -21,7 +21,7 @@ def card(**changes: Any) -> str:
 
 
 def test_cards_that_come_along_are_accepted() -> None:
-    assert pretrained_cards()
+    assert [read_card(file) for file in pretrained().values()]
     again = PolicyCard.from_json(CARD.read_text())
     assert again.to_json() == CARD.read_text()
 

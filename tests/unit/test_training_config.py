@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments, passive_agent
 from ccgym.training.evaluation import Baselines, EvaluationResult, evaluate, evaluation_seed
 from ccgym.training.model import build_model, choose_device, weights_hash
-from ccgym.training.progress import ProgressDisplay, Update
+from ccgym.training.progress import ProgressDisplay
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted((ROOT / "configs").glob("*.yaml"))
@@ -219,7 +220,7 @@ def test_the_share_of_the_oracles_reward() -> None:
     assert Baselines({"oracle": -5.0}).fraction_of_oracle(1.0) is None
     assert Baselines({"bbr": 1.0}).fraction_of_oracle(1.0) is None
     whole = Baselines({"oracle": 2.0}, {"oracle": {"loss": 0.1}})
-    assert Baselines.from_dict(whole.as_dict()) == whole
+    assert Baselines(**asdict(whole)) == whole
 
 
 # --- What is shown ---------------------------------------------------------------------------------------------------
@@ -235,9 +236,9 @@ def test_progress(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     with ProgressDisplay(console, 1000) as display:
         display.baselines(Baselines({"oracle": 100.0, "cubic": 20.0}))
-        display.update(Update(100, None, 12_345.0))
+        display.update(100, None, 12_345.0)
         display.evaluation(500, result, best=True)
-        display.update(Update(1_500_000, 70.0, 12_345.0))
+        display.update(1_500_000, 70.0, 12_345.0)
         display.notice("something happened")
     text = out.getvalue()
     assert "oracle 100.0, cubic 20.0" in text

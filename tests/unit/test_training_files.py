@@ -133,7 +133,7 @@ def test_damage_is_found_and_the_previous_one_used(tmp_path: Path, file: str, ho
     checkpoint, damages = latest_checkpoint(tmp_path)
     assert checkpoint is not None
     assert checkpoint.step == 1
-    assert [damage.directory.name for damage in damages] == ["step_2"]
+    assert [str(tmp_path / "step_2") in damage for damage in damages] == [True]
 
 
 def test_a_checkpoint_is_not_a_program(tmp_path: Path) -> None:
