@@ -50,7 +50,6 @@ class Episode:
     spec: str
     """The simulator's specification (``crates/ccgym-run/src/spec.rs``), JSON."""
     traces: dict[str, _core.Trace]
-    """The traces that it names."""
     path: Mapping[str, Any]
     """The drawn numbers of the path, by name with unit."""
     seed: int

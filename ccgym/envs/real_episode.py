@@ -6,10 +6,11 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from ccgym.config.sampled_path import DEFAULT_DURATION_NS
 from ccgym.emulation.control import VERSION, Connection, Server, wait_for
+from ccgym.emulation.control_pb2 import Ended, Hello, Interval
 from ccgym.emulation.mahimahi import mahimahi_shells, require_programs
 from ccgym.emulation.plan import Plan, trace_files
 from ccgym.emulation.process import RunProcess
@@ -19,7 +20,6 @@ from ccgym.schemes.onnx_runtime import provide_library
 from ccgym.units import format_time
 
 if TYPE_CHECKING:
-    from ccgym.emulation.control_pb2 import Ended, Hello, Interval
     from ccgym.envs.settings import Settings
     from ccgym.schemes.policies import LearnedPolicy
 
@@ -68,15 +68,13 @@ class Learner:
             RealPathError: What came makes no sense.
         """
         self.connection.receive()
-        while not self.due and self.ended is None:
-            message = self.connection.next()
-            if message is None:
-                return
-            name = type(message).__name__
-            if name == "Interval":
-                self._on_interval(message)  # type: ignore[arg-type]
-            elif name == "Ended":
-                self._on_ended(message)  # type: ignore[arg-type]
+        while not self.due and self.ended is None and (message := self.connection.next()) is not None:
+            if isinstance(message, Interval):
+                self._on_interval(message)
+            elif isinstance(message, Ended):
+                self.ended = message
+                if message.HasField("interval"):
+                    self._show(message.interval)
 
     def listen_for_the_end(self) -> None:
         """Take in what has come; whatever is asked meanwhile stays unanswered.
@@ -86,29 +84,22 @@ class Learner:
         """
         self.connection.receive()
         while self.ended is None and (message := self.connection.next()) is not None:
-            if type(message).__name__ == "Ended":
-                self.ended = cast("Ended", message)
+            if isinstance(message, Ended):
+                self.ended = message
 
     def _on_interval(self, interval: Interval) -> None:
-        asked = self._asked
-        if asked is None:
-            self._show(interval, 0)
-        elif interval.HasField("applied_sequence") and interval.applied_sequence >= asked:
-            self._show(interval, interval.sequence - asked - 1)
+        answered = self._asked is None or (
+            interval.HasField("applied_sequence") and interval.applied_sequence >= self._asked
+        )
+        if answered:
+            self._show(interval)
+            self.due = True
         else:
             self.skipped_reward += interval.reward
-            return
-        self.due = True
 
-    def _on_ended(self, ended: Ended) -> None:
-        self.ended = ended
-        if ended.HasField("interval"):
-            asked = self._asked if self._asked is not None else ended.interval.sequence - 1
-            self._show(ended.interval, ended.interval.sequence - asked - 1)
-
-    def _show(self, interval: Interval, missed: int) -> None:
+    def _show(self, interval: Interval) -> None:
         self.interval = interval
-        self.missed = missed
+        self.missed = 0 if self._asked is None else interval.sequence - self._asked - 1
 
     @property
     def was_cut_off(self) -> bool:
@@ -233,14 +224,14 @@ class RealEpisode:
                 raise RealPathError("no greeting", where="the sender's control socket", expected="Hello")
             if not wait_for([connection], GLANCE_S):
                 self._check_process()
-        hello = cast("Hello", message)
-        if type(message).__name__ != "Hello" or hello.version != VERSION:
+        if not isinstance(message, Hello) or message.version != VERSION:
             raise RealPathError(
-                f"{type(message).__name__} of version {getattr(hello, 'version', '?')}",
+                f"{type(message).__name__} of version {getattr(message, 'version', '?')}",
                 where="the sender's control socket",
                 expected=f"Hello of version {VERSION}",
                 hint="is it the same version of ccgym at both ends?",
             )
+        hello = message
         sizes = (hello.observation_size, hello.action_size, hello.reward_terms, hello.statistics, hello.truth)
         if sizes != self._shape:
             raise RealPathError(
@@ -334,21 +325,19 @@ class RealEpisode:
 
 
 def _plan(settings: Settings, episode: Episode, server: Server, policies: Mapping[str, LearnedPolicy]) -> Plan:
+    spec = json.loads(episode.spec)
+    shells: tuple[tuple[str, ...], ...] = ()
+    if settings.backend == "mahimahi":
+        assert episode.drawn is not None
+        length = int(spec["duration"])
+        shells = mahimahi_shells(episode.drawn.path(), DEFAULT_DURATION_NS if length == HORIZON else length)
+        require_programs(shells)
     return Plan(
-        spec=json.loads(episode.spec),
+        spec=spec,
         traces=trace_files(episode.traces),
         policies={key: policy.files for key, policy in policies.items()},
         onnx_runtime=provide_library() if policies else None,
         agent=settings.agent.native(),
         control=server.path,
-        mahimahi=_mahimahi(episode) if settings.backend == "mahimahi" else (),
+        mahimahi=shells,
     )
-
-
-def _mahimahi(episode: Episode) -> tuple[tuple[str, ...], ...]:
-    """The path as mahimahi's shells, with real files."""
-    assert episode.drawn is not None
-    length = int(json.loads(episode.spec)["duration"])
-    shells = mahimahi_shells(episode.drawn.path(), DEFAULT_DURATION_NS if length == HORIZON else length)
-    require_programs(shells)
-    return shells

@@ -191,25 +191,19 @@ class Settings:
     """Everything that decides what an environment's episodes are."""
 
     agent: AgentConfig
-    """The sender that learns."""
     source: Source
-    """Where paths come from."""
     steps: int | None
     """Maximum number of decisions per episode."""
     duration_ns: int | None
     """Maximum length of an episode, nanoseconds."""
     learners: tuple[LearnerFlow, ...]
-    """The flows that learn."""
     background: tuple[FlowSpec, ...]
-    """The other flows, as they were written."""
     privileged: bool
     """Whether ``info`` has the ground truth about the path."""
     strict: bool = True
-    """Whether actions that are not finite are an error."""
     curriculum: Curriculum | None = None
     """What chooses ``source`` as training proceeds; ``None`` leaves it alone."""
     backend: str = "sim"
-    """Where episodes run."""
 
     @property
     def is_real(self) -> bool:

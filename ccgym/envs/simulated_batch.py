@@ -19,18 +19,13 @@ from ccgym.errors import ConfigError, SimulationError
 
 @dataclass(frozen=True)
 class EpisodeState:
-    """An episode under way, as plain data."""
+    """An episode under way, as plain data: an :class:`Episode` with the names of its traces, and its actions so far."""
 
     spec: str
-    """The simulator's specification, JSON."""
     traces: list[str]
-    """Names of the traces in it."""
     path: dict[str, Any]
-    """The drawn numbers of the path."""
     seed: int
-    """Seed of the simulator's random streams."""
     actions: Floats
-    """Actions so far, one row each."""
 
     def episode(self) -> Episode:
         """The episode that it is a state of."""

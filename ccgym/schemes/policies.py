@@ -10,15 +10,14 @@ needed: the native core evaluates the network, by ONNX Runtime's shared library.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from ccgym.emulation.plan import PolicyFiles
-from ccgym.errors import ConfigError, SimulationError
+from ccgym.errors import ConfigError
 from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes
 from ccgym.schemes.policy_card import PolicyCard
 
@@ -44,15 +43,12 @@ class LearnedPolicy:
     """A policy, loaded."""
 
     card: PolicyCard
-    """What it is."""
     file: Path
-    """Its ``.onnx`` file."""
     given: str
     """What one types to get it: a name or a path."""
     source: str
     """What tells it from others of its name, such as its run's directory; empty for a pretrained one."""
     native: Any = field(repr=False, compare=False)
-    """The native core's policy."""
 
     @property
     def version(self) -> str:
@@ -219,26 +215,6 @@ def from_parts(network: bytes, card: PolicyCard, file: Path) -> LearnedPolicy:
         card=card, file=file, given=str(file), source=card.digest[:VERSION_DIGITS],
         native=_native(network, card, file, ""),
     )  # fmt: skip
-
-
-def trajectory_hash(spec: str, traces: Mapping[str, Any], policies: Sequence[LearnedPolicy]) -> str:
-    """Run a simulation whose flows name policies by key, and return the hash of all that happened.
-
-    Args:
-        spec: The simulator's specification (``crates/ccgym-run/src/spec.rs``), JSON.
-        traces: The traces that it names.
-        policies: The policies that it names.
-
-    Raises:
-        SimulationError: The simulator refused the run.
-    """
-    from ccgym import _core
-
-    try:
-        result = _core.simulate(spec, dict(traces), {policy.key: policy.native for policy in policies})
-    except ValueError as error:
-        raise SimulationError(f"the simulator refused the run: {error}") from error
-    return str(json.loads(result.summary())["trajectory_hash"])
 
 
 def _native(network: bytes, card: PolicyCard, file: Path, where: str) -> Any:

@@ -44,9 +44,7 @@ class SchemeStyle:
     label: str
     """Its name for people, e.g. ``TCP BBR``."""
     color: str
-    """Matplotlib color."""
     marker: str
-    """Matplotlib marker."""
 
 
 def check_label(text: str) -> str:

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,11 +44,8 @@ class Exported:
     """What an export made."""
 
     onnx: Path
-    """The network."""
     card: PolicyCard
-    """Its card."""
     parity: Parity
-    """How closely it agrees with the trained policy."""
 
     @property
     def card_file(self) -> Path:
@@ -104,7 +102,7 @@ def export_policy(
         policy=policy.shape,
         onnx_sha256=hashlib.sha256(network).hexdigest(),
         profile=trained.config.environment.learner.profile,
-        versions=_versions(),
+        versions={**environment()["versions"], "onnx": version("onnx")},
         training=training,
     )
     parity = check_parity(
@@ -160,13 +158,6 @@ def _require_bounds(policy: TorchPolicy, agent: Mapping[str, Any]) -> None:
 def _summary(training: Mapping[str, Any]) -> str:
     steps = training.get("steps")
     return f"Learned in {steps:,} decisions." if isinstance(steps, int) else "Learned."
-
-
-def _versions() -> dict[str, str]:
-    from importlib.metadata import version
-
-    found: dict[str, str] = environment()["versions"]
-    return {**found, "onnx": version("onnx")}
 
 
 def _training(run: RunDirectory, config: TrainConfig, model: Mapping[str, Any], which: str) -> dict[str, Any]:

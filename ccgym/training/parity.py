@@ -19,10 +19,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from ccgym import _core
 from ccgym.envs.settings import Settings
 from ccgym.envs.simulated_batch import SimulatedBatch
-from ccgym.errors import CcgymError
-from ccgym.schemes import policies
+from ccgym.errors import CcgymError, SimulationError
 from ccgym.schemes.policies import LearnedPolicy
 from ccgym.training.torch_policy import Floats, TorchPolicy
 from ccgym.units import NS_PER_S
@@ -43,12 +43,10 @@ class ParityError(CcgymError, RuntimeError):
 
 @dataclass(frozen=True)
 class Trajectories:
-    """One simulation, decided in two ways."""
+    """Hashes of one simulation, decided by torch from outside and by the native policy inside."""
 
     outside: str
-    """Hash of the one that torch decided."""
     inside: str
-    """Hash of the one that the native policy decided."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +54,12 @@ class Parity:
     """What was compared, and how large the differences were."""
 
     episodes: int
-    """Recorded episodes."""
     decisions: int
-    """Decisions in them."""
     max_abs_difference: float
     """Largest difference from the policy as trained, relative to max(1, |action|)."""
     inexact: int
     """Decisions that are not those of torch in float64, rounded to float32."""
     trajectories: tuple[Trajectories, ...]
-    """The compared simulations."""
 
     def require(self, where: str) -> None:
         """Raise :class:`ParityError` unless the policy passes; ``where`` says which policy it is."""
@@ -164,10 +159,12 @@ def trajectory_parity(
     _decide_all(policy, batch)
     spec = json.loads(episode.spec)
     spec["flows"][0]["params"]["policy"] = exported.key
-    return Trajectories(
-        outside=batch.trajectory_hash(0),
-        inside=policies.trajectory_hash(json.dumps(spec), episode.traces, [exported]),
-    )
+    try:
+        result = _core.simulate(json.dumps(spec), dict(episode.traces), {exported.key: exported.native})
+    except ValueError as error:
+        raise SimulationError(f"the simulator refused the run: {error}") from error
+    inside = str(json.loads(result.summary())["trajectory_hash"])
+    return Trajectories(outside=batch.trajectory_hash(0), inside=inside)
 
 
 def differences(trained: Floats, actions: Floats) -> Floats:

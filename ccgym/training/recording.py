@@ -66,11 +66,8 @@ class CurvePoint:
     """One evaluation on the held-out draws."""
 
     step: int
-    """Decisions so far, over all environments."""
     mean_reward: float
-    """Mean episode reward."""
     fraction_of_oracle: float
-    """The same over the oracle's."""
     wall_s: float
     """Seconds since training began, evaluations and checkpoints included; 0 at step 0."""
 
@@ -80,11 +77,8 @@ class SeedRecord:
     """What became of one seed."""
 
     seed: int
-    """``training.seed``."""
     run_dir: Path
-    """Its run directory."""
     curve: tuple[CurvePoint, ...]
-    """Every evaluation, by step."""
     best_step: int
     """Step of the best evaluation; the model of that step is confirmed and exported."""
     best_fraction: float
@@ -94,7 +88,6 @@ class SeedRecord:
     confirmed_fraction: float
     """The same over the oracle's there."""
     weights_sha256: str
-    """Hash of its weights."""
 
     @property
     def steps(self) -> int:
@@ -133,9 +126,7 @@ class Recording:
     """All seeds of a configuration."""
 
     name: str
-    """The configuration's, and the policy's."""
     seeds: tuple[SeedRecord, ...]
-    """By seed."""
     held_out: dict[str, float]
     """The baselines' fractions of the oracle's reward on the draws of the curves."""
     confirmed: dict[str, float]
@@ -143,11 +134,8 @@ class Recording:
     chosen: SeedRecord
     """The one that was asked for, or that of median confirmed reward; of an even number, the lower in the middle."""
     exported: Exported
-    """Its policy."""
     curves_file: Path
-    """``curves.csv``."""
     seeds_file: Path
-    """``seeds.json``."""
 
 
 def record(
@@ -210,7 +198,7 @@ def record(
     made = Recording(
         name=name,
         seeds=records,
-        held_out=_fractions(Baselines(**_card_of(chosen.run_dir)["baselines"])),
+        held_out=_fractions(Baselines(**read_card(RunDirectory(chosen.run_dir))["baselines"])),
         confirmed=_fractions(fresh),
         chosen=chosen,
         exported=exported,
@@ -234,7 +222,7 @@ def record(
             **({} if export is None else {"asked_for": True}),
         },
         "seeds": [one.as_dict() for one in records],
-        "trained_on": _trained_on(each),
+        "machines": _machines(each),
     }
     atomic_write(made.curves_file, curves_text(records))
     atomic_write(made.seeds_file, json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
@@ -386,22 +374,19 @@ def _fraction(measured: Baselines, reward: float) -> float:
 
 
 def _seed_record(seed: int, place: Path, confirmed: EvaluationResult, fresh: Baselines) -> SeedRecord:
-    card = _card_of(place)
+    run = RunDirectory(place)
+    card = read_card(run)
     reward = confirmed.mean_reward
     return SeedRecord(
         seed=seed,
         run_dir=place,
-        curve=read_curve(RunDirectory(place)),
+        curve=read_curve(run),
         best_step=int(card["step"]),
         best_fraction=_fraction(Baselines(**card["baselines"]), float(card["mean_reward"])),
         confirmed_reward=reward,
         confirmed_fraction=_fraction(fresh, reward),
         weights_sha256=str(card["weights_sha256"]),
     )
-
-
-def _card_of(place: Path) -> dict[str, Any]:
-    return read_card(RunDirectory(place), "best")
 
 
 def read_curve(run: RunDirectory) -> tuple[CurvePoint, ...]:
@@ -425,7 +410,7 @@ def read_curve(run: RunDirectory) -> tuple[CurvePoint, ...]:
         raise unreadable(run.evaluations, str(error)) from None
 
 
-def _trained_on(each: Mapping[int, Path]) -> list[dict[str, Any]]:
+def _machines(each: Mapping[int, Path]) -> list[dict[str, Any]]:
     """Machine, versions and commit, with the seeds that were trained there."""
     found: list[dict[str, Any]] = []
     for seed, place in each.items():

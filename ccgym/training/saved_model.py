@@ -36,7 +36,6 @@ class TrainedModel:
     """A model of a run, ready to act."""
 
     config: TrainConfig
-    """The run's configuration."""
     model: OnPolicyAlgorithm
     """SB3's model, on the CPU; ``model.policy`` takes normalized features."""
     statistics: dict[str, Any] | None
@@ -106,7 +105,7 @@ def load_model(run_dir: Path, which: str = "best") -> TrainedModel:
     return TrainedModel(config, model, card.get("observation"), card)
 
 
-def start_from(model: OnPolicyAlgorithm, run_dir: Path) -> int:
+def start_from(model: OnPolicyAlgorithm, run_dir: Path) -> None:
     """Give a new model the networks, and the features' statistics, of the best one of another run.
 
     The optimizer and the normalizer of rewards start fresh: theirs belonged to the other run's environments.
@@ -114,9 +113,6 @@ def start_from(model: OnPolicyAlgorithm, run_dir: Path) -> int:
     Args:
         model: The learner; its normalizer, if it has one, is changed too.
         run_dir: The other run.
-
-    Returns:
-        The step of the other run's model.
 
     Raises:
         ConfigError: There is no such run, or its networks differ.
@@ -132,9 +128,7 @@ def start_from(model: OnPolicyAlgorithm, run_dir: Path) -> int:
             expected="the same agent, algorithm.name, net_arch and critic in both runs",
             hint=f"--config {run_dir}/config.yaml has them",
         ) from None
-    step = int(known.card.get("step", 0))
-    normalizers.start_from(model.get_vec_normalize_env(), known.statistics, step)
-    return step
+    normalizers.start_from(model.get_vec_normalize_env(), known.statistics, int(known.card.get("step", 0)))
 
 
 def read_card(run: RunDirectory, which: str = "best") -> dict[str, Any]:

@@ -41,7 +41,6 @@ class Normalizer:
     """Normalization of observations, frozen: ``clip((observation − mean) / deviation)``."""
 
     mean: npt.NDArray[np.float64]
-    """Mean of each feature."""
     deviation: npt.NDArray[np.float64]
     """Standard deviation of each feature; never zero."""
     clip: float

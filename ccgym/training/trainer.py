@@ -94,7 +94,6 @@ class Outcome:
     """How a run ended."""
 
     run_dir: Path
-    """Where everything is."""
     step: int
     """Decisions taken."""
     stopped: bool
@@ -104,9 +103,7 @@ class Outcome:
     shares: dict[str, float]
     """Where the time of its updates went: see :meth:`Spent.shares`."""
     weights_sha256: str
-    """Hash of the weights at the end."""
     best_step: int | None
-    """Step of the best evaluation."""
     best_reward: float | None
     """Its mean episode reward."""
     best_fraction: float | None

@@ -93,8 +93,8 @@ def test_the_median_seed_is_exported(place: Path) -> None:
     assert policy.card.training["seed"] == ranked[1]["seed"]
     assert len({row["weights_sha256"] for row in content["seeds"]}) == 3
     assert content["command"] == "ccgym record small"
-    assert [one["seeds"] for one in content["trained_on"]] == [[1, 2, 3]]
-    assert content["trained_on"][0]["machine"]["cores"] >= 1
+    assert [one["seeds"] for one in content["machines"]] == [[1, 2, 3]]
+    assert content["machines"][0]["machine"]["cores"] >= 1
 
 
 def test_shares_are_of_the_oracle_on_the_same_draws(place: Path) -> None:

@@ -26,9 +26,7 @@ class CosineSchedule:
     """A function of the fraction of the run that remains, as SB3's ``LinearSchedule`` is."""
 
     first: float
-    """Where all of it remains."""
     last: float
-    """At the end."""
 
     def __call__(self, remaining: float) -> float:
         """The value there."""

@@ -298,7 +298,6 @@ class Fit:
     agreement: float
     """Of the last pass: fraction of the discrete actions that were the most likely ones, by weight; NaN for others."""
     gradient_steps: int
-    """How many."""
 
 
 def fit_sequences(
