@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import stat
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -114,14 +115,22 @@ def read_json(path: str | os.PathLike[str], limit: int = MAX_JSON_BYTES) -> Any:
     return parse_json(read_bytes(path, limit))
 
 
-def atomic_write(path: Path, data: bytes | str) -> None:
+def atomic_write(path: Path, data: bytes | str, *, parents: bool = False) -> None:
     """Write a file so that it is either the old one or the whole new one, whenever the program stops.
+
+    Args:
+        path: The file.
+        data: All that it is to hold.
+        parents: Whether to make missing folders.
 
     Raises:
         PlatformError: The disk is full, or the place cannot be written. The old file is untouched.
     """
-    partial = _partial(path)
+    # Several threads and processes may write the same file: each has its own.
+    partial = path.with_name(f".{path.name[:100]}.{threading.get_native_id()}.partial")
     try:
+        if parents:
+            path.parent.mkdir(parents=True, exist_ok=True)
         partial.write_bytes(data.encode() if isinstance(data, str) else data)
         partial.replace(path)
     except OSError as error:
@@ -165,7 +174,7 @@ def settle_directory(path: Path) -> None:
     shutil.rmtree(_partial(path), ignore_errors=True)
 
 
-def disk_error(error: OSError, path: Path | str) -> PlatformError:
+def disk_error(error: OSError, path: str | os.PathLike[str]) -> PlatformError:
     """The error that says what the disk refused."""
     reason = (error.strerror or str(error)).lower()
     return PlatformError(

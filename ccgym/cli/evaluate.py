@@ -179,9 +179,9 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     if _has_errors(path, shown_on):
         return STATUS_ERROR
     if not arguments.no_figures:
-        from ccgym.report.evaluation_report import require_drawing
+        from ccgym.report.figures import require_drawing
 
-        require_drawing("--no-figures")
+        require_drawing(instead="--no-figures")
     out = _directory(arguments, experiment)
     try:
         results = _run(arguments, experiment, out, words, shown_on)

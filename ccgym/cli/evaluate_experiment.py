@@ -77,9 +77,9 @@ def run_and_show(
     from ccgym.experiments.request import claim_directory
 
     if not arguments.no_figures:
-        from ccgym.report.evaluation_report import require_drawing
+        from ccgym.report.figures import require_drawing
 
-        require_drawing("--no-figures")
+        require_drawing(instead="--no-figures")
     claim_directory(spec.name, request)
     shown_on.print(f"{spec.name}: {spec.title}", soft_wrap=True)
     shown_on.print(f"schemes: {', '.join(one.text for one in request.schemes or ())}; into {request.out}\n")

@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _portrait(arguments: argparse.Namespace) -> int:
     from ccgym.evaluation.engine import Reduction, Run, measure
     from ccgym.evaluation.prepared_run import MAX_SEED
-    from ccgym.report.evaluation_report import require_drawing
+    from ccgym.report.figures import figure_path, require_drawing
 
     schemes = _schemes(arguments.scheme, arguments.compare)
     paths = _paths(arguments.trace)
@@ -89,9 +89,10 @@ def _portrait(arguments: argparse.Namespace) -> int:
     if not 0 <= arguments.seed <= MAX_SEED:
         raise ConfigError(str(arguments.seed), expected=f"a whole number from 0 to {MAX_SEED}", where="--seed")
     require_drawing()
-    from ccgym.report.figures.profile import Column, check_suffix, write_profile
+    from ccgym.report.figures.profile import Column, profile_figure
+    from ccgym.report.style import house_style, save
 
-    option("--out", lambda text: check_suffix(Path(text)), str(arguments.out))
+    file = option("--out", figure_path, str(arguments.out))
     runs = [Run(path, scheme, runtime_ns, arguments.seed) for path in paths for scheme in schemes]
     outcomes = measure(runs, reduce=Reduction("record", 1, lambda run, record: record))
     for outcome in outcomes:
@@ -100,7 +101,8 @@ def _portrait(arguments: argparse.Namespace) -> int:
     records = iter([outcome.data for outcome in outcomes])
     columns = [Column(path, [next(records) for _ in schemes]) for path in paths]
     styles = [scheme.style for scheme in schemes]
-    write_profile(styles, columns, arguments.out)
+    with house_style():
+        save(profile_figure(styles, columns), file, parents=True)
     _show(styles, columns)
     say(f"portrait  {arguments.out}")
     return 0

@@ -237,9 +237,15 @@ def _show(args: argparse.Namespace) -> int:
         if finding.code not in source.intended:
             say(str(finding))
     if args.plot:
-        from ccgym.tracetools.plot import plot_trace
+        from ccgym.report.figures import figure_path, require_drawing
 
-        plot_trace(times, args.plot, title=source.name)
+        file = option("--plot", figure_path, args.plot)
+        require_drawing("matplotlib.figure")
+        from ccgym.report.figures.trace import trace_figure
+        from ccgym.report.style import house_style, save
+
+        with house_style():
+            save(trace_figure(times, source.name), file)
         say(f"drawn into {args.plot}")
     return 0
 

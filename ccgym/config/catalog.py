@@ -29,9 +29,10 @@ from ccgym.config.declared import Strict
 from ccgym.config.quantities import PeriodField, ProbabilityField, RateField, TimeField
 from ccgym.config.yaml_loader import load_yaml, validate
 from ccgym.errors import ConfigError, PathNotFoundError, PlatformError, TraceFormatError, did_you_mean, shown
+from ccgym.files import atomic_write
 from ccgym.tracetools import generate
 from ccgym.tracetools.generate import DEFAULT_DURATION_NS, Times
-from ccgym.tracetools.text import read_trace, trace_from_times, trace_text, write_bytes
+from ccgym.tracetools.text import read_trace, trace_from_times, trace_text
 from ccgym.units import parse_probability
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ class TraceSource:
                     hint="the generator or the catalog has changed; one of them is wrong",
                     where=f"trace {self.name}",
                 )
-            write_bytes(target, text)
+            atomic_write(target, text, parents=True)
         return target
 
 
@@ -248,7 +249,7 @@ def keep_in_cache(file: Path, content: bytes) -> None:
         PlatformError: The cache cannot be written.
     """
     if _digest(file) != hashlib.sha256(content).hexdigest():
-        write_bytes(file, content)
+        atomic_write(file, content, parents=True)
 
 
 def traces_directory() -> Path:

@@ -8,7 +8,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.errors import PlatformError
 from ccgym.evaluation.backends import PLACES, is_real
 from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.pantheon import statistics_text
@@ -29,26 +28,6 @@ def write_tables(results: ResultSet, directory: Path) -> None:
     """Write the table as Markdown and as CSV."""
     atomic_write(directory / MARKDOWN_FILE, markdown(results))
     atomic_write(directory / CSV_FILE, exact_table(results).csv())
-
-
-def require_drawing(instead: str = "") -> None:
-    """Make sure that figures can be drawn, before hours are spent on what they show.
-
-    Args:
-        instead: The option that does without them, where there is one.
-
-    Raises:
-        PlatformError: matplotlib or jinja2 is not installed.
-    """
-    for package in ("matplotlib", "jinja2"):
-        try:
-            __import__(package)
-        except ImportError as error:
-            raise PlatformError(
-                f"{package} is not installed: {error}",
-                expected="the packages for figures and reports",
-                hint="pip install 'ccgym[report]'" + (f", or use {instead}" if instead else ""),
-            ) from error
 
 
 def build_report(

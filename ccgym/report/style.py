@@ -7,6 +7,7 @@ display, safe in worker processes.
 from __future__ import annotations
 
 import colorsys
+import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,6 +25,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
+from ccgym.files import atomic_write
+from ccgym.report.figures import FORMATS
 from ccgym.schemes.style import SchemeStyle
 
 FLOW_COLORS: Final = ("#1f5fbf", "#2a8f4f", "#c8372d", "#b8860b", "#0e8c99", "#a0369c")
@@ -61,9 +64,6 @@ PASS_COLOR: Final = "#e4f1e6"
 
 FAIL_COLOR: Final = "#f7e0dc"
 """Fill of what fails."""
-
-SUFFIXES: Final = (".svg", ".pdf", ".png")
-"""Formats that figures are written in."""
 
 PAPER_SUFFIX: Final = "_paper.pdf"
 """End of the names of figures that are as wide as a column of a paper."""
@@ -222,19 +222,22 @@ def set_margins(figure: Figure, left: float, right: float, top: float, bottom: f
     figure.subplots_adjust(left=left / width, right=1 - right / width, top=1 - top / height, bottom=lower)
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write the figure in the format of the file's suffix, without dates, so that equal figures are equal files."""
-    metadata: dict[str, Any] = {}
-    if path.suffix == ".svg":
-        metadata = {"Date": None}
-    elif path.suffix == ".pdf":
-        metadata = {"CreationDate": None}
+def save(figure: Figure, path: Path, *, parents: bool = False) -> None:
+    """Write the figure in the format of the file's suffix; see :func:`~ccgym.files.atomic_write`.
+
+    Equal figures are equal files: they hold no dates.
+    """
+    kind = path.suffix[1:].lower()
+    date = {"svg": "Date", "pdf": "CreationDate"}.get(kind)
+    buffer = io.BytesIO()
     # What is drawn as pixels in a PDF has to be sharp in print.
-    figure.savefig(path, metadata=metadata, dpi=PRINT_DPI if medium().column else "figure")
+    dpi = PRINT_DPI if medium().column else "figure"
+    figure.savefig(buffer, format=kind, metadata={date: None} if date else {}, dpi=dpi)
+    atomic_write(path, buffer.getvalue(), parents=parents)
 
 
 def write_figure(draw: Callable[..., Figure], stem: Path, *arguments: Any, paper: bool = False) -> None:
-    """Draw a figure and write it in every format of :data:`SUFFIXES`; each file appears complete or not at all.
+    """Draw a figure and write it in every format of :data:`~ccgym.report.figures.FORMATS`.
 
     Args:
         draw: Draws it.
@@ -245,22 +248,16 @@ def write_figure(draw: Callable[..., Figure], stem: Path, *arguments: Any, paper
     files = figure_files(stem, paper=paper)
     with house_style():
         figure = draw(*arguments)
-        for file in files[: len(SUFFIXES)]:
-            _save_whole(figure, file)
+        for file in files[: len(FORMATS)]:
+            save(figure, file)
     with house_style(PAPER):
-        for file in files[len(SUFFIXES) :]:
-            _save_whole(draw(*arguments), file)
+        for file in files[len(FORMATS) :]:
+            save(draw(*arguments), file)
 
 
 def figure_files(stem: Path, *, paper: bool = False) -> list[Path]:
     """The files of :func:`write_figure`."""
-    return [stem.with_name(f"{stem.name}{suffix}") for suffix in (*SUFFIXES, *([PAPER_SUFFIX] if paper else []))]
-
-
-def _save_whole(figure: Figure, file: Path) -> None:
-    partial = file.with_name(f".{file.stem}.partial{file.suffix}")
-    save(figure, partial)
-    partial.replace(file)
+    return [stem.with_name(f"{stem.name}{suffix}") for suffix in (*FORMATS, *([PAPER_SUFFIX] if paper else []))]
 
 
 def save_compact(figure: Figure, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Delivery traces in mahimahi's format: making, reading, checking, converting and drawing them.
+"""Delivery traces in mahimahi's format: making, reading, checking and converting them.
 
 A trace is a sequence of times in whole milliseconds, one delivery opportunity of one full packet (1500 bytes of IP,
 1504 with mahimahi's prefix) each; its last value is also its period. The exact rules are in ``docs/traces.md``.
@@ -9,6 +9,5 @@ A trace is a sequence of times in whole milliseconds, one delivery opportunity o
 ``inspect``   rates, gaps, bursts, percentiles; capacity over time
 ``check``     the detector that runs before every evaluation
 ``convert``   from other formats
-``plot``      a picture; the only module here that needs matplotlib
 ============  ==========================================================================
 """

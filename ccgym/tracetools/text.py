@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ccgym.errors import CcgymError, PathNotFoundError, PlatformError, TraceFormatError, shown
+from ccgym.files import atomic_write
 
 if TYPE_CHECKING:
     from ccgym import _core
@@ -20,7 +20,7 @@ MAX_FILE_BYTES: Final = 512 * 2**20
 """Larger files are refused."""
 
 _NATIVE_MESSAGE: Final = re.compile(
-    r"(?s)(?P<where>.*?:\d+): found (?P<found>.*), expected (?P<expected>.*?); (?P<advice>.*)"
+    r"(?s)(?P<where>.*?:\d+): found (?P<found>.*), expected (?P<expected>.*?); (?P<hint>.*)"
 )
 
 
@@ -103,29 +103,7 @@ def write_trace(path: str | os.PathLike[str], times_ms: npt.NDArray[np.uint64]) 
     Raises:
         PlatformError: The file cannot be written.
     """
-    write_bytes(path, trace_text(times_ms))
-
-
-def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file that appears complete or not at all; errors as in :func:`write_trace`."""
-    target = Path(path)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(temporary, 0o666 & ~umask)
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise PlatformError(
-            f"cannot be written: {error.strerror or error}", expected="a writable place", where=str(path)
-        ) from None
+    atomic_write(Path(path), trace_text(times_ms), parents=True)
 
 
 def trace_format_error(error: Exception, name: str) -> TraceFormatError:
@@ -134,7 +112,7 @@ def trace_format_error(error: Exception, name: str) -> TraceFormatError:
     parts = _NATIVE_MESSAGE.fullmatch(message)
     if parts is None:
         return TraceFormatError(message, where="" if message.startswith(name) else name)
-    return TraceFormatError(parts["found"], expected=parts["expected"], hint=parts["advice"], where=parts["where"])
+    return TraceFormatError(parts["found"], expected=parts["expected"], hint=parts["hint"], where=parts["where"])
 
 
 def _native_trace() -> type[_core.Trace]:

@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from ccgym.cli.main import main as cli
 from ccgym.cli.profile import DEFAULT_PATHS
 from ccgym.config.path import NetworkPath
-from ccgym.errors import ConfigError, PlatformError
+from ccgym.errors import PlatformError
 from ccgym.evaluation.capacity import RateCapacity
 from ccgym.evaluation.metrics import PacketLog
 from ccgym.evaluation.simulate import simulate
@@ -30,9 +30,8 @@ from ccgym.report.figures.profile import (
     line_color,
     number_texts,
     profile_figure,
-    write_profile,
 )
-from ccgym.report.style import flow_color, house_style
+from ccgym.report.style import flow_color, house_style, save
 from ccgym.schemes.registry import parse_scheme
 
 STEADY = Path(__file__).parent / "data" / "policies" / "steady.onnx"
@@ -269,12 +268,11 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(PlatformError, match="No space left on device"):
-        write_profile(styles, columns, file)
+    with house_style(), pytest.raises(PlatformError, match="no space left on device"):
+        save(profile_figure(styles, columns), file)
     assert file.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["portrait.png"]
     monkeypatch.undo()
-    write_profile(styles, columns, file)
+    with house_style():
+        save(profile_figure(styles, columns), file)
     assert file.read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(ConfigError, match=r"a file that ends in \.png, \.svg or \.pdf"):
-        write_profile(styles, columns, tmp_path / "portrait.jpg")

@@ -416,7 +416,7 @@ def test_trace_show_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert (tmp_path / file).stat().st_size > 3000
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     assert main(["trace", "show", "12mbps", "--plot", str(tmp_path / "a.xyz")]) == 2
-    assert "a .png, .svg or .pdf file" in capsys.readouterr().err
+    assert "in .png, .svg or .pdf" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

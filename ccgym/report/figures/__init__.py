@@ -24,20 +24,25 @@ A test names its figures as ``sweep`` or ``{sweep: {x: rate_mbps}}``; the option
 
 from __future__ import annotations
 
+import os
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from ccgym.config.yaml_loader import config_error
-from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.errors import ConfigError, PlatformError, did_you_mean, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+FORMATS: Final = (".svg", ".pdf", ".png")
+"""Formats that figures are written in."""
 
 Page = Literal["run", "evaluation", "scorecard", "gap", "experiment", "test", "command"]
 """Where a figure is shown."""
@@ -61,6 +66,44 @@ class RegisteredFigure:
     """Of ``test``: the model of its options. All of them have defaults."""
     order: int = 0
     """Place among the figures of its page, ascending."""
+
+
+def require_drawing(*packages: str, instead: str = "") -> None:
+    """Make sure that figures can be drawn, before hours are spent on what they show.
+
+    Args:
+        packages: What is needed; by default all that reports need.
+        instead: What does without them, if anything.
+
+    Raises:
+        PlatformError: A package is not installed.
+    """
+    for package in packages or ("matplotlib.figure", "jinja2"):
+        try:
+            import_module(package)
+        except ImportError as error:
+            raise PlatformError(
+                f"{package.partition('.')[0]} cannot be imported: {error}",
+                expected="the packages for figures and reports",
+                hint="pip install 'ccgym[report]'" + (f", or use {instead}" if instead else ""),
+            ) from error
+
+
+def figure_path(path: str | os.PathLike[str], where: str = "") -> Path:
+    """The path of a file that a figure can be written to.
+
+    Raises:
+        ConfigError: Its suffix is not one of :data:`FORMATS`.
+    """
+    file = Path(path)
+    if file.suffix.lower() not in FORMATS:
+        raise ConfigError(
+            f"{shown(file.name)} has the suffix {shown(file.suffix)}" if file.suffix else shown(file.name),
+            where=where,
+            expected="a file that ends in .png, .svg or .pdf",
+            hint=f"for example {file.stem or 'figure'}.png",
+        )
+    return file
 
 
 _FIGURES: Final[dict[str, RegisteredFigure]] = {}

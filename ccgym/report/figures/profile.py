@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import colorsys
 import math
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -24,19 +22,14 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from ccgym.config.models import Delay, Droptail, Link, Loss
 from ccgym.config.path import NetworkPath
-from ccgym.errors import ConfigError, shown
 from ccgym.evaluation.capacity import LinkCapacity
 from ccgym.evaluation.metrics import PacketLog
 from ccgym.evaluation.run_record import FlowRecord, RunRecord
 from ccgym.report.figures import figure
-from ccgym.report.style import CAPACITY_COLOR, INK, MUTED, blank_figure, flow_color, house_style, legible, save
+from ccgym.report.style import CAPACITY_COLOR, INK, MUTED, blank_figure, flow_color, legible
 from ccgym.schemes.style import SchemeStyle
-from ccgym.tracetools.text import write_bytes
 
 Floats = npt.NDArray[np.float64]
-
-SUFFIXES: Final = (".png", ".svg", ".pdf")
-"""Formats of a profile."""
 
 OTHER_COLOR: Final = "#8a8a8a"
 """Color of the scheme that is there for comparison."""
@@ -180,31 +173,6 @@ def profile_figure(styles: Sequence[SchemeStyle], columns: Sequence[Column]) -> 
         _numbers(drawn, [run.flows[0] for run in column.runs], styles, colors, left, panel)
     _head(drawn, styles, colors, columns)
     return drawn
-
-
-def write_profile(styles: Sequence[SchemeStyle], columns: Sequence[Column], file: Path) -> None:
-    """Draw a profile into a file, which appears complete or not at all; equal profiles are equal files.
-
-    Raises:
-        ConfigError: The file's suffix is not one of :data:`SUFFIXES`.
-        PlatformError: It cannot be written.
-    """
-    suffix = check_suffix(file).suffix.lower()
-    with house_style(), tempfile.TemporaryDirectory() as folder:
-        drawn = Path(folder, f"profile{suffix}")
-        save(profile_figure(styles, columns), drawn)
-        write_bytes(file, drawn.read_bytes())
-
-
-def check_suffix(file: Path) -> Path:
-    """Return the file if a profile can be written to it; raises :class:`ConfigError` for other suffixes."""
-    if file.suffix.lower() not in SUFFIXES:
-        raise ConfigError(
-            f"{shown(file.name)} has the suffix {shown(file.suffix)}" if file.suffix else f"{shown(file.name)}",
-            expected=f"a file that ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}",
-            hint=f"for example {file.stem or 'profile'}.png",
-        )
-    return file
 
 
 def _panels(rate: Axes, delay: Axes, column: Column, colors: Sequence[str]) -> None:
