@@ -43,11 +43,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from ccgym.emulation.doctor import examine, works
+    from ccgym.emulation.doctor import examine, obstacle
 
     with error_console().status("looking at this machine …"):
         findings = examine(measure=not arguments.quick)
-    works_here = works(findings)
+    works_here = obstacle("emulated", findings) is None
     if arguments.json:
         say(json.dumps({"works": works_here, "findings": [asdict(one) for one in findings]}, ensure_ascii=False))
     else:

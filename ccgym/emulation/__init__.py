@@ -8,7 +8,6 @@ and receivers as threads. Whatever ends it, a kill included, takes all of that w
 ``plan``        the job of a run process
 ``process``     starting, watching and ending it
 ``control``     the sockets over which environments decide for learning flows
-``report``      its report on the path, in addition to the run's results
 ``kernel_tcp``  the kernel's congestion controls
 ``mahimahi``    a path as mahimahi's shells, and whether they are installed
 ``shell_path``  the path of ``ccgym shell``

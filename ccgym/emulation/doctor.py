@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias
+
+from pydantic import TypeAdapter, ValidationError
 
 from ccgym.emulation import process
 from ccgym.errors import PlatformError, RealPathError, shown
 
 Status: TypeAlias = Literal["ok", "warn", "missing"]
 """``ok``: works. ``warn``: works with limits. ``missing``: what needs it does not work."""
-
-STATUSES: Final[tuple[Status, ...]] = ("ok", "warn", "missing")
 
 NEEDED: Final = frozenset({"rights", "path", "capacity of an emulated path"})
 """Findings without which the emulated path cannot work at all."""
@@ -32,9 +32,9 @@ class Finding:
     """What, such as ``mahimahi``."""
     status: Status
     """How it is."""
-    found: str
+    found: str = ""
     """What was found, with numbers where it was measured."""
-    remedy: str
+    remedy: str = ""
     """What to do about it; empty where nothing is to be done."""
 
 
@@ -47,12 +47,13 @@ def examine(*, measure: bool = True) -> list[Finding]:
     Raises:
         RealPathError: The check itself failed.
     """
-    return findings_of(process.output_of("doctor", {"measure": measure}, TIMEOUT_S))
-
-
-def works(findings: Iterable[Finding]) -> bool:
-    """Whether the emulated path can work here."""
-    return obstacle("emulated", findings) is None
+    data = process.output_of("doctor", {"measure": measure}, TIMEOUT_S)
+    try:
+        return TypeAdapter(list[Finding]).validate_python(data)
+    except ValidationError:
+        raise RealPathError(
+            shown(data), where="ccgym doctor", expected="a list of findings: name, status, found, remedy"
+        ) from None
 
 
 def obstacle(backend: str, findings: Iterable[Finding]) -> Finding | None:
@@ -80,29 +81,3 @@ def require(backend: str) -> None:
             expected="a machine on which it works",
             hint=found.remedy or "`ccgym doctor` tells what this machine can do",
         )
-
-
-def findings_of(data: object) -> list[Finding]:
-    """The findings of the native check, which it prints as a JSON list.
-
-    Raises:
-        RealPathError: It is something else.
-    """
-    if not isinstance(data, list):
-        raise _unreadable(data)
-    return [_finding(entry) for entry in data]
-
-
-def _finding(entry: object) -> Finding:
-    if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str) or entry.get("status") not in STATUSES:
-        raise _unreadable(entry)
-    return Finding(
-        name=entry["name"],
-        status=cast("Status", entry["status"]),
-        found=str(entry.get("found") or ""),
-        remedy=str(entry.get("remedy") or ""),
-    )
-
-
-def _unreadable(found: object) -> RealPathError:
-    return RealPathError(shown(found), where="ccgym doctor", expected="a list of findings: name, status, found, remedy")

@@ -14,6 +14,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,12 +22,9 @@ from typing import TYPE_CHECKING, Any, Final
 from ccgym.emulation import job
 from ccgym.emulation.job import Memory
 from ccgym.emulation.plan import Plan
-from ccgym.emulation.report import PathReport
 from ccgym.errors import RealPathError, shown
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from ccgym._core import SimResult
 
 SLACK_S: Final = 60.0
@@ -48,8 +46,8 @@ class RunOutcome:
 
     result: SimResult
     """The run, as the simulator returns its own."""
-    report: PathReport
-    """What there is to say about the path."""
+    report: Mapping[str, Any]
+    """What there is to say about the path: see :attr:`ccgym.evaluation.run_record.RunRecord.path_report`."""
 
 
 def environment() -> dict[str, str]:
@@ -82,17 +80,10 @@ class RunProcess:
             raise
         self._started = time.monotonic()
 
-    @property
-    def pid(self) -> int:
-        """The process's number."""
-        return self._process.pid
-
     def __enter__(self) -> RunProcess:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     def poll(self) -> int | None:
@@ -110,12 +101,9 @@ class RunProcess:
             RealPathError: The run failed (the message says in which step), stalled, or was given up.
         """
         deadline = self._started + self._duration_s + slack_s
-        while True:
-            try:
-                status = self._process.wait(timeout=TURN_S)
-                break
-            except subprocess.TimeoutExpired:
-                pass
+        while (status := self._process.poll()) is None:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=TURN_S)
             if halt is not None and halt.is_set():
                 self.end()
                 raise RealPathError("the run was given up", where=f"backend {self._name}")
@@ -127,13 +115,12 @@ class RunProcess:
 
     def end(self) -> None:
         """End the process: close its standard input, and kill it if it does not end. Forget what it left."""
+        assert self._process.stdin is not None
         try:
-            if self._process.stdin is not None:
-                self._process.stdin.close()
-            try:
-                self._process.wait(timeout=GRACE_S)
-            except subprocess.TimeoutExpired:
-                self._kill()
+            self._process.stdin.close()
+            self._process.wait(timeout=GRACE_S)
+        except subprocess.TimeoutExpired:
+            self._kill()
         finally:
             self._close()
 
@@ -144,8 +131,7 @@ class RunProcess:
     def failure(self, status: int) -> RealPathError:
         """The error of a process that ended with this status."""
         text = self._error_text()
-        error = native_error(text)
-        if error is not None:
+        if error := native_error(text):
             return error
         how = f"signal {-status} ({_signal_name(-status)})" if status < 0 else f"status {status}"
         return RealPathError(
@@ -162,7 +148,7 @@ class RunProcess:
         error = native_error(text)
         last = f"its last step: {error.where}: {error.found}" if error is not None else _quoted(text).lstrip("; ")
         return RealPathError(
-            f"the run process {self.pid} did not end within {waited:.0f} s" + (f"; {last}" if last else ""),
+            f"the run process {self._process.pid} did not end within {waited:.0f} s" + (f"; {last}" if last else ""),
             where=f"backend {self._name}",
             expected=f"the end of a run of {self._duration_s:g} s within {slack_s:g} s after it",
             hint="it was killed, with everything that it had made; `ccgym doctor` tells what this machine can do",
@@ -185,13 +171,13 @@ class RunProcess:
 
         try:
             result, report = _core.load_run(self._result.path)
-        except (OSError, ValueError) as error:
+            return RunOutcome(result, dict(json.loads(report)))
+        except (OSError, TypeError, ValueError) as error:
             raise RealPathError(
                 f"the result cannot be read: {error}{_quoted(self._error_text())}",
                 where=f"backend {self._name}",
                 expected="what the run process writes at its end",
             ) from error
-        return RunOutcome(result, PathReport.from_json(report))
 
 
 def run_plan(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
@@ -210,22 +196,14 @@ def run_plan(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
 
 def native_error(text: str) -> RealPathError | None:
     """The error that a native process wrote as JSON on its last line; None where there is none."""
-    for line in reversed(text.splitlines()):
-        if not line.strip():
-            continue
-        try:
-            data = json.loads(line)
-        except json.JSONDecodeError:
-            return None
-        if not isinstance(data, Mapping) or "found" not in data:
-            return None
-        return RealPathError(
-            str(data["found"]),
-            where=str(data.get("place") or ""),
-            expected=str(data.get("expected") or ""),
-            hint=str(data.get("hint") or ""),
-        )
-    return None
+    try:
+        data = json.loads(text.rstrip().rpartition("\n")[2])
+    except json.JSONDecodeError:
+        return None
+    if not isinstance(data, Mapping) or "found" not in data:
+        return None
+    expected, hint, place = (str(data.get(part) or "") for part in ("expected", "hint", "place"))
+    return RealPathError(str(data["found"]), expected=expected, hint=hint, where=place)
 
 
 def output_of(kind: str, fields: Mapping[str, Any], timeout_s: float = SLACK_S) -> Any:

@@ -117,8 +117,8 @@ def from_name(name: str, logs: Mapping[Direction, str], command_line: str) -> Sh
     except ConfigError as error:
         raise error.at("--path") from None
     compiled = network.compile()
-    path = ShellPath("the path", f"[{Path(name).name}] ", {"uplink": compiled.uplink, "downlink": compiled.downlink})
-    path.traces = trace_files(network.trace_names())
+    elements = {direction: getattr(compiled, direction) for direction in DIRECTIONS}
+    path = ShellPath("the path", f"[{Path(name).name}] ", elements, trace_files(network.trace_names()))
     _add_links(path, logs, command_line)
     return path
 
@@ -142,8 +142,9 @@ def from_json(
     wrong = _not_a_path(data)
     if wrong is not None:
         raise ConfigError(wrong, where=where, expected=expected, hint=hint)
-    path = ShellPath(f"the path {file}", f"[{label}] ", {direction: data[direction] for direction in DIRECTIONS})
-    path.traces = {**{name: Path(given) for name, given in data.get("traces", {}).items()}, **traces}
+    files = {name: Path(given) for name, given in data.get("traces", {}).items()}
+    elements = {direction: data[direction] for direction in DIRECTIONS}
+    path = ShellPath(f"the path {file}", f"[{label}] ", elements, {**files, **traces})
     _add_links(path, logs, command_line)
     return path
 
@@ -168,12 +169,9 @@ def _add_links(path: ShellPath, logs: Mapping[Direction, str], command_line: str
     """Logs of the first link of each direction; and the end, when all links that end have ended."""
     ending: list[str] = []
     for direction in DIRECTIONS:
-        elements = path.elements[direction]
-        links = [index for index, one in enumerate(elements) if one.get("kind") == "link"]
-        for index in links:
-            schedule = elements[index].get("schedule") or {}
-            if schedule.get("once"):
-                ending.append(str(schedule.get("name")))
+        links = {place: one for place, one in enumerate(path.elements[direction]) if one.get("kind") == "link"}
+        schedules = [link.get("schedule") or {} for link in links.values()]
+        ending += [str(schedule.get("name")) for schedule in schedules if schedule.get("once")]
         if direction not in logs:
             continue
         if not links:
@@ -185,7 +183,7 @@ def _add_links(path: ShellPath, logs: Mapping[Direction, str], command_line: str
         path.link_logs.append(
             {
                 "direction": direction,
-                "element": links[0],
+                "element": next(iter(links)),
                 "file": logs[direction],
                 "command_line": command_line,
                 "outer": "",

@@ -19,7 +19,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-from ccgym.emulation.report import PathReport, limited_reason
 from ccgym.errors import CcgymError
 from ccgym.evaluation.backends import Backend, backend
 from ccgym.evaluation.run import Contender, Run, contender, contenders, parse_contenders
@@ -250,13 +249,12 @@ def _execute(
     while True:
         started, clock = time.time() if run.real else begin, time.perf_counter()
         record = runs_on.run(run.path, run.contender.flows, Nanoseconds(run.duration_ns), run.seed, run.record)
-        if limited_reason(record.path_report) is None or repeats == repeat_limited:
+        if record.limited is None or repeats == repeat_limited:
             break
         repeats += 1
     if record.path_report is not None:
-        unavailable = PathReport(record.path_report).unavailable
-        if unavailable:
-            return RunOutcome(run, unavailable=next(iter(unavailable.values())))
+        for _, reason in record.path_report.get("unavailable") or ():
+            return RunOutcome(run, unavailable=str(reason))
         started = float(record.path_report.get("started_epoch_ms") or started * 1e3) / 1e3
         record = replace(record, path_report=_with_repeats(record.path_report, repeats))
     record = replace(record, started_epoch_s=started)
@@ -271,7 +269,7 @@ def _execute(
         trajectory_hash=record.trajectory_hash,
         started_epoch_s=started,
         wall_s=time.perf_counter() - clock,
-        limited=limited_reason(record.path_report),
+        limited=record.limited,
         arrays_sha256=None if reduced.arrays is None else hashlib.sha256(reduced.arrays).hexdigest(),
     )
     if store is not None:

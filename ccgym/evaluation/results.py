@@ -19,7 +19,6 @@ import numpy as np
 from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter, ValidationError
 
 from ccgym.config.catalog import PublishedResult
-from ccgym.emulation.report import limited_reason
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
 from ccgym.evaluation.frames import FLOW_COLUMN, import_pandas, to_frame, write_csv
@@ -71,7 +70,7 @@ class CellResult:
     @property
     def limited(self) -> str | None:
         """Why the machine could not hold a real path's schedule in this run; None where it could."""
-        return limited_reason(self.record.path_report)
+        return self.record.limited
 
     def __repr__(self) -> str:
         record = self.record

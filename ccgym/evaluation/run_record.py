@@ -174,6 +174,11 @@ class RunRecord:
         return "\n".join(lines)
 
     @property
+    def limited(self) -> str | None:
+        """Why the machine could not hold a real path's schedule; None where it could, and in the simulator."""
+        return (self.path_report or {}).get("limited") or None
+
+    @property
     def total(self) -> PantheonMetrics:
         """Pantheon's numbers of all flows together."""
         if self.metrics is None:

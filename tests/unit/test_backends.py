@@ -20,7 +20,6 @@ from ccgym.config.path import NetworkPath
 from ccgym.emulation import doctor, kernel_tcp
 from ccgym.emulation.plan import Plan
 from ccgym.emulation.process import RunOutcome
-from ccgym.emulation.report import PathReport
 from ccgym.errors import ConfigError, PlatformError, RealPathError
 from ccgym.evaluation import engine
 from ccgym.evaluation.backends import BACKENDS, backend, check_name, is_real
@@ -73,7 +72,7 @@ class StandIn:
             flow["scheme"] = flow["scheme"].removeprefix("tcp:")
         traces = {name: _core.Trace.parse(file.read_bytes(), name) for name, file in plan.traces.items()}
         result = _core.simulate(json.dumps(spec), traces)
-        return RunOutcome(result, PathReport({"backend": plan.backend, **self.report}))
+        return RunOutcome(result, {"backend": plan.backend, **self.report})
 
 
 @pytest.fixture

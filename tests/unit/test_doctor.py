@@ -9,7 +9,7 @@ import pytest
 
 from ccgym.cli.main import main as cli
 from ccgym.emulation import doctor, process
-from ccgym.emulation.doctor import Finding, findings_of, obstacle, require, works
+from ccgym.emulation.doctor import Finding, examine, obstacle, require
 from ccgym.errors import PlatformError, RealPathError
 
 FINE = [
@@ -33,20 +33,21 @@ def answering(monkeypatch: pytest.MonkeyPatch, data: Any) -> list[dict[str, bool
     return asked
 
 
-def test_findings() -> None:
-    findings = findings_of(FINE)
+def test_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, FINE)
+    findings = examine()
     assert findings[1] == Finding("tun", "warn", "EPERM; veth pairs serve instead", "sudo modprobe tun")
-    assert works(findings), "limits are no obstacle"
-    assert obstacle("emulated", findings) is None
+    assert obstacle("emulated", findings) is None, "limits are no obstacle"
     assert obstacle("mahimahi", findings) == findings[3]
-    broken = findings_of([{**FINE[0], "status": "missing"}, *FINE[1:]])
-    assert not works(broken)
+    answering(monkeypatch, [{**FINE[0], "status": "missing"}, *FINE[1:]])
+    assert obstacle("emulated", examine()) is not None
 
 
 @pytest.mark.parametrize("data", [None, {}, "[]", [1], [{"name": "x"}], [{"name": "x", "status": "fine"}], [{}]])
-def test_what_are_no_findings(data: object) -> None:
+def test_what_are_no_findings(monkeypatch: pytest.MonkeyPatch, data: object) -> None:
+    answering(monkeypatch, data)
     with pytest.raises(RealPathError, match="expected: a list of findings"):
-        findings_of(data)
+        examine()
 
 
 def test_a_backend_that_cannot_work_here(monkeypatch: pytest.MonkeyPatch) -> None:

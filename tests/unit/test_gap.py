@@ -21,7 +21,6 @@ from ccgym.config.path import NetworkPath
 from ccgym.emulation import doctor
 from ccgym.emulation.plan import Plan
 from ccgym.emulation.process import RunOutcome
-from ccgym.emulation.report import PathReport
 from ccgym.errors import ConfigError, PlatformError, RealPathError
 from ccgym.evaluation.backends import real as real_backend
 from ccgym.evaluation.curves import FlowCurves
@@ -57,7 +56,7 @@ def reality(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             if element["kind"] == "loss":
                 element["probability"] = 0.05 if plan.backend == "mahimahi" else 0.001
         traces = {name: _core.Trace.parse(file.read_bytes(), name) for name, file in plan.traces.items()}
-        return RunOutcome(_core.simulate(json.dumps(spec), traces), PathReport({"limited": None}))
+        return RunOutcome(_core.simulate(json.dumps(spec), traces), {"limited": None})
 
     monkeypatch.setattr(real_backend, "run_plan", run)
     monkeypatch.setattr(doctor, "require", lambda name: None)

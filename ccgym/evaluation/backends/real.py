@@ -52,7 +52,7 @@ class RealPath:
         """
         run = prepare(path, flows, duration, seed, record)
         outcome = run_plan(self.plan(run), self._halt)
-        return run.run_record(outcome.result, self.name, outcome.report.data)
+        return run.run_record(outcome.result, self.name, outcome.report)
 
     def halt(self) -> None:
         """Make runs in other threads give up."""
