@@ -119,17 +119,17 @@ def _kind(spec: ExperimentSet | ScorecardSpec | GapSpec) -> tuple[Any, Any]:
         from ccgym.experiments.gap.run import run_gap
         from ccgym.report import gap_report
 
-        return run_gap, gap_report.REPORT
+        return run_gap, gap_report
 
     if isinstance(spec, ExperimentSet):
         from ccgym.experiments.run import run_experiments
         from ccgym.report import experiment_report
 
-        return run_experiments, experiment_report.REPORT
+        return run_experiments, experiment_report
     from ccgym.experiments.scorecard.run import run_scorecard
     from ccgym.report import scorecard_report
 
-    return run_scorecard, scorecard_report.REPORT
+    return run_scorecard, scorecard_report
 
 
 def _request(

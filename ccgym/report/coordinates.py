@@ -1,9 +1,11 @@
-"""Names of a sweep's coordinates for people: ``rate_mbps`` is ``rate (Mbit/s)``."""
+"""Coordinates and metrics on axes: ``rate_mbps`` is ``rate (Mbit/s)``, fractions are percentages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
+
+from ccgym.experiments.metrics import Metric
 
 _UNITS: Final = {"mbps": "Mbit/s", "ms": "ms", "s": "s", "bdp": "BDP", "packets": "packets"}
 _NAMES: Final = {"owd": "one-way delay", "rtt": "RTT"}
@@ -37,3 +39,13 @@ def coordinates_text(at: Mapping[str, float | str]) -> str:
 def value_text(value: float | str) -> str:
     """The value of a coordinate."""
     return value if isinstance(value, str) else f"{value:g}"
+
+
+def metric_label(metric: Metric) -> str:
+    """``utilization (%)``."""
+    return f"{metric.label} ({metric.unit})" if metric.unit else metric.label
+
+
+def metric_scale(metric: Metric) -> float:
+    """By what values are multiplied: 100 for percentages."""
+    return 100.0 if metric.unit == "%" else 1.0

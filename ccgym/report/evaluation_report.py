@@ -8,12 +8,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.evaluation.backends import PLACES, is_real
+from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.files import atomic_write
-from ccgym.report.evaluation_table import evaluation_table, exact_table, markdown
+from ccgym.report.evaluation_table import evaluation_table, exact_table, markdown, run_facts
 
 if TYPE_CHECKING:
     from ccgym.report.drawn import Drawn
@@ -149,12 +149,6 @@ def page_values(results: ResultSet, directory: Path) -> dict[str, Any]:
             (summary, [run(cell, summary.style.label) for cell in summary.runs]) for summary in results.schemes
         ],
     }
-
-
-def run_facts(cell: CellResult) -> str:
-    """What identifies a run: its seed and, in virtual time, the hash of its packets."""
-    seed = f"seed {cell.record.seed}"
-    return seed if is_real(cell.record.backend) else f"{seed} · trajectory {cell.record.trajectory_hash}"
 
 
 def release_text(report: Mapping[str, Any] | None) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ccgym.evaluation.backends import PLACES
-from ccgym.evaluation.results import ResultSet, SchemeSummary, Spread
-from ccgym.report.table import Column, Row, Table, number, spread
+from ccgym.evaluation.backends import PLACES, is_real
+from ccgym.evaluation.results import CellResult, ResultSet, SchemeSummary, Spread
+from ccgym.report.table import Column, Row, Table, counted, number, spread
 
 PUBLISHED_COLUMNS: Final = ("throughput_mbps", "delay_p95_ms", "loss")
 """What published reports have."""
@@ -103,7 +103,7 @@ def _caption(results: ResultSet) -> str:
     """Path, runs, seed, command and the source of what was published: what a table needs away from its report."""
     parameters = results.parameters
     runs, flows = int(parameters["runs"]), int(parameters["flows"])
-    what = f"`{parameters['path_name']}`, {runs} run{'s' if runs != 1 else ''} of {parameters['runtime_s']:g} s"
+    what = f"`{parameters['path_name']}`, {counted(runs, 'run')} of {parameters['runtime_s']:g} s"
     what += f" with {flows} flows" if flows != 1 else ""
     command = results.provenance.get("command")
     text = f"{what}, seed {parameters['seed']}, {PLACES[results.backend]}{f': `{command}`' if command else ''}."
@@ -136,6 +136,12 @@ def _exact_row(summary: SchemeSummary) -> Row:
     if summary.published is not None:
         values |= {f"published_{name}": getattr(summary.published, name) for name in PUBLISHED_COLUMNS}
     return Row(values)
+
+
+def run_facts(cell: CellResult) -> str:
+    """What identifies a run: its seed and, in virtual time, the hash of its packets."""
+    seed = f"seed {cell.record.seed}"
+    return seed if is_real(cell.record.backend) else f"{seed} · trajectory {cell.record.trajectory_hash}"
 
 
 def repeatability(results: ResultSet) -> str:

@@ -26,57 +26,49 @@ TONES: Final[dict[Verdict, Tone]] = {"pass": "good", "fail": "bad", "incomplete"
 """Tones of their cells."""
 
 
-class ExperimentReport:
-    """Shows the results of experiments."""
-
-    def terminal(self, result: ExperimentResults) -> Sequence[RenderableType]:
-        """The table of verdicts, and what was run."""
-        lines: list[RenderableType] = ["", verdict_table(result).terminal(), ""]
-        for test in result.tests:
-            passes = f"Passes: {test.brief}." if test.brief else ""
-            if words := " ".join(filter(None, (test.spec.question, passes))):
-                lines.append(f"{test.title}: {words}")
-        return [*lines, *_trained(result), result.extent, ""]
-
-    def write(
-        self, result: ExperimentResults, directory: Path, progress: Observer, *, figures: bool
-    ) -> Sequence[Written]:
-        """Write the table as Markdown; with ``figures`` the figures and the page."""
-        table = directory / f"{result.name}.md"
-        atomic_write(table, markdown(result))
-        files = [
-            Written("table", table),
-            Written("results", directory / f"{result.name}.json"),
-            Written("", directory / f"{result.name}.csv"),
-        ]
-        if not figures:
-            return files
-        from ccgym.report.figures import figures_of
-        from ccgym.report.page import write_page
-        from ccgym.report.style import write_figure
-
-        page = directory / f"{result.name}.html"
-        whole = figures_of("experiment")
-        chosen = {test.name: figures_of_test(result, test) for test in result.tests}
-        progress.begin("figures", len(whole) + sum(map(len, chosen.values())) + 1)
-        for one in whole:
-            write_figure(one.draw, directory / overall_file(result, one.name), result)
-            progress.advance("figures", 1, one.name)
-        for test in result.tests:
-            for name, figure in chosen[test.name].items():
-                write_figure(figure.draw, directory / name, result, test)
-                progress.advance("figures", 1, test.title)
-        write_page(page, "experiment", page_values(result, directory))
-        progress.advance("figures", 1, "page")
-        return [
-            Written("report", page),
-            *(Written("figure", directory / f"{overall_file(result, one.name)}.svg") for one in whole),
-            *files,
-        ]
+def terminal(result: ExperimentResults) -> Sequence[RenderableType]:
+    """The table of verdicts, and what was run."""
+    lines: list[RenderableType] = ["", verdict_table(result).terminal(), ""]
+    for test in result.tests:
+        passes = f"Passes: {test.brief}." if test.brief else ""
+        if words := " ".join(filter(None, (test.spec.question, passes))):
+            lines.append(f"{test.title}: {words}")
+    return [*lines, *_trained(result), result.extent, ""]
 
 
-REPORT: Final = ExperimentReport()
-"""The report on experiments."""
+def write(result: ExperimentResults, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
+    """Write the table as Markdown; with ``figures`` the figures and the page."""
+    table = directory / f"{result.name}.md"
+    atomic_write(table, markdown(result))
+    files = [
+        Written("table", table),
+        Written("results", directory / f"{result.name}.json"),
+        Written("", directory / f"{result.name}.csv"),
+    ]
+    if not figures:
+        return files
+    from ccgym.report.figures import figures_of
+    from ccgym.report.page import write_page
+    from ccgym.report.style import write_figure
+
+    page = directory / f"{result.name}.html"
+    whole = figures_of("experiment")
+    chosen = {test.name: figures_of_test(result, test) for test in result.tests}
+    progress.begin("figures", len(whole) + sum(map(len, chosen.values())) + 1)
+    for one in whole:
+        write_figure(one.draw, directory / overall_file(result, one.name), result)
+        progress.advance("figures", 1, one.name)
+    for test in result.tests:
+        for name, figure in chosen[test.name].items():
+            write_figure(figure.draw, directory / name, result, test)
+            progress.advance("figures", 1, test.title)
+    write_page(page, "experiment", page_values(result, directory))
+    progress.advance("figures", 1, "page")
+    return [
+        Written("report", page),
+        *(Written("figure", directory / f"{overall_file(result, one.name)}.svg") for one in whole),
+        *files,
+    ]
 
 
 def overall_file(results: ExperimentResults, figure: str) -> str:

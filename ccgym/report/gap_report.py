@@ -107,51 +107,45 @@ def markdown(gap: Gap) -> str:
     return f"{table.markdown()}\n{notes}\n"
 
 
-class GapReport:
-    """Shows a gap."""
-
-    def terminal(self, result: Gap) -> Sequence[RenderableType]:
-        """The table with its notes."""
-        table = gap_table(result)
-        return ["", table.terminal(), TOLERANCES, *table.notes, ""]
-
-    def write(self, result: Gap, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
-        """Write the table as Markdown, and those of every backend; with ``figures`` the figure and the page."""
-        table = directory / MARKDOWN_FILE
-        atomic_write(table, markdown(result))
-        for name, results in result.results.items():
-            write_tables(results, result.directories[name])
-        files = [Written("results", directory / GAP_FILE), Written("table", table)]
-        if not figures:
-            return files
-        from ccgym.report.figures import figures_of
-        from ccgym.report.page import Picture, write_page
-        from ccgym.report.style import write_figure
-
-        drawn = figures_of("gap")
-        progress.begin("figures", len(drawn) + 1)
-        for one in drawn:
-            write_figure(one.draw, directory / one.name, result)
-            progress.advance("figures", 1, one.name)
-        first = next(iter(result.results.values()))
-        values = {
-            "gap": result,
-            "parameters": first.parameters,
-            "provenance": first.provenance,
-            "sections": [],
-            "table": gap_table(result),
-            "tolerances": TOLERANCES,
-            "backends": {name: BACKENDS[name] for name in result.results},
-            "figures": [Picture.of(directory / f"{one.name}.svg", one.title) for one in drawn],
-        }
-        write_page(directory / HTML_FILE, "gap", values)
-        progress.advance("figures", 1, "page")
-        return [
-            Written("report", directory / HTML_FILE),
-            *(Written("figure", directory / f"{one.name}.svg") for one in drawn),
-            *files,
-        ]
+def terminal(result: Gap) -> Sequence[RenderableType]:
+    """The table with its notes."""
+    table = gap_table(result)
+    return ["", table.terminal(), TOLERANCES, *table.notes, ""]
 
 
-REPORT: Final = GapReport()
-"""The report on a gap."""
+def write(result: Gap, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
+    """Write the table as Markdown, and those of every backend; with ``figures`` the figure and the page."""
+    table = directory / MARKDOWN_FILE
+    atomic_write(table, markdown(result))
+    for name, results in result.results.items():
+        write_tables(results, result.directories[name])
+    files = [Written("results", directory / GAP_FILE), Written("table", table)]
+    if not figures:
+        return files
+    from ccgym.report.figures import figures_of
+    from ccgym.report.page import Picture, write_page
+    from ccgym.report.style import write_figure
+
+    drawn = figures_of("gap")
+    progress.begin("figures", len(drawn) + 1)
+    for one in drawn:
+        write_figure(one.draw, directory / one.name, result)
+        progress.advance("figures", 1, one.name)
+    first = next(iter(result.results.values()))
+    values = {
+        "gap": result,
+        "parameters": first.parameters,
+        "provenance": first.provenance,
+        "sections": [],
+        "table": gap_table(result),
+        "tolerances": TOLERANCES,
+        "backends": {name: BACKENDS[name] for name in result.results},
+        "figures": [Picture.of(directory / f"{one.name}.svg", one.title) for one in drawn],
+    }
+    write_page(directory / HTML_FILE, "gap", values)
+    progress.advance("figures", 1, "page")
+    return [
+        Written("report", directory / HTML_FILE),
+        *(Written("figure", directory / f"{one.name}.svg") for one in drawn),
+        *files,
+    ]

@@ -15,6 +15,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ccgym.files import atomic_write
+from ccgym.report.table import counted
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
 """Where the templates are."""
@@ -56,6 +57,7 @@ def render(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["counted"] = counted
     return environment.get_template(f"{template}.html.j2").render(values)
 
 

@@ -21,12 +21,11 @@ from PIL import Image
 from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.results import CellResult, ResultSet
-from ccgym.report.evaluation_report import run_facts
-from ccgym.report.evaluation_table import evaluation_table, has_published
+from ccgym.report.evaluation_table import evaluation_table, has_published, run_facts
 from ccgym.report.figures import figures_of
 from ccgym.report.run_figures import run_files
 from ccgym.report.style import INK, MUTED, few_colors, house_style, pixels
-from ccgym.report.table import NOTHING
+from ccgym.report.table import NOTHING, counted
 
 PAGE_IN: Final = (8.27, 11.69)
 """A4, portrait, inches."""
@@ -146,16 +145,15 @@ class _Sheet:
 
 def _head(sheet: _Sheet, results: ResultSet) -> None:
     parameters, provenance = results.parameters, results.provenance
-    flows = parameters["flows"]
     sheet.put("Pantheon report", fontsize=24, weight="bold")
     sheet.skip(0.48)
     sheet.put(str(parameters["path_name"]), fontsize=15, color=MUTED)
     sheet.skip(0.4)
-    runs = parameters["runs"]
+    place = PLACES[results.backend]
     sheet.paragraph(
-        f"{len(results.styles)} scheme{'s' if len(results.styles) != 1 else ''}, {runs} run{'s' if runs != 1 else ''} "
-        f"each of {parameters['runtime_s']:g} s with {flows} flow{'s' if flows != 1 else ''}. "
-        f"{_sentence(PLACES[results.backend])}, {provenance['started']}.",
+        f"{counted(len(results.styles), 'scheme')}, {counted(parameters['runs'], 'run')} each of "
+        f"{parameters['runtime_s']:g} s with {counted(parameters['flows'], 'flow')}. "
+        f"{place[:1].upper()}{place[1:]}, {provenance['started']}.",
         size=10,
     )
     sheet.skip(0.12)
@@ -175,10 +173,6 @@ def _head(sheet: _Sheet, results: ResultSet) -> None:
         sheet.room(0.2)
         sheet.put(name, fontsize=9, color=MUTED)
         sheet.lines(textwrap.wrap(value, 82) or [NOTHING], size=9, left_in=1.0)
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _table(sheet: _Sheet, results: ResultSet) -> None:

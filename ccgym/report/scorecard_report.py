@@ -15,7 +15,7 @@ from ccgym.experiments.scorecard.scorecard import CardPath, Group, PathResult, S
 from ccgym.files import atomic_write
 from ccgym.report.evaluation_report import write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, LIMITED_NOTE
-from ccgym.report.table import Cell, Column, Row, Table, Tone, number
+from ccgym.report.table import Cell, Column, Row, Table, Tone, counted, number
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -63,7 +63,7 @@ _PATH: Final = (
     Column("delay_p95_ms", "p95 delay", "ms", number(1), better="min"),
     Column("delay_ratio", "/ base", format=number(2), better="min"),
     Column("loss", "loss", "%", number(2, 100), better="min"),
-    Column("trained", "trained here"),
+    Column("trained", "training"),
 )
 """Columns of a path's table."""
 
@@ -147,7 +147,7 @@ def path_table(card: Scorecard, path: CardPath) -> Table:
     by_key = {one.key: one for one in card.schemes}
     path_results = [card.path_results[path.name, key] for key in by_key]
     path_results.sort(key=lambda result: 1e9 if result.score is None else -result.score)
-    trained = {None: "", True: "train", False: "held out"}
+    trained = {None: "", True: "trained here", False: "held out"}
     rows = []
     for result in path_results:
         label = by_key[result.scheme].style.label
@@ -166,55 +166,50 @@ def _tone(result: PathResult) -> Tone:
     return "" if result.pareto_optimal else "muted"
 
 
-class ScorecardReport:
-    """Shows a scorecard."""
-
-    def terminal(self, result: Scorecard) -> Sequence[RenderableType]:
-        """The ranking, and what belongs below it."""
-        if not any(result.rankings.values()):
-            return ["no scheme has a number on any path\n"]
-        lines: list[RenderableType] = ["", ranking_table(result, result.groups[0]).terminal(), *EXPLANATION_LINES, ""]
-        lines.append(groups_table(result).terminal())
-        if any(group.learners for group in shown_groups(result)):
-            lines.append("trained, held out: paths that these policies' training could draw, and the others")
-        return [*lines, *footnotes(result), ""]
-
-    def write(self, result: Scorecard, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
-        """Write the tables, and with ``figures`` the figures and the page."""
-        for name, results in result.results.items():
-            write_tables(results, directory / PATHS_DIRECTORY / name)
-        atomic_write(directory / MARKDOWN_FILE, markdown(result))
-        written = [
-            Written("results", directory / JSON_FILE),
-            Written("table", directory / MARKDOWN_FILE),
-            Written("", directory / RESULTS_FILE),
-            Written("", directory / RANKING_FILE),
-            Written("each path", directory / PATHS_DIRECTORY),
-        ]
-        if not figures or not any(result.rankings.values()):
-            return written
-        return [*self._draw(result, directory, progress), *written]
-
-    def _draw(self, card: Scorecard, directory: Path, progress: Observer) -> list[Written]:
-        from ccgym.report.figures import figures_of
-        from ccgym.report.page import write_page
-        from ccgym.report.style import write_figure
-
-        drawing = figures_of("scorecard")
-        progress.begin("drawing", len(drawing) + 1)
-        for one in drawing:
-            write_figure(one.draw, directory / one.name, card)
-            progress.advance("drawing", 1, one.name)
-        write_page(directory / HTML_FILE, "scorecard", page_values(card, directory))
-        progress.advance("drawing", 1, HTML_FILE)
-        return [
-            Written("report", directory / HTML_FILE),
-            *(Written("" if place else "figures", directory / f"{one.name}.svg") for place, one in enumerate(drawing)),
-        ]
+def terminal(result: Scorecard) -> Sequence[RenderableType]:
+    """The ranking, and what belongs below it."""
+    if not any(result.rankings.values()):
+        return ["no scheme has a number on any path\n"]
+    lines: list[RenderableType] = ["", ranking_table(result, result.groups[0]).terminal(), *EXPLANATION_LINES, ""]
+    lines.append(groups_table(result).terminal())
+    if any(group.learners for group in shown_groups(result)):
+        lines.append("trained, held out: paths that these policies' training could draw, and the others")
+    return [*lines, *footnotes(result), ""]
 
 
-REPORT: Final = ScorecardReport()
-"""The report on scorecards."""
+def write(result: Scorecard, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
+    """Write the tables, and with ``figures`` the figures and the page."""
+    for name, results in result.results.items():
+        write_tables(results, directory / PATHS_DIRECTORY / name)
+    atomic_write(directory / MARKDOWN_FILE, markdown(result))
+    written = [
+        Written("results", directory / JSON_FILE),
+        Written("table", directory / MARKDOWN_FILE),
+        Written("", directory / RESULTS_FILE),
+        Written("", directory / RANKING_FILE),
+        Written("each path", directory / PATHS_DIRECTORY),
+    ]
+    if not figures or not any(result.rankings.values()):
+        return written
+    return [*_draw(result, directory, progress), *written]
+
+
+def _draw(card: Scorecard, directory: Path, progress: Observer) -> list[Written]:
+    from ccgym.report.figures import figures_of
+    from ccgym.report.page import write_page
+    from ccgym.report.style import write_figure
+
+    drawing = figures_of("scorecard")
+    progress.begin("drawing", len(drawing) + 1)
+    for one in drawing:
+        write_figure(one.draw, directory / one.name, card)
+        progress.advance("drawing", 1, one.name)
+    write_page(directory / HTML_FILE, "scorecard", page_values(card, directory))
+    progress.advance("drawing", 1, HTML_FILE)
+    return [
+        Written("report", directory / HTML_FILE),
+        *(Written("" if place else "figures", directory / f"{one.name}.svg") for place, one in enumerate(drawing)),
+    ]
 
 
 def footnotes(card: Scorecard) -> list[str]:
@@ -226,7 +221,7 @@ def footnotes(card: Scorecard) -> list[str]:
         runs = sum(result.runs - result.counted for result in lost)
         where = ", ".join(f"{labels[result.scheme]} on {result.path}" for result in lost[:4])
         notes.append(
-            f"{runs} run{'s' if runs != 1 else ''} in which next to nothing arrived, or not for long, have the lowest "
+            f"{counted(runs, 'run')} in which next to nothing arrived, or not for long, have the lowest "
             f"score: {where}{', …' if len(lost) > 4 else ''}"
         )
     if any(result.limited for result in card.path_results.values()):

@@ -204,6 +204,11 @@ class _Spread(Protocol):
     def std(self) -> float | None: ...
 
 
+def counted(count: int, noun: str) -> str:
+    """``1 run``, ``2 runs``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def number(digits: int, scale: float = 1.0) -> Callable[[float], str]:
     """Formats numbers with this many digits after the point and a real minus."""
 

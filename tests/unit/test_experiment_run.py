@@ -22,8 +22,8 @@ from ccgym.experiments.request import Request, default_schemes
 from ccgym.experiments.results import ExperimentResults, Outcome, RunResult, Spread, Test
 from ccgym.experiments.run import judge, planned, run_experiments
 from ccgym.experiments.spec import Experiment, ExperimentSet
-from ccgym.report import style
-from ccgym.report.experiment_report import REPORT, WORDS, figures_of_test, quantity
+from ccgym.report import experiment_report, style
+from ccgym.report.experiment_report import WORDS, figures_of_test, quantity
 
 QUICK = load_experiment("weaknesses", quick=True)
 assert isinstance(QUICK, ExperimentSet)
@@ -314,7 +314,7 @@ def results() -> ExperimentResults:
 
 def test_the_report_has_the_figures_of_the_yaml(results: ExperimentResults, tmp_path: Path) -> None:
     progress = Progress()
-    written = REPORT.write(results, tmp_path, progress, figures=True)
+    written = experiment_report.write(results, tmp_path, progress, figures=True)
     assert [file.file.name for file in written][:2] == ["weaknesses.html", "weakness_overview.svg"]
     figures = [name for test in TESTS for name in figures_of_test(results, test)]
     assert figures[0] == "weakness_intra_rtt_fairness"
@@ -338,7 +338,7 @@ def test_the_report_has_the_figures_of_the_yaml(results: ExperimentResults, tmp_
 def test_tables_without_figures(results: ExperimentResults, tmp_path: Path) -> None:
     from rich.console import Console
 
-    written = REPORT.write(results, tmp_path, Silent(), figures=False)
+    written = experiment_report.write(results, tmp_path, Silent(), figures=False)
     assert [file.file.name for file in written] == ["weaknesses.md", "weaknesses.json", "weaknesses.csv"]
     table = (tmp_path / "weaknesses.md").read_text(encoding="utf-8").splitlines()
     assert table[0] == "| test | numbers | passes | TCP Cubic | Aurora |"
@@ -346,7 +346,7 @@ def test_tables_without_figures(results: ExperimentResults, tmp_path: Path) -> N
     assert table[-1].startswith("2 repetitions of every condition")
     for width in (60, 80, 160):
         console = Console(width=width, record=True, file=io.StringIO())
-        for part in REPORT.terminal(results):
+        for part in experiment_report.terminal(results):
             console.print(part)
         text = " ".join(console.export_text().split())
         assert "Aurora was trained on slow paths" in text
@@ -382,8 +382,8 @@ def test_figures_say_what_was_measured(results: ExperimentResults) -> None:
 
 def test_an_experiment_without_runs_can_be_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything failed: the report says so instead of falling over."""
-    monkeypatch.setattr(style, "SUFFIXES", (".svg",))
+    monkeypatch.setattr(style, "FORMATS", (".svg",))
     empty = invented(empty=True)
     assert {outcome.verdict for outcome in empty.outcomes.values()} == {"incomplete"}
-    REPORT.write(empty, tmp_path, Silent(), figures=True)
+    experiment_report.write(empty, tmp_path, Silent(), figures=True)
     assert "incomplete" in (tmp_path / "weaknesses.md").read_text(encoding="utf-8")

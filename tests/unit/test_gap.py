@@ -31,8 +31,9 @@ from ccgym.experiments.gap.results import Gap, differences
 from ccgym.experiments.gap.run import GAP_FILE, run_gap, with_host_jitter
 from ccgym.experiments.gap.spec import GapSpec
 from ccgym.experiments.request import Request
+from ccgym.report import gap_report
 from ccgym.report.figures.gap_series import delay_line, gap_figure, total_egress
-from ccgym.report.gap_report import REPORT, gap_table, markdown
+from ccgym.report.gap_report import gap_table, markdown
 from ccgym.report.style import house_style
 from ccgym.report.table import Table
 
@@ -269,7 +270,7 @@ def test_a_panel_per_scheme_and_a_line_per_run(tmp_path: Path) -> None:
 
 def test_files(tmp_path: Path) -> None:
     made = gap(tmp_path, "cubic", "sim,emulated", runs=1)
-    REPORT.write(made, tmp_path, Silent(), figures=True)
+    gap_report.write(made, tmp_path, Silent(), figures=True)
     for suffix in ("svg", "pdf", "png"):
         assert (tmp_path / f"gap_series.{suffix}").stat().st_size > 1000
     page = (tmp_path / "gap_report.html").read_text()

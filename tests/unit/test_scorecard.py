@@ -27,10 +27,11 @@ from ccgym.experiments.scorecard.run import JSON_FILE, RANKING_FILE, RESULTS_FIL
 from ccgym.experiments.scorecard.score import SCORE_FLOOR, Standing, dominates, pareto_optimal, score
 from ccgym.experiments.scorecard.scorecard import CardScheme, Scorecard, run_score
 from ccgym.experiments.scorecard.spec import ScorecardSpec
+from ccgym.report import scorecard_report
 from ccgym.report.figures.heat_map import columns_of, heat_map_figure
 from ccgym.report.figures.ranking import ranking_figure
 from ccgym.report.page import render
-from ccgym.report.scorecard_report import REPORT, footnotes, interval_text, markdown, page_values, score_text
+from ccgym.report.scorecard_report import footnotes, interval_text, markdown, page_values, score_text
 from ccgym.report.style import house_style
 from ccgym.schemes import policies
 from ccgym.schemes.policy_card import PolicyCard
@@ -393,7 +394,7 @@ def test_forty_two_paths_and_twelve_schemes_fit(made: tuple[Scorecard, Path]) ->
 
 def test_the_page_needs_nothing_else(made: tuple[Scorecard, Path]) -> None:
     card, out = made
-    written = REPORT.write(with_learners(card), out, Silent(), figures=True)
+    written = scorecard_report.write(with_learners(card), out, Silent(), figures=True)
     assert all(file.file.exists() for file in written)
     assert written[0].file.name == "scorecard.html"
     page = written[0].file.read_text()
@@ -422,7 +423,7 @@ def test_numbers_without_figures(made: tuple[Scorecard, Path], tmp_path: Path) -
     card, _ = made
     (tmp_path / "paths" / FAST).mkdir(parents=True)
     (tmp_path / "paths" / SMALL).mkdir()
-    written = REPORT.write(card, tmp_path, Silent(), figures=False)
+    written = scorecard_report.write(card, tmp_path, Silent(), figures=False)
     assert not list(tmp_path.glob("*.svg"))
     assert "report" not in [file.title for file in written]
 

@@ -33,7 +33,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, PlatformError, did_you_mean, shown
@@ -62,7 +62,7 @@ class RegisteredFigure:
     """Where it is shown."""
     draw: Callable[..., Figure]
     """Draws it. Call within :func:`~ccgym.report.style.house_style`."""
-    options: type[BaseModel] | None = None
+    options: type[Options] | None = None
     """Of ``test``: the model of its options. All of them have defaults."""
     order: int = 0
     """Place among the figures of its page, ascending."""
@@ -106,11 +106,17 @@ def figure_path(path: str | os.PathLike[str], where: str = "") -> Path:
     return file
 
 
+class Options(BaseModel):
+    """Options of a figure that tests name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
 _FIGURES: Final[dict[str, RegisteredFigure]] = {}
 
 
 def figure(
-    name: str, title: str, *, page: Page, options: type[BaseModel] | None = None, order: int = 0
+    name: str, title: str, *, page: Page, options: type[Options] | None = None, order: int = 0
 ) -> Callable[[_Draw], _Draw]:
     """Registers the decorated function as a figure; see :class:`RegisteredFigure`."""
 
@@ -141,7 +147,7 @@ class ChosenFigure:
 
     figure: RegisteredFigure
     """The figure."""
-    options: BaseModel
+    options: Options
     """Its options."""
 
     def draw(self, results: Any, test: Any) -> Figure:

@@ -19,6 +19,7 @@ from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.experiments.gap.results import Gap, counterpart
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, blank_figure, draw_capacity
+from ccgym.report.table import counted
 
 Floats = npt.NDArray[np.float64]
 
@@ -41,6 +42,7 @@ def gap_figure(gap: Gap) -> Figure:
     height = ROW_IN * len(gap.schemes) + EDGES_IN
     drawn = blank_figure(WIDTH_IN, height)
     panels = drawn.subplots(len(gap.schemes), 2, sharex=True, squeeze=False)
+    longest_s = max((float(results.parameters["runtime_s"]) for results in gap.results.values()), default=1.0)
     for row, scheme in enumerate(gap.schemes):
         throughput, delay = panels[row]
         throughput.set_title(scheme.label, loc="left", color=INK, weight="bold")
@@ -62,7 +64,7 @@ def gap_figure(gap: Gap) -> Figure:
         low, high = delay.get_ylim()
         delay.set_ylim(max(0.0, low - 0.05 * (high - low)), high)
         for axes in (throughput, delay):
-            axes.set_xlim(0, longest_s(gap))
+            axes.set_xlim(0, longest_s)
     for axes in panels[-1]:
         axes.set_xlabel("Time (s)")
     _legend(drawn, gap, height)
@@ -117,7 +119,14 @@ def delay_line(flows: Sequence[FlowCurves], width_s: float = DELAY_BIN_S) -> tup
 
 def _legend(figure: Figure, gap: Gap, height: float) -> None:
     handles = [
-        Line2D([], [], color=COLORS[name], linewidth=2.2, label=f"{name} ({_runs(gap, name)})") for name in gap.results
+        Line2D(
+            [],
+            [],
+            color=COLORS[name],
+            linewidth=2.2,
+            label=f"{name} ({counted(int(gap.results[name].parameters['runs']), 'run')})",
+        )
+        for name in gap.results
     ]
     figure.legend(handles=handles, loc="upper left", ncols=max(1, len(handles)), bbox_to_anchor=(0.058, 1.0))
     figure.text(
@@ -129,13 +138,3 @@ def _legend(figure: Figure, gap: Gap, height: float) -> None:
         color=MUTED,
         fontsize=10,
     )
-
-
-def _runs(gap: Gap, name: str) -> str:
-    runs = int(gap.results[name].parameters["runs"])
-    return f"{runs} run{'s' if runs != 1 else ''}"
-
-
-def longest_s(gap: Gap) -> float:
-    """Length of the runs, seconds."""
-    return max((float(results.parameters["runtime_s"]) for results in gap.results.values()), default=1.0)

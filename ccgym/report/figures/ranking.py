@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from ccgym.experiments.scorecard.scorecard import Group, RankedScheme, Scorecard
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, blank_figure, legible
-from ccgym.report.table import number
+from ccgym.report.table import counted, number
 
 COLUMNS: Final = 2
 WIDTH_IN: Final = 13.0
@@ -61,7 +61,7 @@ def ranking_figure(card: Scorecard) -> Figure:
         _panel(axes, ranking, {one.key: legible(one.style.color) for one in card.schemes}, low)
     drawn.text(
         0.25 / WIDTH_IN, 0.2 / height,
-        "mean score with 95 % bootstrap interval over paths and runs; 0 is the limit, −1 half the power. "
+        "Mean score with 95 % bootstrap interval over paths and runs; 0 is the limit, −1 half the power. "
         "Hollow: knows the path, and is not ranked.",
         fontsize=9.5, color=MUTED, va="center",
     )  # fmt: skip
@@ -80,7 +80,7 @@ def _panels(card: Scorecard) -> list[tuple[Group, str]]:
 def _title(card: Scorecard, groups: list[Group]) -> str:
     first, *others = (group.title for group in groups)
     count, of = len(card.ranked_paths(groups[0])), len(groups[0].paths)
-    paths = f"{count} of {of} paths" if count != of else f"{count} path{'s' if count != 1 else ''}"
+    paths = f"{count} of {of} paths" if count != of else counted(count, "path")
     words = ", ".join([first, *(other[0].lower() + other[1:] for other in others)])
     return "\n".join(textwrap.wrap(f"{words} ({paths})", TITLE_CHARACTERS, max_lines=2, placeholder=f" … ({paths})"))
 

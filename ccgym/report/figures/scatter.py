@@ -6,21 +6,18 @@ from typing import Final
 
 import numpy as np
 from matplotlib.figure import Figure
-from pydantic import BaseModel, ConfigDict
 
-from ccgym.experiments.metrics import Metric
 from ccgym.experiments.results import ExperimentResults, Test
-from ccgym.report.figures import figure
+from ccgym.report.coordinates import metric_label, metric_scale
+from ccgym.report.figures import Options, figure
 from ccgym.report.style import MUTED, add_title, blank_figure, lay_out, legible, scheme_legend
 
 SIZE_IN: Final = (9.0, 5.2)
 """Width and height of the figure, inches."""
 
 
-class ScatterOptions(BaseModel):
+class ScatterOptions(Options):
     """Options of the figure ``scatter``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     x: str = ""
     """Metric along the horizontal axis; by default the test's second."""
@@ -39,33 +36,25 @@ def scatter_figure(results: ExperimentResults, test: Test, options: ScatterOptio
         runs = [run.values for run in outcome.runs if None not in (run.values[x.key], run.values[y.key])]
         if not runs:
             continue
-        across = _scale(x) * np.array([values[x.key] for values in runs], dtype=float)
-        up = _scale(y) * np.array([values[y.key] for values in runs], dtype=float)
+        across = metric_scale(x) * np.array([values[x.key] for values in runs], dtype=float)
+        up = metric_scale(y) * np.array([values[y.key] for values in runs], dtype=float)
         color = legible(style.color)
-        axes.plot(across, up, style.marker, color=color, markersize=3.5, alpha=0.3, markeredgewidth=0)
+        axes.plot(across, up, style.marker, color=color, markersize=5, alpha=0.45, markeredgewidth=0)
         axes.plot(
-            across.mean(), up.mean(), style.marker, color=color, markersize=11, markeredgecolor="white",
+            across.mean(), up.mean(), style.marker, color=color, markersize=13, markeredgecolor="white",
             markeredgewidth=1.2, zorder=4,
         )  # fmt: skip
     criteria = {one.metric: one for _, outcome in results.of_test(test) for one in outcome.criteria}
     for metric, draw in ((y, axes.axhline), (x, axes.axvline)):
         for bound in (criteria[metric.key].min, criteria[metric.key].max) if metric.key in criteria else ():
             if bound is not None:
-                draw(_scale(metric) * bound, color=MUTED, linewidth=1.0, linestyle="--")
+                draw(metric_scale(metric) * bound, color=MUTED, linewidth=1.0, linestyle="--")
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0, top=103 if y.unit == "%" else None)
-    axes.set_xlabel(_label(x))
-    axes.set_ylabel(_label(y))
+    axes.set_xlabel(metric_label(x))
+    axes.set_ylabel(metric_label(y))
     axes.set_title("small: every run; large: means; dashed: thresholds", fontsize=10.5, color=MUTED, loc="left")
     add_title(drawn, test.title)
     scheme_legend(drawn, results.styles)
     lay_out(drawn)
     return drawn
-
-
-def _scale(metric: Metric) -> float:
-    return 100.0 if metric.unit == "%" else 1.0
-
-
-def _label(metric: Metric) -> str:
-    return f"{metric.label} ({metric.unit})" if metric.unit else metric.label

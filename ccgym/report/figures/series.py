@@ -8,11 +8,11 @@ from typing import Final, Literal
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from ccgym.experiments.results import ExperimentResults, Test
 from ccgym.report.coordinates import coordinates_text
-from ccgym.report.figures import figure
+from ccgym.report.figures import Options, figure
 from ccgym.report.style import (
     CAPACITY_COLOR,
     CAPACITY_EDGE,
@@ -36,16 +36,14 @@ MIN_IN: Final = 3.6
 """Minimum height of the figure, inches."""
 
 
-class SeriesOptions(BaseModel):
+class SeriesOptions(Options):
     """Options of the figure ``series``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     by: Literal["scheme", "condition"] = "scheme"
     """What has panels of its own."""
     threshold: float | None = None
     """Of ``by: condition``: the fraction of the capacity that passes, shaded."""
-    events: dict[float, str] = {}
+    events: dict[float, str] = Field(default_factory=dict)
     """Marked instants, seconds, with what happens then."""
 
 

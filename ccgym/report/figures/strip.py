@@ -6,11 +6,10 @@ from typing import Final
 
 import numpy as np
 from matplotlib.figure import Figure
-from pydantic import BaseModel, ConfigDict
 
 from ccgym.experiments.results import ExperimentResults, Test
-from ccgym.report.coordinates import coordinates_text
-from ccgym.report.figures import figure
+from ccgym.report.coordinates import coordinates_text, metric_label, metric_scale
+from ccgym.report.figures import Options, figure
 from ccgym.report.style import FAIL_COLOR, INK, add_title, blank_figure, lay_out, legible
 
 WIDTH_IN: Final = 12.0
@@ -19,10 +18,8 @@ SPREAD: Final = 0.3
 """Height over which the marks of a scheme are spread, as a fraction of the distance between schemes."""
 
 
-class StripOptions(BaseModel):
+class StripOptions(Options):
     """Options of the figure ``strip``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     metric: str = ""
     """What is drawn; by default the test's first metric."""
@@ -34,7 +31,7 @@ class StripOptions(BaseModel):
 def strip_figure(results: ExperimentResults, test: Test, options: StripOptions) -> Figure:
     """Draw the panels."""
     metric = test.by_key(options.metric) if options.metric else test.metrics[0]
-    scale = 100.0 if metric.unit == "%" else 1.0
+    scale = metric_scale(metric)
     conditions = results.of_test(test)[0][1].conditions if results.styles else ()
     drawn = blank_figure(WIDTH_IN, max(3.0, 0.5 * len(results.styles) + 1.7))
     grid = drawn.subplots(1, max(1, len(conditions)), sharey=True, squeeze=False)[0]
@@ -63,7 +60,7 @@ def strip_figure(results: ExperimentResults, test: Test, options: StripOptions) 
                     textcoords="offset points", va="center", fontsize=10, color="#b3261e" if below else INK,
                 )  # fmt: skip
         axes.set_xlim(0, 100 if metric.unit == "%" else None)
-        axes.set_xlabel(f"{metric.label} ({metric.unit})" if metric.unit else metric.label)
+        axes.set_xlabel(metric_label(metric))
         axes.grid(visible=False, axis="y")
     grid[0].set_yticks(range(len(results.styles)), [style.label for style in results.styles])
     grid[0].set_ylim(len(results.styles) - 0.5, -0.5)

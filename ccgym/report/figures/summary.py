@@ -20,6 +20,7 @@ from matplotlib.ticker import FuncFormatter
 from ccgym.evaluation.results import ResultSet
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, legible, medium, new_figure, set_margins
+from ccgym.report.table import counted
 from ccgym.schemes.style import SchemeStyle
 
 MARK_SCALE = {"*": 1.55, "^": 1.1, "<": 1.1, ">": 1.1, "v": 1.1, "p": 1.1, "h": 1.1, "H": 1.1, "D": 0.85, "s": 0.95}
@@ -80,8 +81,7 @@ def title(results: ResultSet) -> str:
     runs, flows = parameters["runs"], parameters["flows"]
     words = [
         f"{results.provenance.get('place', 'simulated')}: {parameters['path_name']}",
-        f"{runs} run{'s' if runs != 1 else ''} of {parameters['runtime_s']:g} s each per scheme, "
-        f"{flows} flow{'s' if flows != 1 else ''} per run",
+        f"{counted(runs, 'run')} of {parameters['runtime_s']:g} s each per scheme, {counted(flows, 'flow')} per run",
     ]
     if flows > 1 and parameters["interval_s"]:
         words[1] += f", {parameters['interval_s']:g} s apart"

@@ -13,13 +13,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from ccgym.experiments.criteria import Criterion
 from ccgym.experiments.metrics import Metric
 from ccgym.experiments.results import ConditionResult, ExperimentResults, Test
-from ccgym.report.coordinates import coordinate_label, coordinate_text, value_text
-from ccgym.report.figures import figure
+from ccgym.report.coordinates import coordinate_label, coordinate_text, metric_label, metric_scale, value_text
+from ccgym.report.figures import Options, figure
 from ccgym.report.style import INK, MUTED, PASS_COLOR, add_title, blank_figure, lay_out, legible, scheme_legend
 from ccgym.schemes.style import SchemeStyle
 
@@ -35,23 +35,19 @@ At = dict[str, float | str]
 """Coordinates."""
 
 
-class SweepRow(BaseModel):
+class SweepRow(Options):
     """A row of panels."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     x: str = ""
     """Coordinate along the axes; by default that of the figure."""
     metric: str = ""
     """What is drawn; by default the first metric that is judged."""
-    where: At = {}
+    where: At = Field(default_factory=dict)
     """Coordinates that conditions must have to be in this row."""
 
 
-class SweepOptions(BaseModel):
+class SweepOptions(Options):
     """Options of the figure ``sweep``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     x: str = ""
     """Coordinate along the axes; by default the one with the most values."""
@@ -93,7 +89,7 @@ def sweep_figure(results: ExperimentResults, test: Test, options: SweepOptions) 
             panel.shade([one for one in criteria if one.metric == metric.key])
             if columns and line == 0:
                 axes.set_title(coordinate_text(columns, value), fontsize=11, color=INK)
-        axes_row[0].set_ylabel(f"{metric.label} ({metric.unit})" if metric.unit else metric.label)
+        axes_row[0].set_ylabel(metric_label(metric))
     extra = [
         Line2D([], [], color=MUTED, linestyle=line, linewidth=1.6, label=coordinate_text(options.lines, kind))
         for kind, line in zip(kinds, LINE_STYLES, strict=False)
@@ -134,7 +130,7 @@ class _Panel:
         self._at = at
         self._values = list(values)
         self._even = options.even or any(isinstance(value, str) for value in values)
-        self._scale = 100.0 if metric.unit == "%" else 1.0
+        self._scale = metric_scale(metric)
         self._max = 0.0
         self._log = options.log
         axes.set_xlabel(coordinate_label(x))
