@@ -118,15 +118,9 @@ def delay_line(flows: Sequence[FlowCurves], width_s: float = DELAY_BIN_S) -> tup
 
 
 def _legend(figure: Figure, gap: Gap, height: float) -> None:
+    runs = {name: counted(int(results.parameters["runs"]), "run") for name, results in gap.results.items()}
     handles = [
-        Line2D(
-            [],
-            [],
-            color=COLORS[name],
-            linewidth=2.2,
-            label=f"{name} ({counted(int(gap.results[name].parameters['runs']), 'run')})",
-        )
-        for name in gap.results
+        Line2D([], [], color=COLORS[name], linewidth=2.2, label=f"{name} ({count})") for name, count in runs.items()
     ]
     figure.legend(handles=handles, loc="upper left", ncols=max(1, len(handles)), bbox_to_anchor=(0.058, 1.0))
     figure.text(
