@@ -29,20 +29,11 @@ MAX_INTEGER_DIGITS: Final = 20
 """Longer integers are refused; 2^64 has 20 digits."""
 
 DISK_ERRORS: Final = frozenset(
-    {
-        errno.EACCES,
-        errno.EDQUOT,
-        errno.EFBIG,
-        errno.EIO,
-        errno.EISDIR,
-        errno.ENAMETOOLONG,
-        errno.ENOSPC,
-        errno.ENOTDIR,
-        errno.ENOTEMPTY,
-        errno.EPERM,
-        errno.EROFS,
-    }
-)
+    (
+        errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOSPC,
+        errno.ENOTDIR, errno.ENOTEMPTY, errno.EPERM, errno.EROFS,
+    )
+)  # fmt: skip
 """What a disk may answer through no fault of the program."""
 
 

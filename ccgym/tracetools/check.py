@@ -9,7 +9,7 @@ size, so the link delivered 4,166 packets at once and then nothing for one and a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -59,15 +59,8 @@ class Finding:
     """Which trace or path."""
 
     def __str__(self) -> str:
-        head = (
-            f"{self.severity}: {self.subject}: {self.message}" if self.subject else f"{self.severity}: {self.message}"
-        )
-        lines = [f"{head} [{self.code}]"]
-        if self.cause:
-            lines.append(f"  cause: {self.cause}")
-        if self.remedy:
-            lines.append(f"  remedy: {self.remedy}")
-        return "\n".join(lines)
+        head = ": ".join(filter(None, (self.severity, self.subject, self.message)))
+        return f"{head} [{self.code}]\n  cause: {self.cause}\n  remedy: {self.remedy}"
 
 
 def check_trace(
@@ -113,14 +106,9 @@ def find_mistakes(trace: TraceLike, rate: int | None, rtt: int | None, *, name: 
     if from_name:
         rate = rate_in_name(name)
     lines, period = int(times.size), int(times[-1])
-    if times[0] == times[-1]:
-        equal = _all_equal(lines, period, rate, name)
-        if equal is not None:
-            return [equal]
-    if (fast := _too_fast(lines, period, name)) is not None:
-        return [fast]
-    findings = [_gap(times, rtt, name), _burst(times, name), _rate(times, rate, from_name, name)]
-    return [finding for finding in findings if finding is not None]
+    error = (_all_equal(lines, period, rate) if times[0] == times[-1] else None) or _too_fast(lines, period)
+    found = (error,) if error else (_gap(times, rtt), _burst(times), _rate(times, rate, from_name))
+    return [replace(finding, subject=name) for finding in found if finding is not None]
 
 
 def rate_in_name(name: str) -> int | None:
@@ -143,7 +131,7 @@ def likely_rate(packets_per_second: int, packet_bytes: int = PACKET_BYTES) -> in
     return low
 
 
-def _all_equal(lines: int, value: int, rate: int | None, name: str) -> Finding | None:
+def _all_equal(lines: int, value: int, rate: int | None) -> Finding | None:
     size = PACKET_SIZES.get(value)
     if lines == 1 and size is None:
         return None  # one packet per period: a slow link
@@ -155,44 +143,32 @@ def _all_equal(lines: int, value: int, rate: int | None, name: str) -> Finding |
         f"{what} {value}, so the link delivers {'one packet' if lines == 1 else f'{lines} packets at once'} every "
         f"{period} and is shut in between"
     )
-    if size is not None and lines > 1:
+    code = "all-lines-equal"
+    if size is None:
+        intended = format_rate(round(mean_rate_bps(lines, value)) if rate is None else rate)
+        cause = (
+            "a line is the time of one delivery; every line has the same number, perhaps a duration, a delay or a size"
+        )
+        remedy = (
+            f"spread the deliveries with `{_REMAKE} {intended}`; if the burst is meant, list the trace in paths.yaml "
+            "with `intended: [all-lines-equal]`"
+        )
+    elif lines == 1:
+        code = "packet-size"
+        cause = f"{value} is {size}, but a line is a time in milliseconds"
+        remedy = f"make the trace with `{_REMAKE} {format_rate(rate) if rate else 'RATE'}`"
+    else:
         likely = format_rate(likely_rate(lines, value))
         meant = likely if rate is None else format_rate(rate)
-        return Finding(
-            "error",
-            "all-lines-equal",
-            message,
-            cause=(
-                f"{value} is {size}, but a line is a time in milliseconds; {lines} such packets a second are {likely}, "
-                f"so that a constant {meant} was probably meant"
-            ),
-            remedy=f"make the trace with `{_REMAKE} {meant}`, or give the path rate='{meant}' instead of a trace",
-            subject=name,
+        cause = (
+            f"{value} is {size}, but a line is a time in milliseconds; {lines} such packets a second are {likely}, so "
+            f"that a constant {meant} was probably meant"
         )
-    if size is not None:
-        return Finding(
-            "error",
-            "packet-size",
-            message,
-            cause=f"{value} is {size}, but a line is a time in milliseconds",
-            remedy=f"make the trace with `{_REMAKE} {format_rate(rate) if rate else 'RATE'}`",
-            subject=name,
-        )
-    mean = round(mean_rate_bps(lines, value))
-    intended = rate if rate is not None else mean
-    return Finding(
-        "error",
-        "all-lines-equal",
-        message,
-        cause="a line is the time of one delivery; the same number was written on every line, perhaps a duration, a "
-        "delay or a size",
-        remedy=f"spread the deliveries with `{_REMAKE} {format_rate(intended)}`; if the burst is meant, list the trace "
-        "in paths.yaml with `intended: [all-lines-equal]`",
-        subject=name,
-    )
+        remedy = f"make the trace with `{_REMAKE} {meant}`, or give the path rate='{meant}' instead of a trace"
+    return Finding("error", code, message, cause, remedy)
 
 
-def _too_fast(lines: int, period: int, name: str) -> Finding | None:
+def _too_fast(lines: int, period: int) -> Finding | None:
     mean = mean_rate_bps(lines, period)
     if mean <= MAX_MEAN_RATE:
         return None
@@ -203,11 +179,10 @@ def _too_fast(lines: int, period: int, name: str) -> Finding | None:
         f"{MAX_MEAN_RATE / 1e12:g} Tbit/s",
         cause=f"a line is one packet, and time does not move on; one second would be {mean / PACKET_BITS:.3g} packets",
         remedy=f"make the trace with `{_REMAKE} RATE`",
-        subject=name,
     )
 
 
-def _gap(times: np.typing.NDArray[np.int64], rtt: int | None, name: str) -> Finding | None:
+def _gap(times: np.typing.NDArray[np.int64], rtt: int | None) -> Finding | None:
     gaps = np.diff(times, prepend=0)
     widest = int(gaps.argmax())
     gap = int(gaps[widest])
@@ -224,11 +199,10 @@ def _gap(times: np.typing.NDArray[np.int64], rtt: int | None, name: str) -> Find
         + f", longer than {limit_text} that pass without remark",
         cause="an outage of a recorded or cellular trace; in others, times in the wrong unit or a missing part",
         remedy="look at it with `ccgym trace show`; delays will contain the gap, whatever the scheme does",
-        subject=name,
     )
 
 
-def _burst(times: np.typing.NDArray[np.int64], name: str) -> Finding | None:
+def _burst(times: np.typing.NDArray[np.int64]) -> Finding | None:
     instants, counts = np.unique(times, return_counts=True)
     fullest = int(counts.argmax())
     burst = int(counts[fullest])
@@ -241,11 +215,10 @@ def _burst(times: np.typing.NDArray[np.int64], name: str) -> Finding | None:
         f"{burst} of {times.size} lines ({burst / times.size:.0%}) are at {int(instants[fullest])} ms",
         cause="seconds where milliseconds belong, or a coarse clock, put many packets on one instant",
         remedy="look at it with `ccgym trace show`; `ccgym trace convert` spreads times in seconds",
-        subject=name,
     )
 
 
-def _rate(times: np.typing.NDArray[np.int64], rate: int | None, from_name: bool, name: str) -> Finding | None:
+def _rate(times: np.typing.NDArray[np.int64], rate: int | None, from_name: bool) -> Finding | None:
     if not rate:
         return None
     lines, period = int(times.size), int(times[-1])
@@ -275,5 +248,4 @@ def _rate(times: np.typing.NDArray[np.int64], rate: int | None, from_name: bool,
         f"the mean rate is {mean / 1e6:.4g} Mbit/s (12 · {lines} lines / {period} ms), {source} {rate / 1e6:g} Mbit/s",
         cause=cause or "the file and what is said about it do not belong together, or the trace starts slowly",
         remedy=f"{remake}, or declare the rate that it has",
-        subject=name,
     )

@@ -17,7 +17,7 @@ from matplotlib.patheffects import Normal, Stroke
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
-from ccgym.evaluation.results import ResultSet, SchemeSummary
+from ccgym.evaluation.results import ResultSet
 from ccgym.report.figures import figure
 from ccgym.report.figures.summary import Mark, draw_mark, proxy, published_marks, summary_axes
 from ccgym.report.style import INK, SCREEN, medium
@@ -35,9 +35,22 @@ _Line: TypeAlias = list[tuple[float, float]]
 def mean_figure(results: ResultSet) -> Figure:
     """The mean of each scheme, with its name. Call within ``house_style``."""
     published = published_marks(results)
-    means = [(mark, summary) for summary in results.schemes if (mark := _mean_mark(summary)) is not None]
-    marks = [mark for mark, _ in means]
-    figure, axes = summary_axes(results, [*marks, *published, *_ends(means)])
+    marks = [
+        Mark(one.style, delay.mean, throughput.mean, delay_std=delay.std or 0.0, throughput_std=throughput.std or 0.0)
+        for one in results.schemes
+        if (delay := one.delay_p95_ms) is not None and (throughput := one.throughput_mbps) is not None
+    ]
+    # The crosses need room, too.
+    ends = [
+        Mark(
+            one.style,
+            max(one.delay_ms + sign * one.delay_std, 0.0),
+            max(one.throughput_mbps + sign * one.throughput_std, 0.0),
+        )
+        for one in marks
+        for sign in (-1, 1)
+    ]
+    figure, axes = summary_axes(results, [*marks, *published, *ends])
     ours = {mark.style.key: mark for mark in marks}
     lines: list[_Line] = []
     for mark in published:
@@ -47,48 +60,16 @@ def mean_figure(results: ResultSet) -> Figure:
             line = [(own.delay_ms, own.throughput_mbps), (mark.delay_ms, mark.throughput_mbps)]
             lines.append(line)
             axes.plot(*zip(*line, strict=True), color=mark.color, linewidth=0.8, linestyle=":", zorder=1)
-    for mark, summary in means:
-        lines += _cross(axes, mark, summary)
+    for mark in marks:
+        x, y, aside, rise = mark.delay_ms, mark.throughput_mbps, mark.delay_std, mark.throughput_std
+        axes.errorbar(x, y, rise, aside, fmt="none", ecolor=mark.color, elinewidth=1.0, alpha=0.55, zorder=2)
+        lines += [[(x - aside, y), (x + aside, y)], [(x, y - rise), (x, y + rise)]]
         draw_mark(axes, mark)
     if published:
         handles = [proxy("none", "published"), proxy(INK, "this evaluation")]
         axes.legend(handles=handles[::-1], loc="lower left")
     _name(figure, axes, marks, [*marks, *published], lines)
     return figure
-
-
-def _ends(means: Sequence[tuple[Mark, SchemeSummary]]) -> list[Mark]:
-    """The ends of the crosses, so that the axes have room for them."""
-    ends = []
-    for mark, summary in means:
-        throughput, delay = summary.throughput_mbps, summary.delay_p95_ms
-        rise = (throughput.std or 0.0) if throughput else 0.0
-        aside = (delay.std or 0.0) if delay else 0.0
-        for sign in (-1, 1):
-            ends.append(
-                Mark(mark.style, max(mark.delay_ms + sign * aside, 0.0), max(mark.throughput_mbps + sign * rise, 0.0))
-            )
-    return ends
-
-
-def _mean_mark(summary: SchemeSummary) -> Mark | None:
-    throughput, delay = summary.throughput_mbps, summary.delay_p95_ms
-    if throughput is None or delay is None:
-        return None
-    return Mark(summary.style, delay.mean, throughput.mean)
-
-
-def _cross(axes: Axes, mark: Mark, summary: SchemeSummary) -> list[_Line]:
-    """Draw one standard deviation over runs, each way, and return the lines."""
-    throughput, delay = summary.throughput_mbps, summary.delay_p95_ms
-    aside = (delay.std or 0.0) if delay else 0.0
-    rise = (throughput.std or 0.0) if throughput else 0.0
-    axes.errorbar(
-        mark.delay_ms, mark.throughput_mbps, xerr=aside, yerr=rise, fmt="none", ecolor=mark.color, elinewidth=1.0,
-        alpha=0.55, zorder=2,
-    )  # fmt: skip
-    x, y = mark.delay_ms, mark.throughput_mbps
-    return [[(x - aside, y), (x + aside, y)], [(x, y - rise), (x, y + rise)]]
 
 
 _PLACES = (
@@ -156,7 +137,8 @@ def _name(
                 path_effects=[Stroke(linewidth=2.5, foreground="white"), Normal()],
             )
             box = Annotation.get_window_extent(text, renderer)
-            cost = sum(_overlap(box, other) for other in taken) + 3 * _outside(box, frame)
+            cost = sum(_overlap(box, other) for other in taken)
+            cost += 3 * (box.width * box.height - _overlap(box, frame))  # what is outside of the axes
             # A name over a line is better than one over another name; a name far from its mark costs a little, too.
             cost += 0.1 * box.width * box.height * sum(line.intersects_bbox(box, filled=False) for line in drawn)
             if best is None or cost < best[0]:
@@ -175,8 +157,3 @@ def _overlap(one: Bbox, other: Bbox) -> float:
     width = min(one.x1, other.x1) - max(one.x0, other.x0)
     height = min(one.y1, other.y1) - max(one.y0, other.y0)
     return float(width * height) if width > 0 and height > 0 else 0.0
-
-
-def _outside(box: Bbox, frame: Bbox) -> float:
-    area = float(box.width * box.height)
-    return area - _overlap(box, frame)

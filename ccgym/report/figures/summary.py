@@ -44,6 +44,8 @@ class Mark:
     delay_ms: float
     throughput_mbps: float
     hollow: bool = False
+    delay_std: float = 0.0
+    throughput_std: float = 0.0
 
     @property
     def color(self) -> str:
