@@ -22,15 +22,15 @@ import shlex
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from console import ROOT, SetupError, run, say
 from machine import Toolchain, ensure_system, find_toolchain, minimum_rust
 
-#: What each kind of use needs beside the package's own dependencies: extras of pyproject.toml.
+#: What each kind of use needs in addition to the package's own dependencies: extras of pyproject.toml.
 PROFILES: dict[str, tuple[str, ...]] = {
     "demo": ("report",),
     "train": ("report", "train"),
@@ -163,17 +163,9 @@ class Setup:
 
     def pip(self, what: str, *arguments: str, env: dict[str, str] | None = None) -> None:
         """Install into the virtual environment, at the pinned versions."""
-        command = [
-            self.python,
-            "-m",
-            "pip",
-            "install",
-            "--disable-pip-version-check",
-            "--prefer-binary",
-            "--progress-bar=off",
-        ]
+        options = ("--disable-pip-version-check", "--prefer-binary", "--progress-bar=off")
         env = {**(env or os.environ), "PIP_CONSTRAINT": str(self.root / "constraints.txt"), "PIP_NO_INPUT": "1"}
-        run([*command, *arguments], what, log=self.log, env=env)
+        run([self.python, "-m", "pip", "install", *options, *arguments], what, log=self.log, env=env)
 
     def toolchain(self) -> Toolchain:
         """A Rust toolchain that is new enough, fetched if there is none."""
@@ -207,12 +199,8 @@ class Setup:
         path = [str(self.venv / "bin")]
         if shutil.which("cargo") is None or Path(str(shutil.which("cargo"))).parent != toolchain.bin:
             path.append(str(toolchain.bin))
-        return {
-            "VIRTUAL_ENV": str(self.venv),
-            "PYO3_PYTHON": self.python,
-            **toolchain.env,
-            "PATH": os.pathsep.join(path),
-        }
+        own = {"VIRTUAL_ENV": str(self.venv), "PYO3_PYTHON": self.python}
+        return {**own, **toolchain.env, "PATH": os.pathsep.join(path)}
 
     def inside(self, toolchain: Toolchain) -> dict[str, str]:
         """This process's variables, with the environment entered."""
@@ -293,41 +281,27 @@ def set_up(setup: Setup, *, chosen: bool) -> None:
     toolchain = setup.toolchain()
     setup.write_environment(toolchain)
 
-    # Compiling keeps the processors busy and installing keeps the network busy: they run side by side.
     packages = f"packages:{setup.profile}"
-    failures: list[SetupError] = []
-    installer: threading.Thread | None = None
-    if packages in steps:
-        requirements = setup.requirements()
-        if "native" in steps and not (setup.venv / "bin" / "maturin").exists():
-            setup.pip("installing the build tool", *(r for r in requirements if r.startswith("maturin")))
-
-        def install() -> None:
-            try:
-                setup.pip(f"installing the Python packages ({setup.profile})", *requirements)
-                state.record(packages, stamps[packages])
-                say(f"Python packages for '{setup.profile}' installed")
-            except SetupError as error:
-                failures.append(error)
-
-        say(f"installing {len(requirements)} Python packages and what they need, at the pinned versions")
-        installer = threading.Thread(target=install)
-        installer.start()
-    try:
+    requirements = setup.requirements() if packages in steps else []
+    if requirements and "native" in steps and not (setup.venv / "bin" / "maturin").exists():
+        setup.pip("installing the build tool", *(r for r in requirements if r.startswith("maturin")))
+    # Compiling keeps the processors busy and installing keeps the network busy: they run side by side.
+    with ThreadPoolExecutor() as pool:
+        work = {}
+        if packages in steps:
+            say(f"installing {len(requirements)} Python packages and what they need, at the pinned versions")
+            what = f"installing the Python packages ({setup.profile})"
+            work[packages] = pool.submit(setup.pip, what, *requirements)
         if "native" in steps:
             shown = ".".join(map(str, toolchain.version))
             say(f"compiling the native module in release mode (Rust {shown}, {toolchain.bin})")
-            setup.build(toolchain)
-            say("native module compiled")
-    except SetupError as error:
-        failures.append(error)
-    finally:
-        if installer is not None:
-            installer.join()
-    if failures:
+            work["native"] = pool.submit(setup.build, toolchain)
+        for step, task in work.items():
+            if task.exception() is None:
+                state.record(step, stamps[step])
+                say(f"done: {step}")
+    if failures := [error for task in work.values() if (error := task.exception()) is not None]:
         raise SetupError("\n".join(map(str, failures)))
-    if "native" in steps:
-        state.record("native", stamps["native"])
     if "metadata" in steps:
         setup.install_metadata(toolchain)
         state.record("metadata", stamps["metadata"])

@@ -17,7 +17,7 @@ from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from ccgym.emulation.process import environment
 from ccgym.evaluation.curves import RunCurves
@@ -34,18 +34,8 @@ _DRAWN: Final = b"."
 """What a worker writes after each run."""
 
 
-@dataclass(frozen=True)
-class Task:
-    """The figures of a run."""
-
-    scheme: str
-    """Key of the scheme."""
-    run: int
-    """Number of the run."""
-    metrics: RunMetrics
-    """The numbers for the legends."""
-    curves: str
-    """The file of its curves, relative to the results directory."""
+Task: TypeAlias = tuple[str, int, RunMetrics, str]
+"""A run to draw: key of the scheme, number, numbers for the legends, file of its curves."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +70,11 @@ def run_inputs(directory: Path, cell: CellResult) -> bytes:
 
 def draw_run(directory: Path, task: Task) -> None:
     """Draw the figures of a run."""
-    curves = RunCurves.load(directory / task.curves)
-    for one in run_files(directory, task.scheme, task.run):
+    scheme, run, metrics, file = task
+    curves = RunCurves.load(directory / file)
+    for one in run_files(directory, scheme, run):
         with house_style(PAPER if one.paper else SCREEN):
-            drawn = one.figure.draw(curves, task.metrics)
+            drawn = one.figure.draw(curves, metrics)
             (save if one.paper else save_compact)(drawn, one.file)
 
 
@@ -132,7 +123,7 @@ def run_name(cell: CellResult) -> str:
 
 def _task(cell: CellResult) -> Task:
     assert cell.record.metrics is not None
-    return Task(cell.scheme, cell.run, cell.record.metrics, cell.curves)
+    return cell.scheme, cell.run, cell.record.metrics, cell.curves
 
 
 class _Worker:

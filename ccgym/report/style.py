@@ -245,14 +245,14 @@ def write_figure(draw: Callable[..., Figure], stem: Path, *arguments: Any, paper
         arguments: What ``draw`` is given.
         paper: Whether to write it as a column of a paper, too.
     """
-    files = figure_files(stem, paper=paper)
+    *screen, last = figure_files(stem, paper=True)
     with house_style():
         figure = draw(*arguments)
-        for file in files[: len(FORMATS)]:
+        for file in screen:
             save(figure, file)
-    with house_style(PAPER):
-        for file in files[len(FORMATS) :]:
-            save(draw(*arguments), file)
+    if paper:
+        with house_style(PAPER):
+            save(draw(*arguments), last)
 
 
 def figure_files(stem: Path, *, paper: bool = False) -> list[Path]:
