@@ -326,6 +326,6 @@ def named_as_typed(error: ConfigError, **options: str) -> ConfigError:
         error: What a function of the package raised.
         options: Names of options that are not those of their arguments.
     """
-    where = options.get(error.where, error.where)
+    where = options.get(error.where, error.where).replace("_", "-")
     where = f"--{where}" if where and not where.startswith("-") else where
     return ConfigError(error.found, expected=error.expected, hint=error.hint, where=where)

@@ -6,14 +6,15 @@ This reads the arguments, shows how it goes, prints the summary and says where t
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import PIPE_WIDTH, option
+from ccgym.cli.common import PIPE_WIDTH, named_as_typed, option
 from ccgym.errors import ConfigError
 from ccgym.invocation import command
 from ccgym.units import parse_positive_time
@@ -21,9 +22,9 @@ from ccgym.units import parse_positive_time
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ccgym.experiments.gap.spec import GapSpec
+    from ccgym.evaluation.run import Contender
+    from ccgym.experiments.comparison import Comparison
     from ccgym.experiments.request import Request
-    from ccgym.experiments.scorecard.spec import ScorecardSpec
     from ccgym.experiments.spec import ExperimentSet
 
 STATUS_FAILED_RUN: Final = 1
@@ -38,6 +39,13 @@ _NOT_OF_EXPERIMENTS: Final = {
     "max_memory": "its paths need far less than the default",
 }
 """Options that make no sense with an experiment, and what to do."""
+
+_KINDS: Final = {
+    "experiment": ("ccgym.experiments.run:run_experiments", "ccgym.report.experiment_report"),
+    "gap": ("ccgym.experiments.gap.run:run_gap", "ccgym.report.gap_report"),
+    "scorecard": ("ccgym.experiments.scorecard.run:run_scorecard", "ccgym.report.scorecard_report"),
+}
+"""What runs an experiment of each kind, and what shows it."""
 
 
 def evaluate_experiment(arguments: argparse.Namespace, words: Sequence[str], shown_on: Console) -> int:
@@ -60,11 +68,15 @@ def evaluate_experiment(arguments: argparse.Namespace, words: Sequence[str], sho
                 f"{option_name} together with --experiment", expected=f"--experiment without {option_name}", hint=hint
             )
     spec = load_experiment(arguments.experiment, quick=arguments.quick)
-    return run_and_show(spec, _request(arguments, words, spec), arguments, shown_on)
+    try:
+        request = _request(arguments, words, spec)
+    except ConfigError as error:
+        raise named_as_typed(error) from None
+    return run_and_show(spec, request, arguments, shown_on)
 
 
 def run_and_show(
-    spec: ExperimentSet | ScorecardSpec | GapSpec, request: Request, arguments: argparse.Namespace, shown_on: Console
+    spec: ExperimentSet | Comparison, request: Request, arguments: argparse.Namespace, shown_on: Console
 ) -> int:
     """Run an experiment, show what came out, and return the exit status.
 
@@ -85,7 +97,10 @@ def run_and_show(
     shown_on.print(f"schemes: {', '.join(one.text for one in request.schemes or ())}; into {request.out}\n")
     from ccgym.cli.progress import Progress
 
-    run, report = _kind(spec)
+    runner, reporter = _KINDS[getattr(spec, "kind", "experiment")]
+    module, _, function = runner.partition(":")
+    run = getattr(importlib.import_module(module), function)
+    report = importlib.import_module(reporter)
     try:
         with Progress(shown_on) as progress:
             result = run(spec, request, progress)
@@ -110,44 +125,22 @@ def run_and_show(
     return STATUS_FAILED_RUN if result.failures else 0
 
 
-def _kind(spec: ExperimentSet | ScorecardSpec | GapSpec) -> tuple[Any, Any]:
-    """What runs an experiment of this kind, and what shows it."""
-    from ccgym.experiments.gap.spec import GapSpec
-    from ccgym.experiments.spec import ExperimentSet
-
-    if isinstance(spec, GapSpec):
-        from ccgym.experiments.gap.run import run_gap
-        from ccgym.report import gap_report
-
-        return run_gap, gap_report
-
-    if isinstance(spec, ExperimentSet):
-        from ccgym.experiments.run import run_experiments
-        from ccgym.report import experiment_report
-
-        return run_experiments, experiment_report
-    from ccgym.experiments.scorecard.run import run_scorecard
-    from ccgym.report import scorecard_report
-
-    return run_scorecard, scorecard_report
-
-
-def _request(
-    arguments: argparse.Namespace, words: Sequence[str], spec: ExperimentSet | ScorecardSpec | GapSpec
-) -> Request:
+def chosen_schemes(arguments: argparse.Namespace, spec: ExperimentSet | Comparison) -> tuple[Contender, ...]:
+    """The schemes that ``--schemes`` names; without it, those of the experiment."""
     from ccgym.evaluation.run import parse_contenders
-    from ccgym.experiments.request import Request, default_directory, default_schemes
+    from ccgym.experiments.request import default_schemes
 
-    if arguments.runs is not None and not 1 <= arguments.runs <= 10_000:
-        raise ConfigError(f"{arguments.runs}", where="--runs", expected="a whole number from 1 to 10000")
-    if not 0 <= arguments.seed < 2**63:
-        raise ConfigError(f"{arguments.seed}", where="--seed", expected=f"a whole number from 0 to {2**63 - 1}")
-    schemes = (
+    return (
         default_schemes(spec.schemes) if arguments.schemes is None else parse_contenders(arguments.schemes, "--schemes")
     )
+
+
+def _request(arguments: argparse.Namespace, words: Sequence[str], spec: ExperimentSet | Comparison) -> Request:
+    from ccgym.experiments.request import Request, default_directory
+
     request = Request(
         out=Path(),
-        schemes=schemes,
+        schemes=chosen_schemes(arguments, spec),
         runs=arguments.runs,
         runtime_ns=None if arguments.runtime is None else option("--runtime", parse_positive_time, arguments.runtime),
         seed=arguments.seed,

@@ -89,13 +89,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
-    from ccgym.cli.evaluate_experiment import run_and_show
+    from ccgym.cli.evaluate_experiment import chosen_schemes, run_and_show
     from ccgym.config.configurations import find_config
     from ccgym.config.yaml_loader import Loaded, load_yaml, validate
-    from ccgym.evaluation.run import parse_contenders
-    from ccgym.experiments.gap.spec import KIND, GapSpec
+    from ccgym.experiments.gap.spec import GapSpec
     from ccgym.experiments.load import FOLDERS
-    from ccgym.experiments.request import Request, default_schemes
+    from ccgym.experiments.request import Request
 
     path = chosen_path(arguments)
     check_repeat_limited(arguments.repeat_limited)
@@ -108,27 +107,17 @@ def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
         "host_jitter": arguments.host_jitter,
         "host_start": arguments.host_start,
     }
-    says = load_yaml(find_config(KIND, folders=FOLDERS)).data
-    data = {**says, "name": KIND, "path": path, **{key: value for key, value in given.items() if value is not None}}
+    says = load_yaml(find_config("gap", folders=FOLDERS)).data
+    data = {**says, "name": "gap", "path": path, **{key: value for key, value in given.items() if value is not None}}
     try:
         spec = validate(Loaded(data, {}, ""), GapSpec)
-    except ConfigError as error:
-        names = {
-            "duration": "runtime",
-            "host_jitter": "host-jitter",
-            "host_start": "host-start",
-            "sim_runs": "sim-runs",
-        }
-        raise named_as_typed(error, **names) from None
-    chosen = arguments.schemes
-    request = Request(
-        out=Path(arguments.out) if arguments.out is not None else Path("results", f"{directory_name(path)}-gap"),
-        schemes=default_schemes(spec.schemes) if chosen is None else parse_contenders(chosen, "--schemes"),
-        seed=arguments.seed,
-        repeat_limited=arguments.repeat_limited,
-        command=(*command("gap").split(), *words),
-    )
-    try:
+        request = Request(
+            out=Path(arguments.out) if arguments.out is not None else Path("results", f"{directory_name(path)}-gap"),
+            schemes=chosen_schemes(arguments, spec),
+            seed=arguments.seed,
+            repeat_limited=arguments.repeat_limited,
+            command=(*command("gap").split(), *words),
+        )
         return run_and_show(spec, request, arguments, error_console() if arguments.json else console())
     except ConfigError as error:
-        raise named_as_typed(error) from None
+        raise named_as_typed(error, duration="runtime") from None

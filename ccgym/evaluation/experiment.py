@@ -25,6 +25,9 @@ LOGS_POLICIES: Final[tuple[LogsPolicy, ...]] = ("all", "first", "none")
 MAX_RUNS: Final = 10_000
 """Most runs per scheme."""
 
+MAX_SEED: Final = 2**63 - 1
+"""Largest root seed."""
+
 MAX_RUNTIME_NS: Final = 24 * 3600 * 1_000_000_000
 """Longest run time: a day. Pantheon allows a minute; virtual time is cheaper."""
 
@@ -56,9 +59,9 @@ class Experiment:
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", NetworkPath.from_any(self.path))
         check_name(self.backend, "backend")
-        _in_range("runs", self.runs, 1, MAX_RUNS)
-        _in_range("flows", self.flows, 1, 1_000)
-        _in_range("seed", self.seed, 0, 2**63 - 1)
+        check_range("runs", self.runs, 1, MAX_RUNS)
+        check_range("flows", self.flows, 1, 1_000)
+        check_range("seed", self.seed, 0, MAX_SEED)
         if not 0 < self.runtime_ns <= MAX_RUNTIME_NS:
             raise ConfigError(
                 format_time(self.runtime_ns) if self.runtime_ns > 0 else f"{self.runtime_ns} ns",
@@ -192,6 +195,7 @@ def _refuse_unlimited(path: NetworkPath, schemes: Sequence[Contender]) -> None:
         )
 
 
-def _in_range(where: str, value: int, low: int, high: int) -> None:
+def check_range(where: str, value: int, low: int, high: int) -> None:
+    """Raise :class:`ConfigError` unless a number lies within its bounds; ``where`` is what it is called."""
     if not low <= value <= high:
         raise ConfigError(f"{value}", where=where, expected=f"a whole number from {low} to {high}")

@@ -12,8 +12,8 @@
 ``results``        what came out
 ``request``        what is asked on the command line, and the directory of the results
 ``run``            all of it together
-``progress``       progress over several parts
 ``training``       what a learned policy was trained on
+``comparison``     what the two below have in common: evaluations side by side
 ``scorecard``      schemes on many paths: scores, rankings, confidence intervals
 ``gap``            the same schemes and seeds on several backends
 =================  ===================================================================================================

@@ -10,20 +10,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from pydantic import BaseModel
+
 from ccgym.config.configurations import find_config
 from ccgym.config.yaml_loader import Loaded, load_yaml, validate
 from ccgym.errors import ConfigError, shown
 from ccgym.experiments.expand import check
-from ccgym.experiments.gap.spec import KIND as GAP
 from ccgym.experiments.gap.spec import GapSpec
-from ccgym.experiments.scorecard.spec import KIND as SCORECARD
 from ccgym.experiments.scorecard.spec import ScorecardSpec
 from ccgym.experiments.spec import Experiment, ExperimentSet, merged
 
 FOLDERS: Final = ("experiments",)
 """Where experiments are looked for by name, within ``configs``."""
 
-_Spec = TypeVar("_Spec", Experiment, ScorecardSpec, GapSpec)
+COMPARISONS: Final[Mapping[str, type[ScorecardSpec] | type[GapSpec]]] = {"scorecard": ScorecardSpec, "gap": GapSpec}
+"""What a file describes that says its ``kind``."""
+
+_Spec = TypeVar("_Spec", bound=BaseModel)
 
 
 def load_experiment(
@@ -42,10 +45,9 @@ def load_experiment(
     """
     file = find_config(given, where, FOLDERS)
     loaded = _mapping(load_yaml(file))
-    if loaded.data.get("kind") == SCORECARD:
-        return _variant(loaded, ScorecardSpec, file.stem, quick)
-    if loaded.data.get("kind") == GAP:
-        return _variant(loaded, GapSpec, file.stem, quick)
+    comparison = COMPARISONS.get(str(loaded.data.get("kind")))
+    if comparison is not None:
+        return _variant(loaded, comparison, file.stem, quick)
     if "include" in loaded.data:
         found = validate(loaded, ExperimentSet)
         experiments = tuple(

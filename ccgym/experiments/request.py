@@ -9,8 +9,9 @@ from typing import Any
 
 from ccgym import __version__
 from ccgym.errors import ConfigError
-from ccgym.evaluation.backends import SIMULATED
+from ccgym.evaluation.backends import SIMULATED, check_name
 from ccgym.evaluation.directory import claim, held_parameters
+from ccgym.evaluation.experiment import MAX_RUNS, MAX_SEED, check_range
 from ccgym.evaluation.run import Contender, contenders, digest
 from ccgym.experiments.spec import PRETRAINED
 from ccgym.schemes import policies
@@ -40,6 +41,12 @@ class Request:
     """A coarse answer in a fraction of the time: what the experiment's ``quick`` says."""
     command: tuple[str, ...] = ()
     """The command line, for the record."""
+
+    def __post_init__(self) -> None:
+        check_name(self.backend, "backend")
+        if self.runs is not None:
+            check_range("runs", self.runs, 1, MAX_RUNS)
+        check_range("seed", self.seed, 0, MAX_SEED)
 
 
 @dataclass(frozen=True)

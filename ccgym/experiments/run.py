@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ccgym.errors import ConfigError
-from ccgym.evaluation.backends import SIMULATED, check_name
+from ccgym.evaluation.backends import SIMULATED
 from ccgym.evaluation.engine import SIMULATING, Observer, Reduction, Run, RunOutcome, RunStore, Silent, measure
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.run import Contender, contender, digest
 from ccgym.evaluation.run_record import RunRecord
+from ccgym.experiments.comparison import Counting
 from ccgym.experiments.criteria import Evidence, judged
 from ccgym.experiments.expand import Condition, Scenario, generator, run_seed
 from ccgym.experiments.metrics import METRICS, Measured
-from ccgym.experiments.progress import Counting
 from ccgym.experiments.request import Request, default_schemes
 from ccgym.experiments.results import ConditionResult, ExperimentResults, Outcome, RunResult, Test, evidence_of, spreads
-from ccgym.experiments.spec import MAX_RUNS, ExperimentSet
+from ccgym.experiments.spec import ExperimentSet
 from ccgym.experiments.training import Training, TrainingRange
 from ccgym.files import atomic_write
 from ccgym.units import Nanoseconds
@@ -59,8 +59,7 @@ def run_experiments(source: ExperimentSet, request: Request, observer: Observer 
     schemes = _checked(source, request)
     tests = tuple(Test(one) for one in source.experiments)
     plans = {test.name: planned(test, schemes, runs=request.runs, seed=request.seed) for test in tests}
-    counting = Counting(observer, SIMULATING)
-    counting.begin_all(sum(len(plan) for plan in plans.values()))
+    counting = Counting(observer, SIMULATING, sum(map(len, plans.values())))
     found: dict[str, list[RunOutcome]] = {}
     with RunStore(request.out, "experiment") as store:
         for test in tests:
@@ -135,7 +134,6 @@ def _reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
 
 def _checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
     """The schemes, if the request can be met."""
-    check_name(request.backend, "backend")
     if request.backend != SIMULATED:
         raise ConfigError(
             f"backend {request.backend}",
@@ -150,8 +148,6 @@ def _checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
             expected="nothing: the experiment says how long runs are",
             hint="a quick look takes fewer conditions and repetitions",
         )
-    if request.runs is not None and not 1 <= request.runs <= MAX_RUNS:
-        raise ConfigError(f"{request.runs}", where="runs", expected=f"a whole number from 1 to {MAX_RUNS}")
     schemes = request.schemes or default_schemes(source.schemes)
     for one in schemes:
         one.refuse_kernel_tcp("schemes")

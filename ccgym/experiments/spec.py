@@ -12,10 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ccgym.config.quantities import PeriodField
 from ccgym.errors import ConfigError
+from ccgym.evaluation.experiment import MAX_RUNS
 from ccgym.units import NS_PER_MS
 
-MAX_RUNS: Final = 10_000
-"""Largest number of runs of a condition."""
 PRETRAINED: Final = "pretrained"
 """In a list of schemes: every policy that comes with ccgym."""
 

@@ -163,7 +163,7 @@ def test_a_failed_run_is_told_and_tried_again(
 def test_an_interruption_says_that_it_can_go_on(
     tiny: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ccgym.experiments.scorecard import run as module
+    from ccgym.experiments import comparison as module
 
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt

@@ -1,9 +1,9 @@
-"""Running a gap: every backend is an evaluation in a directory of its own, so that an interrupted gap goes on."""
+"""Running a gap: every backend is an evaluation in a directory of its own."""
 
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import Any, Final
 
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, PlatformError, RealPathError
@@ -13,10 +13,9 @@ from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import Contender
-from ccgym.evaluation.runner import run_experiment
+from ccgym.experiments.comparison import Counting, run_evaluation
 from ccgym.experiments.gap.results import Gap, counterpart
 from ccgym.experiments.gap.spec import GapSpec
-from ccgym.experiments.progress import Counting
 from ccgym.experiments.request import Request, default_schemes
 from ccgym.files import atomic_write
 from ccgym.units import Nanoseconds
@@ -49,19 +48,11 @@ def run_gap(spec: GapSpec, request: Request, observer: Observer | None = None) -
             left_out[name] = "none of the schemes can be simulated"
             continue
         out = request.out / name
-        counting = Counting(observer, name)
-        counting.part = name
         try:
             if held_parameters(out) is None:  # Before the observer shows anything.
                 backend(name).require(experiment.path, experiment.runtime_ns)
-            counting.begin_all(len(experiment.planned()))
-            measured = run_experiment(
-                experiment,
-                out,
-                jobs=request.jobs,
-                repeat_limited=request.repeat_limited,
-                observer=counting,
-                command=request.command,
+            measured = run_evaluation(
+                experiment, out, request, Counting(observer, name, len(experiment.planned())), name
             )
         except (ConfigError, PlatformError, RealPathError) as error:
             left_out[name] = "; ".join(filter(None, (error.found, error.hint)))
@@ -85,17 +76,14 @@ def _evaluation(spec: GapSpec, request: Request, schemes: tuple[Contender, ...],
     there = {one.key: one for scheme in schemes if (one := counterpart(scheme, name)) is not None}
     if not there:
         return None
-    simulated = name == SIMULATED
-    runs = spec.runs if request.runs is None else request.runs
-    return Experiment(
-        path=with_host_jitter(spec.path, spec.host_jitter) if simulated else spec.path,
-        schemes=tuple(there.values()),
-        runs=spec.sim_runs if simulated and spec.sim_runs is not None else runs,
-        runtime_ns=spec.duration if request.runtime_ns is None else request.runtime_ns,
-        seed=request.seed,
-        backend=name,
-        late_start_ns=spec.host_start if simulated else 0,
-    )
+    changes: dict[str, Any] = {"backend": name}
+    path = spec.path
+    if name == SIMULATED:
+        path = with_host_jitter(path, spec.host_jitter)
+        changes["late_start_ns"] = spec.host_start
+        if spec.sim_runs is not None:
+            changes["runs"] = spec.sim_runs
+    return spec.evaluation(path, tuple(there.values()), request, **changes)
 
 
 def with_host_jitter(path: NetworkPath, max_ns: int) -> NetworkPath:

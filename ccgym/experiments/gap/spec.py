@@ -1,27 +1,24 @@
-"""What the YAML of a gap says: a path, schemes, backends, runs."""
+"""What the YAML of a gap says: a path, backends, and how inexact simulated hosts are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 from typing_extensions import Self
 
 from ccgym.config.path import NetworkPath
-from ccgym.config.quantities import PeriodField, TimeField
+from ccgym.config.quantities import TimeField
 from ccgym.errors import ConfigError
 from ccgym.evaluation.backends import BACKENDS, check_name
-from ccgym.experiments.spec import MAX_RUNS
+from ccgym.evaluation.experiment import MAX_RUNS
+from ccgym.experiments.comparison import Comparison
 from ccgym.units import format_time
 
-KIND: Final = "gap"
 
-
-class GapSpec(BaseModel):
+class GapSpec(Comparison):
     """The same schemes and seeds on several backends: how far apart are they?"""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["gap"] = "gap"
     """What distinguishes it from other experiments."""
@@ -33,22 +30,14 @@ class GapSpec(BaseModel):
     """Schemes, as in other experiments."""
     backends: tuple[str, ...] | None = None
     """What is compared; by default whatever works here."""
-    runs: int = Field(default=3, ge=1, le=MAX_RUNS)
-    """Runs per scheme and backend."""
     sim_runs: int | None = Field(default=None, ge=1, le=MAX_RUNS)
     """Runs in the simulator; by default as many as elsewhere."""
-    duration: PeriodField = 30_000_000_000
-    """Length of a run."""
     host_jitter: TimeField = 0
     """In the simulator, every acknowledgement is delayed by up to this, at random. No host is as exact as the
     simulator: where fractions of a millisecond decide what a scheme does, only means over such runs compare."""
     host_start: TimeField = 0
     """In the simulator, the flows of a run start up to this late, at random. With real packets a flow never starts
     together with the clock of its path."""
-    quick: dict[str, Any] = Field(default_factory=dict)
-    """What ``--quick`` changes."""
-    name: str = ""
-    """Name in files; that of the YAML file."""
 
     @field_validator("backends")
     @classmethod

@@ -1,8 +1,4 @@
-"""Running a scorecard: every path is an evaluation in a directory of its own, ``paths/<name>``.
-
-It has Pantheon's files and the runs that are kept. So a scorecard that was interrupted goes on, and schemes or runs
-that are asked for later are added to those that are there.
-"""
+"""Running a scorecard: every path is an evaluation in a directory of its own, ``paths/<name>``; the files."""
 
 from __future__ import annotations
 
@@ -16,11 +12,9 @@ from typing import Any, Final
 
 from ccgym.config.path import NetworkPath
 from ccgym.evaluation.engine import RUNNING, SIMULATING, Observer, Silent
-from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.run import Contender
-from ccgym.evaluation.runner import run_experiment
-from ccgym.experiments.progress import Counting
+from ccgym.experiments.comparison import Counting, run_evaluation
 from ccgym.experiments.request import Request, default_schemes
 from ccgym.experiments.scorecard.scorecard import CardPath, CardScheme, Scorecard
 from ccgym.experiments.scorecard.spec import ScorecardSpec
@@ -43,22 +37,14 @@ def run_scorecard(spec: ScorecardSpec, request: Request, observer: Observer | No
     observer = observer or Silent()
     started = time.time()
     schemes = request.schemes or default_schemes(spec.schemes)
-    experiments = {name: _evaluation(spec, request, schemes, name) for name in spec.paths}
-    first = next(iter(experiments.values()))
-    counting = Counting(observer, RUNNING if first.real else SIMULATING)
-    counting.begin_all(sum(len(one.planned()) for one in experiments.values()))
-    results = {}
-    for name, experiment in experiments.items():
-        counting.part = name
-        results[name] = run_experiment(
-            experiment,
-            request.out / PATHS_DIRECTORY / name,
-            jobs=request.jobs,
-            repeat_limited=request.repeat_limited,
-            observer=counting,
-            command=request.command,
-            grow=True,
-        )
+    evaluations = {name: spec.evaluation(NetworkPath.named(name), schemes, request) for name in spec.paths}
+    first = next(iter(evaluations.values()))
+    total = sum(len(one.planned()) for one in evaluations.values())
+    counting = Counting(observer, RUNNING if first.real else SIMULATING, total)
+    results = {
+        name: run_evaluation(one, request.out / PATHS_DIRECTORY / name, request, counting, name)
+        for name, one in evaluations.items()
+    }
     parameters = {
         "experiment": spec.name,
         "ccgym": first.parameters()["ccgym"],
@@ -80,17 +66,6 @@ def run_scorecard(spec: ScorecardSpec, request: Request, observer: Observer | No
     )
     write_numbers(card, request.out)
     return card
-
-
-def _evaluation(spec: ScorecardSpec, request: Request, schemes: Sequence[Contender], path: str) -> Experiment:
-    return Experiment(
-        path=NetworkPath.named(path),
-        schemes=tuple(schemes),
-        runs=spec.runs if request.runs is None else request.runs,
-        runtime_ns=spec.duration if request.runtime_ns is None else request.runtime_ns,
-        seed=request.seed,
-        backend=request.backend,
-    )
 
 
 def _card_path(name: str, section: str) -> CardPath:

@@ -1,27 +1,22 @@
-"""What the YAML of a scorecard says: paths in sections, groups of sections, schemes, runs."""
+"""What the YAML of a scorecard says: paths in sections, groups of sections."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Mapping
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from typing_extensions import Self
 
 from ccgym.config.path import NetworkPath
-from ccgym.config.quantities import PeriodField
 from ccgym.errors import ConfigError, did_you_mean, shown
-from ccgym.experiments.spec import MAX_RUNS, PRETRAINED
-
-KIND: Final = "scorecard"
+from ccgym.experiments.comparison import Comparison
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Section(_Strict):
+class Section(BaseModel):
     """Paths that figures set apart."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     title: str
     """For people."""
@@ -35,8 +30,10 @@ class Section(_Strict):
         return tuple(NetworkPath.named(name).name or name for name in paths)
 
 
-class GroupSpec(_Strict):
+class GroupSpec(BaseModel):
     """Sections whose paths are ranked together."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     title: str
     """For people."""
@@ -44,27 +41,15 @@ class GroupSpec(_Strict):
     """Names of the sections."""
 
 
-class ScorecardSpec(_Strict):
+class ScorecardSpec(Comparison):
     """Every scheme on every path: a score for each, rankings over groups of paths."""
 
     kind: Literal["scorecard"]
-    """What tells a scorecard from other experiments."""
-    title: str
-    """For headings."""
-    schemes: Sequence[Any] = ("cubic", "bbr", "copa", PRETRAINED)
-    """Schemes that take part where none are named, as in other experiments."""
-    runs: int = Field(default=3, ge=1, le=MAX_RUNS)
-    """Runs per scheme and path."""
-    duration: PeriodField = 30_000_000_000
-    """Length of a run."""
+    """What distinguishes it from other experiments."""
     sections: Mapping[str, Section] = Field(min_length=1)
     """The paths, in sections by name."""
     groups: Mapping[str, GroupSpec] = Field(default_factory=dict)
     """What is ranked together, by name; the first is that of the overall ranking. By default all paths."""
-    quick: Mapping[str, Any] = Field(default_factory=dict)
-    """What ``--quick`` changes."""
-    name: str = ""
-    """Name in files; that of the YAML file."""
 
     @model_validator(mode="after")
     def _known_sections(self) -> Self:

@@ -1,0 +1,101 @@
+"""Evaluations side by side: one per path in a scorecard, one per backend in a gap.
+
+Each has a directory of its own with Pantheon's files and the runs that are kept. So a comparison that was interrupted
+goes on, and schemes or runs that are asked for later are added to those that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ccgym.config.path import NetworkPath
+from ccgym.config.quantities import PeriodField
+from ccgym.evaluation.engine import Observer
+from ccgym.evaluation.experiment import MAX_RUNS, Experiment
+from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.run import Contender
+from ccgym.evaluation.runner import run_experiment
+from ccgym.experiments.request import Request
+from ccgym.experiments.spec import PRETRAINED
+
+
+class Comparison(BaseModel):
+    """What the YAML of every comparison has."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    title: str
+    """For headings."""
+    schemes: Sequence[Any] = ("cubic", "bbr", "copa", PRETRAINED)
+    """Schemes that take part where none are named, as in other experiments."""
+    runs: int = Field(default=3, ge=1, le=MAX_RUNS)
+    """Runs per scheme, and path or backend."""
+    duration: PeriodField = 30_000_000_000
+    """Length of a run."""
+    quick: Mapping[str, Any] = Field(default_factory=dict)
+    """What ``--quick`` changes."""
+    name: str = ""
+    """Name in files; that of the YAML file."""
+
+    def evaluation(
+        self, path: NetworkPath, schemes: Sequence[Contender], request: Request, **changes: Any
+    ) -> Experiment:
+        """One of the evaluations; ``changes`` are fields that differ from what the others have."""
+        settings = {
+            "runs": self.runs if request.runs is None else request.runs,
+            "runtime_ns": self.duration if request.runtime_ns is None else request.runtime_ns,
+            "seed": request.seed,
+            "backend": request.backend,
+            **changes,
+        }
+        return Experiment(path, tuple(schemes), **settings)
+
+
+class Counting:
+    """Progress over several calls of :func:`~ccgym.evaluation.engine.measure` as one stage.
+
+    An :class:`~ccgym.evaluation.engine.Observer`.
+
+    Args:
+        observer: Is told about the sum.
+        stage: What the stage is called.
+        total: Runs of all parts.
+    """
+
+    def __init__(self, observer: Observer, stage: str, total: int) -> None:
+        self._observer = observer
+        self._stage = stage
+        self.part = ""
+        """The part that is under way, for notes."""
+        observer.begin(stage, total)
+
+    def notice(self, text: str) -> None:
+        """Pass it on, with the name of the part."""
+        self._observer.notice(f"{self.part}: {text}")
+
+    def begin(self, what: str, total: int, done: int = 0) -> None:
+        """A part begins; the stage has begun before."""
+        if done:
+            self.advance(what, done, kept=True)
+
+    def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
+        """Runs of the part are done."""
+        self._observer.advance(self._stage, by, self.part, kept=kept)
+
+
+def run_evaluation(experiment: Experiment, out: Path, request: Request, observer: Counting, part: str) -> ResultSet:
+    """Run one of the evaluations in a directory of its own; schemes and runs may be added later."""
+    observer.part = part
+    return run_experiment(
+        experiment,
+        out,
+        jobs=request.jobs,
+        repeat_limited=request.repeat_limited,
+        observer=observer,
+        command=request.command,
+        grow=True,
+    )
