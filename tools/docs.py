@@ -28,10 +28,9 @@ from ccgym.config.distributions import presets
 from ccgym.config.quantities import Limit
 from ccgym.config.yaml_loader import parse_yaml
 from ccgym.envs.registration import PRESETS as ENVIRONMENTS
-from ccgym.evaluation import frames
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.results import RUN_COLUMNS
-from ccgym.evaluation.run_record import FlowRecord, RunRecord
+from ccgym.evaluation.run_record import FLOW_COLUMN, PACKET_COLUMNS, SERIES_COLUMNS, FlowRecord, RunRecord
 from ccgym.experiments.metrics import METRICS, Metric
 from ccgym.report.figures import figures_of
 from ccgym.schemes.registry import descriptions
@@ -370,9 +369,9 @@ BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
     "docs/weaknesses.md": {"stress-tests": stress_tests},
     "docs/traces.md": {"elements": partial(kinds, "Element"), "queues": partial(kinds, "Queue")},
     "docs/results.md": {
-        "flow-columns": partial(frame_columns, {**frames.FLOW_COLUMN, **field_meanings(FlowRecord)}),
-        "series-columns": partial(frame_columns, frames.SERIES_COLUMNS),
-        "packet-columns": partial(frame_columns, frames.PACKET_COLUMNS),
+        "flow-columns": partial(frame_columns, {**FLOW_COLUMN, **field_meanings(FlowRecord)}),
+        "series-columns": partial(frame_columns, SERIES_COLUMNS),
+        "packet-columns": partial(frame_columns, PACKET_COLUMNS),
         "result-columns": partial(frame_columns, RUN_COLUMNS),
         "raw-arrays": raw_arrays,
     },

@@ -21,9 +21,9 @@ from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter, Valida
 from ccgym.config.catalog import PublishedResult
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
-from ccgym.evaluation.frames import FLOW_COLUMN, import_pandas, to_frame, write_csv
+from ccgym.evaluation.frames import import_pandas, to_frame, write_csv
 from ccgym.evaluation.pantheon import printed_number
-from ccgym.evaluation.run_record import FlowRecord, RunRecord, flow_summary
+from ccgym.evaluation.run_record import FLOW_COLUMN, FlowRecord, RunRecord, flow_summary
 from ccgym.files import UnreadableError, read_json
 from ccgym.schemes.style import SchemeStyle
 

@@ -1,4 +1,7 @@
-"""What one run was, and what came out of it."""
+"""What one run was, and what came out of it; as tables, with one row per flow, per interval and flow, or per packet.
+
+``docs/results.md`` is made from the columns here and from the fields of :class:`FlowRecord`.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,19 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import TypeAdapter, ValidationError
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, TypeAdapter, ValidationError
 
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.evaluation.capacity import LinkCapacity
-from ccgym.evaluation.ccperf_metrics import CcperfMetrics
+from ccgym.evaluation.ccperf_metrics import UNLIMITED, CcperfMetrics
 from ccgym.evaluation.curves import RunCurves
-from ccgym.evaluation.frames import flow_table, packet_table, series_table, to_frame, write_csv
-from ccgym.evaluation.metrics import PacketLog, PantheonMetrics, RunMetrics
-from ccgym.units import TimeLike
+from ccgym.evaluation.frames import to_frame, write_csv
+from ccgym.evaluation.metrics import NEVER, PacketLog, PantheonMetrics, RunMetrics
+from ccgym.units import NS_PER_S, TimeLike, format_time, parse_positive_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +31,37 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "ccgym-run"
 FORMAT_VERSION: Final = 1
+
+FLOW_COLUMN: Final = {"flow": "number of the flow, from 1, in the order in which flows were given"}
+"""What stands before the fields of a :class:`FlowRecord` in the table of flows."""
+
+SERIES_COLUMNS: Final[Mapping[str, str]] = {
+    "time_s": "end of the interval, seconds since the start of the run",
+    **FLOW_COLUMN,
+    "scheme": "name of its congestion-control scheme",
+    "throughput_mbps": "IP packets that reached the receiver in the interval, Mbit/s (10⁶ bits)",
+    "goodput_mbps": "payload that reached the receiver for the first time in the interval, Mbit/s",
+    "sending_rate_mbps": "IP packets that the sender sent in the interval, retransmissions included, Mbit/s",
+    "one_way_delay_ms": "mean one-way delay of the packets that left the path in the interval, ms; missing if none did,"
+    " or if no packets were recorded",
+    "srtt_ms": "smoothed round-trip time at the end of the interval, ms; missing before the first sample",
+    "cwnd_bytes": "congestion window at the end of the interval, bytes of IP packets; missing before the flow starts,"
+    " and where there is none",
+    "in_flight_bytes": "sent and not yet acknowledged or declared lost at the end of the interval, bytes of IP packets;"
+    " missing before the flow starts",
+    "pacing_rate_mbps": "pacing rate at the end of the interval, Mbit/s; missing where packets are not paced",
+    "lost_packets": "packets that the sender declared lost in the interval",
+}
+"""Columns of the table of series, one row per interval and flow."""
+
+PACKET_COLUMNS: Final[Mapping[str, str]] = {
+    **FLOW_COLUMN,
+    "entered_s": "when the packet entered the path, seconds since the start of the run",
+    "left_s": "when it left the path, seconds; missing for one that was lost or still on its way at the end",
+    "one_way_delay_ms": "time between the two, ms: propagation and queueing",
+    "size_bytes": "length of the IP packet, bytes",
+}
+"""Columns of the table of packets: those of the data direction, one row each, in the order in which they entered."""
 
 
 @dataclass(frozen=True)
@@ -108,13 +144,8 @@ class LinkRecord:
 
 
 @dataclass(frozen=True)
-class RunRecord:
-    """One run: parameters, results per flow, and, while in memory, its packets and series.
-
-    ``print(run)`` says what it came to; :meth:`to_pandas`, :meth:`to_csv` and :meth:`plot` show the rest. Only the
-    numbers go through :meth:`to_json`; ``packets``, ``series`` and ``native`` do not, and are None in a record that was
-    read back.
-    """
+class RunNumbers:
+    """What JSON has of a run."""
 
     path: str
     """The path, as :meth:`NetworkPath.describe` prints it."""
@@ -128,17 +159,29 @@ class RunRecord:
     """In the order in which they were given."""
     link: LinkRecord
     """The bottleneck of the data direction."""
-    metrics: RunMetrics | None
+    metrics: Annotated[RunMetrics | None, Field(alias="pantheon")]
     """Pantheon's numbers, all flows together and each; None without packets."""
-    ccperf_tables: CcperfMetrics | None = None
+    ccperf_tables: Annotated[CcperfMetrics | None, Field(alias="ccperf")] = None
     """ccperf's numbers; None without series."""
     counters: Mapping[str, Any] = field(default_factory=dict)
     """The native core's counters, per flow and per path element."""
+    # Records of versions that knew only the simulator do not say so.
     backend: str = "sim"
     """Where packets traveled: ``sim``, ``emulated`` or ``mahimahi``."""
     path_report: Mapping[str, Any] | None = None
     """What a real path says about itself: release errors, drops in devices, whether it was ``limited`` by the machine,
     flows that were ``unavailable``, ``notes``. None in the simulator."""
+
+
+@dataclass(frozen=True)
+class RunRecord(RunNumbers):
+    """One run: parameters, results per flow, and, while in memory, its packets and series.
+
+    ``print(run)`` says what it came to; :meth:`to_pandas`, :meth:`to_csv` and :meth:`plot` show the rest. Only the
+    numbers go through :meth:`to_json`; ``packets``, ``series`` and ``native`` do not, and are None in a record that was
+    read back.
+    """
+
     packets: PacketLog | None = field(default=None, repr=False, compare=False)
     """The packets of the data direction, if they were recorded: arrays ``arrival_ns``, ``arrival_bytes``,
     ``arrival_flow`` of what entered the path, and ``departure_ns``, ``departure_bytes``, ``departure_flow``,
@@ -273,10 +316,7 @@ class RunRecord:
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers as plain data; :meth:`from_dict` is the inverse."""
-        shared = {item.name: getattr(self, item.name) for item in fields(self) if item.name in _SHARED}
-        numbers = _Numbers(pantheon=self.metrics, ccperf=self.ccperf_tables, **shared)
-        data: dict[str, Any] = _NUMBERS.dump_python(numbers, mode="json")
-        return data
+        return {**_NUMBERS.dump_python(self, mode="json", by_alias=True), "format": FORMAT, "version": FORMAT_VERSION}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RunRecord:
@@ -297,8 +337,7 @@ class RunRecord:
                 expected="what RunRecord.to_json wrote",
                 hint="run it again",
             ) from error
-        shared = {name: getattr(numbers, name) for name in _SHARED}
-        return cls(metrics=numbers.pantheon, ccperf_tables=numbers.ccperf, **shared)
+        return cls(**vars(numbers))
 
     def to_json(self, indent: int | None = None) -> str:
         """The numbers as JSON."""
@@ -323,25 +362,118 @@ def flow_summary(throughput_mbps: float, delay_p95_ms: float | None, loss: float
     return f"{throughput_mbps:.2f} Mbit/s, {delay}{lost}"
 
 
-@dataclass(frozen=True)
-class _Numbers:
-    """The numbers of a :class:`RunRecord`, as JSON has them."""
-
-    path: str
-    seed: int
-    duration_s: float
-    trajectory_hash: str
-    flows: tuple[FlowRecord, ...]
-    link: LinkRecord
-    pantheon: RunMetrics | None
-    ccperf: CcperfMetrics | None
-    counters: Mapping[str, Any]
-    # Records of versions that knew only the simulator do not say so.
-    backend: str = "sim"
-    path_report: Mapping[str, Any] | None = None
-    format: str = FORMAT
-    version: int = FORMAT_VERSION
+_NUMBERS: Final = TypeAdapter(RunNumbers)
 
 
-_NUMBERS: Final = TypeAdapter(_Numbers)
-_SHARED: Final = {item.name for item in fields(_Numbers)} & {item.name for item in fields(RunRecord)}
+def flow_table(record: RunRecord) -> dict[str, Any]:
+    """One row per flow: its number and the fields of its :class:`FlowRecord`."""
+    names = [item.name for item in fields(FlowRecord)]
+    return {
+        "flow": list(range(1, len(record.flows) + 1)),
+        **{name: [getattr(flow, name) for flow in record.flows] for name in names},
+    }
+
+
+def series_table(record: RunRecord, step: TimeLike | None = None) -> dict[str, Any]:
+    """One row per interval and flow, in order of time: :data:`SERIES_COLUMNS`.
+
+    Args:
+        record: A run with its series.
+        step: Length of the intervals, a multiple of the spacing of the recorded series, which is the default. What is
+            left at the end of the run is left out.
+
+    Raises:
+        ConfigError: ``step`` is not such a multiple.
+        ResultsError: The record holds no series.
+    """
+    if record.series is None:
+        raise ResultsError(
+            "this record holds no series",
+            expected="a record straight from simulate(), or from simulate_many(..., keep=True)",
+            hint="records that were read from JSON hold numbers only; so do runs with Record(series=0)",
+        )
+    times: npt.NDArray[np.int64] = np.asarray(record.series["t_ns"]).astype(np.int64)
+    spacing = int(times[0]) if times.size else 1
+    step_ns = spacing if step is None else parse_positive_time(step)
+    every = step_ns // spacing
+    if step_ns % spacing:
+        raise ConfigError(
+            f"a step of {format_time(step_ns)}",
+            where="step",
+            expected=f"a multiple of {format_time(spacing)}, the spacing of the recorded series",
+        )
+    ends = times[every - 1 :: every]
+    tables = [
+        _flow_series(record, place, every, ends, step_ns / NS_PER_S) for place in range(len(record.series["flows"]))
+    ]
+    # By time, then by flow: a plot per flow is a group-by, and the file can be read from the top.
+    return {name: np.stack([table[name] for table in tables], axis=1).ravel() for name in SERIES_COLUMNS}
+
+
+def _flow_series(
+    record: RunRecord, place: int, every: int, ends: npt.NDArray[np.int64], step_s: float
+) -> dict[str, npt.NDArray[Any]]:
+    assert record.series is not None
+    series, flow = record.series["flows"][place], record.flows[place]
+    begun = ends > flow.start_s * NS_PER_S
+
+    def level(name: str, unit: float = 1.0) -> npt.NDArray[np.float64]:
+        return np.asarray(series[name][every - 1 :: every], dtype=np.float64) / unit
+
+    def change(name: str) -> npt.NDArray[np.float64]:
+        return np.diff(level(name), prepend=0.0)
+
+    def rate(name: str) -> npt.NDArray[np.float64]:
+        return np.asarray(change(name) * 8 / 1e6 / step_s)
+
+    srtt, window, pacing = level("srtt_ns", 1e6), level("cwnd_bytes"), level("pacing_bps", 1e6)
+    return {
+        "time_s": ends / NS_PER_S,
+        "flow": np.full(ends.size, place + 1),
+        "scheme": np.full(ends.size, flow.scheme, dtype=object),
+        "throughput_mbps": rate("received_bytes"),
+        "goodput_mbps": rate("received_unique_bytes"),
+        "sending_rate_mbps": rate("sent_bytes"),
+        "one_way_delay_ms": _mean_delay_ms(record.packets, place + 1, ends),
+        "srtt_ms": np.where(srtt > 0, srtt, np.nan),
+        "cwnd_bytes": np.where(begun & (window < UNLIMITED), window, np.nan),
+        "in_flight_bytes": np.where(begun, level("in_flight_bytes"), np.nan),
+        "pacing_rate_mbps": np.where(begun & (pacing > 0), pacing, np.nan),
+        "lost_packets": change("lost_packets").astype(np.int64),
+    }
+
+
+def _mean_delay_ms(packets: PacketLog | None, flow: int, ends: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Mean one-way delay of the packets that left in each interval, which its end belongs to."""
+    if packets is None or not ends.size:
+        return np.full(ends.size, np.nan)
+    log = packets.of_flow(flow)
+    place = np.searchsorted(ends, log.departure_ns, side="left")
+    inside = place < ends.size
+    counts = np.bincount(place[inside], minlength=ends.size)
+    sums = np.bincount(place[inside], weights=log.delay_ns[inside], minlength=ends.size)
+    return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1) / 1e6, np.nan), dtype=np.float64)
+
+
+def packet_table(record: RunRecord) -> dict[str, Any]:
+    """One row per data packet: :data:`PACKET_COLUMNS`.
+
+    Raises:
+        ResultsError: The record holds no packets.
+    """
+    if record.packets is None or record.native is None:
+        raise ResultsError(
+            "this record holds no packets",
+            expected="a record straight from simulate(), or from simulate_many(..., keep=True)",
+            hint="records that were read from JSON hold numbers only; so do runs with Record(packets=False)",
+        )
+    packets = record.native.packets("data")
+    entered = packets["entered_ns"].astype(np.float64)
+    left = np.where(packets["left_ns"] == NEVER, np.nan, packets["left_ns"].astype(np.float64))
+    return {
+        "flow": packets["flow"].astype(np.int64) + 1,
+        "entered_s": entered / NS_PER_S,
+        "left_s": left / NS_PER_S,
+        "one_way_delay_ms": (left - entered) / 1e6,
+        "size_bytes": packets["size"].astype(np.int64),
+    }

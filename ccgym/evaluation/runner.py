@@ -15,7 +15,7 @@ from ccgym.evaluation.directory import claim, held_parameters
 from ccgym.evaluation.engine import Observer, Reduced, Reduction, Run, RunOutcome, RunStore, Silent, measure
 from ccgym.evaluation.experiment import Experiment, LogsPolicy
 from ccgym.evaluation.flags import flag_dicts, flags, path_facts
-from ccgym.evaluation.frames import series_table, to_csv
+from ccgym.evaluation.frames import to_csv
 from ccgym.evaluation.pantheon.packet_logs import what_is_wrong, write_packet_logs
 from ccgym.evaluation.pantheon.write import write_pantheon_files
 from ccgym.evaluation.prepared_run import MAX_MEMORY, memory_bytes
@@ -30,7 +30,7 @@ from ccgym.evaluation.results import (
     result_table,
 )
 from ccgym.evaluation.run import Contender
-from ccgym.evaluation.run_record import RunRecord
+from ccgym.evaluation.run_record import RunRecord, series_table
 from ccgym.evaluation.store import StoredRun
 from ccgym.files import atomic_write
 from ccgym.units import NS_PER_MS, Nanoseconds

@@ -14,10 +14,10 @@ import ccgym
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, PlatformError, ResultsError
 from ccgym.evaluation.experiment import Experiment
-from ccgym.evaluation.frames import PACKET_COLUMNS, SERIES_COLUMNS, series_table, to_csv
+from ccgym.evaluation.frames import to_csv
 from ccgym.evaluation.results import RUN_COLUMNS, ResultSet
 from ccgym.evaluation.run import parse_contenders
-from ccgym.evaluation.run_record import FlowRecord, RunRecord
+from ccgym.evaluation.run_record import PACKET_COLUMNS, SERIES_COLUMNS, FlowRecord, RunRecord, series_table
 from ccgym.evaluation.runner import run_experiment
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")

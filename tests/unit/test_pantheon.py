@@ -127,12 +127,12 @@ def test_metadata_is_byte_exact() -> None:
     text = metadata_json(
         schemes=["cubic", "bbr"],
         flows=1,
-        runtime_s=30.0,
-        interval_s=0.0,
+        runtime=30.0,
+        interval=0.0,
         run_times=5,
         uplink_trace="12mbps.trace",
         downlink_trace="12mbps.trace",
-        git_summary="branch: main @ 0123",
+        git_summary="branch: main @ 0123\n",
         prepend_mm_cmds="mm-delay 20",
         extra_mm_link_args="--uplink-queue=droptail --uplink-queue-args=packets=94",
     )

@@ -177,54 +177,18 @@ _CONFIG_HEAD: Final = """\
 """
 
 
-def metadata_json(
-    *,
-    schemes: Iterable[str],
-    flows: int,
-    runtime_s: float,
-    interval_s: float,
-    run_times: int,
-    uplink_trace: str,
-    downlink_trace: str,
-    git_summary: str,
-    prepend_mm_cmds: str | None = None,
-    append_mm_cmds: str | None = None,
-    extra_mm_link_args: str | None = None,
-) -> str:
-    """``pantheon_metadata.json`` of a local test.
-
-    Args:
-        schemes: scheme keys.
-        flows: flows per scheme.
-        runtime_s: seconds per run.
-        interval_s: seconds between flow starts.
-        run_times: runs per scheme.
-        uplink_trace: base name of the trace in the data direction.
-        downlink_trace: base name of the trace of the return direction.
-        git_summary: what produced the results, as lines; the last line ends as those before it.
-        prepend_mm_cmds: shells outside mm-link.
-        append_mm_cmds: shells inside mm-link.
-        extra_mm_link_args: options of mm-link.
-    """
-    metadata: dict[str, Any] = {
+def metadata_json(schemes: Iterable[str], **facts: Any) -> str:
+    """``pantheon_metadata.json`` of a local test; ``facts`` are its further entries, without those that are None."""
+    metadata = {
         "mode": "local",
-        "flows": flows,
-        "runtime": _whole(runtime_s),
-        "interval": _whole(interval_s),
-        "run_times": run_times,
         "start_run_id": 1,
         "random_order": False,
         "cc_schemes": sorted(schemes),
-        "git_summary": f"{git_summary}\n",
-        "uplink_trace": uplink_trace,
-        "downlink_trace": downlink_trace,
-        "prepend_mm_cmds": prepend_mm_cmds,
-        "append_mm_cmds": append_mm_cmds,
-        "extra_mm_link_args": extra_mm_link_args,
+        **{name: _whole(value) if isinstance(value, float) else value for name, value in facts.items()},
     }
     return json.dumps({k: v for k, v in metadata.items() if v is not None}, sort_keys=True, indent=4)
 
 
 def _whole(value: float) -> int | float:
     """Pantheon's options are integers; a fraction of a second is kept rather than cut."""
-    return int(value) if float(value).is_integer() else value
+    return int(value) if value.is_integer() else value

@@ -27,17 +27,13 @@ def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path) 
     atomic_write(
         out / pantheon.METADATA_FILE,
         pantheon.metadata_json(
-            schemes=[style.key for style in results.styles],
+            [style.key for style in results.styles],
             flows=experiment.flows,
-            runtime_s=experiment.runtime_ns / 1e9,
-            interval_s=experiment.interval_ns / 1e9,
+            runtime=experiment.runtime_ns / 1e9,
+            interval=experiment.interval_ns / 1e9,
             run_times=experiment.runs,
-            git_summary=git_summary(),
-            uplink_trace=parts["uplink_trace"] or "unconstrained",
-            downlink_trace=parts["downlink_trace"] or "unconstrained",
-            prepend_mm_cmds=parts["prepend_mm_cmds"],
-            append_mm_cmds=parts["append_mm_cmds"],
-            extra_mm_link_args=parts["extra_mm_link_args"],
+            git_summary=f"{git_summary()}\n",
+            **{**parts, **{name: parts[name] or "unconstrained" for name in ("uplink_trace", "downlink_trace")}},
         ),
     )
     # Runs in virtual time may end in the future of the wall clock; statistics are computed later.
