@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+STATUS_FAILED_RUN: Final = 1
+"""Exit status when a run failed."""
 STATUS_ERROR: Final = 2
 """Exit status of an explained mistake."""
 STATUS_INTERRUPTED: Final = 130

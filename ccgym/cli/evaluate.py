@@ -13,13 +13,14 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.cli.common import (
     PIPE_WIDTH,
     STATUS_ERROR,
+    STATUS_FAILED_RUN,
     HelpFormatter,
     Parser,
     add_output,
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
     from ccgym.config.path import NetworkPath
     from ccgym.evaluation.experiment import Experiment
     from ccgym.evaluation.results import ResultSet
-
-STATUS_FAILED_RUN: Final = 1
-"""Exit status when a run failed."""
 
 MAX_NAME: Final = 40
 """Characters of the schemes' names in the name of a directory."""
@@ -167,12 +165,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     # With --json, standard output belongs to the program that reads it.
     shown_on = error_console() if arguments.json else console()
-    check_choices(arguments)
+    _check_choices(arguments)
     if arguments.experiment is not None:
         from ccgym.cli.evaluate_experiment import evaluate_experiment
 
         return evaluate_experiment(arguments, words, shown_on)
-    _refuse_quick(arguments)
+    if arguments.quick:
+        raise ConfigError(
+            "--quick without --experiment",
+            expected="it with --experiment",
+            hint="for one path give --runs and --runtime",
+        )
     path = chosen_path(arguments, "--experiment NAME|FILE")
     experiment = _experiment(arguments, path)
     shown_on.print(path.describe(), soft_wrap=True)
@@ -196,13 +199,11 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     return STATUS_FAILED_RUN if results.failures or not results.cells else 0
 
 
-def check_choices(arguments: argparse.Namespace) -> None:
+def _check_choices(arguments: argparse.Namespace) -> None:
     """Raise if an option has a value that it can never have."""
-    from ccgym.evaluation.backends import check_name
     from ccgym.evaluation.experiment import LOGS_POLICIES
     from ccgym.evaluation.prepared_run import memory_bytes
 
-    check_name(arguments.backend, "--backend")
     if arguments.logs is not None and arguments.logs not in LOGS_POLICIES:
         raise ConfigError(
             shown(arguments.logs),
@@ -215,15 +216,6 @@ def check_choices(arguments: argparse.Namespace) -> None:
     check_repeat_limited(arguments.repeat_limited)
     if arguments.max_memory is not None:
         memory_bytes(arguments.max_memory, "--max-memory")
-
-
-def _refuse_quick(arguments: argparse.Namespace) -> None:
-    if arguments.quick:
-        raise ConfigError(
-            "--quick without --experiment",
-            expected="it with --experiment",
-            hint="for one path give --runs and --runtime",
-        )
 
 
 def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
@@ -289,27 +281,24 @@ def _directory(arguments: argparse.Namespace, experiment: Experiment) -> Path:
 
 def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     """In what an experiment differs from another one, as parts of a name: ``10s``, ``3flows``, ``bbr+cubic``."""
-    words: dict[str, Callable[[Any], str]] = {
-        "schemes": lambda schemes: _named(schemes) or f"{len(schemes)}schemes",
-        "runs": lambda runs: f"{runs}run{'s' if runs != 1 else ''}",
-        "runtime_s": lambda seconds: f"{seconds:g}s",
-        "flows": lambda flows: f"{flows}flow{'s' if flows != 1 else ''}",
-        "interval_s": lambda seconds: f"{seconds:g}s-apart",
-        "seed": lambda seed: f"seed{seed}",
+    schemes, runs, flows = here["schemes"], here["runs"], here["flows"]
+    names = "+".join(schemes)
+    words = {
+        "schemes": names if len(names) <= MAX_NAME and re.fullmatch(r"[\w+]+", names) else f"{len(schemes)}schemes",
+        "runs": f"{runs}run{'s' if runs != 1 else ''}",
+        "runtime_s": f"{here['runtime_s']:g}s",
+        "flows": f"{flows}flow{'s' if flows != 1 else ''}",
+        "interval_s": f"{here['interval_s']:g}s-apart",
+        "seed": f"seed{here['seed']}",
     }
-    return [word(here[name]) for name, word in words.items() if there.get(name) != here[name]]
-
-
-def _named(schemes: Sequence[str]) -> str:
-    """Few schemes by their names; empty where that would be no name for a directory."""
-    text = "+".join(schemes)
-    return text if len(text) <= MAX_NAME and re.fullmatch(r"[\w+]+", text) else ""
+    return [word for name, word in words.items() if there.get(name) != here[name]]
 
 
 def _run(
     arguments: argparse.Namespace, experiment: Experiment, out: Path, words: Sequence[str], shown_on: Console
 ) -> ResultSet:
     from ccgym.cli.progress import Progress
+    from ccgym.evaluation.backends import BACKENDS
     from ccgym.evaluation.prepared_run import MAX_MEMORY
     from ccgym.evaluation.runner import run_experiment
 
@@ -320,7 +309,13 @@ def _run(
     )
     at_a_time = arguments.jobs or 1
     if experiment.real:
-        _say_where(experiment, at_a_time, shown_on)
+        shown_on.print(f"{experiment.backend}: {BACKENDS[experiment.backend]}")
+        if at_a_time > 1:
+            shown_on.print(
+                f"note: {at_a_time} runs at a time share {os.cpu_count() or 1} processors; a run that the machine "
+                "could not keep up with is marked emulator-limited",
+                style="yellow",
+            )
     with Progress(shown_on, runtime_s if experiment.real else None, at_a_time) as progress:
         return run_experiment(
             experiment,
@@ -331,19 +326,6 @@ def _run(
             max_memory=arguments.max_memory or MAX_MEMORY,
             observer=progress,
             command=[*command("evaluate").split(), *words],
-        )
-
-
-def _say_where(experiment: Experiment, at_a_time: int, shown_on: Console) -> None:
-    """Real packets take real time, and the processors that they run on."""
-    from ccgym.evaluation.backends import BACKENDS
-
-    shown_on.print(f"{experiment.backend}: {BACKENDS[experiment.backend]}")
-    if at_a_time > 1:
-        shown_on.print(
-            f"note: {at_a_time} runs at a time share {os.cpu_count() or 1} processors; a run that the machine could "
-            "not keep up with is marked emulator-limited",
-            style="yellow",
         )
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import PIPE_WIDTH, named_as_typed, option
+from ccgym.cli.common import PIPE_WIDTH, STATUS_FAILED_RUN, named_as_typed, option
 from ccgym.errors import ConfigError
 from ccgym.invocation import command
 from ccgym.units import parse_positive_time
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from ccgym.experiments.comparison import Comparison
     from ccgym.experiments.request import Request
     from ccgym.experiments.spec import ExperimentSet
-
-STATUS_FAILED_RUN: Final = 1
-"""Exit status when a run failed."""
 
 _NOT_OF_EXPERIMENTS: Final = {
     "trace": "an experiment has its own paths",

@@ -77,8 +77,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _portrait(arguments: argparse.Namespace) -> int:
-    from ccgym.evaluation.engine import Reduction, Run, measure
+    from ccgym.evaluation.engine import Reduction, measure
     from ccgym.evaluation.prepared_run import MAX_SEED
+    from ccgym.evaluation.run import Run
     from ccgym.report.figures import figure_path, require_drawing
 
     schemes = _schemes(arguments.scheme, arguments.compare)

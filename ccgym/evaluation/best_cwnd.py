@@ -6,7 +6,7 @@ A window is judged after the start-up (the first fifth of a run is left out) by
 
 with p95 the 95th percentile of the round trips, which Indigo notes of a run along with its throughput
 (``env/sender.py``). Queueing within the allowance costs nothing: an empty queue is not worth more than one that is sure
-not to run dry. Of windows that are as good as the best one, within :attr:`Criterion.tie`, the largest is taken.
+not to run dry. Of windows that are as good as the best one, within :data:`TIE`, the largest is taken.
 
 :data:`POWER`, with weight 1, is throughput over delay; it comes close to the windows of Indigo's experts.
 :data:`THROUGHPUT_FIRST` weighs delay a fifth as much. Where capacity is steady both agree; where it fluctuates the
@@ -47,36 +47,36 @@ RESOLUTION: Final = 400
 """The search ends where neighbors differ by one packet, or by this fraction of the window."""
 
 
+ALLOWANCE_MS: Final = 5.0
+"""Queueing delay that costs nothing, ms."""
+TIE: Final = 0.001
+"""Scores this close are equal."""
+
+
 @dataclass(frozen=True)
 class Criterion:
     """What makes a window good."""
 
-    name: str
-    """For people."""
     delay_weight: float
     """Of the logarithm of the delay, that of the throughput being 1."""
-    allowance_ms: float = 5.0
-    """Queueing delay that costs nothing, ms."""
-    tie: float = 0.001
-    """Scores this close are equal."""
 
     def score(self, measured: Measured, base_rtt_ms: float) -> float:
         """The larger, the better; −∞ where nothing arrives."""
         if measured.throughput_mbps <= 0 or measured.loss >= 1:
             return -math.inf
-        delay = max(measured.rtt_p95_ms, base_rtt_ms + self.allowance_ms)
+        delay = max(measured.rtt_p95_ms, base_rtt_ms + ALLOWANCE_MS)
         return math.log(measured.throughput_mbps) + math.log1p(-measured.loss) - self.delay_weight * math.log(delay)
 
     def best(self, measured: Iterable[Measured], base_rtt_ms: float) -> Measured:
         """The best of what was measured; at least one window."""
         scored = [(self.score(one, base_rtt_ms), one) for one in measured]
-        enough = max(score for score, _ in scored) - self.tie
+        enough = max(score for score, _ in scored) - TIE
         return max((one for score, one in scored if score >= enough), key=lambda one: one.window)
 
 
-THROUGHPUT_FIRST: Final = Criterion("throughput first", 0.2)
+THROUGHPUT_FIRST: Final = Criterion(0.2)
 """The criterion of the windows that experts keep."""
-POWER: Final = Criterion("power", 1.0)
+POWER: Final = Criterion(1.0)
 """The criterion nearest to the published windows."""
 
 
@@ -118,8 +118,8 @@ class Search:
 class Found:
     """The outcome of a search."""
 
-    best: tuple[Measured, ...]
-    """For each criterion."""
+    best: tuple[Measured, Measured]
+    """By :data:`THROUGHPUT_FIRST` and by :data:`POWER`."""
     tried: tuple[Measured, ...]
     """Every window that was measured, ascending."""
     runs: int
@@ -195,12 +195,8 @@ def _numbers(data: Mapping[str, Any], acks: Mapping[str, Any], runtime_ns: int) 
     return throughput, percentile_nearest(delays) / NS_PER_MS, rtt_ms, loss
 
 
-def search_windows(
-    path: PathLike,
-    criteria: Sequence[Criterion] = (THROUGHPUT_FIRST, POWER),
-    search: Search | None = None,
-) -> Found:
-    """Find the best constant window of a path by each criterion, from a coarse grid to a fine one.
+def search_windows(path: PathLike, search: Search | None = None) -> Found:
+    """Find the best constant window of a path by both criteria, from a coarse grid to a fine one.
 
     The grid reaches from :data:`MIN_WINDOW` to four times what rate and propagation delay hold, and beyond where the
     best window is at its end. Then the intervals around the best window and around the largest as good as it are
@@ -208,7 +204,6 @@ def search_windows(
 
     Args:
         path: The path, however :meth:`NetworkPath.from_any` understands it; it needs a link.
-        criteria: What is best.
         search: How it is measured.
 
     Raises:
@@ -226,14 +221,14 @@ def search_windows(
     bench.measure(_geometric(MIN_WINDOW, max(4 * full, 16)))
     while True:
         tried = sorted(bench.measured)
-        ends = [criterion.best(bench.measured.values(), rtt).window for criterion in criteria]
+        ends = [criterion.best(bench.measured.values(), rtt).window for criterion in (THROUGHPUT_FIRST, POWER)]
         if max(ends) < tried[-2] or tried[-1] >= MAX_WINDOW:
             break
         bench.measure(_geometric(tried[-1], 2 * tried[-1]))
-    while missing := _refinement(bench.measured, criteria, rtt):
+    while missing := _refinement(bench.measured, rtt):
         bench.measure(missing)
     return Found(
-        best=tuple(criterion.best(bench.measured.values(), rtt) for criterion in criteria),
+        best=(THROUGHPUT_FIRST.best(bench.measured.values(), rtt), POWER.best(bench.measured.values(), rtt)),
         tried=tuple(bench.measured[window] for window in sorted(bench.measured)),
         runs=bench.runs,
     )
@@ -244,11 +239,11 @@ def _geometric(low: float, high: float) -> list[int]:
     return sorted({round(value) for value in np.geomspace(low, high, count)})
 
 
-def _refinement(measured: dict[int, Measured], criteria: Sequence[Criterion], rtt: float) -> list[int]:
+def _refinement(measured: dict[int, Measured], rtt: float) -> list[int]:
     """Windows to measure next; none when every interval of interest is fine enough."""
     tried = sorted(measured)
     wanted: set[int] = set()
-    for criterion in criteria:
+    for criterion in (THROUGHPUT_FIRST, POWER):
         scores = {window: criterion.score(measured[window], rtt) for window in tried}
         for window in {max(tried, key=lambda one: scores[one]), criterion.best(measured.values(), rtt).window}:
             place = tried.index(window)
@@ -299,20 +294,12 @@ def window_row(name: str, search: Search | None = None) -> WindowRow:
         SimulationError: The simulator refused it.
     """
     search = search or Search()
-    found = search_windows(NetworkPath.from_any(name), (THROUGHPUT_FIRST, POWER), search)
+    found = search_windows(name, search)
     first, power = found.best
     return WindowRow(
         **path_columns(name),
-        window=first.window,
-        throughput_mbps=first.throughput_mbps,
-        delay_p95_ms=first.delay_p95_ms,
-        rtt_p95_ms=first.rtt_p95_ms,
-        loss=first.loss,
-        power_window=power.window,
-        power_throughput_mbps=power.throughput_mbps,
-        power_delay_p95_ms=power.delay_p95_ms,
-        power_rtt_p95_ms=power.rtt_p95_ms,
-        power_loss=power.loss,
+        **vars(first),
+        **{f"power_{column}": value for column, value in vars(power).items()},
         runs=found.runs,
         runtime_s=search.runtime_ns / NS_PER_S,
         seed=search.seed,

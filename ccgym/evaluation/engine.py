@@ -21,16 +21,11 @@ from typing import Any, Final, Protocol
 
 from ccgym.errors import CcgymError
 from ccgym.evaluation.backends import Backend, backend
-from ccgym.evaluation.run import Contender, Run, contender, contenders, parse_contenders
+from ccgym.evaluation.run import Run
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.store import Damage, RunStore, StoredRun, run_file
 from ccgym.evaluation.threads import in_threads
 from ccgym.units import Nanoseconds
-
-__all__ = [
-    "Contender", "Observer", "Reduced", "Reduction", "Run", "RunOutcome", "RunStore", "Silent", "contender",
-    "contenders", "measure", "parse_contenders",
-]  # fmt: skip
 
 SIMULATING: Final = "simulating"
 """What :func:`measure` tells an observer that it does."""

@@ -8,7 +8,7 @@ names the likely cause and a command that shows it.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
@@ -288,6 +288,6 @@ def _why_starved(summary: SchemeSummary, facts: PathFacts) -> str:
     return "the scheme is limited by itself: start-up, window limits or pacing"
 
 
-def flag_dicts(found: Sequence[Flag]) -> tuple[Mapping[str, str], ...]:
+def flag_dicts(found: Iterable[Flag]) -> tuple[Mapping[str, str], ...]:
     """Flags as plain data."""
     return tuple({**asdict(flag), "command": as_typed(flag.command)} for flag in found)

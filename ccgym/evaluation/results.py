@@ -244,10 +244,6 @@ class ResultSet:
         """Write the table of :meth:`to_pandas` as CSV; :class:`ResultsError` where that cannot be done."""
         write_csv(file, result_table(self))
 
-    def with_flags(self, flags: tuple[Mapping[str, str], ...]) -> ResultSet:
-        """The same, and what looks wrong in it."""
-        return replace(self, flags=flags)
-
     @property
     def backend(self) -> str:
         """Where packets traveled."""

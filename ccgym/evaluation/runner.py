@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,7 @@ from ccgym.config.catalog import PublishedResult
 from ccgym.config.path import NetworkPath
 from ccgym.evaluation.backends import backend
 from ccgym.evaluation.directory import claim, held_parameters
-from ccgym.evaluation.engine import Observer, Reduced, Reduction, Run, RunOutcome, RunStore, Silent, measure
+from ccgym.evaluation.engine import Observer, Reduced, Reduction, RunOutcome, Silent, measure
 from ccgym.evaluation.experiment import Experiment, LogsPolicy
 from ccgym.evaluation.flags import flag_dicts, flags, path_facts
 from ccgym.evaluation.frames import to_csv
@@ -29,9 +30,9 @@ from ccgym.evaluation.results import (
     ordered,
     result_table,
 )
-from ccgym.evaluation.run import Contender
+from ccgym.evaluation.run import Contender, Run
 from ccgym.evaluation.run_record import RunRecord, series_table
-from ccgym.evaluation.store import StoredRun
+from ccgym.evaluation.store import RunStore, StoredRun
 from ccgym.files import atomic_write
 from ccgym.units import NS_PER_MS, Nanoseconds
 
@@ -137,8 +138,7 @@ def _result_set(
     styles = tuple(one.style for one in experiment.schemes)
     wall_s = time.time() - started
     made = provenance(experiment.path.describe(), command, started, wall_s, experiment.backend)
-    choices = [choice for one in experiment.schemes for choice in one.choices]
-    policies = {choice.key: choice.policy.provenance() for choice in choices if choice.policy is not None}
+    policies = {key: policy for one in experiment.schemes for key, policy in one.policies.items()}
     results = ResultSet(
         parameters=experiment.parameters(),
         provenance={**made, "policies": policies},
@@ -160,7 +160,7 @@ def _result_set(
         unavailable={one.run.contender.key: one.unavailable for one in outcomes if one.unavailable is not None},
         directory=out,
     )
-    return results.with_flags(flag_dicts(flags(results, path_facts(experiment.path, results))))
+    return replace(results, flags=flag_dicts(flags(results, path_facts(experiment.path, results))))
 
 
 def _cell(outcome: RunOutcome) -> CellResult:

@@ -1,7 +1,7 @@
 """Random values of an experiment, drawn once per run in the order of its YAML; every scheme meets the same.
 
-A law is one that path distributions have (``{uniform: [10ms, 100ms]}``, ``log_uniform``, ``choice``), or ``grid``:
-every multiple of ``step`` between two bounds with the same probability. With ``every: 10s`` a new value is drawn every
+The distributions are those of paths (``{uniform: [10ms, 100ms]}``, ``log_uniform``, ``choice``), and ``grid``: every
+multiple of ``step`` between two bounds with the same probability. With ``every: 10s`` a new value is drawn every
 ten seconds, so that the value is a list of steps.
 """
 
@@ -23,10 +23,10 @@ _DIMENSIONS: Final[Mapping[Unit, Dimension]] = {"rate": RATE, "time": TIME, "": 
 
 
 @dataclass(frozen=True)
-class Law:
+class Draw:
     """How a value is drawn."""
 
-    draw: Callable[[np.random.Generator, int | None], Any]
+    sample: Callable[[np.random.Generator, int | None], Any]
     """One value, or an array of this length, in base units."""
     bounds: tuple[float, float]
     """Minimum and maximum."""
@@ -38,9 +38,9 @@ class Law:
     def value(self, rng: np.random.Generator, duration_ns: int) -> Any:
         """Draw: a :class:`Quantity`, or steps of them for a run of this length."""
         if self.period_ns is None:
-            return Quantity(float(self.draw(rng, None)), self.unit)
+            return Quantity(float(self.sample(rng, None)), self.unit)
         starts = range(0, duration_ns, self.period_ns)
-        return self._steps([float(one) for one in self.draw(rng, len(starts))])
+        return self._steps([float(one) for one in self.sample(rng, len(starts))])
 
     def bound(self, which: int) -> Any:
         """The minimum (0) or maximum (1), as :meth:`value` has it."""
@@ -52,35 +52,36 @@ class Law:
         return [[Nanoseconds(at * period), Quantity(one, self.unit).plain()] for at, one in enumerate(values)]
 
 
-def read_law(value: object) -> Law:
-    """Read a law; see the module's text.
+def read_draw(value: object) -> Draw:
+    """Read a distribution; see the module's text.
 
     Raises:
-        ConfigError: No law, an unknown key, or bounds out of order.
+        ConfigError: No distribution, an unknown key, or bounds out of order.
     """
-    laws = (*DISTRIBUTIONS, GRID)
-    if not isinstance(value, Mapping) or not any(law in value for law in laws):
-        known = [str(key) for key in value] if isinstance(value, Mapping) else []
-        near = next((hint for key in known if (hint := did_you_mean(key, laws))), "")
-        raise ConfigError(shown(value), expected=f"one of {', '.join(laws)}, like {{uniform: [10ms, 20ms]}}", hint=near)
+    known = (*DISTRIBUTIONS, GRID)
+    if not isinstance(value, Mapping) or not any(name in value for name in known):
+        keys = [str(key) for key in value] if isinstance(value, Mapping) else []
+        near = next((hint for key in keys if (hint := did_you_mean(key, known))), "")
+        expected = f"one of {', '.join(known)}, like {{uniform: [10ms, 20ms]}}"
+        raise ConfigError(shown(value), expected=expected, hint=near)
     rest = {key: part for key, part in value.items() if key != "every"}
     period = parse_positive_time(value["every"]) if "every" in value else None
     if GRID in rest:
         return _grid(rest, period)
-    ends = next(rest[law] for law in DISTRIBUTIONS if law in rest)
+    ends = next(rest[name] for name in DISTRIBUTIONS if name in rest)
     unit = Quantity.read(ends[0] if isinstance(ends, (list, tuple)) and ends else ends).unit
     if unit not in _DIMENSIONS:
         raise ConfigError(shown(ends), expected="rates, times or plain numbers")
     number = read_random_variable(rest, _DIMENSIONS[unit])
     sampler = number.sampler()
 
-    def draw(rng: np.random.Generator, count: int | None) -> Any:
+    def sample(rng: np.random.Generator, count: int | None) -> Any:
         return sampler(rng) if count is None else [sampler(rng) for _ in range(count)]
 
-    return Law(draw, number.bounds(), unit, period)
+    return Draw(sample, number.bounds(), unit, period)
 
 
-def _grid(value: Mapping[str, Any], period: int | None) -> Law:
+def _grid(value: Mapping[str, Any], period: int | None) -> Draw:
     if unknown := [key for key in value if key not in (GRID, "step")]:
         raise ConfigError(f"unknown key {shown(unknown[0])}", expected="grid, step, every")
     ends = value[GRID]
@@ -91,7 +92,7 @@ def _grid(value: Mapping[str, Any], period: int | None) -> Law:
         raise ConfigError(shown(dict(value)), expected="the smaller bound first, and a step between them, in one unit")
     first, last = round(low.value / step.value), round(high.value / step.value)
 
-    def draw(rng: np.random.Generator, count: int | None) -> Any:
+    def sample(rng: np.random.Generator, count: int | None) -> Any:
         return rng.integers(first, last, size=count, endpoint=True) * step.value
 
-    return Law(draw, (first * step.value, last * step.value), low.unit, period)
+    return Draw(sample, (first * step.value, last * step.value), low.unit, period)

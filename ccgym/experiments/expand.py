@@ -18,7 +18,7 @@ from ccgym.config.path import NetworkPath
 from ccgym.config.yaml_loader import Loaded
 from ccgym.errors import CcgymError, ConfigError, UnitError, did_you_mean, shown
 from ccgym.experiments import spec
-from ccgym.experiments.draws import read_law
+from ccgym.experiments.draws import read_draw
 from ccgym.experiments.metrics import Metric, read_metric
 from ccgym.experiments.placeholders import SCHEME, Names, Quantity, substitute
 from ccgym.schemes.flow import FlowSpec, flow_spec
@@ -91,8 +91,8 @@ class Condition:
         """The scenario of a run; the generator is the run's, the same for every scheme."""
         names = self._names()
         duration_ns = self._duration(names)
-        for name, law in self._part.draw.items():
-            names.define(name, read_law(substitute(law, names)).value(rng, duration_ns))
+        for name, given in self._part.draw.items():
+            names.define(name, read_draw(substitute(given, names)).value(rng, duration_ns))
         return self._scenario(names)
 
     def bounds(self) -> tuple[Scenario, Scenario]:
@@ -101,8 +101,8 @@ class Condition:
         for which in (0, 1):
             names = self._names()
             self._duration(names)
-            for name, law in self._part.draw.items():
-                names.define(name, read_law(substitute(law, names)).bound(which))
+            for name, given in self._part.draw.items():
+                names.define(name, read_draw(substitute(given, names)).bound(which))
             made.append(self._scenario(names))
         return made[0], made[1]
 

@@ -10,11 +10,12 @@ from typing import Any
 
 from ccgym.errors import ConfigError
 from ccgym.evaluation.backends import SIMULATED
-from ccgym.evaluation.engine import SIMULATING, Observer, Reduction, Run, RunOutcome, RunStore, Silent, measure
+from ccgym.evaluation.engine import SIMULATING, Observer, Reduction, RunOutcome, Silent, measure
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.provenance import provenance
-from ccgym.evaluation.run import Contender, contender, digest
+from ccgym.evaluation.run import Contender, Run, contender, digest
 from ccgym.evaluation.run_record import RunRecord
+from ccgym.evaluation.store import RunStore
 from ccgym.experiments.comparison import Counting
 from ccgym.experiments.criteria import Evidence, judged
 from ccgym.experiments.expand import Condition, Scenario, generator, run_seed

@@ -97,8 +97,8 @@ def test_it_goes_on_where_the_best_window_is_beyond_the_grid() -> None:
 def test_one_run_is_enough_where_seeds_make_no_difference() -> None:
     steady = NetworkPath(rate="5mbps", rtt="20ms", queue="infinite")
     lossy = NetworkPath(rate="5mbps", rtt="20ms", queue="infinite", loss="1%")
-    assert search_windows(steady, (POWER,), SHORT).runs == 1
-    found = search_windows(lossy, (POWER,), SHORT)
+    assert search_windows(steady, SHORT).runs == 1
+    found = search_windows(lossy, SHORT)
     assert found.runs == 2
     assert found.best[0].loss == pytest.approx(0.01, abs=0.008)
 

@@ -25,13 +25,13 @@ from ccgym.evaluation.directory import (
     held_parameters,
     refuse_other_kinds,
 )
-from ccgym.evaluation.engine import Reduced, Reduction, RunStore, Silent, measure
+from ccgym.evaluation.engine import Reduced, Reduction, Silent, measure
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.pantheon.packet_logs import fingerprint, what_is_wrong
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.run import Run, contender, contenders, parse_contenders
 from ccgym.evaluation.run_record import RunRecord
-from ccgym.evaluation.store import Damage, StoredRun
+from ccgym.evaluation.store import Damage, RunStore, StoredRun
 from ccgym.schemes.flow import FlowSpec
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")

@@ -10,7 +10,7 @@ import pytest
 
 from ccgym.config.models import Droptail, Link
 from ccgym.errors import ConfigError, NotFoundError
-from ccgym.experiments.draws import read_law
+from ccgym.experiments.draws import read_draw
 from ccgym.experiments.expand import conditions, generator, run_seed
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.placeholders import Names, Quantity, substitute
@@ -86,7 +86,7 @@ def test_placeholders_that_make_no_sense(text: str, expected: str) -> None:
 # --- Draws ---------------------------------------------------------------------------------------------------------
 
 
-def test_laws_draw_within_their_bounds_and_in_their_unit() -> None:
+def test_draws_lie_within_their_bounds_and_in_their_unit() -> None:
     for given, low, high, unit in (
         ({"uniform": ["10ms", "100ms"]}, 10e6, 100e6, "time"),
         ({"log_uniform": ["5mbps", "100mbps"]}, 5e6, 100e6, "rate"),
@@ -94,17 +94,17 @@ def test_laws_draw_within_their_bounds_and_in_their_unit() -> None:
         ({"choice": ["1mbps", "4mbps"]}, 1e6, 4e6, "rate"),
         ({"grid": ["10ms", "100ms"], "step": "0.5ms"}, 10e6, 100e6, "time"),
     ):
-        law = read_law(given)
-        drawn = [law.value(rng(seed), 10**9) for seed in range(200)]
-        assert law.bounds == (low, high)
+        draw = read_draw(given)
+        drawn = [draw.value(rng(seed), 10**9) for seed in range(200)]
+        assert draw.bounds == (low, high)
         assert {one.unit for one in drawn} == {unit}
         assert low <= min(one.value for one in drawn) <= max(one.value for one in drawn) <= high
         assert len({one.value for one in drawn}) > 1
     assert {one.value % 500_000 for one in drawn} == {0.0}, "multiples of the step"
 
 
-def test_a_law_with_a_period_draws_steps() -> None:
-    steps = read_law({"grid": ["1mbps", "100mbps"], "step": "1mbps", "every": "10s"}).value(rng(), 25 * 10**9)
+def test_a_draw_with_a_period_has_steps() -> None:
+    steps = read_draw({"grid": ["1mbps", "100mbps"], "step": "1mbps", "every": "10s"}).value(rng(), 25 * 10**9)
     assert [at for at, _ in steps] == [0, 10 * 10**9, 20 * 10**9]
     assert len({rate for _, rate in steps}) == 3
     assert all(1 <= int(rate.removesuffix("mbps")) <= 100 for _, rate in steps)
@@ -122,9 +122,9 @@ def test_a_law_with_a_period_draws_steps() -> None:
         ("uniform", "one of"),
     ],
 )
-def test_laws_that_make_no_sense(given: Any, expected: str) -> None:
+def test_draws_that_make_no_sense(given: Any, expected: str) -> None:
     with pytest.raises(ConfigError, match=expected):
-        read_law(given)
+        read_draw(given)
 
 
 # --- Sweeps --------------------------------------------------------------------------------------------------------

@@ -17,66 +17,14 @@ is 0; sizes there are IP length + 4, and D is queueing at that link only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from ccgym.errors import ResultsError, shown
 from ccgym.evaluation.metrics import IntArray, PacketLog
-
-
-@dataclass
-class _Columns:
-    """One growing column per field of the log."""
-
-    arrival_ms: list[float] = field(default_factory=list)
-    arrival_bytes: list[int] = field(default_factory=list)
-    arrival_flow: list[int] = field(default_factory=list)
-    departure_ms: list[float] = field(default_factory=list)
-    departure_bytes: list[int] = field(default_factory=list)
-    departure_flow: list[int] = field(default_factory=list)
-    delay_ms: list[float] = field(default_factory=list)
-    opportunity_ms: list[float] = field(default_factory=list)
-    opportunity_bytes: list[int] = field(default_factory=list)
-
-    def add(self, words: list[str]) -> None:
-        """Take one line; raises ``ValueError`` or ``IndexError`` where it has no known form."""
-        kind = words[1]
-        if kind == "+":
-            self.arrival_ms.append(float(words[0]))
-            self.arrival_bytes.append(int(words[2]))
-            self.arrival_flow.append(int(words[3]) if len(words) > 3 else 0)
-        elif kind == "-":
-            delay = float(words[3])
-            self.departure_ms.append(float(words[0]))
-            self.departure_bytes.append(int(words[2]))
-            self.departure_flow.append(int(words[4]) if len(words) > 4 else 0)
-            self.delay_ms.append(delay)
-        elif kind == "#":
-            self.opportunity_ms.append(float(words[0]))
-            self.opportunity_bytes.append(int(words[2]))
-        elif kind != "d":
-            raise ValueError(f"unknown event {kind!r}")
-
-    def packet_log(self) -> PacketLog:
-        """The columns as arrays."""
-        return PacketLog(
-            arrival_ns=_nanoseconds(self.arrival_ms),
-            arrival_bytes=np.array(self.arrival_bytes, dtype=np.int64),
-            arrival_flow=np.array(self.arrival_flow, dtype=np.int64),
-            departure_ns=_nanoseconds(self.departure_ms),
-            departure_bytes=np.array(self.departure_bytes, dtype=np.int64),
-            departure_flow=np.array(self.departure_flow, dtype=np.int64),
-            delay_ns=_nanoseconds(self.delay_ms),
-            opportunity_ns=_nanoseconds(self.opportunity_ms),
-            opportunity_bytes=np.array(self.opportunity_bytes, dtype=np.int64),
-        )
-
-
-def _nanoseconds(milliseconds: list[float]) -> IntArray:
-    return np.rint(np.array(milliseconds, dtype=np.float64) * 1e6).astype(np.int64)
 
 
 def parse_log(lines: Iterable[str], name: str) -> PacketLog:
@@ -86,21 +34,50 @@ def parse_log(lines: Iterable[str], name: str) -> PacketLog:
         lines: the lines of the log.
         name: what to call it in errors.
     """
-    columns = _Columns()
+    arrivals: list[tuple[float, int, int]] = []
+    departures: list[tuple[float, int, int, float]] = []
+    opportunities: list[tuple[float, int]] = []
     for number, line in enumerate(lines, start=1):
         if line.startswith("#"):
             continue
         words = line.split()
         try:
-            columns.add(words)
+            time_ms, kind, size = float(words[0]), words[1], int(words[2])
+            if kind == "+":
+                arrivals.append((time_ms, size, int(words[3]) if len(words) > 3 else 0))
+            elif kind == "-":
+                departures.append((time_ms, size, int(words[4]) if len(words) > 4 else 0, float(words[3])))
+            elif kind == "#":
+                opportunities.append((time_ms, size))
+            elif kind != "d":
+                raise ValueError(f"unknown event {kind!r}")
         except (ValueError, IndexError):
             raise ResultsError(
-                f"{shown(line.rstrip())} is no line of a tunnel log",
+                f"{shown(line.rstrip())} is not a line of a tunnel log",
                 where=f"{name}:{number}",
                 expected="'T # BYTES', 'T + BYTES [FLOW]' or 'T - BYTES DELAY_MS [FLOW]', T in milliseconds",
                 hint="a cut-off last line means that the run was interrupted: run it again",
             ) from None
-    return columns.packet_log()
+    arrived, departed, offered = _columns(arrivals, 3), _columns(departures, 4), _columns(opportunities, 2)
+    return PacketLog(
+        arrival_ns=_nanoseconds(arrived[0]),
+        arrival_bytes=arrived[1].astype(np.int64),
+        arrival_flow=arrived[2].astype(np.int64),
+        departure_ns=_nanoseconds(departed[0]),
+        departure_bytes=departed[1].astype(np.int64),
+        departure_flow=departed[2].astype(np.int64),
+        delay_ns=_nanoseconds(departed[3]),
+        opportunity_ns=_nanoseconds(offered[0]),
+        opportunity_bytes=offered[1].astype(np.int64),
+    )
+
+
+def _columns(rows: Sequence[tuple[float, ...]], count: int) -> npt.NDArray[np.float64]:
+    return np.asarray(np.array(rows, dtype=np.float64).reshape(-1, count).T)
+
+
+def _nanoseconds(milliseconds: npt.NDArray[np.float64]) -> IntArray:
+    return np.rint(milliseconds * 1e6).astype(np.int64)
 
 
 def read_log(path: Path) -> PacketLog:
