@@ -103,7 +103,6 @@ class Search:
     runs: int = 5
     """Runs per window; where the second is the first once more, nothing is random and one is enough."""
     runtime_ns: int = 30 * NS_PER_S
-    """Length of a run, nanoseconds."""
     seed: int = 1
     """Seed of the first run; each later one has the next."""
 

@@ -67,7 +67,6 @@ class FlowInput:
     counters: Mapping[str, Any]
     """Its entry in the summary."""
     start_ns: int
-    """When it started."""
     stop_ns: int
     """When it stopped, at the latest the end of the run."""
     base_rtt_ns: int
@@ -85,11 +84,8 @@ class RunInput:
     t_ns: npt.NDArray[Any]
     """Sampling times k·step, k = 1…n."""
     step_ns: int
-    """Sampling step."""
     duration_ns: int
-    """Length of the run."""
     flows: Sequence[FlowInput]
-    """All flows."""
     link_counters: Mapping[str, Any] | None
     """The ``link`` entry of the summary; None where the path has no link."""
     capacity: LinkCapacity | None

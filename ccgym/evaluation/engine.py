@@ -106,7 +106,6 @@ class RunOutcome:
     """How a run ended: with data, in an error, or not at all on this machine."""
 
     run: Run
-    """The run."""
     stored: StoredRun | None = None
     """What is kept of it; None where it left nothing."""
     error: str | None = None

@@ -50,7 +50,6 @@ class Flag:
     subject: str
     """Scheme, path or experiment."""
     message: str
-    """What was found."""
     cause: str
     """What is probably behind it."""
     command: str
@@ -62,7 +61,6 @@ class PathFacts:
     """What the rules need to know about the path."""
 
     name: str
-    """Its name."""
     capacity_mbps: float | None
     """Mean computed capacity over the runs, Mbit/s."""
     one_way_ms: float

@@ -144,9 +144,7 @@ class PantheonMetrics:
     span_s: float
     """Seconds from the first to the last departure."""
     packets_in: int
-    """Packets that entered."""
     packets_out: int
-    """Packets that left."""
 
 
 @dataclass(frozen=True)

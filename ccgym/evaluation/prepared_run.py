@@ -58,17 +58,11 @@ class PreparedRun:
     """A run whose arguments have been checked and compiled."""
 
     path: NetworkPath
-    """The path."""
     compiled: CompiledPath
-    """The path as the native core takes it."""
     flows: tuple[FlowSpec, ...]
-    """The flows, with their schemes looked up."""
     duration_ns: int
-    """Length of the run, nanoseconds."""
     seed: int
-    """Root of every random stream."""
     record: Record
-    """What the run remembers."""
     document: Mapping[str, Any]
     """The specification for the native core (``crates/ccgym-run/src/spec.rs``)."""
 

@@ -53,17 +53,14 @@ class CellResult:
     """One run of one scheme."""
 
     scheme: str
-    """Key of the scheme."""
     run: int
     """Number of the run, from 1."""
     record: Annotated[RunRecord, PlainValidator(RunRecord.from_dict), PlainSerializer(RunRecord.as_dict)]
-    """What came out."""
     invalid: str | None
     """Why the run does not count (Pantheon's rules), or None."""
     started_epoch_s: float
     """When it began, seconds since the epoch. In virtual time runs follow one another, as Pantheon's do."""
     wall_s: float
-    """How long that took, seconds."""
     curves: str = ""
     """The file of its curves (:meth:`RunCurves.load`), relative to the results directory."""
 
@@ -84,13 +81,10 @@ class CellFailure:
     """A run that ended in an error."""
 
     scheme: str
-    """Key of the scheme."""
     run: int
-    """Number of the run."""
     seed: int
     """Its seed: with it the failure can be repeated alone."""
     error: str
-    """What went wrong."""
 
 
 @dataclass(frozen=True)
@@ -98,11 +92,9 @@ class Spread:
     """Mean and sample standard deviation over runs."""
 
     mean: float
-    """Arithmetic mean."""
     std: float | None
     """Sample standard deviation (n − 1); None where runs cannot show one: a single run, or all of the same packets."""
     count: int
-    """Number of runs."""
 
     @classmethod
     def of(cls, values: Iterable[float | None]) -> Spread | None:
@@ -118,7 +110,6 @@ class SchemeSummary:
     """One row of the table: a scheme over its runs that count."""
 
     style: SchemeStyle
-    """Name and plot style."""
     runs: tuple[CellResult, ...]
     """All its runs, in order."""
     published: PublishedResult | None
@@ -203,7 +194,6 @@ class ResultSet:
     cells: tuple[CellResult, ...]
     """All finished runs, ordered by scheme and run."""
     failures: tuple[CellFailure, ...] = ()
-    """Runs that ended in an error."""
     published: Mapping[str, PublishedResult] = field(default_factory=dict)
     """Published numbers on this path, by scheme key."""
     published_source: str = ""

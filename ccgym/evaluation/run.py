@@ -41,9 +41,7 @@ class Contender:
     key: str
     """Name in files and tables, unique within an experiment."""
     label: str
-    """Name for people."""
     flows: tuple[FlowSpec, ...]
-    """The flows."""
     style: SchemeStyle
     """Key, label, color and marker in figures."""
     text: str = ""
@@ -202,15 +200,11 @@ class Run:
     """One run, before it was run: everything that decides what comes out, and a name."""
 
     path: NetworkPath
-    """The path."""
     contender: Contender
-    """The flows on it."""
     duration_ns: int
     """Length of the run, nanoseconds; of virtual time, or of real time where packets are real."""
     seed: int
-    """Root of its random streams."""
     record: Record = field(default_factory=Record)
-    """What is recorded."""
     backend: str = SIMULATED
     """Where packets travel: ``sim``, ``emulated`` or ``mahimahi``."""
     name: str = ""

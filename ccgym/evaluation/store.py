@@ -30,7 +30,6 @@ class StoredRun:
     """What is kept of a run."""
 
     digest: str
-    """That of the run."""
     reduction: str
     """Name and version of what made :attr:`data` of its record."""
     name: str
@@ -38,11 +37,8 @@ class StoredRun:
     data: Any
     """What the reduction made: plain data."""
     trajectory_hash: str
-    """Hash of everything that happened."""
     started_epoch_s: float
-    """When it began, seconds since the epoch."""
     wall_s: float
-    """How long it took to run, seconds."""
     limited: str | None = None
     """Why the machine could not hold a real path's schedule; None where it could, and in simulations."""
     arrays_sha256: str | None = None

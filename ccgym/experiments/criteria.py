@@ -66,7 +66,6 @@ class Evidence:
     means: Mapping[tuple[str, str], float | None]
     """Mean over the runs, by condition's key and metric's key; None where a run is missing."""
     conditions: Sequence[Condition]
-    """The conditions."""
     inside: Mapping[str, bool | None]
     """By condition's key: whether it lies within the range that the scheme was trained on; None: it was not trained,
     or its card does not say."""

@@ -29,9 +29,7 @@ class Draw:
     sample: Callable[[np.random.Generator, int | None], Any]
     """One value, or an array of this length, in base units."""
     bounds: tuple[float, float]
-    """Minimum and maximum."""
     unit: Unit
-    """Their unit."""
     period_ns: int | None
     """Time between draws; None: one draw for the whole run."""
 

@@ -39,11 +39,9 @@ class Scenario:
     """A run but for the tested scheme."""
 
     path: NetworkPath
-    """The path."""
     flows: tuple[Mapping[str, Any], ...]
     """The flows, as :func:`~ccgym.schemes.flow.flow_spec` takes them; the scheme ``$scheme`` is the tested one."""
     duration_ns: int
-    """Length of the run, nanoseconds."""
     metrics: tuple[Metric, ...] = field(compare=False)
     """What is measured."""
 

@@ -30,9 +30,7 @@ class Request:
     runtime_ns: int | None = None
     """Length of a run, nanoseconds; None: that of the experiment."""
     seed: int = 1
-    """Root of every random stream."""
     backend: str = SIMULATED
-    """Where packets travel: ``sim``, ``emulated`` or ``mahimahi``."""
     jobs: int | None = None
     """Runs at a time; None: as :func:`~ccgym.evaluation.engine.measure` decides."""
     repeat_limited: int = 0
@@ -40,7 +38,6 @@ class Request:
     quick: bool = False
     """A coarse answer in a fraction of the time: what the experiment's ``quick`` says."""
     command: tuple[str, ...] = ()
-    """The command line, for the record."""
 
     def __post_init__(self) -> None:
         check_name(self.backend, "backend")
@@ -56,7 +53,6 @@ class Written:
     title: str
     """What it is, in a word: ``report``, ``figure``, ``table``, ``results``."""
     file: Path
-    """Where it is."""
 
 
 def default_schemes(listed: Sequence[Any], where: str = "schemes") -> tuple[Contender, ...]:

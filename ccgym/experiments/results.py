@@ -38,13 +38,10 @@ class RunResult:
     run: int
     """Its number, from 1."""
     seed: int
-    """Root of its random streams."""
     values: Mapping[str, float | None]
     """By metric; None where a run has no such number."""
     trajectory: str
-    """Hash of everything that happened."""
     wall_s: float
-    """How long it took, seconds."""
     series: Series | None = None
     """What figures show of it over time; of first runs only."""
 
@@ -54,15 +51,11 @@ class Spread:
     """A metric over the repetitions of a condition."""
 
     mean: float
-    """Mean."""
     std: float
     """Standard deviation of the sample; 0 for one run."""
     low: float
-    """Minimum."""
     high: float
-    """Maximum."""
     count: int
-    """Runs."""
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
@@ -79,7 +72,6 @@ class Test:
     __test__ = False  # for pytest
 
     spec: Experiment
-    """What the YAML says."""
 
     @property
     def name(self) -> str:
@@ -141,9 +133,7 @@ class ConditionResult:
     """A condition, measured."""
 
     key: str
-    """Its key."""
     at: Mapping[str, Value]
-    """Its coordinates."""
     inside: bool | None
     """Whether it lies within the range that the scheme was trained on; None: not trained, or unknown."""
     metrics: Mapping[str, Spread]
@@ -155,15 +145,10 @@ class Outcome:
     """The outcome of a scheme in an experiment."""
 
     test: Test
-    """The experiment."""
     scheme: str
-    """Key of the scheme."""
     criteria: tuple[Criterion, ...]
-    """What had to hold."""
     conditions: tuple[ConditionResult, ...]
-    """Every condition."""
     runs: tuple[RunResult, ...] = field(repr=False)
-    """Every run."""
 
     @property
     def verdict(self) -> Verdict:
@@ -262,7 +247,6 @@ class ExperimentResults:
     """All experiments of a file, all schemes."""
 
     source: ExperimentSet
-    """What the file says."""
     parameters: Mapping[str, Any]
     """What was asked for: seed, repetitions, whether it was a quick look."""
     provenance: Mapping[str, Any]
@@ -272,11 +256,9 @@ class ExperimentResults:
     trained_on: Mapping[str, str]
     """By scheme: the range of its training in words; only of learned ones whose card says."""
     tests: tuple[Test, ...]
-    """The experiments, in order."""
     outcomes: Mapping[tuple[str, str], Outcome]
     """By name of the experiment and key of the scheme."""
     failures: tuple[str, ...]
-    """Runs that ended in an error."""
 
     @property
     def name(self) -> str:

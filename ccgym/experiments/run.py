@@ -33,17 +33,13 @@ class PlannedRun:
     """One run of one scheme in an experiment, before it is run."""
 
     test: Test
-    """The experiment."""
     tested: Contender
-    """The scheme."""
     condition: Condition
-    """The condition."""
     number: int
     """Number of the run, from 1."""
     scenario: Scenario = field(repr=False)
     """What is run; the same for every scheme."""
     run: Run = field(repr=False)
-    """The run."""
 
 
 def run_experiments(source: ExperimentSet, request: Request, observer: Observer | None = None) -> ExperimentResults:

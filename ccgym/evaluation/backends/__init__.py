@@ -51,7 +51,6 @@ class Backend(Protocol):
     """Something that runs flows over a path."""
 
     name: str
-    """Its name in :data:`BACKENDS`."""
 
     def require(self, path: NetworkPath, duration_ns: int) -> None:
         """Make sure, as far as that shows beforehand, that it can run this path here.

@@ -42,17 +42,12 @@ class GapRow:
     """A scheme on a backend."""
 
     scheme: str
-    """Key of the scheme."""
     label: str
-    """Its name for people."""
     backend: str
-    """The backend."""
     runs: int
     """Runs that count."""
     throughput_mbps: Spread | None
-    """Total average throughput, Mbit/s."""
     delay_p95_ms: Spread | None
-    """95th percentile of the one-way delay, ms."""
     loss: Spread | None
     """Loss, a fraction."""
     note: str
@@ -68,13 +63,10 @@ class Gap:
     """What was measured on each backend."""
 
     spec: GapSpec
-    """What the YAML says."""
     schemes: tuple[Contender, ...]
     """The schemes, in the order of the table."""
     results: Mapping[str, ResultSet]
-    """Results by backend."""
     directories: Mapping[str, Path]
-    """Their directories."""
     left_out: Mapping[str, str]
     """Why backends could not take part, by name."""
     without_runs: Mapping[str, str] = field(default_factory=dict)

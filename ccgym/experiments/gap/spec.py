@@ -21,13 +21,9 @@ class GapSpec(Comparison):
     """The same schemes and seeds on several backends: how far apart are they?"""
 
     kind: Literal["gap"] = "gap"
-    """What distinguishes it from other experiments."""
     title: str = "The gap between backends"
-    """For headings."""
     path: Annotated[NetworkPath, BeforeValidator(NetworkPath.from_any)]
-    """The path."""
     schemes: Sequence[Any] = ("bbr", "cubic")
-    """Schemes, as in other experiments."""
     backends: tuple[str, ...] | None = None
     """What is compared; by default whatever works here."""
     sim_runs: int | None = Field(default=None, ge=1, le=MAX_RUNS)

@@ -27,7 +27,6 @@ class Measured:
     """A run that a metric looks at."""
 
     path: NetworkPath
-    """The path."""
     record: RunRecord
     """What it left, packets and series included."""
 
@@ -59,7 +58,6 @@ class Metric(BaseModel):
     key: str
     """Its name in files and criteria, unique within the experiment."""
     label: str
-    """Its name for people."""
     unit: str = ""
     """Its unit as shown; ``%`` shows a fraction times hundred."""
 

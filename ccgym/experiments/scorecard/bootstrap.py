@@ -33,7 +33,6 @@ class Interval:
     mean: float
     """Over paths of the means over runs."""
     low: float
-    """Lower end of the interval."""
     high: float
     """Upper end; ``low <= mean <= high``."""
 
@@ -43,7 +42,6 @@ class Resampled:
     """Bootstrap statistics of the schemes on a group of paths, in their order."""
 
     scores: tuple[Interval, ...]
-    """The mean scores."""
     first: tuple[float, ...]
     """Fraction of the draws in which a scheme had the best mean; 0 for those that do not compete."""
     behind: tuple[Interval, ...]

@@ -49,9 +49,7 @@ class Standing:
     """What decides who dominates whom on a path: means over runs."""
 
     throughput_mbps: float
-    """Mbit/s."""
     delay_p95_ms: float
-    """95th percentile of the one-way delay, ms."""
     loss: float
     """A fraction."""
 

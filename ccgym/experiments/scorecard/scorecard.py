@@ -27,11 +27,8 @@ class CardPath:
     """A path of a scorecard."""
 
     name: str
-    """Its name in the catalog."""
     section: str
-    """Its section (of the YAML)."""
     title: str
-    """A line about it."""
     base_delay_ms: float
     """One-way propagation delay of the data direction, ms."""
     rate_mbps: float
@@ -48,13 +45,11 @@ class CardScheme:
     """A scheme of a scorecard."""
 
     style: SchemeStyle
-    """Key, label and looks."""
     reference: bool
     """Whether it knows the path: then it shows what is possible, and is not ranked."""
     trained_on: Mapping[str, bool] | None = None
     """Of a learned scheme, by path: whether it was trained there. None of others, and where its card is silent."""
     learned: bool = False
-    """Whether it was learned at all."""
 
     @property
     def key(self) -> str:
@@ -67,9 +62,7 @@ class PathResult:
     """A scheme on a path; means are over the runs that count, and None where there are none."""
 
     path: str
-    """Name of the path."""
     scheme: str
-    """Key of the scheme."""
     runs: int
     """Runs that were made."""
     counted: int
@@ -77,9 +70,7 @@ class PathResult:
     limited: int
     """Those whose schedule the machine could not hold (real packets)."""
     throughput_mbps: float | None
-    """Mean throughput, Mbit/s."""
     delay_p95_ms: float | None
-    """Mean 95th percentile of the one-way delay, ms."""
     loss: float | None
     """Mean loss, a fraction."""
     utilization: float | None
@@ -106,9 +97,7 @@ class RankedScheme:
     """A scheme in the ranking of a group."""
 
     scheme: str
-    """Key of the scheme."""
     label: str
-    """Its name for people."""
     reference: bool
     """Whether it knows the path and has no rank."""
     rank: int | None
@@ -124,7 +113,6 @@ class RankedScheme:
     pareto_optimal: int
     """Paths on which no competitor dominates it."""
     utilization: float | None
-    """Mean normalized throughput."""
     delay_ratio: float | None
     """Geometric mean of the normalized delay."""
     loss: float | None
@@ -136,11 +124,8 @@ class Group:
     """Paths that are ranked together."""
 
     name: str
-    """Short name, for programs."""
     title: str
-    """For people."""
     paths: tuple[str, ...]
-    """Their names."""
     learners: tuple[str, ...] = ()
     """Keys of the learned schemes whose training this group is about; empty for all other groups."""
     trained: bool = False
@@ -152,9 +137,7 @@ class Scorecard:
     """What was measured."""
 
     spec: ScorecardSpec = field(repr=False)
-    """What the YAML says."""
     parameters: Mapping[str, Any]
-    """What was asked for."""
     provenance: Mapping[str, Any]
     """Who made it: command, versions, machine, time."""
     paths: tuple[CardPath, ...]
@@ -162,7 +145,6 @@ class Scorecard:
     schemes: tuple[CardScheme, ...]
     """The schemes, in the order in which they were named."""
     results: Mapping[str, ResultSet] = field(repr=False)
-    """Results by path."""
 
     @property
     def sections(self) -> Mapping[str, str]:

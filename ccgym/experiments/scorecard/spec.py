@@ -19,7 +19,6 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     title: str
-    """For people."""
     paths: tuple[str, ...] = Field(min_length=1)
     """Names of the catalog."""
 
@@ -36,16 +35,13 @@ class GroupSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     title: str
-    """For people."""
     sections: tuple[str, ...]
-    """Names of the sections."""
 
 
 class ScorecardSpec(Comparison):
     """Every scheme on every path: a score for each, rankings over groups of paths."""
 
     kind: Literal["scorecard"]
-    """What distinguishes it from other experiments."""
     sections: Mapping[str, Section] = Field(min_length=1)
     """The paths, in sections by name."""
     groups: Mapping[str, GroupSpec] = Field(default_factory=dict)
