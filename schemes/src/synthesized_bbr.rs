@@ -113,7 +113,7 @@ impl CongestionControl for SynthesizedBbr {
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
-        self.agent.on_timeout(event.now);
+        self.agent.on_loss();
     }
 
     fn control(&self) -> Control {

@@ -1,36 +1,36 @@
 //! When intervals end: by time or by round trips.
 
-use super::error::AgentError;
 use super::spec::{ClockSpec, RttSource};
 use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::units::{TimeSpan, Timestamp};
+use ccgym_core::SpecError;
 
-/// Shortest interval of a clock, so that time advances between decisions.
-const SHORTEST: TimeSpan = TimeSpan(1_000);
+/// Min interval of a clock, so that time advances between decisions.
+const MIN_INTERVAL: TimeSpan = TimeSpan(1_000);
 
 impl ClockSpec {
-    pub(crate) fn check(&self) -> Result<(), AgentError> {
+    pub(crate) fn check(&self) -> Result<(), SpecError> {
         let long = |place: &str, span: TimeSpan| {
-            AgentError::ensure(span >= SHORTEST, place, format!("{} ns", span.0), "at least 1000 ns")
+            SpecError::ensure(span >= MIN_INTERVAL, place, format!("{} ns", span.0), "at least 1000 ns")
         };
         match self {
             Self::Fixed { interval, on_ack, tick } => {
                 long("clock.interval", *interval)?;
                 let place = "clock.tick";
-                AgentError::ensure(*on_ack || tick.0 == 0, place, tick.0, "0, or on_ack: true")?;
-                AgentError::ensure(tick <= interval, place, tick.0, "at most the interval")
+                SpecError::ensure(*on_ack || tick.0 == 0, place, tick.0, "0, or on_ack: true")?;
+                SpecError::ensure(tick <= interval, place, tick.0, "at most the interval")
             }
             Self::Rtt { multiple, floor, ceiling, warm_up_rtts, first_rtts, no_ack, .. } => {
                 let positive =
-                    |place: &str, x: f64| AgentError::ensure(x.is_finite() && x > 0.0, place, x, "a number above 0");
+                    |place: &str, x: f64| SpecError::ensure(x.is_finite() && x > 0.0, place, x, "a number above 0");
                 positive("clock.multiple", *multiple)?;
                 positive("clock.first_rtts", first_rtts.unwrap_or(*multiple))?;
                 let warm_up = warm_up_rtts.is_finite() && *warm_up_rtts >= 0.0;
-                AgentError::ensure(warm_up, "clock.warm_up_rtts", warm_up_rtts, "a number from 0 on")?;
+                SpecError::ensure(warm_up, "clock.warm_up_rtts", warm_up_rtts, "a number from 0 on")?;
                 long("clock.floor", *floor)?;
                 if let Some(ceiling) = ceiling {
                     let found = format!("{} ns", ceiling.0);
-                    AgentError::ensure(ceiling >= floor, "clock.ceiling", found, "at least the floor")?;
+                    SpecError::ensure(ceiling >= floor, "clock.ceiling", found, "at least the floor")?;
                 }
                 long("clock.no_ack", *no_ack)
             }
@@ -50,7 +50,7 @@ impl ClockSpec {
                 let of = match of {
                     RttSource::Mean => "the previous interval's mean round trip",
                     RttSource::Smoothed => "the smoothed round trip",
-                    RttSource::Min => "the smallest round trip",
+                    RttSource::Min => "the min RTT",
                 };
                 let warm_up = if *warm_up_rtts > 0.0 {
                     format!("first decision {warm_up_rtts} first round trips after the start, unrecorded; ")
@@ -58,10 +58,10 @@ impl ClockSpec {
                     String::new()
                 };
                 let (first, floor, no_ack) = (first_rtts.unwrap_or(*multiple), ms(floor), ms(no_ack));
-                let most = ceiling.as_ref().map_or_else(String::new, |ceiling| format!(" and at most {}", ms(ceiling)));
+                let max = ceiling.as_ref().map_or_else(String::new, |ceiling| format!(" and at most {}", ms(ceiling)));
                 format!(
                     "{warm_up}first recorded interval {first} first round trips, then {multiple} × {of}, at least \
-                     {floor}{most}; every {no_ack} before any round trip"
+                     {floor}{max}; every {no_ack} before any round trip"
                 )
             }
         }
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_answers_at_first() {
+    fn no_answer_at_first() {
         let (spec, mut clock) = (aurora(), Clock::new());
         clock.start(&spec, at(0));
         assert!(!clock.close(&spec, &interval(at(0), at(1000), None)));

@@ -110,7 +110,7 @@ fn action(plan: &Plan) -> Vec<Value> {
                 json!({"index": index, "name": name, "unit": unit, "low": low, "high": high, "formula": formula})
             })
             .collect(),
-        ActionKind::Box { size, low: least, high: greatest } => (0..size)
+        ActionKind::Box { size, low: min, high: max } => (0..size)
             .map(|index| {
                 let x = match (size, index) {
                     (2, 0) => "rate".to_owned(),
@@ -124,7 +124,7 @@ fn action(plan: &Plan) -> Vec<Value> {
                     _ => format!(", within [{low}, {high}] {unit}"),
                 };
                 let formula = format!("{}{within}{suffix}", continuous(plan, &x));
-                json!({"index": index, "name": format!("change of {x}"), "unit": "1", "low": least, "high": greatest,
+                json!({"index": index, "name": format!("change of {x}"), "unit": "1", "low": min, "high": max,
                        "formula": formula})
             })
             .collect(),
@@ -209,7 +209,7 @@ const TRANSFORMS: &[(&str, &str)] = &[
 const MAPS: &[(&str, &str, &str)] = &[
     (
         "discrete",
-        "x ← x·f, x/f, x + n or x − n by index; n in packets, or packets per smallest round trip for a rate",
+        "x ← x·f, x/f, x + n or x − n by index; n in packets, or packets per min RTT for a rate",
         "Indigo: /2, −10, +0, +10, ×2",
     ),
     ("signed_multiply", "x ← x·(1 + delta·a) if a ≥ 0, else x / (1 − delta·a)", "Aurora: delta 0.025; Genet: 1"),

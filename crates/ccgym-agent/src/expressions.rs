@@ -1,10 +1,10 @@
 //! Signals and their statistics over several intervals, each computed once per interval however often it is used.
 
-use super::error::AgentError;
 use super::signals::{find, Signal, View, SIGNALS};
+use ccgym_core::SpecError;
 
-/// Longest window, intervals.
-const LONGEST: u32 = 10_000;
+/// Max window, intervals.
+const MAX_WINDOW: u32 = 10_000;
 
 /// What is made of a signal's latest values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub(crate) enum Function {
 /// Names of the functions, with what they do.
 pub(crate) const FUNCTIONS: &[(&str, Function, &str)] = &[
     ("mean", Function::Mean, "mean over the latest n intervals, this one included"),
-    ("min", Function::Min, "smallest over the latest n intervals"),
-    ("max", Function::Max, "greatest over the latest n intervals"),
+    ("min", Function::Min, "min over the latest n intervals"),
+    ("max", Function::Max, "max over the latest n intervals"),
     ("std", Function::Std, "standard deviation over the latest n intervals, divisor their number"),
     ("sum", Function::Sum, "sum over the latest n intervals"),
     ("previous", Function::Previous, "value n intervals ago, or the oldest known"),
@@ -38,10 +38,10 @@ pub(crate) struct Expression {
 
 impl Expression {
     /// Read `NAME` or `FUNCTION(NAME, n)`, found at `place`.
-    pub(crate) fn parse(place: &str, text: &str) -> Result<Self, AgentError> {
+    pub(crate) fn parse(place: &str, text: &str) -> Result<Self, SpecError> {
         let signal = |name: &str| {
             let names = SIGNALS.iter().map(|s| s.name);
-            find(name).ok_or_else(|| AgentError::unknown(place, "the name of a signal", name, names))
+            find(name).ok_or_else(|| SpecError::unknown(place, "the name of a signal", name, names))
         };
         let Some((name, rest)) = text.split_once('(') else {
             return Ok(Self { signal: signal(text.trim())?, function: Function::Present, n: 1 });
@@ -49,27 +49,22 @@ impl Expression {
         let name = name.trim();
         let names = FUNCTIONS.iter().map(|f| f.0);
         let row = FUNCTIONS.iter().find(|f| f.0 == name);
-        let (_, function, _) = row.ok_or_else(|| AgentError::unknown(place, "a function", name, names))?;
-        let malformed = || AgentError::new(place, format!("\"{text}\""), "FUNCTION(SIGNAL, n), n from 1 to 10000");
+        let (_, function, _) = row.ok_or_else(|| SpecError::unknown(place, "a function", name, names))?;
+        let malformed = || SpecError::new(place, format!("\"{text}\""), "FUNCTION(SIGNAL, n), n from 1 to 10000");
         let (inside, tail) = rest.rsplit_once(')').ok_or_else(malformed)?;
         let (of, n) = inside.split_once(',').ok_or_else(malformed)?;
         let n: u32 = n.trim().parse().map_err(|_| malformed())?;
-        if !tail.trim().is_empty() || n == 0 || n > LONGEST {
+        if !tail.trim().is_empty() || n == 0 || n > MAX_WINDOW {
             return Err(malformed());
         }
         Ok(Self { signal: signal(of.trim())?, function: *function, n })
     }
 
     /// As [`Expression::parse`], of a unit.
-    pub(crate) fn parse_in(place: &str, text: &str, unit: &str) -> Result<Self, AgentError> {
+    pub(crate) fn parse_in(place: &str, text: &str, unit: &str) -> Result<Self, SpecError> {
         let expression = Self::parse(place, text)?;
         let found = expression.signal.unit;
-        AgentError::ensure(
-            found == unit,
-            place,
-            format!("\"{text}\" in {found}"),
-            &format!("an expression in {unit}"),
-        )?;
+        SpecError::ensure(found == unit, place, format!("\"{text}\" in {found}"), &format!("an expression in {unit}"))?;
         Ok(expression)
     }
 
@@ -99,7 +94,7 @@ pub(crate) struct Expressions {
 
 impl Expressions {
     /// The index of the value of the expression at `place`.
-    pub(crate) fn add(&mut self, place: &str, text: &str) -> Result<usize, AgentError> {
+    pub(crate) fn add(&mut self, place: &str, text: &str) -> Result<usize, SpecError> {
         Ok(self.insert(Expression::parse(place, text)?))
     }
 

@@ -8,7 +8,6 @@
 mod action;
 mod clock;
 mod describe;
-mod error;
 mod expert;
 mod expressions;
 mod features;
@@ -35,10 +34,10 @@ use serde_json::Value;
 use ccgym_core::congestion_control::{CongestionControl, Control};
 use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
+use ccgym_core::SpecError;
 
 pub use action::ActionKind;
 pub use describe::vocabulary;
-pub use error::AgentError;
 pub use expert::Label;
 pub use reward::schema as reward_terms_schema;
 pub use spec::*;
@@ -62,9 +61,9 @@ impl AgentSpec {
     ///
     /// # Errors
     /// With the place of the first thing that is wrong, what stands there and what may.
-    pub fn from_json(text: &str) -> Result<Self, AgentError> {
+    pub fn from_json(text: &str) -> Result<Self, SpecError> {
         let spec: Self = serde_json::from_str(text)
-            .map_err(|error| AgentError::new("agent", error.to_string(), "an agent's declaration"))?;
+            .map_err(|error| SpecError::new("agent", error.to_string(), "an agent's declaration"))?;
         spec.validate()?;
         Ok(spec)
     }
@@ -73,7 +72,7 @@ impl AgentSpec {
     ///
     /// # Errors
     /// With the place of the first thing that is wrong, what stands there and what may.
-    pub fn validate(&self) -> Result<(), AgentError> {
+    pub fn validate(&self) -> Result<(), SpecError> {
         Plan::new(Arc::new(self.clone())).map(|_| ())
     }
 
@@ -81,13 +80,6 @@ impl AgentSpec {
     #[must_use]
     pub fn observation_size(&self) -> usize {
         self.plan().layout.size()
-    }
-
-    /// Minimum and maximum value of each number of an observation.
-    #[must_use]
-    pub fn observation_bounds(&self) -> (Vec<f32>, Vec<f32>) {
-        let plan = self.plan();
-        plan.layout.columns.iter().map(|column| plan.layout.bounds(column)).map(|[l, h]| (l as f32, h as f32)).unzip()
     }
 
     /// The form of an action.
@@ -106,18 +98,6 @@ impl AgentSpec {
     #[must_use]
     pub fn describe(&self) -> Value {
         describe::describe(&self.plan())
-    }
-
-    /// Whether the host must take rate samples for the averages over acknowledgements.
-    #[must_use]
-    pub fn needs_rate_samples(&self) -> bool {
-        self.plan().expressions.needs_rate_samples()
-    }
-
-    /// The base scheme, whose decision the agent adjusts.
-    #[must_use]
-    pub fn inner(&self) -> Option<&InnerSpec> {
-        self.action.inner.as_ref()
     }
 
     fn plan(&self) -> Plan {
@@ -247,13 +227,8 @@ impl FlowAgent {
         self.refresh();
     }
 
-    /// A loss was found: slow start may end. Intervals report it too; this is the prompt way.
-    pub fn on_loss(&mut self, _now: Timestamp) {
-        self.startup.on_loss();
-    }
-
-    /// The retransmission timer expired.
-    pub fn on_timeout(&mut self, _now: Timestamp) {
+    /// A loss was found, or the retransmission timer expired: slow start may end. Intervals report it too, but later.
+    pub fn on_loss(&mut self) {
         self.startup.on_loss();
     }
 
@@ -352,9 +327,14 @@ impl FlowAgent {
         }
     }
 
+    /// Whether the guard decides instead of the agent.
+    fn is_guarded(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| guard.decides())
+    }
+
     fn apply(&mut self, numbers: [f64; 2]) {
         // What the guard sets stands; the agent continues from it.
-        if self.startup.is_over() && !self.guard.as_ref().is_some_and(|guard| guard.decides()) {
+        if self.startup.is_over() && !self.is_guarded() {
             self.actuator.apply(&self.plan.actions, numbers, &self.memory, &self.values);
         }
     }
@@ -388,7 +368,7 @@ impl FlowAgent {
         self.plan.reward.compute(&Outcome { memory: &self.memory, values: &self.values, truth }, terms)
     }
 
-    /// As [`AgentSpec::needs_rate_samples`], at no cost.
+    /// Whether the host must take rate samples for the averages over acknowledgements.
     #[must_use]
     pub fn needs_rate_samples(&self) -> bool {
         self.plan.expressions.needs_rate_samples()
@@ -412,11 +392,6 @@ impl FlowAgent {
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.memory.phase
-    }
-    /// Whether start-up is over.
-    #[must_use]
-    pub fn started(&self) -> bool {
-        self.startup.is_over()
     }
     /// Actions that were not finite, or had the wrong size.
     #[must_use]

@@ -4,14 +4,14 @@
 //! reaches back so far, then the action that was in force.
 
 use super::action::ActionKind;
-use super::error::AgentError;
 use super::expressions::{Expressions, Values};
 use super::features::Feature;
 use super::memory::Memory;
 use super::spec::{ObservationSpec, PreviousAction};
+use ccgym_core::SpecError;
 
-/// Most numbers in an observation.
-const LARGEST: usize = 1 << 20;
+/// Max numbers in an observation.
+const MAX_SIZE: usize = 1 << 20;
 
 /// The shape of an observation.
 #[derive(Clone)]
@@ -62,10 +62,10 @@ impl Layout {
         spec: &ObservationSpec,
         kind: &ActionKind,
         expressions: &mut Expressions,
-    ) -> Result<Self, AgentError> {
+    ) -> Result<Self, SpecError> {
         let place = "observation";
         let history = spec.history;
-        AgentError::ensure(history >= 1, "observation.history", history, "at least 1")?;
+        SpecError::ensure(history >= 1, "observation.history", history, "at least 1")?;
         let mut features = Vec::new();
         for (i, feature) in spec.features.iter().enumerate() {
             features.push(Feature::new(feature, &format!("{place}.features[{i}]"), history, expressions)?);
@@ -79,7 +79,7 @@ impl Layout {
             (PreviousAction::OneHot, ActionKind::Discrete(n)) => (*n, [0.0, 1.0]),
             (PreviousAction::OneHot, ActionKind::Box { .. }) => {
                 let expected = "value: one_hot is for actions that are one of several";
-                return Err(AgentError::new("observation.previous_action", "one_hot", expected));
+                return Err(SpecError::new("observation.previous_action", "one_hot", expected));
             }
         };
         if let Some(initial) = spec.initial_action {
@@ -87,16 +87,16 @@ impl Layout {
                 ActionKind::Discrete(n) => initial >= 0.0 && initial.fract() == 0.0 && initial < *n as f64,
                 ActionKind::Box { low, high, .. } => initial >= f64::from(*low) && initial <= f64::from(*high),
             };
-            AgentError::ensure(fits, "observation.initial_action", initial, "an action that can be taken")?;
+            SpecError::ensure(fits, "observation.initial_action", initial, "an action that can be taken")?;
         }
-        AgentError::ensure(
+        SpecError::ensure(
             !features.is_empty() || actions > 0,
             "observation.features",
             "none",
             "at least one feature, or the previous action",
         )?;
         let size = (features.len() + actions).saturating_mul(history as usize);
-        AgentError::ensure(size <= LARGEST, "observation.history", history, "at most 2^20 numbers in all")?;
+        SpecError::ensure(size <= MAX_SIZE, "observation.history", history, "at most 2^20 numbers in all")?;
 
         let mut columns = Vec::new();
         for age in (0..history as usize).rev() {

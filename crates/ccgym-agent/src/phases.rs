@@ -17,7 +17,7 @@ pub(crate) struct Phases {
     /// Delivery rates of the latest intervals with acknowledgements.
     recent: Vec<f64>,
     next: usize,
-    /// Maximum delivery rate: in start-up when it last grew, afterward the lowest that it has been.
+    /// Max delivery rate: in start-up when it last grew, afterward its minimum so far.
     full: f64,
     /// Intervals without growth in start-up, intervals in drain.
     flat: u32,
@@ -38,12 +38,12 @@ impl Phases {
         }
         self.recent[self.next] = memory.delivery_rate;
         self.next = (self.next + 1) % self.recent.len();
-        let greatest = self.recent.iter().copied().fold(0.0, f64::max);
+        let max_rate = self.recent.iter().copied().fold(0.0, f64::max);
         let clear = memory.mean_rtt <= (1.0 + QUEUED) * memory.min_rtt;
         match self.phase {
             Phase::Startup => {
-                if greatest >= (1.0 + self.spec.growth) * self.full {
-                    (self.full, self.flat) = (greatest, 0);
+                if max_rate >= (1.0 + self.spec.growth) * self.full {
+                    (self.full, self.flat) = (max_rate, 0);
                 } else {
                     self.flat += 1;
                 }
@@ -57,21 +57,21 @@ impl Phases {
                 // A queue that is still there when the window has forgotten start-up is not the flow's own, or the
                 // round trip has grown: waiting on would starve it.
                 self.flat += 1;
-                // At the lowest rate the amount in flight cannot fall: the round trip shows that the queue has drained.
-                let drained = m.in_flight as f64 <= memory.in_packets(greatest) * memory.mss || clear;
+                // At the min rate the amount in flight cannot fall: the round trip shows that the queue has drained.
+                let drained = m.in_flight as f64 <= memory.in_packets(max_rate) * memory.mss || clear;
                 if drained || self.flat >= self.spec.window {
-                    (self.phase, self.full, self.rises) = (Phase::Probe, greatest, 0);
+                    (self.phase, self.full, self.rises) = (Phase::Probe, max_rate, 0);
                 }
             }
             Phase::Probe => {
                 // Probing found more, and no end of it. Rises of single intervals are not enough of a sign: a few
                 // packets per interval rise and fall by more, and probes rise too seldom for two in a row. A path that
                 // began at a tenth of its rate (pantheon-2, pantheon-3) was then never filled within 30 s.
-                self.full = self.full.min(greatest);
-                let rises = clear && greatest >= (1.0 + self.spec.reenter_growth) * self.full;
+                self.full = self.full.min(max_rate);
+                let rises = clear && max_rate >= (1.0 + self.spec.reenter_growth) * self.full;
                 self.rises = if rises { self.rises + 1 } else { 0 };
                 if self.rises >= self.spec.reenter_steps {
-                    (self.phase, self.full, self.flat) = (Phase::Startup, greatest, 0);
+                    (self.phase, self.full, self.flat) = (Phase::Startup, max_rate, 0);
                 }
             }
         }

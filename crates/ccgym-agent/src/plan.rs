@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::action::Actions;
-use super::error::AgentError;
 use super::expressions::Expressions;
 use super::observation::Layout;
 use super::reward::Reward;
 use super::spec::{AgentSpec, ExpertSpec, PhasesSpec};
 use ccgym_core::units::TimeSpan;
+use ccgym_core::SpecError;
 
-/// Longest decision latency: beyond it is surely a mistaken unit.
-const LONGEST_LATENCY: TimeSpan = TimeSpan::from_millis(60_000);
+/// Max decision latency: beyond it the unit is surely a mistake.
+const MAX_LATENCY: TimeSpan = TimeSpan::from_millis(60_000);
 
 /// Everything about an agent that does not change.
 #[derive(Clone)]
@@ -28,16 +28,16 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(spec: Arc<AgentSpec>) -> Result<Self, AgentError> {
-        AgentError::ensure(!spec.name.is_empty(), "name", "\"\"", "a name")?;
+    pub(crate) fn new(spec: Arc<AgentSpec>) -> Result<Self, SpecError> {
+        SpecError::ensure(!spec.name.is_empty(), "name", "\"\"", "a name")?;
         spec.clock.check()?;
         let latency = spec.decision_latency;
-        AgentError::ensure(latency <= LONGEST_LATENCY, "decision_latency", latency.0, "at most a minute, in ns")?;
+        SpecError::ensure(latency <= MAX_LATENCY, "decision_latency", latency.0, "at most a minute, in ns")?;
         spec.startup.check(&spec.action)?;
         spec.guard.check(spec.action.inner.is_some())?;
         spec.phases.check()?;
         let window = spec.min_rtt_window.unwrap_or(1);
-        AgentError::ensure((1..=100_000).contains(&window), "min_rtt_window", window, "1 to 100000 intervals")?;
+        SpecError::ensure((1..=100_000).contains(&window), "min_rtt_window", window, "1 to 100000 intervals")?;
         spec.expert.as_ref().map_or(Ok(()), ExpertSpec::check)?;
 
         let mut expressions = Expressions::default();
@@ -48,7 +48,7 @@ impl Plan {
         if let Some(term) = reward.terms.iter().find(|term| shows_reward && term.needs_truth) {
             let found = format!("the signal reward, with the term {} of the path's ground truth", term.name);
             let expected = "no reward in the observation: a deployed agent does not know the truth";
-            return Err(AgentError::new("observation.features", found, expected));
+            return Err(SpecError::new("observation.features", found, expected));
         }
         let named = ["phase_startup", "phase_drain", "phase_probe"].iter().any(|name| expressions.uses(name));
         let taught = spec.expert.as_ref().is_some_and(ExpertSpec::is_phased);
@@ -59,18 +59,18 @@ impl Plan {
 }
 
 impl PhasesSpec {
-    fn check(&self) -> Result<(), AgentError> {
+    fn check(&self) -> Result<(), SpecError> {
         let window = (1..=1000).contains(&self.window);
-        AgentError::ensure(window, "phases.window", self.window, "1 to 1000 intervals")?;
+        SpecError::ensure(window, "phases.window", self.window, "1 to 1000 intervals")?;
         for (name, x) in [("growth", self.growth), ("reenter_growth", self.reenter_growth)] {
             let good = x.is_finite() && x > 0.0;
-            AgentError::ensure(good, &format!("phases.{name}"), x, "a number above 0")?;
+            SpecError::ensure(good, &format!("phases.{name}"), x, "a number above 0")?;
         }
         for (name, n) in [("plateau_steps", self.plateau_steps), ("reenter_steps", self.reenter_steps)] {
-            AgentError::ensure(n >= 1, &format!("phases.{name}"), n, "at least 1")?;
+            SpecError::ensure(n >= 1, &format!("phases.{name}"), n, "at least 1")?;
         }
         if let Some(x) = self.exit_queue {
-            AgentError::ensure(x.is_finite() && x >= 0.0, "phases.exit_queue", x, "a number from 0 on")?;
+            SpecError::ensure(x.is_finite() && x >= 0.0, "phases.exit_queue", x, "a number from 0 on")?;
         }
         Ok(())
     }

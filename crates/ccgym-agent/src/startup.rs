@@ -1,12 +1,12 @@
 //! How a flow starts, until the agent takes over.
 
 use super::action::{window, Actions, Actuator};
-use super::error::AgentError;
 use super::memory::Memory;
 use super::spec::{ActionSpec, Exit, Pace, StartupSpec, Target};
 use ccgym_core::congestion_control::Control;
 use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::units::{Rate, TimeSpan};
+use ccgym_core::SpecError;
 
 /// Growth of the maximum delivery rate below which a round trip counts as flat, and how many end slow start (BBR's
 /// test of a full pipe).
@@ -18,26 +18,26 @@ const DELAY: f64 = 1.0 / 8.0;
 const WINDOW_OF_RATE: f64 = 2.0;
 
 impl StartupSpec {
-    pub(crate) fn check(&self, action: &ActionSpec) -> Result<(), AgentError> {
+    pub(crate) fn check(&self, action: &ActionSpec) -> Result<(), SpecError> {
         let inner = action.inner.is_some();
         let positive =
-            |place: &str, x: f64| AgentError::ensure(x.is_finite() && x >= 1.0, place, x, "a number from 1 on");
+            |place: &str, x: f64| SpecError::ensure(x.is_finite() && x >= 1.0, place, x, "a number from 1 on");
         match self {
             Self::Inner {} | Self::None {} => {
-                AgentError::ensure(inner, "startup.kind", "inner or none", "a kind that does not need action.inner")
+                SpecError::ensure(inner, "startup.kind", "inner or none", "a kind that does not need action.inner")
             }
             _ if inner => {
                 let expected = "inner or none: the base scheme starts the flow";
-                Err(AgentError::new("startup.kind", "a start-up of the agent's own", expected))
+                Err(SpecError::new("startup.kind", "a start-up of the agent's own", expected))
             }
             Self::Rate { rate } => {
                 let steered = action.target != Target::Cwnd;
-                AgentError::ensure(steered, "startup.kind", "rate", "window: the target is the window")?;
+                SpecError::ensure(steered, "startup.kind", "rate", "window: the target is the window")?;
                 positive("startup.rate", *rate)
             }
             Self::Window { packets } | Self::PacketsPerRtt { packets } => positive("startup.packets", *packets),
             Self::SlowStart { packets, exit } => {
-                AgentError::ensure(!exit.is_empty(), "startup.exit", "none", "at least one of loss, plateau, delay")?;
+                SpecError::ensure(!exit.is_empty(), "startup.exit", "none", "at least one of loss, plateau, delay")?;
                 positive("startup.packets", *packets)
             }
         }
@@ -54,8 +54,8 @@ impl StartupSpec {
             Self::SlowStart { packets, exit } => {
                 let word = |exit: &Exit| match exit {
                     Exit::Loss => "a loss or timeout",
-                    Exit::Plateau => "three round trips in which the greatest delivery rate grew less than a quarter",
-                    Exit::Delay => "a round whose smallest round trip is an eighth above the smallest of all",
+                    Exit::Plateau => "three round trips in which the max delivery rate grew by less than a quarter",
+                    Exit::Delay => "a round whose min RTT is an eighth above that of all",
                 };
                 let signs: Vec<_> = exit.iter().map(word).collect();
                 format!("from {packets} packets doubling each round trip until {}", signs.join(", or "))
@@ -111,7 +111,7 @@ impl Rounds {
         self.acked += m.acked_bytes;
         if let Some(rtt) = m.interval_min_rtt() {
             let rtt = rtt.as_secs_f64();
-            self.rtt = Some(self.rtt.map_or(rtt, |least| least.min(rtt)));
+            self.rtt = Some(self.rtt.map_or(rtt, |min| min.min(rtt)));
         }
         if memory.min_rtt <= 0.0 || self.seconds < memory.min_rtt || self.seconds <= 0.0 {
             return;
@@ -187,16 +187,10 @@ impl Startup {
         matches!(self, Self::SlowStart(_) | Self::Inner(_))
     }
 
-    /// A round-trip sample arrived. True if the decision in force changed.
-    pub(crate) fn on_rtt(
-        &mut self,
-        sample: TimeSpan,
-        actuator: &mut Actuator,
-        actions: &Actions,
-        memory: &Memory,
-    ) -> bool {
+    /// A round-trip sample arrived.
+    pub(crate) fn on_rtt(&mut self, sample: TimeSpan, actuator: &mut Actuator, actions: &Actions, memory: &Memory) {
         match self {
-            Self::Over | Self::Inner(_) => false,
+            Self::Over | Self::Inner(_) => {}
             Self::BeforeRtt(packets) => {
                 let seconds = sample.as_secs_f64().max(1e-9);
                 if packets.is_finite() {
@@ -206,12 +200,10 @@ impl Startup {
                 }
                 actuator.bound(actions, memory);
                 *self = Self::Over;
-                true
             }
             Self::SlowStart(s) => {
                 s.window = (s.window + 1.0).min(actions.limits.window[1]);
                 s.counted += 1;
-                true
             }
         }
     }

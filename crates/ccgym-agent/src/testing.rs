@@ -31,3 +31,9 @@ pub(crate) fn agent(json: &serde_json::Value) -> AgentSpec {
     spec.validate().expect("a valid agent");
     spec
 }
+
+/// Min and max of each number of an observation.
+pub(crate) fn observation_bounds(spec: &AgentSpec) -> (Vec<f32>, Vec<f32>) {
+    let plan = spec.plan();
+    plan.layout.columns.iter().map(|column| plan.layout.bounds(column)).map(|[l, h]| (l as f32, h as f32)).unzip()
+}

@@ -117,8 +117,8 @@ fn aurora_by_hand() {
 #[test]
 fn aurora_describes_itself() {
     let spec = agent(&aurora());
-    assert_eq!((spec.observation_size(), spec.needs_rate_samples()), (30, false));
-    let (low, high) = spec.observation_bounds();
+    assert_eq!((spec.observation_size(), FlowAgent::new(Arc::new(spec.clone())).needs_rate_samples()), (30, false));
+    let (low, high) = crate::testing::observation_bounds(&spec);
     assert_eq!((&low[..3], &high[27..]), (&[-1.0, 1.0, 0.0][..], &[10.0, 10000.0, 1000.0][..]));
     assert_eq!(spec.action_kind(), ActionKind::Box { size: 1, low: -1e12, high: 1e12 });
     assert_eq!(spec.term_names(), ["throughput", "latency", "loss"]);
@@ -315,10 +315,10 @@ fn slow_start_doubles_and_leaves_by_each_sign() {
     assert_eq!(in_force(&flow).0, 25.0);
     flow.act(at(100), &[0.0]);
     assert_eq!(in_force(&flow).0, 25.0);
-    flow.on_loss(at(150));
+    flow.on_loss();
     assert!(flow.observe(&interval(at(100), at(200), &[100; 20]), None));
     // The maximum delivery rate is 20 packets per minimum RTT.
-    assert_eq!((in_force(&flow).0, flow.started()), (20.0, true));
+    assert_eq!((in_force(&flow).0, flow.startup.is_over()), (20.0, true));
 
     let mut flow = started(&spec("plateau"));
     let rounds = [10u64, 20, 40, 44, 48, 49];
@@ -468,7 +468,7 @@ proptest! {
     ) {
         for json in agents() {
             let spec = Arc::new(agent(&json));
-            let (low, high) = spec.observation_bounds();
+            let (low, high) = crate::testing::observation_bounds(&spec);
             let size = spec.action_kind().size();
             let limits = spec.action.limits;
             let mut flow = started(&json);
@@ -487,7 +487,7 @@ proptest! {
                 let control = flow.control(None);
                 prop_assert!(control.cwnd >= limits.window[0] as u64 * MSS);
                 prop_assert!(flow.rate().is_finite() && flow.window().is_finite());
-                if flow.started() && spec.action.target != Target::Cwnd {
+                if flow.startup.is_over() && spec.action.target != Target::Cwnd {
                     prop_assert!(control.pacing_rate.0 as f64 >= limits.rate[0]);
                     prop_assert!(control.pacing_rate.0 as f64 <= limits.rate[1]);
                 }

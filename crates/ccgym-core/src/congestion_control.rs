@@ -10,6 +10,7 @@
 
 use std::any::Any;
 
+use dyn_clone::DynClone;
 use serde::{Deserialize, Serialize};
 
 use crate::monitor::MonitorInterval;
@@ -217,7 +218,7 @@ pub type Observables = Vec<(&'static str, f64)>;
 /// every other hook defaults to doing nothing. Windows are wire bytes (a full packet counts [`InitContext::mss`]).
 /// Implementations must be deterministic: equal events give equal decisions on every machine. They derive `Clone`, which
 /// snapshots of a flow use.
-pub trait CongestionControl: CloneBox + Send + Sync {
+pub trait CongestionControl: DynClone + Send + Sync {
     /// Registry name.
     fn name(&self) -> &'static str;
     /// What it needs. Constant over the flow's life.
@@ -270,18 +271,6 @@ pub trait CongestionControl: CloneBox + Send + Sync {
     }
 }
 
-/// An exact copy of a scheme behind a pointer. Every scheme that is `Clone` has it.
-pub trait CloneBox {
-    /// The copy.
-    fn clone_box(&self) -> Box<dyn CongestionControl>;
-}
-
-impl<T: CongestionControl + Clone + 'static> CloneBox for T {
-    fn clone_box(&self) -> Box<dyn CongestionControl> {
-        Box::new(self.clone())
-    }
-}
-
 /// A scheme that decides once per interval, on statistics that the sender collects for it.
 pub trait IntervalDriven {
     /// An interval ended; the next one begins now.
@@ -302,8 +291,4 @@ pub trait IntervalDriven {
     fn agent(&self) -> &dyn Any;
 }
 
-impl Clone for Box<dyn CongestionControl> {
-    fn clone(&self) -> Self {
-        (**self).clone_box()
-    }
-}
+dyn_clone::clone_trait_object!(CongestionControl);

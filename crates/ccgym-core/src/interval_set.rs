@@ -5,12 +5,14 @@
 
 use std::collections::VecDeque;
 
+use crate::packet::AckRange;
+
 /// Integers `0..next` and the islands above, sorted, disjoint and not touching.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IntervalSet {
     next: u64,
     /// A deque: holes are filled from the front.
-    islands: VecDeque<(u64, u64)>,
+    islands: VecDeque<AckRange>,
 }
 
 impl IntervalSet {
@@ -47,17 +49,17 @@ impl IntervalSet {
         if value < self.next {
             return true;
         }
-        let i = self.islands.partition_point(|&(_, last)| last < value);
-        self.islands.get(i).is_some_and(|&(first, _)| first <= value)
+        let i = self.islands.partition_point(|island| island.last < value);
+        self.islands.get(i).is_some_and(|island| island.first <= value)
     }
 
     /// Bytes that the islands take.
     pub fn held_bytes(&self) -> usize {
-        self.islands.capacity() * std::mem::size_of::<(u64, u64)>()
+        self.islands.capacity() * std::mem::size_of::<AckRange>()
     }
 
     fn absorb(&mut self) {
-        while let Some(&(first, last)) = self.islands.front() {
+        while let Some(&AckRange { first, last }) = self.islands.front() {
             if first > self.next {
                 break;
             }
@@ -69,28 +71,33 @@ impl IntervalSet {
     fn insert_island(&mut self, value: u64) -> bool {
         // Islands grow at the top nearly always.
         if let Some(top) = self.islands.back_mut() {
-            if value == top.1 + 1 {
-                top.1 = value;
+            if value == top.last + 1 {
+                top.last = value;
                 return true;
             }
         }
-        let i = self.islands.partition_point(|&(_, last)| last < value);
-        if self.islands.get(i).is_some_and(|&(first, _)| first <= value) {
-            return false;
-        }
-        let joins_below = i > 0 && self.islands[i - 1].1 + 1 == value;
-        let joins_above = self.islands.get(i).is_some_and(|&(first, _)| first == value + 1);
-        match (joins_below, joins_above) {
-            (true, true) => {
-                self.islands[i - 1].1 = self.islands[i].1;
-                self.islands.remove(i);
-            }
-            (true, false) => self.islands[i - 1].1 = value,
-            (false, true) => self.islands[i].0 = value,
-            (false, false) => self.islands.insert(i, (value, value)),
-        }
-        true
+        insert(&mut self.islands, value)
     }
+}
+
+/// Add `value` to ranges that are sorted, disjoint and not touching; whether it is new.
+pub(crate) fn insert(ranges: &mut VecDeque<AckRange>, value: u64) -> bool {
+    let i = ranges.partition_point(|range| range.last < value);
+    if ranges.get(i).is_some_and(|range| range.first <= value) {
+        return false;
+    }
+    let joins_below = i > 0 && ranges[i - 1].last + 1 == value;
+    let joins_above = ranges.get(i).is_some_and(|range| range.first == value + 1);
+    match (joins_below, joins_above) {
+        (true, true) => {
+            ranges[i - 1].last = ranges[i].last;
+            ranges.remove(i);
+        }
+        (true, false) => ranges[i - 1].last = value,
+        (false, true) => ranges[i].first = value,
+        (false, false) => ranges.insert(i, AckRange { first: value, last: value }),
+    }
+    true
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! and the real-time endpoints run the same code.
 
 pub mod congestion_control;
+mod error;
 mod interval_set;
 mod loss_detection;
 pub mod monitor;
@@ -19,6 +20,7 @@ mod sent_packets;
 pub mod units;
 
 pub use congestion_control::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent};
+pub use error::SpecError;
 pub use monitor::MonitorInterval;
 pub use packet::{Ack, Datagram, Ecn, Packet, PacketNumber};
 pub use receiver::{Receiver, ReceiverConfig};

@@ -52,15 +52,15 @@ pub struct Packet {
     pub retransmission: bool,
 }
 
-/// The largest number of ranges that one acknowledgement reports, as many as fit next to a timestamp option in TCP.
+/// Max number of ranges that one acknowledgement reports, as many as fit next to a timestamp option in TCP.
 pub const MAX_ACK_RANGES: usize = 4;
 
 /// A closed range of packet numbers that arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AckRange {
-    /// Minimum number.
+    /// First number.
     pub first: PacketNumber,
-    /// Largest number.
+    /// Last number.
     pub last: PacketNumber,
 }
 

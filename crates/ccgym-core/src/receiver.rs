@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::interval_set::IntervalSet;
+use crate::interval_set::{insert, IntervalSet};
 use crate::packet::{Ack, AckRange, Ecn, Packet, MAX_ACK_RANGES};
 use crate::sender::HANDSHAKE;
 use crate::units::{TimeSpan, Timestamp};
@@ -259,25 +259,6 @@ impl Receiver {
                 break;
             }
         }
-    }
-}
-
-/// Add `n` to ranges that are sorted, disjoint and not touching.
-fn insert(ranges: &mut VecDeque<AckRange>, n: u64) {
-    let i = ranges.partition_point(|r| r.last < n);
-    if ranges.get(i).is_some_and(|r| r.first <= n) {
-        return; // a duplicate
-    }
-    let below = i > 0 && ranges[i - 1].last + 1 == n;
-    let above = ranges.get(i).is_some_and(|r| r.first == n + 1);
-    match (below, above) {
-        (true, true) => {
-            ranges[i - 1].last = ranges[i].last;
-            ranges.remove(i);
-        }
-        (true, false) => ranges[i - 1].last = n,
-        (false, true) => ranges[i].first = n,
-        (false, false) => ranges.insert(i, AckRange { first: n, last: n }),
     }
 }
 

@@ -45,12 +45,6 @@ pub struct SentPackets {
     next: PacketNumber,
 }
 
-impl Default for SentPackets {
-    fn default() -> Self {
-        Self::new(false)
-    }
-}
-
 impl SentPackets {
     /// None so far; `stamped`: with room for the delivery state at each departure.
     pub fn new(stamped: bool) -> Self {
@@ -73,7 +67,7 @@ impl SentPackets {
     pub(crate) fn stamp(&self, number: PacketNumber) -> &SendStamp {
         &self.stamps[number as usize & self.mask]
     }
-    /// Minimum number that is remembered.
+    /// First number that is remembered.
     #[inline]
     pub const fn first(&self) -> PacketNumber {
         self.first
@@ -193,7 +187,7 @@ mod tests {
 
     #[test]
     fn numbers_survive_growth_and_settling() {
-        let mut s = SentPackets::default();
+        let mut s = SentPackets::new(false);
         for i in 0..200u64 {
             *s.next_slot() = SentPacket { segment: i * 3, ..SentPacket::default() };
         }

@@ -2,9 +2,9 @@
 
 use ccgym_core::packet::Datagram;
 use ccgym_core::units::{TimeSpan, Timestamp};
+use ccgym_core::SpecError;
 
 use crate::element::{Counters, Fate, PathElement};
-use crate::error::LinkError;
 use crate::instantiate::{build_element, Element, Traces};
 use crate::spec::{ElementSpec, Param};
 
@@ -33,16 +33,12 @@ impl Chain {
     /// Build the elements of one direction; their random streams are numbered from `first_index` on.
     ///
     /// # Errors
-    /// Which element cannot be built, and why.
-    pub fn new(
-        specs: &[ElementSpec],
-        seed: u64,
-        first_index: u64,
-        traces: Traces<'_>,
-    ) -> Result<Self, (usize, LinkError)> {
+    /// Which element cannot be built, as `[INDEX]: ` before the place, and why.
+    pub fn new(specs: &[ElementSpec], seed: u64, first_index: u64, traces: Traces<'_>) -> Result<Self, SpecError> {
         let mut elements = Vec::with_capacity(specs.len());
         for (i, spec) in specs.iter().enumerate() {
-            elements.push(build_element(spec, seed, first_index + i as u64, traces).map_err(|error| (i, error))?);
+            let built = build_element(spec, seed, first_index + i as u64, traces);
+            elements.push(built.map_err(|error| SpecError { place: format!("[{i}]: {}", error.place), ..error })?);
         }
         let holds: Vec<bool> = elements.iter().map(PathElement::may_hold).collect();
         let synchronise: Vec<bool> = (0..=elements.len())

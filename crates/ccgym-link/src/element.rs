@@ -1,7 +1,8 @@
-//! The face of a path element: something a packet crosses on its way.
+//! The interface of a path element.
 
 use ccgym_core::packet::Datagram;
 use ccgym_core::units::{TimeSpan, Timestamp};
+use dyn_clone::DynClone;
 use serde::{Deserialize, Serialize};
 
 /// What became of a packet offered to an element.
@@ -30,7 +31,7 @@ pub enum Release {
 /// element can know it then (a fixed delay, a coin, a FIFO whose service is known): the driver may carry the packet
 /// on to the next element at once, with the departure time as its arrival there. That is what makes the simulator
 /// fast; an element that cannot know (an active queue manager deciding at dequeue) answers [`Fate::Hold`].
-pub trait PathElement: Send + Sync {
+pub trait PathElement: DynClone + Send + Sync {
     /// A packet arrives at `now`. The element may set its ECN mark.
     fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate;
 
@@ -73,16 +74,9 @@ pub trait PathElement: Send + Sync {
     fn take_events(&mut self, _until: Timestamp) -> Vec<LinkEvent> {
         Vec::new()
     }
-
-    /// An exact copy.
-    fn clone_box(&self) -> Box<dyn PathElement>;
 }
 
-impl Clone for Box<dyn PathElement> {
-    fn clone(&self) -> Self {
-        self.as_ref().clone_box()
-    }
-}
+dyn_clone::clone_trait_object!(PathElement);
 
 /// What an element counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use ccgym_core::packet::Datagram;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
+use ccgym_core::SpecError;
 
 use crate::element::{Counters, Fate, LinkEvent, PathElement, Release};
 use crate::elements::{Delay, GilbertElliott, Intermittent, Jitter, Loss, OnOff};
-use crate::error::LinkError;
 use crate::link::rate_server::RateServer;
 use crate::link::trace_server::TraceServer;
 use crate::link::waiting::Limits;
 use crate::link::{HeldLink, RateFifo, TraceFifo};
 use crate::queue;
 use crate::spec::{
-    ElementSpec, JitterSpec, Param, QueueSpec, ScheduleSpec, MAX_OVERHEAD, MAX_RATE, MAX_SPAN, MIN_MEAN_PERIOD,
+    ElementSpec, JitterSpec, QueueSpec, ScheduleSpec, MAX_OVERHEAD, MAX_RATE, MAX_SPAN, MIN_MEAN_PERIOD,
 };
 use crate::trace::DeliveryTrace;
 
@@ -99,46 +99,43 @@ impl PathElement for Element {
     fn take_events(&mut self, until: Timestamp) -> Vec<LinkEvent> {
         each!(self, e => e.take_events(until))
     }
-    fn clone_box(&self) -> Box<dyn PathElement> {
-        each!(self, e => e.clone_box())
-    }
-}
-
-/// Build a boxed element. See [`build_element`].
-///
-/// # Errors
-/// As [`build_element`].
-pub fn build(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'_>) -> Result<Box<dyn PathElement>, LinkError> {
-    Ok(match build_element(spec, seed, index, traces)? {
-        Element::Other(element) => element,
-        element => Box::new(element),
-    })
 }
 
 /// Build an element. Random streams are named by kind and `index`, which must differ between elements of a path.
 ///
 /// # Errors
 /// For parameters out of range and unknown traces: where, what was found, what was expected, what to do.
-pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'_>) -> Result<Element, LinkError> {
+pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'_>) -> Result<Element, SpecError> {
     Ok(match spec {
         ElementSpec::Link { schedule, queue, overhead, device_packets } => {
-            check_overhead(*overhead)?;
+            let expected = format!("at most {MAX_OVERHEAD}; overhead is bytes per packet: mahimahi 4, PPP 2");
+            SpecError::ensure(*overhead <= MAX_OVERHEAD, "link.overhead", overhead, &expected)?;
             queue::check(queue)?;
             match schedule {
                 ScheduleSpec::Trace { name, once } => {
-                    if *device_packets > 0 {
-                        let advice = "leave it out, or use a rate schedule";
-                        return Err(LinkError::new("link.device_packets", device_packets, "0 with a trace", advice));
-                    }
+                    let expected = "0 with a trace; leave it out, or use a rate schedule";
+                    SpecError::ensure(*device_packets == 0, "link.device_packets", device_packets, expected)?;
                     let trace = traces(name).ok_or_else(|| {
-                        let advice = "check the name, or provide the trace";
-                        LinkError::new("link.schedule.name", format!("{name:?}"), "the name of a known trace", advice)
+                        let expected = "the name of a known trace; check the name, or provide the trace";
+                        SpecError::new("link.schedule.name", format!("{name:?}"), expected)
                     })?;
-                    link_over_trace(&trace, *once, queue, *overhead, seed, index)?
+                    match eager(queue) {
+                        Some(limits) => Element::TraceFifo(TraceFifo::new(&trace, *once, limits, *overhead)),
+                        None => {
+                            let queue = queue::from_spec(queue, seed, index);
+                            Element::TraceHeld(HeldLink::new(TraceServer::new(&trace, *once), queue, *overhead))
+                        }
+                    }
                 }
                 ScheduleSpec::Rate { rate } => {
                     rate.check("link.schedule.rate", check_rate)?;
-                    link_at_rate(rate, queue, *overhead, *device_packets, seed, index)?
+                    match eager(queue) {
+                        Some(limits) => Element::RateFifo(RateFifo::new(rate, limits, *overhead, *device_packets)),
+                        None => {
+                            let queue = queue::from_spec(queue, seed, index);
+                            Element::RateHeld(HeldLink::new(RateServer::new(rate, *device_packets), queue, *overhead))
+                        }
+                    }
                 }
             }
         }
@@ -196,75 +193,28 @@ fn eager(queue: &QueueSpec) -> Option<Limits> {
     }
 }
 
-fn link_over_trace(
-    trace: &DeliveryTrace,
-    once: bool,
-    queue: &QueueSpec,
-    overhead: u32,
-    seed: u64,
-    index: u64,
-) -> Result<Element, LinkError> {
-    if let Some(limits) = eager(queue) {
-        return Ok(Element::TraceFifo(TraceFifo::new(trace, once, limits, overhead)));
-    }
-    let queue = queue::from_spec(queue, seed, index)?;
-    Ok(Element::TraceHeld(HeldLink::new(TraceServer::new(trace, once), queue, overhead)))
+fn check_rate(at: &str, rate: Rate) -> Result<(), SpecError> {
+    const EXPECTED: &str = "at most 1000000000000000 bit/s; rates are in bits per second";
+    SpecError::ensure(rate.0 <= MAX_RATE, at, format_args!("{} bit/s", rate.0), EXPECTED)
 }
 
-fn link_at_rate(
-    rate: &Param<Rate>,
-    queue: &QueueSpec,
-    overhead: u32,
-    device_packets: u32,
-    seed: u64,
-    index: u64,
-) -> Result<Element, LinkError> {
-    if let Some(limits) = eager(queue) {
-        return Ok(Element::RateFifo(RateFifo::new(rate, limits, overhead, device_packets)));
-    }
-    let queue = queue::from_spec(queue, seed, index)?;
-    Ok(Element::RateHeld(HeldLink::new(RateServer::new(rate, device_packets), queue, overhead)))
+fn check_probability(at: &str, p: f64) -> Result<(), SpecError> {
+    SpecError::ensure((0.0..=1.0).contains(&p), at, p, "a probability in [0, 1]; divide percentages by 100")
 }
 
-fn check_rate(at: &str, rate: Rate) -> Result<(), LinkError> {
-    if rate.0 <= MAX_RATE {
-        return Ok(());
-    }
-    let expected = format!("at most {MAX_RATE} bit/s");
-    Err(LinkError::new(at, format!("{} bit/s", rate.0), expected, "rates are in bits per second"))
-}
-
-fn check_overhead(overhead: u32) -> Result<(), LinkError> {
-    if overhead <= MAX_OVERHEAD {
-        return Ok(());
-    }
-    let advice = "overhead is bytes per packet: mahimahi 4, PPP 2";
-    Err(LinkError::new("link.overhead", overhead, format!("at most {MAX_OVERHEAD}"), advice))
-}
-
-fn check_probability(at: &str, p: f64) -> Result<(), LinkError> {
-    if (0.0..=1.0).contains(&p) {
-        return Ok(());
-    }
-    Err(LinkError::new(at, p, "a probability in [0, 1]", "divide percentages by 100"))
-}
-
-fn check_span(at: &str, span: TimeSpan, min: u64) -> Result<(), LinkError> {
-    if (min..=MAX_SPAN).contains(&span.0) {
-        return Ok(());
-    }
-    let expected = format!("{min} to {MAX_SPAN} ns");
-    Err(LinkError::new(at, format!("{} ns", span.0), expected, "times are in nanoseconds"))
+fn check_span(at: &str, span: TimeSpan, min: u64) -> Result<(), SpecError> {
+    let expected = format!("{min} to {MAX_SPAN} ns; times are in nanoseconds");
+    SpecError::ensure((min..=MAX_SPAN).contains(&span.0), at, format_args!("{} ns", span.0), expected)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn try_json(json: &str) -> Result<Box<dyn PathElement>, String> {
+    fn try_json(json: &str) -> Result<Element, String> {
         let spec: ElementSpec = serde_json::from_str(json).map_err(|e| e.to_string())?;
         let trace = Arc::new(DeliveryTrace::from_ms("12mbps", vec![1]).map_err(|e| e.to_string())?);
-        build(&spec, 1, 0, &|name| (name == "12mbps").then(|| Arc::clone(&trace))).map_err(|e| e.to_string())
+        build_element(&spec, 1, 0, &|name| (name == "12mbps").then(|| Arc::clone(&trace))).map_err(|e| e.to_string())
     }
 
     #[test]

@@ -6,7 +6,6 @@
 mod chain;
 mod element;
 mod elements;
-mod error;
 mod instantiate;
 mod link;
 pub mod log;
@@ -19,8 +18,7 @@ pub mod trace;
 
 pub use chain::Chain;
 pub use element::{Counters, Fate, LinkEvent, PathElement, Release};
-pub use error::LinkError;
-pub use instantiate::{build, build_element, Element};
+pub use instantiate::{build_element, Element};
 pub use pipeline::{Exit, Pipeline};
 pub use spec::{ElementSpec, LimitSpec, Param, QueueSpec, ScheduleSpec};
-pub use trace::{DeliveryTrace, TraceError, OPPORTUNITY_BYTES};
+pub use trace::{DeliveryTrace, OPPORTUNITY_BYTES};

@@ -9,6 +9,7 @@ use std::fmt;
 use std::io;
 
 use ccgym_core::units::Timestamp;
+use ccgym_core::SpecError;
 
 use crate::element::LinkEvent;
 
@@ -66,18 +67,6 @@ pub enum LogLine {
     },
 }
 
-/// A line that is not of a mm-link log.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: found {found}, expected {expected}; is this the log of one direction of mm-link?")]
-pub struct LogError {
-    /// Line number from 1.
-    pub line: usize,
-    /// What stands there.
-    pub found: String,
-    /// What could stand there.
-    pub expected: &'static str,
-}
-
 impl fmt::Display for LogHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "# mahimahi {}", self.title)?;
@@ -116,12 +105,15 @@ pub fn write_events(out: &mut impl io::Write, base_ms: u64, events: &[LinkEvent]
 ///
 /// # Errors
 /// At the first line that is not of a mm-link log.
-pub fn parse_log(text: &[u8]) -> Result<(LogHeader, Vec<LogLine>), LogError> {
+pub fn parse_log(text: &[u8]) -> Result<(LogHeader, Vec<LogLine>), SpecError> {
     let mut header = LogHeader::default();
     let mut lines = Vec::new();
     for (index, raw) in text.split(|&b| b == b'\n').enumerate() {
         let line = String::from_utf8_lossy(raw);
-        let fail = |expected| LogError { line: index + 1, found: format!("{:.60?}", line), expected };
+        let fail = |expected| {
+            let expected = format!("{expected}; is this the log of one direction of mm-link?");
+            SpecError::new(format!("line {}", index + 1), format!("{line:.60?}"), expected)
+        };
         if let Some(comment) = line.strip_prefix("# ") {
             match read_event(comment) {
                 Some(drop @ LogLine::Drop { .. }) => lines.push(drop),

@@ -1,8 +1,8 @@
 //! Parameters that change in time: validation, and evaluation by a cursor that only moves forward.
 
 use ccgym_core::units::Timestamp;
+use ccgym_core::SpecError;
 
-use crate::error::LinkError;
 use crate::spec::Param;
 
 impl<T: Copy> Param<T> {
@@ -18,25 +18,27 @@ impl<T: Copy> Param<T> {
     pub(crate) fn check(
         &self,
         at: &str,
-        mut value: impl FnMut(&str, T) -> Result<(), LinkError>,
-    ) -> Result<(), LinkError> {
+        mut value: impl FnMut(&str, T) -> Result<(), SpecError>,
+    ) -> Result<(), SpecError> {
         let steps = match self {
             Self::Constant(v) => return value(at, *v),
             Self::Steps(steps) => steps,
         };
         match steps.first() {
-            None => return Err(LinkError::new(at, "no steps", "at least one step", "give [[0, value], …]")),
-            Some((from, _)) if *from != Timestamp::ZERO => {
-                let advice = "say what holds from the start: [[0, value], …]";
-                return Err(LinkError::new(at, format!("a first step at {} ns", from.0), "a first step at 0", advice));
+            None => return Err(SpecError::new(at, "no steps", "at least one step; give [[0, value], …]")),
+            Some((from, _)) => {
+                let expected = "a first step at 0; say what holds from the start: [[0, value], …]";
+                SpecError::ensure(from.0 == 0, at, format_args!("a first step at {} ns", from.0), expected)?;
             }
-            Some(_) => {}
         }
         for (i, pair) in steps.windows(2).enumerate() {
             if pair[0].0 >= pair[1].0 {
                 let found = format!("{} ns after {} ns", pair[1].0 .0, pair[0].0 .0);
-                let at = format!("{at}[{}]", i + 1);
-                return Err(LinkError::new(&at, found, "strictly increasing times", "sort the steps"));
+                return Err(SpecError::new(
+                    format!("{at}[{}]", i + 1),
+                    found,
+                    "strictly increasing times; sort the steps",
+                ));
             }
         }
         steps.iter().enumerate().try_for_each(|(i, (_, v))| value(&format!("{at}[{i}]"), *v))
@@ -94,7 +96,7 @@ impl<T: Copy> ParamCursor<T> {
 mod tests {
     use super::*;
 
-    fn ok(_: &str, _: u64) -> Result<(), LinkError> {
+    fn ok(_: &str, _: u64) -> Result<(), SpecError> {
         Ok(())
     }
 

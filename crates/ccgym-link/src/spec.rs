@@ -343,7 +343,7 @@ pub enum JitterSpec {
     /// Extra delay uniform in [0, max].
     #[schemars(extend("words" = "uniform jitter (max {max})"))]
     Uniform {
-        /// Largest extra delay.
+        /// Max extra delay.
         max: TimeSpan,
     },
     /// Normal extra delay, cut at zero.

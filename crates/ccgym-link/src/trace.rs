@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use ccgym_core::units::TimeSpan;
+use ccgym_core::SpecError;
 
 /// Bytes of one delivery opportunity: a 1500-byte IP packet and the 4-byte prefix of mahimahi's TUN device.
 pub const OPPORTUNITY_BYTES: u32 = 1504;
@@ -24,22 +25,6 @@ pub struct DeliveryTrace {
     times_ms: Arc<[u64]>,
 }
 
-/// Why a trace was not accepted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{name}:{line}: found {found}, expected {expected}; {advice}")]
-pub struct TraceError {
-    /// Name of the trace as given to the parser.
-    pub name: String,
-    /// Line number from 1.
-    pub line: usize,
-    /// What stands there.
-    pub found: String,
-    /// What could stand there.
-    pub expected: &'static str,
-    /// What to do about it.
-    pub advice: &'static str,
-}
-
 const EXPECTED: &str = "one whole number of milliseconds";
 
 impl DeliveryTrace {
@@ -47,10 +32,8 @@ impl DeliveryTrace {
     ///
     /// # Errors
     /// For everything that mahimahi would refuse, with the line and a remedy.
-    pub fn parse(text: &[u8], name: &str) -> Result<Self, TraceError> {
-        let fail = |line: usize, found: String, expected, advice| {
-            Err(TraceError { name: name.to_owned(), line, found, expected, advice })
-        };
+    pub fn parse(text: &[u8], name: &str) -> Result<Self, SpecError> {
+        let fail = |line, found, expected, advice| Err(refused(name, line, found, expected, advice));
         if text.is_empty() {
             return fail(1, "an empty file".into(), EXPECTED, "give at least one delivery opportunity");
         }
@@ -85,10 +68,9 @@ impl DeliveryTrace {
     ///
     /// # Errors
     /// As [`DeliveryTrace::parse`].
-    pub fn from_ms(name: &str, times_ms: impl Into<Arc<[u64]>>) -> Result<Self, TraceError> {
+    pub fn from_ms(name: &str, times_ms: impl Into<Arc<[u64]>>) -> Result<Self, SpecError> {
         let times_ms: Arc<[u64]> = times_ms.into();
-        let fail =
-            |line, found, expected, advice| Err(TraceError { name: name.to_owned(), line, found, expected, advice });
+        let fail = |line, found, expected, advice| Err(refused(name, line, found, expected, advice));
         if let Some(i) = times_ms.windows(2).position(|w| w[0] > w[1]) {
             let found = format!("{} after {}", times_ms[i + 1], times_ms[i]);
             return fail(i + 2, found, "a time not before the previous line's", "sort the trace");
@@ -148,6 +130,10 @@ impl fmt::Debug for DeliveryTrace {
     }
 }
 
+fn refused(name: &str, line: usize, found: String, expected: &str, advice: &str) -> SpecError {
+    SpecError::new(format!("{name}:{line}"), found, format!("{expected}; {advice}"))
+}
+
 fn parse_integer(raw: &[u8]) -> Option<u64> {
     if raw.is_empty() {
         return None;
@@ -205,11 +191,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn advice(text: &[u8]) -> (usize, &'static str) {
-        let error = DeliveryTrace::parse(text, "t").expect_err("must be refused");
-        (error.line, error.advice)
-    }
-
     #[test]
     fn good_traces() {
         let trace = DeliveryTrace::parse(b"5\n10\n10\n20\n", "demo").expect("good");
@@ -241,8 +222,9 @@ mod tests {
             (b"1\n99999999999999999999999\n", 2, "count from 0"),
             (b"1\n\xff\xfe\n", 2, "README"),
         ] {
-            let (at, said) = advice(text);
-            assert!(at == line && said.contains(words), "{text:?}: line {at}, {said}");
+            let error = DeliveryTrace::parse(text, "t").expect_err("must be refused");
+            let (_, advice) = error.expected.rsplit_once(';').expect("advice");
+            assert!(error.place == format!("t:{line}") && advice.contains(words), "{text:?}: {error}");
         }
         let error = DeliveryTrace::parse(b"5\n4\n", "up.trace").expect_err("decreasing").to_string();
         assert_eq!(

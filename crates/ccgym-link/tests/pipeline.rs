@@ -7,7 +7,8 @@ use ccgym_core::packet::{Datagram, Ecn};
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
 use ccgym_link::spec::JitterSpec;
 use ccgym_link::{
-    build, Chain, DeliveryTrace, ElementSpec, Exit, Fate, LimitSpec, Param, Pipeline, QueueSpec, Release, ScheduleSpec,
+    build_element, Chain, DeliveryTrace, ElementSpec, Exit, Fate, LimitSpec, Param, PathElement, Pipeline, QueueSpec,
+    Release, ScheduleSpec,
 };
 use proptest::prelude::*;
 
@@ -26,7 +27,7 @@ fn model(specs: &[ElementSpec], arrivals: &[Arrival]) -> Vec<Out> {
         arrivals.iter().enumerate().map(|(i, a)| (Timestamp(a.0), i, a.3)).collect();
     let mut out = Vec::new();
     for (index, spec) in specs.iter().enumerate() {
-        let mut element = build(spec, 7, 3 + index as u64, &trace).expect("a valid element");
+        let mut element = Box::new(build_element(spec, 7, 3 + index as u64, &trace).expect("a valid element"));
         let mut next = Vec::new();
         let mut releases = Vec::new();
         let mut collect = |releases: &mut Vec<Release>, next: &mut Vec<(Timestamp, usize, Ecn)>| {
@@ -66,7 +67,7 @@ fn model(specs: &[ElementSpec], arrivals: &[Arrival]) -> Vec<Out> {
 
 /// The pipeline, advanced at its own events or else every `pace` nanoseconds, and looked at in between.
 fn pipeline(specs: &[ElementSpec], arrivals: &[Arrival], pace: Option<u64>) -> Vec<Out> {
-    let chain = Chain::new(specs, 7, 3, &trace).map_err(|(i, e)| format!("{i}: {e}")).expect("valid elements");
+    let chain = Chain::new(specs, 7, 3, &trace).expect("valid elements");
     let mut pipeline = Pipeline::new(chain);
     let mut exits = Vec::new();
     let mut woken = 0;

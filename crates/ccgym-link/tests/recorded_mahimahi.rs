@@ -12,7 +12,7 @@ use ccgym_core::packet::{Datagram, Ecn};
 use ccgym_core::units::{TimeSpan, Timestamp};
 use ccgym_link::log::{parse_log, LogLine};
 use ccgym_link::spec::LimitSpec;
-use ccgym_link::{build, DeliveryTrace, ElementSpec, Fate, LinkEvent, PathElement, QueueSpec, ScheduleSpec};
+use ccgym_link::{build_element, DeliveryTrace, ElementSpec, Fate, LinkEvent, PathElement, QueueSpec, ScheduleSpec};
 use serde_json::Value;
 
 const OVERHEAD: u32 = 4;
@@ -120,7 +120,7 @@ impl Recording {
         let once = self.about["once"].as_bool().unwrap_or(false);
         let schedule = ScheduleSpec::Trace { name: self.name.clone(), once };
         let spec = ElementSpec::Link { schedule, queue: self.queue(), overhead: OVERHEAD, device_packets: 0 };
-        let mut link = build(&spec, seed, 0, &|_| Some(Arc::clone(&trace))).expect("a good link");
+        let mut link = Box::new(build_element(&spec, seed, 0, &|_| Some(Arc::clone(&trace))).expect("a good link"));
         link.record_events();
         let mut last = 0;
         let mut held = 0u64;

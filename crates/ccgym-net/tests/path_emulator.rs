@@ -20,7 +20,7 @@ use ccgym_net::Clock;
 fn chain(specs: &[ElementSpec], first: u64) -> Chain {
     // Ten gigabits per second.
     let trace = Arc::new(DeliveryTrace::from_ms("t", vec![1; 833]).unwrap());
-    Chain::new(specs, 5, first, &|_| Some(Arc::clone(&trace))).map_err(|(i, error)| format!("{i}: {error}")).unwrap()
+    Chain::new(specs, 5, first, &|_| Some(Arc::clone(&trace))).unwrap()
 }
 
 fn delay(us: u64) -> ElementSpec {

@@ -458,7 +458,7 @@ fn mistakes_are_explained_before_anything_starts() {
     for (job, part) in [
         (job().up(json!({"kind": "dealy"})), "reading the path: unknown variant `dealy`"),
         (job().link("no.trace", false), "reading the trace no.trace"),
-        (job().up(on_off), "building uplink[0] of the path"),
+        (job().up(on_off), "building the path: uplink[0]"),
         (job().delay(1).log("uplink", "up.log"), "expected: a link"),
         (job().set("user", "no-such-user-here"), "looking for the user"),
     ] {

@@ -21,4 +21,4 @@ pub mod spec;
 pub mod truth;
 
 pub use outcome::{FlowOutcome, Outcome, Received};
-pub use spec::{FlowSpec, RunSpec, SpecError, Traces};
+pub use spec::{FlowSpec, RunSpec, Traces};

@@ -9,7 +9,7 @@ use ccgym_core::congestion_control::{CongestionControl, InitContext, KnownPath};
 use ccgym_core::receiver::AckPolicy;
 use ccgym_core::sender::SenderConfig;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
-use ccgym_core::{ReceiverConfig, Rng};
+use ccgym_core::{ReceiverConfig, Rng, SpecError};
 use ccgym_link::{Chain, DeliveryTrace, ElementSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -210,29 +210,6 @@ const fn forty_ms() -> TimeSpan {
     TimeSpan::from_millis(40)
 }
 
-/// A description that cannot be run.
-#[derive(Debug, thiserror::Error)]
-pub enum SpecError {
-    /// A value is out of range.
-    #[error("{place}: found {found}, expected {expected}")]
-    Invalid {
-        /// Key path.
-        place: String,
-        /// What stood there.
-        found: String,
-        /// What may stand there.
-        expected: &'static str,
-    },
-    /// A path element cannot be built.
-    #[error("{place}: {source}")]
-    Element {
-        /// Key path.
-        place: String,
-        /// Why.
-        source: ccgym_link::LinkError,
-    },
-}
-
 impl RunSpec {
     /// What the scheme of flow `index` is told at its start.
     #[must_use]
@@ -262,60 +239,48 @@ impl RunSpec {
     pub fn chains(&self, traces: Traces<'_>) -> Result<(Chain, Chain), SpecError> {
         let build = |specs, place: &str, first_index| {
             Chain::new(specs, self.seed, first_index, traces)
-                .map_err(|(i, source)| SpecError::Element { place: format!("{place}[{i}]"), source })
+                .map_err(|error| SpecError { place: format!("{place}{}", error.place), ..error })
         };
         Ok((build(&self.uplink, "uplink", 0)?, build(&self.downlink, "downlink", 1 << 32)?))
     }
 
     /// Check every value that the types leave open.
+    ///
+    /// # Errors
+    /// The first value out of range.
     pub fn validate(&self) -> Result<(), SpecError> {
-        let invalid = |place: String, found: String, expected| Err(SpecError::Invalid { place, found, expected });
-        if self.duration == TimeSpan::ZERO {
-            return invalid("duration".into(), "0".into(), "a positive number of nanoseconds");
-        }
-        if self.flows.is_empty() {
-            return invalid("flows".into(), "an empty list".into(), "one flow or more");
-        }
+        SpecError::ensure(self.duration > TimeSpan::ZERO, "duration", 0, "a positive number of nanoseconds")?;
+        SpecError::ensure(!self.flows.is_empty(), "flows", "an empty list", "one flow or more")?;
         for (i, f) in self.flows.iter().enumerate() {
             let at = |key: &str| format!("flows[{i}].{key}");
-            if f.ack_every == 0 {
-                return invalid(at("ack_every"), "0".into(), "1 or more");
-            }
-            if f.mss == 0 || f.mss + f.header > 65_535 {
-                return invalid(at("mss"), f.mss.to_string(), "1 to 65535 bytes together with the header");
-            }
-            if f.ack_size == 0 {
-                return invalid(at("ack_size"), "0".into(), "1 byte or more");
-            }
-            if f.initial_window == 0 {
-                return invalid(at("initial_window"), "0".into(), "1 packet or more");
-            }
-            if f.stop.is_some_and(|s| s <= f.start) {
-                return invalid(at("stop"), format!("{:?}", f.stop), "a time after the flow's start");
-            }
+            SpecError::ensure(f.ack_every > 0, &at("ack_every"), 0, "1 or more")?;
+            let fits = f.mss > 0 && f.mss + f.header <= 65_535;
+            SpecError::ensure(fits, &at("mss"), f.mss, "1 to 65535 bytes together with the header")?;
+            SpecError::ensure(f.ack_size > 0, &at("ack_size"), 0, "1 byte or more")?;
+            SpecError::ensure(f.initial_window > 0, &at("initial_window"), 0, "1 packet or more")?;
+            let later = f.stop.is_none_or(|stop| stop > f.start);
+            SpecError::ensure(later, &at("stop"), format!("{:?}", f.stop), "a time after the flow's start")?;
             match &f.source {
-                SourceSpec::Bytes { bytes: 0 } => return invalid(at("source.bytes"), "0".into(), "1 byte or more"),
-                SourceSpec::Rate { rate } if *rate == Rate::ZERO => {
-                    return invalid(at("source.rate"), "0".into(), "a positive rate")
+                SourceSpec::Greedy => {}
+                SourceSpec::Bytes { bytes } => SpecError::ensure(*bytes > 0, &at("source.bytes"), 0, "1 byte or more")?,
+                SourceSpec::Rate { rate } => {
+                    SpecError::ensure(*rate > Rate::ZERO, &at("source.rate"), 0, "a positive rate")?
                 }
-                SourceSpec::OnOff { mean_on, mean_off }
-                    if *mean_on == TimeSpan::ZERO || *mean_off == TimeSpan::ZERO =>
-                {
-                    return invalid(at("source"), "a zero mean period".into(), "positive mean periods")
+                SourceSpec::OnOff { mean_on, mean_off } => {
+                    let positive = *mean_on.min(mean_off) > TimeSpan::ZERO;
+                    SpecError::ensure(positive, &at("source"), "a zero mean period", "positive mean periods")?;
                 }
-                _ => {}
             }
         }
-        if let Some(facts) = &self.facts {
-            if facts.capacity.is_empty() || facts.capacity[0].0 != Timestamp::ZERO {
-                return invalid("facts.capacity".into(), format!("{:?}", facts.capacity.first()), "steps from time 0");
-            }
+        if let Some(KnownPath { capacity, .. }) = &self.facts {
+            let starts = capacity.first().is_some_and(|(from, _)| *from == Timestamp::ZERO);
+            SpecError::ensure(starts, "facts.capacity", format!("{:?}", capacity.first()), "steps from time 0")?;
         }
         Ok(())
     }
 }
 
-/// Whether something on a path keeps a flow that wants all of it from growing for ever: a link in either direction, or
+/// Whether something on a path keeps a flow that wants all of it from growing without end: a link in either direction, or
 /// what drops data.
 #[must_use]
 pub fn limits_flows(uplink: &[ElementSpec], downlink: &[ElementSpec]) -> bool {

@@ -26,12 +26,12 @@ pub enum Stopped {
     #[error("interrupted at {} s of simulated time", .0.as_secs_f64())]
     Interrupted(Timestamp),
     /// It would hold more than it may.
-    #[error("memory: found {held}, expected at most {} (max_memory)", bytes(*.most))]
+    #[error("memory: found {held}, expected at most {} (max_memory)", bytes(*.max))]
     Memory {
         /// What it would hold, and when.
         held: String,
         /// What it may hold.
-        most: u64,
+        max: u64,
     },
     /// The machine has no more.
     #[error("memory: the machine gives no more: found {0}; record less, run less at a time, or free memory")]
@@ -96,7 +96,7 @@ impl fmt::Display for Holding {
 /// Watches over one simulation.
 #[derive(Clone)]
 pub(crate) struct Guard {
-    most: u64,
+    max: u64,
     interrupt: Option<Interrupt>,
     /// Looks until bytes are counted.
     looks: usize,
@@ -116,8 +116,8 @@ fn looks(flows: usize) -> usize {
 }
 
 impl Guard {
-    pub fn new(most: u64) -> Self {
-        Self { most, interrupt: None, looks: 1, stopped: None, starved: false }
+    pub fn new(max: u64) -> Self {
+        Self { max, interrupt: None, looks: 1, stopped: None, starved: false }
     }
 
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
@@ -140,13 +140,13 @@ impl Guard {
         Some(count)
     }
 
-    /// Whether so much may be held; otherwise the simulation is over.
+    /// Whether this may be held; otherwise the simulation is over.
     pub fn admit(&mut self, holding: &Holding, now: Timestamp, end: Timestamp) -> bool {
         let at = || format!("{holding} at {:.3} s of {} s of simulated time", now.as_secs_f64(), end.as_secs_f64());
         if self.starved {
             self.stopped = Some(Stopped::Exhausted(at()));
-        } else if holding.total() > self.most {
-            self.stopped = Some(Stopped::Memory { held: at(), most: self.most });
+        } else if holding.total() > self.max {
+            self.stopped = Some(Stopped::Memory { held: at(), max: self.max });
         }
         self.stopped.is_none()
     }
@@ -165,7 +165,7 @@ pub(crate) fn foreseen_bytes(spec: &RunSpec, traces: Traces<'_>) -> Result<usize
         return Ok(link_events);
     }
     let held = format!("{holding} to come in {} s of simulated time", spec.duration.as_secs_f64());
-    Err(Stopped::Memory { held, most: spec.max_memory })
+    Err(Stopped::Memory { held, max: spec.max_memory })
 }
 
 /// Bytes of the delivery opportunities in the logs of the first link in each direction.

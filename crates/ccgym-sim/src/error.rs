@@ -1,6 +1,6 @@
 //! A simulation that cannot be run.
 
-use ccgym_run::SpecError;
+use ccgym_core::SpecError;
 
 use crate::bounds::Stopped;
 

@@ -24,7 +24,7 @@ impl Pool {
         Ok(Self { threads, interrupt: None })
     }
 
-    /// Whom the calling thread asks while it waits: signals reach it alone. The work must ask by itself.
+    /// What the calling thread asks while it waits: signals reach it alone. The work must ask by itself.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.interrupt = Some(interrupt);
     }

@@ -116,7 +116,7 @@ impl Learned {
         resources: &Resources,
     ) -> Result<Self, SchemeError> {
         let spec = agent.spec();
-        let base = match spec.inner() {
+        let base = match &spec.action.inner {
             Some(base) => Some(create_with(&base.scheme, &base.params, resources)?),
             None => None,
         };
@@ -169,13 +169,13 @@ impl CongestionControl for Learned {
             self.agent.on_rtt(event.now, sample, event.rtt.min());
         }
         if !event.lost.is_empty() {
-            self.agent.on_loss(event.now);
+            self.agent.on_loss();
         }
         self.tell(|scheme| scheme.on_ack(event));
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
-        self.agent.on_timeout(event.now);
+        self.agent.on_loss();
         self.tell(|scheme| scheme.on_timeout(event));
     }
 

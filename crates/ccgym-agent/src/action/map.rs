@@ -1,8 +1,8 @@
 //! Maps from the numbers of an action to a new rate, window or gain.
 
-use super::super::error::AgentError;
 use super::super::expressions::{Expression, Expressions, Values};
 use super::super::spec::{ActionSpec, MapSpec, Target};
+use ccgym_core::SpecError;
 
 /// An action map, ready for use.
 #[derive(Clone)]
@@ -45,9 +45,9 @@ pub(crate) struct Quantity {
 }
 
 impl Operation {
-    fn parse(place: &str, text: &str) -> Result<Self, AgentError> {
+    fn parse(place: &str, text: &str) -> Result<Self, SpecError> {
         let expected = "*x, /x, +n or -n, such as \"*1.25\" or \"+10\"";
-        let malformed = || AgentError::new(place, format!("\"{text}\""), expected);
+        let malformed = || SpecError::new(place, format!("\"{text}\""), expected);
         let sign = text.chars().next().ok_or_else(malformed)?;
         let amount: f64 = text[sign.len_utf8()..].trim().parse().map_err(|_| malformed())?;
         let kind = match sign {
@@ -57,7 +57,7 @@ impl Operation {
             '-' if amount >= 0.0 => Kind::Plus(-amount),
             _ => return Err(malformed()),
         };
-        AgentError::ensure(amount.is_finite(), place, text, expected)?;
+        SpecError::ensure(amount.is_finite(), place, text, expected)?;
         Ok(Self { text: text.to_owned(), kind })
     }
 
@@ -74,14 +74,14 @@ impl Operation {
 
 impl Map {
     /// Make the map of `spec`.
-    pub(crate) fn new(spec: &ActionSpec, expressions: &mut Expressions) -> Result<Self, AgentError> {
+    pub(crate) fn new(spec: &ActionSpec, expressions: &mut Expressions) -> Result<Self, SpecError> {
         let place = "action.map";
         let at = |field: &str| format!("{place}.{field}");
         let positive =
-            |field: &str, x: f64| AgentError::ensure(x.is_finite() && x > 0.0, &at(field), x, "a number above 0");
+            |field: &str, x: f64| SpecError::ensure(x.is_finite() && x > 0.0, &at(field), x, "a number above 0");
         let map = match &spec.map {
             MapSpec::Discrete { operations } => {
-                AgentError::ensure(!operations.is_empty(), &at("operations"), "none", "at least one operation")?;
+                SpecError::ensure(!operations.is_empty(), &at("operations"), "none", "at least one operation")?;
                 let parse = |(i, text): (usize, &String)| Operation::parse(&at(&format!("operations[{i}]")), text);
                 Self::Discrete(operations.iter().enumerate().map(parse).collect::<Result<_, _>>()?)
             }
@@ -90,11 +90,11 @@ impl Map {
                 Self::SignedMultiply(*delta)
             }
             MapSpec::Exponential { base } => {
-                AgentError::ensure(base.is_finite() && *base > 1.0, &at("base"), base, "a number above 1")?;
+                SpecError::ensure(base.is_finite() && *base > 1.0, &at("base"), base, "a number above 1")?;
                 Self::Exponential(*base)
             }
             MapSpec::GainOnEstimate { gains, estimate } => {
-                AgentError::ensure(!gains.is_empty(), &at("gains"), "none", "at least one gain")?;
+                SpecError::ensure(!gains.is_empty(), &at("gains"), "none", "at least one gain")?;
                 for (i, gain) in gains.iter().enumerate() {
                     positive(&format!("gains[{i}]"), *gain)?;
                 }
@@ -109,7 +109,7 @@ impl Map {
             }
             MapSpec::Pair { delta } => {
                 positive("delta", *delta)?;
-                AgentError::ensure(spec.target == Target::Both, "action.target", "not both", "both, for a pair")?;
+                SpecError::ensure(spec.target == Target::Both, "action.target", "not both", "both, for a pair")?;
                 Self::Pair(*delta)
             }
             MapSpec::Passive {} => Self::Passive,
@@ -122,10 +122,10 @@ impl Map {
             };
             let expected = "exponential, signed_multiply, passive, or discrete with * and / only: the map gives the \
                             gain on the base scheme";
-            AgentError::ensure(relative, place, format!("another map on top of {}", inner.scheme), expected)?;
+            SpecError::ensure(relative, place, format!("another map on top of {}", inner.scheme), expected)?;
         }
         let passive = matches!(map, Self::Passive) && spec.inner.is_none();
-        AgentError::ensure(!passive, "action.inner", "none", "the scheme that decides where the map is passive")?;
+        SpecError::ensure(!passive, "action.inner", "none", "the scheme that decides where the map is passive")?;
         Ok(map)
     }
 
@@ -182,8 +182,8 @@ fn signed(x: f64, change: f64) -> f64 {
 
 const ONE_TARGET: &str = "rate or cwnd: the map gives one value";
 
-fn one_target(map: &str) -> AgentError {
-    AgentError::new("action.target", format!("both, with {map}"), ONE_TARGET)
+fn one_target(map: &str) -> SpecError {
+    SpecError::new("action.target", format!("both, with {map}"), ONE_TARGET)
 }
 
 #[cfg(test)]

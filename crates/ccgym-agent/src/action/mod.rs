@@ -7,12 +7,12 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::error::AgentError;
 use super::expressions::{Expression, Expressions, Values};
 use super::memory::Memory;
 use super::spec::{ActionSpec, LimitsSpec, Pace, Phase, Target};
 use ccgym_core::congestion_control::Control;
 use ccgym_core::units::Rate;
+use ccgym_core::SpecError;
 
 pub(crate) use map::Map;
 use map::Quantity;
@@ -71,14 +71,14 @@ struct Cap {
 }
 
 impl Actions {
-    pub(crate) fn new(spec: &ActionSpec, expressions: &mut Expressions) -> Result<Self, AgentError> {
+    pub(crate) fn new(spec: &ActionSpec, expressions: &mut Expressions) -> Result<Self, SpecError> {
         let LimitsSpec { rate, window, packets_per_min_rtt } = spec.limits;
-        for (name, [low, high], least) in [("rate", rate, 1.0), ("window", window, 1.0)] {
+        for (name, [low, high]) in [("rate", rate), ("window", window)] {
             let found = format!("[{low}, {high}]");
-            let good = low >= least && low <= high && high.is_finite();
-            AgentError::ensure(good, &format!("action.limits.{name}"), found, "[lowest, highest], the lowest from 1")?;
+            let good = low >= 1.0 && low <= high && high.is_finite();
+            SpecError::ensure(good, &format!("action.limits.{name}"), found, "[min, max], min from 1 on")?;
         }
-        AgentError::ensure(
+        SpecError::ensure(
             packets_per_min_rtt.is_finite() && packets_per_min_rtt >= 0.0,
             "action.limits.packets_per_min_rtt",
             packets_per_min_rtt,
@@ -86,22 +86,22 @@ impl Actions {
         )?;
         let [low, high] = spec.bounds;
         let ordered = low < high && (low as f32).is_finite() && (high as f32).is_finite();
-        AgentError::ensure(ordered, "action.bounds", format!("[{low}, {high}]"), "two float32, the smaller first")?;
+        SpecError::ensure(ordered, "action.bounds", format!("[{low}, {high}]"), "two float32, the smaller first")?;
         let map = Map::new(spec, expressions)?;
         let paced = spec.pace != Pace::None;
         let steers = spec.target == Target::Cwnd && spec.inner.is_none();
-        AgentError::ensure(!paced || steers, "action.pace", "a pace", "none: only a steered window alone is paced")?;
+        SpecError::ensure(!paced || steers, "action.pace", "a pace", "none: only a steered window alone is paced")?;
         if spec.inner.is_some() && spec.cwnd_cap.is_some() {
-            return Err(AgentError::new("action.cwnd_cap", "a cap", "none: the base scheme has its own window"));
+            return Err(SpecError::new("action.cwnd_cap", "a cap", "none: the base scheme has its own window"));
         }
         let cap = match &spec.cwnd_cap {
             None => None,
             Some(cap) => {
                 let good = |x: f64| x.is_finite() && x >= 0.0;
-                AgentError::ensure(good(cap.bdp), "action.cwnd_cap.bdp", cap.bdp, "a number from 0 on")?;
-                AgentError::ensure(good(cap.packets), "action.cwnd_cap.packets", cap.packets, "a number from 0 on")?;
+                SpecError::ensure(good(cap.bdp), "action.cwnd_cap.bdp", cap.bdp, "a number from 0 on")?;
+                SpecError::ensure(good(cap.packets), "action.cwnd_cap.packets", cap.packets, "a number from 0 on")?;
                 let startup = cap.startup.unwrap_or(cap.bdp);
-                AgentError::ensure(good(startup), "action.cwnd_cap.startup", startup, "a number from 0 on")?;
+                SpecError::ensure(good(startup), "action.cwnd_cap.startup", startup, "a number from 0 on")?;
                 let estimate = Expression::parse_in("action.cwnd_cap.estimate", &cap.estimate, "bit/s")?;
                 Some(Cap { bdp: cap.bdp, startup, packets: cap.packets, estimate: expressions.insert(estimate) })
             }
@@ -139,13 +139,13 @@ impl Actions {
         Some(numbers)
     }
 
-    /// Lowest rate at present.
+    /// Min rate at present.
     pub(crate) fn rate_floor(&self, memory: &Memory) -> f64 {
         let [low, high] = self.limits.rate;
         (self.limits.packets_per_min_rtt * memory.packet_per_min_rtt()).clamp(low, high)
     }
 
-    /// Most packets that may be in flight; infinite while that is unknown.
+    /// Max packets in flight; infinite while that is unknown.
     fn cap(&self, memory: &Memory, values: &Values) -> f64 {
         let Some(cap) = self.cap else { return f64::INFINITY };
         let bdp = memory.in_packets(values.get(cap.estimate));
@@ -174,7 +174,7 @@ impl Actuator {
         Self { rate: 0.0, window: 0.0, gain: 1.0 }
     }
 
-    /// Move both within their limits. What is not finite becomes the highest.
+    /// Move both within their limits. What is not finite becomes the max.
     pub(crate) fn bound(&mut self, actions: &Actions, memory: &Memory) {
         let within = |x: f64, low: f64, high: f64| if x.is_finite() { x.clamp(low, high) } else { high };
         self.rate = within(self.rate, actions.rate_floor(memory), actions.limits.rate[1]);

@@ -23,7 +23,7 @@ pub(super) fn window(truths: &[GroundTruth], samples: u32, queue_fraction: f64, 
 
 pub(super) fn describe(queue_fraction: f64, samples: u32) -> String {
     format!(
-        "fair_share · min_rtt + {queue_fraction} · queue_limit − backlog, the greatest of {samples} decisions, at least \
+        "fair_share · min_rtt + {queue_fraction} · queue_limit − backlog, the max of {samples} decisions, at least \
          {FLOOR} packets (a queue without limit counts as {UNLIMITED} · fair_share · min_rtt)"
     )
 }

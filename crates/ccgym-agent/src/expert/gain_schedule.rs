@@ -23,7 +23,7 @@ pub(super) struct GainSchedule {
     /// Delivery rates of the latest intervals with acknowledgements, bit/s.
     recent: Vec<f64>,
     next: usize,
-    greatest: f64,
+    max_rate: f64,
     /// Where the cycle stands, and for how many intervals longer than one.
     position: usize,
     prolonged: u32,
@@ -42,7 +42,7 @@ impl GainSchedule {
             cycle: cycle.clone(),
             recent: vec![0.0; *window as usize],
             next: 0,
-            greatest: 0.0,
+            max_rate: 0.0,
             position: 0,
             prolonged: 0,
             phase: Phase::Startup,
@@ -58,13 +58,13 @@ impl GainSchedule {
         }
         self.recent[self.next] = memory.delivery_rate;
         self.next = (self.next + 1) % self.recent.len();
-        self.greatest = self.recent.iter().copied().fold(0.0, f64::max);
+        self.max_rate = self.recent.iter().copied().fold(0.0, f64::max);
         let before = std::mem::replace(&mut self.phase, memory.phase);
         self.gain = match self.phase {
             Phase::Startup => self.startup,
             Phase::Drain => self.drain,
             Phase::Probe => {
-                let bdp = memory.in_packets(self.greatest) * memory.mss;
+                let bdp = memory.in_packets(self.max_rate) * memory.mss;
                 self.probe(before, if bdp > 0.0 { m.in_flight as f64 / bdp - 1.0 } else { 0.0 })
             }
         };
@@ -82,9 +82,9 @@ impl GainSchedule {
         }
         let gain = self.cycle[self.position];
         // What would leave no more than the product in flight after a round trip.
-        let least = if self.prolonged > 0 { gain } else { TRIMMED };
+        let min = if self.prolonged > 0 { gain } else { TRIMMED };
         if self.prolonged > 0 || gain == 1.0 {
-            (1.0 - excess).clamp(least, 1.0)
+            (1.0 - excess).clamp(min, 1.0)
         } else {
             gain
         }
@@ -92,14 +92,14 @@ impl GainSchedule {
 
     /// The rate that it aims at, bit/s; `None` before anything was delivered.
     pub(super) fn rate(&self) -> Option<f64> {
-        (self.greatest > 0.0).then_some(self.gain * self.greatest)
+        (self.max_rate > 0.0).then_some(self.gain * self.max_rate)
     }
 }
 
 pub(super) fn describe(startup: f64, drain: f64, cycle: &[f64], window: u32) -> String {
     let cycle: Vec<_> = cycle.iter().map(f64::to_string).collect();
     format!(
-        "the greatest delivery_rate of {window} intervals times {startup} in start-up, {drain:.4} in drain, then {} in \
+        "the max delivery_rate of {window} intervals times {startup} in start-up, {drain:.4} in drain, then {} in \
          turn, less (down to {TRIMMED} for 1) while more than that rate moves in min_rtt is in flight",
         cycle.join(", ")
     )

@@ -10,12 +10,12 @@ mod gain_schedule;
 mod tests;
 
 use super::action::ControlTarget;
-use super::error::AgentError;
 use super::memory::Memory;
 use super::spec::{AgentSpec, Distance, ExpertSpec, Target};
 use super::truth::GroundTruth;
 use super::FlowAgent;
 use ccgym_core::monitor::MonitorInterval;
+use ccgym_core::SpecError;
 
 use gain_schedule::GainSchedule;
 
@@ -123,24 +123,24 @@ impl AgentSpec {
 }
 
 impl ExpertSpec {
-    pub(crate) fn check(&self) -> Result<(), AgentError> {
+    pub(crate) fn check(&self) -> Result<(), SpecError> {
         let positive = |field: &str, x: f64| {
-            AgentError::ensure(x.is_finite() && x > 0.0, &format!("expert.{field}"), x, "a number above 0")
+            SpecError::ensure(x.is_finite() && x > 0.0, &format!("expert.{field}"), x, "a number above 0")
         };
         let few = |field: &str, n: u32| {
-            AgentError::ensure((1..=1000).contains(&n), &format!("expert.{field}"), n, "1 to 1000 intervals")
+            SpecError::ensure((1..=1000).contains(&n), &format!("expert.{field}"), n, "1 to 1000 intervals")
         };
         match self {
             Self::BestWindow { .. } => Ok(()),
             Self::FluidBdp { queue_fraction, samples, .. } => {
                 let share = (0.0..=1.0).contains(queue_fraction);
-                AgentError::ensure(share, "expert.queue_fraction", queue_fraction, "a share, 0 to 1")?;
+                SpecError::ensure(share, "expert.queue_fraction", queue_fraction, "a share, 0 to 1")?;
                 few("samples", *samples)
             }
             Self::GainSchedule { startup, drain, cycle, window, .. } => {
                 positive("startup", *startup)?;
                 positive("drain", *drain)?;
-                AgentError::ensure(!cycle.is_empty(), "expert.cycle", "none", "at least one gain")?;
+                SpecError::ensure(!cycle.is_empty(), "expert.cycle", "none", "at least one gain")?;
                 cycle.iter().enumerate().try_for_each(|(i, gain)| positive(&format!("cycle[{i}]"), *gain))?;
                 few("window", *window)
             }

@@ -9,15 +9,15 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-use super::error::AgentError;
 use super::spec::GuardSpec;
+use ccgym_core::SpecError;
 
 pub(crate) use recovery::Recovery;
 
 impl GuardSpec {
-    pub(crate) fn check(&self, inner: bool) -> Result<(), AgentError> {
+    pub(crate) fn check(&self, inner: bool) -> Result<(), SpecError> {
         let Self::Recovery(spec) = self else { return Ok(()) };
-        AgentError::ensure(!inner, "guard.kind", "recovery", "none: the base scheme finds its own window")?;
+        SpecError::ensure(!inner, "guard.kind", "recovery", "none: the base scheme finds its own window")?;
         spec.check()
     }
 

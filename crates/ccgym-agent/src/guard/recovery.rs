@@ -10,16 +10,16 @@
 //! waits between searches soon make it nothing. Holding outlasts a policy that falls back each time.
 
 use super::super::action::{window, Actions, Actuator};
-use super::super::error::AgentError;
 use super::super::memory::Memory;
 use super::super::spec::{RecoverySpec, Target};
-use super::round::{fraction, Path, Round, LEAST_RTT};
+use super::round::{fraction, Path, Round, MIN_RTT};
 use super::search::{above, Before, Hold, Next, Search};
 use ccgym_core::congestion_control::Control;
 use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::units::{Rate, TimeSpan};
+use ccgym_core::SpecError;
 
-/// Fewest rounds that show anything.
+/// Min rounds to judge by.
 const ROUNDS: u32 = 4;
 /// Mean delay over the smallest, as part of that and in seconds, above which a path is not clear.
 const CLEAR: (f64, f64) = (0.25, 0.005);
@@ -39,20 +39,20 @@ const REFUSED: u32 = 8;
 const HELD: (f64, f64) = (2.0, 4.0);
 
 impl RecoverySpec {
-    pub(super) fn check(&self) -> Result<(), AgentError> {
+    pub(super) fn check(&self) -> Result<(), SpecError> {
         let at = |field: &str| format!("guard.{field}");
         for (name, x) in [("fraction", self.fraction), ("lift", self.lift)] {
-            AgentError::ensure(x > 0.0 && x <= 1.0, &at(name), x, "a part, above 0 up to 1")?;
+            SpecError::ensure(x > 0.0 && x <= 1.0, &at(name), x, "a part, above 0 up to 1")?;
         }
-        AgentError::ensure((0.0..=1.0).contains(&self.loss), "guard.loss", self.loss, "a fraction, 0 to 1")?;
-        AgentError::ensure(self.near.is_finite() && self.near >= 1.0, "guard.near", self.near, "a number from 1 on")?;
+        SpecError::ensure((0.0..=1.0).contains(&self.loss), "guard.loss", self.loss, "a fraction, 0 to 1")?;
+        SpecError::ensure(self.near.is_finite() && self.near >= 1.0, "guard.near", self.near, "a number from 1 on")?;
         for (name, span) in
             [("memory", self.memory), ("patience", self.patience), ("hold", self.hold), ("max_hold", self.max_hold)]
         {
-            AgentError::ensure(span > TimeSpan::ZERO, &at(name), span.0, "a time above 0, in ns")?;
+            SpecError::ensure(span > TimeSpan::ZERO, &at(name), span.0, "a time above 0, in ns")?;
         }
         let ordered = self.patience <= self.max_hold && self.hold <= self.max_hold;
-        AgentError::ensure(ordered, "guard.max_hold", self.max_hold.0, "at least patience and hold")
+        SpecError::ensure(ordered, "guard.max_hold", self.max_hold.0, "at least patience and hold")
     }
 
     /// In words.
@@ -60,7 +60,7 @@ impl RecoverySpec {
         let Self { fraction, near, loss, lift, .. } = self;
         let s = |span: TimeSpan| format!("{} s", span.as_secs_f64());
         format!(
-            "where the rate is up to {fraction} of the greatest delivery rate of the latest {} or up to {near} times the \
+            "where the rate is up to {fraction} of the max delivery rate of the latest {} or up to {near} times the \
              lower bound, for {} with loss up to {loss} and no queue (else for {}), or no action can be read: double \
              each round trip until queue, loss or a flat delivery rate, hold {lift} of what was found for {} (up to {} \
              if the agent falls back), or wait twice as long if nothing was",
@@ -242,7 +242,7 @@ impl Recovery {
         actions: &Actions,
         memory: &Memory,
     ) {
-        let shortest = memory.min_rtt.max(LEAST_RTT);
+        let shortest = memory.min_rtt.max(MIN_RTT);
         let used = decided(actuator, actions, memory, shortest).min(round.sent());
         let low = near_floor(spec, actuator, actions, memory)
             || used <= spec.fraction * self.path.carries()

@@ -6,7 +6,7 @@ use ccgym_core::monitor::MonitorInterval;
 /// Parts that a window of time is kept in.
 const PARTS: usize = 6;
 /// Shortest round trip, to keep rates finite.
-pub(super) const LEAST_RTT: f64 = 1e-6;
+pub(super) const MIN_RTT: f64 = 1e-6;
 /// Shortest round, in round trips: an interval that is meant to last one is often a little shorter.
 const SHORTEST: f64 = 0.9;
 /// Most of a round that counts as time, in round trips: the rest was silence.
@@ -115,8 +115,8 @@ impl Path {
         round.acked += m.acked_packets;
         round.lost += m.lost_packets;
         round.app_limited |= m.app_limited;
-        if let (Some(least), Some(mean)) = (m.interval_min_rtt(), m.mean_rtt()) {
-            round.rtt = round.rtt.min(least.as_secs_f64().max(LEAST_RTT));
+        if let (Some(min), Some(mean)) = (m.interval_min_rtt(), m.mean_rtt()) {
+            round.rtt = round.rtt.min(min.as_secs_f64().max(MIN_RTT));
             round.rtt_sum += mean.as_secs_f64() * m.rtt_count() as f64;
             round.samples += m.rtt_count() as u64;
         }
@@ -151,7 +151,7 @@ mod tests {
     use ccgym_core::units::Timestamp;
 
     #[test]
-    fn the_greatest_of_the_latest_while() {
+    fn the_max_of_a_recent_time() {
         let mut recent = Recent::new(6.0);
         assert_eq!(recent.get(), 0.0);
         recent.add(5.0, 0.5);

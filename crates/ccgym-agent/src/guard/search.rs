@@ -13,7 +13,7 @@ const FULL_DELAY: (f64, f64) = (0.125, 0.004);
 const FILLING_DELAY: (f64, f64) = (0.25, 0.008);
 /// Growth of the window per round trip from a low rate …
 const FIRST_GROWTH_PER_RTT: f64 = 2.0;
-/// … and from what an earlier search has found, which mostly is all there is.
+/// … and from what an earlier search has found, which usually is all there is.
 const LATER_GROWTH_PER_RTT: f64 = 1.25;
 /// Round-trip samples below which a delay is not judged.
 const MIN_RTT_SAMPLES: u64 = 4;
@@ -43,9 +43,9 @@ const HOLD_LOSS_MIN_PACKETS: u64 = 20;
 /// Rate, bit/s, and window, packets, of an agent.
 pub(super) type Values = [f64; 2];
 
-/// `seconds` above `base` by more than a part of it, or than so much.
-pub(super) fn above(seconds: f64, base: f64, (part, least): (f64, f64)) -> bool {
-    seconds > base + (part * base).max(least)
+/// Whether `seconds` exceed `base` by more than a part of it and more than `min` seconds.
+pub(super) fn above(seconds: f64, base: f64, (part, min): (f64, f64)) -> bool {
+    seconds > base + (part * base).max(min)
 }
 
 /// What was so before a search.
@@ -120,14 +120,14 @@ impl Search {
             self.flat += 1;
         }
         let fastest = actions.limits.rate[1] * self.base / (8.0 * memory.mss);
-        let highest = match actions.target {
+        let max = match actions.target {
             Target::Cwnd => actions.limits.window[1],
             Target::Rate => fastest,
             Target::Both => actions.limits.window[1].min(fastest),
         };
         self.queued
             || self.flat >= MAX_FLAT_ROUNDS
-            || self.window >= highest
+            || self.window >= max
             || self.before.lossy(spec, round)
             || queue(round.samples, round.rtt, self.base)
     }

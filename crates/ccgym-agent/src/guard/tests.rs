@@ -131,7 +131,7 @@ fn from_the_floor_to_the_path_and_on_from_there() {
         let took = toy.until(25, DOWN, Toy::lifted);
         assert!((8..=14).contains(&took), "{target}: {took}");
         // Queue drained, searched once more, held for a second, then over: nine tenths of the path, and the agent goes on.
-        toy.until(40, KEEP, |toy| !toy.flow.guard.decides());
+        toy.until(40, KEEP, |toy| !toy.flow.is_guarded());
         toy.steps(5, KEEP);
         assert!((340..=400).contains(&toy.acked), "{target}: {}", toy.acked);
         assert_eq!((toy.flow.interventions(), toy.queue as u64), (1, 0), "{target}");
@@ -218,14 +218,14 @@ fn who_falls_back_at_once_is_held_for_longer() {
     toy.steps(4, DOWN);
     let mut held = Vec::new();
     for _ in 0..6 {
-        toy.until(60, DOWN, |toy| toy.flow.guard.decides());
-        held.push(toy.until(300, DOWN, |toy| !toy.flow.guard.decides()));
+        toy.until(60, DOWN, |toy| toy.flow.is_guarded());
+        held.push(toy.until(300, DOWN, |toy| !toy.flow.is_guarded()));
     }
     assert!(held.windows(2).all(|w| w[1] >= w[0]) && held[5] > 150, "{held:?}");
 }
 
 #[test]
-fn nobody_decides() {
+fn the_agent_gives_nothing_readable() {
     let mut toy = Toy::new(&spec("cwnd", &recovery()), 400.0);
     toy.steps(1, DOWN);
     toy.steps(20, f32::NAN);
@@ -248,11 +248,11 @@ fn silence_is_not_time_and_a_timeout_ends_a_search() {
     toy.steps(300, DOWN);
     assert_eq!(toy.flow.interventions(), 0);
     (toy.capacity, toy.queue) = (400.0, 0.0);
-    toy.until(20, DOWN, |toy| toy.flow.guard.decides());
+    toy.until(20, DOWN, |toy| toy.flow.is_guarded());
     let mut m = interval(Timestamp::from_millis(toy.now), Timestamp::from_millis(toy.now + 100), &[]);
     m.timeouts = 1;
     toy.flow.observe(&m, None);
-    assert_eq!((toy.flow.guard.decides(), toy.flow.window()), (false, 2.0));
+    assert_eq!((toy.flow.is_guarded(), toy.flow.window()), (false, 2.0));
     toy.until(12, DOWN, |toy| toy.flow.interventions() == 2);
 }
 
@@ -263,7 +263,7 @@ fn declarations() {
     assert_eq!(serde_json::from_str::<GuardSpec>(&text).expect("reads its own writing"), default);
     assert!(serde_json::from_value::<GuardSpec>(json!({"kind": "recovery", "steps": 3})).is_err());
     let words = spec("cwnd", &recovery()).describe();
-    assert!(words["guard"].as_str().expect("text").contains("0.125 of the greatest delivery rate of the latest 60 s"));
+    assert!(words["guard"].as_str().expect("text").contains("0.125 of the max delivery rate of the latest 60 s"));
     for (field, value, place) in [
         ("fraction", json!(0), "guard.fraction"),
         ("lift", json!(1.5), "guard.lift"),
@@ -347,13 +347,13 @@ proptest! {
         (toy.capacity, toy.queue, toy.lose_every, toy.extra) = (capacity, 0.0, 0, 0);
         let (window, rate) = (target != "rate", target != "cwnd");
         let at_floor = |toy: &Toy| (window && toy.flow.window() <= 2.0) || (rate && toy.flow.rate() <= 240_000.0);
-        let low = |toy: &Toy| !toy.flow.guard.decides() && at_floor(toy);
+        let low = |toy: &Toy| !toy.flow.is_guarded() && at_floor(toy);
         toy.until(500, DOWN, low);
         toy.step(Some(KEEP));
         // At most the longest wait, and a search of ten doublings.
         toy.until(165 + 60, KEEP, Toy::lifted);
         // A hold that began on another path ends where the flow was; the next search then finds this one.
-        toy.until(300, KEEP, |toy| !toy.flow.guard.decides() && toy.lifted());
+        toy.until(300, KEEP, |toy| !toy.flow.is_guarded() && toy.lifted());
         toy.steps(20, KEEP);
         prop_assert!(toy.lifted(), "{} of {capacity}", toy.acked);
     }

@@ -82,7 +82,7 @@ impl Sender {
         let rate_sample = if self.capabilities.rate_samples { self.sample_rate(ack.largest) } else { None };
         if self.by_intervals {
             self.monitor.on_acked(packets, bytes);
-            self.watch_sample(now, sent, ack.received);
+            self.monitor.on_sample(now, sent, ack.received);
             self.watch_rates(sample, ack.largest, rate_sample.as_ref());
         }
         let round_start = self.begin_round();
@@ -132,7 +132,7 @@ impl Sender {
     #[inline(never)]
     fn on_any_ack(&mut self, now: Timestamp, ack: &Ack) {
         if ack.trigger == HANDSHAKE {
-            return self.on_handshake_ack(now, ack);
+            return self.on_handshake_ack(now);
         }
         let prior_in_flight = self.in_flight;
         let old_end = self.acked_end;
@@ -212,7 +212,7 @@ impl Sender {
             self.monitor.on_lost(self.lost_records.len() as u64, lost_bytes);
             self.monitor.ce_packets += ce_packets;
             if let Some(sample) = rtt_sample {
-                self.watch_sample(now, newly.trigger_sent, ack.received);
+                self.monitor.on_sample(now, newly.trigger_sent, ack.received);
                 self.watch_rates(sample, newly.newest, rate_sample.as_ref());
             }
         }

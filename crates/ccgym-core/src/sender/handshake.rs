@@ -4,7 +4,7 @@
 //! by (RFC 6298 §2 takes it as any other sample; a repeated one is ambiguous and gives none, §3).
 
 use super::Sender;
-use crate::packet::{Ack, Ecn, Packet, PacketNumber};
+use crate::packet::{Ecn, Packet, PacketNumber};
 use crate::units::{TimeSpan, Timestamp};
 
 /// The packet number of a handshake; no data packet has it.
@@ -18,7 +18,7 @@ const FIRST_WAIT: TimeSpan = TimeSpan::from_millis(1000);
 pub(super) enum Connection {
     /// Nothing was sent.
     New,
-    /// The handshake was sent so often, the last time then.
+    /// The handshake was sent this many times, the last time then.
     Asked { at: Timestamp, times: u32 },
     /// Data may flow.
     Established,
@@ -75,7 +75,7 @@ impl Sender {
 
     /// The answer to the handshake.
     #[cold]
-    pub(super) fn on_handshake_ack(&mut self, now: Timestamp, _ack: &Ack) {
+    pub(super) fn on_handshake_ack(&mut self, now: Timestamp) {
         let Connection::Asked { at, times } = self.connection else { return };
         self.connection = Connection::Established;
         self.stats.acked_packets += 1;

@@ -36,14 +36,10 @@ impl Sender {
         &self.closed
     }
 
-    fn close(&mut self, now: Timestamp) {
-        let Self { monitor, closed, rtt, in_flight, control, cca, .. } = self;
-        monitor.close_into(closed, now, rtt, *in_flight, control, cca.ssthresh());
-    }
-
     /// Close the interval at `now`, whether it is due or not, and call the algorithm.
     pub fn end_interval(&mut self, now: Timestamp) {
-        self.close(now);
+        let Self { monitor, closed, rtt, in_flight, control, cca, .. } = self;
+        monitor.close_into(closed, now, rtt, *in_flight, control, cca.ssthresh());
         let Some(scheme) = self.cca.interval_driven_mut() else { return };
         scheme.on_interval(&self.closed);
         self.awaits_decision = scheme.awaits_decision();
@@ -62,26 +58,13 @@ impl Sender {
         }
     }
 
-    /// Close the interval if the time has come.
-    pub(super) fn end_interval_on_time(&mut self, now: Timestamp) {
-        if self.is_interval_over(now) {
-            self.end_interval(now);
-        }
-    }
-
     /// Whether the time has come at which the interval closes. What arrives at that very time belongs to the next one:
     /// a driver calls [`Sender::end_interval`] before it hands such an acknowledgement over, in the simulator as with
     /// real packets. On paths whose packets move by whole milliseconds simulated arrivals often meet timers.
     #[must_use]
     #[inline]
     pub fn is_interval_over(&self, now: Timestamp) -> bool {
-        self.interval_timer() <= now
-    }
-
-    /// When the timer of the running interval fires.
-    #[inline]
-    pub(super) const fn interval_timer(&self) -> Timestamp {
-        self.interval_timer
+        self.interval_timer <= now
     }
 
     /// Ask the algorithm when the running interval ends.
@@ -89,12 +72,6 @@ impl Sender {
         self.interval_end =
             self.cca.interval_driven().map_or_else(IntervalEnd::default, |scheme| scheme.interval_end());
         self.interval_timer = if self.interval_end.acks > 0 { Timestamp::NEVER } else { self.interval_end.at };
-    }
-
-    /// Count an acknowledgement of the packet sent at `sent`, whose receipt says `received`.
-    #[inline]
-    pub(super) fn watch_sample(&mut self, now: Timestamp, sent: Timestamp, received: Timestamp) {
-        self.monitor.on_sample(now, sent, received);
     }
 
     /// Count the rates that an acknowledgement of packet `newest` showed.

@@ -291,8 +291,8 @@ impl Sender {
     pub fn window(&self) -> u64 {
         if self.capabilities.prr && matches!(self.recovery, Recovery::Fast { .. }) {
             // With nothing in flight no acknowledgement will clock sending: one packet restarts the clock.
-            let least = if self.in_flight == 0 { u64::from(self.config.packet_size) } else { 0 };
-            self.in_flight + self.prr.allowance().max(least)
+            let min = if self.in_flight == 0 { u64::from(self.config.packet_size) } else { 0 };
+            self.in_flight + self.prr.allowance().max(min)
         } else {
             self.control.cwnd
         }

@@ -32,11 +32,16 @@ impl Sender {
         entered
     }
 
-    fn begin_recovery(&mut self, now: Timestamp) {
+    /// A fast recovery, if there is one, ends.
+    pub(super) fn count_recovery(&mut self, now: Timestamp) {
         if let Recovery::Fast { since, .. } = self.recovery {
             self.stats.recoveries += 1;
             self.stats.recovery_time = self.stats.recovery_time + now.since(since);
         }
+    }
+
+    fn begin_recovery(&mut self, now: Timestamp) {
+        self.count_recovery(now);
         let point = if self.config.reliable { self.next_segment } else { self.packets.next() };
         self.recovery = Recovery::Fast { since: now, point };
         self.episode_losses = 0;
@@ -87,10 +92,7 @@ impl Sender {
         if !passed && !refuted {
             return;
         }
-        if let Recovery::Fast { since, .. } = self.recovery {
-            self.stats.recoveries += 1;
-            self.stats.recovery_time = self.stats.recovery_time + now.since(since);
-        }
+        self.count_recovery(now);
         self.recovery = Recovery::Open;
         self.episode_losses = 0;
     }

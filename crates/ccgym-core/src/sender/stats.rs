@@ -25,8 +25,8 @@ pub struct SenderStats {
     pub rtos: u64,
     /// Probes.
     pub probes: u64,
-    /// Recovery episodes that have ended, and the time spent in them.
+    /// Fast recoveries that have ended.
     pub recoveries: u64,
-    /// Total time in ended recovery episodes.
+    /// Total time in them.
     pub recovery_time: TimeSpan,
 }

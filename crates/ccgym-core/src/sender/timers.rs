@@ -21,14 +21,14 @@ impl Sender {
         {
             // The frequent case of `last_resort`.
             let base = self.last_sent.max(self.timer_base);
-            return Timestamp(base.0 + 2 * self.rtt.smoothed().0 + PROBE_MARGIN.0).min(self.interval_timer());
+            return Timestamp(base.0 + 2 * self.rtt.smoothed().0 + PROBE_MARGIN.0).min(self.interval_timer);
         }
         if self.is_connecting() {
             return self.handshake_due();
         }
         // Paced: the next release comes long before the last resort.
         if self.awaits_release && !self.capabilities.timers && self.pacer.release() < self.quiet_until() {
-            let next = self.pacer.release().min(self.interval_timer());
+            let next = self.pacer.release().min(self.interval_timer);
             if !self.detector.has_holes() {
                 return next;
             }
@@ -44,7 +44,7 @@ impl Sender {
         if self.awaits_release {
             next = next.min(self.pacer.release());
         }
-        next.min(self.interval_timer())
+        next.min(self.interval_timer)
     }
 
     /// Neither probe nor retransmission timer fires before this time.
@@ -62,7 +62,7 @@ impl Sender {
             && !self.capabilities.timers
             && self.pacer.release() <= now
             && now < self.quiet_until()
-            && now < self.interval_timer()
+            && now < self.interval_timer
             && (!self.detector.has_holes() || now < self.detector.next_timeout(self.loss_rtt()))
     }
 
@@ -89,7 +89,9 @@ impl Sender {
                 self.on_retransmission_timeout(now);
             }
         }
-        self.end_interval_on_time(now);
+        if self.is_interval_over(now) {
+            self.end_interval(now);
+        }
     }
 
     /// The reordering timer revealed losses without an acknowledgement.
@@ -188,10 +190,7 @@ impl Sender {
         self.timer_base = now;
         self.stats.rtos += 1;
         self.lost_records.clear();
-        if let Recovery::Fast { since, .. } = self.recovery {
-            self.stats.recoveries += 1;
-            self.stats.recovery_time = self.stats.recovery_time + now.since(since);
-        }
+        self.count_recovery(now);
         if !matches!(self.recovery, Recovery::Loss { .. }) {
             self.episode_losses = 0;
         }

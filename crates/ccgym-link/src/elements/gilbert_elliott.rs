@@ -45,8 +45,4 @@ impl PathElement for GilbertElliott {
     fn counters(&self) -> Counters {
         self.counters
     }
-
-    fn clone_box(&self) -> Box<dyn PathElement> {
-        Box::new(self.clone())
-    }
 }

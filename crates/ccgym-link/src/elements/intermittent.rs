@@ -29,8 +29,4 @@ impl PathElement for Intermittent {
     fn counters(&self) -> Counters {
         self.counters
     }
-
-    fn clone_box(&self) -> Box<dyn PathElement> {
-        Box::new(self.clone())
-    }
 }

@@ -57,8 +57,4 @@ impl PathElement for Jitter {
     fn counters(&self) -> Counters {
         self.counters
     }
-
-    fn clone_box(&self) -> Box<dyn PathElement> {
-        Box::new(self.clone())
-    }
 }

@@ -38,8 +38,4 @@ impl PathElement for Loss {
     fn counters(&self) -> Counters {
         self.counters
     }
-
-    fn clone_box(&self) -> Box<dyn PathElement> {
-        Box::new(self.clone())
-    }
 }

@@ -60,8 +60,4 @@ impl PathElement for OnOff {
     fn counters(&self) -> Counters {
         self.counters
     }
-
-    fn clone_box(&self) -> Box<dyn PathElement> {
-        Box::new(self.clone())
-    }
 }

@@ -5,11 +5,11 @@ use ccgym_core::units::{TimeSpan, Timestamp};
 use proptest::prelude::*;
 
 use crate::element::{Fate, PathElement};
-use crate::instantiate::build;
+use crate::instantiate::build_element;
 use crate::spec::{ElementSpec, JitterSpec, Param};
 
 fn make(spec: &ElementSpec) -> Box<dyn PathElement> {
-    build(spec, 11, 0, &|_| None).expect("good spec")
+    Box::new(build_element(spec, 11, 0, &|_| None).expect("good spec"))
 }
 
 fn offer(element: &mut dyn PathElement, at: Timestamp) -> Option<Timestamp> {
@@ -139,7 +139,7 @@ proptest! {
                 let left = offer(&mut *element, now);
                 prop_assert!(left >= Some(now) && left >= Some(last));
                 last = left.unwrap_or(last);
-                prop_assert_eq!(offer(&mut *element.clone_box(), now), offer(&mut *element.clone_box(), now));
+                prop_assert_eq!(offer(&mut *element.clone(), now), offer(&mut *element.clone(), now));
             }
         }
     }

@@ -73,8 +73,4 @@ impl<S: Server> PathElement for HeldLink<S> {
         }
         self.link_state.recorder_mut().map_or_else(Vec::new, |recorder| recorder.take(until))
     }
-
-    fn clone_box(&self) -> Box<dyn PathElement> {
-        Box::new(self.clone())
-    }
 }

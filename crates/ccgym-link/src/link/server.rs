@@ -1,4 +1,4 @@
-//! What a held link is made of: a server that fetches packets from a link_state, the queue and its bookkeeping.
+//! What a held link is made of: a server that takes packets from the queue, and the bookkeeping of both.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ pub trait Server: Clone + Send + Sync + 'static {
     fn advance(&mut self, now: Timestamp, link_state: &mut LinkState);
 
     /// A packet has entered the queue at `now`; everything up to then has been done.
-    fn packet_queued(&mut self, now: Timestamp, link_state: &mut LinkState);
+    fn packet_queued(&mut self, _now: Timestamp, _link_state: &mut LinkState) {}
 
     /// When there is something to do next, given whether the queue is empty.
     fn next_event(&self, queue_empty: bool) -> Timestamp;

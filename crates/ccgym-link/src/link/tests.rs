@@ -8,7 +8,7 @@ use ccgym_core::units::{Rate, TimeSpan, Timestamp, NANOS_PER_MS};
 use proptest::prelude::*;
 
 use crate::element::{Fate, LinkEvent, PathElement, Release};
-use crate::instantiate::build;
+use crate::instantiate::build_element;
 use crate::link::rate_server::RateServer;
 use crate::link::trace_server::TraceServer;
 use crate::link::waiting::Limits;
@@ -94,7 +94,8 @@ fn link_spec(schedule: ScheduleSpec, queue: QueueSpec, overhead: u32, device_pac
 fn over(times: &[u64], queue: QueueSpec) -> Box<dyn PathElement> {
     let schedule = ScheduleSpec::Trace { name: "t".into(), once: false };
     let trace = trace(times);
-    build(&link_spec(schedule, queue, 4, 0), 1, 0, &|_| Some(Arc::clone(&trace))).expect("good spec")
+    let built = build_element(&link_spec(schedule, queue, 4, 0), 1, 0, &|_| Some(Arc::clone(&trace)));
+    Box::new(built.expect("good spec"))
 }
 
 fn droptail(packets: Option<u64>, bytes: Option<u64>) -> QueueSpec {
@@ -440,7 +441,7 @@ proptest! {
         let mut eager = TraceFifo::new(&trace(&times), false, limits, overhead);
         prop_assert_eq!(&drive(&mut eager, &arrivals, Polling::AtEachEvent), &expected);
         for polling in [Polling::AtEachEvent, Polling::AtEachArrival, Polling::OnlyAtTheEnd] {
-            let queue = queue::from_spec(&QueueSpec::Droptail { limit }, 1, 0).expect("good spec");
+            let queue = queue::from_spec(&QueueSpec::Droptail { limit }, 1, 0);
             let mut held = HeldLink::new(TraceServer::new(&trace(&times), false), queue, overhead);
             prop_assert_eq!(&drive(&mut held, &arrivals, polling), &expected);
             prop_assert_eq!(held.counters(), eager.counters());
@@ -457,7 +458,7 @@ proptest! {
         let mut eager = RateFifo::new(&rate, limits, overhead, device);
         prop_assert_eq!(&drive(&mut eager, &arrivals, Polling::AtEachEvent), &expected);
         for polling in [Polling::AtEachEvent, Polling::AtEachArrival, Polling::OnlyAtTheEnd] {
-            let queue = queue::from_spec(&QueueSpec::Droptail { limit }, 1, 0).expect("good spec");
+            let queue = queue::from_spec(&QueueSpec::Droptail { limit }, 1, 0);
             let mut held = HeldLink::new(RateServer::new(&rate, device), queue, overhead);
             prop_assert_eq!(&drive(&mut held, &arrivals, polling), &expected);
             prop_assert_eq!(held.counters(), eager.counters());
@@ -468,7 +469,7 @@ proptest! {
     fn held_and_eager_agree_with_steps_and_logs(
         schedule in any_schedule(), times in times(), arrivals in arrivals(), limit in limits(), device in 0u32..3,
     ) {
-        let queue = queue::from_spec(&QueueSpec::Droptail { limit }, 1, 0).expect("good spec");
+        let queue = queue::from_spec(&QueueSpec::Droptail { limit }, 1, 0);
         let limits = Limits::from(&limit);
         let trace = trace(&times);
         let (mut eager, mut held): (Box<dyn PathElement>, Box<dyn PathElement>) = match &schedule {
@@ -499,7 +500,7 @@ proptest! {
         let flows = matches!(queue, QueueSpec::FqCodel { .. });
         let trace = trace(&times);
         let spec = link_spec(schedule, queue, 4, 0);
-        let make = || build(&spec, 7, 3, &|_| Some(Arc::clone(&trace))).expect("good spec");
+        let make = || Box::new(build_element(&spec, 7, 3, &|_| Some(Arc::clone(&trace))).expect("good spec"));
         let mut link = make();
         let outcomes = drive(&mut *link, &arrivals, polling);
 
@@ -529,7 +530,7 @@ proptest! {
         }
         let mut out = Vec::new();
         original.poll(arrivals[cut.saturating_sub(1)].0, &mut out);
-        let mut copy = original.clone_box();
+        let mut copy = original.clone();
         let rest = |link: &mut dyn PathElement| {
             let mut seen = Vec::new();
             for (id, &(at, size)) in arrivals[cut..].iter().enumerate() {

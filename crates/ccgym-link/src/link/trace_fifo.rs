@@ -124,8 +124,4 @@ impl PathElement for TraceFifo {
     fn take_events(&mut self, until: Timestamp) -> Vec<LinkEvent> {
         self.recorder.as_mut().map_or_else(Vec::new, |r| r.take(until))
     }
-
-    fn clone_box(&self) -> Box<dyn PathElement> {
-        Box::new(self.clone())
-    }
 }

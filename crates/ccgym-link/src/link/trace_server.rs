@@ -69,8 +69,6 @@ impl Server for TraceServer {
         }
     }
 
-    fn packet_queued(&mut self, _now: Timestamp, _yard: &mut LinkState) {}
-
     fn next_event(&self, queue_empty: bool) -> Timestamp {
         if queue_empty && self.in_transit.is_none() {
             Timestamp::NEVER

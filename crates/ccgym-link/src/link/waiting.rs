@@ -17,7 +17,7 @@ impl Limits {
     /// No limit.
     pub const NONE: Self = Self { packets: u64::MAX, bytes: u64::MAX };
 
-    /// Whether a queue may hold so much.
+    /// Whether a queue may hold this.
     #[inline]
     pub fn hold(&self, packets: u64, bytes: u64) -> bool {
         packets <= self.packets && bytes <= self.bytes

@@ -44,8 +44,4 @@ impl QueueDiscipline for Codel {
     fn marked(&self) -> u64 {
         self.law.marked()
     }
-
-    fn clone_box(&self) -> Box<dyn QueueDiscipline> {
-        Box::new(self.clone())
-    }
 }

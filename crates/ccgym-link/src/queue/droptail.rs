@@ -39,8 +39,4 @@ impl QueueDiscipline for Droptail {
     fn backlog(&self) -> (u64, u64) {
         self.store.backlog()
     }
-
-    fn clone_box(&self) -> Box<dyn QueueDiscipline> {
-        Box::new(self.clone())
-    }
 }

@@ -165,8 +165,4 @@ impl QueueDiscipline for FqCodel {
     fn marked(&self) -> u64 {
         self.marked
     }
-
-    fn clone_box(&self) -> Box<dyn QueueDiscipline> {
-        Box::new(self.clone())
-    }
 }

@@ -31,8 +31,4 @@ impl QueueDiscipline for Infinite {
     fn backlog(&self) -> (u64, u64) {
         self.store.backlog()
     }
-
-    fn clone_box(&self) -> Box<dyn QueueDiscipline> {
-        Box::new(self.clone())
-    }
 }

@@ -4,8 +4,9 @@
 
 use ccgym_core::packet::Datagram;
 use ccgym_core::units::{TimeSpan, Timestamp};
+use ccgym_core::SpecError;
+use dyn_clone::DynClone;
 
-use crate::error::LinkError;
 use crate::spec::{LimitSpec, QueueSpec, MAX_FLOW_QUEUES, MAX_SIGNED};
 
 mod codel;
@@ -30,7 +31,7 @@ pub struct Queued {
 }
 
 /// A queue that decides what is sent next and what is lost. Times never decrease from call to call.
-pub trait QueueDiscipline: Send + Sync {
+pub trait QueueDiscipline: DynClone + Send + Sync {
     /// A packet arrives. False: it is dropped. Others dropped on its account are appended to `dropped`.
     fn enqueue(&mut self, now: Timestamp, packet: Queued, dropped: &mut Vec<Queued>) -> bool;
 
@@ -44,24 +45,13 @@ pub trait QueueDiscipline: Send + Sync {
     fn marked(&self) -> u64 {
         0
     }
-
-    /// An exact copy.
-    fn clone_box(&self) -> Box<dyn QueueDiscipline>;
 }
 
-impl Clone for Box<dyn QueueDiscipline> {
-    fn clone(&self) -> Self {
-        self.as_ref().clone_box()
-    }
-}
+dyn_clone::clone_trait_object!(QueueDiscipline);
 
-/// The queue of a description; `seed` and `index` name its random stream.
-///
-/// # Errors
-/// For parameters out of range.
-pub fn from_spec(spec: &QueueSpec, seed: u64, index: u64) -> Result<Box<dyn QueueDiscipline>, LinkError> {
-    check(spec)?;
-    Ok(match spec {
+/// The queue of a description that [`check`] accepts; `seed` and `index` name its random stream.
+pub fn from_spec(spec: &QueueSpec, seed: u64, index: u64) -> Box<dyn QueueDiscipline> {
+    match spec {
         QueueSpec::Infinite => Box::new(infinite::Infinite::new()),
         QueueSpec::Droptail { limit } => Box::new(droptail::Droptail::new(limit)),
         QueueSpec::Drophead { limit } => Box::new(drophead::Drophead::new(limit)),
@@ -79,14 +69,14 @@ pub fn from_spec(spec: &QueueSpec, seed: u64, index: u64) -> Result<Box<dyn Queu
             let law = control_law::ControlLaw::new(*target, *interval, *ecn);
             Box::new(fq_codel::FqCodel::new(limit, law, *quantum, *flows, seed, index))
         }
-    })
+    }
 }
 
 /// Check the parameters of a queue.
 ///
 /// # Errors
 /// For parameters out of range.
-pub fn check(spec: &QueueSpec) -> Result<(), LinkError> {
+pub fn check(spec: &QueueSpec) -> Result<(), SpecError> {
     spec.limit().map_or(Ok(()), check_limit)?;
     match spec {
         QueueSpec::Infinite | QueueSpec::Droptail { .. } | QueueSpec::Drophead { .. } => Ok(()),
@@ -114,36 +104,27 @@ pub fn check(spec: &QueueSpec) -> Result<(), LinkError> {
 /// Mahimahi keeps these in 32 bits, and signed where it subtracts.
 const MAX_MS: u64 = i32::MAX as u64;
 
-fn check_milliseconds(at: &str, span: TimeSpan) -> Result<(), LinkError> {
+fn check_milliseconds(at: &str, span: TimeSpan) -> Result<(), SpecError> {
     let whole = TimeSpan::from_millis(1).0;
-    if span.0 % whole == 0 && (1..=MAX_MS).contains(&(span.0 / whole)) {
-        return Ok(());
-    }
-    let expected = format!("whole milliseconds, 1 to {MAX_MS}");
-    Err(LinkError::new(at, format!("{} ns", span.0), expected, "mahimahi counts whole milliseconds"))
+    let good = span.0 % whole == 0 && (1..=MAX_MS).contains(&(span.0 / whole));
+    let expected = format!("whole milliseconds, 1 to {MAX_MS}; mahimahi counts whole milliseconds");
+    SpecError::ensure(good, at, format!("{} ns", span.0), &expected)
 }
 
-fn check_limit(limit: &LimitSpec) -> Result<(), LinkError> {
+fn check_limit(limit: &LimitSpec) -> Result<(), SpecError> {
     let at = "link.queue.limit";
-    if limit.packets.is_none() && limit.bytes.is_none() {
-        let advice = "set one, or use the queue `infinite`";
-        return Err(LinkError::new(at, "no limit", "`packets`, `bytes` or both", advice));
-    }
+    let any = limit.packets.is_some() || limit.bytes.is_some();
+    SpecError::ensure(any, at, "no limit", "`packets`, `bytes` or both; set one, or use the queue `infinite`")?;
     for (name, value) in [("packets", limit.packets), ("bytes", limit.bytes)] {
-        if value == Some(0) {
-            let advice = "leave it out for no limit (as mahimahi reads 0)";
-            return Err(LinkError::new(&format!("{at}.{name}"), 0, "at least 1", advice));
-        }
+        let expected = "at least 1; leave it out for no limit (as mahimahi reads 0)";
+        SpecError::ensure(value != Some(0), &format!("{at}.{name}"), 0, expected)?;
     }
     Ok(())
 }
 
-fn check_range(at: &str, value: u64, min: u64, max: u64) -> Result<(), LinkError> {
-    if (min..=max).contains(&value) {
-        return Ok(());
-    }
+fn check_range(at: &str, value: u64, min: u64, max: u64) -> Result<(), SpecError> {
     let expected = if max == u64::MAX { format!("at least {min}") } else { format!("{min} to {max}") };
-    Err(LinkError::new(at, value, expected, "correct the value"))
+    SpecError::ensure((min..=max).contains(&value), at, value, &expected)
 }
 
 #[cfg(test)]

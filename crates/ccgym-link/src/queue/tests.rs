@@ -14,7 +14,7 @@ fn packet(id: u64, flow: u32, at_ms: u64, ecn: Ecn) -> Queued {
 }
 
 fn make(spec: &QueueSpec) -> Box<dyn QueueDiscipline> {
-    from_spec(spec, 1, 0).expect("good spec")
+    from_spec(spec, 1, 0)
 }
 
 fn codel(ecn: bool) -> QueueSpec {

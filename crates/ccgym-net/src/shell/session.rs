@@ -41,7 +41,7 @@ pub fn run(job: &ShellJob) -> Result<i32> {
     let chain = |specs: &[ElementSpec], way: &str, first_index| {
         let find = |name: &str| traces.get(name).map(Arc::clone);
         Chain::new(specs, seed, first_index, &find)
-            .map_err(|(i, error)| NetError::new(format!("building {way}[{i}] of {}", job.origin), error))
+            .map_err(|error| NetError::new(format!("building {}", job.origin), format!("{way}{error}")))
     };
     // The streams of random numbers are those of the simulator.
     let (up, down) = (chain(&path.uplink, "uplink", 0)?, chain(&path.downlink, "downlink", 1 << 32)?);
