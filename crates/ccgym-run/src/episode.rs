@@ -5,8 +5,8 @@ use ccgym_core::MonitorInterval;
 
 /// Bits of the mantissa that tell bins apart: a bin is 1.6 % wide.
 const FINE: u32 = 6;
-/// Values below 2^LOW nanoseconds (66 µs) share the first bin.
-const LOW: u32 = 16;
+/// Values below 2^LOW nanoseconds (0.25 µs) share the first bin.
+const LOW: u32 = 8;
 /// Values from 2^HIGH nanoseconds (275 s) on share the last.
 const HIGH: u32 = 38;
 const BINS: usize = ((HIGH - LOW) as usize) << FINE;

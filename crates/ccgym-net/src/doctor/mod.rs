@@ -71,6 +71,7 @@ impl Finding {
     pub fn missing(name: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { name: name.into(), status: Status::Missing, found: found.into(), remedy: remedy.into() }
     }
+
     /// It does not work, as an error explains.
     fn failed(name: &str, error: NetError) -> Self {
         Self::missing(name, format!("{}: {}", error.place, error.found), error.hint)

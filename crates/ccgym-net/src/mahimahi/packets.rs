@@ -84,8 +84,8 @@ impl Watch {
     }
 
     fn start(namespace: &Arc<Namespace>, device: &str, end: End, first_port: u16, flows: u32) -> Result<Self> {
-        let see = move |watched: &mut Watched, sight: CapturedPacket<'_>| {
-            if let Some(packet) = read(&sight, end, first_port, flows) {
+        let see = move |watched: &mut Watched, packet: CapturedPacket<'_>| {
+            if let Some(packet) = read(&packet, end, first_port, flows) {
                 watched.oversized += u64::from(packet.size > MTU);
                 watched.packets.push(packet);
             }
@@ -105,8 +105,8 @@ impl Watch {
 }
 
 /// Read the headers of a packet; `None` if it is of no flow, or on no way that flows take.
-fn read(sight: &CapturedPacket<'_>, end: End, first_port: u16, flows: u32) -> Option<CapturedEnd> {
-    let bytes = sight.bytes;
+fn read(captured: &CapturedPacket<'_>, end: End, first_port: u16, flows: u32) -> Option<CapturedEnd> {
+    let bytes = captured.bytes;
     let be16 = |offset: usize| bytes.get(offset..offset + 2).map(|b| u16::from_be_bytes([b[0], b[1]]));
     let first = *bytes.first()?;
     if first >> 4 != 4 {
@@ -116,7 +116,7 @@ fn read(sight: &CapturedPacket<'_>, end: End, first_port: u16, flows: u32) -> Op
     let flow_of = |port: u16| port.checked_sub(first_port).map(u32::from).filter(|&flow| flow < flows);
     let (source, destination) = (flow_of(be16(transport)?), flow_of(be16(transport + 2)?));
     // Data leaves the inside and arrives outside; acknowledgements go the other way.
-    let forth = sight.outgoing == (end == End::Inside);
+    let forth = captured.outgoing == (end == End::Inside);
     let (flow, data) = if forth { (destination?, true) } else { (source?, false) };
     let protocol = *bytes.get(9)?;
     let mut hash = Fnv::default();
@@ -133,7 +133,7 @@ fn read(sight: &CapturedPacket<'_>, end: End, first_port: u16, flows: u32) -> Op
         UDP => hash.add(bytes.get(transport + 8..bytes.len().min(transport + 8 + PAYLOAD)).unwrap_or_default()),
         _ => return None,
     }
-    Some(CapturedEnd { at: sight.at, key: hash.0, size: u32::from(be16(2)?), flow, data })
+    Some(CapturedEnd { at: captured.at, key: hash.0, size: u32::from(be16(2)?), flow, data })
 }
 
 /// FNV-1a: the inputs are short, and no attacker chooses them.
@@ -162,8 +162,8 @@ pub fn match_ends(inside: &Watched, outside: &Watched, clock: &Clock, end: Times
         let of = |watched: &Watched| watched.packets.iter().copied().filter(|p| p.data == data).collect::<Vec<_>>();
         pair(&of(entry), &of(exit), clock, end)
     };
-    let (data, strangers) = way(inside, outside, true);
-    let (acks, ack_strangers) = way(outside, inside, false);
+    let (data, unmatched) = way(inside, outside, true);
+    let (acks, unmatched_acks) = way(outside, inside, false);
     (matched.data, matched.acks) = (data, acks);
     for (watched, place) in [(inside, "inside"), (outside, "outside")] {
         if watched.dropped > 0 {
@@ -176,9 +176,9 @@ pub fn match_ends(inside: &Watched, outside: &Watched, clock: &Clock, end: Times
             ));
         }
     }
-    let strangers = strangers + ack_strangers;
-    if strangers > 0 {
-        matched.notes.push(format!("{strangers} packets left the path that were not seen to enter it"));
+    let unmatched = unmatched + unmatched_acks;
+    if unmatched > 0 {
+        matched.notes.push(format!("{unmatched} packets left the path that were not seen to enter it"));
     }
     matched
 }
@@ -193,16 +193,16 @@ fn pair(entries: &[CapturedEnd], exits: &[CapturedEnd], clock: &Clock, end: Time
     let exit_order = by_key(exits);
     let mut next = exit_order.iter().map(|&i| &exits[i]).peekable();
     let mut left = vec![None; entries.len()];
-    let mut strangers = 0;
+    let mut unmatched = 0;
     for i in by_key(entries) {
         let entry = &entries[i];
         // Packets that look the same leave in the order in which they entered; an earlier exit is of one that was lost.
         while next.next_if(|e| (e.key, e.at.saturating_add(TOLERANCE)) < (entry.key, entry.at)).is_some() {
-            strangers += 1;
+            unmatched += 1;
         }
         left[i] = next.next_if(|e| e.key == entry.key).map(|exit| exit.at.max(entry.at));
     }
-    strangers += next.count() as u64;
+    unmatched += next.count() as u64;
     let zero = clock.monotonic(Timestamp::ZERO);
     let mut log = PacketLog::default();
     for (entry, left) in entries.iter().zip(left) {
@@ -213,7 +213,7 @@ fn pair(entries: &[CapturedEnd], exits: &[CapturedEnd], clock: &Clock, end: Time
         }
     }
     log.cut(end);
-    (log, strangers)
+    (log, unmatched)
 }
 
 #[cfg(test)]
@@ -270,20 +270,20 @@ mod tests {
         let at = |ms: u64, key| seen(zero + ms * 1_000_000, key);
         let entries = [seen(zero - 5, 9), at(1, 7), at(2, 8), at(3, 7), at(4, 7), at(100, 6)];
         let exits = [at(1, 9), at(11, 7), at(13, 7), at(14, 5), at(105, 6)];
-        let (log, strangers) = pair(&entries, &exits, &clock, Timestamp::from_millis(102));
+        let (log, unmatched) = pair(&entries, &exits, &clock, Timestamp::from_millis(102));
         let ms = |t: u64| if t == u64::MAX { u64::MAX } else { t / 1_000_000 };
         assert_eq!(log.entered.iter().map(|&t| ms(t)).collect::<Vec<_>>(), [1, 2, 3, 4, 100]);
         let never = u64::MAX;
         assert_eq!(log.left.iter().map(|&t| ms(t)).collect::<Vec<_>>(), [11, never, 13, never, never]);
-        assert_eq!(strangers, 1);
+        assert_eq!(unmatched, 1);
     }
 
     #[test]
     fn an_exit_before_the_entry_is_of_another_packet() {
         let clock = Clock::start();
         let zero = clock.monotonic(Timestamp::ZERO) + 1_000_000_000;
-        let (log, strangers) =
+        let (log, unmatched) =
             pair(&[seen(zero + 50_000_000, 1)], &[seen(zero, 1), seen(zero + 60_000_000, 1)], &clock, Timestamp::NEVER);
-        assert_eq!((log.left, strangers), (vec![1_060_000_000], 1));
+        assert_eq!((log.left, unmatched), (vec![1_060_000_000], 1));
     }
 }

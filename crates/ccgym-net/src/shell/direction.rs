@@ -1,6 +1,5 @@
 //! One direction of the path: the thread that reads packets at one end and releases them at the other.
 
-use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
@@ -12,11 +11,11 @@ use nix::errno::Errno;
 use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use super::flow_table::{FlowTable, NO_FLOW};
-use super::offload::{ecn_of, Layout};
+use super::offload::{ecn_of, Layout, Part};
 use super::path_emulator::DirectionReport;
 use super::release::ReleaseErrors;
 use super::store::Store;
+use super::FIRST_PORT;
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
 use crate::system::port::Port;
@@ -24,40 +23,42 @@ use crate::system::act_on_time;
 
 /// Packets read in a row before those that are due have their turn.
 const READ_AT_ONCE: usize = 32;
-/// If more packets than this leave in a millisecond (770 Mbit/s), neighbors leave as one, and not at every single
-/// packet's time: a receiver's network card would hand them over together too, and the machine has to keep up. Below,
-/// each leaves by itself, at its own time.
-const CROWD: usize = 64;
-/// In a crowd, packets are released this often, in nanoseconds.
-const CROWD_INTERVAL: u64 = 50_000;
+/// If more packets than this leave in a millisecond (770 Mbit/s), releases are coalesced: neighbors leave as one, and
+/// not at every single packet's time. A receiver's network card would hand them over together too, and the machine has
+/// to keep up. Below, each leaves by itself, at its own time.
+const COALESCE_ABOVE: usize = 64;
+/// Coalesced releases are this far apart, in nanoseconds.
+const COALESCE_INTERVAL: u64 = 50_000;
+/// Flow of a packet that belongs to none.
+const NO_FLOW: u32 = u32::MAX;
 
-/// Whether packets leave so fast that they need not leave one by one.
+/// Whether packets leave so fast that their releases are coalesced.
 #[derive(Clone, Copy, Default)]
-struct Crowd {
+struct Coalescing {
     /// Begin of the millisecond, and how many have left in it.
     since: Timestamp,
     left: usize,
-    crowded: bool,
+    active: bool,
     released: Timestamp,
 }
 
-impl Crowd {
-    /// How many are due now.
+impl Coalescing {
+    /// `due` packets leave now.
     fn count(&mut self, now: Timestamp, due: usize) {
         let elapsed = now.since(self.since).0;
         if elapsed >= 1_000_000 {
-            self.crowded = self.left as u64 * 1_000_000 > CROWD as u64 * elapsed;
+            self.active = self.left as u64 * 1_000_000 > COALESCE_ABOVE as u64 * elapsed;
             (self.since, self.left) = (now, 0);
         }
         self.left += due;
-        self.crowded |= self.left > CROWD;
+        self.active |= self.left > COALESCE_ABOVE;
         self.released = now;
     }
 
     /// When to release what is due at `due`.
-    fn put_off(&self, due: Timestamp) -> Timestamp {
-        if self.crowded {
-            due.max(self.released.saturating_add(TimeSpan(CROWD_INTERVAL)))
+    fn release_time(&self, due: Timestamp) -> Timestamp {
+        if self.active {
+            due.max(self.released.saturating_add(TimeSpan(COALESCE_INTERVAL)))
         } else {
             due
         }
@@ -107,7 +108,10 @@ pub(super) struct Direction {
     pub(super) to: Arc<Port>,
     pub(super) pipeline: Pipeline<Segment>,
     pub(super) clock: Clock,
-    pub(super) flows: FlowTable,
+    /// Number of flows; 0 if all packets are of flow 0.
+    pub(super) flows: u32,
+    /// Whether packets go to the receivers.
+    pub(super) uplink: bool,
     pub(super) log: Option<PacketLog>,
     /// Spacing of the samples; zero for none.
     pub(super) step: TimeSpan,
@@ -124,7 +128,7 @@ pub(super) struct Work {
     queue: LinkSeries,
     samples: u64,
     release: ReleaseErrors,
-    crowd: Crowd,
+    coalescing: Coalescing,
     lost: u64,
     refused: u64,
 }
@@ -132,8 +136,8 @@ pub(super) struct Work {
 impl Work {
     /// Nothing yet; packets under way may take this number of bytes.
     pub(super) fn new(packet_memory: usize) -> Self {
-        let (out, queue, samples, release, crowd, lost, refused) = Default::default();
-        Self { store: Store::new(packet_memory), out, queue, samples, release, crowd, lost, refused }
+        let (out, queue, samples, release, coalescing, lost, refused) = Default::default();
+        Self { store: Store::new(packet_memory), out, queue, samples, release, coalescing, lost, refused }
     }
 }
 
@@ -165,7 +169,7 @@ impl Direction {
 
     /// Until a packet comes, one is due, or the end.
     fn wait(&self, end: Timestamp) -> Result<()> {
-        let due = self.work.crowd.put_off(self.pipeline.next_event()).min(end);
+        let due = self.work.coalescing.release_time(self.pipeline.next_event()).min(end);
         let timeout = self.clock.timeout(due);
         let readable = PollFlags::POLLIN;
         let mut fds = [PollFd::new(self.from.fd(), readable), PollFd::new(self.end.event.as_fd(), readable)];
@@ -188,15 +192,15 @@ impl Direction {
                 let ecn = ecn_of(packet);
                 let part = layout.part(packet, &offload, 0, layout.count(), ecn);
                 // Before the start nothing counts.
-                let _ = send(&self.to, part.headers(), part.payload, &part.offload)?;
+                let _ = send(&self.to, &part)?;
                 continue;
             }
             let now = self.clock.now();
             if now > self.end.get() {
                 return Ok(true);
             }
-            let flow = self.flows.flow(packet, &layout);
-            let ecn = ecn_of(packet);
+            let (ports, ecn) = (layout.ports(packet), ecn_of(packet));
+            let flow = self.flow(ports);
             self.sample_before(now);
             let stored = self.work.store.keep(length, offload, layout);
             for index in 0..layout.count() {
@@ -215,11 +219,21 @@ impl Direction {
         Ok(true)
     }
 
+    /// Flow of a packet with these ports (source, destination): flow i is received on port `FIRST_PORT` + i.
+    fn flow(&self, ports: Option<(u16, u16)>) -> u32 {
+        if self.flows == 0 {
+            return 0;
+        }
+        let port = ports.map(|(source, destination)| if self.uplink { destination } else { source });
+        let flow = port.and_then(|port| port.checked_sub(FIRST_PORT)).map(u32::from);
+        flow.filter(|&flow| flow < self.flows).unwrap_or(NO_FLOW)
+    }
+
     /// Let out what is due.
     fn release(&mut self) -> Result<()> {
         let out = std::mem::take(&mut self.work.out);
-        self.work.crowd.count(self.clock.now(), out.len());
-        let crowded = self.work.crowd.crowded;
+        self.work.coalescing.count(self.clock.now(), out.len());
+        let coalesced = self.work.coalescing.active;
         let mut rest = &out[..];
         while let Some(exit) = rest.first() {
             let count = match *exit {
@@ -232,7 +246,7 @@ impl Direction {
                         matches!(*next, Exit::Left { packet: p, ecn: e, .. }
                         if p.stored == packet.stored && p.index == packet.index + i && e == ecn)
                     };
-                    let limit = if crowded { rest.len() } else { 1 };
+                    let limit = if coalesced { rest.len() } else { 1 };
                     let run = rest[..limit].iter().zip(0u16..).take_while(|pair| together(*pair)).count();
                     self.send(&rest[..run], packet, run, ecn)?;
                     run
@@ -250,7 +264,7 @@ impl Direction {
         let Some(stored) = self.work.store.get(first.stored) else { return Ok(()) };
         let part = stored.layout.part(stored.bytes(), &stored.offload, first.index, count as u16, ecn);
         let now = self.clock.now();
-        let sent = send(&self.to, part.headers(), part.payload, &part.offload)?;
+        let sent = send(&self.to, &part)?;
         self.work.store.settle(first.stored, count as u32);
         if !sent {
             self.work.lost += count as u64;
@@ -322,19 +336,14 @@ impl Direction {
 }
 
 /// Write a packet; false if it was lost. A packet that the kernel does not want is lost, too.
-fn send(to: &Port, headers: &[u8], payload: &[u8], offload: &crate::system::Offload) -> Result<bool> {
-    match to.send(offload, headers, payload) {
+fn send(to: &Port, part: &Part<'_>) -> Result<bool> {
+    match to.send(&part.offload, part.headers(), part.payload) {
         Ok(sent) => Ok(sent),
-        Err(error) if is_gone(&error) => {
-            Err(NetError::new("writing to a device", error).hint("the device was removed"))
-        }
-        Err(_) => Ok(false),
+        Err(error) => match error.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::EBADFD | Errno::EBADF | Errno::ENXIO | Errno::ENODEV) => {
+                Err(NetError::new("writing to a device", error).hint("the device was removed"))
+            }
+            _ => Ok(false),
+        },
     }
-}
-
-fn is_gone(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error().map(Errno::from_raw),
-        Some(Errno::EBADFD | Errno::EBADF | Errno::ENXIO | Errno::ENODEV)
-    )
 }

@@ -9,7 +9,6 @@ use ccgym_link::{Chain, Counters, LinkEvent, PathElement, Pipeline};
 use ccgym_run::recorder::{LinkSeries, PacketLog};
 
 use super::direction::{Direction, End, Work};
-use super::flow_table::FlowTable;
 use super::release::ReleaseErrors;
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
@@ -100,7 +99,8 @@ impl PathEmulator {
                 to: Arc::clone(to),
                 pipeline: Pipeline::new(chain),
                 clock: spec.clock,
-                flows: FlowTable::new(spec.flows, uplink),
+                flows: spec.flows,
+                uplink,
                 log: spec.packets.then(PacketLog::default),
                 step: spec.step,
                 backlog: if uplink { Arc::clone(&emulator.backlog) } else { Arc::default() },

@@ -1,11 +1,9 @@
 //! How late packets were released, and whether a run was held up by the machine.
 
-use serde::{Deserialize, Serialize};
+use ccgym_run::episode::DurationHistogram;
 
 use super::path_emulator::EmulatorReport;
 
-/// Buckets per doubling of the error: values are known within 1/16.
-const STEPS: u32 = 16;
 /// Releases later than this count against the machine.
 const LATE_NS: u64 = 1_000_000;
 /// Share of late releases that a run may have.
@@ -15,9 +13,9 @@ const TOLERATED: f64 = 0.01;
 const STILL_NS: u64 = 20_000_000;
 
 /// Errors of release times: how long after its due time each packet left, in nanoseconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
 pub struct ReleaseErrors {
-    counts: Vec<u64>,
+    errors: DurationHistogram,
     count: u64,
     late: u64,
     max: u64,
@@ -26,11 +24,7 @@ pub struct ReleaseErrors {
 impl ReleaseErrors {
     /// A packet left this many nanoseconds after it was due.
     pub fn record(&mut self, error_ns: u64) {
-        let bucket = bucket(error_ns);
-        if self.counts.len() <= bucket {
-            self.counts.resize(bucket + 1, 0);
-        }
-        self.counts[bucket] += 1;
+        self.errors.add(error_ns);
         self.count += 1;
         self.late += u64::from(error_ns > LATE_NS);
         self.max = self.max.max(error_ns);
@@ -54,40 +48,11 @@ impl ReleaseErrors {
         self.max
     }
 
-    /// The error in nanoseconds that a share `p` of the releases does not exceed, at most 1/16 too high; zero if there
-    /// were none.
+    /// The error in nanoseconds that a share `p` of the releases does not exceed; zero if there were none.
     #[must_use]
     pub fn quantile(&self, p: f64) -> u64 {
-        let rank = (p.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
-        let mut seen = 0;
-        for (bucket, count) in self.counts.iter().enumerate() {
-            seen += count;
-            if seen >= rank {
-                return upper(bucket).min(self.max);
-            }
-        }
-        0
+        self.errors.percentile(p).map_or(0, |error| (error as u64).min(self.max))
     }
-}
-
-/// Values below `STEPS` have a bucket each, then every doubling has `STEPS`.
-const fn bucket(value: u64) -> usize {
-    if value < STEPS as u64 {
-        return value as usize;
-    }
-    let octave = value.ilog2() - STEPS.ilog2();
-    (octave * STEPS) as usize + (value >> octave) as usize
-}
-
-/// The largest value of a bucket.
-const fn upper(bucket: usize) -> u64 {
-    let steps = STEPS as usize;
-    if bucket < 2 * steps {
-        return bucket as u64;
-    }
-    let octave = bucket / steps - 1;
-    let lower = ((bucket - octave * steps) as u64) << octave;
-    lower + ((1 << octave) - 1)
 }
 
 /// Why the machine could not hold the schedule, if it could not: packets lost in devices or for want of memory, more
@@ -118,16 +83,6 @@ pub fn emulator_limited(report: &EmulatorReport) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn buckets_are_within_a_sixteenth() {
-        let powers = (13..60).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1234]);
-        for value in (0..5000).chain(powers) {
-            let upper = upper(bucket(value));
-            assert!(upper >= value && upper - value <= value / 16, "{value}: {upper}");
-        }
-        assert!((1..5000).all(|value| bucket(value - 1) <= bucket(value)));
-    }
 
     #[test]
     fn a_stall_counts_though_few_packets_saw_it() {

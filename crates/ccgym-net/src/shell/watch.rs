@@ -12,7 +12,7 @@ use nix::unistd::{getpgid, getpgrp, getppid, getsid, tcgetpgrp, tcsetpgrp};
 use crate::clock::Clock;
 use crate::error::{NetError, Result};
 use crate::system::signals::Signals;
-use crate::system::supervise::{readable, Children, Report};
+use crate::system::supervise::{readable, Children, Order, Report};
 
 /// Read here instead of ending the process: what is passed on, what the terminal does, and SIGTTOU, so that we may take
 /// the terminal back from the background.
@@ -36,12 +36,6 @@ pub(super) struct Watch<'a> {
     stopped_by: Option<i32>,
 }
 
-/// What happened.
-enum Happened {
-    Report(Report),
-    Nothing,
-}
-
 impl<'a> Watch<'a> {
     pub fn new(children: Children, signals: &'a Signals, terminal: bool) -> Self {
         Self { children, signals, terminal, deadline: None, stopped_by: None }
@@ -51,8 +45,8 @@ impl<'a> Watch<'a> {
     pub fn until_ready(&mut self) -> Result<Option<i32>> {
         loop {
             match self.next(None)? {
-                Happened::Report(Report::Ready) => return Ok(None),
-                Happened::Report(Report::Gone) => return Err(lost()),
+                Some(Report::Ready) => return Ok(None),
+                Some(Report::Gone) => return Err(lost()),
                 _ => {}
             }
             if self.stopped_by.is_some() {
@@ -64,11 +58,11 @@ impl<'a> Watch<'a> {
     /// For a while; a status if a signal ended the session.
     pub fn pause(&mut self, time: Duration) -> Result<Option<i32>> {
         match self.next(Some(time))? {
-            Happened::Report(Report::PeerEnded(status)) => {
+            Some(Report::PeerEnded(status)) => {
                 Err(NetError::new("waiting for the command outside", format!("it ended with status {status}"))
                     .expected("a program that listens and stays"))
             }
-            Happened::Report(Report::Gone) => Err(lost()),
+            Some(Report::Gone) => Err(lost()),
             _ => Ok(self.stopped_by),
         }
     }
@@ -76,14 +70,14 @@ impl<'a> Watch<'a> {
     /// Start the command and wait for its end, or for `once`, or until the path no longer works. Everything that the
     /// command started is gone then.
     pub fn until_ended(mut self, clock: &Clock, once: Timestamp, works: &dyn Fn() -> bool) -> Result<i32> {
-        self.children.begin();
+        self.children.order(Order::Begin);
         let mut over = false;
         let outcome = loop {
             let wait = if over { None } else { clock.until(once).map(|span| Duration::from_nanos(span.0)) };
             match self.next(Some(wait.map_or(CHECK, |wait| wait.min(CHECK)))) {
-                Ok(Happened::Report(Report::Ended(status))) => break Ok(if over { 0 } else { status }),
-                Ok(Happened::Report(Report::Gone)) => break if over { Ok(0) } else { Err(lost()) },
-                Ok(Happened::Report(Report::Stopped)) => self.suspend(),
+                Ok(Some(Report::Ended(status))) => break Ok(if over { 0 } else { status }),
+                Ok(Some(Report::Gone)) => break if over { Ok(0) } else { Err(lost()) },
+                Ok(Some(Report::Stopped)) => self.suspend(),
                 Ok(_) => {}
                 Err(error) => break Err(error),
             }
@@ -92,7 +86,7 @@ impl<'a> Watch<'a> {
             }
             if !over && once.is_set() && clock.now() >= once {
                 over = true;
-                self.children.end();
+                self.children.order(Order::End);
             }
         };
         let Self { children, terminal, .. } = self;
@@ -106,8 +100,8 @@ impl<'a> Watch<'a> {
         outcome
     }
 
-    /// The next thing that happens, within `time`.
-    fn next(&mut self, time: Option<Duration>) -> Result<Happened> {
+    /// Wait for a report or a signal within `time`, and handle the signals.
+    fn next(&mut self, time: Option<Duration>) -> Result<Option<Report>> {
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let wait = match (time, left) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -125,14 +119,14 @@ impl<'a> Watch<'a> {
         }
         if left == Some(Duration::ZERO) {
             self.deadline = None;
-            self.children.end();
+            self.children.order(Order::End);
         }
         if !report {
-            return Ok(Happened::Nothing);
+            return Ok(None);
         }
         match self.children.report()? {
             Report::Failed(error) => Err(error),
-            report => Ok(Happened::Report(report)),
+            report => Ok(Some(report)),
         }
     }
 
@@ -143,7 +137,7 @@ impl<'a> Watch<'a> {
                 self.stopped_by = Some(128 + number);
                 // The terminal tells its whole foreground group, the command included unless that has its own.
                 if code != FROM_KERNEL || self.terminal || signal == Signal::SIGHUP {
-                    self.children.signal(number);
+                    self.children.order(Order::Signal(number));
                 }
                 if matches!(signal, Signal::SIGTERM | Signal::SIGHUP) && self.deadline.is_none() {
                     self.deadline = Some(Instant::now() + PATIENCE);
@@ -158,22 +152,22 @@ impl<'a> Watch<'a> {
         let group = getpgrp();
         if tcgetpgrp(io::stdin()) == Ok(group) {
             // It wanted the terminal from the background, and meanwhile we were put into the foreground.
-            return self.children.resume();
+            return self.children.order(Order::Resume);
         }
         let _ = tcsetpgrp(io::stdin(), group);
         let _ = killpg(group, Signal::SIGTSTP);
         // The kernel stops no group that no process could continue. Otherwise SIGCONT tells when to go on.
         let parent = getppid();
         if getsid(Some(parent)) != getsid(None) || getpgid(Some(parent)) == Ok(group) {
-            self.children.resume();
+            self.children.order(Order::Resume);
         }
     }
 
     fn resume(&self) {
         if self.terminal && tcgetpgrp(io::stdin()) == Ok(getpgrp()) {
-            self.children.resume();
+            self.children.order(Order::Resume);
         } else if self.terminal {
-            self.children.signal(Signal::SIGCONT as i32);
+            self.children.order(Order::Signal(Signal::SIGCONT as i32));
         }
     }
 }

@@ -68,17 +68,8 @@ impl<S: Send + 'static> Capture<S> {
             move || {
                 let opened = namespace.enter().and_then(|()| open(&device));
                 drop(namespace);
-                match opened {
-                    Ok(socket) => {
-                        let _ = tell.send(Ok(()));
-                        watch(&socket, &halt, sum, see)
-                            .map_err(|errno| NetError::new(format!("watching the packets of {device}"), errno.desc()))
-                    }
-                    Err(error) => {
-                        let _ = tell.send(Err(error.clone()));
-                        Err(error)
-                    }
-                }
+                let _ = tell.send(opened.as_ref().map(drop).map_err(Clone::clone));
+                watch(&opened?, &halt, sum, see).context(|| format!("watching the packets of {device}"))
             }
         };
         let step = || "starting a thread that watches packets".to_owned();
@@ -93,9 +84,8 @@ impl<S: Send + 'static> Capture<S> {
     /// If the socket failed meanwhile.
     pub fn stop(mut self) -> Result<(S, u64)> {
         self.halt.store(true, Ordering::Relaxed);
-        let thread = self.thread.take();
-        let panicked = || NetError::new("watching packets", "the thread panicked");
-        thread.map_or_else(|| Err(panicked()), |thread| thread.join().unwrap_or_else(|_| Err(panicked())))
+        let joined = self.thread.take().and_then(|thread| thread.join().ok());
+        joined.unwrap_or_else(|| Err(NetError::new("watching packets", "the thread panicked")))
     }
 }
 
@@ -117,7 +107,7 @@ fn open(device: &str) -> Result<OwnedFd> {
     syscalls::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, BUFFER)
         .or_else(|_| syscalls::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, BUFFER))
         .context(step)?;
-    // Only who asks for all protocols is shown what goes out.
+    // Only a socket for all protocols is shown what goes out.
     syscalls::bind_packet_socket(socket.as_fd(), index, libc::ETH_P_ALL as u16).context(step)?;
     Ok(socket)
 }
@@ -188,8 +178,8 @@ mod tests {
             return;
         }
         let namespace = Namespace::new().unwrap().shared();
-        let see = |sum: &mut Vec<(u64, bool, Vec<u8>)>, sight: CapturedPacket<'_>| {
-            sum.push((sight.at, sight.outgoing, sight.bytes.to_vec()));
+        let see = |sum: &mut Vec<(u64, bool, Vec<u8>)>, packet: CapturedPacket<'_>| {
+            sum.push((packet.at, packet.outgoing, packet.bytes.to_vec()));
         };
         let capture = Capture::start(&namespace, "lo", Vec::new(), see).unwrap();
         let before = monotonic_ns();

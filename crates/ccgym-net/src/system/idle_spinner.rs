@@ -49,7 +49,7 @@ impl Drop for IdleSpinner {
 }
 
 fn stay(over: &AtomicBool) {
-    // As an ordinary thread it would be in everybody's way.
+    // As an ordinary thread it would take time from others.
     if syscalls::schedule_when_idle().is_err() {
         return;
     }

@@ -13,7 +13,6 @@ use std::sync::OnceLock;
 use nix::unistd::geteuid;
 
 pub use crate::udp::{ReceiverResult, ReceiverTask, SenderResult};
-pub use info::{BbrInfo, TcpInfo};
 pub use receiver::run_receiver;
 pub use sender::{run_sender, TcpSenderTask};
 

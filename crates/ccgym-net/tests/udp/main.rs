@@ -5,7 +5,7 @@
 #[allow(dead_code)]
 mod fuzz;
 mod processes;
-mod strangers;
+mod unknown_senders;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
@@ -432,9 +432,10 @@ fn an_environment_may_decide() {
     let agent: AgentSpec = serde_json::from_value(json!({
         "name": "test",
         "clock": {"kind": "fixed", "interval": 20_000_000},
-        "observation": {"features": [{"signal": "latency_ratio"}]},
+        "observation": {"history": 1, "features": [{"signal": "latency_ratio", "clip": [1.0, 100.0]}]},
         "action": {"map": {"kind": "signed_multiply", "delta": 0.1}, "target": "cwnd"},
         "reward": {"terms": [{"term": "throughput", "weight": 1.0}]},
+        "startup": {"kind": "window", "packets": 10},
     }))
     .unwrap();
     let run: RunSpec = serde_json::from_value(json!({

@@ -5,16 +5,16 @@
 //!
 //! | module | when | for |
 //! |---|---|---|
-//! | [`session`] | before the first thread; the first process takes orders, so programs may start later | `ccgym shell` |
-//! | [`isolated`] | at any time; only system calls happen between fork and exec | mahimahi's shells |
+//! | `session` | before the first thread; the first process takes orders, so programs may start later | `ccgym shell` |
+//! | `isolated` | at any time; only system calls happen between fork and exec | mahimahi's shells |
 
 mod fork;
-pub mod isolated;
+mod isolated;
 mod isolated_init;
-pub mod session;
+mod session;
 mod session_init;
 
 pub(crate) use fork::reset;
 pub use isolated::{mount_private, private_place, Isolated, Launch, User};
 pub(crate) use session::readable;
-pub use session::{Children, Identity, Output, ProcessSpec, Program, Report};
+pub use session::{Children, Identity, Order, Output, ProcessSpec, Program, Report};

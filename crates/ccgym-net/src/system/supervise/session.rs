@@ -52,7 +52,7 @@ pub struct Program {
     pub output: Output,
 }
 
-/// As whom programs run.
+/// The user that programs run as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
     /// As this process.
@@ -77,7 +77,7 @@ pub struct ProcessSpec {
     pub command: Program,
     /// What runs at the other end, if anything.
     pub peer: Option<Program>,
-    /// As whom both run.
+    /// The user that both run as.
     pub identity: Identity,
     /// Whether the command gets the terminal: it then has a process group of its own, in the foreground.
     pub terminal: bool,
@@ -85,14 +85,14 @@ pub struct ProcessSpec {
 
 /// What init is told. Sent as JSON, one per packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Order {
+pub enum Order {
     /// Start the command.
     Begin,
     /// Pass a signal on to the command.
     Signal(i32),
     /// The command may go on after a stop; give it the terminal again.
     Resume,
-    /// Everything shall end: politely first.
+    /// Everything shall end: SIGTERM first, SIGKILL a second later.
     End,
 }
 
@@ -122,7 +122,7 @@ pub struct Children {
 }
 
 impl Children {
-    /// Fork init and start the peer. The command starts with [`Children::begin`].
+    /// Fork init and start the peer. The command starts with [`Order::Begin`].
     ///
     /// Call this while the process has a single thread, with the signals blocked that it will read itself; `mask` is
     /// what was blocked before, and will be for the programs.
@@ -165,33 +165,14 @@ impl Children {
         }
     }
 
-    /// Start the command.
-    pub fn begin(&self) {
-        self.order(Order::Begin);
-    }
-
-    /// Pass a signal on to the command.
-    pub fn signal(&self, signal: i32) {
-        self.order(Order::Signal(signal));
-    }
-
-    /// Let the command go on after a stop, in the foreground.
-    pub fn resume(&self) {
-        self.order(Order::Resume);
-    }
-
-    /// Let everything end: SIGTERM first, SIGKILL a second later.
-    pub fn end(&self) {
-        self.order(Order::End);
-    }
-
     /// Wait until all processes are gone.
     pub fn wait(mut self) {
         while !matches!(self.report(), Ok(Report::Gone) | Err(_)) {}
         self.reap();
     }
 
-    fn order(&self, order: Order) {
+    /// Tell init what to do.
+    pub fn order(&self, order: Order) {
         // Init may have ended; the next report says so.
         let _ = transmit(&self.socket, &order);
     }

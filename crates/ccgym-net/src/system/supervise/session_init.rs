@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
 use nix::mount::{mount, MsFlags};
-use nix::poll::PollTimeout;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sched::{unshare, CloneFlags};
 use nix::sys::prctl;
 use nix::sys::signal::{kill, killpg, pthread_sigmask, SigSet, SigmaskHow, Signal};
@@ -30,7 +30,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// The life of init. When this returns, the caller exits and the kernel kills what is left.
 pub(super) fn run(spec: ProcessSpec, socket: OwnedFd, mask: &SigSet) {
     let _ = prctl::set_name(c"ccgym-init");
-    // Where it is ignored, as some parents leave it, nobody could be waited for.
+    // Where it is ignored, as some parents leave it, waiting for children fails.
     let _ = reset(Signal::SIGCHLD);
     if prctl::set_pdeathsig(Signal::SIGKILL).is_err() || parent_is_gone(&socket) {
         return;
@@ -42,9 +42,8 @@ pub(super) fn run(spec: ProcessSpec, socket: OwnedFd, mask: &SigSet) {
 
 /// The parent may have died before the kernel was asked to tell; the socket then is closed.
 fn parent_is_gone(socket: &OwnedFd) -> bool {
-    let zero = PollTimeout::ZERO;
-    let mut polled = [nix::poll::PollFd::new(socket.as_fd(), nix::poll::PollFlags::empty())];
-    matches!(nix::poll::poll(&mut polled, zero), Ok(n) if n > 0)
+    let mut polled = [PollFd::new(socket.as_fd(), PollFlags::empty())];
+    matches!(poll(&mut polled, PollTimeout::ZERO), Ok(n) if n > 0)
 }
 
 /// What is running.
@@ -180,8 +179,7 @@ fn start(program: &Program, identity: &Identity, terminal: bool, mask: &SigSet) 
             if error.is_empty() {
                 return Ok(pid);
             }
-            let unknown = |_| NetError::new(step(), "it failed, and so did the report of why");
-            Err(serde_json::from_slice(&error).unwrap_or_else(unknown))
+            Err(serde_json::from_slice(&error).unwrap_or_else(|error| NetError::new(step(), error)))
         }
         Forked::Child => {
             let error = become_program(program, &words, identity, terminal, mask).err();
@@ -243,7 +241,7 @@ fn redirect(output: &Output) -> io::Result<()> {
     err.map_or(Ok(()), |file| dup2_stderr(file).map_err(io::Error::from))
 }
 
-/// Give up power that the program shall not have.
+/// Give up power that the program must not have.
 fn assume(identity: &Identity) -> Result<()> {
     match identity {
         Identity::Ours => {}
