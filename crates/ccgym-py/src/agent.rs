@@ -15,10 +15,11 @@ use serde_json::Map;
 use crate::interrupt::{stopped, Watch};
 use crate::simulate::{build, parse, resources, trace_table, PolicyTable};
 use crate::trace::Trace;
+use crate::value_error;
 
 fn agent(json: &str) -> PyResult<AgentSpec> {
     let spec: AgentSpec = serde_json::from_str(json).map_err(|e| PyValueError::new_err(format!("agent: {e}")))?;
-    spec.validate().map_err(|e| PyValueError::new_err(e.to_string()))?;
+    spec.validate().map_err(value_error)?;
     if spec.expert.is_some() {
         // The caller checks whether a scheme can be an expert.
         let resources = Resources { agent: Some(FlowAgent::new(Arc::new(spec.clone()))), ..Resources::default() };
@@ -57,10 +58,6 @@ pub struct AgentBatch {
     spec: Arc<AgentSpec>,
     resources: Resources,
     watch: Arc<Watch>,
-}
-
-fn value_error(error: impl std::fmt::Display) -> PyErr {
-    PyValueError::new_err(error.to_string())
 }
 
 fn batch_error(watch: &Watch, error: &BatchError) -> PyErr {
@@ -147,12 +144,7 @@ impl AgentBatch {
         max_steps: u64,
         mut obs: PyReadwriteArray2<'_, f32>,
     ) -> PyResult<()> {
-        if index >= self.batch.len() {
-            return Err(PyValueError::new_err(format!(
-                "index: found {index}, expected less than {}",
-                self.batch.len()
-            )));
-        }
+        self.check(index)?;
         let obs = contiguous_mut(&mut obs)?;
         let cells = self.batch.rows() / self.batch.len() * self.batch.observation_size();
         let rows = obs.get_mut(index * cells..(index + 1) * cells).ok_or_else(|| {
@@ -200,11 +192,7 @@ impl AgentBatch {
     fn due(&self, mut out: PyReadwriteArray1<'_, u8>) -> PyResult<()> {
         let out = contiguous_mut(&mut out)?;
         if out.len() != self.batch.rows() {
-            return Err(PyValueError::new_err(format!(
-                "out: found {} cells, expected {}",
-                out.len(),
-                self.batch.rows()
-            )));
+            return Err(value_error(format!("out: found {} cells, expected {}", out.len(), self.batch.rows())));
         }
         out.iter_mut().zip(self.batch.due()).for_each(|(cell, due)| *cell = u8::from(due));
         Ok(())
@@ -245,7 +233,7 @@ impl AgentBatch {
         if index < self.batch.len() {
             Ok(())
         } else {
-            Err(PyValueError::new_err(format!("index: found {index}, expected less than {}", self.batch.len())))
+            Err(value_error(format!("index: found {index}, expected less than {}", self.batch.len())))
         }
     }
 }

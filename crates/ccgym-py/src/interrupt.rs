@@ -32,11 +32,11 @@ impl Halt {
     }
 }
 
-/// Watches for signals and for a `Halt` during one call, or one after the other.
+/// Watches for signals and for a `Halt` during one call after the other.
 pub(crate) struct Watch {
     halted: Arc<AtomicBool>,
     created: Instant,
-    /// The thread that called; signals are Python's main thread's business alone.
+    /// The thread that called: Python handles signals in its main thread only.
     caller: Mutex<ThreadId>,
     /// When signals were looked for last, nanoseconds after `created`.
     looked: AtomicU64,

@@ -1,5 +1,6 @@
 //! Python face of the native core, and nothing else: conversions, and the GIL released around long work.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 mod agent;
@@ -11,6 +12,10 @@ mod result;
 mod schema;
 mod simulate;
 mod trace;
+
+fn value_error(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use numpy::ndarray::Array2;
 use numpy::{PyArray2, PyReadonlyArray2, ToPyArray};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+use crate::value_error;
 
 /// An exported policy.
 #[pyclass(frozen, module = "ccgym._core")]
@@ -20,9 +21,7 @@ impl Policy {
     /// Load the bytes of an ONNX file and the text of its card. Raises ValueError with what is wrong.
     #[staticmethod]
     fn load(py: Python<'_>, onnx: &[u8], card: &str) -> PyResult<Self> {
-        py.detach(|| ccgym_schemes::learned::Policy::load(onnx, card))
-            .map(|inner| Self { inner })
-            .map_err(|e| PyValueError::new_err(e.to_string()))
+        py.detach(|| ccgym_schemes::learned::Policy::load(onnx, card)).map(|inner| Self { inner }).map_err(value_error)
     }
 
     /// Name on the card.
@@ -55,22 +54,19 @@ impl Policy {
             if let Some(state) = &state {
                 let state = state.as_array();
                 if state.nrows() != rows.nrows() {
-                    return Err(PyValueError::new_err(format!(
-                        "state: found {} rows, expected {}",
-                        state.nrows(),
-                        rows.nrows()
-                    )));
+                    let (found, expected) = (state.nrows(), rows.nrows());
+                    return Err(value_error(format!("state: found {found} rows, expected {expected}")));
                 }
-                session.set_state(&state.row(i).to_vec()).map_err(|e| PyValueError::new_err(e.to_string()))?;
+                session.set_state(&state.row(i).to_vec()).map_err(value_error)?;
             }
-            session.decide(&row.to_vec(), &mut action).map_err(|e| PyValueError::new_err(e.to_string()))?;
+            session.decide(&row.to_vec(), &mut action).map_err(value_error)?;
             actions.extend_from_slice(&action);
             states.extend_from_slice(session.state());
         }
         let n = rows.nrows();
         let matrix = |cells: Vec<f32>| {
             let width = cells.len().checked_div(n).unwrap_or(0);
-            Array2::from_shape_vec((n, width), cells).map_err(|e| PyValueError::new_err(e.to_string()))
+            Array2::from_shape_vec((n, width), cells).map_err(value_error)
         };
         let memory = self.state_size() > 0;
         let states = if memory { Some(matrix(states)?.to_pyarray(py)) } else { None };
@@ -83,5 +79,5 @@ impl Policy {
 #[pyfunction]
 #[pyo3(signature = (path = None))]
 pub fn load_onnx_runtime(path: Option<&str>) -> PyResult<&'static str> {
-    ccgym_schemes::learned::load_library(path).map_err(|e| PyValueError::new_err(e.to_string()))
+    ccgym_schemes::learned::load_library(path).map_err(value_error)
 }

@@ -56,10 +56,17 @@ impl SimResult {
     }
 }
 
-fn write_file(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
-    write(&mut out)?;
-    out.flush()
+fn write_file(
+    py: Python<'_>,
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()> + Send,
+) -> PyResult<()> {
+    let file = || {
+        let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
+        write(&mut out)?;
+        out.flush()
+    };
+    py.detach(file).map_err(|e| PyOSError::new_err(format!("{}: {e}", path.display())))
 }
 
 fn counters(list: &[(String, Counters)], duration: TimeSpan) -> Vec<Value> {
@@ -188,16 +195,14 @@ impl SimResult {
     /// Events of the first link of a direction ("up" or "down"): kind, time_ns, size, flow, arrival_ns.
     fn link_events<'py>(&self, py: Python<'py>, direction: &str) -> PyResult<Bound<'py, PyDict>> {
         let events = self.events(direction)?;
-        let n = events.len();
-        let (mut kind, mut time, mut size) = (Vec::with_capacity(n), Vec::with_capacity(n), Vec::with_capacity(n));
-        let (mut flow, mut arrival) = (Vec::with_capacity(n), Vec::with_capacity(n));
-        for e in events {
-            let (k, t, s, f, a) = match *e {
-                LinkEvent::Opportunity(t, s) => (b'#', t.0, s, 0, t.0),
-                LinkEvent::Arrival(t, s, f) => (b'+', t.0, s, f, t.0),
-                LinkEvent::Departure(t, s, f, a) => (b'-', t.0, s, f, a.0),
-                LinkEvent::Drop(t, s, f) => (b'd', t.0, s, f, t.0),
-            };
+        let rows = events.iter().map(|e| match *e {
+            LinkEvent::Opportunity(t, s) => (b'#', t.0, s, 0, t.0),
+            LinkEvent::Arrival(t, s, f) => (b'+', t.0, s, f, t.0),
+            LinkEvent::Departure(t, s, f, a) => (b'-', t.0, s, f, a.0),
+            LinkEvent::Drop(t, s, f) => (b'd', t.0, s, f, t.0),
+        });
+        let (mut kind, mut time, mut size, mut flow, mut arrival) = (vec![], vec![], vec![], vec![], vec![]);
+        for (k, t, s, f, a) in rows {
             kind.push(k);
             time.push(t);
             size.push(s);
@@ -218,14 +223,12 @@ impl SimResult {
     fn write_tunnel_log(&self, py: Python<'_>, path: PathBuf, direction: &str, start_epoch_ms: f64) -> PyResult<()> {
         let log = self.log(direction)?;
         let events = if direction == "data" { &self.outcome.up_events } else { &self.outcome.down_events };
-        py.detach(|| write_file(&path, |out| logs::write_tunnel_log(out, log, events, start_epoch_ms)))
-            .map_err(|e| PyOSError::new_err(format!("{}: {e}", path.display())))
+        write_file(py, &path, |out| logs::write_tunnel_log(out, log, events, start_epoch_ms))
     }
 
     /// Write mahimahi's log of the first link of a direction below `header`.
     fn write_mm_log(&self, py: Python<'_>, path: PathBuf, direction: &str, header: &str) -> PyResult<()> {
         let events = self.events(direction)?;
-        py.detach(|| write_file(&path, |out| logs::write_mm_log(out, events, header)))
-            .map_err(|e| PyOSError::new_err(format!("{}: {e}", path.display())))
+        write_file(py, &path, |out| logs::write_mm_log(out, events, header))
     }
 }

@@ -15,6 +15,7 @@ use crate::interrupt::{sim_error, stopped, Halt, Watch};
 use crate::policy::Policy;
 use crate::result::SimResult;
 use crate::trace::Trace;
+use crate::value_error;
 
 /// Traces by name, without Python objects.
 pub(crate) type TraceTable = BTreeMap<String, Arc<DeliveryTrace>>;
@@ -79,8 +80,7 @@ pub fn simulate(
 /// Whether something on a path bounds the growth of a greedy flow (two JSON lists of elements).
 #[pyfunction]
 pub fn limits_flows(uplink_json: &str, downlink_json: &str) -> PyResult<bool> {
-    let elements =
-        |json| serde_json::from_str::<Vec<ElementSpec>>(json).map_err(|e| PyValueError::new_err(e.to_string()));
+    let elements = |json| serde_json::from_str::<Vec<ElementSpec>>(json).map_err(value_error);
     Ok(ccgym_run::spec::limits_flows(&elements(uplink_json)?, &elements(downlink_json)?))
 }
 
@@ -89,7 +89,7 @@ pub fn limits_flows(uplink_json: &str, downlink_json: &str) -> PyResult<bool> {
 pub fn check_scheme(name: &str, params_json: &str) -> PyResult<()> {
     let params: Map<String, Value> =
         serde_json::from_str(params_json).map_err(|e| PyValueError::new_err(format!("{name}: parameters: {e}")))?;
-    ccgym_schemes::create(name, &params).map(|_| ()).map_err(|e| PyValueError::new_err(e.to_string()))
+    ccgym_schemes::create(name, &params).map(|_| ()).map_err(value_error)
 }
 
 fn parameter(p: &ccgym_schemes::Parameter) -> Value {
@@ -112,9 +112,7 @@ pub fn schemes() -> PyResult<String> {
         let info = &entry.info;
         let (color, marker) = info.style();
         let parameters: Vec<Value> = info.parameters.iter().map(parameter).collect();
-        let c = ccgym_schemes::create(info.name, &Map::new())
-            .map_err(|e| PyValueError::new_err(e.to_string()))?
-            .capabilities();
+        let c = ccgym_schemes::create(info.name, &Map::new()).map_err(value_error)?.capabilities();
         table.push(json!({
             "name": info.name,
             "label": info.label,
@@ -133,5 +131,5 @@ pub fn schemes() -> PyResult<String> {
             },
         }));
     }
-    serde_json::to_string(&table).map_err(|e| PyValueError::new_err(e.to_string()))
+    serde_json::to_string(&table).map_err(value_error)
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use ccgym_link::DeliveryTrace;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+use crate::value_error;
 
 /// A mahimahi delivery trace.
 #[pyclass(frozen, module = "ccgym._core")]
@@ -18,15 +19,15 @@ impl Trace {
     /// Parse the text of a trace file. Raises ValueError("name:line: …").
     #[staticmethod]
     fn parse(text: &[u8], name: &str) -> PyResult<Self> {
-        let inner = DeliveryTrace::parse(text, name).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        let inner = DeliveryTrace::parse(text, name).map_err(value_error)?;
         Ok(Self { inner: Arc::new(inner) })
     }
 
     /// A trace from millisecond times. Raises ValueError as `parse` does.
     #[staticmethod]
     fn from_ms(times: PyReadonlyArray1<'_, u64>, name: &str) -> PyResult<Self> {
-        let times = times.as_slice().map_err(|e| PyValueError::new_err(e.to_string()))?;
-        let inner = DeliveryTrace::from_ms(name, times.to_vec()).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        let times = times.as_slice().map_err(value_error)?;
+        let inner = DeliveryTrace::from_ms(name, times.to_vec()).map_err(value_error)?;
         Ok(Self { inner: Arc::new(inner) })
     }
 

@@ -4,18 +4,17 @@
 
 pub mod mahimahi;
 
-use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::time::Duration;
 
 use ccgym_core::Timestamp;
-use ccgym_run::RunSpec;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
-use crate::run::{execute, Backend, Plan, RunResult};
+use crate::run::{execute, RunResult};
 use crate::system::{become_capable, precise_timers, Capability, Endpoints, Placement};
 
 /// The kernel's congestion controls that reports compare with.
@@ -187,25 +186,19 @@ fn timers() -> Finding {
 
 /// One second of one kernel flow through delay, loss and a link at `rate` bit/s.
 fn flow(rate: u64) -> Result<RunResult> {
-    let text = format!(
-        r#"{{"duration": 1000000000, "record": {{"packets": false}},
-            "uplink": [{{"kind": "link", "schedule": {{"kind": "rate", "rate": {rate}}},
-                         "queue": {{"kind": "droptail", "limit": {{"packets": 10000}}}}}},
-                       {{"kind": "loss", "probability": 0.0}}, {{"kind": "delay", "delay": 1000000}}],
-            "downlink": [{{"kind": "delay", "delay": 1000000}}],
-            "flows": [{{"scheme": "tcp:reno"}}]}}"#
-    );
-    let spec: RunSpec = serde_json::from_str(&text).map_err(|error| NetError::new("the doctor's path", error))?;
-    execute(Plan {
-        spec,
-        traces: BTreeMap::new(),
-        policies: BTreeMap::new(),
-        agent: None,
-        onnx_runtime: None,
-        control: None,
-        backend: Backend::Emulated,
-        result: None,
-    })
+    let plan = json!({"spec": {
+        "duration": 1_000_000_000,
+        "record": {"packets": false},
+        "uplink": [
+            {"kind": "link", "schedule": {"kind": "rate", "rate": rate},
+             "queue": {"kind": "droptail", "limit": {"packets": 10_000}}},
+            {"kind": "loss", "probability": 0.0},
+            {"kind": "delay", "delay": 1_000_000},
+        ],
+        "downlink": [{"kind": "delay", "delay": 1_000_000}],
+        "flows": [{"scheme": "tcp:reno"}],
+    }});
+    execute(serde_json::from_value(plan).map_err(|error| NetError::new("the doctor's path", error))?)
 }
 
 /// What an emulated path carries.

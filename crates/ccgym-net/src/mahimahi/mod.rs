@@ -4,7 +4,6 @@ mod diagnosis;
 mod links;
 mod packets;
 mod remedy;
-mod report;
 mod session;
 
 pub(crate) use diagnosis::understand;

@@ -5,9 +5,9 @@
 //! ([`crate::system::supervise`]), which takes root, so that several run side by side and nothing remains.
 
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{IoSliceMut, Read, Seek, SeekFrom};
 use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -18,15 +18,17 @@ use std::time::{Duration, Instant};
 use ccgym_core::Timestamp;
 use ccgym_link::trace::DeliveryTrace;
 use ccgym_link::LinkEvent;
+use nix::cmsg_space;
+use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::memfd::{memfd_create, MFdFlags};
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::socket::{recvmsg, setsockopt, sockopt, ControlMessageOwned, MsgFlags, UnixCredentials};
 use nix::unistd::{pipe2, Pid};
 
 use super::diagnosis::understand;
 use super::links::read_link_log;
 use super::remedy::{forward_in_every_shell, stand_in_for_iptables};
-use super::report::{await_report, NoReport};
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
 use crate::system::supervise::{mount_private, private_place, Isolated, Launch, User};
@@ -135,7 +137,9 @@ impl Session {
         loop {
             match Self::try_start(spec, deadline) {
                 Err(error)
-                    if error.found.contains(DNSMASQ_TIMEOUT) && Instant::now() + pause < deadline && pause <= LAST_PAUSE =>
+                    if error.found.contains(DNSMASQ_TIMEOUT)
+                        && Instant::now() + pause < deadline
+                        && pause <= LAST_PAUSE =>
                 {
                     thread::sleep(pause);
                     pause *= 2;
@@ -196,8 +200,7 @@ impl Session {
         };
         let inside = Namespace::of_process(inner)?.shared();
         let outside_device = outside.run(|| device_of(base))??;
-        let session =
-            Self { isolated, control, said, logs, outside, inside, base, outside_device, inner };
+        let session = Self { isolated, control, said, logs, outside, inside, base, outside_device, inner };
         // The processes that carry packets begin at the same time as the program inside, and may yet fail.
         session.check_after(EARLY_DEATH)?;
         Ok(session)
@@ -383,4 +386,57 @@ fn contents(fd: &OwnedFd) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut bytes)).context(step)?;
     Ok(bytes)
+}
+
+/// Why no report came.
+enum NoReport {
+    /// The socket closed: the shells ended.
+    Ended,
+    /// Anything else, in words.
+    Other(String),
+}
+
+impl From<Errno> for NoReport {
+    fn from(errno: Errno) -> Self {
+        Self::Other(errno.desc().to_owned())
+    }
+}
+
+/// How the program inside all shells says that it runs: its process number, and the outside's address. `patience`: the time that the deadline granted.
+fn await_report(control: &UnixStream, deadline: Instant, patience: Duration) -> Result<(Pid, Ipv4Addr), NoReport> {
+    let mut line = Vec::new();
+    let mut sender = None;
+    while !line.ends_with(b"\n") {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        match poll(&mut [PollFd::new(control.as_fd(), PollFlags::POLLIN)], timeout) {
+            Ok(0) => {
+                return Err(NoReport::Other(format!("it did not come up within {} s", patience.as_secs_f64())));
+            }
+            Ok(_) => {}
+            Err(Errno::EINTR) => continue,
+            Err(errno) => return Err(errno.into()),
+        }
+        // One byte at a time: what follows the line is for others.
+        let mut byte = [0];
+        let mut room = cmsg_space!(UnixCredentials);
+        let mut parts = [IoSliceMut::new(&mut byte)];
+        let message = recvmsg::<()>(control.as_raw_fd(), &mut parts, Some(&mut room), MsgFlags::MSG_CMSG_CLOEXEC)?;
+        if message.bytes == 0 {
+            return Err(NoReport::Ended);
+        }
+        // The kernel says who wrote it, by the number that we know it by.
+        for control in message.cmsgs()? {
+            if let ControlMessageOwned::ScmCredentials(credentials) = control {
+                sender = Some(Pid::from_raw(credentials.pid()));
+            }
+        }
+        line.push(byte[0]);
+    }
+    let line = String::from_utf8_lossy(&line).trim().to_owned();
+    let base = line.strip_prefix("inside").and_then(|base| base.trim().parse().ok());
+    match (sender, base) {
+        (Some(pid), Some(base)) if pid.as_raw() > 0 => Ok((pid, base)),
+        _ => Err(NoReport::Other(format!("the program inside reported {line:?}"))),
+    }
 }

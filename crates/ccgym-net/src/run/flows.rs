@@ -89,11 +89,7 @@ impl Flows {
 }
 
 /// A receiver per flow; all of them listen. What they count is binned by `clock`.
-fn start_receivers(
-    prepared: &Prepared,
-    endpoints: &FlowEndpoints,
-    clock: Clock,
-) -> Result<Workers<ReceiverResult>> {
+fn start_receivers(prepared: &Prepared, endpoints: &FlowEndpoints, clock: Clock) -> Result<Workers<ReceiverResult>> {
     let spec = &prepared.plan.spec;
     let mut receivers = Workers::new("receiver");
     for index in 0..prepared.flows().len() {

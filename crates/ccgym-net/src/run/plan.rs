@@ -85,7 +85,8 @@ impl Plan {
             return Err(NetError::new(step(), found).expected(format!("at most {MAX_FLOWS} on a real path")));
         }
         for (i, flow) in self.spec.flows.iter().enumerate() {
-            check(flow).map_err(|error| NetError { place: format!("checking flows[{i}], {}", error.place), ..error })?;
+            check(flow)
+                .map_err(|error| NetError { place: format!("checking flows[{i}], {}", error.place), ..error })?;
         }
         Ok(())
     }

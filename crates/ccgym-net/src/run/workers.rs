@@ -27,9 +27,8 @@ impl<T: Send + 'static> Workers<T> {
     pub fn start(&mut self, work: impl FnOnce(&dyn Fn()) -> Result<T> + Send + 'static) -> Result<()> {
         let name = format!("{} {}", self.name, self.threads.len());
         let (tell, told) = sync_channel(1);
-        let run = move || {
-            work(&|| drop(tell.try_send(Ok(())))).inspect_err(|error| drop(tell.try_send(Err(error.clone()))))
-        };
+        let run =
+            move || work(&|| drop(tell.try_send(Ok(())))).inspect_err(|error| drop(tell.try_send(Err(error.clone()))));
         self.threads.push(Builder::new().name(name.clone()).spawn(run).context(|| format!("starting {name}"))?);
         self.ready.push(told);
         Ok(())

@@ -18,8 +18,8 @@ use super::store::Store;
 use super::FIRST_PORT;
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
-use crate::system::port::Port;
 use crate::system::act_on_time;
+use crate::system::port::Port;
 
 /// Packets read in a row before those that are due have their turn.
 const READ_AT_ONCE: usize = 32;

@@ -6,9 +6,10 @@ use std::io;
 use nix::sched::{unshare, CloneFlags};
 use nix::unistd::{getegid, geteuid, Gid, Uid};
 
+use super::thread::one_thread;
 use crate::error::{Context, NetError, Result};
 
-/// In what role this process may make namespaces.
+/// The role in which this process may make namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
     /// It has the capabilities in the machine's own user namespace.
@@ -24,7 +25,8 @@ const NEEDED: u64 = (1 << 12) | (1 << 13) | (1 << 21);
 #[must_use]
 pub fn present() -> Option<Capability> {
     let status = fs::read_to_string("/proc/thread-self/status").ok()?;
-    let effective = u64::from_str_radix(field(&status, "CapEff:")?, 16).ok()?;
+    let effective =
+        u64::from_str_radix(status.lines().find_map(|line| line.strip_prefix("CapEff:"))?.trim(), 16).ok()?;
     if effective & NEEDED != NEEDED {
         return None;
     }
@@ -41,10 +43,6 @@ pub fn sudo_caller() -> Option<(Uid, Gid)> {
     (geteuid().is_root() && uid != 0).then_some((Uid::from_raw(uid), Gid::from_raw(gid)))
 }
 
-fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
-    status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
-}
-
 /// Make sure that this process may make namespaces: as it is, or else in a new user namespace, which it enters for good.
 ///
 /// # Errors
@@ -55,13 +53,7 @@ pub fn become_capable() -> Result<Capability> {
     }
     let (uid, gid) = (geteuid(), getegid());
     let step = || format!("entering a user namespace as user {uid}");
-    let threads = fs::read_to_string("/proc/self/status").context(step)?;
-    let threads = field(&threads, "Threads:").unwrap_or("?");
-    if threads != "1" {
-        return Err(NetError::new(step(), format!("{threads} threads"))
-            .expected("a process with one thread, as the kernel demands")
-            .hint("enter the user namespace before any thread starts"));
-    }
+    one_thread(&step())?;
     unshare(CloneFlags::CLONE_NEWUSER).context(step).map_err(|error| error.hint(remedy()))?;
     // Without this an ordinary user may not map a group.
     match fs::write("/proc/self/setgroups", "deny") {
@@ -110,11 +102,5 @@ mod tests {
             Some(capability) => assert_eq!(become_capable().unwrap(), capability),
             None => eprintln!("SKIPPED: no capabilities"),
         }
-    }
-
-    #[test]
-    fn the_status_is_read_by_field() {
-        assert_eq!(field("Name:\tx\nThreads:\t3\n", "Threads:"), Some("3"));
-        assert_eq!(field("Name:\tx\n", "Threads:"), None);
     }
 }

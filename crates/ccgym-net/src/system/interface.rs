@@ -30,9 +30,6 @@ pub type Mac = [u8; 6];
 
 impl Interfaces {
     /// Of the namespace in which this thread is.
-    ///
-    /// # Errors
-    /// If the kernel gives no socket.
     pub fn open() -> Result<Self> {
         Ok(Self { netlink: Netlink::open()? })
     }
@@ -50,17 +47,11 @@ impl Interfaces {
     }
 
     /// Number of a device.
-    ///
-    /// # Errors
-    /// If there is none of that name.
     pub fn index(&mut self, name: &str) -> Result<u32> {
         Ok(self.link(name)?.header.index)
     }
 
     /// Counters of a device.
-    ///
-    /// # Errors
-    /// If there is none of that name.
     pub fn counters(&mut self, name: &str) -> Result<Stats64> {
         let link = self.link(name)?;
         let found = link.attributes.into_iter().find_map(|attribute| match attribute {
@@ -71,17 +62,11 @@ impl Interfaces {
     }
 
     /// Bring a device up as it is.
-    ///
-    /// # Errors
-    /// If there is none of that name, or the kernel refuses.
     pub fn bring_up(&mut self, name: &str) -> Result<()> {
         self.set_up(name, LinkFlags::empty(), Vec::new())
     }
 
     /// Bring a device up for a path: MTU, queue length, no address resolution.
-    ///
-    /// # Errors
-    /// If there is none of that name, or the kernel refuses.
     pub fn bring_up_for_path(&mut self, name: &str) -> Result<()> {
         let settings = vec![LinkAttribute::Mtu(MTU), LinkAttribute::TxQueueLen(DEVICE_QUEUE)];
         self.set_up(name, LinkFlags::Noarp, settings)
@@ -99,9 +84,6 @@ impl Interfaces {
     }
 
     /// Make a veth pair: `near` here, `far` in the namespace of `fd`.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn add_veth(&mut self, near: (&str, Mac), far: (&str, Mac), fd: BorrowedFd<'_>) -> Result<()> {
         let describe = |(name, mac): (&str, Mac)| {
             let name = LinkAttribute::IfName(name.to_owned());
@@ -123,9 +105,6 @@ impl Interfaces {
     }
 
     /// Give a device an address whose only neighbor is `peer`.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn add_address(&mut self, name: &str, address: Ipv4Addr, peer: Ipv4Addr) -> Result<()> {
         let mut request = AddressMessage::default();
         request.header.family = AddressFamily::Inet;
@@ -139,9 +118,6 @@ impl Interfaces {
     }
 
     /// Send everything that is not local through a device.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn add_default_route(&mut self, name: &str, gateway: Ipv4Addr) -> Result<()> {
         let mut request = RouteMessage::default();
         request.header.address_family = AddressFamily::Inet;
@@ -157,9 +133,6 @@ impl Interfaces {
     }
 
     /// All local IPv4 addresses and the addresses of their neighbors, as far as they are known.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn addresses(&mut self) -> Result<Vec<Ipv4Addr>> {
         let mut request = AddressMessage::default();
         request.header.family = AddressFamily::Inet;
@@ -180,9 +153,6 @@ impl Interfaces {
     }
 
     /// Destinations and gateways of all IPv4 routes: (address, prefix length), the default route's destination left out.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn routes(&mut self) -> Result<Vec<(Ipv4Addr, u8)>> {
         let mut request = RouteMessage::default();
         request.header.address_family = AddressFamily::Inet;

@@ -19,9 +19,6 @@ pub struct Netlink {
 
 impl Netlink {
     /// Connect to the namespace of this thread.
-    ///
-    /// # Errors
-    /// If the kernel gives no socket.
     pub fn open() -> Result<Self> {
         let open = || -> io::Result<Socket> {
             let mut socket = Socket::new(NETLINK_ROUTE)?;
@@ -33,26 +30,17 @@ impl Netlink {
     }
 
     /// Have something done.
-    ///
-    /// # Errors
-    /// What the kernel says.
     pub fn change(&mut self, message: RouteNetlinkMessage, create: bool) -> io::Result<()> {
         let create = if create { NLM_F_CREATE | NLM_F_EXCL } else { 0 };
         self.request(message, NLM_F_REQUEST | NLM_F_ACK | create).map(drop)
     }
 
     /// Ask for one thing.
-    ///
-    /// # Errors
-    /// What the kernel says.
     pub fn get(&mut self, message: RouteNetlinkMessage) -> io::Result<Vec<RouteNetlinkMessage>> {
         self.request(message, NLM_F_REQUEST | NLM_F_ACK)
     }
 
     /// Ask for all of a kind.
-    ///
-    /// # Errors
-    /// What the kernel says.
     pub fn list(&mut self, message: RouteNetlinkMessage) -> io::Result<Vec<RouteNetlinkMessage>> {
         self.request(message, NLM_F_REQUEST | NLM_F_DUMP)
     }

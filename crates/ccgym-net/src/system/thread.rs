@@ -1,8 +1,12 @@
 //! Threads that must act on time.
 
+use std::fs;
+use std::time::Duration;
+
 use nix::sys::prctl;
 
 use super::syscalls;
+use crate::error::{Context, NetError, Result};
 
 /// The shortest slice that the kernel gives, in nanoseconds.
 const SLICE_NS: u64 = 100_000;
@@ -22,4 +26,19 @@ pub(crate) fn act_on_time() {
     let _ = syscalls::schedule_in_real_time()
         .or_else(|_| syscalls::schedule_in_slices(-20, SLICE_NS))
         .or_else(|_| syscalls::schedule_in_slices(0, SLICE_NS));
+}
+
+/// Make sure that this thread is the only one of its process, as `step` needs it.
+pub(super) fn one_thread(step: &str) -> Result<()> {
+    let count = || Ok(fs::read_dir("/proc/self/task").context(|| step.to_owned())?.count());
+    // Threads that have just been joined may take a moment to vanish.
+    for _ in 0..200 {
+        match count()? {
+            1 => return Ok(()),
+            _ => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    Err(NetError::new(step, format!("{} threads", count()?))
+        .expected("a process with one thread")
+        .hint("do this in a process of its own, before anything that makes threads is loaded"))
 }

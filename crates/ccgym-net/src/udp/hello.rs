@@ -116,13 +116,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`check`]; which step stalled, and why; what the receiver says if it refuses.
-    pub fn open(
-        socket: UdpSocket,
-        peer: SocketAddr,
-        spec: &FlowSpec,
-        flow: u32,
-        deadline: Duration,
-    ) -> Result<Self> {
+    pub fn open(socket: UdpSocket, peer: SocketAddr, spec: &FlowSpec, flow: u32, deadline: Duration) -> Result<Self> {
         check(spec)?;
         let step = || format!("handshake with {peer}");
         socket.connect(peer).context(|| format!("{}: finding the way", step()))?;

@@ -426,13 +426,7 @@ impl Server<'_> {
     }
 
     /// Be ready for a flow whose address is proved, or say why not.
-    fn admit(
-        &mut self,
-        token: Token,
-        from: SocketAddr,
-        at: Timestamp,
-        hello: &datagram::Hello,
-    ) -> Result<(), String> {
+    fn admit(&mut self, token: Token, from: SocketAddr, at: Timestamp, hello: &datagram::Hello) -> Result<(), String> {
         if let Some(refusal) = self.full() {
             return Err(refusal);
         }

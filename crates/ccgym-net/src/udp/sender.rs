@@ -368,8 +368,7 @@ impl Driver {
             }
             return Ok(());
         };
-        let woken = wait(self.connection.socket.as_fd(), !self.clear, steering.fd(), &self.clock, due)?;
-        if woken.other {
+        if wait(self.connection.socket.as_fd(), !self.clear, steering.fd(), &self.clock, due)? {
             let now = self.clock.now().max(self.now);
             if steering.take_action(now, &mut self.action)? {
                 self.series.catch_up(now, &self.sender);

@@ -10,7 +10,7 @@ use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::time::{clock_gettime, ClockId};
 
-use super::batch_calls::{GsoBatch, Inbox, Outgoing};
+use super::batch_calls::{GsoBatch, Inbox, Incoming, Outgoing};
 use crate::error::{Context, NetError, Result};
 use crate::system::set_option;
 use crate::Clock;
@@ -23,10 +23,10 @@ const SLOT: usize = 65_536;
 const STRIDE: usize = SLOT + 27 * 64;
 /// Datagrams or batches taken by one call.
 const BATCH: usize = 32;
-/// Most datagrams in a batch: the kernel's limit since Linux 4.18.
+/// Max datagrams in a batch: the kernel's limit since Linux 4.18.
 const MAX_SEGMENTS: usize = 64;
-/// Most bytes in a batch: what an IP packet holds.
-const MAX_TRAIN: usize = 65_000;
+/// Max bytes in a batch: what an IP packet holds.
+const MAX_BATCH_BYTES: usize = 65_000;
 
 /// Bytes of the IP and UDP headers before a datagram to or from `ip`.
 #[must_use]
@@ -115,9 +115,8 @@ impl RxBatch {
         self.now
     }
 
-    /// Whatever came `index`-th: bytes, bytes of one datagram in them, sender, traffic class; and when it came, not
-    /// before `earliest`, which is no later than now.
-    pub fn get(&self, index: usize, earliest: Timestamp) -> Option<(super::batch_calls::Incoming<'_>, Timestamp)> {
+    /// What came `index`-th, and when it came, not before `earliest`, which is not later than now.
+    pub fn get(&self, index: usize, earliest: Timestamp) -> Option<(Incoming<'_>, Timestamp)> {
         let incoming = self.inbox.get(index)?;
         // The kernel stamps by another clock, which may be set while we run: only the age counts.
         let age = if incoming.arrived_ns == 0 { 0 } else { self.wall_ns.saturating_sub(incoming.arrived_ns) };
@@ -139,7 +138,7 @@ pub(super) struct TxBatch {
     bytes: Vec<u8>,
     batches: Vec<GsoBatch>,
     outgoing: Outgoing,
-    /// Trains that the kernel has taken.
+    /// Batches that the kernel has taken.
     sent: usize,
     /// Whether the kernel cuts batches for this socket.
     cuts: bool,
@@ -172,7 +171,7 @@ impl TxBatch {
                 && whole % last.segment == 0
                 && end - start <= last.segment
                 && whole / last.segment < MAX_SEGMENTS
-                && end - last.start <= MAX_TRAIN
+                && end - last.start <= MAX_BATCH_BYTES
                 && last.to == to;
             if fits {
                 last.end = end;
@@ -241,30 +240,20 @@ impl TxBatch {
     }
 }
 
-/// What ended a wait.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Woken {
-    /// The second descriptor is readable.
-    pub other: bool,
-}
-
-/// Wait until `socket` is readable (writable too, if `write`), `other` is readable, or `due`.
+/// Wait until `socket` is readable (writable too, if `write`), `other` is readable, or `due`. Whether `other` is.
 pub(super) fn wait(
     socket: BorrowedFd<'_>,
     write: bool,
     other: Option<BorrowedFd<'_>>,
     clock: &Clock,
     due: Timestamp,
-) -> Result<Woken> {
+) -> Result<bool> {
     let events = if write { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
-    let first = PollFd::new(socket, events);
-    let second = PollFd::new(other.unwrap_or(socket), PollFlags::POLLIN);
-    let mut both = [first, second];
+    let mut both = [PollFd::new(socket, events), PollFd::new(other.unwrap_or(socket), PollFlags::POLLIN)];
     let used = if other.is_some() { 2 } else { 1 };
     match ppoll(&mut both[..used], clock.timeout(due), None) {
         Ok(_) | Err(Errno::EINTR) => {}
         Err(errno) => return Err(NetError::new("waiting for datagrams", errno.desc())),
     }
-    let readable = |fd: &PollFd<'_>| fd.revents().is_some_and(|events| !events.is_empty());
-    Ok(Woken { other: used == 2 && readable(&both[1]) })
+    Ok(used == 2 && both[1].revents().is_some_and(|events| !events.is_empty()))
 }

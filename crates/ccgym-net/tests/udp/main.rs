@@ -443,8 +443,7 @@ fn an_environment_may_decide() {
     }))
     .unwrap();
     let spec = run.flows[0].clone();
-    let resources =
-        Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
+    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
     let cca = create_with(&spec.scheme, &spec.params, &resources).unwrap();
     let mut task = task(spec, cca, clock, Duration::from_millis(350));
     task.step = TimeSpan::from_millis(10);

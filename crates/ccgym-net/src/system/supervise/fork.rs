@@ -1,15 +1,14 @@
 //! Forking, which Rust cannot promise to be safe in general: here only where the process has a single thread.
 #![allow(unsafe_code)] // fork and clone are unsafe in a process with several threads; that is checked before.
 
-use std::fs;
 use std::io;
-use std::time::Duration;
 
 use nix::sched::CloneFlags;
 use nix::sys::signal::{sigaction, SaFlags, SigAction, SigHandler, SigSet, Signal};
 use nix::unistd::Pid;
 
 use crate::error::{NetError, Result};
+use crate::system::thread::one_thread;
 
 /// Who returns from [`fork`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +25,7 @@ pub(super) enum Forked {
 /// If this process has more than one thread, since the copy would find their locks held forever; or as clone(2).
 pub(super) fn fork(flags: CloneFlags) -> Result<Forked> {
     let step = "starting a process";
-    let threads = threads();
-    if threads != Some(1) {
-        let found = threads.map_or("a process without /proc".to_owned(), |count| format!("{count} threads"));
-        let hint = "start the shell from a process of its own, before anything that makes threads is loaded";
-        return Err(NetError::new(step, found).expected("a process with one thread").hint(hint));
-    }
+    one_thread(step)?;
     let answer = if flags.is_empty() {
         // SAFETY: there is no other thread whose locks or half-made changes the copy would inherit.
         unsafe { libc::fork() }.into()
@@ -62,15 +56,4 @@ pub(crate) fn reset(signal: Signal) -> nix::Result<()> {
 pub(super) fn exit(status: i32) -> ! {
     // SAFETY: _exit has no conditions.
     unsafe { libc::_exit(status) }
-}
-
-/// Number of threads; helpers that have just been joined may take a moment to vanish.
-fn threads() -> Option<usize> {
-    for _ in 0..200 {
-        match fs::read_dir("/proc/self/task").ok()?.count() {
-            1 => break,
-            _ => std::thread::sleep(Duration::from_millis(1)),
-        }
-    }
-    Some(fs::read_dir("/proc/self/task").ok()?.count())
 }
