@@ -11,7 +11,6 @@ use nix::time::{clock_gettime, ClockId};
 use serde::{Deserialize, Serialize};
 
 /// Nanoseconds of `CLOCK_MONOTONIC`.
-#[must_use]
 pub fn monotonic_ns() -> u64 {
     // The clock exists on every Linux; it cannot fail.
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
@@ -28,13 +27,11 @@ pub struct Clock {
 
 impl Clock {
     /// A clock that reads zero now.
-    #[must_use]
     pub fn start() -> Self {
         Self::starting_in(Duration::ZERO)
     }
 
     /// A clock that reaches zero after `wait`; it reads zero until then.
-    #[must_use]
     pub fn starting_in(wait: Duration) -> Self {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { origin_ns: monotonic_ns() + wait.as_nanos() as u64, epoch_ns: (epoch + wait).as_nanos() as u64 }
@@ -48,31 +45,26 @@ impl Clock {
     }
 
     /// Whether time zero has come.
-    #[must_use]
     pub fn has_started(&self) -> bool {
         monotonic_ns() >= self.origin_ns
     }
 
     /// `CLOCK_MONOTONIC` in nanoseconds at a time of this clock.
-    #[must_use]
     pub const fn monotonic(&self, at: Timestamp) -> u64 {
         self.origin_ns.saturating_add(at.0)
     }
 
     /// Milliseconds since the Unix epoch at a time of this clock.
-    #[must_use]
     pub fn epoch_ms(&self, at: Timestamp) -> f64 {
         (self.epoch_ns as f64 + at.0 as f64) / 1e6
     }
 
     /// How long from now until `at`; zero if that has passed, `None` for [`Timestamp::NEVER`].
-    #[must_use]
     pub fn until(&self, at: Timestamp) -> Option<TimeSpan> {
         at.is_set().then(|| TimeSpan(self.monotonic(at).saturating_sub(monotonic_ns())))
     }
 
     /// The same as the timeout of `ppoll`.
-    #[must_use]
     pub fn timeout(&self, at: Timestamp) -> Option<TimeSpec> {
         self.until(at).map(|span| TimeSpec::from_duration(Duration::from_nanos(span.0)))
     }

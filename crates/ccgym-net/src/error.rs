@@ -56,9 +56,6 @@ impl NetError {
 /// Name the step in which a system call failed.
 pub trait Context<T> {
     /// The same result, with the step in its error.
-    ///
-    /// # Errors
-    /// As before.
     fn context(self, place: impl FnOnce() -> String) -> Result<T>;
 }
 

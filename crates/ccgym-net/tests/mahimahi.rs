@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use ccgym_core::Timestamp;
 use ccgym_link::LinkEvent;
 use ccgym_net::doctor::{mahimahi, Status};
-use ccgym_net::mahimahi::{match_ends, Session, SessionSpec, Shell, Watch};
+use ccgym_net::mahimahi::{match_ends, Session, SessionSpec, Shell, Watch, INGRESS};
 use ccgym_net::Clock;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::{geteuid, Pid};
@@ -53,14 +53,14 @@ fn trace(name: &str) -> PathBuf {
 
 /// Send datagrams through the path, each answered.
 fn ping(session: &Session, count: u32) {
-    let outside = session.outside().run(|| UdpSocket::bind(SocketAddrV4::new(session.base(), PORT)).unwrap()).unwrap();
-    let inside = session.inside().run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+    let outside = session.outside.run(|| UdpSocket::bind(SocketAddrV4::new(session.base, PORT)).unwrap()).unwrap();
+    let inside = session.inside.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
     for socket in [&inside, &outside] {
         socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     }
     let mut buffer = [0; 100];
     for i in 0..count {
-        inside.send_to(&i.to_be_bytes(), (session.base(), PORT)).unwrap();
+        inside.send_to(&i.to_be_bytes(), (session.base, PORT)).unwrap();
         let (length, from) = outside.recv_from(&mut buffer).unwrap();
         assert_eq!(buffer[..length], i.to_be_bytes());
         outside.send_to(&buffer[..length], from).unwrap();
@@ -85,8 +85,8 @@ fn packets_are_seen_at_both_ends_and_links_log() {
     eprintln!("two shells start within {:?}", began.elapsed());
     fs::remove_dir_all(trace.parent().unwrap()).unwrap();
     ping(&session, 1);
-    let inside = Watch::inside(session.inside(), session.inside_device(), PORT, 1).unwrap();
-    let outside = Watch::outside(session.outside(), session.outside_device(), PORT, 1).unwrap();
+    let inside = Watch::inside(&session.inside, INGRESS, PORT, 1).unwrap();
+    let outside = Watch::outside(&session.outside, &session.outside_device, PORT, 1).unwrap();
     let clock = Clock::start();
     ping(&session, 20);
     let end = clock.now();
@@ -126,7 +126,7 @@ fn sessions_at_once_do_not_meet() {
         let starting: Vec<_> = (0..2).map(|_| scope.spawn(start)).collect();
         starting.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    assert_eq!(sessions[0].base(), sessions[1].base(), "each has its own addresses");
+    assert_eq!(sessions[0].base, sessions[1].base, "each has its own addresses");
     thread::scope(|scope| {
         for session in &sessions {
             scope.spawn(|| ping(session, 5));
@@ -167,7 +167,7 @@ fn namespace_of(pid: i32, kind: &str) -> PathBuf {
 fn nothing_remains_when_the_starter_is_killed() {
     if std::env::var_os(HOLD).is_some() {
         let session = Session::start(&SessionSpec::new(shells("mm-delay 5 | mm-delay 6"))).unwrap();
-        eprintln!("HOLDS {} {}", session.first_pid(), session.inner_pid());
+        eprintln!("HOLDS {} {}", session.first_pid(), session.inner_pid);
         thread::sleep(Duration::from_secs(60));
         return;
     }
@@ -265,13 +265,13 @@ fn kernel_tcp_on_pantheons_path() {
         let mut spec = SessionSpec::new(shells(&line));
         spec.logs = true;
         let session = Session::start(&spec).unwrap();
-        let inside = Watch::inside(session.inside(), session.inside_device(), PORT, 1).unwrap();
-        let outside = Watch::outside(session.outside(), session.outside_device(), PORT, 1).unwrap();
+        let inside = Watch::inside(&session.inside, INGRESS, PORT, 1).unwrap();
+        let outside = Watch::outside(&session.outside, &session.outside_device, PORT, 1).unwrap();
         let clock = Clock::starting_in(Duration::from_millis(100));
         let (step, end) = (TimeSpan::from_millis(100), Timestamp::from_millis(30_000));
         let halt = Arc::new(AtomicBool::new(false));
-        let peer = SocketAddrV4::new(session.base(), PORT);
-        let listener = session.outside().run(|| std::net::TcpListener::bind(peer).unwrap()).unwrap();
+        let peer = SocketAddrV4::new(session.base, PORT);
+        let listener = session.outside.run(|| std::net::TcpListener::bind(peer).unwrap()).unwrap();
         let task = TcpSenderTask {
             flow: 0,
             algorithm: algorithm.into(),
@@ -289,7 +289,7 @@ fn kernel_tcp_on_pantheons_path() {
         let (sent, received) = thread::scope(|scope| {
             let receiving =
                 scope.spawn(|| run_receiver(listener, ReceiverTask { clock, step, end, halt, flows: 1 }).unwrap());
-            let sent = session.inside().run(|| run_sender(task)).unwrap().unwrap();
+            let sent = session.inside.run(|| run_sender(task)).unwrap().unwrap();
             (sent, receiving.join().unwrap())
         });
         let matched = match_ends(&inside.stop().unwrap(), &outside.stop().unwrap(), &clock, end);

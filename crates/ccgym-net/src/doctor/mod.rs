@@ -54,19 +54,16 @@ pub struct Finding {
 
 impl Finding {
     /// It works.
-    #[must_use]
     pub fn ok(name: &str, found: impl Into<String>) -> Self {
         Self { name: name.into(), status: Status::Ok, found: found.into(), remedy: String::new() }
     }
 
     /// It works with limits.
-    #[must_use]
     pub fn warn(name: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { name: name.into(), status: Status::Warn, found: found.into(), remedy: remedy.into() }
     }
 
     /// It does not work here.
-    #[must_use]
     pub fn missing(name: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { name: name.into(), status: Status::Missing, found: found.into(), remedy: remedy.into() }
     }
@@ -106,9 +103,6 @@ pub struct DoctorJob {
 }
 
 /// Write the findings as one JSON list on standard output. The exit status.
-///
-/// # Errors
-/// Standard output is closed.
 pub fn run(job: &DoctorJob) -> Result<i32> {
     let findings = examine(job.measure);
     let text = serde_json::to_string(&findings).map_err(|error| NetError::new("writing the findings", error))?;

@@ -12,9 +12,6 @@ const NO_FLOW: u32 = u32::MAX;
 
 /// Read what mm-link logged of one direction within the run. Times are whole milliseconds, as mm-link knows them;
 /// packets have no flow (`u32::MAX`), and sizes are IP length + 4. Release 0.98 logs no drops.
-///
-/// # Errors
-/// It is not a log of mm-link's.
 pub(super) fn read_link_log(text: &[u8], clock: &Clock, end: Timestamp) -> Result<Vec<LinkEvent>> {
     // The last line may be half written.
     let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);

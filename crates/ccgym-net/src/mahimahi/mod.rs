@@ -9,4 +9,4 @@ mod session;
 pub(crate) use diagnosis::understand;
 pub use packets::{match_ends, Matched, Watch, Watched};
 pub(crate) use remedy::{DNSMASQ, IPTABLES};
-pub use session::{Session, SessionSpec, Shell, ShellLogs};
+pub use session::{Session, SessionSpec, Shell, ShellLogs, INGRESS};

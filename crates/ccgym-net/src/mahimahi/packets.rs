@@ -68,17 +68,11 @@ pub struct Matched {
 
 impl Watch {
     /// Watch the senders' device. Flow i is that whose receiver has port `first_port` + i.
-    ///
-    /// # Errors
-    /// As [`Capture::start`].
     pub fn inside(namespace: &Arc<Namespace>, device: &str, first_port: u16, flows: u32) -> Result<Self> {
         Self::start(namespace, device, End::Inside, first_port, flows)
     }
 
     /// Watch the outermost device, at which the receivers are.
-    ///
-    /// # Errors
-    /// As [`Capture::start`].
     pub fn outside(namespace: &Arc<Namespace>, device: &str, first_port: u16, flows: u32) -> Result<Self> {
         Self::start(namespace, device, End::Outside, first_port, flows)
     }
@@ -94,9 +88,6 @@ impl Watch {
     }
 
     /// Everything that was seen.
-    ///
-    /// # Errors
-    /// As [`Capture::stop`].
     pub fn stop(self) -> Result<Watched> {
         let (mut watched, dropped) = self.capture.stop()?;
         watched.dropped = dropped;
@@ -155,7 +146,6 @@ impl Fnv {
 
 /// Find the packets of one end again at the other. What entered before the clock's zero or after `end` is left out, and
 /// what left after `end` did not leave.
-#[must_use]
 pub fn match_ends(inside: &Watched, outside: &Watched, clock: &Clock, end: Timestamp) -> Matched {
     let mut matched = Matched::default();
     let way = |entry: &Watched, exit: &Watched, data: bool| {

@@ -60,9 +60,6 @@ pub(super) fn stand_in_for_iptables(directory: &Path) -> Result<()> {
 }
 
 /// Put the script in the place of dnsmasq; to be called where [`stand_in_for_iptables`] is.
-///
-/// # Errors
-/// If dnsmasq is not installed, or nothing can be mounted.
 pub(super) fn forward_in_every_shell(directory: &Path) -> Result<()> {
     let step = || "letting mahimahi's shells forward packets".to_owned();
     let target = installed(DNSMASQ, "dnsmasq-base", step)?;

@@ -34,8 +34,8 @@ use crate::error::{Context, NetError, Result};
 use crate::system::supervise::{mount_private, private_place, Isolated, Launch, User};
 use crate::system::{sudo_caller, Namespace};
 
-/// The device of mahimahi's innermost shell.
-const INGRESS: &str = "ingress";
+/// The device of mahimahi's innermost shell, at the senders.
+pub const INGRESS: &str = "ingress";
 /// How long the shells may take to end after the program inside did.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// A shell whose trace or queue is wrong comes up and dies within this time.
@@ -90,7 +90,6 @@ pub struct SessionSpec {
 
 impl SessionSpec {
     /// The shells without logs, and twenty seconds to start.
-    #[must_use]
     pub const fn new(shells: Vec<Shell>) -> Self {
         Self { shells, logs: false, patience: Duration::from_secs(20) }
     }
@@ -103,11 +102,16 @@ pub struct Session {
     control: UnixStream,
     said: Arc<Mutex<Vec<u8>>>,
     logs: Vec<LogFiles>,
-    outside: Arc<Namespace>,
-    inside: Arc<Namespace>,
-    base: Ipv4Addr,
-    outside_device: String,
-    inner: Pid,
+    /// The receivers' network namespace, outside the outermost shell.
+    pub outside: Arc<Namespace>,
+    /// The senders' network namespace, inside the innermost shell.
+    pub inside: Arc<Namespace>,
+    /// The address of the outside (`MAHIMAHI_BASE`).
+    pub base: Ipv4Addr,
+    /// The outermost device, which has that address.
+    pub outside_device: String,
+    /// The program inside, as this process knows it.
+    pub inner_pid: Pid,
 }
 
 /// The files that a mm-link writes, known to it by their descriptors.
@@ -182,7 +186,7 @@ impl Session {
                 error
             }
         })?;
-        let (inner, base) = match await_report(&control, deadline, spec.patience) {
+        let (inner_pid, base) = match await_report(&control, deadline, spec.patience) {
             Ok(report) => report,
             Err(why) => {
                 // The program inside sees the end of its input.
@@ -198,52 +202,15 @@ impl Session {
                 return Err(explain("starting mahimahi", &found, &text(&said)));
             }
         };
-        let inside = Namespace::of_process(inner)?.shared();
+        let inside = Namespace::of_process(inner_pid)?.shared();
         let outside_device = outside.run(|| device_of(base))??;
-        let session = Self { isolated, control, said, logs, outside, inside, base, outside_device, inner };
+        let session = Self { isolated, control, said, logs, outside, inside, base, outside_device, inner_pid };
         // The processes that carry packets begin at the same time as the program inside, and may yet fail.
         session.check_after(EARLY_DEATH)?;
         Ok(session)
     }
 
-    /// The receivers' network namespace, outside the outermost shell.
-    #[must_use]
-    pub const fn outside(&self) -> &Arc<Namespace> {
-        &self.outside
-    }
-
-    /// The senders' network namespace, inside the innermost shell.
-    #[must_use]
-    pub const fn inside(&self) -> &Arc<Namespace> {
-        &self.inside
-    }
-
-    /// The address of the outside (`MAHIMAHI_BASE`).
-    #[must_use]
-    pub const fn base(&self) -> Ipv4Addr {
-        self.base
-    }
-
-    /// The outermost device, which has that address.
-    #[must_use]
-    pub fn outside_device(&self) -> &str {
-        &self.outside_device
-    }
-
-    /// The device at the senders.
-    #[must_use]
-    pub const fn inside_device(&self) -> &'static str {
-        INGRESS
-    }
-
-    /// The program inside, as this process knows it.
-    #[must_use]
-    pub const fn inner_pid(&self) -> Pid {
-        self.inner
-    }
-
     /// The process under which all others are.
-    #[must_use]
     pub const fn first_pid(&self) -> Pid {
         self.isolated.pid()
     }

@@ -16,7 +16,7 @@ use super::result::{PathReport, RunResult};
 use super::{retry_with_longer_leads, FIRST_PORT};
 use crate::clock::Clock;
 use crate::error::{NetError, Result};
-use crate::mahimahi::{match_ends, Session, SessionSpec, Shell, Watch};
+use crate::mahimahi::{match_ends, Session, SessionSpec, Shell, Watch, INGRESS};
 use crate::shell::{DirectionReport, EmulatorReport};
 
 /// How long before time zero everything is set up, in addition to some round trips of the path.
@@ -51,16 +51,16 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
     let clock = Clock::starting_in(lead + Duration::from_nanos(base_rtt.0) * ROUND_TRIPS);
     let count = spec.flows.len() as u32;
     let endpoints = FlowEndpoints {
-        inside: session.inside().clone(),
-        outside: session.outside().clone(),
-        address: session.base(),
+        inside: session.inside.clone(),
+        outside: session.outside.clone(),
+        address: session.base,
         handshake: HANDSHAKE,
         backlog: None,
     };
     let watches = if spec.record.packets {
         Some((
-            Watch::inside(&endpoints.inside, session.inside_device(), FIRST_PORT, count)?,
-            Watch::outside(&endpoints.outside, session.outside_device(), FIRST_PORT, count)?,
+            Watch::inside(&endpoints.inside, INGRESS, FIRST_PORT, count)?,
+            Watch::outside(&endpoints.outside, &session.outside_device, FIRST_PORT, count)?,
         ))
     } else {
         None
@@ -91,12 +91,13 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
         bottleneck: (!up_events.is_empty()).then_some(0),
         counters: vec![("link".to_owned(), counters(&up_events))],
         log: spec.record.packets.then_some(matched.data),
-        events: up_events,
+        events: vec![up_events],
         ..DirectionReport::default()
     };
     let down = DirectionReport {
+        bottleneck: Some(0),
         log: spec.record.packets.then_some(matched.acks),
-        events: down_events,
+        events: vec![down_events],
         ..DirectionReport::default()
     };
     Ok(Some(run_result(spec, EmulatorReport { up, down }, report, &senders, &received)))

@@ -60,9 +60,6 @@ fn end_with_parent() -> Result<()> {
 }
 
 /// Carry out a plan. An emulated path needs [`become_capable`] before.
-///
-/// # Errors
-/// The plan cannot be used, or a step of the run failed; the error names it.
 pub(crate) fn execute(plan: Plan) -> Result<RunResult> {
     match plan.backend.clone() {
         Backend::Emulated => emulated::execute(plan),

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use ccgym_core::{TimeSpan, Timestamp};
+use ccgym_link::LinkEvent;
 use ccgym_run::recorder::{FlowSeries, LinkSeries, Series};
 use ccgym_run::{FlowOutcome, Outcome, RunSpec};
 
 use super::result::{PathReport, RunResult};
-use crate::shell::EmulatorReport;
+use crate::shell::{DirectionReport, EmulatorReport};
 use crate::udp::{ReceiverResult, SenderResult};
 
 /// The result of a run from all its parts. `report` tells about the path; what endpoints tell is added here. Senders
@@ -38,6 +39,7 @@ fn outcome(spec: &RunSpec, path: EmulatorReport, flows: &[SenderResult], receive
     for log in [&mut up.log, &mut down.log].into_iter().flatten() {
         log.cut(end);
     }
+    let (up_events, down_events) = (take_events(&mut up), take_events(&mut down));
     let series = (spec.record.series > TimeSpan::ZERO).then(|| series(spec, &up.queue, flows, receivers));
     Outcome {
         end,
@@ -61,9 +63,14 @@ fn outcome(spec: &RunSpec, path: EmulatorReport, flows: &[SenderResult], receive
         data: up.log,
         acks: down.log,
         series,
-        up_events: up.events,
-        down_events: down.events,
+        up_events,
+        down_events,
     }
+}
+
+fn take_events(direction: &mut DirectionReport) -> Vec<LinkEvent> {
+    let events = direction.bottleneck.and_then(|index| direction.events.get_mut(index));
+    events.map(std::mem::take).unwrap_or_default()
 }
 
 /// The further columns of each flow, as long as the common ones.

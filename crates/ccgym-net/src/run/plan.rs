@@ -104,9 +104,6 @@ pub struct Prepared {
 
 impl Prepared {
     /// Load traces and policies. Starts threads if a policy needs ONNX Runtime.
-    ///
-    /// # Errors
-    /// A file that cannot be read or used.
     pub fn load(plan: Plan) -> Result<Self> {
         let traces = load_traces(&plan.traces)?;
         let mut resources = load_policies(&plan.policies, plan.onnx_runtime.as_deref())?;
@@ -115,13 +112,11 @@ impl Prepared {
     }
 
     /// The flows of the run.
-    #[must_use]
     pub fn flows(&self) -> &[FlowSpec] {
         &self.plan.spec.flows
     }
 
     /// The kernel's algorithm that flow `index` asks for, if it is not one of our schemes.
-    #[must_use]
     pub fn kernel_algorithm(&self, index: usize) -> Option<&str> {
         self.flows()[index].scheme.strip_prefix(KERNEL_PREFIX)
     }
@@ -154,9 +149,6 @@ pub fn load_traces(files: &BTreeMap<String, PathBuf>) -> Result<BTreeMap<String,
 }
 
 /// Load policies. Starts threads if there are any.
-///
-/// # Errors
-/// A file that cannot be read or used.
 pub fn load_policies(files: &BTreeMap<String, PolicyFiles>, onnx_runtime: Option<&Path>) -> Result<Resources> {
     let mut resources = Resources::default();
     if files.is_empty() {

@@ -25,12 +25,7 @@ pub struct ReleaseSummary {
 
 impl From<&ReleaseErrors> for ReleaseSummary {
     fn from(errors: &ReleaseErrors) -> Self {
-        Self {
-            count: errors.count(),
-            p50_ns: errors.quantile(0.5),
-            p99_ns: errors.quantile(0.99),
-            max_ns: errors.max(),
-        }
+        Self { count: errors.count, p50_ns: errors.quantile(0.5), p99_ns: errors.quantile(0.99), max_ns: errors.max }
     }
 }
 
@@ -73,9 +68,6 @@ pub struct RunResult {
 
 impl RunResult {
     /// Write it to a file, which may be one of the parent's without a name.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
         let step = || format!("writing the result {}", path.display());
         let bytes = postcard::to_stdvec(self).map_err(|error| NetError::new(step(), error))?;

@@ -316,15 +316,9 @@ impl Direction {
             log.cut(end);
         }
         let chain = self.pipeline.chain_mut();
-        let events = chain.bottleneck.map_or_else(Vec::new, |b| chain.elements[b].take_events(end));
-        let mut further_events = Vec::new();
-        for (i, element) in chain.elements.iter_mut().enumerate().filter(|(i, _)| Some(*i) != chain.bottleneck) {
-            further_events.extend(Some((i, element.take_events(end))).filter(|(_, events)| !events.is_empty()));
-        }
         Ok(DirectionReport {
             log: self.log,
-            events,
-            further_events,
+            events: chain.elements.iter_mut().map(|element| element.take_events(end)).collect(),
             counters: chain.counters(),
             bottleneck: chain.bottleneck,
             queue: self.work.queue,

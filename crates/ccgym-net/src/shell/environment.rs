@@ -19,7 +19,6 @@ pub type Variables = Vec<(OsString, OsString)>;
 
 /// The environment that this process was started with. What Python sets for itself afterward, such as `LC_CTYPE` in the
 /// C locale, is not for others.
-#[must_use]
 pub fn inherited() -> Variables {
     let Ok(text) = fs::read("/proc/self/environ") else { return std::env::vars_os().collect() };
     let split = |entry: &[u8]| {
@@ -32,7 +31,6 @@ pub fn inherited() -> Variables {
 /// The environment at one end: as it was before, with mahimahi's variables.
 ///
 /// `label` is that of this path, for the end inside; the other end has none.
-#[must_use]
 pub fn at_end(inherited: Variables, base: Ipv4Addr, label: Option<&str>, user: Option<&User>) -> Vec<CString> {
     let mut variables = inherited;
     set(&mut variables, BASE, base.to_string().into());
@@ -64,7 +62,6 @@ fn set(variables: &mut Variables, name: &str, value: OsString) {
 }
 
 /// What runs when no command is given: the user's shell.
-#[must_use]
 pub fn user_shell(user: Option<&User>) -> String {
     match user {
         Some(user) => user.shell.to_string_lossy().into_owned(),

@@ -72,7 +72,6 @@ pub struct ShellPath {
 
 impl ShellPath {
     /// The elements of one direction.
-    #[must_use]
     pub fn elements(&self, direction: Direction) -> &[ElementSpec] {
         match direction {
             Direction::Uplink => &self.uplink,

@@ -16,9 +16,6 @@ use nix::unistd::linkat;
 use crate::error::{Context, NetError, Result};
 
 /// Write mahimahi's link log; `comments` are further lines of the header.
-///
-/// # Errors
-/// As the output.
 pub fn write_link_log(
     out: &mut impl Write,
     header: &LogHeader,
@@ -53,9 +50,6 @@ enum Target {
 
 impl LogFile {
     /// Make sure that the file can be written.
-    ///
-    /// # Errors
-    /// If it cannot.
     pub fn create(path: &Path) -> Result<Self> {
         let step = || format!("making the log {}", path.display());
         // Through links, so that the file behind is replaced.
@@ -85,9 +79,6 @@ impl LogFile {
     }
 
     /// Write the content and give the file its name.
-    ///
-    /// # Errors
-    /// If the disk is full, or the directory has gone.
     pub fn write(self, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<()> {
         let path = self.path.clone();
         self.try_write(content).context(|| format!("writing the log {}", path.display()))

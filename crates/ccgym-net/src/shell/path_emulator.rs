@@ -40,10 +40,8 @@ pub struct EmulatorSpec {
 pub struct DirectionReport {
     /// Each packet of a flow: when it arrived and when it really left.
     pub log: Option<PacketLog>,
-    /// Events of the first link, at the times at which the link meant them to happen.
-    pub events: Vec<LinkEvent>,
-    /// The same of each further link, with the number of its element.
-    pub further_events: Vec<(usize, Vec<LinkEvent>)>,
+    /// Events of each element, at the times at which it meant them to happen; none of elements that are not links.
+    pub events: Vec<Vec<LinkEvent>>,
     /// Counters of the elements by kind.
     pub counters: Vec<(String, Counters)>,
     /// Which element the first link is.
@@ -56,6 +54,14 @@ pub struct DirectionReport {
     pub device_drops: u64,
     /// Packets dropped because those under way filled [`EmulatorSpec::packet_memory`]; not in the counters either.
     pub refused: u64,
+}
+
+impl DirectionReport {
+    /// Events of element number `index`.
+    #[must_use]
+    pub fn events(&self, index: Option<usize>) -> &[LinkEvent] {
+        index.and_then(|index| self.events.get(index)).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// What both directions did.
@@ -115,22 +121,17 @@ impl PathEmulator {
     }
 
     /// Packets that wait in the uplink's bottleneck: kept up to date by the path.
-    #[must_use]
     pub fn backlog(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.backlog)
     }
 
     /// Whether both directions still work; one that met an error has ended, and [`PathEmulator::stop`] says which.
-    #[must_use]
     pub fn is_running(&self) -> bool {
         self.threads.iter().all(|thread| !thread.is_finished())
     }
 
     /// Go on until `at`, if that is still to come, and end there. What happened later is not reported, but counters
     /// are exact only if this is called before `at`: use [`PathEmulator::end_at`] to announce it.
-    ///
-    /// # Errors
-    /// What a direction met.
     pub fn stop(mut self, at: Timestamp) -> Result<EmulatorReport> {
         // A direction that failed has ended the other: that is not to be put off.
         if self.is_running() {

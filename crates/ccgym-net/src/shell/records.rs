@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ccgym_link::log::LogHeader;
-use ccgym_link::{ElementSpec, LinkEvent, ScheduleSpec};
+use ccgym_link::{ElementSpec, ScheduleSpec};
 
 use super::environment::PREFIX;
 use super::job::{Direction, LinkLogJob, ShellJob, ShellPath};
@@ -82,12 +82,12 @@ impl Records {
         for LinkLog { direction, element, mut header, file } in self.links {
             header.base_ms = clock.monotonic(Timestamp::ZERO).saturating_sub(self.began_ns) / 1_000_000;
             header.init_ms = (clock.epoch_ms(Timestamp::ZERO) as u64).saturating_sub(header.base_ms);
-            let events = events(of(direction), element);
+            let events = of(direction).events(Some(element));
             file.write(|out| write_link_log(out, &header, &comments, events))?;
         }
         for (direction, file) in self.tunnels {
             let report = of(direction);
-            let bottleneck = report.bottleneck.map_or(&[][..], |element| events(report, element));
+            let bottleneck = report.events(report.bottleneck);
             let log = report.log.clone().unwrap_or_default();
             file.write(|out| write_tunnel_log(out, &log, bottleneck, clock.epoch_ms(Timestamp::ZERO)))?;
         }
@@ -123,14 +123,6 @@ fn describe_queue(link: &ElementSpec) -> String {
     let limits = [("bytes", limit.bytes), ("packets", limit.packets)];
     let limits = limits.iter().filter_map(|(name, value)| value.map(|value| format!("{name}={value}")));
     format!("{kind} [{}]", limits.collect::<Vec<_>>().join(", "))
-}
-
-/// What happened at an element of a direction.
-fn events(report: &DirectionReport, element: usize) -> &[LinkEvent] {
-    if report.bottleneck == Some(element) {
-        return &report.events;
-    }
-    report.further_events.iter().find(|(index, _)| *index == element).map_or(&[], |(_, events)| events)
 }
 
 /// One line for people, and for scripts that look for `emulator-limited`.

@@ -16,9 +16,12 @@ const STILL_NS: u64 = 20_000_000;
 #[derive(Clone, Debug, Default)]
 pub struct ReleaseErrors {
     errors: DurationHistogram,
-    count: u64,
-    late: u64,
-    max: u64,
+    /// Releases so far.
+    pub count: u64,
+    /// Releases that were more than a millisecond late.
+    pub late: u64,
+    /// Largest error in nanoseconds.
+    pub max: u64,
 }
 
 impl ReleaseErrors {
@@ -30,26 +33,7 @@ impl ReleaseErrors {
         self.max = self.max.max(error_ns);
     }
 
-    /// Releases so far.
-    #[must_use]
-    pub const fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Releases that were more than a millisecond late.
-    #[must_use]
-    pub const fn late(&self) -> u64 {
-        self.late
-    }
-
-    /// Largest error in nanoseconds.
-    #[must_use]
-    pub const fn max(&self) -> u64 {
-        self.max
-    }
-
     /// The error in nanoseconds that a share `p` of the releases does not exceed; zero if there were none.
-    #[must_use]
     pub fn quantile(&self, p: f64) -> u64 {
         self.errors.percentile(p).map_or(0, |error| (error as u64).min(self.max))
     }
@@ -57,7 +41,6 @@ impl ReleaseErrors {
 
 /// Why the machine could not hold the schedule, if it could not: packets lost in devices or for want of memory, more
 /// than 1 % of the packets of a direction released more than a millisecond late, or one more than 20 ms.
-#[must_use]
 pub fn emulator_limited(report: &EmulatorReport) -> Option<String> {
     let mut reasons = Vec::new();
     for (name, direction) in [("uplink", &report.up), ("downlink", &report.down)] {
@@ -68,12 +51,12 @@ pub fn emulator_limited(report: &EmulatorReport) -> Option<String> {
             reasons
                 .push(format!("{name}: {} packets were dropped because the packet memory was full", direction.refused));
         }
-        let share = direction.release.late() as f64 / direction.release.count().max(1) as f64;
+        let share = direction.release.late as f64 / direction.release.count.max(1) as f64;
         if share > TOLERATED {
             reasons.push(format!("{name}: {:.1} % of packets left more than 1 ms late", share * 100.0));
         }
-        if direction.release.max() > STILL_NS {
-            let still = direction.release.max() as f64 / 1e6;
+        if direction.release.max > STILL_NS {
+            let still = direction.release.max as f64 / 1e6;
             reasons.push(format!("{name}: the path stood still for {still:.0} ms"));
         }
     }
@@ -102,14 +85,14 @@ mod tests {
     #[test]
     fn quantiles_are_those_of_the_values() {
         let mut errors = ReleaseErrors::default();
-        assert_eq!((errors.quantile(0.99), errors.max()), (0, 0));
+        assert_eq!((errors.quantile(0.99), errors.max), (0, 0));
         for i in 1..=1000u64 {
             errors.record(i * 1000);
         }
         let p99 = errors.quantile(0.99);
         assert!((990_000..=1_052_000).contains(&p99), "{p99}");
-        assert_eq!((errors.quantile(1.0), errors.count(), errors.late()), (1_000_000, 1000, 0));
+        assert_eq!((errors.quantile(1.0), errors.count, errors.late), (1_000_000, 1000, 0));
         errors.record(5_000_000);
-        assert_eq!((errors.count(), errors.late(), errors.max()), (1001, 1, 5_000_000));
+        assert_eq!((errors.count, errors.late, errors.max), (1001, 1, 5_000_000));
     }
 }

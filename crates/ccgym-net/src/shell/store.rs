@@ -29,7 +29,6 @@ pub struct Stored {
 
 impl Stored {
     /// From the IP header on.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
@@ -50,7 +49,6 @@ pub struct Store {
 
 impl Store {
     /// An empty one, for packets that take up to `limit` bytes of memory.
-    #[must_use]
     pub fn new(limit: usize) -> Self {
         let (slots, free, spare) = Default::default();
         Self { held: 0, limit, slots, free, spare, scratch: vec![0; LARGEST_PACKET] }
@@ -95,7 +93,6 @@ impl Store {
     }
 
     /// A packet that is kept.
-    #[must_use]
     pub fn get(&self, handle: u32) -> Option<&Stored> {
         self.slots.get(handle as usize)?.as_ref()
     }

@@ -69,9 +69,6 @@ impl Steering {
     }
 
     /// The same over a stream that is connected.
-    ///
-    /// # Errors
-    /// The stream cannot be used.
     pub fn over(stream: UnixStream, connection: AgentConnection<'_>) -> Result<Self> {
         stream.set_nonblocking(true).context(|| "preparing the environment's socket".to_owned())?;
         let hello = Hello {
@@ -175,15 +172,11 @@ impl Steering {
 
     /// The file descriptor to poll in addition to the sender's own socket; `None` if there is nothing to wait for any
     /// more.
-    #[must_use]
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         (!self.over).then(|| self.stream.as_fd())
     }
 
     /// An interval closed at `now`, and the agent is to be asked.
-    ///
-    /// # Errors
-    /// The agent cannot be told.
     pub fn interval_closed(&mut self, now: Timestamp, sender: &Sender) -> Result<()> {
         let Some(interval) = self.account.close(now, sender, true) else { return Ok(()) };
         if self.over {
@@ -223,9 +216,6 @@ impl Steering {
     }
 
     /// The flow ended at `now`: its last interval is closed and told.
-    ///
-    /// # Errors
-    /// As for [`Steering::interval_closed`].
     pub fn flow_ended(&mut self, now: Timestamp, sender: &mut Sender) -> Result<()> {
         if self.over {
             return Ok(());

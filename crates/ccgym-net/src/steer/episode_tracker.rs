@@ -23,7 +23,6 @@ pub struct LiveGroundTruth {
 impl LiveGroundTruth {
     /// The ground truth of the run that `spec` describes. `backlog`: packets in the uplink's bottleneck, kept up to
     /// date by the thread that carries them in this process; `None` if another process does: the backlog is NaN then.
-    #[must_use]
     pub fn of(spec: &RunSpec, backlog: Option<Arc<AtomicU64>>) -> Self {
         Self { model: Arc::new(GroundTruthModel::of(spec)), backlog }
     }
@@ -53,7 +52,6 @@ pub struct EpisodeTracker {
 
 impl EpisodeTracker {
     /// The account of `flow` before its first decision.
-    #[must_use]
     pub fn new(flow: usize, truth: LiveGroundTruth) -> Self {
         Self {
             flow,
@@ -69,7 +67,6 @@ impl EpisodeTracker {
     }
 
     /// Whether a decision has been asked for.
-    #[must_use]
     pub const fn has_begun(&self) -> bool {
         self.sequence > 0
     }
@@ -125,7 +122,6 @@ impl EpisodeTracker {
     }
 
     /// What the flow has come to.
-    #[must_use]
     pub fn summary(&self) -> Summary {
         self.stats.summary().into()
     }

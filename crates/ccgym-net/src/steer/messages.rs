@@ -43,9 +43,6 @@ impl Unframer {
     }
 
     /// The next message, if all of it has come.
-    ///
-    /// # Errors
-    /// The bytes are not a message.
     pub fn message<M: Message + Default>(&mut self) -> Result<Option<M>> {
         let rest = &self.bytes[self.at..];
         let Some((length, prefix)) = length(rest)? else { return Ok(None) };

@@ -22,7 +22,6 @@ pub enum Capability {
 const NEEDED: u64 = (1 << 12) | (1 << 13) | (1 << 21);
 
 /// Whether this thread has the capabilities already, and in what role.
-#[must_use]
 pub fn present() -> Option<Capability> {
     let status = fs::read_to_string("/proc/thread-self/status").ok()?;
     let effective =
@@ -36,7 +35,6 @@ pub fn present() -> Option<Capability> {
 }
 
 /// The user and group that called `sudo`, if this process is root by that.
-#[must_use]
 pub fn sudo_caller() -> Option<(Uid, Gid)> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
     let (uid, gid) = (number("SUDO_UID")?, number("SUDO_GID")?);

@@ -79,9 +79,6 @@ impl<S: Send + 'static> Capture<S> {
     }
 
     /// Take what is still waiting, and end: the sum, and how many packets the buffer had no room for.
-    ///
-    /// # Errors
-    /// If the socket failed meanwhile.
     pub fn stop(mut self) -> Result<(S, u64)> {
         self.halt.store(true, Ordering::Relaxed);
         let joined = self.thread.take().and_then(|thread| thread.join().ok());

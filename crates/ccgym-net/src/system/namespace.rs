@@ -92,15 +92,11 @@ impl Namespace {
     }
 
     /// Do something in the namespace, in a thread of its own, and wait for it.
-    ///
-    /// # Errors
-    /// As [`Namespace::enter`].
     pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> Result<R> {
         in_helper(|| self.enter().map(|()| f()))?
     }
 
     /// The descriptor.
-    #[must_use]
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -114,9 +110,6 @@ impl Namespace {
 
 /// This thread and its children see mounts that no other process sees; `flag` says whether they see later ones of the machine
 /// (`MS_SLAVE`, `MS_PRIVATE`).
-///
-/// # Errors
-/// If this process may not make namespaces.
 pub(super) fn own_mounts(flag: MsFlags) -> nix::Result<()> {
     let none = None::<&str>;
     let set = |place: &str, flags| mount(none, place, none, flags, none);

@@ -92,25 +92,15 @@ pub(super) fn schedule_when_idle() -> io::Result<()> {
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &parameters) })
 }
 
-/// `struct sched_attr` of `linux/sched/types.h`, first version.
-#[repr(C)]
-struct SchedAttr {
-    size: u32,
-    policy: u32,
-    flags: u64,
-    nice: i32,
-    priority: u32,
-    runtime: u64,
-    deadline: u64,
-    period: u64,
-}
-
 /// An ordinary thread with this `nice` value and slices of `slice_ns` (kernels before 6.12 do not look at these): short
 /// slices let it run soon after it wakes up.
 pub(super) fn schedule_in_slices(nice: i32, slice_ns: u64) -> io::Result<()> {
-    let size = size_of::<SchedAttr>() as u32;
-    let policy = libc::SCHED_OTHER as u32;
-    let attributes = SchedAttr { size, policy, flags: 0, nice, priority: 0, runtime: slice_ns, deadline: 0, period: 0 };
+    // SAFETY: all bytes zero are a valid sched_attr.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    attributes.size = size_of::<libc::sched_attr>() as u32;
+    attributes.sched_policy = libc::SCHED_OTHER as u32;
+    attributes.sched_nice = nice;
+    attributes.sched_runtime = slice_ns;
     // SAFETY: 0 is this thread; the attributes are a valid structure of the size that they state.
     let status = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, std::ptr::from_ref(&attributes), 0) };
     check(status as libc::c_int)

@@ -143,19 +143,16 @@ impl TcpInfo {
     }
 
     /// Segments in flight, as the kernel counts them.
-    #[must_use]
     pub const fn in_flight(&self) -> u32 {
         (self.unacked + self.retrans).saturating_sub(self.sacked + self.lost)
     }
 
     /// Whether everything that was written has been acknowledged.
-    #[must_use]
     pub const fn all_acknowledged(&self) -> bool {
         self.unacked == 0 && self.notsent_bytes == 0
     }
 
     /// Bytes of a segment that are not payload, from the IP header on.
-    #[must_use]
     pub const fn header(&self) -> u32 {
         if self.timestamps {
             52
@@ -167,7 +164,6 @@ impl TcpInfo {
 
 impl BbrInfo {
     /// Ask the kernel; `None` unless the socket's congestion control answers as BBR does.
-    #[must_use]
     pub fn of(socket: BorrowedFd<'_>) -> Option<Self> {
         let mut buffer = [0; ROOM];
         Self::read(get_option(socket, libc::IPPROTO_TCP, TCP_CC_INFO, &mut buffer).ok()?)

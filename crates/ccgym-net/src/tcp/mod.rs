@@ -19,7 +19,6 @@ pub use sender::{run_sender, TcpSenderTask};
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
 /// Congestion controls that this kernel has, sorted. Root has the module of BBR loaded if there is one.
-#[must_use]
 pub fn available() -> Vec<String> {
     static LOADED: OnceLock<()> = OnceLock::new();
     let known = loaded();

@@ -25,9 +25,6 @@ pub struct Token(pub [u8; 16]);
 
 impl Token {
     /// A new one, from the kernel's random source.
-    ///
-    /// # Errors
-    /// The kernel has none to give.
     pub fn random() -> Result<Self> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|error| NetError::new("drawing the token of a flow", error))?;
@@ -110,14 +107,12 @@ pub fn decode(bytes: &[u8], overhead: u32) -> Result<Message, Refusal> {
     match number {
         kind::DATA => decode_data(body, size),
         kind::ACK => decode_ack(body, size),
-        kind::CONNECT => decode_connect(body, size),
-        kind::CONNECT_ACK => decode_connect_ack(body, size),
-        _ => decode_rare(number, body),
+        _ => decode_rare(number, body, size),
     }
 }
 
 #[cold]
-fn decode_rare(number: u32, body: &[u8]) -> Result<Message, Refusal> {
+fn decode_rare(number: u32, body: &[u8], size: u32) -> Result<Message, Refusal> {
     fn whole<M: prost::Message + Default>(body: &[u8]) -> Result<M, Refusal> {
         M::decode(body).map_err(|_| Refusal::Malformed)
     }
@@ -138,6 +133,18 @@ fn decode_rare(number: u32, body: &[u8]) -> Result<Message, Refusal> {
         kind::HELLO_ACK => {
             let answer: datagram::HelloAck = whole(body)?;
             Ok(Message::HelloAck(token_of(&answer.token)?, Box::new(answer)))
+        }
+        kind::CONNECT => {
+            let connect: datagram::Connect = whole(body)?;
+            let sent = Timestamp(connect.sent_ns);
+            let packet = Packet { number: HANDSHAKE, sent, size, ..Packet::default() };
+            Ok(Message::Data(token_of(&connect.token)?, packet))
+        }
+        kind::CONNECT_ACK => {
+            let answer: datagram::ConnectAck = whole(body)?;
+            let trigger = Packet { number: HANDSHAKE, ..Packet::default() };
+            let ack = Ack::new(HANDSHAKE, &trigger, Timestamp(answer.received_ns), size);
+            Ok(Message::Ack(token_of(&answer.token)?, ack))
         }
         _ => {
             let close: datagram::Close = whole(body)?;
@@ -229,35 +236,6 @@ fn decode_ack(body: &[u8], whole: u32) -> Result<Message, Refusal> {
     ack.delay_ns = delay_ns;
     ack.ce_total = ce_total;
     Ok(Message::Ack(token, ack))
-}
-
-/// The fields that both kinds of the handshake have: token, time.
-fn decode_handshake(body: &[u8]) -> Result<(Token, Timestamp), Refusal> {
-    let mut reader = Reader::new(body);
-    let (mut token, mut time): (&[u8], _) = (&[], 0);
-    while !reader.is_empty() {
-        match reader.key()? {
-            (1, Wire::Bytes) => token = reader.bytes()?,
-            (2, Wire::Fixed64) => time = reader.fixed64()?,
-            (PADDING, Wire::Bytes) => drop(reader.bytes()?),
-            (1 | 2 | PADDING, _) => return Err(Refusal::Malformed),
-            (_, wire) => reader.skip(wire)?,
-        }
-    }
-    Ok((token_of(token)?, Timestamp(time)))
-}
-
-#[cold]
-fn decode_connect(body: &[u8], size: u32) -> Result<Message, Refusal> {
-    let (token, sent) = decode_handshake(body)?;
-    Ok(Message::Data(token, Packet { number: HANDSHAKE, sent, size, ..Packet::default() }))
-}
-
-#[cold]
-fn decode_connect_ack(body: &[u8], size: u32) -> Result<Message, Refusal> {
-    let (token, received) = decode_handshake(body)?;
-    let trigger = Packet { number: HANDSHAKE, ..Packet::default() };
-    Ok(Message::Ack(token, Ack::new(HANDSHAKE, &trigger, received, size)))
 }
 
 /// Append the datagram of a packet: as long as its wire bytes less `overhead`, or as its fields need if that is more.

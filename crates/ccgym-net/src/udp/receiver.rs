@@ -114,17 +114,11 @@ pub enum Event<'a> {
 }
 
 /// Serve flows on `socket` until the run ends.
-///
-/// # Errors
-/// The socket fails.
 pub fn run_receiver(socket: UdpSocket, task: ReceiverTask) -> Result<ReceiverResult> {
     serve(socket, task, Service::default(), &mut |_| ())
 }
 
 /// The same, with a say in when to return, and an observer.
-///
-/// # Errors
-/// The socket fails.
 pub fn serve(
     socket: UdpSocket,
     task: ReceiverTask,

@@ -95,7 +95,6 @@ pub struct SenderResult {
 
 impl SenderResult {
     /// A flow that cannot run on this machine.
-    #[must_use]
     pub fn unavailable(name: &str, reason: String) -> Self {
         Self {
             name: name.to_owned(),

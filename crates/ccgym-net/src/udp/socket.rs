@@ -29,7 +29,6 @@ const MAX_SEGMENTS: usize = 64;
 const MAX_BATCH_BYTES: usize = 65_000;
 
 /// Bytes of the IP and UDP headers before a datagram to or from `ip`.
-#[must_use]
 pub const fn overhead(ip: &IpAddr) -> u32 {
     if ip.is_ipv4() {
         28

@@ -105,13 +105,11 @@ impl Isolated {
     }
 
     /// The first process of the PID namespace.
-    #[must_use]
     pub const fn pid(&self) -> Pid {
         self.pid
     }
 
     /// How it ended; `None` if it did not within `patience`.
-    #[must_use]
     pub fn wait(&self, patience: Duration) -> Option<ExitStatus> {
         let status = self.shared.status();
         let waited = self.shared.ended.wait_timeout_while(status, patience, |status| status.is_none());
@@ -172,9 +170,6 @@ fn keep(mut child: Child, shared: &Shared) {
 }
 
 /// A directory of the machine that an environment of its own may hide: `needed` does not lead through it.
-///
-/// # Errors
-/// There is none.
 pub fn private_place(needed: &Path) -> Result<&'static Path> {
     // Every Linux system has them, and no program needs them to run.
     let places = ["/boot", "/media", "/srv", "/mnt", "/opt"].map(Path::new);
@@ -189,9 +184,6 @@ pub fn private_place(needed: &Path) -> Result<&'static Path> {
 }
 
 /// Let the directory hold files that only this environment sees. To be called by [`Launch::prepare`].
-///
-/// # Errors
-/// If it cannot be mounted over.
 pub fn mount_private(place: &Path) -> Result<()> {
     mount(Some("tmpfs"), place, Some("tmpfs"), MsFlags::MS_NOSUID | MsFlags::MS_NODEV, Some("mode=755,size=256m"))
         .context(|| format!("mounting private files at {}", place.display()))

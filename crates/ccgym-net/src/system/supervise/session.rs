@@ -143,15 +143,11 @@ impl Children {
     }
 
     /// Becomes readable when there is a report.
-    #[must_use]
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
     /// The next report, waited for.
-    ///
-    /// # Errors
-    /// If the socket breaks.
     pub fn report(&mut self) -> Result<Report> {
         if self.gone {
             return Ok(Report::Gone);
