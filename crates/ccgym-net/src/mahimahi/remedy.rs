@@ -24,7 +24,7 @@ use crate::error::{Context, NetError, Result};
 pub(crate) const IPTABLES: &str = "/usr/sbin/iptables";
 /// Likewise.
 pub(crate) const DNSMASQ: &str = "/usr/sbin/dnsmasq";
-/// Variants that a machine may have besides the one it uses.
+/// Variants that a machine may have in addition to the one it uses.
 const VARIANTS: [&str; 3] = [IPTABLES, "/usr/sbin/iptables-legacy", "/usr/sbin/iptables-nft"];
 /// Where the program may be that changes user ids.
 const SETPRIV: [&str; 2] = ["/usr/bin/setpriv", "/bin/setpriv"];

@@ -50,7 +50,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LAST_PAUSE: Duration = Duration::from_secs(2);
 /// What is kept of standard error.
 const KEPT_TEXT: usize = 16 << 10;
-/// The user that owns nothing.
+/// The user that owns no files.
 const NOBODY: User = User { uid: 65534, gid: 65534 };
 
 /// What runs inside all shells: it reports and then keeps them open. Senders enter its namespace.
@@ -293,7 +293,7 @@ fn prepare(shells: &mut [Shell]) -> Result<Box<dyn FnOnce() -> Result<()> + Send
     }))
 }
 
-/// The user as whom mahimahi runs: the one that called `sudo`, or `nobody`.
+/// The user that mahimahi runs as: the one that called `sudo`, or `nobody`.
 fn ordinary_user() -> User {
     // mahimahi wants neither to be 0.
     let caller = sudo_caller().filter(|(_, gid)| gid.as_raw() != 0);

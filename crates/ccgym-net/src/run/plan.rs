@@ -61,7 +61,7 @@ pub struct Plan {
     /// ONNX Runtime's shared library, where policies need it.
     #[serde(default)]
     pub onnx_runtime: Option<PathBuf>,
-    /// The Unix socket of who decides for learning flows.
+    /// The Unix socket of the environment that decides for learning flows.
     #[serde(default)]
     pub control: Option<PathBuf>,
     /// What packets travel through.
@@ -82,7 +82,7 @@ impl Plan {
         self.spec.validate().map_err(|error| NetError::new(step(), error))?;
         if self.spec.flows.len() > MAX_FLOWS {
             let found = format!("{} flows", self.spec.flows.len());
-            return Err(NetError::new(step(), found).expected(format!("at most {MAX_FLOWS} on a real path")));
+            return Err(NetError::new(step(), found).expected(format!("max {MAX_FLOWS} on a real path")));
         }
         for (i, flow) in self.spec.flows.iter().enumerate() {
             check(flow)

@@ -37,7 +37,7 @@ pub struct ShellJob {
     /// Where the other end is: by default this machine where that is allowed.
     #[serde(default)]
     pub placement: Option<Placement>,
-    /// User as whom the programs run.
+    /// The user that the programs run as.
     #[serde(default)]
     pub user: Option<String>,
     /// Links that mahimahi's logs are written of.

@@ -8,7 +8,7 @@ use ccgym_core::Ecn;
 
 use crate::system::port::{Offload, Segmentation};
 
-/// IPv4 and TCP headers at their longest.
+/// Max length of IPv4 and TCP headers.
 const LONGEST_HEADERS: usize = 120;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -151,7 +151,7 @@ impl Layout {
             transport[4..6].copy_from_slice(&length.to_be_bytes());
             6
         };
-        // The sum over the pseudo-header; whoever needs the rest adds it.
+        // The sum over the pseudo-header; the rest is added where it is needed.
         let sum = sum_words(&ip[12..20]) + u32::from(ip[9]) + u32::from(length);
         transport[checksum_at..checksum_at + 2].copy_from_slice(&fold(sum).to_be_bytes());
         part.offload.checksum = Some((self.ip, checksum_at as u16));

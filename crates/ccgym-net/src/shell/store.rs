@@ -37,7 +37,7 @@ impl Stored {
 /// All packets under way in one direction, in a bounded amount of memory.
 #[derive(Debug)]
 pub struct Store {
-    /// Bytes of memory that packets under way take, and may take at most.
+    /// Bytes of memory that packets under way take, and the max that they may take.
     held: usize,
     limit: usize,
     slots: Vec<Option<Stored>>,

@@ -39,7 +39,7 @@ pub struct CapturedPacket<'a> {
     pub at: u64,
     /// Whether it left the namespace, or arrived in it.
     pub outgoing: bool,
-    /// Its first bytes from the IP header on, [`SNAP`] at most.
+    /// Its first bytes from the IP header on, max [`SNAP`].
     pub bytes: &'a [u8],
 }
 

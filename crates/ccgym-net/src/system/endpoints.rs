@@ -123,7 +123,7 @@ const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 64, 0, 1), Ipv4Addr::new(10
 
 /// Abstract name of the socket that stands for the turn.
 const TURN: &[u8] = b"ccgym-ends";
-/// Longest wait for it. Making both ends takes milliseconds.
+/// Max wait for it. Making both ends takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// TUN where that can be had.

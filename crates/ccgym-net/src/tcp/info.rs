@@ -34,11 +34,11 @@ pub struct TcpInfo {
     pub lost: u32,
     /// Segments sent again and in flight.
     pub retrans: u32,
-    /// Smoothed round trip in µs.
+    /// Smoothed RTT in µs.
     pub rtt_us: u32,
     /// Slow-start threshold in segments; `0x7fff_ffff` if not set.
     pub snd_ssthresh: u32,
-    /// Window in segments.
+    /// cwnd in segments.
     pub snd_cwnd: u32,
     /// Segments sent again so far.
     pub total_retrans: u32,
@@ -50,7 +50,7 @@ pub struct TcpInfo {
     pub bytes_received: u64,
     /// Bytes that the application wrote and that were never sent.
     pub notsent_bytes: u32,
-    /// Smallest round trip of the kernel's window (300 s) in µs; all ones if there is none.
+    /// Minimum RTT of the kernel's window (300 s) in µs; all ones if there is none.
     pub min_rtt_us: u32,
     /// Data segments received so far, copies included.
     pub data_segs_in: u32,
@@ -73,11 +73,11 @@ pub struct TcpInfo {
 pub struct BbrInfo {
     /// Bottleneck bandwidth in bytes per second.
     pub bandwidth: u64,
-    /// Smallest round trip of its window (10 s) in µs.
+    /// Minimum RTT of its window (10 s) in µs.
     pub min_rtt_us: u32,
     /// Gain on the pacing rate.
     pub pacing_gain: f64,
-    /// Gain on the window.
+    /// Gain on the cwnd.
     pub cwnd_gain: f64,
 }
 

@@ -18,8 +18,8 @@ use crate::error::{Context, NetError, Result};
 use crate::udp::{ReceiverResult, ReceiverTask};
 
 /// `halt` is looked at this often.
-const ATTENTION: TimeSpan = TimeSpan::from_millis(50);
-/// Read at a time at most. The kernel discards it without copying, so this memory is never touched.
+const HALT_CHECK: TimeSpan = TimeSpan::from_millis(50);
+/// Max bytes read at a time. The kernel discards it without copying, so this memory is never touched.
 const CHUNK: usize = 4 << 20;
 
 /// Counts of the connection, and their series.
@@ -100,7 +100,7 @@ fn receive(stream: &TcpStream, task: &ReceiverTask, counts: &mut Counts) -> Resu
 }
 
 fn wait(fd: BorrowedFd<'_>, task: &ReceiverTask, until: Timestamp) -> Result<()> {
-    let until = until.min(task.end).min(task.clock.now().saturating_add(ATTENTION));
+    let until = until.min(task.end).min(task.clock.now().saturating_add(HALT_CHECK));
     let timeout = task.clock.timeout(until).unwrap_or_else(|| TimeSpec::from_duration(Duration::ZERO));
     let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
     match ppoll(&mut fds, Some(timeout), None) {

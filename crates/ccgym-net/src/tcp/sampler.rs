@@ -33,7 +33,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// `header`: bytes of a segment besides its payload. The first sample is the first multiple of `step` from `start`
+    /// `header`: bytes of a segment in addition to its payload. The first sample is the first multiple of `step` from `start`
     /// on.
     pub(super) fn new(algorithm: &str, header: u32, step: TimeSpan, start: Timestamp) -> Self {
         let first = if step == TimeSpan::ZERO { 1 } else { start.0.div_ceil(step.0).max(1) };

@@ -22,16 +22,16 @@ use crate::error::{Context, NetError, Result};
 use crate::udp::SenderResult;
 
 /// How long the handshake may take.
-const PATIENCE: TimeSpan = TimeSpan::from_millis(10_000);
+const CONNECT_TIMEOUT: TimeSpan = TimeSpan::from_millis(10_000);
 /// `halt` is looked at this often.
-const ATTENTION: TimeSpan = TimeSpan::from_millis(50);
+const HALT_CHECK: TimeSpan = TimeSpan::from_millis(50);
 /// While the rest of a finite transfer is under way, the kernel is asked this often whether it has arrived.
 const COMPLETION_EVERY: TimeSpan = TimeSpan::from_millis(1);
 /// Handed to the kernel at a time.
 const CHUNK: usize = 256 << 10;
 static ZEROS: [u8; CHUNK] = [0; CHUNK];
-/// What an application that may stop leaves unsent in the kernel at most.
-const LITTLE: u32 = 128 << 10;
+/// Max bytes that an application that may stop leaves unsent in the kernel.
+const MAX_UNSENT: u32 = 128 << 10;
 /// Bytes of TCP's timestamp option, which the kernel counts in the segment size that is asked for.
 const TIMESTAMP_OPTION: u32 = 12;
 /// Payload of a full segment on a path with an MTU of 1500 bytes.
@@ -150,8 +150,8 @@ fn wait(task: &TcpSenderTask, sampler: &mut Sampler, socket: Option<BorrowedFd<'
             sampler.advance(now, socket)?;
         }
         // The clock reads zero until it starts.
-        let left = task.clock.until(until).unwrap_or(ATTENTION);
-        std::thread::sleep(Duration::from_nanos(left.0.min(ATTENTION.0)));
+        let left = task.clock.until(until).unwrap_or(HALT_CHECK);
+        std::thread::sleep(Duration::from_nanos(left.0.min(HALT_CHECK.0)));
     }
 }
 
@@ -162,18 +162,18 @@ fn connect(task: &TcpSenderTask, socket: &Socket, sampler: &mut Sampler) -> Resu
         Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(explain(step(), &error)),
         _ => {}
     }
-    let deadline = task.start.saturating_add(PATIENCE);
+    let deadline = task.start.saturating_add(CONNECT_TIMEOUT);
     loop {
         let now = task.clock.now();
         if task.halted() || now >= task.stop {
             return Ok(false);
         }
         if now >= deadline {
-            return Err(NetError::new(step(), format!("no answer within {} s", PATIENCE.as_secs_f64()))
+            return Err(NetError::new(step(), format!("no answer within {} s", CONNECT_TIMEOUT.as_secs_f64()))
                 .expected("a listening receiver that the path leads to")
                 .hint("does the path lose everything, or is the receiver's address not beyond it?"));
         }
-        let until = deadline.min(task.stop).min(sampler.next_event()).min(now.saturating_add(ATTENTION));
+        let until = deadline.min(task.stop).min(sampler.next_event()).min(now.saturating_add(HALT_CHECK));
         if poll(task, socket.as_fd(), PollFlags::POLLOUT, until)? {
             return match socket.take_error().context(step)? {
                 Some(error) => Err(explain(step(), &error)),
@@ -200,7 +200,7 @@ fn send(task: &TcpSenderTask, mut stream: &TcpStream, sampler: &mut Sampler) -> 
     let mut source = Application::new(&task.source, task.mss, task.start, task.seed, task.flow);
     if source.keeps_little_waiting() {
         // Without it an application that stops has still written seconds ahead. Only that suffers if it fails.
-        let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(LITTLE);
+        let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(MAX_UNSENT);
     }
     let mut finished = Timestamp::NEVER;
     let mut full = false;
@@ -225,7 +225,8 @@ fn send(task: &TcpSenderTask, mut stream: &TcpStream, sampler: &mut Sampler) -> 
             }
             continue;
         }
-        let mut until = task.stop.min(sampler.next_event()).min(source.next_event()).min(now.saturating_add(ATTENTION));
+        let mut until =
+            task.stop.min(sampler.next_event()).min(source.next_event()).min(now.saturating_add(HALT_CHECK));
         if source.is_done() && !finished.is_set() {
             if sampler.look(now, stream.as_fd())?.all_acknowledged() {
                 finished = now;

@@ -26,7 +26,7 @@ pub struct Incoming<'a> {
     pub bytes: &'a [u8],
     /// Bytes of each datagram in it; the last may be shorter.
     pub segment: usize,
-    /// Who sent it.
+    /// The sender.
     pub from: SocketAddr,
     /// `CLOCK_REALTIME` at arrival, nanoseconds; 0 if the kernel did not say.
     pub arrived_ns: u64,
@@ -44,7 +44,7 @@ impl Incoming<'_> {
 
 /// Buffers for many datagrams.
 pub struct Inbox {
-    /// What the pointers in `headers` point into, besides `_vectors`, `names` and `controls`. Never reallocated.
+    /// The pointers in `headers` point into this, `_vectors`, `names` and `controls`. Never reallocated.
     storage: Box<[u8]>,
     slot: usize,
     headers: Box<[libc::mmsghdr]>,
@@ -190,7 +190,7 @@ impl Outgoing {
         }
     }
 
-    /// Hand over the first batches, without waiting; how many the kernel took, at least one.
+    /// Hand over the first batches, without waiting; how many the kernel took, one or more.
     pub fn send(&mut self, socket: BorrowedFd<'_>, bytes: &[u8], batches: &[GsoBatch]) -> io::Result<usize> {
         let count = batches.len().min(MAX_BATCHES);
         self.names.clear();

@@ -20,13 +20,13 @@ use crate::error::{Context, Result};
 use crate::system::{get_option, precise_timers};
 use crate::Clock;
 
-/// Longest wait, so that a request to halt is seen.
-const ATTENTION: TimeSpan = TimeSpan::from_millis(20);
+/// Max wait, so that a request to halt is seen.
+const HALT_CHECK: TimeSpan = TimeSpan::from_millis(20);
 /// After this number of refused datagrams the kernel is asked to refuse the rest.
 const FLOOD: u64 = 1024;
-/// At least this number of flows may have shaken hands without having sent data; then the oldest is forgotten. They hold no
-/// place: that takes data.
-const WAITING: usize = 64;
+/// This number of flows may have shaken hands without having sent data; then the oldest is forgotten. They do not count
+/// against the number of flows that is served: that takes data.
+const MAX_WAITING: usize = 64;
 /// A flow with more gaps than this among its segments is refused: each takes 16 bytes and the time to sort it in. A window of
 /// 100,000 packets that loses every tenth has 10,000.
 pub const MOST_GAPS: usize = 16_384;
@@ -209,7 +209,7 @@ impl Server<'_> {
                 self.look(now);
             }
             if came == 0 {
-                due = due.min(now + ATTENTION).min(self.task.end.saturating_add(TimeSpan(1)));
+                due = due.min(now + HALT_CHECK).min(self.task.end.saturating_add(TimeSpan(1)));
                 wait(self.socket.as_fd(), !clear, None, &clock, due)?;
             }
         }
@@ -337,8 +337,8 @@ impl Server<'_> {
 
     /// Why no further flow is served.
     fn full(&self) -> Option<String> {
-        let (most, plural) = (self.task.flows, if self.task.flows == 1 { "" } else { "s" });
-        (self.places() >= most).then(|| format!("it serves {most} flow{plural}, and has as many"))
+        let (max, plural) = (self.task.flows, if self.task.flows == 1 { "" } else { "s" });
+        (self.places() >= max).then(|| format!("it serves {max} flow{plural}, and has as many"))
     }
 
     /// The first packets of flow `i`: data takes a place. Whether there is one.
@@ -397,8 +397,8 @@ impl Server<'_> {
         self.answer(token, from, refusal, cookie, long) && taken
     }
 
-    /// Answer with at most `most` bytes; whether that is enough.
-    fn answer(&mut self, token: Token, to: SocketAddr, refusal: String, cookie: Vec<u8>, most: usize) -> bool {
+    /// Answer unless that takes more than `max` bytes; whether it did.
+    fn answer(&mut self, token: Token, to: SocketAddr, refusal: String, cookie: Vec<u8>, max: usize) -> bool {
         let mut answer = datagram::HelloAck {
             token: token.0.to_vec(),
             version: VERSION,
@@ -412,7 +412,7 @@ impl Server<'_> {
         }
         let mut bytes = Vec::new();
         encode_rare(&mut bytes, Kind::HelloAck(answer));
-        let fits = bytes.len() <= most;
+        let fits = bytes.len() <= max;
         if fits {
             self.departures.add(Some(to), |out| out.extend_from_slice(&bytes));
         }
@@ -445,7 +445,7 @@ impl Server<'_> {
                 refused: None,
             },
         };
-        if self.flows.iter().filter(|f| !f.begun).count() >= WAITING.max(self.task.flows) {
+        if self.flows.iter().filter(|f| !f.begun).count() >= MAX_WAITING.max(self.task.flows) {
             if let Some(oldest) = self.flows.iter().position(|f| !f.begun) {
                 self.flows.remove(oldest);
             }

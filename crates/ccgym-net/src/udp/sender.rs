@@ -31,8 +31,8 @@ use crate::steer::Steering;
 use crate::system::{precise_timers, set_option};
 use crate::Clock;
 
-/// Longest wait, so that a request to halt is seen.
-const ATTENTION: TimeSpan = TimeSpan::from_millis(20);
+/// Max wait, so that a request to halt is seen.
+const HALT_CHECK: TimeSpan = TimeSpan::from_millis(20);
 /// Wait for a socket that takes nothing, if it does not report that it does again.
 const RETRY: TimeSpan = TimeSpan::from_millis(1);
 /// What is due this soon is waited for awake: going to sleep and back takes as long.
@@ -137,7 +137,7 @@ impl Connection {
     fn drive(self, task: SenderTask, report: Option<Report<'_>>) -> Result<SenderResult> {
         precise_timers();
         while task.clock.now() < task.start.min(task.stop) && !task.halt.load(Ordering::Relaxed) {
-            task.clock.sleep_until(task.start.min(task.clock.now() + ATTENTION));
+            task.clock.sleep_until(task.start.min(task.clock.now() + HALT_CHECK));
         }
         let mut driver = Driver::new(self, task);
         driver.run(report)?;
@@ -357,7 +357,7 @@ impl Driver {
         let due = if busy {
             now
         } else if self.clear {
-            self.due().min(report).min(self.stop).min(now + ATTENTION)
+            self.due().min(report).min(self.stop).min(now + HALT_CHECK)
         } else {
             now + RETRY
         };

@@ -66,7 +66,7 @@ pub enum Identity {
         /// Main group.
         gid: Gid,
     },
-    /// As the user who this process was before it entered a user namespace, in which it appears as root.
+    /// As the user that this process had before it entered a user namespace, in which it appears as root.
     Before(Uid, Gid),
 }
 
