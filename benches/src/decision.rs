@@ -51,7 +51,7 @@ pub fn committed() -> Vec<(String, Result<Arc<Policy>, String>)> {
 /// The wall time of this many decisions in a row.
 pub fn run(policy: &Arc<Policy>, decisions: u64) -> Result<(u64, Duration), PolicyError> {
     let mut session = policy.session();
-    let mut observation = vec![0.0f32; policy.card().policy.observation_size];
+    let mut observation = vec![0.0f32; policy.agent().observation_size()];
     let mut action = Vec::new();
     session.decide(&observation, &mut action)?;
     let start = Instant::now();

@@ -5,7 +5,7 @@
 use ccgym_core::congestion_control::Capabilities;
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent};
 
-use crate::registry::{Parameter, ParameterKind, SchemeEntry, SchemeInfo};
+use crate::registry::{Parameter, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -14,20 +14,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         reference: "Chiu and Jain, Computer Networks and ISDN Systems 17(1), 1989",
         summary: "Adds to the window in each round trip and multiplies it by a factor at a loss.",
         parameters: &[
-            Parameter {
-                name: "increase",
-                kind: ParameterKind::Number { min: 0.01, max: 1000.0 },
-                default: "1.0",
-                unit: "packets",
-                help: "What the window gains per round trip.",
-            },
-            Parameter {
-                name: "decrease",
-                kind: ParameterKind::Number { min: 0.1, max: 0.99 },
-                default: "0.5",
-                unit: "",
-                help: "What the window is multiplied by at a loss.",
-            },
+            Parameter::number("increase", 1.0, (0.01, 1000.0), "packets", "What the window gains per round trip."),
+            Parameter::number("decrease", 0.5, (0.1, 0.99), "", "What the window is multiplied by at a loss."),
         ],
         compared: false,
         ..SchemeInfo::DEFAULT

@@ -3,7 +3,7 @@
 use ccgym_core::congestion_control::{Capabilities, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent};
 
-use crate::registry::{Parameter, ParameterKind, SchemeEntry, SchemeInfo};
+use crate::registry::{Parameter, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -13,20 +13,14 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         summary: "Sends at a constant rate, whatever happens.",
         style: Some(("dimgray", "D")),
         parameters: &[
-            Parameter {
-                name: "rate_mbps",
-                kind: ParameterKind::Number { min: 0.001, max: 1e6 },
-                default: "10",
-                unit: "Mbit/s",
-                help: "The rate, counted in bytes on the wire.",
-            },
-            Parameter {
-                name: "cap_bdp",
-                kind: ParameterKind::Number { min: 0.0, max: 1e3 },
-                default: "0",
-                unit: "bandwidth-delay products",
-                help: "Limit on what is in flight, in rate times smallest round trip seen; 0: none.",
-            },
+            Parameter::number("rate_mbps", 10.0, (0.001, 1e6), "Mbit/s", "The rate, counted in bytes on the wire."),
+            Parameter::number(
+                "cap_bdp",
+                0.0,
+                (0.0, 1e3),
+                "bandwidth-delay products",
+                "Limit on what is in flight, in rate times smallest round trip seen; 0: none.",
+            ),
         ],
         compared: false,
     },

@@ -3,7 +3,7 @@
 use ccgym_core::congestion_control::{Capabilities, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent};
 
-use crate::registry::{Parameter, ParameterKind, SchemeEntry, SchemeInfo};
+use crate::registry::{Parameter, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -12,13 +12,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         reference: "none: a calibration tool",
         summary: "Keeps a constant number of packets in flight, whatever happens.",
         style: Some(("gray", "s")),
-        parameters: &[Parameter {
-            name: "cwnd",
-            kind: ParameterKind::Integer { min: 1, max: 10_000_000 },
-            default: "10",
-            unit: "packets",
-            help: "The window.",
-        }],
+        parameters: &[Parameter::integer("cwnd", 10, (1, 10_000_000), "packets", "The window.")],
         compared: false,
     },
     build: |p, _| Ok(Box::new(FixedWindow { packets: p.integer("cwnd"), mss: 0 })),

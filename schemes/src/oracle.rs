@@ -8,7 +8,7 @@
 use ccgym_core::congestion_control::{Capabilities, KnownPath, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
 
-use crate::registry::{Parameter, ParameterKind, SchemeEntry, SchemeInfo};
+use crate::registry::{Parameter, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -18,21 +18,21 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         summary: "Knows the path: sends its fair share of the capacity in force with an almost empty queue.",
         style: Some(("forestgreen", "X")),
         parameters: &[
-            Parameter {
-                name: "share",
-                kind: ParameterKind::Number { min: 0.0, max: 1.0 },
-                default: "0",
-                unit: "of the capacity",
-                help: "What to send at; 0: the fair share, one part in as many as there are flows.",
-            },
-            Parameter {
-                name: "margin_ms",
-                kind: ParameterKind::Number { min: 0.0, max: 1000.0 },
-                default: "2",
-                unit: "ms",
-                help: "Room in the window beyond the bandwidth-delay product, for links that work in whole \
-                       milliseconds in both directions.",
-            },
+            Parameter::number(
+                "share",
+                0.0,
+                (0.0, 1.0),
+                "of the capacity",
+                "What to send at; 0: the fair share, one part in as many as there are flows.",
+            ),
+            Parameter::number(
+                "margin_ms",
+                2.0,
+                (0.0, 1000.0),
+                "ms",
+                "Room in the window beyond the bandwidth-delay product, for links that work in whole \
+                 milliseconds in both directions.",
+            ),
         ],
         ..SchemeInfo::DEFAULT
     },

@@ -107,59 +107,85 @@ impl SchemeInfo {
 pub struct Parameter {
     /// Its key.
     pub name: &'static str,
-    /// Type and range.
+    /// Type, range and default.
     pub kind: ParameterKind,
-    /// Default, as JSON text.
-    pub default: &'static str,
     /// Unit of the value; empty if it has none.
     pub unit: &'static str,
     /// One sentence.
     pub help: &'static str,
 }
 
-/// Type and range of a parameter. Ranges include their ends.
+/// Type, range and default of a parameter. Ranges include their ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParameterKind {
     /// `true` or `false`.
-    Bool,
-    /// A whole number.
-    Integer {
-        /// Minimum.
-        min: u64,
-        /// Largest.
-        max: u64,
-    },
-    /// A finite number.
-    Number {
-        /// Minimum.
-        min: f64,
-        /// Largest.
-        max: f64,
-    },
-    /// One of these words.
+    Bool(bool),
+    /// A whole number, and its range.
+    Integer(u64, (u64, u64)),
+    /// A finite number, and its range.
+    Number(f64, (f64, f64)),
+    /// One of these words, the first by default.
     Choice(&'static [&'static str]),
-    /// Any text.
+    /// Any text, none by default.
     Text,
 }
 
 impl Parameter {
-    /// Minimum value, where it has one.
+    /// `true` or `false`.
     #[must_use]
-    pub fn min(&self) -> Option<f64> {
+    pub const fn flag(name: &'static str, default: bool, help: &'static str) -> Self {
+        Self { name, kind: ParameterKind::Bool(default), unit: "", help }
+    }
+    /// A whole number within `range`.
+    #[must_use]
+    pub const fn integer(
+        name: &'static str,
+        default: u64,
+        range: (u64, u64),
+        unit: &'static str,
+        help: &'static str,
+    ) -> Self {
+        Self { name, kind: ParameterKind::Integer(default, range), unit, help }
+    }
+    /// A number within `range`.
+    #[must_use]
+    pub const fn number(
+        name: &'static str,
+        default: f64,
+        range: (f64, f64),
+        unit: &'static str,
+        help: &'static str,
+    ) -> Self {
+        Self { name, kind: ParameterKind::Number(default, range), unit, help }
+    }
+    /// One of `words`, the first by default.
+    #[must_use]
+    pub const fn choice(name: &'static str, words: &'static [&'static str], help: &'static str) -> Self {
+        Self { name, kind: ParameterKind::Choice(words), unit: "", help }
+    }
+    /// Any text, none by default.
+    #[must_use]
+    pub const fn text(name: &'static str, help: &'static str) -> Self {
+        Self { name, kind: ParameterKind::Text, unit: "", help }
+    }
+
+    /// Minimum and maximum, where it has them.
+    fn range(&self) -> Option<(f64, f64)> {
         match self.kind {
-            ParameterKind::Integer { min, .. } => Some(min as f64),
-            ParameterKind::Number { min, .. } => Some(min),
+            ParameterKind::Integer(_, (min, max)) => Some((min as f64, max as f64)),
+            ParameterKind::Number(_, range) => Some(range),
             _ => None,
         }
     }
-    /// Largest value, where it has one.
+    /// Minimum, where it has one.
+    #[must_use]
+    pub fn min(&self) -> Option<f64> {
+        Some(self.range()?.0)
+    }
+    /// Maximum, where it has one.
     #[must_use]
     pub fn max(&self) -> Option<f64> {
-        match self.kind {
-            ParameterKind::Integer { max, .. } => Some(max as f64),
-            ParameterKind::Number { max, .. } => Some(max),
-            _ => None,
-        }
+        Some(self.range()?.1)
     }
     /// The words allowed, where it is a choice.
     #[must_use]
@@ -172,15 +198,21 @@ impl Parameter {
     /// The default as a JSON value.
     #[must_use]
     pub fn default_value(&self) -> Value {
-        serde_json::from_str(self.default).expect("the default of a parameter is JSON text")
+        match self.kind {
+            ParameterKind::Bool(default) => default.into(),
+            ParameterKind::Integer(default, _) => default.into(),
+            ParameterKind::Number(default, _) => default.into(),
+            ParameterKind::Choice(words) => words[0].into(),
+            ParameterKind::Text => "".into(),
+        }
     }
 
     /// What may be given, in words.
     fn expected(&self) -> String {
         match self.kind {
-            ParameterKind::Bool => "true or false".to_owned(),
-            ParameterKind::Integer { min, max } => format!("a whole number from {min} to {max}"),
-            ParameterKind::Number { min, max } => format!("a number from {min} to {max}"),
+            ParameterKind::Bool(_) => "true or false".to_owned(),
+            ParameterKind::Integer(_, (min, max)) => format!("a whole number from {min} to {max}"),
+            ParameterKind::Number(_, (min, max)) => format!("a number from {min} to {max}"),
             ParameterKind::Choice(words) => format!("one of {}", words.join(", ")),
             ParameterKind::Text => "text".to_owned(),
         }
@@ -188,9 +220,9 @@ impl Parameter {
 
     fn accepts(&self, value: &Value) -> bool {
         match self.kind {
-            ParameterKind::Bool => value.is_boolean(),
-            ParameterKind::Integer { min, max } => whole(value).is_some_and(|v| (min..=max).contains(&v)),
-            ParameterKind::Number { min, max } => value.as_f64().is_some_and(|v| (min..=max).contains(&v)),
+            ParameterKind::Bool(_) => value.is_boolean(),
+            ParameterKind::Integer(_, (min, max)) => whole(value).is_some_and(|v| (min..=max).contains(&v)),
+            ParameterKind::Number(_, (min, max)) => value.as_f64().is_some_and(|v| (min..=max).contains(&v)),
             ParameterKind::Choice(words) => value.as_str().is_some_and(|v| words.contains(&v)),
             ParameterKind::Text => value.is_string(),
         }
@@ -234,7 +266,7 @@ impl Parameters {
                     parameter: parameter.name,
                     found: value.to_string(),
                     expected: parameter.expected(),
-                    default: parameter.default,
+                    default: parameter.default_value().to_string(),
                 });
             }
         }
@@ -246,7 +278,7 @@ impl Parameters {
         Ok(Self { scheme: info.name, values })
     }
 
-    fn get<T>(&self, key: &str, read: impl Fn(&Value) -> Option<T>) -> T {
+    fn get<'a, T>(&'a self, key: &str, read: impl Fn(&'a Value) -> Option<T>) -> T {
         match self.values.get(key).and_then(read) {
             Some(value) => value,
             None => panic!("scheme {} reads parameter {key}, which its entry does not declare so", self.scheme),
@@ -270,10 +302,7 @@ impl Parameters {
     /// A word: a choice or text.
     #[must_use]
     pub fn word(&self, key: &str) -> &str {
-        match self.values.get(key).and_then(Value::as_str) {
-            Some(word) => word,
-            None => panic!("scheme {} reads parameter {key}, which its entry does not declare so", self.scheme),
-        }
+        self.get(key, Value::as_str)
     }
     /// The error for a combination that the scheme refuses.
     #[must_use]
@@ -319,7 +348,7 @@ pub enum SchemeError {
         /// What may be given.
         expected: String,
         /// The default, as JSON.
-        default: &'static str,
+        default: String,
     },
     /// Values that are right one by one but not together.
     #[error("scheme {scheme}: found {found}, expected {expected}; change one of the two")]

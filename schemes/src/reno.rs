@@ -7,7 +7,7 @@ use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEven
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, PacketNumber, Rate, TimeoutEvent};
 
 use crate::pacing;
-use crate::registry::{Parameter, ParameterKind, Parameters, SchemeEntry, SchemeInfo};
+use crate::registry::{Parameter, Parameters, SchemeEntry, SchemeInfo};
 use crate::slow_start::{Input, SlowStart};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
@@ -18,35 +18,27 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         summary: "Adds one packet per round trip and halves at a loss.",
         style: Some(("saddlebrown", "v")),
         parameters: &[
-            Parameter {
-                name: "mode",
-                kind: ParameterKind::Choice(&["rfc", "ns3"]),
-                default: "\"rfc\"",
-                unit: "",
-                help: "rfc: appropriate byte counting, half of the flight at the loss. ns3: as TcpNewReno of ns-3.37, \
-                       one step per acknowledgement, half of what is left in flight.",
-            },
-            Parameter {
-                name: "start_up",
-                kind: ParameterKind::Choice(&["none", "hystart++", "hystart"]),
-                default: "\"none\"",
-                unit: "",
-                help: "How slow start may end before a loss; none: it does not.",
-            },
-            Parameter {
-                name: "pacing",
-                kind: ParameterKind::Bool,
-                default: "false",
-                unit: "",
-                help: "Pace at 1.25 windows per round trip (2 in slow start) instead of sending on acknowledgements.",
-            },
-            Parameter {
-                name: "ecn",
-                kind: ParameterKind::Bool,
-                default: "false",
-                unit: "",
-                help: "Mark packets ECN-capable; a mark halves the window as a loss does (RFC 3168).",
-            },
+            Parameter::choice(
+                "mode",
+                &["rfc", "ns3"],
+                "rfc: appropriate byte counting, half of the flight at the loss. ns3: as TcpNewReno of ns-3.37, \
+                 one step per acknowledgement, half of what is left in flight.",
+            ),
+            Parameter::choice(
+                "start_up",
+                &["none", "hystart++", "hystart"],
+                "How slow start may end before a loss; none: it does not.",
+            ),
+            Parameter::flag(
+                "pacing",
+                false,
+                "Pace at 1.25 windows per round trip (2 in slow start) instead of sending on acknowledgements.",
+            ),
+            Parameter::flag(
+                "ecn",
+                false,
+                "Mark packets ECN-capable; a mark halves the window as a loss does (RFC 3168).",
+            ),
         ],
         ..SchemeInfo::DEFAULT
     },

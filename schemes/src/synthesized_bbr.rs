@@ -16,7 +16,7 @@ use ccgym_core::{
 };
 use serde_json::{json, Value};
 
-use crate::registry::{Parameter, ParameterKind, SchemeEntry, SchemeInfo};
+use crate::registry::{Parameter, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -26,20 +26,18 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         summary: "BBR's gains in Eagle's steps: once per round trip the nearest of seven factors on the sending rate.",
         style: Some(("olive", "p")),
         parameters: &[
-            Parameter {
-                name: "gain_on_estimate",
-                kind: ParameterKind::Bool,
-                default: "false",
-                unit: "",
-                help: "Set the rate to gain times estimate exactly, instead of by the nearest of Eagle's factors.",
-            },
-            Parameter {
-                name: "cap",
-                kind: ParameterKind::Number { min: 1.0, max: 16.0 },
-                default: "2.0",
-                unit: "BDP",
-                help: "Window at most, in bandwidth-delay products; four packets more are allowed.",
-            },
+            Parameter::flag(
+                "gain_on_estimate",
+                false,
+                "Set the rate to gain times estimate exactly, instead of by the nearest of Eagle's factors.",
+            ),
+            Parameter::number(
+                "cap",
+                2.0,
+                (1.0, 16.0),
+                "BDP",
+                "Window at most, in bandwidth-delay products; four packets more are allowed.",
+            ),
         ],
         ..SchemeInfo::DEFAULT
     },

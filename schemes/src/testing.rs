@@ -51,11 +51,8 @@ pub fn scheme(name: &str, params: &Value) -> Box<dyn CongestionControl> {
 /// A packet in flight.
 #[derive(Clone, Copy, Debug)]
 struct Flying {
-    number: u64,
-    bytes: u64,
-    sent: Timestamp,
+    packet: LostPacket,
     stamp: SendStamp,
-    in_flight_at_send: u64,
     app_limited: bool,
 }
 
@@ -147,14 +144,9 @@ impl MockTransport {
         let stamp = self.sampler.on_send(self.now, self.in_flight);
         let app_limited = self.sampler.is_app_limited();
         self.in_flight += self.mss;
-        self.flight.push_back(Flying {
-            number: self.next_number,
-            bytes: self.mss,
-            sent: self.now,
-            stamp,
-            in_flight_at_send: self.in_flight,
-            app_limited,
-        });
+        let packet =
+            LostPacket { number: self.next_number, bytes: self.mss, sent: self.now, in_flight_at_send: self.in_flight };
+        self.flight.push_back(Flying { packet, stamp, app_limited });
         self.next_number += 1;
     }
 
@@ -175,31 +167,23 @@ impl MockTransport {
     /// Play one event now, then send what the window allows.
     pub fn play(&mut self, event: TestEvent) {
         let prior_in_flight = self.in_flight;
-        let lost: Vec<LostPacket> = (0..event.lost)
-            .map_while(|_| self.take())
-            .map(|p| LostPacket {
-                number: p.number,
-                bytes: p.bytes,
-                sent: p.sent,
-                in_flight_at_send: p.in_flight_at_send,
-            })
-            .collect();
+        let lost: Vec<_> = (0..event.lost).map_while(|_| self.take()).map(|p| p.packet).collect();
         let acked: Vec<Flying> = (0..event.acked).map_while(|_| self.take()).collect();
         let lost_bytes = lost.iter().map(|p| p.bytes).sum();
-        let acked_bytes: u64 = acked.iter().map(|p| p.bytes).sum();
+        let acked_bytes: u64 = acked.iter().map(|p| p.packet.bytes).sum();
         self.sampler.on_lost(lost_bytes);
         self.sampler.on_delivered(self.now, acked_bytes);
         let mut rtt_sample = None;
         let mut rate_sample = None;
         if let Some(newest) = acked.last() {
-            let sample = self.now.since(newest.sent);
+            let sample = self.now.since(newest.packet.sent);
             self.rtt.update(sample, TimeSpan::ZERO);
             rtt_sample = Some(sample);
-            self.largest_acked = self.largest_acked.max(newest.number);
+            self.largest_acked = self.largest_acked.max(newest.packet.number);
             let sample = self.sampler.sample(
                 &newest.stamp,
-                newest.sent,
-                newest.in_flight_at_send,
+                newest.packet.sent,
+                newest.packet.in_flight_at_send,
                 newest.app_limited,
                 self.rtt.min(),
             );
@@ -212,7 +196,7 @@ impl MockTransport {
             self.recovery_end = self.next_number;
         }
         // An episode ends when everything sent before it began is settled.
-        let unsettled = self.flight.front().map_or(self.next_number, |p| p.number) < self.recovery_end;
+        let unsettled = self.flight.front().map_or(self.next_number, |p| p.packet.number) < self.recovery_end;
         self.in_recovery = entered_recovery || (was_in_recovery && unsettled);
         self.after_timeout &= self.in_recovery;
         self.scheme.on_ack(&AckEvent {
@@ -239,9 +223,9 @@ impl MockTransport {
     }
 
     fn take(&mut self) -> Option<Flying> {
-        let packet = self.flight.pop_front()?;
-        self.in_flight -= packet.bytes;
-        Some(packet)
+        let flying = self.flight.pop_front()?;
+        self.in_flight -= flying.packet.bytes;
+        Some(flying)
     }
 
     /// The oldest `packets` are acknowledged now, in one event.
@@ -252,7 +236,7 @@ impl MockTransport {
     /// The oldest packet is acknowledged `rtt` after it was sent, or now if that is past.
     pub fn ack_after(&mut self, rtt: TimeSpan) {
         if let Some(oldest) = self.flight.front() {
-            let due = oldest.sent + rtt;
+            let due = oldest.packet.sent + rtt;
             self.advance(due.since(self.now));
         }
         self.ack(1);
@@ -283,15 +267,7 @@ impl MockTransport {
     /// The retransmission timer expires: everything in flight is lost.
     pub fn time_out(&mut self) {
         let prior_in_flight = self.in_flight;
-        let mut lost = Vec::new();
-        while let Some(p) = self.take() {
-            lost.push(LostPacket {
-                number: p.number,
-                bytes: p.bytes,
-                sent: p.sent,
-                in_flight_at_send: p.in_flight_at_send,
-            });
-        }
+        let lost: Vec<_> = std::iter::from_fn(|| self.take()).map(|p| p.packet).collect();
         self.sampler.on_lost(prior_in_flight);
         self.timeouts += 1;
         self.in_recovery = true;

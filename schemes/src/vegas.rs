@@ -5,9 +5,7 @@ use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEven
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, PacketNumber, TimeSpan, TimeoutEvent, Timestamp};
 
 use crate::ns3_delay::Ns3Delay;
-use crate::registry::{Parameter, ParameterKind, Parameters, SchemeEntry, SchemeError, SchemeInfo};
-
-const PACKETS: ParameterKind = ParameterKind::Integer { min: 0, max: 10_000 };
+use crate::registry::{Parameter, Parameters, SchemeEntry, SchemeError, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -17,36 +15,15 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         summary: "Compares expected with actual rate and keeps a few packets in the queue.",
         style: Some(("slategray", "h")),
         parameters: &[
-            Parameter {
-                name: "mode",
-                kind: ParameterKind::Choice(&["linux", "ns3"]),
-                default: "\"linux\"",
-                unit: "",
-                help:
-                    "linux: as the kernel, halving at a loss. ns3: as TcpVegas of ns-3.37, which gives up one packet \
-                       at a loss and judges by smoothed millisecond round trips.",
-            },
-            Parameter {
-                name: "alpha",
-                kind: PACKETS,
-                default: "2",
-                unit: "packets",
-                help: "Grow while fewer than this are queued.",
-            },
-            Parameter {
-                name: "beta",
-                kind: PACKETS,
-                default: "4",
-                unit: "packets",
-                help: "Shrink while more than this are queued.",
-            },
-            Parameter {
-                name: "gamma",
-                kind: PACKETS,
-                default: "1",
-                unit: "packets",
-                help: "Leave slow start when more than this are queued.",
-            },
+            Parameter::choice(
+                "mode",
+                &["linux", "ns3"],
+                "linux: as the kernel, halving at a loss. ns3: as TcpVegas of ns-3.37, which gives up one packet \
+                 at a loss and judges by smoothed millisecond round trips.",
+            ),
+            Parameter::integer("alpha", 2, (0, 10_000), "packets", "Grow while fewer than this are queued."),
+            Parameter::integer("beta", 4, (0, 10_000), "packets", "Shrink while more than this are queued."),
+            Parameter::integer("gamma", 1, (0, 10_000), "packets", "Leave slow start when more than this are queued."),
         ],
         ..SchemeInfo::DEFAULT
     },

@@ -9,7 +9,6 @@
 //! stays in the transport.
 
 mod ack_aggregation;
-mod drain;
 mod long_term;
 mod pacing;
 mod parameters;
@@ -47,7 +46,7 @@ const MAX_AGGREGATION: TimeSpan = TimeSpan::from_millis(100);
 pub enum Mode {
     /// Doubling the rate until the pipe is full.
     Startup,
-    /// Emptying the queue that start-up built.
+    /// Emptying the queue that start-up built, at the inverse of its gain, until one bandwidth-delay product is left.
     Drain,
     /// Cycling the gain around the estimated bandwidth.
     ProbeBw,
@@ -274,7 +273,7 @@ impl Bbr {
         if self.mode == Mode::Startup && self.full_pipe.reached() {
             self.transition_to(Mode::Drain);
         }
-        if self.mode == Mode::Drain && drain::is_done(self.in_network(event.in_flight), self.flight_target(1.0)) {
+        if self.mode == Mode::Drain && self.in_network(event.in_flight) <= self.flight_target(1.0) {
             self.enter_probe_bw(event.now);
         }
     }
@@ -323,7 +322,7 @@ impl Bbr {
         let p = &self.parameters;
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
             Mode::Startup => (p.startup_gain, p.startup_gain),
-            Mode::Drain => (drain::gain(p.startup_gain), p.startup_gain),
+            Mode::Drain => (1.0 / p.startup_gain, p.startup_gain),
             // A policer answers a probe with loss only.
             Mode::ProbeBw if self.long_term.pinned().is_some() => (1.0, p.cwnd_gain),
             Mode::ProbeBw => (self.cycle.gain(), p.cwnd_gain),

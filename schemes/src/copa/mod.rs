@@ -13,7 +13,7 @@ mod paper;
 
 use ccgym_core::TimeSpan;
 
-use crate::registry::{Parameter, ParameterKind, SchemeEntry, SchemeInfo};
+use crate::registry::{Parameter, SchemeEntry, SchemeInfo};
 
 pub use pantheon::PantheonCopa;
 pub use paper::PaperCopa;
@@ -26,28 +26,24 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         summary: "Targets a rate inverse to the queueing delay; competes harder when the queue never empties.",
         style: Some(("red", "o")),
         parameters: &[
-            Parameter {
-                name: "mode",
-                kind: ParameterKind::Choice(&["paper", "pantheon"]),
-                default: "\"paper\"",
-                unit: "",
-                help: "paper: the published rules. pantheon: those of genericCC, which Pantheon runs.",
-            },
-            Parameter {
-                name: "delta",
-                kind: ParameterKind::Number { min: 0.0, max: 10.0 },
-                default: "0.0",
-                unit: "1/packets",
-                help: "Inverse of the queue that the flow aims for; 0 takes the mode's own: 0.5 in paper, 0.1 in \
-                       pantheon (reports before March 2020: 0.5).",
-            },
-            Parameter {
-                name: "competitive",
-                kind: ParameterKind::Choice(&["auto", "off"]),
-                default: "\"auto\"",
-                unit: "",
-                help: "auto: lower delta while others keep the queue full. off: never.",
-            },
+            Parameter::choice(
+                "mode",
+                &["paper", "pantheon"],
+                "paper: the published rules. pantheon: those of genericCC, which Pantheon runs.",
+            ),
+            Parameter::number(
+                "delta",
+                0.0,
+                (0.0, 10.0),
+                "1/packets",
+                "Inverse of the queue that the flow aims for; 0 takes the mode's own: 0.5 in paper, 0.1 in \
+                 pantheon (reports before March 2020: 0.5).",
+            ),
+            Parameter::choice(
+                "competitive",
+                &["auto", "off"],
+                "auto: lower delta while others keep the queue full. off: never.",
+            ),
         ],
         ..SchemeInfo::DEFAULT
     },

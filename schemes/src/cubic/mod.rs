@@ -11,7 +11,7 @@ use ccgym_core::{
 use self::inverse::Inverse;
 use crate::ns3_delay::Ns3Delay;
 use crate::pacing;
-use crate::registry::{Parameter, ParameterKind, Parameters, SchemeEntry, SchemeInfo};
+use crate::registry::{Parameter, Parameters, SchemeEntry, SchemeInfo};
 use crate::slow_start::{HyStart, Input, SlowStart};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
@@ -22,64 +22,40 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         summary: "Grows by a cubic function of the time since the last loss, whatever the round trip.",
         style: Some(("black", "*")),
         parameters: &[
-            Parameter {
-                name: "mode",
-                kind: ParameterKind::Choice(&["rfc", "linux", "ns3"]),
-                default: "\"rfc\"",
-                unit: "",
-                help: "rfc: RFC 9438. linux: whole packets counted as tcp_cubic.c does, HyStart. ns3: as TcpCubic of \
-                       ns-3.37, without the Reno-friendly region, judging by smoothed millisecond delays.",
-            },
-            Parameter {
-                name: "beta",
-                kind: ParameterKind::Number { min: 0.1, max: 0.99 },
-                default: "0.7",
-                unit: "",
-                help: "Share of the window kept at a loss.",
-            },
-            Parameter {
-                name: "c",
-                kind: ParameterKind::Number { min: 0.001, max: 100.0 },
-                default: "0.4",
-                unit: "packets/s³",
-                help: "Steepness of the cubic function.",
-            },
-            Parameter {
-                name: "fast_convergence",
-                kind: ParameterKind::Bool,
-                default: "true",
-                unit: "",
-                help: "Remember less than the window at a loss that comes below the last maximum, to make room.",
-            },
-            Parameter {
-                name: "tcp_friendliness",
-                kind: ParameterKind::Choice(&["auto", "on", "off"]),
-                default: "\"auto\"",
-                unit: "",
-                help: "Never grow slower than Reno would; auto: on, except in mode ns3.",
-            },
-            Parameter {
-                name: "start_up",
-                kind: ParameterKind::Choice(&["auto", "none", "hystart++", "hystart"]),
-                default: "\"auto\"",
-                unit: "",
-                help: "How slow start may end before a loss; auto: hystart++ in mode rfc, else hystart with that \
-                       stack's constants.",
-            },
-            Parameter {
-                name: "pacing",
-                kind: ParameterKind::Bool,
-                default: "false",
-                unit: "",
-                help: "Pace at 1.25 windows per round trip (2 in slow start) instead of sending on acknowledgements.",
-            },
-            Parameter {
-                name: "ecn",
-                kind: ParameterKind::Bool,
-                default: "false",
-                unit: "",
-                help: "Mark packets ECN-capable; a mark cuts the window as a loss does (RFC 9438 §4.6).",
-            },
+            Parameter::choice(
+                "mode",
+                &["rfc", "linux", "ns3"],
+                "rfc: RFC 9438. linux: whole packets counted as tcp_cubic.c does, HyStart. ns3: as TcpCubic of \
+                 ns-3.37, without the Reno-friendly region, judging by smoothed millisecond delays.",
+            ),
+            Parameter::number("beta", 0.7, (0.1, 0.99), "", "Share of the window kept at a loss."),
+            Parameter::number("c", 0.4, (0.001, 100.0), "packets/s³", "Steepness of the cubic function."),
+            Parameter::flag(
+                "fast_convergence",
+                true,
+                "Remember less than the window at a loss that comes below the last maximum, to make room.",
+            ),
+            Parameter::choice(
+                "tcp_friendliness",
+                &["auto", "on", "off"],
+                "Never grow slower than Reno would; auto: on, except in mode ns3.",
+            ),
+            Parameter::choice(
+                "start_up",
+                &["auto", "none", "hystart++", "hystart"],
+                "How slow start may end before a loss; auto: hystart++ in mode rfc, else hystart with that \
+                 stack's constants.",
+            ),
+            Parameter::flag(
+                "pacing",
+                false,
+                "Pace at 1.25 windows per round trip (2 in slow start) instead of sending on acknowledgements.",
+            ),
+            Parameter::flag(
+                "ecn",
+                false,
+                "Mark packets ECN-capable; a mark cuts the window as a loss does (RFC 9438 §4.6).",
+            ),
         ],
         ..SchemeInfo::DEFAULT
     },

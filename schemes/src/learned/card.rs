@@ -15,21 +15,11 @@ pub const FORMAT: u64 = 1;
 /// Longest observation, state and action.
 pub const MAX_SIZE: usize = 65_536;
 
-/// What is known about an exported policy. Fields that this version does not know are left aside.
+/// What deciding takes of a card. The rest is for people, and for Python (`ccgym/schemes/policy_card.py`).
 #[derive(Clone, Debug, Deserialize)]
 pub struct Card {
     /// Name, as in a flow's `policy` parameter.
     pub name: String,
-    /// Name in tables and legends.
-    pub label: String,
-    /// Matplotlib color.
-    pub color: String,
-    /// Matplotlib marker.
-    pub marker: String,
-    /// One sentence.
-    pub summary: String,
-    /// The paper, or what else it follows.
-    pub reference: String,
     /// The flow agent: clock, observation, action, reward, start-up, guard.
     #[serde(deserialize_with = "shared")]
     pub agent: Arc<AgentSpec>,
@@ -37,15 +27,6 @@ pub struct Card {
     pub policy: NetworkShape,
     /// SHA-256 of the ONNX file, in hexadecimal.
     pub onnx_sha256: String,
-    /// How closely it agrees with the network as trained.
-    #[serde(default)]
-    pub parity: Value,
-    /// Versions of what exported it.
-    #[serde(default)]
-    pub versions: Value,
-    /// How it was trained.
-    #[serde(default)]
-    pub training: Value,
 }
 
 /// The sizes of the network's inputs and outputs.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use super::card::NetworkShape;
 use super::error::{PolicyError, EXPORT_AGAIN};
-use super::shapes::{self, Operation, Shapes, Value};
+use super::shapes::{self, Node, Shapes, Value};
 use super::wire::{packed, Field, Fields, Malformed};
 
 /// Versions of ONNX's operations that the runtime is asked to run: from the first with `Split` by sizes to the
@@ -100,7 +100,7 @@ fn check_graph(message: &[u8], sizes: NetworkShape) -> Result<(), PolicyError> {
             (1, Field::Bytes(_)) if nodes.len() == MAX_NODES => {
                 return Err(refused("graph", &format!("more than {MAX_NODES} nodes"), &format!("{MAX_NODES} at most")))
             }
-            (1, Field::Bytes(bytes)) => nodes.push(Node::read(bytes)?),
+            (1, Field::Bytes(bytes)) => nodes.push(read_node(bytes)?),
             (5, Field::Bytes(bytes)) => {
                 let (name, value) = check_tensor(bytes)?;
                 constants.insert(name, value);
@@ -145,78 +145,42 @@ fn check_graph(message: &[u8], sizes: NetworkShape) -> Result<(), PolicyError> {
         constants.insert(name, Value { dims: vec![1, size as u64], list: None });
     }
     let mut shapes = Shapes::new(constants);
-    nodes.iter().try_for_each(|node| shapes.add(&node.operation()))
+    nodes.iter().try_for_each(|node| shapes.add(node))
 }
 
-/// What matters of a node.
-struct Node<'a> {
-    name: String,
-    kind: String,
-    inputs: Vec<&'a [u8]>,
-    outputs: Vec<&'a [u8]>,
-    /// For Cast: the type after it.
-    cast_to: Option<u64>,
-    axis: Option<i64>,
-    turn_a: bool,
-    turn_b: bool,
-}
-
-impl<'a> Node<'a> {
-    fn read(message: &'a [u8]) -> Result<Self, PolicyError> {
-        let mut node = Self {
-            name: String::new(),
-            kind: String::new(),
-            inputs: vec![],
-            outputs: vec![],
-            cast_to: None,
-            axis: None,
-            turn_a: false,
-            turn_b: false,
-        };
-        let mut domain: &[u8] = b"";
-        let mut to = 0;
-        for field in fields("node", message) {
-            match field? {
-                (1, Field::Bytes(name)) => node.inputs.push(name),
-                (2, Field::Bytes(name)) => node.outputs.push(name),
-                (3, Field::Bytes(name)) => node.name = String::from_utf8_lossy(name).into_owned(),
-                (4, Field::Bytes(name)) => node.kind = String::from_utf8_lossy(name).into_owned(),
-                (5, Field::Bytes(bytes)) => match attribute(bytes)? {
-                    (b"to", value) => to = value,
-                    (b"axis", value) => node.axis = Some(value as i64),
-                    (b"transA", value) => node.turn_a = value != 0,
-                    (b"transB", value) => node.turn_b = value != 0,
-                    _ => {}
-                },
-                (7, Field::Bytes(name)) => domain = name,
+fn read_node(message: &[u8]) -> Result<Node<'_>, PolicyError> {
+    let mut node = Node::default();
+    let mut domain: &[u8] = b"";
+    let mut to = 0;
+    for field in fields("node", message) {
+        match field? {
+            (1, Field::Bytes(name)) => node.inputs.push(name),
+            (2, Field::Bytes(name)) => node.outputs.push(name),
+            (3, Field::Bytes(name)) => node.name = String::from_utf8_lossy(name).into_owned(),
+            (4, Field::Bytes(name)) => node.kind = String::from_utf8_lossy(name).into_owned(),
+            (5, Field::Bytes(bytes)) => match attribute(bytes)? {
+                (b"to", value) => to = value,
+                (b"axis", value) => node.axis = Some(value as i64),
+                (b"transA", value) => node.turn_a = value != 0,
+                (b"transB", value) => node.turn_b = value != 0,
                 _ => {}
-            }
-        }
-        let standard = domain.is_empty() || domain == b"ai.onnx";
-        if !standard || !OPERATIONS.contains(&node.kind.as_str()) {
-            let from = if standard { String::new() } else { format!(" of {}", String::from_utf8_lossy(domain)) };
-            return Err(PolicyError::new(
-                "graph",
-                format!("operation {:?}{from}", node.kind),
-                format!("only {}", OPERATIONS.join(", ")),
-                "express it through these (a discrete policy's output are the scores, without ArgMax)",
-            ));
-        }
-        node.cast_to = (node.kind == "Cast").then_some(to);
-        Ok(node)
-    }
-
-    fn operation(&self) -> Operation<'_, 'a> {
-        Operation {
-            kind: &self.kind,
-            name: &self.name,
-            inputs: &self.inputs,
-            outputs: &self.outputs,
-            axis: self.axis,
-            turn_a: self.turn_a,
-            turn_b: self.turn_b,
+            },
+            (7, Field::Bytes(name)) => domain = name,
+            _ => {}
         }
     }
+    let standard = domain.is_empty() || domain == b"ai.onnx";
+    if !standard || !OPERATIONS.contains(&node.kind.as_str()) {
+        let from = if standard { String::new() } else { format!(" of {}", String::from_utf8_lossy(domain)) };
+        return Err(PolicyError::new(
+            "graph",
+            format!("operation {:?}{from}", node.kind),
+            format!("only {}", OPERATIONS.join(", ")),
+            "express it through these (a discrete policy's output are the scores, without ArgMax)",
+        ));
+    }
+    node.cast_to = (node.kind == "Cast").then_some(to);
+    Ok(node)
 }
 
 /// Name of an attribute, and its whole number if it has one.

@@ -52,12 +52,6 @@ impl Policy {
         &self.card.name
     }
 
-    /// The card.
-    #[must_use]
-    pub fn card(&self) -> &Card {
-        &self.card
-    }
-
     /// The agent whose observations it answers.
     #[must_use]
     pub fn agent(&self) -> &Arc<AgentSpec> {
@@ -114,11 +108,6 @@ impl Session {
         }
         self.state.copy_from_slice(state);
         Ok(())
-    }
-
-    /// Forget everything: the state of a new flow.
-    pub fn reset(&mut self) {
-        self.state.fill(0.0);
     }
 
     /// Decide. `action` becomes the components of the action, or the index of a discrete one (the first of equal

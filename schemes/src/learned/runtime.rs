@@ -1,22 +1,9 @@
 //! ONNX Runtime, loaded when the first policy is.
 //!
-//! Why ONNX Runtime loaded dynamically (crate `ort`) and not `tract` linked in, measured with rustc 1.95 on 2 cores;
-//! decisions in microseconds, median of 20,000 (the last of 300), float64 inside:
-//!
-//! |                                               | `ort` 2.0.0-rc.10, library 1.31.1 | `tract-onnx` 0.22.2      |
-//! |-----------------------------------------------|-----------------------------------|--------------------------|
-//! | crates that it brings                         | 15                                | 162                      |
-//! | added to a clean release build of this crate  | 16 s of processor time            | 433 s                    |
-//! | clean build of a program that decides         | 12 s                              | 291 s                    |
-//! | rebuilding it after a change (thin LTO)       | 5 s of processor time             | 170 s                    |
-//! | that program, stripped                        | 0.5 MB, and a library of 29 MB    | 16 MB                    |
-//! | MLP 30-32-16-1                                | 5.6                               | 4.8                      |
-//! | LSTM(32), 9 in, 5 out                         | 12.1                              | 13.5                     |
-//! | LSTM(64), 16 in, 7 out                        | 16.8                              | 19.7                     |
-//! | 2 × LSTM(256), 11 in, 7 out (801,000 weights) | 333                               | 254                      |
-//! | in float64                                    | all of `graph::OPERATIONS`        | neither Sigmoid nor Gemm |
-//!
-//! Decisions cost about the same; builds do not. The library comes with the Python package `onnxruntime`.
+//! It is loaded dynamically (crate `ort`) from the Python package `onnxruntime`. The alternative, `tract-onnx` 0.22
+//! linked in, decides about as fast (an MLP 30-32-16-1 in 5 µs, an LSTM(64) in 20 µs on one core), but brings 162 crates
+//! instead of 15 and 433 s of processor time to a clean release build instead of 16 s, and has neither Sigmoid nor Gemm
+//! in float64.
 
 use std::any::Any;
 use std::fs;

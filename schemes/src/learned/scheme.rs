@@ -10,7 +10,7 @@ use ccgym_core::{
 };
 
 use super::policy::Session;
-use crate::registry::{create_with, Parameter, ParameterKind, Resources, SchemeEntry, SchemeError, SchemeInfo};
+use crate::registry::{create_with, Parameter, Resources, SchemeEntry, SchemeError, SchemeInfo};
 
 /// Registry entry.
 pub const ENTRY: SchemeEntry = SchemeEntry {
@@ -21,35 +21,31 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         summary: "Decides by a learned policy, on the clock and through the features and actions of the policy's card.",
         style: Some(("chocolate", "*")),
         parameters: &[
-            Parameter {
-                name: "policy",
-                kind: ParameterKind::Text,
-                default: "\"\"",
-                unit: "",
-                help: "The policy, by the name under which the host loaded it; empty: an environment decides.",
-            },
-            Parameter {
-                name: "start_rate_mbps",
-                kind: ParameterKind::Number { min: 0.0, max: 1e6 },
-                default: "0",
-                unit: "Mbit/s",
-                help: "The sending rate to start with; 0: the agent's own.",
-            },
-            Parameter {
-                name: "start_cwnd",
-                kind: ParameterKind::Integer { min: 0, max: 10_000_000 },
-                default: "0",
-                unit: "packets",
-                help: "The window to start with; 0: the agent's own.",
-            },
-            Parameter {
-                name: "expert_window",
-                kind: ParameterKind::Integer { min: 0, max: 10_000_000 },
-                default: "0",
-                unit: "packets",
-                help:
-                    "The window that an expert of kind best_window aims at, in training; 0: by the path's ground truth.",
-            },
+            Parameter::text(
+                "policy",
+                "The policy, by the name under which the host loaded it; empty: an environment decides.",
+            ),
+            Parameter::number(
+                "start_rate_mbps",
+                0.0,
+                (0.0, 1e6),
+                "Mbit/s",
+                "The sending rate to start with; 0: the agent's own.",
+            ),
+            Parameter::integer(
+                "start_cwnd",
+                0,
+                (0, 10_000_000),
+                "packets",
+                "The window to start with; 0: the agent's own.",
+            ),
+            Parameter::integer(
+                "expert_window",
+                0,
+                (0, 10_000_000),
+                "packets",
+                "The window that an expert of kind best_window aims at, in training; 0: by the path's ground truth.",
+            ),
         ],
         compared: false,
     },

@@ -26,21 +26,21 @@ pub(super) struct Value {
     pub list: Option<Vec<i64>>,
 }
 
-/// What decides the shape of a node's outputs.
-pub(super) struct Operation<'n, 'a> {
-    /// As in ONNX.
-    pub kind: &'n str,
+/// What matters of a node.
+#[derive(Default)]
+pub(super) struct Node<'a> {
     /// For messages.
-    pub name: &'n str,
+    pub name: String,
+    /// As in ONNX.
+    pub kind: String,
     /// Names of its inputs; empty: left out.
-    pub inputs: &'n [&'a [u8]],
-    /// Names of its outputs.
-    pub outputs: &'n [&'a [u8]],
-    /// `axis`, `transA`, `transB`.
+    pub inputs: Vec<&'a [u8]>,
+    pub outputs: Vec<&'a [u8]>,
+    /// For Cast: the type after it.
+    pub cast_to: Option<u64>,
     pub axis: Option<i64>,
-    /// Whether the first factor of Gemm is turned.
+    /// `transA` and `transB` of Gemm.
     pub turn_a: bool,
-    /// Whether the second one is.
     pub turn_b: bool,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Shapes<'a> {
     }
 
     /// Add the outputs of a node, whose inputs are known.
-    pub fn add(&mut self, node: &Operation<'_, 'a>) -> Result<(), PolicyError> {
+    pub fn add(&mut self, node: &Node<'a>) -> Result<(), PolicyError> {
         let place = || format!("graph, node \"{}\" ({})", node.name, node.kind);
         let refuse = |found: String, expected: &str| PolicyError::new(place(), found, expected, EXPORT_AGAIN);
         let mut inputs = Vec::with_capacity(node.inputs.len());
@@ -77,7 +77,7 @@ impl<'a> Shapes<'a> {
                 refuse(format!("inputs of the shapes {found}"), "shapes that fit, and sizes that are constants")
             })?;
         let made = shapes.iter().fold(0, |sum: u64, dims| sum.saturating_add(count(dims)));
-        let per_number = match node.kind {
+        let per_number = match node.kind.as_str() {
             "MatMul" | "Gemm" => inner(node, inputs[0]),
             _ => node.inputs.len().max(1) as u64,
         };
@@ -106,16 +106,16 @@ pub(super) fn count(dims: &[u64]) -> u64 {
 }
 
 /// Terms of each sum in a matrix product.
-fn inner(node: &Operation<'_, '_>, first: &Value) -> u64 {
+fn inner(node: &Node<'_>, first: &Value) -> u64 {
     let axis = if node.kind == "Gemm" && node.turn_a { 0 } else { first.dims.len().saturating_sub(1) };
     first.dims.get(axis).copied().unwrap_or(1).max(1)
 }
 
 /// Shapes of the outputs; `None` if the inputs do not fit.
-fn shapes(node: &Operation<'_, '_>, inputs: &[&Value]) -> Option<Vec<Dims>> {
+fn shapes(node: &Node<'_>, inputs: &[&Value]) -> Option<Vec<Dims>> {
     let first = inputs.first()?;
     let one = |dims: Option<Dims>| dims.map(|dims| vec![dims]);
-    match node.kind {
+    match node.kind.as_str() {
         "Add" | "Sub" | "Mul" | "Div" | "Max" | "Min" => {
             one(inputs[1..].iter().try_fold(first.dims.clone(), |dims, other| broadcast(&dims, &other.dims)))
         }
@@ -159,7 +159,7 @@ fn matrix_product(a: &[u64], b: &[u64]) -> Option<Dims> {
     Some(dims)
 }
 
-fn gemm(node: &Operation<'_, '_>, inputs: &[&Value]) -> Option<Dims> {
+fn gemm(node: &Node<'_>, inputs: &[&Value]) -> Option<Dims> {
     let matrix = |value: &Value, turned: bool| match *value.dims.as_slice() {
         [rows, columns] if turned => Some((columns, rows)),
         [rows, columns] => Some((rows, columns)),
@@ -190,7 +190,7 @@ fn concat(inputs: &[&Value], axis: i64) -> Option<Dims> {
     Some(dims)
 }
 
-fn split(node: &Operation<'_, '_>, value: &Value, sizes: Option<&Value>) -> Option<Vec<Dims>> {
+fn split(node: &Node<'_>, value: &Value, sizes: Option<&Value>) -> Option<Vec<Dims>> {
     let axis = place(node.axis.unwrap_or(0), value.dims.len())?;
     let whole = value.dims[axis];
     let parts = node.outputs.len() as u64;
@@ -251,16 +251,12 @@ mod tests {
     }
 
     fn of(kind: &str, axis: Option<i64>, inputs: &[Value], outputs: usize) -> Option<Vec<Dims>> {
-        let names = vec![&b"x"[..]; outputs.max(inputs.len())];
-        let (turn_a, turn_b) = (false, kind == "Gemm");
-        let node = Operation {
-            kind,
-            name: "",
-            inputs: &names[..inputs.len()],
-            outputs: &names[..outputs],
+        let node = Node {
+            kind: kind.into(),
+            outputs: vec![&b"x"[..]; outputs],
             axis,
-            turn_a,
-            turn_b,
+            turn_b: kind == "Gemm",
+            ..Node::default()
         };
         shapes(&node, &inputs.iter().collect::<Vec<_>>())
     }
@@ -303,15 +299,12 @@ mod tests {
         let names: Vec<String> = (0..64).map(|i| format!("v{i}")).collect();
         let mut shapes = Shapes::new(BTreeMap::from([(names[0].as_bytes(), value(&[1, 2]))]));
         let error = names.windows(2).find_map(|pair| {
-            let inputs = [pair[0].as_bytes(); 2];
-            let node = Operation {
-                kind: "Concat",
-                name: "",
-                inputs: &inputs,
-                outputs: &[pair[1].as_bytes()],
+            let node = Node {
+                kind: "Concat".into(),
+                inputs: vec![pair[0].as_bytes(); 2],
+                outputs: vec![pair[1].as_bytes()],
                 axis: Some(1),
-                turn_a: false,
-                turn_b: false,
+                ..Node::default()
             };
             shapes.add(&node).err()
         });
