@@ -6,17 +6,13 @@
 //! fork (`src/wrappers/goldirl_sendingrate.py --expert`), of which neither code nor numbers are public: gains are BBR's,
 //! the rest is ours, and stands with its reasons in `ccgym_agent`'s `expert::gain_schedule` and `phases`.
 
-use std::any::Any;
 use std::sync::Arc;
 
-use ccgym_agent::{AgentSpec, FlowAgent, Phase, StartOverrides};
-use ccgym_core::congestion_control::{Capabilities, IntervalDriven, IntervalEnd, Observables};
-use ccgym_core::{
-    AckEvent, CongestionControl, Control, InitContext, MonitorInterval, Rate, TimeSpan, TimeoutEvent, Timestamp,
-};
+use ccgym_agent::{AgentSpec, FlowAgent, StartOverrides};
 use serde_json::{json, Value};
 
-use crate::registry::{Parameter, SchemeEntry, SchemeInfo};
+use crate::learned::{Decider, Learned};
+use crate::registry::{Parameter, Resources, SchemeEntry, SchemeError, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -41,16 +37,11 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         ],
         ..SchemeInfo::DEFAULT
     },
-    build: |p, _| {
-        let spec = agent(p.flag("gain_on_estimate"), p.number("cap"));
-        Ok(Box::new(SynthesizedBbr { agent: FlowAgent::new(Arc::new(spec)) }))
-    },
+    build: |p, resources| Ok(Box::new(scheme(p.flag("gain_on_estimate"), p.number("cap"), resources)?)),
 };
 
 /// Packets per round trip to start with: RFC 6928's first window.
 const START: f64 = 10.0;
-/// The round trip that is taken for granted before there is any (Linux `tcp_bbr.c`, `bbr_init`).
-const BEFORE_RTT: TimeSpan = TimeSpan::from_millis(1);
 /// Intervals over which the maximum delivery rate is taken.
 const WINDOW: u32 = 10;
 
@@ -58,6 +49,11 @@ const WINDOW: u32 = 10;
 /// four times its length leaves the window's cap below what the flow delivers, and it starves. In fewer, such
 /// as 20, the queue of a slow Poisson link never drains, and is taken for the path (pantheon-2: 617 instead of 423 ms).
 const MIN_RTT_WINDOW: u32 = 100;
+
+fn scheme(exact: bool, cap: f64, resources: &Resources) -> Result<Learned, SchemeError> {
+    let agent = FlowAgent::new(Arc::new(agent(exact, cap)));
+    Learned::new(ENTRY.info.name, agent, Decider::Expert, StartOverrides::default(), resources)
+}
 
 /// Eagle's clock, actions and expert. Its observation is unused: the expert keeps its own state.
 fn agent(exact: bool, cap: f64) -> AgentSpec {
@@ -82,87 +78,20 @@ fn agent(exact: bool, cap: f64) -> AgentSpec {
     serde_json::from_value(spec).expect("the built-in agent is valid")
 }
 
-#[derive(Clone)]
-pub struct SynthesizedBbr {
-    agent: FlowAgent,
-}
-
-impl CongestionControl for SynthesizedBbr {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { prr: false, pacing_required: true, bounded: true, ..Capabilities::default() }
-    }
-
-    fn init(&mut self, context: InitContext) {
-        self.agent.start(context.now, context.mss, StartOverrides::default());
-    }
-
-    fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
-        self.agent.on_rtt(now, rtt_sample, rtt_sample);
-    }
-
-    fn on_ack(&mut self, event: &AckEvent<'_>) {
-        if let Some(sample) = event.rtt_sample {
-            self.agent.on_rtt(event.now, sample, event.rtt.min());
-        }
-    }
-
-    fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
-        self.agent.on_loss();
-    }
-
-    fn control(&self) -> Control {
-        let control = self.agent.control(None);
-        if control.pacing_rate == Rate::ZERO {
-            return Control { pacing_rate: Rate::from_bytes_over(control.cwnd, BEFORE_RTT), ..control };
-        }
-        control
-    }
-
-    fn observables(&self) -> Observables {
-        let target = self.agent.label(&[]).map_or(f64::NAN, |label| label.target / 1e6);
-        let phase = match self.agent.phase() {
-            Phase::Startup => 0.0,
-            Phase::Drain => 1.0,
-            Phase::Probe => 2.0,
-        };
-        vec![("rate_mbps", self.agent.rate() / 1e6), ("target_mbps", target), ("phase", phase)]
-    }
-
-    fn interval_driven(&self) -> Option<&dyn IntervalDriven> {
-        Some(self)
-    }
-
-    fn interval_driven_mut(&mut self) -> Option<&mut dyn IntervalDriven> {
-        Some(self)
-    }
-}
-
-impl IntervalDriven for SynthesizedBbr {
-    fn on_interval(&mut self, interval: &MonitorInterval) {
-        if self.agent.observe(interval, None) {
-            if let Some(label) = self.agent.label(&[]) {
-                self.agent.act(interval.end, label.action());
-            }
-        }
-    }
-
-    fn interval_end(&self) -> IntervalEnd {
-        IntervalEnd { at: self.agent.next_decision(), acks: 0 }
-    }
-
-    fn agent(&self) -> &dyn Any {
-        &self.agent
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use ccgym_agent::Phase;
+    use ccgym_core::congestion_control::IntervalDriven;
+    use ccgym_core::{CongestionControl, MonitorInterval, Rate, TimeSpan, Timestamp};
+
     use super::*;
     use crate::testing::{context, MSS};
+
+    fn fresh(exact: bool) -> Learned {
+        let mut scheme = scheme(exact, 2.0, &Resources::default()).expect("the built-in agent is valid");
+        scheme.init(context());
+        scheme
+    }
 
     const fn at(ms: u64) -> Timestamp {
         Timestamp::from_millis(ms)
@@ -170,16 +99,19 @@ mod tests {
 
     /// A flow that has seen a round trip of 100 ms, and how to show it intervals of that length.
     struct Flow {
-        scheme: SynthesizedBbr,
+        scheme: Learned,
         now: u64,
     }
 
     impl Flow {
         fn new(exact: bool) -> Self {
-            let mut scheme = SynthesizedBbr { agent: FlowAgent::new(Arc::new(agent(exact, 2.0))) };
-            scheme.init(context());
+            let mut scheme = fresh(exact);
             scheme.on_handshake(at(100), TimeSpan::from_millis(100));
             Self { scheme, now: 100 }
+        }
+
+        fn agent(&self) -> &FlowAgent {
+            self.scheme.agent().downcast_ref().expect("a flow agent")
         }
 
         /// Packets acknowledged, and packets in flight at the end; the rate then, packets per 100 ms.
@@ -206,11 +138,11 @@ mod tests {
         for _ in 0..2 {
             flow.interval(40, 80);
         }
-        assert_eq!(flow.scheme.agent.phase(), Phase::Startup);
-        let before = flow.scheme.agent.rate();
+        assert_eq!(flow.agent().phase(), Phase::Startup);
+        let before = flow.agent().rate();
         flow.interval(40, 80);
-        assert_eq!(flow.scheme.agent.phase(), Phase::Drain);
-        assert!((flow.scheme.agent.rate() / before - 1.0 / 2.89).abs() < 1e-6);
+        assert_eq!(flow.agent().phase(), Phase::Drain);
+        assert!((flow.agent().rate() / before - 1.0 / 2.89).abs() < 1e-6);
     }
 
     #[test]
@@ -240,8 +172,7 @@ mod tests {
 
     #[test]
     fn it_is_paced_before_anything_is_known() {
-        let mut scheme = SynthesizedBbr { agent: FlowAgent::new(Arc::new(agent(false, 2.0))) };
-        scheme.init(context());
+        let mut scheme = fresh(false);
         let control = scheme.control();
         assert_eq!((control.cwnd, control.pacing_rate), (10 * MSS, Rate::from_mbps(120.0)));
         scheme.on_handshake(at(100), TimeSpan::from_millis(100));

@@ -103,14 +103,14 @@ fn parameters_are_checked() {
 /// The promises about a decision.
 fn check(host: &MockTransport, had_timeout: bool) {
     let (name, control) = (host.scheme.name(), host.scheme.control());
-    let least = if had_timeout { MSS } else { 2 * MSS };
-    assert!(control.cwnd >= least, "{name}: window {} below {least}", control.cwnd);
+    let min = if had_timeout { MSS } else { 2 * MSS };
+    assert!(control.cwnd >= min, "{name}: window {} below {min}", control.cwnd);
     if host.scheme.capabilities().pacing_required {
         assert!(control.pacing_rate > Rate::ZERO, "{name}: needs pacing but sets no rate");
     }
     assert!(control.pacing_rate < Rate(1 << 60), "{name}: rate {:?} overflows", control.pacing_rate);
     if !host.scheme.capabilities().timers {
-        assert_eq!(host.scheme.next_timer(), Timestamp::NEVER, "{name}: a timer that nobody asks for");
+        assert_eq!(host.scheme.next_timer(), Timestamp::NEVER, "{name}: a timer without the capability `timers`");
     }
     assert!(host.scheme.ssthresh().is_none_or(|bytes| bytes >= MSS), "{name}: threshold below a packet");
     // A value may be not a number while it is not known, but the list is always the same.

@@ -25,8 +25,8 @@ pub fn initial_rate(cwnd: u64, srtt: Option<TimeSpan>, gain: f64) -> Rate {
 pub fn quantum_packets(rate: Rate, mss: u64) -> u64 {
     let payload = mss.saturating_sub(HEADER_BYTES).max(1);
     let bytes = ((rate.0 / 8) >> BURST_SHIFT).min(MAX_BURST_BYTES);
-    let least = if rate < SINGLE_PACKET_BELOW { 1 } else { 2 };
-    (bytes / payload).clamp(least, MAX_BURST_PACKETS)
+    let min = if rate < SINGLE_PACKET_BELOW { 1 } else { 2 };
+    (bytes / payload).clamp(min, MAX_BURST_PACKETS)
 }
 
 /// `packets` plus room for bursts in the making at sender, path and receiver: three quanta, rounded up to even

@@ -35,7 +35,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 200.0,
                 (0.0, 10_000.0),
                 "ms",
-                "Least time at four packets in flight in PROBE_RTT; zero turns the mode off.",
+                "Minimum time at four packets in flight in PROBE_RTT; zero turns the mode off.",
             ),
             Parameter::number(
                 "pacing_margin",

@@ -27,7 +27,7 @@ const FULL_ROUNDS: u64 = 5;
 struct Competition {
     enabled: bool,
     active: bool,
-    /// 1/δ of the default mode, and least in competition.
+    /// 1/δ of the default mode, and its minimum in competition.
     default_inverse: f64,
     inverse: f64,
     last_empty: Timestamp,

@@ -13,4 +13,5 @@ pub use card::{sha256, Card, NetworkKind, NetworkShape};
 pub use error::PolicyError;
 pub use policy::{Policy, Session};
 pub use runtime::{load_library, LIBRARY_VARIABLE};
+pub(crate) use scheme::Decider;
 pub use scheme::{Learned, ENTRY};

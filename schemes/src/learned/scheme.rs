@@ -1,4 +1,4 @@
-//! The scheme `learned`: a flow agent whose decisions come from an exported policy, or from outside.
+//! The scheme `learned`: a flow agent whose decisions come from an exported policy, from outside, or from its expert.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -51,8 +51,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     },
     build: |p, resources| {
         let name = p.word("policy");
-        let session = if name.is_empty() {
-            None
+        let decider = if name.is_empty() {
+            Decider::Outside
         } else {
             let policy = resources.policies.get(name).ok_or_else(|| {
                 let known = resources.policies.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -61,11 +61,11 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                     "the name of a policy that the host loaded",
                 )
             })?;
-            Some(policy.session())
+            Decider::Policy(policy.session())
         };
-        let agent = match &session {
-            Some(session) => FlowAgent::new(session.policy().agent().clone()),
-            None => resources.agent.clone().unwrap_or_else(|| FlowAgent::new(holding_agent())),
+        let agent = match &decider {
+            Decider::Policy(session) => FlowAgent::new(session.policy().agent().clone()),
+            _ => resources.agent.clone().unwrap_or_else(|| FlowAgent::new(holding_agent())),
         };
         let some = |packets: u64| (packets > 0).then_some(packets);
         let rate = p.number("start_rate_mbps");
@@ -74,7 +74,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             window: some(p.integer("start_cwnd")),
             expert_window: some(p.integer("expert_window")),
         };
-        Ok(Box::new(Learned::new(agent, session, overrides, resources)?))
+        Ok(Box::new(Learned::new(ENTRY.info.name, agent, decider, overrides, resources)?))
     },
 };
 
@@ -91,11 +91,24 @@ fn holding_agent() -> Arc<AgentSpec> {
     Arc::new(serde_json::from_str(SPEC).expect("the built-in agent is valid"))
 }
 
+/// The round trip that is taken for granted before there is any (Linux `tcp_bbr.c`, `bbr_init`).
+const BEFORE_RTT: TimeSpan = TimeSpan::from_millis(1);
+
+/// What decides at the end of an interval.
+#[derive(Clone)]
+pub(crate) enum Decider {
+    Policy(Session),
+    /// The agent's own; it is paced from the first packet on.
+    Expert,
+    Outside,
+}
+
 /// The state of one flow.
 #[derive(Clone)]
 pub struct Learned {
+    name: &'static str,
     agent: FlowAgent,
-    session: Option<Session>,
+    decider: Decider,
     /// The scheme that the agent builds on.
     base: Option<Box<dyn CongestionControl>>,
     capabilities: Capabilities,
@@ -105,9 +118,10 @@ pub struct Learned {
 }
 
 impl Learned {
-    fn new(
+    pub(crate) fn new(
+        name: &'static str,
         agent: FlowAgent,
-        session: Option<Session>,
+        decider: Decider,
         overrides: StartOverrides,
         resources: &Resources,
     ) -> Result<Self, SchemeError> {
@@ -129,7 +143,7 @@ impl Learned {
             pacing_required: spec.action.target != Target::Cwnd || of_base.is_some_and(|c| c.pacing_required),
             ..of_base.unwrap_or_default()
         };
-        Ok(Self { agent, session, base, capabilities, overrides, action: Vec::new(), awaits_decision: false })
+        Ok(Self { name, agent, decider, base, capabilities, overrides, action: Vec::new(), awaits_decision: false })
     }
 
     /// Let the base scheme hear something.
@@ -143,7 +157,7 @@ impl Learned {
 
 impl CongestionControl for Learned {
     fn name(&self) -> &'static str {
-        ENTRY.info.name
+        self.name
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -205,10 +219,14 @@ impl CongestionControl for Learned {
 
     #[inline]
     fn control(&self) -> Control {
-        match &self.base {
+        let control = match &self.base {
             None => self.agent.control(None),
             Some(base) => self.agent.control(Some(&base.control())),
+        };
+        if control.pacing_rate == Rate::ZERO && matches!(self.decider, Decider::Expert) {
+            return Control { pacing_rate: Rate::from_bytes_over(control.cwnd, BEFORE_RTT), ..control };
         }
+        control
     }
 
     fn ssthresh(&self) -> Option<u64> {
@@ -240,14 +258,22 @@ impl IntervalDriven for Learned {
     fn on_interval(&mut self, interval: &MonitorInterval) {
         let base = self.base.as_ref().map(|scheme| scheme.control());
         let due = self.agent.observe(interval, base.as_ref());
-        self.awaits_decision = due && self.session.is_none();
-        if let (true, Some(session)) = (due, &mut self.session) {
-            // What a policy cannot answer holds the last decision; the agent counts it as refused.
-            if session.decide(self.agent.observation(), &mut self.action).is_err() {
-                self.action.clear();
-                self.action.push(f32::NAN);
+        self.awaits_decision = due && self.decided_outside();
+        match &mut self.decider {
+            Decider::Policy(session) if due => {
+                // What a policy cannot answer holds the last decision; the agent counts it as refused.
+                if session.decide(self.agent.observation(), &mut self.action).is_err() {
+                    self.action.clear();
+                    self.action.push(f32::NAN);
+                }
+                self.agent.act(interval.end, &self.action);
             }
-            self.agent.act(interval.end, &self.action);
+            Decider::Expert if due => {
+                if let Some(label) = self.agent.label(&[]) {
+                    self.agent.act(interval.end, label.action());
+                }
+            }
+            _ => {}
         }
     }
 
@@ -257,7 +283,7 @@ impl IntervalDriven for Learned {
     }
 
     fn decided_outside(&self) -> bool {
-        self.session.is_none()
+        matches!(self.decider, Decider::Outside)
     }
 
     fn awaits_decision(&self) -> bool {

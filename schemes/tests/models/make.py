@@ -1,6 +1,6 @@
 """Makes the policies of the tests in ``src/learned``, with answers that torch computes in float64.
 
-    python schemes/tests/models/make.py            # writes NAME.onnx, NAME.json and NAME.cases.json beside itself
+    python schemes/tests/models/make.py            # writes NAME.onnx, NAME.json and NAME.cases.json next to itself
     python schemes/tests/models/make.py --exact    # also prints how far ONNX Runtime is from torch before rounding
 
 Needs torch and onnx, for ``--exact`` onnxruntime too. The same seed gives the same files.
@@ -208,7 +208,7 @@ def agent(name: str, network: nn.Module, discrete: bool) -> dict[str, Any]:
 
 
 def card(name: str, network: nn.Module, discrete: bool, made: bytes) -> dict[str, Any]:
-    """The card beside a network."""
+    """The card of a network."""
     sizes = network.sizes
     state = sizes.get("state", 0)
     return {
