@@ -170,8 +170,7 @@ impl CongestionControl for Reno {
         }
         self.after_timeout &= event.in_recovery && !event.entered_recovery;
         if self.paced {
-            let gain = if self.cwnd < self.ssthresh { pacing::SLOW_START_GAIN } else { pacing::AVOIDANCE_GAIN };
-            self.pacing_rate = pacing::rate(self.cwnd as f64, event.rtt.smoothed(), gain);
+            self.pacing_rate = pacing::of_window(self.cwnd, self.cwnd < self.ssthresh, event.rtt.smoothed());
         }
     }
 
@@ -185,7 +184,7 @@ impl CongestionControl for Reno {
         self.after_timeout = true;
         self.slow_start.on_timeout();
         if self.paced {
-            self.pacing_rate = pacing::rate(self.cwnd as f64, event.rtt.smoothed(), pacing::SLOW_START_GAIN);
+            self.pacing_rate = pacing::of_window(self.cwnd, true, event.rtt.smoothed());
         }
     }
 

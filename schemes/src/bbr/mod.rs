@@ -310,7 +310,7 @@ impl Bbr {
 
     fn leave_probe_rtt(&mut self, now: Timestamp) {
         self.rtprop.renew(now);
-        self.cwnd = self.cwnd.max(self.recovery.prior_cwnd());
+        self.cwnd = self.cwnd.max(self.recovery.prior_cwnd);
         if self.full_pipe.reached() {
             self.enter_probe_bw(now);
         } else {
@@ -488,7 +488,7 @@ impl CongestionControl for Bbr {
             ("rtprop_ms", if self.rtprop.is_known() { self.rtprop.get().as_millis_f64() } else { 0.0 }),
             ("pacing_gain", self.pacing_gain),
             ("cwnd_gain", self.cwnd_gain),
-            ("cycle_phase", f64::from(self.cycle.phase())),
+            ("cycle_phase", f64::from(self.cycle.phase)),
             ("rounds", self.rounds as f64),
             ("full_pipe", f64::from(u8::from(self.full_pipe.reached()))),
             ("long_term_pinned", f64::from(u8::from(self.long_term.pinned().is_some()))),

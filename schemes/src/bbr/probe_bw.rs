@@ -12,7 +12,8 @@ const PROBE_DOWN: u8 = 1;
 /// Position in the gain cycle.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cycle {
-    phase: u8,
+    /// 0–7.
+    pub phase: u8,
     since: Timestamp,
 }
 
@@ -41,11 +42,6 @@ impl Cycle {
             n => n as u8 + 1,
         });
         *self = Self { phase: phase % GAINS.len() as u8, since: now };
-    }
-
-    /// The phase, 0–7.
-    pub const fn phase(&self) -> u8 {
-        self.phase
     }
 
     /// Whether this is the probing phase.
@@ -111,7 +107,7 @@ mod tests {
             let mut cycle = Cycle { phase, since: Timestamp::ZERO };
             cycle.advance(&facts(ms, in_network, lost));
             let expected = if ends { (phase + 1) % 8 } else { phase };
-            assert_eq!(cycle.phase(), expected, "phase {phase} after {ms} ms, {in_network} packets, loss {lost}");
+            assert_eq!(cycle.phase, expected, "phase {phase} after {ms} ms, {in_network} packets, loss {lost}");
         }
     }
 
@@ -127,7 +123,7 @@ mod tests {
         for _ in 0..7000 {
             let mut cycle = Cycle::default();
             cycle.start(Timestamp::ZERO, None, &mut rng);
-            count[cycle.phase() as usize] += 1;
+            count[cycle.phase as usize] += 1;
         }
         assert_eq!(count[1], 0);
         assert!(count.iter().enumerate().all(|(i, &n)| i == 1 || (850..1150).contains(&n)), "{count:?}");
@@ -137,6 +133,6 @@ mod tests {
     fn first_phase_can_be_fixed() {
         let mut cycle = Cycle::default();
         cycle.start(Timestamp::ZERO, Some(3), &mut Rng::stream(1, "bbr-test", 0));
-        assert_eq!(cycle.phase(), 3);
+        assert_eq!(cycle.phase, 3);
     }
 }

@@ -49,15 +49,11 @@ pub struct Verdict {
 pub struct Recovery {
     state: State,
     conserving: bool,
-    prior_cwnd: u64,
+    /// The window to return to, bytes.
+    pub prior_cwnd: u64,
 }
 
 impl Recovery {
-    /// The window to return to, bytes.
-    pub const fn prior_cwnd(&self) -> u64 {
-        self.prior_cwnd
-    }
-
     /// Remember the window before something cuts it; the best one of nested episodes and of PROBE_RTT.
     pub fn save(&mut self, cwnd: u64, in_probe_rtt: bool) {
         self.prior_cwnd = if self.state == State::Open && !in_probe_rtt { cwnd } else { self.prior_cwnd.max(cwnd) };
@@ -163,12 +159,12 @@ mod tests {
         r.save(80 * MSS, false);
         r.on_ack(80 * MSS, &facts(1, 1, 78, true));
         r.save(40 * MSS, false);
-        assert_eq!(r.prior_cwnd(), 80 * MSS);
+        assert_eq!(r.prior_cwnd, 80 * MSS);
         // PROBE_RTT with its four packets must not spoil it either.
         let mut r = Recovery::default();
         r.save(80 * MSS, false);
         r.save(4 * MSS, true);
-        assert_eq!(r.prior_cwnd(), 80 * MSS);
+        assert_eq!(r.prior_cwnd, 80 * MSS);
     }
 
     #[test]

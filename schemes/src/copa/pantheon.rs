@@ -182,7 +182,7 @@ impl PantheonCopa {
     fn target(&self) -> f64 {
         let queueing = self.rtts.queueing().0 as f64 * self.delta.value;
         if queueing > 0.0 {
-            self.rtts.standing().0 as f64 / queueing
+            self.rtts.standing.0 as f64 / queueing
         } else {
             f64::INFINITY
         }
@@ -199,7 +199,7 @@ impl PantheonCopa {
             self.slow_start = self.window < target;
             return;
         }
-        let step = self.amount.on_ack(now, self.rtts.latest(), self.window * self.delta.value)
+        let step = self.amount.on_ack(now, self.rtts.latest, self.window * self.delta.value)
             / (self.delta.value * self.window);
         if self.window < target {
             self.amount.net += 1;
@@ -249,7 +249,7 @@ impl CongestionControl for PantheonCopa {
         if !self.rtts.is_known() {
             return;
         }
-        self.delta.on_ack(now, self.rtts.latest(), self.rtts.was_nearly_empty());
+        self.delta.on_ack(now, self.rtts.latest, self.rtts.was_nearly_empty());
         for _ in 0..event.acked_packets {
             self.acked += 1;
             if self.acked >= 2 * PROBE_PACKETS - 1 {
@@ -261,9 +261,9 @@ impl CongestionControl for PantheonCopa {
         let lost = end.saturating_sub(self.acked_end).saturating_sub(event.acked_packets);
         self.acked_end = self.acked_end.max(end);
         if lost > 0 {
-            self.delta.on_loss(now, self.rtts.latest());
+            self.delta.on_loss(now, self.rtts.latest);
         }
-        if self.heavy_loss.on_ack(now, self.rtts.latest(), event.acked_packets, lost) {
+        if self.heavy_loss.on_ack(now, self.rtts.latest, event.acked_packets, lost) {
             self.window = (self.window * HEAVY_LOSS_FACTOR).max(MIN_WINDOW);
         }
         let beyond = event.next_packet_number.saturating_sub(end) * self.mss;
@@ -296,8 +296,8 @@ impl CongestionControl for PantheonCopa {
             ("update_amount", self.amount.value),
             ("competitive", f64::from(u8::from(self.delta.loss_sensitive))),
             ("slow_start", f64::from(u8::from(self.slow_start))),
-            ("rtt_standing_ms", self.rtts.standing().as_millis_f64()),
-            ("rtt_min_ms", self.rtts.min().as_millis_f64()),
+            ("rtt_standing_ms", self.rtts.standing.as_millis_f64()),
+            ("rtt_min_ms", self.rtts.min.as_millis_f64()),
             ("queueing_ms", self.rtts.queueing().as_millis_f64()),
         ]
     }

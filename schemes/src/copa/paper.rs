@@ -69,7 +69,7 @@ impl Competition {
         if !self.enabled {
             return;
         }
-        let round_trip = rtts.smoothed();
+        let round_trip = rtts.smoothed;
         if rtts.nearly_empty(window) {
             self.last_empty = now;
             self.active = false;
@@ -130,7 +130,7 @@ impl PaperCopa {
     #[inline]
     fn below_target(&self) -> bool {
         let wanted = self.window * self.competition.delta() * self.rtts.queueing().0 as f64;
-        wanted <= self.rtts.standing().0 as f64
+        wanted <= self.rtts.standing.0 as f64
     }
 
     #[inline]
@@ -148,15 +148,15 @@ impl PaperCopa {
             self.velocity.restart(event.now, self.window);
             self.competition.overshot = true;
         }
-        let speed = self.velocity.get();
-        self.velocity.on_ack(event.now, self.rtts.smoothed(), self.window);
+        let speed = self.velocity.value;
+        self.velocity.on_ack(event.now, self.rtts.smoothed, self.window);
         self.velocity.step(if below { Direction::Up } else { Direction::Down });
         if below || self.window <= MIN_WINDOW {
             self.competition.overshot = false;
-        } else if speed > 1.0 && self.velocity.get() <= 1.0 {
+        } else if speed > 1.0 && self.velocity.value <= 1.0 {
             self.competition.overshot = true;
         }
-        let step = (self.velocity.get() / (self.competition.delta() * self.window)).min(1.0) * acked;
+        let step = (self.velocity.value / (self.competition.delta() * self.window)).min(1.0) * acked;
         if !below {
             self.window -= step;
             if self.window <= MIN_WINDOW {
@@ -230,11 +230,11 @@ impl CongestionControl for PaperCopa {
         vec![
             ("cwnd_packets", self.window),
             ("delta", self.competition.delta()),
-            ("velocity", self.velocity.get()),
+            ("velocity", self.velocity.value),
             ("competitive", f64::from(u8::from(self.competition.active))),
             ("slow_start", f64::from(u8::from(self.slow_start))),
-            ("rtt_standing_ms", self.rtts.standing().as_millis_f64()),
-            ("rtt_min_ms", self.rtts.min().as_millis_f64()),
+            ("rtt_standing_ms", self.rtts.standing.as_millis_f64()),
+            ("rtt_min_ms", self.rtts.min.as_millis_f64()),
             ("queueing_ms", self.rtts.queueing().as_millis_f64()),
         ]
     }
@@ -403,7 +403,7 @@ mod tests {
         rtts.update(Timestamp::ZERO, ms(40));
         rtts.update(Timestamp::from_millis(100), ms(40));
         rtts.update(Timestamp::from_millis(200), ms(80));
-        let round_trip = rtts.smoothed();
+        let round_trip = rtts.smoothed;
         let mut c = Competition::new(0.5, true);
         (c.active, c.inverse) = (true, 16.0);
         let start = Timestamp::from_millis(200);

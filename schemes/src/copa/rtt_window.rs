@@ -24,10 +24,12 @@ pub struct RttWindow {
     /// The minimum's window is at least this many minima long.
     min_rounds: u64,
     /// Zero before the first sample.
-    smoothed: u64,
-    latest: u64,
-    min: u64,
-    standing: u64,
+    pub smoothed: TimeSpan,
+    pub latest: TimeSpan,
+    /// Propagation round trip.
+    pub min: TimeSpan,
+    /// Round trip without the jitter of acknowledgements: the minimum over half a smoothed round trip.
+    pub standing: TimeSpan,
     swing_min: u64,
     swing_max: u64,
     min_filter: WindowedMin,
@@ -42,10 +44,10 @@ impl RttWindow {
         Self {
             shift,
             min_rounds,
-            smoothed: 0,
-            latest: 0,
-            min: 0,
-            standing: 0,
+            smoothed: TimeSpan::ZERO,
+            latest: TimeSpan::ZERO,
+            min: TimeSpan::ZERO,
+            standing: TimeSpan::ZERO,
             swing_min: 0,
             swing_max: 0,
             min_filter: WindowedMin::default(),
@@ -59,17 +61,18 @@ impl RttWindow {
     #[inline]
     pub fn update(&mut self, now: Timestamp, sample: TimeSpan) {
         let rtt = sample.0.max(1);
-        self.latest = rtt;
-        if self.smoothed == 0 {
-            self.smoothed = rtt;
-            self.min = rtt;
+        self.latest = TimeSpan(rtt);
+        let smoothed = if self.is_known() {
+            self.smoothed.0 - (self.smoothed.0 >> self.shift) + (rtt >> self.shift)
         } else {
-            self.smoothed = self.smoothed - (self.smoothed >> self.shift) + (rtt >> self.shift);
-        }
-        let window = MIN_WINDOW.max(TimeSpan(self.min * self.min_rounds));
-        self.min = self.min_filter.update(now, rtt, window);
-        self.standing = self.standing_filter.update(now, rtt, TimeSpan(self.smoothed / 2));
-        let swing = TimeSpan(self.smoothed * SWING_ROUNDS);
+            self.min = self.latest;
+            rtt
+        };
+        self.smoothed = TimeSpan(smoothed);
+        let window = MIN_WINDOW.max(TimeSpan(self.min.0 * self.min_rounds));
+        self.min = TimeSpan(self.min_filter.update(now, rtt, window));
+        self.standing = TimeSpan(self.standing_filter.update(now, rtt, TimeSpan(smoothed / 2)));
+        let swing = TimeSpan(smoothed * SWING_ROUNDS);
         self.swing_min = self.swing_min_filter.update(now, rtt, swing);
         self.swing_max = self.swing_max_filter.update(now, rtt, swing);
     }
@@ -77,33 +80,13 @@ impl RttWindow {
     /// Whether there was a sample.
     #[inline]
     pub const fn is_known(&self) -> bool {
-        self.smoothed != 0
-    }
-    /// Latest sample.
-    #[inline]
-    pub const fn latest(&self) -> TimeSpan {
-        TimeSpan(self.latest)
-    }
-    /// Smoothed round trip.
-    #[inline]
-    pub const fn smoothed(&self) -> TimeSpan {
-        TimeSpan(self.smoothed)
-    }
-    /// Propagation round trip.
-    #[inline]
-    pub const fn min(&self) -> TimeSpan {
-        TimeSpan(self.min)
-    }
-    /// Round trip without the jitter of acknowledgements: the minimum over half a smoothed round trip.
-    #[inline]
-    pub const fn standing(&self) -> TimeSpan {
-        TimeSpan(self.standing)
+        self.smoothed.0 != 0
     }
     /// Round trip to pace by: the standing one, 1 ms before the first sample.
     #[inline]
     pub const fn pacing_basis(&self) -> TimeSpan {
         if self.is_known() {
-            self.standing()
+            self.standing
         } else {
             NOMINAL_RTT
         }
@@ -111,7 +94,7 @@ impl RttWindow {
     /// Queueing delay d_q.
     #[inline]
     pub const fn queueing(&self) -> TimeSpan {
-        TimeSpan(self.standing.saturating_sub(self.min))
+        TimeSpan(self.standing.0.saturating_sub(self.min.0))
     }
     /// Whether the queue is nearly empty now: d_q is below a tenth of the swing. Without any queue it is.
     ///
@@ -120,17 +103,17 @@ impl RttWindow {
     /// only near the bottom of the swing: a flow starved by others also has no more.
     #[inline]
     pub fn nearly_empty(&self, window: f64) -> bool {
-        if below_tenth(self.standing, self.min, self.swing_max) {
+        if below_tenth(self.standing.0, self.min.0, self.swing_max) {
             return true;
         }
         let queueing = self.queueing().0;
-        queueing * BOTTOM_OF_SWING <= self.swing_max.saturating_sub(self.min)
-            && queueing as f64 * window < OWN_PACKETS * self.standing as f64
+        queueing * BOTTOM_OF_SWING <= self.swing_max.saturating_sub(self.min.0)
+            && queueing as f64 * window < OWN_PACKETS * self.standing.0 as f64
     }
     /// Whether the queue was nearly empty within the last four smoothed round trips.
     #[inline]
     pub const fn was_nearly_empty(&self) -> bool {
-        below_tenth(self.swing_min, self.min, self.swing_max)
+        below_tenth(self.swing_min, self.min.0, self.swing_max)
     }
 }
 
@@ -154,17 +137,17 @@ mod tests {
     #[test]
     fn standing_is_the_minimum_of_half_a_round_trip() {
         let w = after(&[(0, 40), (10, 48), (15, 44)]);
-        assert_eq!((w.min(), w.standing()), (TimeSpan::from_millis(40), TimeSpan::from_millis(40)));
+        assert_eq!((w.min, w.standing), (TimeSpan::from_millis(40), TimeSpan::from_millis(40)));
         // The 40 of time 0 leaves the window of about 20 ms.
         let w = after(&[(0, 40), (10, 48), (15, 44), (25, 50)]);
-        assert_eq!(w.standing(), TimeSpan::from_millis(44));
+        assert_eq!(w.standing, TimeSpan::from_millis(44));
         assert_eq!(w.queueing(), TimeSpan::from_millis(4));
     }
 
     #[test]
     fn propagation_is_the_minimum_of_ten_seconds() {
-        assert_eq!(after(&[(0, 40), (9_000, 50), (10_000, 60)]).min(), TimeSpan::from_millis(40));
-        assert_eq!(after(&[(0, 40), (9_000, 50), (10_001, 60)]).min(), TimeSpan::from_millis(50));
+        assert_eq!(after(&[(0, 40), (9_000, 50), (10_000, 60)]).min, TimeSpan::from_millis(40));
+        assert_eq!(after(&[(0, 40), (9_000, 50), (10_001, 60)]).min, TimeSpan::from_millis(50));
     }
 
     #[test]
@@ -191,7 +174,7 @@ mod tests {
         ] {
             let mut w = RttWindow::new(3, 0);
             let span = TimeSpan::from_millis;
-            (w.standing, w.min, w.swing_max) = (span(standing).0, span(41).0, span(max).0);
+            (w.standing, w.min, w.swing_max) = (span(standing), span(41), span(max).0);
             assert_eq!(w.nearly_empty(window), expected, "{standing} {max} {window}");
         }
     }
@@ -201,6 +184,6 @@ mod tests {
         let mut w = RttWindow::new(4, 20);
         w.update(Timestamp::ZERO, TimeSpan(1600));
         w.update(Timestamp(1), TimeSpan(3200));
-        assert_eq!(w.smoothed(), TimeSpan(1700));
+        assert_eq!(w.smoothed, TimeSpan(1700));
     }
 }

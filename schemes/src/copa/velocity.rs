@@ -17,7 +17,7 @@ pub enum Direction {
 /// The velocity parameter v.
 #[derive(Clone, Copy, Debug)]
 pub struct Velocity {
-    value: f64,
+    pub value: f64,
     direction: Option<Direction>,
     /// Times in a row that a round trip went the way of the one before.
     repeated: u32,
@@ -32,12 +32,6 @@ impl Default for Velocity {
 }
 
 impl Velocity {
-    /// v.
-    #[inline]
-    pub const fn get(&self) -> f64 {
-        self.value
-    }
-
     /// Start afresh at `now` with `window`.
     pub fn restart(&mut self, now: Timestamp, window: f64) {
         *self = Self { round_began: now, window_then: window, ..Self::default() };
@@ -92,7 +86,7 @@ mod tests {
             .zip(windows)
             .map(|(round, &window)| {
                 v.on_ack(Timestamp::from_millis(40 * round), RTT, window);
-                v.get()
+                v.value
             })
             .collect()
     }
@@ -123,8 +117,8 @@ mod tests {
     fn a_step_against_the_direction_resets() {
         let mut v = Velocity { value: 8.0, direction: Some(Direction::Up), repeated: 5, ..Velocity::default() };
         v.step(Direction::Up);
-        assert_eq!(v.get(), 8.0);
+        assert_eq!(v.value, 8.0);
         v.step(Direction::Down);
-        assert_eq!((v.get(), v.repeated), (1.0, 0));
+        assert_eq!((v.value, v.repeated), (1.0, 0));
     }
 }

@@ -443,9 +443,7 @@ impl Cubic {
             self.set_window(self.state.window);
         }
         if self.paced {
-            let slow = self.state.window < self.state.ssthresh;
-            let gain = if slow { pacing::SLOW_START_GAIN } else { pacing::AVOIDANCE_GAIN };
-            self.pacing_rate = pacing::rate(self.cwnd as f64, srtt, gain);
+            self.pacing_rate = pacing::of_window(self.cwnd, self.state.window < self.state.ssthresh, srtt);
         }
     }
 }
