@@ -251,7 +251,7 @@ def results(policy: str) -> list[str]:
         rows.append((label, "", "", "", *shares))
     last = f"best of its evaluations ({held_out['episodes']} held-out draws)"
     head = ["", f"{goal} after", "decisions by then", "whole training", last, f"on {fresh['episodes']} fresh draws"]
-    machines = (one["machine"] for one in recorded["trained_on"])
+    machines = (one["machine"] for one in recorded["machines"])
     where = sorted({f"{machine['processor']}, {machine['cores']} cores" for machine in machines})
     lines = ["Percentages are shares of the oracle's mean reward on the same draws.", "", *table(head, rows)]
     return [*lines, "", f"`{recorded['command']}`, on {'; '.join(where)}."]

@@ -320,10 +320,10 @@ class Flow(declared.FlowBase):
 
 
 class FixedClock(declared.Declared):
-    """At equal distances."""
+    """At fixed intervals."""
 
     kind: Literal["fixed"] = "fixed"
-    interval: PeriodField = Field(description="Distance.")
+    interval: PeriodField = Field(description="Length.")
     on_ack: bool = Field(
         default=False,
         description=(
@@ -334,8 +334,7 @@ class FixedClock(declared.Declared):
     tick: TimeField = Field(
         default=0,
         description=(
-            "With `on_ack`: compare times cut to whole ticks, as Indigo's clock of whole milliseconds does. Zero: "
-            "exact."
+            "With `on_ack`: compare times truncated to whole ticks, as Indigo does with milliseconds. Zero: exact."
         ),
     )
 
@@ -346,23 +345,26 @@ class RttClock(declared.Declared):
     kind: Literal["rtt"] = "rtt"
     multiple: float = Field(le=1000, gt=0, description="Interval over round trip.")
     of: Literal["mean", "smoothed", "min"] = Field(default="mean", description="Which round trip.")
-    floor: PeriodField = Field(default=10_000_000, description="Shortest interval.")
+    floor: PeriodField = Field(default=10_000_000, description="Min interval.")
     ceiling: PeriodField | None = Field(
         default=None,
-        description="Longest interval; none unless given. After a silence the mean round trip is as long as that was.",
+        description=(
+            "Max interval; unlimited unless given. After a silence the mean round trip is as long as the silence."
+        ),
     )
     warm_up_rtts: float = Field(
         default=0.0,
         ge=0,
         le=1000,
-        description="Unrecorded time before the first decision, in round trips of the first sample.",
+        description="Unrecorded time before the first decision, in multiples of the first round-trip sample.",
     )
     first_rtts: float | None = Field(
         default=None,
         le=1000,
         gt=0,
         description=(
-            "Length of the first recorded interval in round trips of the first sample; `multiple` unless given."
+            "Length of the first recorded interval in multiples of the first round-trip sample; `multiple` unless "
+            "given."
         ),
     )
     no_ack: PeriodField = Field(default=1_000_000_000, description="Interval while there is no round-trip sample.")
@@ -375,13 +377,13 @@ ClockField: TypeAlias = Annotated[AnyClock, declared.OneOf("clock", declared.rea
 
 
 class LogPlus(declared.Declared):
-    """With a number of one's own added."""
+    """With another number added first."""
 
-    plus: float = Field(gt=0, description="Added before, in the unit of what is there.")
+    plus: float = Field(gt=0, description="Added first, in the unit of the value.")
 
 
 class Feature(declared.FeatureBase):
-    """One number that the agent sees: a signal and what is done to it, in the order of the fields."""
+    """One number that the agent sees: a signal, transformed in the order of the fields."""
 
     signal: ExpressionField = Field(description="The signal, or a statistic of it over several intervals.")
     name: str | None = Field(
@@ -392,7 +394,7 @@ class Feature(declared.FeatureBase):
     when_undefined: float = Field(default=0.0, description="The ratio where the divisor is zero.")
     log: bool | LogPlus = Field(default=False, description="Natural logarithm.")
     scale: float = Field(default=1.0, description="Multiplied by.")
-    clip: BoundsField = Field(description="Least and greatest value.")
+    clip: BoundsField = Field(description="Min and max.")
     empty: float | None = Field(default=None, description="Value before anything was recorded.")
     history: int | None = Field(
         default=None,
@@ -408,18 +410,18 @@ class Observation(declared.Declared):
     features: tuple[Feature, ...] = Field(
         default=(), max_length=1000, description="Features of one interval, in order."
     )
-    history: int = Field(default=1, ge=1, le=1000, description="Intervals seen, oldest first.")
+    history: int = Field(default=1, ge=1, le=1000, description="Number of intervals seen, oldest first.")
     previous_action: Literal["none", "value", "one_hot"] = Field(
         default="none", description="Whether each interval also shows the action in force during it."
     )
     initial_action: float | None = Field(
-        default=None, description="What is shown as the action before the first; nothing (zeros) unless given."
+        default=None, description="Shown as the action before the first; zeros unless given."
     )
 
 
 class DiscreteMap(declared.Declared):
     """One of several operations on the value in force: `*x`, `/x`, `+n`, `-n`. Amounts are packets for a window, and
-    packets per smallest round trip for a rate."""
+    packets per min RTT for a rate."""
 
     kind: Literal["discrete"] = "discrete"
     operations: tuple[OperationField, ...] = Field(min_length=2, max_length=10_000, description="The operations.")
@@ -459,7 +461,7 @@ class PairMap(declared.Declared):
 
 
 class PassiveMap(declared.Declared):
-    """None: the base scheme decides."""
+    """No action: the base scheme decides."""
 
     kind: Literal["passive"] = "passive"
 
@@ -476,29 +478,26 @@ class Limits(declared.Declared):
     rate: BoundsField = Field(default=(10000.0, 1000000000000.0), description="Of the rate, bit/s.")
     window: BoundsField = Field(default=(2.0, 1000000.0), description="Of the window, packets.")
     packets_per_min_rtt: float = Field(
-        default=0.0,
-        ge=0,
-        le=1_000_000,
-        description="The rate is also at least so many packets per smallest round trip.",
+        default=0.0, ge=0, le=1_000_000, description="Packets per min RTT below which the rate does not fall either."
     )
 
 
 class Cap(declared.Declared):
-    """An upper bound of the window: multiples of the bandwidth-delay product, and packets."""
+    """An upper bound of the window: a multiple of the bandwidth-delay product plus packets."""
 
-    bdp: float = Field(ge=0, le=1_000_000, description="Multiple of estimate × smallest round trip.")
-    packets: float = Field(ge=0, le=1_000_000_000, description="Packets beside.")
+    bdp: float = Field(ge=0, le=1_000_000, description="Multiple of estimate × min RTT.")
+    packets: float = Field(ge=0, le=1_000_000_000, description="Packets added to that.")
     startup: float | None = Field(
         default=None,
         ge=0,
         le=1_000_000,
-        description="Multiple in start-up, where the estimate lags behind by a round trip; `bdp` if absent.",
+        description="Multiple in start-up, where the estimate lags by a round trip; `bdp` if absent.",
     )
     estimate: ExpressionField = Field(default="max_delivery_rate", description="The bandwidth, bit/s.")
 
 
 class Inner(declared.InnerBase):
-    """A scheme that runs below."""
+    """A base scheme."""
 
     scheme: str = Field(min_length=1, max_length=100, description="Its name in the registry.")
     params: dict[str, Any] = Field(default={}, description="Its parameters.")
@@ -517,7 +516,7 @@ class Action(declared.Declared):
         default="none", description="How a steered window is paced."
     )
     cwnd_cap: Cap | None = Field(default=None, description="Upper bound of the window.")
-    inner: Inner | None = Field(default=None, description="A scheme that runs below and whose decision is adjusted.")
+    inner: Inner | None = Field(default=None, description="Base scheme whose decision the agent adjusts.")
 
 
 class Term(declared.Declared):
@@ -622,19 +621,19 @@ class WindowStart(declared.Declared):
 
 
 class PacketsPerRttStart(declared.Declared):
-    """With so many packets, unpaced, before the first round-trip sample; then at so many per that round trip."""
+    """A number of packets, unpaced, before the first round-trip sample; then at that number per round trip."""
 
     kind: Literal["packets_per_rtt"] = "packets_per_rtt"
     packets: float = Field(default=10.0, ge=1, le=1_000_000_000, description="Packets.")
 
 
 class SlowStart(declared.Declared):
-    """Doubling each round trip until a sign says to stop; the agent is not asked before."""
+    """Doubling each round trip until one of the exits; the agent is not asked before."""
 
     kind: Literal["slow_start"] = "slow_start"
     packets: float = Field(default=10.0, ge=1, le=1_000_000_000, description="Packets at first.")
     exit: tuple[Literal["loss", "plateau", "delay"], ...] = Field(
-        default=("loss", "plateau", "delay"), min_length=1, description="The signs."
+        default=("loss", "plateau", "delay"), min_length=1, description="What ends it."
     )
 
 
@@ -657,7 +656,7 @@ StartField: TypeAlias = Annotated[AnyStart, declared.OneOf("start", declared.rea
 
 
 class NoneGuard(declared.Declared):
-    """Nothing."""
+    """No guard."""
 
     kind: Literal["none"] = "none"
 
@@ -670,37 +669,37 @@ class RecoveryGuard(declared.Declared):
         default=0.125,
         le=1,
         gt=0,
-        description="Low is what is at most this part of the greatest rate that the path is known to carry …",
+        description="A rate is low up to this fraction of the max rate that the path is known to carry …",
     )
-    near: float = Field(default=2.0, ge=1, le=1_000_000, description="… and at most this multiple of the floor.")
+    near: float = Field(default=2.0, ge=1, le=1_000_000, description="… or up to this multiple of the lower bound.")
     memory: PeriodField = Field(
-        default=60_000_000_000, description="For how long that knowledge holds. Silence does not count."
+        default=60_000_000_000, description="How long the max rate is remembered; silence does not count."
     )
     patience: PeriodField = Field(
         default=500_000_000, description="How long the rate must be low, and the path clear, before the first search."
     )
     loss: ProbabilityField = Field(
         default=0.1,
-        description="A path is clear up to this loss over that time, 0–1; a search ends where loss rises by more.",
+        description="Loss over that time up to which a path is clear, 0–1; a search ends where loss rises by more.",
     )
-    lift: float = Field(default=0.9, le=1, gt=0, description="Part of the rate found that the flow is left at.")
+    lift: float = Field(default=0.9, le=1, gt=0, description="Fraction of the rate found at which the flow is held.")
     hold: PeriodField = Field(
         default=1_000_000_000,
         description=(
-            "How long it is held there before the agent decides again; doubles each time the agent falls back at once."
+            "How long it is held there before the agent decides again; doubles each time the rate falls back at once."
         ),
     )
     max_hold: PeriodField = Field(
         default=16_000_000_000,
         description=(
-            "Longest hold, longest wait between searches that find nothing, and how long a rate may be low on a path "
-            "that is not clear: twice that the second time, four times from the third on."
+            "Max hold, max wait between searches that find nothing, and how long a rate may be low on a path that is "
+            "not clear: twice that the second time, four times from the third on."
         ),
     )
 
 
 AnyGuard: TypeAlias = NoneGuard | RecoveryGuard
-"""What rescues the flow."""
+"""What lifts the flow off a rate that is too low."""
 
 GuardField: TypeAlias = Annotated[AnyGuard, declared.OneOf("guard", declared.read_guard)]
 
@@ -708,25 +707,25 @@ GuardField: TypeAlias = Annotated[AnyGuard, declared.OneOf("guard", declared.rea
 class Phases(declared.Declared):
     """Thresholds of the phases."""
 
-    window: int = Field(
-        default=10, ge=1, le=1000, description="Intervals over which the greatest delivery rate is taken."
-    )
+    window: int = Field(default=10, ge=1, le=1000, description="Intervals over which the max delivery rate is taken.")
     growth: float = Field(
-        default=0.25, gt=0, description="Relative growth of it below which an interval counts as flat."
+        default=0.25, gt=0, description="Relative growth of that rate below which an interval counts as flat."
     )
     plateau_steps: int = Field(default=3, ge=1, le=10_000, description="Flat intervals that end start-up.")
     exit_queue: float | None = Field(
         default=None,
         ge=0,
-        description="A single one ends it if the mean round trip exceeds the smallest by more than this part of that.",
+        description="One flat interval ends it if the mean round trip exceeds the minimum by more than this fraction.",
     )
     reenter_growth: float = Field(
         default=0.25,
         gt=0,
-        description="Relative growth of it above its lowest value since start-up from which start-up begins again …",
+        description=(
+            "Relative growth of the max delivery rate above its minimum since start-up at which start-up begins again …"
+        ),
     )
     reenter_steps: int = Field(
-        default=2, ge=1, le=10_000, description="… if it is seen in so many intervals in a row, without a queue."
+        default=2, ge=1, le=10_000, description="… if seen in this number of intervals in a row, without a queue."
     )
 
 
@@ -735,25 +734,25 @@ class BestWindowExpert(declared.Declared):
     little of its queue."""
 
     kind: Literal["best_window"] = "best_window"
-    queueing: TimeField = Field(default=5_000_000, description="Time that the queue may take.")
+    queueing: TimeField = Field(default=5_000_000, description="Queuing delay.")
     nearest: Literal["log", "linear"] | None = Field(
         default=None, description="How the distance of an action's result from the target is measured."
     )
 
 
 class FluidBdpExpert(declared.Declared):
-    """The window that fills the path and a share of its queue, less what stands there (Muses)."""
+    """The window that fills the path and a fraction of its queue, less the backlog (Muses)."""
 
     kind: Literal["fluid_bdp"] = "fluid_bdp"
-    queue_fraction: ProbabilityField = Field(default=0.8, description="Share of the queue's limit.")
-    samples: int = Field(default=5, ge=1, le=1000, description="Decisions over which the greatest such window counts.")
+    queue_fraction: ProbabilityField = Field(default=0.8, description="Fraction of the queue's limit.")
+    samples: int = Field(default=5, ge=1, le=1000, description="Decisions over which the max window is taken.")
     nearest: Literal["log", "linear"] | None = Field(
         default=None, description="How the distance of an action's result from the target is measured."
     )
 
 
 class GainScheduleExpert(declared.Declared):
-    """The greatest delivery rate of the latest intervals, times a gain that depends on the phase (BBR)."""
+    """The max delivery rate of the latest intervals, times a gain that depends on the phase (BBR)."""
 
     kind: Literal["gain_schedule"] = "gain_schedule"
     startup: float = Field(default=2.89, le=100, gt=0, description="Gain while the delivery rate grows.")
@@ -764,13 +763,13 @@ class GainScheduleExpert(declared.Declared):
         default=(1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0),
         min_length=1,
         max_length=1000,
-        description="Gains afterward, one per interval, over and over.",
+        description="Gains afterward, one per interval, in a cycle.",
     )
     window: int = Field(
         default=10,
         ge=1,
         le=1000,
-        description="Intervals with acknowledgements over which the greatest delivery rate is taken.",
+        description="Intervals with acknowledgements over which the max delivery rate is taken.",
     )
     nearest: Literal["log", "linear"] | None = Field(
         default=None, description="How the distance of an action's result from the target is measured."
@@ -778,7 +777,7 @@ class GainScheduleExpert(declared.Declared):
 
 
 AnyExpert: TypeAlias = BestWindowExpert | FluidBdpExpert | GainScheduleExpert
-"""What knows better, in training: its target is turned into the action that comes nearest to it."""
+"""A teacher in training: its label is the action that comes nearest to its target."""
 
 ExpertField: TypeAlias = Annotated[AnyExpert, declared.OneOf("expert", declared.read_expert)]
 
@@ -795,7 +794,7 @@ class Agent(declared.Declared):
     action: Action = Field(description="What it does.")
     reward: Reward = Field(default=Reward(), description="What it is rewarded for.")
     startup: StartField = Field(description="How the flow starts.")
-    guard: GuardField = Field(default=NoneGuard(), description="What rescues it.")
+    guard: GuardField = Field(default=NoneGuard(), description="What lifts it off a rate that is too low.")
     phases: Phases = Field(
         default=Phases(), description="Thresholds of the phases that features and reward terms may refer to."
     )
@@ -804,8 +803,10 @@ class Agent(declared.Declared):
         ge=1,
         le=100_000,
         description=(
-            "Intervals over which the smallest round trip is taken, for everything that this says `min_rtt` of; the "
-            "flow's life unless given. Where a path's round trip grows, what was the smallest once is wrong for ever."
+            "Intervals over which `min_rtt` is taken; the flow's life unless given. Where a path's round trip grows, "
+            "the minimum of the flow's life stays too low."
         ),
     )
-    expert: ExpertField | None = Field(default=None, description="Who teaches it; of no effect on what it does.")
+    expert: ExpertField | None = Field(
+        default=None, description="Expert whose labels it can imitate; no effect on what it does."
+    )
