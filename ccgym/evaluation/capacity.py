@@ -15,13 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ccgym.evaluation.metrics import IntArray
+from ccgym.units import NS_PER_MS
 
 FloatArray = npt.NDArray[np.float64]
 
 OPPORTUNITY_BYTES: Final = 1500
 """IP bytes of a mahimahi delivery opportunity (1504 less the 4-byte TUN prefix that is charged per packet)."""
-
-NS_PER_MS: Final = 1_000_000
 
 
 class LinkCapacity(Protocol):

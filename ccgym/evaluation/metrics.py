@@ -28,6 +28,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ccgym.units import NS_PER_S
+
 IntArray = npt.NDArray[np.int64]
 
 NEVER: Final = np.uint64(2**64 - 1)
@@ -38,8 +40,6 @@ MIN_RUN_FRACTION: Final = 0.8
 
 DELAY_PERCENTILE: Final = 0.95
 """The delay percentile of Pantheon's tables, as a fraction."""
-
-NS_PER_SECOND: Final = 1_000_000_000
 
 
 def _empty() -> IntArray:
@@ -218,7 +218,7 @@ def flow_metrics(log: PacketLog) -> PantheonMetrics:
         ingress_mbps=rate_mbps(log.arrival_ns, log.arrival_bytes),
         delay_p95_ms=percentile_nearest(log.delay_ns) / 1e6 if log.delay_ns.size else None,
         loss=1.0 - bytes_out / bytes_in if bytes_in else None,
-        span_s=span / NS_PER_SECOND,
+        span_s=span / NS_PER_S,
         packets_in=int(log.arrival_ns.size),
         packets_out=int(log.departure_ns.size),
     )

@@ -230,6 +230,8 @@ def _flow_record(
     stop_ns = min(spec.stop or duration_ns, duration_ns)
     recoveries = int(counters["recoveries"])
     finish = counters["finish_ns"]
+    measured = ("throughput_mbps", "delay_p95_ms", "loss", "ingress_mbps")
+    numbers: dict[str, Any] = {name: getattr(pantheon, name, None) for name in measured}
 
     def from_series(name: str) -> float | None:
         return table[name].value if name in table else None
@@ -238,10 +240,7 @@ def _flow_record(
         scheme=spec.choice.title,
         start_s=spec.start_ns / 1e9,
         stop_s=stop_ns / 1e9,
-        throughput_mbps=None if pantheon is None else pantheon.throughput_mbps,
-        delay_p95_ms=None if pantheon is None else pantheon.delay_p95_ms,
-        loss=None if pantheon is None else pantheon.loss,
-        ingress_mbps=None if pantheon is None else pantheon.ingress_mbps,
+        **numbers,
         mean_rtt_ms=from_series("mean_srtt_l4"),
         min_rtt_ms=None if counters["min_rtt_ns"] is None else counters["min_rtt_ns"] / 1e6,
         mean_cwnd_packets=from_series("mean_cwnd_l4"),

@@ -342,25 +342,23 @@ def result_table(results: ResultSet) -> dict[str, Any]:
     """One row per scheme, run and flow: :data:`RUN_COLUMNS`, then those of :func:`flow_table` but the scheme."""
     labels = {style.key: style.label for style in results.styles}
     names = [item.name for item in fields(FlowRecord) if item.name not in RUN_COLUMNS]
-    columns: dict[str, list[Any]] = {name: [] for name in (*RUN_COLUMNS, *FLOW_COLUMN, *names)}
-    for cell in results.cells:
-        run = cell.record
-        for number, flow in enumerate(run.flows, start=1):
-            row = {
-                "scheme": cell.scheme,
-                "label": labels[cell.scheme],
-                "run": cell.run,
-                "seed": run.seed,
-                "counts": cell.invalid is None,
-                "capacity_mbps": run.link.capacity_mbps,
-                "utilization": run.link.utilization,
-                "flow_scheme": flow.scheme,
-                "flow": number,
-                **{name: getattr(flow, name) for name in names},
-            }
-            for name, column in columns.items():
-                column.append(row[name])
-    return columns
+    rows = [
+        {
+            "scheme": cell.scheme,
+            "label": labels[cell.scheme],
+            "run": cell.run,
+            "seed": cell.record.seed,
+            "counts": cell.invalid is None,
+            "capacity_mbps": cell.record.link.capacity_mbps,
+            "utilization": cell.record.link.utilization,
+            "flow_scheme": flow.scheme,
+            "flow": number,
+            **{name: getattr(flow, name) for name in names},
+        }
+        for cell in results.cells
+        for number, flow in enumerate(cell.record.flows, start=1)
+    ]
+    return {name: [row[name] for row in rows] for name in (*RUN_COLUMNS, *FLOW_COLUMN, *names)}
 
 
 def series_frame(results: ResultSet) -> pd.DataFrame:

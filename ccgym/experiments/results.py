@@ -41,7 +41,6 @@ class RunResult:
     values: Mapping[str, float | None]
     """By metric; None where a run has no such number."""
     trajectory: str
-    wall_s: float
     series: Series | None = None
     """What figures show of it over time; of first runs only."""
 

@@ -32,7 +32,6 @@ from ccgym.units import Nanoseconds
 class PlannedRun:
     """One run of one scheme in an experiment, before it is run."""
 
-    test: Test
     tested: Contender
     condition: Condition
     number: int
@@ -103,7 +102,7 @@ def planned(test: Test, schemes: Sequence[Contender], *, runs: int | None, seed:
                     name=f"{test.name} · {tested.key} · {condition.key} · run {number}",
                     number=number,
                 )
-                found.append(PlannedRun(test, tested, condition, number, scenario, run))
+                found.append(PlannedRun(tested, condition, number, scenario, run))
     return found
 
 
@@ -202,7 +201,6 @@ def _ran(plan: Sequence[PlannedRun], outcomes: Sequence[RunOutcome]) -> dict[str
                 seed=one.run.seed,
                 values=outcome.data["values"],
                 trajectory=outcome.stored.trajectory_hash,
-                wall_s=outcome.stored.wall_s,
                 series=outcome.data["series"],
             )
             runs.setdefault(one.tested.key, []).append(result)

@@ -289,7 +289,7 @@ def invented(schemes: str = "cubic,aurora", *, empty: bool = False) -> Experimen
             values = {metric.key: float(random.random()) for metric in test.metrics}
             series = {"t_s": [1.0, 2.0, 3.0], "rate_mbps": [1.0, 2.0, 3.0], "capacity_mbps": [4.0, 4.0, 4.0]}
             kept = series if one.number == 1 and test.spec.series is not None else None
-            result = RunResult(one.condition.key, one.number, one.run.seed, values, "00", 0.1, kept)
+            result = RunResult(one.condition.key, one.number, one.run.seed, values, "00", kept)
             runs.setdefault(one.tested.key, []).append(result)
         outcomes |= {(test.name, key): found for key, found in judge(test, tested, plan, runs).items()}
     assert isinstance(QUICK, ExperimentSet)

@@ -22,7 +22,7 @@ from ccgym.evaluation.pantheon import (
     tunnel_log_file,
 )
 from ccgym.evaluation.pantheon.logs import parse_log, read_log
-from ccgym.evaluation.pantheon.mahimahi_log import mm_log_header
+from ccgym.evaluation.pantheon.packet_logs import mm_log_header
 from ccgym.schemes.style import SchemeStyle
 
 START = 1735787045  # 2025-01-02 03:04:05 UTC

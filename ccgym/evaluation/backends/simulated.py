@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ccgym.config.path import NetworkPath, PathLike
-from ccgym.evaluation.backends import SIMULATED
 from ccgym.evaluation.prepared_run import Flow, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.simulate import simulate_prepared
@@ -16,7 +15,7 @@ from ccgym.units import TimeLike
 class Simulated:
     """The simulator: virtual time, many runs at a time, each exact from its seed."""
 
-    name = SIMULATED
+    name = "sim"
 
     def __init__(self) -> None:
         from ccgym import _core

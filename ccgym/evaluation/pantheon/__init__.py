@@ -18,7 +18,6 @@ StanfordSNR/pantheon @23e738c, ``src/experiments/test.py``, ``src/analysis/plot.
 ``write``            all of them but the packet logs
 ``packet_logs``      packet logs: written, and known again
 ``logs``             reading Pantheon's and mahimahi's logs
-``mahimahi_log``     the header of mahimahi's logs
 ===================  ==========================================
 
 Facts that Pantheon does not store (seeds, capacity, versions) are never added here; they go to ``ccgym_results.json``.

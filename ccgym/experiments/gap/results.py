@@ -122,9 +122,9 @@ class Gap:
             label=scheme.label,
             backend=name,
             runs=0 if summary is None else len(summary.valid_runs),
-            throughput_mbps=None if summary is None else summary.throughput_mbps,
-            delay_p95_ms=None if summary is None else summary.delay_p95_ms,
-            loss=None if summary is None else summary.loss,
+            throughput_mbps=getattr(summary, "throughput_mbps", None),
+            delay_p95_ms=getattr(summary, "delay_p95_ms", None),
+            loss=getattr(summary, "loss", None),
             note=self._note(scheme, name, summary),
             limited=summary is not None and bool(summary.limited_runs),
             against={

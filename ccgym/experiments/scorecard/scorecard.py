@@ -177,7 +177,10 @@ class Scorecard:
         competitors = [one for one in self.schemes if not one.reference]
         standings = [_standing(summaries[one.key]) for one in competitors]
         free = {one.key for one, good in zip(competitors, pareto_optimal(standings), strict=True) if good}
-        scores = {one.key: _scores(summaries[one.key], path.base_delay_ms) for one in self.schemes}
+        scores = {
+            one.key: tuple(run_score(cell, path.base_delay_ms) for cell in summaries[one.key].runs)
+            for one in self.schemes
+        }
         means = {one.key: statistics.fmean(scores[one.key]) for one in competitors if scores[one.key]}
         top = max(means.values(), default=0.0)
         return [
@@ -215,9 +218,7 @@ class Scorecard:
 
     def _ranking(self, group: Group) -> tuple[RankedScheme, ...]:
         path_results = self.path_results
-        taking_part = [one for one in self.schemes if any(path_results[path, one.key].scores for path in group.paths)]
-        # A path on which a scheme has no number would favor or punish it: it is left out for all.
-        paths = [path for path in group.paths if all(path_results[path, one.key].scores for one in taking_part)]
+        taking_part, paths = self._compared(group)
         if not paths or not taking_part:
             return ()
         resampled = bootstrap(
@@ -252,9 +253,14 @@ class Scorecard:
 
     def ranked_paths(self, group: Group) -> tuple[str, ...]:
         """The paths of a group that its ranking is over: those on which every scheme that takes part has a number."""
-        path_results = self.path_results
-        taking_part = [one for one in self.schemes if any(path_results[path, one.key].scores for path in group.paths)]
-        return tuple(path for path in group.paths if all(path_results[path, one.key].scores for one in taking_part))
+        return self._compared(group)[1]
+
+    def _compared(self, group: Group) -> tuple[list[CardScheme], tuple[str, ...]]:
+        """The schemes that take part in a ranking, and the paths that it is over."""
+        scored = {place for place, result in self.path_results.items() if result.scores}
+        schemes = [one for one in self.schemes if any((path, one.key) in scored for path in group.paths)]
+        # A path on which a scheme has no number would favor or punish it: it is left out for all.
+        return schemes, tuple(path for path in group.paths if all((path, one.key) in scored for one in schemes))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, documented in ``docs/scorecard.md``."""
@@ -291,27 +297,22 @@ class Scorecard:
 def _path_result(
     path: CardPath, one: CardScheme, summary: SchemeSummary, scores: tuple[float, ...], free: bool, best: bool
 ) -> PathResult:
-    delay = None if summary.delay_p95_ms is None else summary.delay_p95_ms.mean
+    spreads = {name: getattr(summary, name) for name in ("throughput_mbps", "delay_p95_ms", "loss", "utilization")}
+    means = {name: None if spread is None else spread.mean for name, spread in spreads.items()}
+    delay = means["delay_p95_ms"]
     return PathResult(
         path=path.name,
         scheme=one.key,
         runs=len(summary.runs),
         counted=len(summary.valid_runs),
         limited=len(summary.limited_runs),
-        throughput_mbps=None if summary.throughput_mbps is None else summary.throughput_mbps.mean,
-        delay_p95_ms=delay,
-        loss=None if summary.loss is None else summary.loss.mean,
-        utilization=None if summary.utilization is None else summary.utilization.mean,
+        **means,
         delay_ratio=None if delay is None else delay / path.base_delay_ms,
         scores=scores,
         trained=None if one.trained_on is None else one.trained_on[path.name],
         pareto_optimal=free,
         best=best,
     )
-
-
-def _scores(summary: SchemeSummary, base_delay_ms: float) -> tuple[float, ...]:
-    return tuple(run_score(cell, base_delay_ms) for cell in summary.runs)
 
 
 def run_score(cell: CellResult, base_delay_ms: float) -> float:
