@@ -39,8 +39,8 @@ _NOT_OF_EXPERIMENTS: Final = {
 
 _KINDS: Final = {
     "experiment": ("ccgym.experiments.run:run_experiments", "ccgym.report.experiment_report"),
-    "gap": ("ccgym.experiments.gap.run:run_gap", "ccgym.report.gap_report"),
-    "scorecard": ("ccgym.experiments.scorecard.run:run_scorecard", "ccgym.report.scorecard_report"),
+    "gap": ("ccgym.experiments.gap:run_gap", "ccgym.report.gap_report"),
+    "scorecard": ("ccgym.experiments.scorecard:run_scorecard", "ccgym.report.scorecard_report"),
 }
 """What runs an experiment of each kind, and what shows it."""
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ccgym.config.path import NetworkPath
 from ccgym.config.quantities import PeriodField
@@ -20,13 +20,11 @@ from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import Contender
 from ccgym.evaluation.runner import run_experiment
 from ccgym.experiments.request import Request
-from ccgym.experiments.spec import PRETRAINED
+from ccgym.experiments.spec import PRETRAINED, Strict
 
 
-class Comparison(BaseModel):
+class Comparison(Strict):
     """What the YAML of every comparison has."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     title: str
     """For headings."""

@@ -31,11 +31,13 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """A part of the YAML; unknown keys are errors."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Scenario(_Strict):
+class Scenario(Strict):
     """Conditions of one kind: what varies, the path, and the flows."""
 
     sweep: Mapping[str, Sequence[Raw] | Mapping[str, Mapping[str, Raw]]] = Field(default_factory=dict)
@@ -57,7 +59,7 @@ class Scenario(_Strict):
     """Length of a run."""
 
 
-class Criterion(_Strict):
+class Criterion(Strict):
     """What the mean of a metric over a group of conditions has to be."""
 
     metric: str | tuple[str, ...]
@@ -167,7 +169,7 @@ class Experiment(Scenario):
         return made
 
 
-class ExperimentSet(_Strict):
+class ExperimentSet(Strict):
     """Experiments that are run and shown together."""
 
     title: str

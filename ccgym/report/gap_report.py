@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.backends import BACKENDS
 from ccgym.evaluation.engine import Observer
-from ccgym.experiments.gap.results import (
+from ccgym.experiments.gap import (
     DELAY_TOLERANCE_MS,
+    GAP_FILE,
     LOSS_TOLERANCE,
     THROUGHPUT_TOLERANCE,
     Difference,
     Gap,
 )
-from ccgym.experiments.gap.run import GAP_FILE
 from ccgym.experiments.request import Written
 from ccgym.files import atomic_write
 from ccgym.report.evaluation_report import write_tables

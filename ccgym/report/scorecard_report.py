@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.engine import Observer
+from ccgym.experiments.bootstrap import Interval
 from ccgym.experiments.request import Written
-from ccgym.experiments.scorecard.bootstrap import Interval
-from ccgym.experiments.scorecard.run import JSON_FILE, PATHS_DIRECTORY, RANKING_FILE, RESULTS_FILE
-from ccgym.experiments.scorecard.scorecard import CardPath, Group, PathResult, Scorecard
+from ccgym.experiments.scorecard import (
+    JSON_FILE,
+    PATHS_DIRECTORY,
+    RANKING_FILE,
+    RESULTS_FILE,
+    CardPath,
+    Group,
+    PathResult,
+    Scorecard,
+)
 from ccgym.files import atomic_write
 from ccgym.report.evaluation_report import write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, LIMITED_NOTE

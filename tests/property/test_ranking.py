@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ccgym.experiments.scorecard.bootstrap import bootstrap
-from ccgym.experiments.scorecard.score import SCORE_FLOOR, Standing, dominates, pareto_optimal, score
+from ccgym.experiments.bootstrap import bootstrap
+from ccgym.experiments.score import SCORE_FLOOR, Standing, dominates, pareto_optimal, score
 
 UTILIZATIONS = st.floats(1e-6, 1.2)
 RATIOS = st.floats(1.0, 1e6)

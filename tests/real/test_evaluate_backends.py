@@ -23,8 +23,7 @@ from ccgym.errors import RealPathError
 from ccgym.evaluation.backends import backend
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import parse_contenders
-from ccgym.experiments.gap.run import run_gap
-from ccgym.experiments.gap.spec import GapSpec
+from ccgym.experiments.gap import GapSpec, run_gap
 from ccgym.experiments.request import Request
 
 PATH = NetworkPath.from_mahimahi(

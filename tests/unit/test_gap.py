@@ -27,9 +27,7 @@ from ccgym.evaluation.curves import FlowCurves
 from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.results import SchemeSummary
 from ccgym.evaluation.run import parse_contenders
-from ccgym.experiments.gap.results import Gap, differences
-from ccgym.experiments.gap.run import GAP_FILE, run_gap, with_host_jitter
-from ccgym.experiments.gap.spec import GapSpec
+from ccgym.experiments.gap import GAP_FILE, Gap, GapSpec, differences, run_gap, with_host_jitter
 from ccgym.experiments.request import Request
 from ccgym.report import gap_report
 from ccgym.report.figures.gap_series import delay_line, gap_figure, total_egress

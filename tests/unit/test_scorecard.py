@@ -20,13 +20,21 @@ from ccgym.errors import ResultsError
 from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import parse_contenders
+from ccgym.experiments.bootstrap import bootstrap
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.request import Request, default_schemes
-from ccgym.experiments.scorecard.bootstrap import bootstrap
-from ccgym.experiments.scorecard.run import JSON_FILE, RANKING_FILE, RESULTS_FILE, run_scorecard, write_numbers
-from ccgym.experiments.scorecard.score import SCORE_FLOOR, Standing, dominates, pareto_optimal, score
-from ccgym.experiments.scorecard.scorecard import CardScheme, Scorecard, run_score
-from ccgym.experiments.scorecard.spec import ScorecardSpec
+from ccgym.experiments.score import SCORE_FLOOR, Standing, dominates, pareto_optimal, score
+from ccgym.experiments.scorecard import (
+    JSON_FILE,
+    RANKING_FILE,
+    RESULTS_FILE,
+    CardScheme,
+    Scorecard,
+    ScorecardSpec,
+    run_score,
+    run_scorecard,
+    write_numbers,
+)
 from ccgym.report import scorecard_report
 from ccgym.report.figures.heat_map import columns_of, heat_map_figure
 from ccgym.report.figures.ranking import ranking_figure

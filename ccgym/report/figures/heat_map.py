@@ -17,7 +17,7 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon, Rectangle
 
-from ccgym.experiments.scorecard.scorecard import CardScheme, PathResult, Scorecard
+from ccgym.experiments.scorecard import CardScheme, PathResult, Scorecard
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, blank_figure
 from ccgym.report.table import NOTHING, number

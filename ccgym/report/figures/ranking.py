@@ -10,7 +10,7 @@ from typing import Final
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ccgym.experiments.scorecard.scorecard import Group, RankedScheme, Scorecard
+from ccgym.experiments.scorecard import Group, RankedScheme, Scorecard
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, blank_figure, legible
 from ccgym.report.table import counted, number

@@ -1,28 +1,79 @@
-"""What was measured on each backend, and how far backends are apart. Compared are the means over runs that count."""
+"""The gap between simulation and real packets: the same schemes and seeds on every backend, side by side.
+
+Every backend is an evaluation in a directory of its own. Compared are the means over runs that count.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+from typing_extensions import Self
 
 from ccgym.config.path import NetworkPath
-from ccgym.evaluation.backends import BACKENDS, SIMULATED, is_real
+from ccgym.config.quantities import TimeField
+from ccgym.errors import ConfigError, PlatformError, RealPathError
+from ccgym.evaluation.backends import BACKENDS, SIMULATED, backend, check_name, is_real
+from ccgym.evaluation.directory import held_parameters
+from ccgym.evaluation.engine import Observer, Silent
+from ccgym.evaluation.experiment import MAX_RUNS, Experiment
 from ccgym.evaluation.results import ResultSet, SchemeSummary, Spread
 from ccgym.evaluation.run import Contender, contender
-from ccgym.experiments.gap.spec import GapSpec
+from ccgym.experiments.comparison import Comparison, Counting, run_evaluation
+from ccgym.experiments.request import Request, default_schemes
+from ccgym.files import atomic_write
 from ccgym.schemes.registry import registry
+from ccgym.units import Nanoseconds, format_time
 
+GAP_FILE: Final = "ccgym_gap.json"
 FORMAT: Final = "ccgym-gap"
 FORMAT_VERSION: Final = 1
-
 THROUGHPUT_TOLERANCE: Final = 0.05
 """Throughputs that differ by more than this fraction are apart."""
 DELAY_TOLERANCE_MS: Final = 2.0
 """95th percentiles of the delay that differ by more milliseconds are apart."""
 LOSS_TOLERANCE: Final = 0.01
 """Losses that differ by more (a fraction: one point) are apart."""
+
+
+class GapSpec(Comparison):
+    """The same schemes and seeds on several backends: how far apart are they?"""
+
+    kind: Literal["gap"] = "gap"
+    title: str = "The gap between backends"
+    path: Annotated[NetworkPath, BeforeValidator(NetworkPath.from_any)]
+    schemes: Sequence[Any] = ("bbr", "cubic")
+    backends: tuple[str, ...] | None = None
+    """What is compared; by default whatever works here."""
+    sim_runs: int | None = Field(default=None, ge=1, le=MAX_RUNS)
+    """Runs in the simulator; by default as many as elsewhere."""
+    host_jitter: TimeField = 0
+    """In the simulator, every acknowledgement is delayed by up to this, at random. No host is as exact as the
+    simulator: where fractions of a millisecond decide what a scheme does, only means over such runs compare."""
+    host_start: TimeField = 0
+    """In the simulator, the flows of a run start up to this late, at random. With real packets a flow never starts
+    together with the clock of its path."""
+
+    @field_validator("backends")
+    @classmethod
+    def _known(cls, backends: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if backends is None:
+            return None
+        if not backends:
+            raise ConfigError("no backend", expected=f"some of {', '.join(BACKENDS)}")
+        for name in backends:
+            check_name(name, "")
+        return tuple(name for name in BACKENDS if name in backends)
+
+    @model_validator(mode="after")
+    def _starts_within_the_run(self) -> Self:
+        if self.host_start >= self.duration:
+            raise ConfigError(format_time(self.host_start), where="host_start", expected="less than the run time")
+        return self
 
 
 @dataclass(frozen=True)
@@ -194,3 +245,84 @@ def differences(ours: SchemeSummary | None, theirs: SchemeSummary | None) -> dic
             beyond = abs(absolute) > (DELAY_TOLERANCE_MS if quantity == "delay_p95_ms" else LOSS_TOLERANCE)
         found[quantity] = Difference(absolute, relative, beyond)
     return found
+
+
+def run_gap(spec: GapSpec, request: Request, observer: Observer | None = None) -> Gap:
+    """Run what is not there yet on each backend, and write ``ccgym_gap.json``.
+
+    Raises:
+        ConfigError: Nothing can be run, or the request names a backend.
+        ResultsError: A directory holds another experiment's results.
+    """
+    observer = observer or Silent()
+    if request.backend != SIMULATED:
+        raise ConfigError(
+            f"backend {request.backend}",
+            where="backend",
+            expected=f"none: {spec.name} has a list of backends",
+            hint="leave it out, or use ccgym gap --backends",
+        )
+    schemes = request.schemes or default_schemes(spec.schemes)
+    results: dict[str, ResultSet] = {}
+    left_out: dict[str, str] = {}
+    without_runs: dict[str, str] = {}
+    for name in spec.backends or BACKENDS:
+        experiment = _evaluation(spec, request, schemes, name)
+        if experiment is None:
+            left_out[name] = "none of the schemes can be simulated"
+            continue
+        out = request.out / name
+        try:
+            if held_parameters(out) is None:  # Before the observer shows anything.
+                backend(name).require(experiment.path, experiment.runtime_ns)
+            measured = run_evaluation(
+                experiment, out, request, Counting(observer, name, len(experiment.planned())), name
+            )
+        except (ConfigError, PlatformError, RealPathError) as error:
+            left_out[name] = "; ".join(filter(None, (error.found, error.hint)))
+            continue
+        if measured.cells:
+            results[name] = measured
+        else:
+            without_runs[name] = _why_nothing_ran(measured)
+    if not results:
+        reasons = [f"{name}: {reason}" for name, reason in {**left_out, **without_runs}.items()]
+        raise ConfigError(
+            "nothing ran", where="backends", expected="one or more that work here", hint="; ".join(reasons)
+        )
+    gap = Gap(spec, schemes, results, {name: request.out / name for name in results}, left_out, without_runs)
+    atomic_write(request.out / GAP_FILE, json.dumps(gap.to_json(), indent=1, ensure_ascii=False) + "\n")
+    return gap
+
+
+def _evaluation(spec: GapSpec, request: Request, schemes: tuple[Contender, ...], name: str) -> Experiment | None:
+    """What is run on a backend; None where none of the schemes can be."""
+    there = {one.key: one for scheme in schemes if (one := counterpart(scheme, name)) is not None}
+    if not there:
+        return None
+    changes: dict[str, Any] = {"backend": name}
+    path = spec.path
+    if name == SIMULATED:
+        path = with_host_jitter(path, spec.host_jitter)
+        changes["late_start_ns"] = spec.host_start
+        if spec.sim_runs is not None:
+            changes["runs"] = spec.sim_runs
+    return spec.evaluation(path, tuple(there.values()), request, **changes)
+
+
+def with_host_jitter(path: NetworkPath, max_ns: int) -> NetworkPath:
+    """The path with every acknowledgement delayed by up to ``max_ns`` nanoseconds, at random."""
+    if max_ns <= 0:
+        return path
+    jitter = {
+        "kind": "jitter",
+        "distribution": {"kind": "uniform", "max": Nanoseconds(max_ns)},
+        "direction": "downlink",
+    }
+    return NetworkPath(chain=[*path.chain, jitter], name=path.name, title=path.title, source=path.source)
+
+
+def _why_nothing_ran(results: ResultSet) -> str:
+    if results.failures:
+        return f"every run failed: {results.failures[0].error}"
+    return "; ".join(["no scheme can be run", *dict.fromkeys(results.unavailable.values())])

@@ -1,25 +1,99 @@
 """A scorecard: schemes on many paths, a score for each, and rankings over groups of paths.
 
-It is made of ordinary results, one :class:`~ccgym.evaluation.results.ResultSet` per path; everything here is computed
-from them anew whenever it is asked for.
+Every path is an evaluation in a directory of its own, ``paths/<name>``. Everything else is computed from their results
+anew whenever it is asked for.
 """
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import statistics
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Literal
 
+from pydantic import Field, field_validator, model_validator
+from typing_extensions import Self
+
+from ccgym.config.path import NetworkPath
+from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.evaluation.engine import RUNNING, SIMULATING, Observer, Silent
+from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.results import CellResult, ResultSet, SchemeSummary
-from ccgym.experiments.scorecard.bootstrap import Interval, bootstrap
-from ccgym.experiments.scorecard.score import SCORE_FLOOR, Standing, pareto_optimal, score
-from ccgym.experiments.scorecard.spec import ScorecardSpec
+from ccgym.evaluation.run import Contender
+from ccgym.experiments.bootstrap import Interval, bootstrap
+from ccgym.experiments.comparison import Comparison, Counting, run_evaluation
+from ccgym.experiments.request import Request, default_schemes
+from ccgym.experiments.score import SCORE_FLOOR, Standing, pareto_optimal, score
+from ccgym.experiments.spec import Strict
+from ccgym.experiments.training import Training
+from ccgym.files import atomic_write
+from ccgym.schemes.registry import registry
 from ccgym.schemes.style import SchemeStyle
 
+PATHS_DIRECTORY: Final = "paths"
+JSON_FILE: Final = "scorecard.json"
+RESULTS_FILE: Final = "scorecard_paths.csv"
+RANKING_FILE: Final = "scorecard_ranking.csv"
 FORMAT: Final = "ccgym-scorecard"
 FORMAT_VERSION: Final = 2
+
+
+class Section(Strict):
+    """Paths that figures set apart."""
+
+    title: str
+    paths: tuple[str, ...] = Field(min_length=1)
+    """Names of the catalog."""
+
+    @field_validator("paths")
+    @classmethod
+    def _known(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
+        # Aliases, such as pantheon-5, become the name that says more: 77.72mbps.
+        return tuple(NetworkPath.named(name).name or name for name in paths)
+
+
+class GroupSpec(Strict):
+    """Sections whose paths are ranked together."""
+
+    title: str
+    sections: tuple[str, ...]
+
+
+class ScorecardSpec(Comparison):
+    """Every scheme on every path: a score for each, rankings over groups of paths."""
+
+    kind: Literal["scorecard"]
+    sections: Mapping[str, Section] = Field(min_length=1)
+    """The paths, in sections by name."""
+    groups: Mapping[str, GroupSpec] = Field(default_factory=dict)
+    """What is ranked together, by name; the first is that of the overall ranking. By default all paths."""
+
+    @model_validator(mode="after")
+    def _known_sections(self) -> Self:
+        if not self.groups:
+            everything = {"all": GroupSpec(title="All paths", sections=tuple(self.sections))}
+            object.__setattr__(self, "groups", everything)
+        for name, group in self.groups.items():
+            for section in group.sections:
+                if section not in self.sections:
+                    raise ConfigError(
+                        f"section {shown(section)}",
+                        where=f"groups.{name}",
+                        expected=", ".join(self.sections),
+                        hint=did_you_mean(section, self.sections),
+                    )
+        return self
+
+    @property
+    def paths(self) -> Mapping[str, str]:
+        """The section of every path, section by section."""
+        return {name: section for section, one in self.sections.items() for name in one.paths}
 
 
 @dataclass(frozen=True)
@@ -335,3 +409,128 @@ def _mean(values: Sequence[float | None], *, geometric: bool = False) -> float |
     if not known:
         return None
     return statistics.geometric_mean(known) if geometric else statistics.fmean(known)
+
+
+def run_scorecard(spec: ScorecardSpec, request: Request, observer: Observer | None = None) -> Scorecard:
+    """Run what is not there yet; write ``scorecard.json`` and two CSV files.
+
+    Raises:
+        CcgymError: A directory holds another experiment's results, or the backend cannot run these paths here.
+    """
+    observer = observer or Silent()
+    started = time.time()
+    schemes = request.schemes or default_schemes(spec.schemes)
+    evaluations = {name: spec.evaluation(NetworkPath.named(name), schemes, request) for name in spec.paths}
+    first = next(iter(evaluations.values()))
+    total = sum(len(one.planned()) for one in evaluations.values())
+    counting = Counting(observer, RUNNING if first.real else SIMULATING, total)
+    results = {
+        name: run_evaluation(one, request.out / PATHS_DIRECTORY / name, request, counting, name)
+        for name, one in evaluations.items()
+    }
+    parameters = {
+        "experiment": spec.name,
+        "ccgym": first.parameters()["ccgym"],
+        "schemes": [one.text for one in schemes],
+        "policies": first.parameters().get("policies", {}),
+        "runs": first.runs,
+        "runtime_s": first.runtime_ns / 1e9,
+        "seed": first.seed,
+        "backend": first.backend,
+    }
+    made = provenance(spec.title, request.command, started, time.time() - started, request.backend)
+    card = Scorecard(
+        spec=spec,
+        parameters=parameters,
+        provenance={**made, "run_s": round(sum(one.wall_s for one in results.values()), 3)},
+        paths=tuple(
+            CardPath(name, spec.paths[name], one.path.title, one.path.owd_ms, one.path.mean_rate_mbps)
+            for name, one in evaluations.items()
+        ),
+        schemes=tuple(_card_scheme(one, spec) for one in schemes),
+        results=results,
+    )
+    write_numbers(card, request.out)
+    return card
+
+
+def _card_scheme(one: Contender, spec: ScorecardSpec) -> CardScheme:
+    training = None if one.choice is None else Training.of(one.choice)
+    knows_path = [registry().get(choice.name, {}).get("capabilities", {}).get("knows_path") for choice in one.choices]
+    return CardScheme(
+        style=one.style,
+        reference=any(knows_path),
+        trained_on=None if training is None else {name: training.draws(NetworkPath.named(name)) for name in spec.paths},
+        learned=bool(one.policies),
+    )
+
+
+def write_numbers(card: Scorecard, directory: Path) -> None:
+    """Write the scorecard as JSON, its results by path and its rankings as CSV."""
+    atomic_write(directory / JSON_FILE, json.dumps(card.to_json(), indent=1, ensure_ascii=False) + "\n")
+    atomic_write(directory / RESULTS_FILE, path_results_csv(card))
+    atomic_write(directory / RANKING_FILE, ranking_csv(card))
+
+
+def path_results_csv(card: Scorecard) -> str:
+    """A row per path and scheme; units in the names, fractions as such."""
+    labels = {one.key: one.style.label for one in card.schemes}
+    sections = {path.name: path for path in card.paths}
+    rows = [
+        {
+            "path": result.path,
+            "section": sections[result.path].section,
+            "scheme": result.scheme,
+            "label": labels[result.scheme],
+            "trained": {None: "", True: "train", False: "held-out"}[result.trained],
+            "runs": result.runs,
+            "valid_runs": result.counted,
+            "limited_runs": result.limited,
+            "throughput_mbps": result.throughput_mbps,
+            "utilization": result.utilization,
+            "delay_p95_ms": result.delay_p95_ms,
+            "delay_ratio": result.delay_ratio,
+            "loss": result.loss,
+            "score": result.score,
+            "best": int(result.best),
+            "pareto_optimal": int(result.pareto_optimal),
+        }
+        for result in card.path_results.values()
+    ]
+    return _csv(rows)
+
+
+def ranking_csv(card: Scorecard) -> str:
+    """A row per group and scheme."""
+    rows = [
+        {
+            "group": group.name,
+            "paths": len(card.ranked_paths(group)),
+            "rank": place.rank,
+            "scheme": place.scheme,
+            "label": place.label,
+            "score": place.score.mean,
+            "score_low": place.score.low,
+            "score_high": place.score.high,
+            "behind": place.behind.mean,
+            "behind_low": place.behind.low,
+            "behind_high": place.behind.high,
+            "first": place.first,
+            "wins": place.wins,
+            "pareto_optimal": place.pareto_optimal,
+            "utilization": place.utilization,
+            "delay_ratio": place.delay_ratio,
+            "loss": place.loss,
+        }
+        for group in card.groups
+        for place in card.rankings[group.name]
+    ]
+    return _csv(rows)
+
+
+def _csv(rows: Sequence[dict[str, Any]]) -> str:
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, list(rows[0]) if rows else ["path"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: "" if value is None else value for name, value in row.items()} for row in rows)
+    return buffer.getvalue()
