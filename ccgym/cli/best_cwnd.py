@@ -7,12 +7,11 @@ measured in the same way, are not searched again; interrupted, the same command 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import HelpFormatter, add_runtime, console, error_console, option, print_table, run, say
+from ccgym.cli.common import HelpFormatter, add_runtime, console, error_console, option, print_table, say
 from ccgym.errors import PlatformError
 from ccgym.units import parse_time
 
@@ -39,10 +38,14 @@ examples:
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line of ``ccgym windows``."""
-    made = argparse.ArgumentParser(
-        prog="ccgym windows", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``windows``."""
+    made = commands.add_parser(
+        "windows",
+        help="search the best constant windows, for experts that know the path",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
     )
     made.add_argument(
         "paths",
@@ -57,13 +60,7 @@ def parser() -> argparse.ArgumentParser:
         "--out", type=Path, default=DEFAULT_OUT, metavar="FILE", help=f"the table (default: {DEFAULT_OUT})"
     )
     made.add_argument("--again", action="store_true", help="search paths again that are in the table")
-    return made
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``ccgym windows`` and return its exit status."""
-    arguments = parser().parse_args(list(sys.argv[1:] if argv is None else argv))
-    return run(lambda: _windows(arguments))
+    made.set_defaults(run=_windows)
 
 
 def _windows(arguments: argparse.Namespace) -> int:

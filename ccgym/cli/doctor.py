@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import PIPE_WIDTH, HelpFormatter, console, error_console, run, say
+from ccgym.cli.common import PIPE_WIDTH, HelpFormatter, console, error_console, say
 from ccgym.invocation import command
 
 if TYPE_CHECKING:
@@ -28,18 +28,17 @@ _LOOKS: Final = {"ok": ("ok", "green"), "warn": ("limited", "yellow"), "missing"
 """Words and colors of the states."""
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line of ``ccgym doctor``."""
-    made = argparse.ArgumentParser(prog="ccgym doctor", description=_DESCRIPTION, formatter_class=HelpFormatter)
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``doctor``."""
+    made = commands.add_parser(
+        "doctor",
+        help="what this machine can do with real packets",
+        description=_DESCRIPTION,
+        formatter_class=HelpFormatter,
+    )
     made.add_argument("--json", action="store_true", help="the findings as JSON")
     made.add_argument("--quick", action="store_true", help="measure nothing")
-    return made
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``ccgym doctor`` and return its exit status."""
-    arguments = parser().parse_args(argv)
-    return run(lambda: _doctor(arguments))
+    made.set_defaults(run=_doctor)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:

@@ -8,8 +8,6 @@ the report says why.
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +23,6 @@ from ccgym.cli.common import (
     directory_name,
     error_console,
     named_as_typed,
-    run,
 )
 from ccgym.errors import ConfigError
 from ccgym.invocation import command
@@ -47,10 +44,15 @@ examples:
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line of ``ccgym gap``."""
-    made = argparse.ArgumentParser(
-        prog="ccgym gap", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter, allow_abbrev=False
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``gap``."""
+    made = commands.add_parser(
+        "gap",
+        help="how far simulated results are from those of real packets",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
     )
     path = made.add_argument_group("path (one of the two)")
     add_path(path)
@@ -78,17 +80,10 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--sim-runs", type=int, metavar="N", help="runs in the simulator (default: as --runs)")
     add_output(made, "the gap", "results/NAME-gap")
-    return made
+    made.set_defaults(run=_gap)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``ccgym gap`` and return its exit status."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    arguments = parser().parse_args(words)
-    return run(lambda: _gap(arguments, words))
-
-
-def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
+def _gap(arguments: argparse.Namespace) -> int:
     from ccgym.cli.evaluate_experiment import chosen_schemes, run_and_show
     from ccgym.config.configurations import find_config
     from ccgym.config.yaml_loader import Loaded, load_yaml, validate
@@ -116,7 +111,7 @@ def _gap(arguments: argparse.Namespace, words: Sequence[str]) -> int:
             schemes=chosen_schemes(arguments, spec),
             seed=arguments.seed,
             repeat_limited=arguments.repeat_limited,
-            command=(*command("gap").split(), *words),
+            command=(*command("gap").split(), *arguments.words),
         )
         return run_and_show(spec, request, arguments, error_console() if arguments.json else console())
     except ConfigError as error:

@@ -8,24 +8,20 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ccgym.cli import describe, schema, trace
+from ccgym.cli import best_cwnd, describe, doctor, gap, profile, schema, trace
 from ccgym.cli.common import HelpFormatter, print_table, run, say, set_up_logging
 from ccgym.invocation import program
 
 _DELEGATED: Final = {
-    "doctor": ("ccgym.cli.doctor:main", "what this machine can do with real packets"),
     "evaluate": ("ccgym.cli.evaluate:main", "run schemes over a path and report as Pantheon does"),
     "export": ("ccgym.cli.export:main", "make a scheme of a training run's policy"),
-    "gap": ("ccgym.cli.gap:main", "how far simulated results are from those of real packets"),
-    "portrait": ("ccgym.cli.profile:main", "how a scheme behaves on a few paths, in one figure"),
     "receiver": ("ccgym.cli.endpoint:receiver", "receive flows over UDP"),
     "record": ("ccgym.cli.record:main", "train several seeds, confirm each, export the median one"),
     "sender": ("ccgym.cli.endpoint:sender", "send a flow over UDP by any scheme or policy"),
     "shell": ("ccgym.cli.shell:main", "run a command inside an emulated path"),
     "train": ("ccgym.cli.train:main", "train a policy from a YAML file"),
-    "windows": ("ccgym.cli.best_cwnd:main", "search the best constant windows, for experts that know the path"),
 }
-"""Commands with a parser of their own: ``module:function``, called with the words after the command, and help."""
+"""Commands that are programs of their own: ``module:function``, called with the words after the command, and help."""
 
 _KINDS: Final = {"": "", "card": "", "kernel": "kernel TCP, on real paths (--backend emulated or mahimahi):"}
 """Kinds of schemes in the order of `ccgym schemes`, by the field that only they have, with the text above them."""
@@ -62,7 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=HelpFormatter,
     )
     parser.add_argument("-v", "--verbose", action="count", default=0, help="say more; twice for everything")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
     for name, (_, text) in _DELEGATED.items():
         commands.add_parser(name, help=text, add_help=False)
     paths = commands.add_parser(
@@ -75,9 +71,8 @@ def build_parser() -> argparse.ArgumentParser:
     schemes.add_argument("name", nargs="?", help="one scheme, with its parameters")
     schemes.add_argument("--json", action="store_true", help="as JSON")
     schemes.set_defaults(run=_schemes)
-    trace.add_parser(commands)
-    describe.add_parser(commands)
-    schema.add_parser(commands)
+    for module in (trace, describe, schema, gap, profile, best_cwnd, doctor):
+        module.add_parser(commands)
     version = commands.add_parser("version", help="print versions")
     version.set_defaults(run=_version)
     return parser
@@ -92,6 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         module, _, function = _DELEGATED[words[0]][0].partition(":")
         return int(getattr(importlib.import_module(module), function)(words[1:]))
     args = build_parser().parse_args(words)
+    args.words = words[words.index(args.command) + 1 :]
 
     def body() -> int:
         set_up_logging(args.verbose)

@@ -6,12 +6,11 @@ Exit status: 0, the figure is written; for the rest see :mod:`ccgym.cli.common`.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import HelpFormatter, add_runtime, add_seed, option, print_table, run, say
+from ccgym.cli.common import HelpFormatter, add_runtime, add_seed, option, print_table, say
 from ccgym.errors import ConfigError, PathNotFoundError, SimulationError, shown
 from ccgym.units import parse_time
 
@@ -45,10 +44,11 @@ examples:
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line of ``ccgym portrait``."""
-    made = argparse.ArgumentParser(
-        prog="ccgym portrait",
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``portrait``."""
+    made = commands.add_parser(
+        "portrait",
+        help="how a scheme behaves on a few paths, in one figure",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
@@ -67,13 +67,7 @@ def parser() -> argparse.ArgumentParser:
     add_runtime(made)
     add_seed(made)
     made.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="a .png, .svg or .pdf file")
-    return made
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``ccgym portrait`` and return its exit status."""
-    arguments = parser().parse_args(list(sys.argv[1:] if argv is None else argv))
-    return run(lambda: _portrait(arguments))
+    made.set_defaults(run=_portrait)
 
 
 def _portrait(arguments: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccgym.cli.best_cwnd import main as command
+from ccgym.cli.main import main
 from ccgym.config.agent import AgentConfig, read_agent
 from ccgym.config.best_windows import best_window_of, best_windows, read_table, table_text
 from ccgym.config.catalog import catalog
@@ -29,6 +29,10 @@ from ccgym.units import NS_PER_S
 SHORT = Search(runs=2, runtime_ns=5 * NS_PER_S)
 INDIGO_SYNTHETIC = tuple(presets()["indigo"]["names"][:24])
 CALIBRATED = tuple(NetworkPath.named(name).name for name in presets()["indigo_calibrated"]["names"])
+
+
+def command(words: list[str]) -> int:
+    return main(["windows", *words])
 
 
 # --- The criterion ---------------------------------------------------------------------------------------------------
