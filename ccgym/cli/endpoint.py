@@ -102,7 +102,7 @@ def receiver(argv: Sequence[str] | None = None) -> int:
 
 
 def sender_job(words: Sequence[str]) -> dict[str, Any]:
-    """What the sender is told.
+    """The job of the sender.
 
     Raises:
         ConfigError: A wrong option, or a scheme that cannot be used here.
@@ -125,11 +125,11 @@ def sender_job(words: Sequence[str]) -> dict[str, Any]:
         "scheme": choice.name,
         "params": dict(choice.params),
         "profile": given.profile or ("tcp" if policy is None else policy.card.profile),
-        "mss": _whole(given.mss, "--mss", lowest=1),
-        "ack_every": _whole(given.ack_every, "--ack-every", lowest=1),
+        "mss": _whole(given.mss, "--mss", low=1),
+        "ack_every": _whole(given.ack_every, "--ack-every", low=1),
     }
     if given.bytes is not None:
-        flow["source"] = {"kind": "bytes", "bytes": _whole(given.bytes, "--bytes", lowest=1)}
+        flow["source"] = {"kind": "bytes", "bytes": _whole(given.bytes, "--bytes", low=1)}
     job = {
         "name": choice.title,
         "to": _endpoint(given.to, "--to"),
@@ -149,7 +149,7 @@ def sender_job(words: Sequence[str]) -> dict[str, Any]:
 
 
 def receiver_job(words: Sequence[str]) -> dict[str, Any]:
-    """What the receiver is told.
+    """The job of the receiver.
 
     Raises:
         ConfigError: A wrong option.
@@ -157,7 +157,7 @@ def receiver_job(words: Sequence[str]) -> dict[str, Any]:
     given = receiver_parser().parse_args(list(words))
     return {
         "listen": _endpoint(given.listen, "--listen"),
-        "flows": _whole(given.flows, "--flows", lowest=1),
+        "flows": _whole(given.flows, "--flows", low=1),
         "once": given.once,
         "duration": None if given.duration is None else _time(given.duration, "--duration"),
         "idle": _time(given.idle, "--idle"),
@@ -198,9 +198,9 @@ def _address(text: str) -> str:
         raise ConfigError(shown(text), expected="an address of this machine") from None
 
 
-def _whole(text: str, name: str, lowest: int = 0) -> int:
-    if not text.isascii() or not text.isdecimal() or len(text) > 19 or int(text) < lowest:
-        expected = f"a whole number, {lowest} or more" if lowest else "a whole number, not negative"
+def _whole(text: str, name: str, low: int = 0) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 19 or int(text) < low:
+        expected = f"a whole number, {low} or more" if low else "a whole number, not negative"
         raise ConfigError(shown(text), where=name, expected=expected)
     return int(text)
 

@@ -1,6 +1,6 @@
 """``ccgym gap``: the experiment ``gap`` with the path, schemes and backends of the command line.
 
-Exit status: 0, done, whatever the gap; 1, a run failed, a backend that was asked for ran nothing, or there was only one
+Exit status: 0, done, also with a gap; 1, a run failed, a backend that was asked for ran nothing, or there was only one
 to run on; for the rest see :mod:`ccgym.cli.common`. Without --backends, those that do not work here are left out, and
 the report says why.
 """

@@ -140,7 +140,7 @@ def _shell(words: list[str]) -> int:
 
 
 def job(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """What the shell is told, and what the user should know.
+    """The job of the shell, and notes for the user.
 
     Raises:
         CcgymError: A wrong option, tool or name.
@@ -231,14 +231,14 @@ def _split(made: argparse.ArgumentParser, words: Sequence[str]) -> tuple[list[st
     return list(words[:at]), list(words[at:])
 
 
-def _whole(text: str | None, option: str, lowest: int, highest: int, unit: str = "", default: int = 0) -> int:
+def _whole(text: str | None, option: str, low: int, high: int, unit: str = "", default: int = 0) -> int:
     if text is None:
         return default
     if not text.isascii() or not text.isdecimal():
         raise _wrong(f"{option} {shown(text)}", "a whole number, not negative")
     value = int(text[:25])
-    if not lowest <= value <= highest:
-        raise _wrong(f"{option} {text[:25]}", f"{lowest} to {highest}{unit}")
+    if not low <= value <= high:
+        raise _wrong(f"{option} {text[:25]}", f"{low} to {high}{unit}")
     return value
 
 

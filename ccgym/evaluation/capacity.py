@@ -102,7 +102,7 @@ class RateCapacity:
 
 
 def slowest_link(elements: Sequence[Mapping[str, Any]], traces: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The link with the lowest mean rate among the elements of one direction; None where there is none.
+    """The link of the smallest mean rate among the elements of one direction; None where there is none.
 
     Args:
         elements: the direction's path elements, as in the specification given to the simulator.

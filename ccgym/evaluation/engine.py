@@ -1,8 +1,8 @@
 """The engine that measures: runs that are there already are kept, the others are run in threads, each kept as it ends.
 
-Everything is measured by :func:`measure`: evaluations, experiments, scorecards, gaps. It is told which runs
-(:class:`~ccgym.evaluation.run.Run`), where they are kept (:class:`~ccgym.evaluation.store.RunStore`), and by a
-:class:`Reduction` what to make of a record, which is large while it holds packets and series.
+Everything is measured by :func:`measure`: evaluations, experiments, scorecards, gaps. It takes the runs
+(:class:`~ccgym.evaluation.run.Run`), where they are kept (:class:`~ccgym.evaluation.store.RunStore`), and a
+:class:`Reduction`, which says what to make of a record: that is large while it holds packets and series.
 
 A run that fails does not stop the others. Interrupted, by an exception or by the machine, the same call goes on: of
 simulations what is kept is what would come out again; of real packets, which never come out the same, it is what was
@@ -28,7 +28,7 @@ from ccgym.evaluation.threads import in_threads
 from ccgym.units import Nanoseconds
 
 SIMULATING: Final = "simulating"
-"""What :func:`measure` tells an observer that it does."""
+"""The stage of :func:`measure`, for observers."""
 RUNNING: Final = "running"
 """The same where packets are real."""
 
@@ -37,7 +37,7 @@ REPEATED: Final = "repeated, since the machine could not hold the schedule of an
 
 
 class Observer(Protocol):
-    """Is told how work goes, be it running or drawing; called from the main thread only."""
+    """Receives the progress of work, be it running or drawing; called from the main thread only."""
 
     def notice(self, text: str) -> None:
         """Something worth a line: a damaged result that is run again, a scheme that is left out."""
@@ -144,7 +144,7 @@ def measure(
         reduce: What is made of each record.
         store: Where runs are kept, open; None: nowhere, and then a reduction may leave any object.
         jobs: Runs at a time; by default all processors simulate, and real packets have the machine to themselves.
-        observer: Is told how it goes.
+        observer: Receives the progress.
         repeat_limited: How often a run of real packets is tried again whose schedule the machine could not hold, also
             one that is there from before. The first that it held counts, otherwise the last; what the packets came to
             plays no part.

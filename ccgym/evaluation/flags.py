@@ -151,7 +151,7 @@ def _text(results: ResultSet, key: str) -> str:
 
 
 def _algorithm(results: ResultSet, key: str) -> str:
-    """What a scheme is at heart: its name without parameters, and without ``tcp:`` where it is the kernel's."""
+    """The algorithm of a scheme: its name without parameters, and without ``tcp:`` where it is the kernel's."""
     text = _text(results, key)
     name = algorithm_of(text) or text.split(":", 1)[0]
     return name if name in DELAY_BASED else name.split("_", 1)[0]

@@ -197,7 +197,7 @@ def _with_start(text: str, flow: FlowSpec, before: str = "@") -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """One run, before it was run: everything that decides what comes out, and a name."""
+    """One run, before it is run: everything that decides its outcome, and a name."""
 
     path: NetworkPath
     contender: Contender

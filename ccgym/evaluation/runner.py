@@ -69,7 +69,7 @@ def run_experiment(
         out: The results directory; made if it does not exist.
         jobs: Runs at a time; by default all processors simulate, and real packets have the machine to themselves.
         logs: Of which runs packet logs are written.
-        observer: Is told how it goes.
+        observer: Receives the progress.
         command: The command line, for the record.
         grow: Whether the directory may hold the same experiment with other schemes or runs; those are used, and kept.
         repeat_limited: As in :func:`~ccgym.evaluation.engine.measure`.
@@ -181,7 +181,7 @@ def published_results(path: NetworkPath, schemes: Sequence[Contender] = ()) -> d
     """The published numbers of a path, by scheme key.
 
     A report's name of a scheme is ours, with hyphens or underscores: ``synthesized-bbr``. What Pantheon published of
-    Cubic and BBR was the kernel's, and of a learned scheme whatever version of it there was. So the numbers stand
+    Cubic and BBR was the kernel's, and of a learned scheme the version of that time. So the numbers stand
     next to the kernel's and to every policy of that name, too, and then not in a row of their own.
 
     Args:

@@ -59,7 +59,7 @@ class Counting:
     An :class:`~ccgym.evaluation.engine.Observer`.
 
     Args:
-        observer: Is told about the sum.
+        observer: Receives the sum.
         stage: What the stage is called.
         total: Runs of all parts.
     """

@@ -48,7 +48,7 @@ class GapSpec(Comparison):
     path: Annotated[NetworkPath, BeforeValidator(NetworkPath.from_any)]
     schemes: Sequence[Any] = ("bbr", "cubic")
     backends: tuple[str, ...] | None = None
-    """What is compared; by default whatever works here."""
+    """What is compared; by default all that work here."""
     sim_runs: int | None = Field(default=None, ge=1, le=MAX_RUNS)
     """Runs in the simulator; by default as many as elsewhere."""
     host_jitter: TimeField = 0

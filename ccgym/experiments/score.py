@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 SCORE_FLOOR: Final = -10.0
-"""No run scores less: a thousandth of the power. A run in which next to nothing arrived gets it."""
+"""The minimum score: a thousandth of the power. A run in which next to nothing arrived gets it."""
 
 THROUGHPUT_MARGIN: Final = 0.01
 """Throughputs within this fraction of each other are equal when schemes are compared."""

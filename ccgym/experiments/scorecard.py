@@ -140,7 +140,7 @@ class PathResult:
     runs: int
     """Runs that were made."""
     counted: int
-    """Those that count by Pantheon's rules; the others have the lowest score."""
+    """Those that count by Pantheon's rules; the others have the minimum score."""
     limited: int
     """Those whose schedule the machine could not hold (real packets)."""
     throughput_mbps: float | None

@@ -1,7 +1,7 @@
 """What a learned policy was trained on, as its card tells.
 
 Two questions are asked of the same distribution of paths. :attr:`Training.range` are its rates and delays:
-a condition of a stress test is *inside* if its own lie within, whatever else is on the path. :meth:`Training.draws`
+a condition of a stress test is *inside* if its own lie within; nothing else on the path counts. :meth:`Training.draws`
 asks more: whether training could have drawn this very path, its queue, loss and trace included. A scorecard calls such
 paths training paths, and all others held out.
 """

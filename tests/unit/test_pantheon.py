@@ -204,7 +204,7 @@ def test_a_link_without_a_trace_has_no_mm_link_log() -> None:
 
 # --- Reading -------------------------------------------------------------------------------------------------------
 
-# Reference §1.4: an mm-link log, with drops.
+# An mm-link log, with drops.
 MM_LOG = """\
 # mahimahi mm-link (Uplink) [demo.trace] > up.log
 # command line: 'mm-link' 'demo.trace' 'demo.trace' '--uplink-log=up.log' '--' './run'

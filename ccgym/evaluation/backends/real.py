@@ -59,7 +59,7 @@ class RealPath:
         self._halt.set()
 
     def plan(self, run: PreparedRun) -> Plan:
-        """What the run process is told."""
+        """The run as the process that makes it takes it."""
         policies = run.policies
         return Plan(
             spec=run.document,

@@ -22,7 +22,7 @@ _WAYS: tuple[tuple[str, Literal["data", "ack"], Direction], ...] = (
 
 
 def write_packet_logs(run: Run, record: RunRecord, directory: Path) -> dict[str, dict[str, Any]]:
-    """Write the packet logs of a run; their names, and by what each is known again.
+    """Write the packet logs of a run; their names, each with its fingerprint.
 
     Args:
         run: What was run, with acknowledgements and link events recorded.
@@ -79,7 +79,7 @@ def what_is_wrong(log: Path, known: Mapping[str, Any]) -> str | None:
 
 
 def fingerprint(log: Path) -> dict[str, Any]:
-    """By what a packet log is known again."""
+    """Size, change time and checksum of a packet log."""
     stat = log.stat()
     return {"bytes": stat.st_size, "changed_ns": stat.st_ctime_ns, "sha256": _sha256(log)}
 
