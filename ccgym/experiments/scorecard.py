@@ -475,23 +475,18 @@ def write_numbers(card: Scorecard, directory: Path) -> None:
 def path_results_csv(card: Scorecard) -> str:
     """A row per path and scheme; units in the names, fractions as such."""
     labels = {one.key: one.style.label for one in card.schemes}
-    sections = {path.name: path for path in card.paths}
+    numbers = ("throughput_mbps", "utilization", "delay_p95_ms", "delay_ratio", "loss", "score")
     rows = [
         {
             "path": result.path,
-            "section": sections[result.path].section,
+            "section": card.spec.paths[result.path],
             "scheme": result.scheme,
             "label": labels[result.scheme],
             "trained": {None: "", True: "train", False: "held-out"}[result.trained],
             "runs": result.runs,
             "valid_runs": result.counted,
             "limited_runs": result.limited,
-            "throughput_mbps": result.throughput_mbps,
-            "utilization": result.utilization,
-            "delay_p95_ms": result.delay_p95_ms,
-            "delay_ratio": result.delay_ratio,
-            "loss": result.loss,
-            "score": result.score,
+            **{name: getattr(result, name) for name in numbers},
             "best": int(result.best),
             "pareto_optimal": int(result.pareto_optimal),
         }
@@ -502,6 +497,7 @@ def path_results_csv(card: Scorecard) -> str:
 
 def ranking_csv(card: Scorecard) -> str:
     """A row per group and scheme."""
+    numbers = ("first", "wins", "pareto_optimal", "utilization", "delay_ratio", "loss")
     rows = [
         {
             "group": group.name,
@@ -509,23 +505,18 @@ def ranking_csv(card: Scorecard) -> str:
             "rank": place.rank,
             "scheme": place.scheme,
             "label": place.label,
-            "score": place.score.mean,
-            "score_low": place.score.low,
-            "score_high": place.score.high,
-            "behind": place.behind.mean,
-            "behind_low": place.behind.low,
-            "behind_high": place.behind.high,
-            "first": place.first,
-            "wins": place.wins,
-            "pareto_optimal": place.pareto_optimal,
-            "utilization": place.utilization,
-            "delay_ratio": place.delay_ratio,
-            "loss": place.loss,
+            **_interval("score", place.score),
+            **_interval("behind", place.behind),
+            **{name: getattr(place, name) for name in numbers},
         }
         for group in card.groups
         for place in card.rankings[group.name]
     ]
     return _csv(rows)
+
+
+def _interval(name: str, interval: Interval) -> dict[str, float]:
+    return {name: interval.mean, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 
 def _csv(rows: Sequence[dict[str, Any]]) -> str:
