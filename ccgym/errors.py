@@ -7,7 +7,8 @@ programs print the message on standard error and exit with status 2 (see :mod:`c
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 _E = TypeVar("_E", bound="CcgymError")
@@ -85,6 +86,15 @@ class CcgymError(Exception):
         else:
             place = where
         return _rebuild(type(self), self.found, self.expected, self.hint, place)
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Put a place in front of what errors within say of theirs: a key, a file, an option."""
+    try:
+        yield
+    except CcgymError as error:
+        raise error.at(where) from None
 
 
 def _rebuild(kind: type[_E], found: str, expected: str, hint: str, where: str) -> _E:

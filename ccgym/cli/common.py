@@ -23,7 +23,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
-from ccgym.errors import CcgymError, ConfigError, PlatformError, did_you_mean
+from ccgym.errors import CcgymError, ConfigError, PlatformError, did_you_mean, located
 from ccgym.files import DISK_ERRORS, disk_error
 from ccgym.invocation import as_typed
 
@@ -134,10 +134,9 @@ def option(name: str, parse: Callable[[str], _T], text: str) -> _T:
     Raises:
         ConfigError: What ``parse`` raised, with ``name`` in front.
     """
-    try:
-        return parse(text)
-    except ConfigError as error:
-        raise error.at(name) from None
+    with located(name):
+        value = parse(text)
+    return value
 
 
 def set_up_logging(verbose: int) -> None:

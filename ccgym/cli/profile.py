@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ccgym.cli.common import HelpFormatter, add_runtime, add_seed, option, print_table, say
-from ccgym.errors import ConfigError, PathNotFoundError, SimulationError, shown
+from ccgym.errors import ConfigError, SimulationError, located, shown
 from ccgym.units import parse_time
 
 if TYPE_CHECKING:
@@ -126,10 +126,9 @@ def _paths(text: str) -> list[NetworkPath]:
     parts = [text] if looks_like_mahimahi(text) else [part.strip() for part in text.split(",") if part.strip()]
     if not 1 <= len(parts) <= MAX_PATHS:
         raise ConfigError(f"{len(parts)} paths", expected=f"1 to {MAX_PATHS}, separated by commas", where="--trace")
-    try:
-        return [NetworkPath.from_any(part) for part in parts]
-    except (ConfigError, PathNotFoundError) as error:
-        raise error.at("--trace") from None
+    with located("--trace"):
+        paths = [NetworkPath.from_any(part) for part in parts]
+    return paths
 
 
 def _show(styles: Sequence[SchemeStyle], columns: Sequence[Column]) -> None:

@@ -7,12 +7,12 @@ them is in :mod:`ccgym.evaluation.backends`; what they share is here.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ccgym.config.path import CompiledPath, NetworkPath, PathLike
-from ccgym.errors import ConfigError, UnitError, shown
+from ccgym.errors import ConfigError, located, shown
 from ccgym.evaluation.capacity import LinkCapacity, link_capacity, slowest_link
 from ccgym.evaluation.ccperf_metrics import CcperfMetrics, FlowInput, RunInput, ccperf_metrics
 from ccgym.evaluation.metrics import PacketLog, RunMetrics, run_metrics
@@ -168,8 +168,10 @@ def prepare(
     if not is_whole(seed) or not 0 <= seed <= MAX_SEED:
         raise ConfigError(shown(seed), where="seed", expected=f"a whole number from 0 to {MAX_SEED}")
     seed = int(seed)
-    duration_ns = _read(parse_positive_time, duration, "duration")
-    step_ns = _read(parse_time, record.series, "record.series")
+    with located("duration"):
+        duration_ns = parse_positive_time(duration)
+    with located("record.series"):
+        step_ns = parse_time(record.series)
     compiled = path.compile(duration_ns)
     specs = tuple(flow_spec(flow, f"flows[{place}]") for place, flow in enumerate(flows))
     for place, spec in enumerate(specs):
@@ -199,19 +201,10 @@ def prepare(
     return PreparedRun(path, compiled, specs, duration_ns, seed, record, document)
 
 
-def _read(parse: Callable[[TimeLike], int], value: TimeLike, where: str) -> int:
-    try:
-        return parse(value)
-    except ConfigError as error:
-        raise error.at(where) from None
-
-
 def memory_bytes(value: str, where: str) -> int:
     """Read an amount of memory such as ``"4GB"`` or ``"512MiB"``; bytes."""
-    try:
+    with located(where):
         size = parse_size(value).bytes
-    except UnitError as error:
-        raise error.at(where) from None
     if size is None:
         raise ConfigError(shown(value), where=where, expected="an amount of memory with its unit, like '4GB'")
     return size

@@ -16,7 +16,7 @@ import numpy as np
 
 from ccgym.config.path import NetworkPath
 from ccgym.config.yaml_loader import Loaded
-from ccgym.errors import CcgymError, ConfigError, UnitError, did_you_mean, shown
+from ccgym.errors import CcgymError, ConfigError, UnitError, did_you_mean, located, shown
 from ccgym.experiments import spec
 from ccgym.experiments.draws import read_draw
 from ccgym.experiments.metrics import Metric, read_metric
@@ -116,22 +116,15 @@ class Condition:
         path = self._part.path if self._part.paths is None else self._values[f"_{PATH}"]
         if path is None:
             raise ConfigError("no path", where=PATH, expected="path or paths")
-        return Scenario(
-            path=_at(PATH, lambda: NetworkPath.from_any(substitute(path, names))),
-            flows=tuple(_at("flows", lambda: substitute(self._part.flows, names))),
-            duration_ns=parse_positive_time(substitute("$duration", names)),
-            metrics=tuple(
-                _at(f"metrics.{key}", lambda key=key, given=given: read_metric(key, substitute(given, names)))
-                for key, given in self._experiment.metrics.items()
-            ),
-        )
-
-
-def _at(where: str, make: Any) -> Any:
-    try:
-        return make()
-    except CcgymError as error:
-        raise error.at(where) from None
+        with located(PATH):
+            path = NetworkPath.from_any(substitute(path, names))
+        with located("flows"):
+            flows = tuple(substitute(self._part.flows, names))
+        metrics = []
+        for key, given in self._experiment.metrics.items():
+            with located(f"metrics.{key}"):
+                metrics.append(read_metric(key, substitute(given, names)))
+        return Scenario(path, flows, parse_positive_time(substitute("$duration", names)), tuple(metrics))
 
 
 def conditions(experiment: spec.Experiment) -> list[Condition]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from ccgym.errors import ConfigError, UnitError, did_you_mean, shown
+from ccgym.errors import ConfigError, UnitError, did_you_mean, located, shown
 from ccgym.units import (
     NS_PER_MS,
     NS_PER_S,
@@ -198,11 +198,11 @@ def evaluate(expression: str, names: Names) -> Quantity:
     except SyntaxError:
         raise ConfigError(f"$({expression})", expected="arithmetic, like $(2 * owd)") from None
     try:
-        return _value(tree, names)
+        with located(f"$({expression})"):
+            value = _value(tree, names)
     except ZeroDivisionError:
         raise ConfigError(f"$({expression})", expected="no division by zero") from None
-    except ConfigError as error:
-        raise error.at(f"$({expression})") from None
+    return value
 
 
 def _value(node: ast.expr, names: Names) -> Quantity:
