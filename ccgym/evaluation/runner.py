@@ -138,7 +138,8 @@ def _result_set(
     styles = tuple(one.style for one in experiment.schemes)
     wall_s = time.time() - started
     made = provenance(experiment.path.describe(), command, started, wall_s, experiment.backend)
-    policies = {key: policy for one in experiment.schemes for key, policy in one.policies.items()}
+    choices = [choice for one in experiment.schemes for choice in one.choices]
+    policies = {choice.key: choice.policy.provenance() for choice in choices if choice.policy is not None}
     results = ResultSet(
         parameters=experiment.parameters(),
         provenance={**made, "policies": policies},
