@@ -96,12 +96,12 @@ def _split(text: str, what: str, example: str) -> tuple[Fraction, str]:
     stripped = text.strip()
     match = _NUMBER.match(stripped) if len(stripped) <= MAX_LENGTH else None
     if match is None:
-        raise UnitError(f"{shown(text)} is no {what}", expected=f"a number and a unit, like {example}")
+        raise UnitError(f"{shown(text)} is not a {what}", expected=f"a number and a unit, like {example}")
     # `lstrip` keeps "12 mbps"; a comma as decimal separator would leave ",5mbps" as the unit.
     unit = stripped[match.end() :].strip()
     if unit.startswith((",", ".", "_")):
         raise UnitError(
-            f"{shown(text)} is no {what}",
+            f"{shown(text)} is not a {what}",
             expected=f"a number and a unit, like {example}",
             hint="write a decimal point, and no separators between digits",
         )

@@ -13,69 +13,55 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from ccgym.config.catalog import traces_directory
+from ccgym.config.declared import Strict
 from ccgym.config.path import NetworkPath
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import CcgymError, ConfigError, PlatformError
 
 TABLE_FILE: Final = "best_windows.csv"
 """Name of the table in the folder of traces."""
-PACKET_BYTES: Final = 1500
-"""IP bytes of the packets that windows count."""
-LEAST_SHARE: Final = 0.2
-"""A window that gets less of the rate than this is the best of a bad lot, and no target for anybody."""
+MIN_SHARE: Final = 0.2
+"""A window that gets less of the rate than this is not a target, though it may be the best."""
 
 
-class WindowRow(BaseModel):
-    """The best windows of one path."""
+class WindowRow(Strict):
+    """The best windows of one path, throughput first, and what comes of them; by power: throughput over delay.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    Rates in Mbit/s, delays in ms, losses as fractions, windows in packets.
+    """
 
     path: str
     """Name in the catalog."""
     rate_mbps: float = Field(gt=0)
-    """Mean rate of the bottleneck, Mbit/s."""
     one_way_delay_ms: float = Field(ge=0)
-    """Propagation delay of the data direction, ms."""
     queue: str
-    """Queue of the bottleneck, as a path takes it."""
+    """As a path takes it."""
     random_loss: float = Field(ge=0, le=1)
-    """Probability of random loss."""
     window: int = Field(ge=1)
-    """The window for experts, throughput first: packets."""
     throughput_mbps: float = Field(ge=0)
-    """Throughput with it, Mbit/s."""
     delay_p95_ms: float = Field(ge=0)
-    """95th percentile of the one-way delay with it, ms."""
     rtt_p95_ms: float = Field(ge=0)
-    """95th percentile of the round trips with it, ms."""
     loss: float = Field(ge=0, le=1)
-    """Fraction of the packets lost with it."""
     power_window: int = Field(ge=1)
-    """The window with the maximum of throughput over delay, packets."""
     power_throughput_mbps: float = Field(ge=0)
-    """Throughput with that, Mbit/s."""
     power_delay_p95_ms: float = Field(ge=0)
-    """95th percentile of the one-way delay with that, ms."""
     power_rtt_p95_ms: float = Field(ge=0)
-    """95th percentile of the round trips with that, ms."""
     power_loss: float = Field(ge=0, le=1)
-    """Fraction of the packets lost with that."""
     published: int | None = Field(default=None, ge=1)
-    """The window that Indigo's expert kept on it: packets."""
+    """The window that Indigo's expert kept on it."""
     runs: int = Field(ge=1)
     """Runs that the numbers are means of; 1 where nothing on the path is random."""
     runtime_s: float = Field(gt=0)
-    """Length of a run, seconds."""
     seed: int = Field(ge=0)
     """Seed of the first run."""
 
     @property
     def target(self) -> int | None:
         """The window that an expert keeps; ``None`` where there is no good one."""
-        return self.window if self.throughput_mbps >= LEAST_SHARE * self.rate_mbps else None
+        return self.window if self.throughput_mbps >= MIN_SHARE * self.rate_mbps else None
 
     @field_validator("published", mode="before")
     @classmethod
@@ -152,7 +138,7 @@ def best_window_of(path: object) -> int | None:
         path: A :class:`NetworkPath`; anything else is not in the table.
 
     Returns:
-        Packets of :data:`PACKET_BYTES`, or ``None``: also where no constant window comes to :data:`LEAST_SHARE`.
+        Packets of 1500 bytes, or ``None``: also where no constant window comes to :data:`MIN_SHARE`.
     """
     if not isinstance(path, NetworkPath):
         return None

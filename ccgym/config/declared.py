@@ -151,7 +151,7 @@ class Element(Declared):
 
     def concerns(self, direction: Direction) -> bool:
         """Whether packets of this direction meet it."""
-        return self.direction == direction
+        return self.direction in ("both", direction)
 
     def compiled(self, direction: Direction) -> dict[str, Any] | None:
         """The native ``ElementSpec`` for one direction, or ``None`` if packets of that direction pass untouched."""
@@ -171,10 +171,6 @@ class DelayBase(Element):
 
     direction: Literal["both", "uplink", "downlink"] = "both"  # type: ignore[assignment]
     """The packets that it concerns; mahimahi's always concerns both."""
-
-    def concerns(self, direction: Direction) -> bool:
-        """Whether packets of this direction meet it."""
-        return self.direction in ("both", direction)
 
 
 class QueueBase(Declared):

@@ -9,23 +9,23 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from functools import partial
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
-    PlainSerializer,
     SerializerFunctionWrapHandler,
-    WithJsonSchema,
     model_serializer,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, core_schema
 
 from ccgym.errors import ConfigError, UnitError, shown
 from ccgym.units import (
@@ -46,9 +46,6 @@ from ccgym.units import (
 )
 
 _T = TypeVar("_T", int, float)
-
-Steps: TypeAlias = "tuple[tuple[int, _T], ...]"
-"""Piecewise constant values: pairs of start in nanoseconds and value, the first start 0, strictly increasing."""
 
 MAX_STEPS: Final = 100_000
 """More steps are refused."""
@@ -142,57 +139,51 @@ def _whole_milliseconds(value: Any) -> int:
     return time_ns
 
 
-def _schema(*examples: object, plain: bool = False) -> WithJsonSchema:
-    return WithJsonSchema({"type": ["string", "number"] if plain else "string", "examples": list(examples)})
+@dataclass(frozen=True)
+class Quantity:
+    """Metadata of a field that is read from text with a unit, and written back so."""
+
+    parse: Callable[[Any], Any]
+    write: Callable[[Any], str]
+    example: str
+    numbers: bool = False
+    """Whether plain numbers are read, too."""
+    steps: bool = False
+    """Whether it may be given in steps."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        read = partial(parse_steps, parse=self.parse) if self.steps else self.parse
+        write = partial(format_steps, write=self.write) if self.steps else self.write
+        written = core_schema.plain_serializer_function_ser_schema(write)
+        return core_schema.no_info_plain_validator_function(read, serialization=written)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        types = ["string", "number"] if self.numbers or self.steps else "string"
+        one = {"type": types, "examples": [self.example]}
+        pair = {"type": "array", "minItems": 2, "maxItems": 2}
+        return {"anyOf": [one, {"type": "array", "items": pair}]} if self.steps else one
 
 
-def _steps_schema(*examples: object) -> WithJsonSchema:
-    pair = {"type": "array", "minItems": 2, "maxItems": 2}
-    return WithJsonSchema({"anyOf": [{"type": ["string", "number"], "examples": list(examples)},
-                                     {"type": "array", "items": pair}]})  # fmt: skip
-
-
-RateField = Annotated[int, BeforeValidator(parse_rate), PlainSerializer(format_rate), _schema("77.72mbps")]
+RateField = Annotated[int, Quantity(parse_rate, format_rate, "77.72mbps")]
 """Bits per second, from ``"77.72mbps"``."""
-FlowRateField = Annotated[
-    int, BeforeValidator(parse_flow_rate), PlainSerializer(format_rate), _schema("3mbps", "40 packets/s")
-]
+FlowRateField = Annotated[int, Quantity(parse_flow_rate, format_rate, "3mbps")]
 """Bits per second, from ``"3mbps"`` or ``"40 packets/s"``. A bare number is refused: ``40`` could be either."""
-TimeField = Annotated[int, BeforeValidator(parse_time), PlainSerializer(format_time), _schema("51ms", plain=True)]
+TimeField = Annotated[int, Quantity(parse_time, format_time, "51ms", numbers=True)]
 """Nanoseconds, from ``"51ms"`` or plain seconds; may be zero."""
-PeriodField = Annotated[
-    int, BeforeValidator(parse_positive_time), PlainSerializer(format_time), _schema("0.5s", plain=True)
-]
+PeriodField = Annotated[int, Quantity(parse_positive_time, format_time, "0.5s", numbers=True)]
 """Nanoseconds above zero, from ``"0.5s"`` or plain seconds."""
-MillisecondsField = Annotated[int, BeforeValidator(_whole_milliseconds), PlainSerializer(format_time), _schema("20ms")]
+MillisecondsField = Annotated[int, Quantity(_whole_milliseconds, format_time, "20ms")]
 """Nanoseconds, a whole number of milliseconds above zero, as mahimahi counts, from ``"20ms"``."""
-BytesField = Annotated[
-    int, BeforeValidator(_bytes), PlainSerializer(lambda value: format_size(Size(bytes=value))), _schema("5MB")
-]
+BytesField = Annotated[int, Quantity(_bytes, lambda value: format_size(Size(bytes=value)), "5MB")]
 """Bytes, from ``"5MB"``."""
-ProbabilityField = Annotated[
-    float, BeforeValidator(parse_probability), PlainSerializer(format_probability), _schema("1%")
-]
+ProbabilityField = Annotated[float, Quantity(parse_probability, format_probability, "1%", numbers=True)]
 """A float from 0 to 1, from ``"1%"`` or ``0.01``."""
-RateSteps = Annotated[
-    int | tuple[tuple[int, int], ...],
-    BeforeValidator(lambda value: parse_steps(value, parse_rate)),
-    PlainSerializer(lambda value: format_steps(value, format_rate)),
-    _steps_schema("77.72mbps"),
-]
+RateSteps = Annotated[int | tuple[tuple[int, int], ...], Quantity(parse_rate, format_rate, "77.72mbps", steps=True)]
 """A rate, or rates in steps."""
-TimeSteps = Annotated[
-    int | tuple[tuple[int, int], ...],
-    BeforeValidator(lambda value: parse_steps(value, parse_time)),
-    PlainSerializer(lambda value: format_steps(value, format_time)),
-    _steps_schema("51ms"),
-]
+TimeSteps = Annotated[int | tuple[tuple[int, int], ...], Quantity(parse_time, format_time, "51ms", steps=True)]
 """A time, or times in steps."""
 ProbabilitySteps = Annotated[
-    float | tuple[tuple[int, float], ...],
-    BeforeValidator(lambda value: parse_steps(value, parse_probability)),
-    PlainSerializer(lambda value: format_steps(value, format_probability)),
-    _steps_schema("1%", 0.01),
+    float | tuple[tuple[int, float], ...], Quantity(parse_probability, format_probability, "1%", steps=True)
 ]
 """A probability, or probabilities in steps."""
 

@@ -399,11 +399,11 @@ def _parse(text: str, source: str) -> _Node:
         where = f"{source}:{mark.line + 1}" if mark is not None else source
         problem = " ".join(part for part in (error.context, error.problem) if part)
         hint = "indent with blanks, not tabs; quote what begins with @ or `" if "start any token" in problem else ""
-        raise ConfigError(f"no valid YAML: {problem}", expected="YAML", hint=hint, where=where) from None
+        raise ConfigError(f"not valid YAML: {problem}", expected="YAML", hint=hint, where=where) from None
     except UnicodeError:
         raise ConfigError("characters that UTF-8 cannot hold", expected="YAML in UTF-8", where=source) from None
     except yaml.YAMLError as error:
-        raise ConfigError(f"no valid YAML: {str(error).splitlines()[0]}", expected="YAML", where=source) from None
+        raise ConfigError(f"not valid YAML: {str(error).splitlines()[0]}", expected="YAML", where=source) from None
 
 
 class _Parser:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
-from ccgym.config.best_windows import PACKET_BYTES, best_window_of
+from ccgym.config.best_windows import best_window_of
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.config.sampled_path import DEFAULT_DURATION_NS, SampledPath
 from ccgym.errors import CcgymError
 from ccgym.schemes.flow import FlowSpec, LearnerFlow
-from ccgym.units import NS_PER_S
+from ccgym.units import NS_PER_S, PACKET_BYTES
 
 if TYPE_CHECKING:
     from ccgym import _core

@@ -62,7 +62,7 @@ def test_reads_scalars_by_the_rules_of_yaml_1_2() -> None:
         ("? [a]\n: 1\n", 1, "as key"),
         ("a: 1\n---\nb: 2\n", 2, "second document"),
         ("a:\n\tb: 1\n", 2, "not tabs"),
-        ("a: b: c\n", 1, "no valid YAML"),
+        ("a: b: c\n", 1, "not valid YAML"),
         ("[" * 100, 1, "less nesting"),
     ],
 )
@@ -212,7 +212,7 @@ def test_overrides_go_through_the_same_validation(tmp_path: Path) -> None:
         ("tags.9=x", "a number below 2"),
         ("runs.x=1", "has no keys"),
         ("runs=yes", "write true"),
-        ("runs=[1", "no valid YAML"),
+        ("runs=[1", "not valid YAML"),
     ],
 )
 def test_refuses_overrides(override: str, part: str) -> None:

@@ -50,8 +50,8 @@ def test_rates(text: str, bps: int) -> None:
         ("50", "no unit"),
         (None, "no unit"),
         (True, "no unit"),
-        ("mbps", "no rate"),
-        ("", "no rate"),
+        ("mbps", "not a rate"),
+        ("", "not a rate"),
         ("-5mbps", "negative"),
         ("0mbps", "not a link rate"),
         ("1e20gbps", "too large"),
@@ -62,9 +62,9 @@ def test_rates(text: str, bps: int) -> None:
         ("50MiB/s", "in bytes"),
         ("1,5mbps", "decimal point"),
         ("1_000mbps", "no separators"),
-        ("nanmbps", "no rate"),
-        ("infmbps", "no rate"),
-        ("５mbps", "no rate"),
+        ("nanmbps", "not a rate"),
+        ("infmbps", "not a rate"),
+        ("５mbps", "not a rate"),
     ],
 )
 def test_no_rates(value: object, part: str) -> None:
