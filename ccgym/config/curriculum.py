@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-import numpy as np
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, model_validator
 from typing_extensions import Self
 
@@ -33,13 +32,8 @@ from ccgym.errors import ConfigError, shown
 class Curriculum(Protocol):
     """What a trainer needs of a curriculum. It may learn from what it is told, or just follow a plan."""
 
-    def distribution(self, progress: float, rng: np.random.Generator | None = None) -> PathDistribution:
-        """The distribution to draw from now on.
-
-        Args:
-            progress: Share of the training steps that are done, from 0 to 1.
-            rng: For curricula that choose at random.
-        """
+    def distribution(self, progress: float) -> PathDistribution:
+        """The distribution to draw from now on; ``progress`` is the share of the training steps done, from 0 to 1."""
         ...
 
     def level(self) -> float:
@@ -61,7 +55,6 @@ class Stage(Strict):
     until: float = Field(gt=0, le=1)
     """Share of the training steps after which the next stage begins; 1 in the last one."""
     paths: PathDistributionField
-    """What is drawn."""
 
 
 class Stages(Strict):
@@ -69,7 +62,6 @@ class Stages(Strict):
 
     kind: Literal["stages"] = "stages"
     stages: tuple[Stage, ...] = Field(min_length=1, max_length=1000)
-    """The stages, in order."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -110,7 +102,7 @@ class Staged:
     stage: int = 0
     """The present one, counted from 0."""
 
-    def distribution(self, progress: float, rng: np.random.Generator | None = None) -> PathDistribution:
+    def distribution(self, progress: float) -> PathDistribution:
         """The distribution of the stage that ``progress`` lies in."""
         while self.stage < len(self.stages) - 1 and progress >= self.stages[self.stage].until:
             self.stage += 1

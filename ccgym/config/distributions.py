@@ -120,7 +120,6 @@ class Fixed(_Listed):
 
     kind: Literal["fixed"] = "fixed"
     path: PathField
-    """The path, given in any way."""
 
     @property
     def _paths(self) -> tuple[NetworkPath, ...]:
@@ -167,7 +166,6 @@ class Part(Strict):
     weight: float = Field(default=1.0, gt=0, le=1e12)
     """How often it is drawn, against the other parts' weights."""
     paths: PathDistributionField
-    """What is drawn."""
 
 
 class Extended(PathDistribution):
@@ -175,7 +173,6 @@ class Extended(PathDistribution):
 
     kind: Literal["extended"] = "extended"
     paths: PathDistributionField
-    """What is drawn."""
     elements: tuple[ElementField, ...] = Field(min_length=1, max_length=100)
     """Elements as in a path, the outermost first. Links that limit the rate belong into ``paths``."""
 
@@ -218,7 +215,6 @@ class Mixture(PathDistribution):
 
     kind: Literal["mixture"] = "mixture"
     parts: tuple[Part, ...] = Field(min_length=1, max_length=10_000)
-    """The parts."""
 
     @cached_property
     def _places(self) -> tuple[float, ...]:

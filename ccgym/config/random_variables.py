@@ -67,9 +67,8 @@ class Dimension:
     shown_scale: float
     """Base units in one of that unit."""
     floor: float = 0.0
-    """Smallest value that makes sense, base units."""
+    """Min that makes sense, base units."""
     ceiling: float = math.inf
-    """Largest value that makes sense, base units."""
     bare_unit: bool = True
     """Whether bare numbers may be given a unit by ``unit:``."""
 
@@ -174,7 +173,7 @@ class RandomVariable:
         return 0.0 if value < self.zero_below else value
 
     def bounds(self) -> tuple[float, float]:
-        """Smallest and largest value that can be drawn, in base units (multiples where :attr:`of` is given)."""
+        """Min and max that can be drawn, in base units (multiples where :attr:`of` is given)."""
         low, high = min(self.values), max(self.values)
         if self.distribution == "exp_uniform":
             low, high = math.exp(low), math.exp(high)

@@ -53,15 +53,14 @@ class DrawnLink:
     reverse_trace: str | None
     """That of the acknowledgements; ``None`` is unconstrained."""
     delay: int
-    """One-way propagation delay, nanoseconds."""
+    """One way, nanoseconds."""
     queue: int | None
-    """Packets that may wait; ``None`` is unlimited."""
+    """Packets; ``None`` is unlimited."""
     loss: float
-    """Probability of random loss."""
     loss_first: bool
-    """Whether it strikes before the queue."""
+    """Whether packets are lost before the queue."""
     jitter: int
-    """Largest extra delay of a data packet, nanoseconds."""
+    """Max extra delay of a data packet, nanoseconds."""
     overhead: int
     """Bytes charged per packet on top of its IP length."""
 
@@ -206,10 +205,6 @@ def path_numbers(path: NetworkPath) -> Mapping[str, float]:
 # --- What paths are drawn from ---------------------------------------------------------------------------------
 
 
-HELD_OUT_KEY: Final = 0x68656C64
-"""Branch of the seed from which held-out paths are drawn; environments never draw from it."""
-
-
 class ParameterRow(TypedDict):
     """One parameter of a path distribution, for people and for JSON."""
 
@@ -218,11 +213,10 @@ class ParameterRow(TypedDict):
     unit: str
     """Unit of ``low`` and ``high``; empty for a fraction."""
     low: float | None
-    """Smallest value; ``None`` without one."""
+    """Min; ``None`` without one."""
     high: float | None
-    """Largest value."""
     distribution: str
-    """The distribution in a few words."""
+    """In a few words."""
 
 
 class PathDistribution(Strict):
@@ -255,17 +249,6 @@ class PathDistribution(Strict):
     def describe(self) -> dict[str, Any]:
         """``summary``: one line; ``numbers``: rows with name, unit, low, high and distribution."""
         return {"summary": self.summary(), "numbers": self.rows()}
-
-    def held_out(self, seed: int, count: int, duration_ns: int = DEFAULT_DURATION_NS) -> list[SampledPath]:
-        """Draw paths for evaluation, from a stream that no environment uses.
-
-        Args:
-            seed: The same seed gives the same paths, and a larger ``count`` only adds to them.
-            count: How many.
-            duration_ns: As in :meth:`sample`.
-        """
-        sequences = (np.random.SeedSequence(seed, spawn_key=(HELD_OUT_KEY, place)) for place in range(count))
-        return [self.sample(np.random.Generator(np.random.PCG64(sequence)), duration_ns) for sequence in sequences]
 
     # What subclasses cache (samplers, compiled paths) is made again in copies and after pickling.
 
