@@ -205,12 +205,12 @@ def parse_time(value: TimeLike) -> int:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether it is a real number, Python's or numpy's; truth values are none."""
+    """Whether it is a real number, Python's or numpy's, and not a bool."""
     return not isinstance(value, bool) and isinstance(value, Real)
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether it is a whole number by its type, Python's or numpy's; truth values are none."""
+    """Whether it is a whole number by its type, Python's or numpy's, and not a bool."""
     return not isinstance(value, bool) and isinstance(value, Integral)
 
 

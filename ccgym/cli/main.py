@@ -135,7 +135,7 @@ def _path_show(args: argparse.Namespace) -> int:
         say(json.dumps(path.compile().as_dict(), indent=1))
         return 0
     if args.mahimahi:
-        say(path.to_mahimahi(materialise=True))
+        say(path.to_mahimahi(materialize=True))
         return 0
     say(path.describe())
     findings = path.check()

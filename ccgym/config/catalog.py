@@ -208,7 +208,7 @@ class TraceSource:
             ) from error
         return _read(str(self.file), status.st_mtime_ns, status.st_size)
 
-    def materialise(self) -> Path:
+    def materialize(self) -> Path:
         """A real file with this trace, for programs that need one; made traces go into the cache.
 
         A file in the cache that is not what it was made as is made again.

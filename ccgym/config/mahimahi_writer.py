@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -39,18 +38,18 @@ UNCONSTRAINED_LINES: Final = 84
 """Lines of ``1`` in the trace that stands for an unconstrained link where mahimahi needs one: 1008 Mbit/s."""
 
 
-def as_shells(chain: Sequence[AnyElement], *, materialise: bool, duration_ns: int) -> list[list[str]]:
+def as_shells(chain: Sequence[AnyElement], *, materialize: bool, duration_ns: int) -> list[list[str]]:
     """The words of each shell, the outermost first; see :meth:`ccgym.config.path.NetworkPath.to_mahimahi`.
 
     Args:
         chain: The path's elements, the outermost first, without limits in bandwidth-delay products.
-        materialise: Whether traces are written as absolute paths of real files.
+        materialize: Whether traces are written as absolute paths of real files.
         duration_ns: Length of traces that are made of rates.
     """
 
     def trace_of(link: LinkDirection | None) -> str:
         if link is not None and link.trace is not None:
-            return str(resolve_trace(link.trace).materialise()) if materialise else link.trace
+            return str(resolve_trace(link.trace).materialize()) if materialize else link.trace
         return str(_rate_trace(None if link is None else link.rate, duration_ns))
 
     return [_write(element, trace_of) for element in chain] or [["mm-meter"]]  # it has no effect
@@ -63,7 +62,7 @@ def format_shells(shells: Sequence[Sequence[str]]) -> str:
         words += shell
         if shell[0] == "mm-link" and number < len(shells):
             words.append("--")  # or it takes the options of the next one
-    return " ".join(_quote(word) for word in words)
+    return shlex.join(words)
 
 
 def pantheon_parts(chain: Sequence[AnyElement]) -> dict[str, str | None]:
@@ -164,10 +163,6 @@ def _inexpressible(found: str, expected: str) -> ConfigError:
         expected=expected,
         hint="the simulator and ccgym's own shells can run this path; mahimahi's cannot",
     )
-
-
-def _quote(word: str) -> str:
-    return word if re.fullmatch(r"[-A-Za-z0-9_@%+=:,./]+", word) else shlex.quote(word)
 
 
 def _decimal(value: float) -> str:

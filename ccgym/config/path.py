@@ -127,13 +127,10 @@ class NetworkPath(BaseModel):
     name: str | None = None
     """Name in the catalog, or one of your own."""
     title: str = ""
-    """One line for people."""
     source: str = ""
-    """Where the description comes from."""
     published_results: tuple[PublishedResult, ...] = ()
-    """What a report published for schemes on this path."""
+    """What the report ``published_source`` says of schemes on this path."""
     published_source: str = ""
-    """That report."""
 
     ACCEPTED_KEYS: ClassVar[tuple[str, ...]] = (
         *SHORTHAND_KEYS, "mahimahi", "named", "chain", "name", "title", "source", "published_results",
@@ -426,25 +423,25 @@ class NetworkPath(BaseModel):
         links = [element.toward(way) for element in self.chain if isinstance(element, Link) for way in DIRECTIONS]
         return tuple(dict.fromkeys(link.trace for link in links if link is not None and link.trace is not None))
 
-    def to_mahimahi(self, *, materialise: bool = False, duration: TimeLike = "60s") -> str:
+    def to_mahimahi(self, *, materialize: bool = False, duration: TimeLike = "60s") -> str:
         """Write the path as a mahimahi command line, without a command to run in it.
 
         A link with a rate becomes a trace of that rate, an unconstrained direction one of 1008 Mbit/s; they are files
         in the cache, since mahimahi knows no rates.
 
         Args:
-            materialise: Write every trace as the absolute path of a real file; else names stay as they are.
+            materialize: Write every trace as the absolute path of a real file; else names stay as they are.
             duration: Length of traces that are made of rates.
 
         Raises:
             ConfigError: Something that mahimahi cannot express: fractions of a millisecond, changes over time, jitter,
                 burst loss, queue disciplines that it does not have.
         """
-        return format_shells(self.to_mahimahi_shells(materialise=materialise, duration=duration))
+        return format_shells(self.to_mahimahi_shells(materialize=materialize, duration=duration))
 
-    def to_mahimahi_shells(self, *, materialise: bool = False, duration: TimeLike = "60s") -> list[list[str]]:
+    def to_mahimahi_shells(self, *, materialize: bool = False, duration: TimeLike = "60s") -> list[list[str]]:
         """As :meth:`to_mahimahi`: the words of each shell, the outermost first."""
-        return as_shells(self.chain_in_packets(), materialise=materialise, duration_ns=parse_time(duration))
+        return as_shells(self.chain_in_packets(), materialize=materialize, duration_ns=parse_time(duration))
 
     def mahimahi_parts(self) -> dict[str, str | None]:
         """The path in the words of Pantheon's metadata: base names of the traces, and the commands around ``mm-link``.
@@ -486,9 +483,9 @@ class NetworkPath(BaseModel):
         """Elements in each direction, capacity, round trip and source, in a few lines."""
         head = self.name or "unnamed path"
         lines = [f"{head}: {self.title}" if self.title else head]
-        for label, direction in (("data", "uplink"), ("acks", "downlink")):
-            crossed = list(reversed(self.chain)) if direction == "uplink" else list(self.chain)
-            words = [element.describe("uplink" if direction == "uplink" else "downlink") for element in crossed]
+        for label, direction in zip(("data", "acks"), DIRECTIONS, strict=True):
+            crossed = reversed(self.chain) if direction == "uplink" else self.chain
+            words = [element.describe(direction) for element in crossed]
             lines.append(f"  {label:<9} {' → '.join(filter(None, words)) or 'unconstrained'}")
         if self.links:
             product = self.bdp_packets

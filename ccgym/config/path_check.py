@@ -22,7 +22,7 @@ def shadowed_file(name: str, source: TraceSource) -> list[Finding]:
     local = Path(name)
     if source.entry is None or os.path.dirname(name) or not local.is_file():
         return []
-    if source.materialise().read_bytes() == local.read_bytes():
+    if source.materialize().read_bytes() == local.read_bytes():
         return []
     return [
         Finding(

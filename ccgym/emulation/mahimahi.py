@@ -35,7 +35,7 @@ def mahimahi_shells(path: NetworkPath, duration_ns: int) -> tuple[tuple[str, ...
     """
     duration = Nanoseconds(max(duration_ns, DEFAULT_DURATION_NS))
     try:
-        return tuple(map(tuple, path.to_mahimahi_shells(materialise=True, duration=duration)))
+        return tuple(map(tuple, path.to_mahimahi_shells(materialize=True, duration=duration)))
     except ConfigError as error:
         raise ConfigError(
             error.found,

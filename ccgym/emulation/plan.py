@@ -80,4 +80,4 @@ def trace_files(names: Iterable[str]) -> dict[str, Path]:
         PlatformError: The cache cannot be written.
         TraceFormatError: What was made does not have the checksum of the catalog.
     """
-    return {name: resolve_trace(name).materialise() for name in names}
+    return {name: resolve_trace(name).materialize() for name in names}

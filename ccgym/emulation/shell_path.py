@@ -200,6 +200,6 @@ def _trace_file(name: str) -> Path:
     from ccgym.config.catalog import resolve_trace
 
     try:
-        return resolve_trace(name).materialise()
+        return resolve_trace(name).materialize()
     except ConfigError as error:
         raise error.at("mm-link") from None

@@ -175,7 +175,7 @@ def test_extends_what_comes_with_ccgym(name: str, tmp_path: Path) -> None:
     assert loaded.data == {**load_yaml(PACKAGED / "aurora.yaml").data, "name": "mine"}
     # A file of the same name extends the packaged one, and not itself.
     assert load_yaml(write(tmp_path, "aurora.yaml", "extends: aurora.yaml\nname: mine\n")).data == loaded.data
-    # What lies beside it is nearer.
+    # What lies next to it comes first.
     write(tmp_path, "indigo.yaml", "name: other\n")
     assert load_yaml(write(tmp_path, "top.yaml", "extends: indigo.yaml\n")).data == {"name": "other"}
 

@@ -396,7 +396,7 @@ def test_emulators_of_the_reference(name: str, rate: float, rtt: float, queue: i
 
 def test_to_mahimahi_makes_real_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CCGYM_CACHE_DIR", str(tmp_path))
-    words = NetworkPath.named("77.72mbps").to_mahimahi(materialise=True).split()
+    words = NetworkPath.named("77.72mbps").to_mahimahi(materialize=True).split()
     file = Path(words[words.index("mm-link") + 1])
     assert file.name == "77.72mbps.trace"
     assert file.is_relative_to(tmp_path)
