@@ -418,15 +418,8 @@ class Traces(Bottleneck):
     def _rate_rows(self) -> list[ParameterRow]:
         means = [float(trace_facts(name, None)[0]) / 1e6 for name in self.uplink]
         names = ", ".join(self.uplink[:4]) + (", …" if len(self.uplink) > 4 else "")
-        return [
-            {
-                "name": "trace",
-                "unit": "Mbit/s",
-                "low": min(means),
-                "high": max(means),
-                "distribution": f"one of {names}",
-            }
-        ]
+        row = ParameterRow(name="trace", unit="Mbit/s", low=min(means), high=max(means), distribution=f"one of {names}")
+        return [row]
 
     @override
     def summary(self) -> str:

@@ -25,9 +25,9 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from typing_extensions import Self
 
-from ccgym.config.quantities import PACKET_RATE_UNITS, Limit, RateSteps, parse_flow_rate
+from ccgym.config.quantities import Limit, RateSteps
 from ccgym.errors import ConfigError, did_you_mean, shown
-from ccgym.units import is_number, parse_size, parse_time
+from ccgym.units import PACKET_RATE_UNITS, is_number, parse_flow_rate, parse_size, parse_time
 
 Direction: TypeAlias = Literal["uplink", "downlink"]
 """``uplink`` carries the data: from the sender outwards. ``downlink`` carries the acknowledgements."""

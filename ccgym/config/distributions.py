@@ -102,16 +102,11 @@ class _Listed(PathDistribution):
             values = [one[name] for one in numbers if name in one]
             if values:
                 words = "in steps" if len(set(values)) > 1 else f"{values[0]:.6g}"
-                words = (
-                    words
-                    if len(values) == len(numbers)
-                    else f"{words}; {len(numbers) - len(values)} paths without limit"
-                )
-                shown_unit = "" if unit == "fraction" else unit
-                short = name.rsplit("_", 1)[0] if name != "loss" else name
-                rows.append(
-                    {"name": short, "unit": shown_unit, "low": min(values), "high": max(values), "distribution": words}
-                )
+                if len(values) < len(numbers):
+                    words += f"; {len(numbers) - len(values)} paths without limit"
+                short, shown_unit = (name, "") if unit == "fraction" else (name.rsplit("_", 1)[0], unit)
+                row = ParameterRow(name=short, unit=shown_unit, low=min(values), high=max(values), distribution=words)
+                rows.append(row)
         return rows
 
 

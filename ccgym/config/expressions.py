@@ -8,9 +8,8 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import BeforeValidator
 
-from ccgym.config.quantities import PACKET_RATE_UNITS, parse_flow_rate
 from ccgym.errors import ConfigError, UnitError, shown
-from ccgym.units import NS_PER_S, parse_probability, parse_size, parse_time
+from ccgym.units import NS_PER_S, PACKET_RATE_UNITS, parse_flow_rate, parse_probability, parse_size, parse_time
 
 FUNCTIONS: Final = ("mean", "min", "max", "std", "sum", "previous")
 """Functions of a signal's latest intervals."""

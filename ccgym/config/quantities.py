@@ -7,7 +7,6 @@ over time is given as steps: a list of pairs of time and value, the first at ``0
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,17 +26,16 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from ccgym.errors import ConfigError, UnitError, shown
+from ccgym.errors import ConfigError, shown
 from ccgym.units import (
-    MAX_RATE_BPS,
     NS_PER_MS,
-    PACKET_BITS,
     Size,
     format_probability,
     format_rate,
     format_size,
     format_time,
     is_number,
+    parse_flow_rate,
     parse_positive_time,
     parse_probability,
     parse_rate,
@@ -49,17 +47,6 @@ _T = TypeVar("_T", int, float)
 
 MAX_STEPS: Final = 100_000
 """More steps are refused."""
-
-
-PACKET_RATE_UNITS: Final = ("packets/s", "packet/s", "pkt/s", "pkts/s", "p/s", "pps")
-"""Spellings of packets per second."""
-
-_PACKET_RATE: Final = re.compile(
-    r"\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?)\s*(?:"
-    + "|".join(re.escape(unit) for unit in PACKET_RATE_UNITS)
-    + r")\s*"
-)
-_MAX_TEXT: Final = 100
 
 
 def parse_steps(value: object, parse: Callable[[Any], _T]) -> _T | tuple[tuple[int, _T], ...]:
@@ -98,29 +85,6 @@ def format_steps(value: _T | tuple[tuple[int, _T], ...], write: Callable[[_T], s
     if isinstance(value, tuple):
         return [[format_time(start), write(part)] for start, part in value]
     return write(value)
-
-
-def parse_flow_rate(value: str | int | float) -> int:
-    """Read a rate such as ``"3mbps"`` or ``"40 packets/s"`` (of 1500 bytes).
-
-    Returns:
-        Bits per second, a positive integer.
-
-    Raises:
-        UnitError: No unit, an unknown one, or out of range.
-    """
-    if isinstance(value, str) and len(value) <= _MAX_TEXT:
-        match = _PACKET_RATE.fullmatch(value)
-        if match is not None:
-            rate = round(Fraction(match.group(1)) * PACKET_BITS)
-            if not 1 <= rate <= MAX_RATE_BPS:
-                raise UnitError(f"{shown(value)} is not in range", expected=f"1bps to {MAX_RATE_BPS}bps")
-            return rate
-    try:
-        return parse_rate(value)
-    except UnitError as error:
-        expected = f"{error.expected}, or packets/s" if error.expected else ""
-        raise UnitError(error.found, expected=expected, hint=error.hint, where=error.where) from None
 
 
 def _bytes(value: Any) -> int:

@@ -27,7 +27,6 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from ccgym.config.quantities import parse_flow_rate
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.units import (
     MAX_NS,
@@ -36,6 +35,7 @@ from ccgym.units import (
     format_probability,
     format_rate,
     format_time,
+    parse_flow_rate,
     parse_probability,
     parse_size,
     parse_time,
