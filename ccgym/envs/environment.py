@@ -118,7 +118,12 @@ class EnvironmentBase:
         if self.render_mode is None:
             gymnasium.logger.warn("render() shows nothing in an environment that was made without render_mode")
             return None
-        return [history.render(self.render_mode) for history in self._batch.histories]
+        return [self._picture(row) for row in range(len(self._batch.histories))]
+
+    def _picture(self, row: int) -> Any:
+        if self.render_mode is None:
+            raise ConfigError("render() without render_mode", expected="render_mode='rgb_array' or 'ansi' at the start")
+        return self._batch.histories[row].render(self.render_mode)
 
     # --- Copies -------------------------------------------------------------------------------------------------------
 

@@ -160,9 +160,7 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
 
     def render(self) -> Any:
         """Text of all agents for ``ansi``, their images below each other for ``rgb_array``."""
-        if self.render_mode is None:
-            raise ConfigError("render() without render_mode", expected="render_mode='rgb_array' or 'ansi' at the start")
-        pictures = [history.render(self.render_mode) for history in self._batch.histories]
+        pictures = [self._picture(row) for row in range(len(self.possible_agents))]
         if self.render_mode == "rgb_array":
             return np.concatenate(pictures, axis=0)
         named = zip(self.possible_agents, pictures, strict=True)

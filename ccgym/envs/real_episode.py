@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from ccgym.schemes.policies import LearnedPolicy
 
 START_S: Final = 30.0
-"""A run process that says nothing for this long at its start has stalled, seconds."""
+"""A run process whose flows do not connect within this time at its start has stalled, seconds."""
 
-SILENCE_S: Final = 60.0
+STALL_S: Final = 60.0
 """So has one in which no decision interval closes for this long, seconds."""
 
-FAREWELL_S: Final = 2.0
+SUMMARY_S: Final = 2.0
 """How long a flow that is told to stop has to report its summary, seconds."""
 
-GLANCE_S: Final = 0.2
-"""How often a wait looks whether the run process is alive, seconds."""
+POLL_S: Final = 0.2
+"""How often a wait checks that the run process is alive, seconds."""
 
 
 class Learner:
@@ -46,7 +46,7 @@ class Learner:
         self.due = False
         """Whether it asks for a decision."""
         self.ended: Ended | None = None
-        """Its last word."""
+        """The message with its summary, the last one."""
         self.missed = 0
         """Intervals between the last two that were shown: deadlines that the agent missed."""
         self.skipped_reward = 0.0
@@ -108,7 +108,7 @@ class Learner:
 
     @property
     def gone(self) -> bool:
-        """Whether it hung up without a last word."""
+        """Whether its connection closed without a summary."""
         return self.ended is None and not self.due and not self.connection.is_open
 
 
@@ -160,10 +160,10 @@ class RealEpisode:
         first = self._accept()
         while first is not None:
             self._connect(first, count)
-            self.wait(SILENCE_S + start_s, starting=True)
+            self.wait(STALL_S + start_s, starting=True)
             if any(learner.due for learner in self.learners):
                 return
-            self._hang_up()
+            self._disconnect()
             first = self._accept()
 
     def _accept(self) -> Connection | None:
@@ -175,7 +175,7 @@ class RealEpisode:
         assert self._server is not None
         assert self._process is not None
         deadline = time.monotonic() + START_S
-        while (connection := self._server.accept(GLANCE_S)) is None:
+        while (connection := self._server.accept(POLL_S)) is None:
             status = self._process.poll()
             if status is not None:
                 if status != 0:
@@ -211,7 +211,7 @@ class RealEpisode:
         self.learners = [found[flow] for flow in range(count)]
 
     def _hello(self, connection: Connection) -> Hello | None:
-        """A flow's greeting; None if it thought better of it."""
+        """A flow's first message; None if it has closed the connection instead."""
         deadline = time.monotonic() + START_S
         while True:
             connection.receive()
@@ -221,8 +221,8 @@ class RealEpisode:
             if not connection.is_open:
                 return None
             if time.monotonic() > deadline:
-                raise RealPathError("no greeting", where="the sender's control socket", expected="Hello")
-            if not wait_for([connection], GLANCE_S):
+                raise RealPathError("no first message", where="the sender's control socket", expected="Hello")
+            if not wait_for([connection], POLL_S):
                 self._check_process()
         if not isinstance(message, Hello) or message.version != VERSION:
             raise RealPathError(
@@ -242,17 +242,17 @@ class RealEpisode:
             )
         return hello
 
-    def wait(self, silence_s: float = SILENCE_S, *, starting: bool = False) -> None:
+    def wait(self, limit_s: float = STALL_S, *, starting: bool = False) -> None:
         """Let time pass until an agent is due, or all flows have ended.
 
         Args:
-            silence_s: How long that may take, seconds.
-            starting: Whether a flow may hang up without a word.
+            limit_s: How long that may take, seconds.
+            starting: Whether a flow may close its connection without a summary.
 
         Raises:
             RealPathError: The run process failed or stalled.
         """
-        deadline = time.monotonic() + silence_s
+        deadline = time.monotonic() + limit_s
         while True:
             for learner in self.learners:
                 learner.listen()
@@ -264,24 +264,24 @@ class RealEpisode:
                 raise self._failure()
             if time.monotonic() > deadline:
                 raise RealPathError(
-                    f"no decision interval has closed for {silence_s:g} s",
+                    f"no decision interval has closed for {limit_s:g} s",
                     where="waiting for the sender",
                     expected="an interval, as the agent's clock has it",
                     hint="does the path still deliver packets? An agent that decides by acknowledgements needs them",
                 )
-            if not wait_for(list(self._talking()), GLANCE_S):
+            if not wait_for(list(self._talking()), POLL_S):
                 self._check_process()
 
     def _talking(self) -> Iterator[Connection]:
         return (one.connection for one in self.learners if one.ended is None and one.connection.is_open)
 
     def finish(self) -> None:
-        """Tell the flows to stop and hear what they came to; then end the run process."""
+        """Tell the flows to stop, and take in their summaries; then end the run process."""
         try:
             for learner in self.learners:
                 if learner.ended is None:
                     learner.connection.stop()
-            deadline = time.monotonic() + FAREWELL_S
+            deadline = time.monotonic() + SUMMARY_S
             while list(self._talking()) and time.monotonic() < deadline:
                 wait_for(list(self._talking()), max(deadline - time.monotonic(), 0.0))
                 for learner in self.learners:
@@ -290,20 +290,20 @@ class RealEpisode:
             self.close()
 
     def close(self) -> None:
-        """End the run process and hang up."""
-        self._hang_up()
+        """End the run process and close the connections."""
+        self._disconnect()
         if self._server is not None:
             self._server.close()
         if self._process is not None:
             self._process.end()
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         for learner in self.learners:
             learner.connection.close()
 
     def _check_process(self) -> None:
         if self._process is not None and self._process.poll() is not None:
-            # What it said last may still lie in the sockets.
+            # Its last messages may still be in the sockets.
             for learner in self.learners:
                 learner.listen()
             if any(learner.ended is None and not learner.due for learner in self.learners) or not self.learners:
@@ -312,13 +312,13 @@ class RealEpisode:
     def _failure(self) -> RealPathError:
         """Why the run process, or one of its flows, is gone."""
         assert self._process is not None
-        deadline = time.monotonic() + FAREWELL_S
+        deadline = time.monotonic() + SUMMARY_S
         while (status := self._process.poll()) is None and time.monotonic() < deadline:
             time.sleep(0.01)
         if status:
             return self._process.failure(status)
         return RealPathError(
-            "a flow ended without a last word" if status is None else "the run process ended by itself",
+            "a flow ended without its summary" if status is None else "the run process ended by itself",
             where="waiting for the sender",
             expected="an interval, or the end of the episode",
         )

@@ -21,9 +21,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from importlib.abc import Loader, MetaPathFinder
+    from importlib.abc import MetaPathFinder
 else:
-    Loader = MetaPathFinder = object  # the import system asks for methods, and importlib.abc takes 10 ms
+    MetaPathFinder = object  # the import system asks for methods, and importlib.abc takes 10 ms
 
 PRESETS: Final = {
     "ccgym/Link-v0": "link",
@@ -65,22 +65,11 @@ class _Watch(MetaPathFinder):
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
         if spec is not None and spec.loader is not None:
-            spec.loader = _ThenRegister(spec.loader)
+            execute = spec.loader.exec_module
+
+            def then_register(module: ModuleType) -> None:
+                execute(module)
+                register_environments()
+
+            spec.loader.exec_module = then_register  # type: ignore[method-assign]
         return spec
-
-
-class _ThenRegister(Loader):
-    """Loads a module as its own loader does, and enters the ids afterward."""
-
-    def __init__(self, own: Loader) -> None:
-        self._own = own
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._own.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__loader__ = self._own
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._own
-        self._own.exec_module(module)
-        register_environments()

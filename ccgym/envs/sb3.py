@@ -242,11 +242,6 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         """A picture of each environment's episode so far."""
         return [self._picture(index) for index in range(self.num_envs)]
 
-    def _picture(self, index: int) -> Any:
-        if self.render_mode is None:
-            raise ConfigError("render() without render_mode", expected="render_mode='rgb_array' or 'ansi' at the start")
-        return self._batch.histories[index].render(self.render_mode)
-
     # --- Copies -------------------------------------------------------------------------------------------------------
 
     def capture(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ class StopRequest:
         """Prepare.
 
         Args:
-            say: Tells the person what will happen.
+            say: Shows a line to the user.
         """
         self._wanted = False
         self._say = say

@@ -117,7 +117,7 @@ def test_what_has_no_weight_teaches_nothing() -> None:
 
 
 def test_memory_is_carried_over_the_borders_of_pieces() -> None:
-    """With a step size of zero, the loss does not depend on where sequences are cut, nor on who is beside whom."""
+    """With a step size of zero, the loss does not depend on where sequences are cut, nor on what shares a batch."""
     rng = np.random.default_rng(2)
     episodes = [remembered(rng, length) for length in (5, 17, 30, 30)]
     learner = policy(True, spaces.Discrete(2), rate=0.0)

@@ -159,7 +159,7 @@ def test_a_reset_ends_the_episode_before(fake: Behavior) -> None:
         env.step(zero())
 
 
-def test_nobody_needs_to_close(fake: Behavior) -> None:
+def test_closing_is_not_required(fake: Behavior) -> None:
     env = make()
     env.reset(seed=1)
     assert fake.alive == 1
@@ -228,7 +228,7 @@ def test_a_run_may_begin_anew(fake: Behavior) -> None:
 
 
 def test_silence_is_an_error(fake: Behavior, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(real_episode, "SILENCE_S", 0.3)
+    monkeypatch.setattr(real_episode, "STALL_S", 0.3)
     fake.silent = True
     with pytest.raises(RealPathError, match="no decision interval"):
         make().reset(seed=1)
@@ -262,7 +262,7 @@ def test_the_plan_has_all_that_the_run_needs(fake: Behavior) -> None:
     assert all(file.is_file() for file in plan.traces.values())
     assert len(plan.traces) == 1
     assert len(str(plan.control)) < 100
-    assert not plan.control.exists(), "once all have connected nobody else can"
+    assert not plan.control.exists(), "once all have connected no other can"
     json.dumps(plan.document(Path("result")))
     env.close()
 
@@ -429,7 +429,7 @@ def test_messages_may_come_in_pieces() -> None:
     far.close()
     connection.receive()
     assert not connection.is_open
-    connection.act(control_pb2.Interval(), [0.0])  # nobody is there to hear it, which is seen when listening
+    connection.act(control_pb2.Interval(), [0.0])  # the other end is closed, which is seen when listening
     connection.close()
 
 
