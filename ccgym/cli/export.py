@@ -9,13 +9,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ccgym.cli.common import HelpFormatter, run, say
 from ccgym.invocation import command
-
-if TYPE_CHECKING:
-    from ccgym.training.export import Exported
 
 _DESCRIPTION: Final = """\
 Export the policy of a training run: NAME.onnx, the network with its normalization, and NAME.json, its card. Before
@@ -59,19 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _export(arguments: argparse.Namespace) -> int:
     from ccgym.training.export import export_policy
 
-    _show(
-        export_policy(
-            arguments.run_dir,
-            arguments.out,
-            which=arguments.model,
-            name=arguments.name,
-            episodes=arguments.episodes,
-        )
+    made = export_policy(
+        arguments.run_dir, arguments.out, which=arguments.model, name=arguments.name, episodes=arguments.episodes
     )
-    return 0
-
-
-def _show(made: Exported) -> None:
     card, parity = made.card, made.parity
     say(f"{card.name}: {card.label}, {card.policy.kind}, {made.onnx.stat().st_size:,} bytes")
     say(
@@ -82,3 +69,4 @@ def _show(made: Exported) -> None:
     say(f"network   {made.onnx}")
     say(f"card      {made.card_file}")
     say(f"to use it: {command('evaluate')} --trace 77.72mbps --schemes {made.onnx},bbr,cubic")
+    return 0

@@ -125,8 +125,13 @@ def _train(arguments: argparse.Namespace, words: Sequence[str]) -> int:
         directory = Path(arguments.run_dir)
     else:
         directory = new_run_directory(config.name, config.training.seed)
-    _announce(config, directory, shown_on, resume=resume)
-    with ProgressDisplay(shown_on, config.training.steps) as display:
+    algorithm, training = config.algorithm, config.training
+    shown_on.print(
+        f"{'resuming' if resume else 'training'} {config.name}: {algorithm.name}, {training.steps:,} steps in "
+        f"{algorithm.n_envs} environments, seed {training.seed}, into {directory}",
+        soft_wrap=True,
+    )
+    with ProgressDisplay(shown_on, training.steps) as display:
         outcome = train(
             config,
             directory,
@@ -141,7 +146,10 @@ def _train(arguments: argparse.Namespace, words: Sequence[str]) -> int:
         return STATUS_INTERRUPTED
     _conclude(outcome, config, shown_on)
     if not arguments.no_export:
-        _export(outcome, shown_on)
+        from ccgym.training.export import export_policy
+
+        exported = export_policy(outcome.run_dir)
+        shown_on.print(f"policy     {exported.onnx}  (does what torch does: checked)", soft_wrap=True)
     _what_next(outcome, shown_on)
     return 0
 
@@ -168,15 +176,6 @@ def _config(arguments: argparse.Namespace) -> TrainConfig:
     return TrainConfig.load(open_run(Path(arguments.resume)).config, overrides)
 
 
-def _announce(config: TrainConfig, directory: Path, shown_on: Console, *, resume: bool) -> None:
-    algorithm, training = config.algorithm, config.training
-    shown_on.print(
-        f"{'resuming' if resume else 'training'} {config.name}: {algorithm.name}, {training.steps:,} steps in "
-        f"{algorithm.n_envs} environments, seed {training.seed}, into {directory}",
-        soft_wrap=True,
-    )
-
-
 def _conclude(outcome: Outcome, config: TrainConfig, shown_on: Console) -> None:
     shown_on.print(f"\n{outcome.step:,} steps in {outcome.seconds:.0f} s, seed {config.training.seed}", soft_wrap=True)
     shares = ", ".join(f"{name} {100 * share:.0f} %" for name, share in outcome.shares.items())
@@ -189,13 +188,6 @@ def _conclude(outcome: Outcome, config: TrainConfig, shown_on: Console) -> None:
             soft_wrap=True,
         )
     shown_on.print(f"weights    {outcome.weights_sha256}  (same seed, machine and versions: same hash)", soft_wrap=True)
-
-
-def _export(outcome: Outcome, shown_on: Console) -> None:
-    from ccgym.training.export import export_policy
-
-    exported = export_policy(outcome.run_dir)
-    shown_on.print(f"policy     {exported.onnx}  (does what torch does: checked)", soft_wrap=True)
 
 
 def _what_next(outcome: Outcome, shown_on: Console) -> None:

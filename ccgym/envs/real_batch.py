@@ -28,13 +28,7 @@ if TYPE_CHECKING:
 
 
 class RealBatch(EpisodeBatch):
-    """Episodes over paths that this machine emulates, with our own shells or mahimahi's.
-
-    Args:
-        settings: What the episodes are made of.
-        count: How many run side by side, each with a process of its own.
-        history: Whether to keep what pictures are drawn from.
-    """
+    """Episodes over paths that this machine emulates, with our own shells or mahimahi's."""
 
     def __init__(self, settings: Settings, count: int, *, history: bool = False) -> None:
         super().__init__(settings, count, history=history)
@@ -158,17 +152,14 @@ class RealBatch(EpisodeBatch):
 
     @override
     def close(self) -> None:
-        """End the run processes of all episodes."""
         for index in range(self.count):
-            if self._real[index] is not None:
-                self._end(index)
+            self._end(index)
         super().close()
 
     # --- What there is to know ----------------------------------------------------------------------------------------
 
     @override
     def step_info(self, row: int) -> dict[str, Any]:
-        """What a step says besides its observation; see :meth:`extra_infos` for what real time adds."""
         extra = {name: column[row].item() for name, column in self.extra_infos().items()}
         return {**super().step_info(row), **extra}
 

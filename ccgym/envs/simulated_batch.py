@@ -37,10 +37,7 @@ class SimulatedBatch(EpisodeBatch):
     """Episodes in virtual time, exact from their seeds.
 
     Args:
-        settings: What the episodes are made of.
-        count: How many run side by side.
-        threads: How many threads step them (0: one per processor); the results do not depend on it.
-        history: Whether to keep what pictures are drawn from.
+        settings: As in :class:`EpisodeBatch`; so are ``count``, ``threads`` and ``history``.
         journal: Whether to keep the actions of the episodes under way, for :meth:`capture`.
     """
 
@@ -71,34 +68,22 @@ class SimulatedBatch(EpisodeBatch):
 
     @override
     def summaries(self, index: int) -> list[dict[str, Any]]:
-        """One summary per learner of the episode so far."""
         summaries: list[dict[str, Any]] = json.loads(self._native.summary(index))
         return summaries
 
     @override
     def trajectory_hash(self, index: int) -> str:
-        """Hash of all acknowledgements of the episode so far.
-
-        Raises:
-            ConfigError: No episode has begun.
-        """
         self._check_begun(index)
         text: str = self._native.trajectory_hash(index)
         return text
 
     @override
     def refresh_privileged(self) -> Numbers:
-        """The ground truth about the paths now, one row per learner; the next call overwrites it."""
         self._native.truth(self.privileged)
         return self.privileged
 
     @override
     def refresh_labels(self) -> tuple[Floats, Numbers]:
-        """What the expert would do now: actions and targets, NaN where it says nothing.
-
-        Raises:
-            ConfigError: The agent has no expert.
-        """
         self._check_taught()
         self._native.labels(*self._labels)
         return self._labels

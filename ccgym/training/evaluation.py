@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -120,23 +121,14 @@ def evaluate(env: VecEnv, actor: Actor, seed: int, episodes: int | None = None) 
     """
     wanted = env.num_envs if episodes is None else episodes
     groups = [_evaluate_group(env, actor, seed + first) for first in range(0, wanted, env.num_envs)]
-    finished = [end for group in groups for end in group.ends]
+    rewards, lengths, ends = zip(*groups, strict=True)
+    finished = [*chain.from_iterable(ends)]
     return EvaluationResult(
-        np.concatenate([group.rewards for group in groups]),
-        np.concatenate([group.lengths for group in groups]),
-        _network_means(finished),
-        _term_means(finished),
+        np.concatenate(rewards), np.concatenate(lengths), _network_means(finished), _term_means(finished)
     )
 
 
-@dataclass(frozen=True)
-class _Group:
-    rewards: Floats
-    lengths: npt.NDArray[np.int64]
-    ends: list[dict[str, Any]]
-
-
-def _evaluate_group(env: VecEnv, actor: Actor, seed: int) -> _Group:
+def _evaluate_group(env: VecEnv, actor: Actor, seed: int) -> tuple[Floats, npt.NDArray[np.int64], list[dict[str, Any]]]:
     """One episode in every environment; environment ``i`` after ``seed(s)`` runs on the path of seed ``s + i``."""
     count = env.num_envs
     rewards, lengths = np.zeros(count), np.zeros(count, dtype=np.int64)
@@ -151,7 +143,7 @@ def _evaluate_group(env: VecEnv, actor: Actor, seed: int) -> _Group:
         lengths[open_ones] += 1
         for index in np.flatnonzero(starts & open_ones):
             ends[index] = infos[index]
-    return _Group(rewards, lengths, [end for end in ends if end is not None])
+    return rewards, lengths, [end for end in ends if end is not None]
 
 
 def _network_means(ends: list[dict[str, Any]]) -> dict[str, float]:

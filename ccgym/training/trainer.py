@@ -83,10 +83,8 @@ class Spent:
 
     def add(self, other: Spent) -> None:
         """Count another update."""
-        self.steps += other.steps
-        self.total_s += other.total_s
-        self.environment_s += other.environment_s
-        self.learning_s += other.learning_s
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,15 @@ class Outcome:
 
 
 class Trainer:
-    """One run of training in a run directory that is held by its lock."""
+    """One run of training.
+
+    Args:
+        config: What to train.
+        run: Where; its lock is held.
+        display: Shows how it goes.
+        device: See :func:`ccgym.training.model.choose_device`.
+        environments: Where the environments come from, if not from the configuration.
+    """
 
     def __init__(
         self,
@@ -122,15 +128,6 @@ class Trainer:
         device: str = "auto",
         environments: Environments | None = None,
     ) -> None:
-        """Prepare.
-
-        Args:
-            config: What to train.
-            run: Where.
-            display: Shows how it goes.
-            device: See :func:`ccgym.training.model.choose_device`.
-            environments: Where the environments come from, if not from the configuration.
-        """
         self.config = config
         self.run = run
         self.display = display

@@ -245,34 +245,30 @@ class EpisodeBuffer:
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self._episodes: list[Episode] = []
-
-    @property
-    def episodes(self) -> Sequence[Episode]:
+        self.episodes: list[Episode] = []
         """All that are held, the oldest first."""
-        return self._episodes
 
     @property
     def decisions(self) -> int:
         """How many are held."""
-        return sum(map(len, self._episodes))
+        return sum(map(len, self.episodes))
 
     def add(self, episodes: Sequence[Episode]) -> None:
         """Add episodes; the oldest give way where there is no room for all, but the newest is always held."""
-        self._episodes += episodes
+        self.episodes += episodes
         surplus = self.decisions - self.capacity
         gone = 0
-        while surplus > 0 and gone < len(self._episodes) - 1:
-            surplus -= len(self._episodes[gone])
+        while surplus > 0 and gone < len(self.episodes) - 1:
+            surplus -= len(self.episodes[gone])
             gone += 1
-        del self._episodes[:gone]
+        del self.episodes[:gone]
 
     def state(self) -> dict[str, Any]:
         """For a checkpoint: few large arrays."""
         return {
-            "lengths": [len(episode) for episode in self._episodes],
+            "lengths": [len(episode) for episode in self.episodes],
             **{
-                name: np.concatenate([getattr(episode, name) for episode in self._episodes]) if self._episodes else None
+                name: np.concatenate([getattr(episode, name) for episode in self.episodes]) if self.episodes else None
                 for name in ("observations", "actions", "weights")
             },
         }
@@ -280,10 +276,10 @@ class EpisodeBuffer:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Hold what :meth:`state` gave."""
         ends = np.cumsum(state["lengths"])[:-1]
-        self._episodes = []
+        self.episodes = []
         if state["lengths"]:
             columns = [np.split(state[name], ends) for name in ("observations", "actions", "weights")]
-            self._episodes = [Episode(*parts) for parts in zip(*columns, strict=True)]
+            self.episodes = [Episode(*parts) for parts in zip(*columns, strict=True)]
 
 
 # --- Fitting ----------------------------------------------------------------------------------------------------------
