@@ -20,7 +20,7 @@ import yaml
 
 from ccgym.envs.settings import Settings
 from ccgym.errors import ConfigError, ResultsError, shown
-from ccgym.files import atomic_write, disk_error, read_json
+from ccgym.files import atomic_write, disk_error
 from ccgym.schemes import policies
 from ccgym.schemes.policy_card import NAME_PATTERN, PolicyCard
 from ccgym.schemes.registry import registry
@@ -96,7 +96,7 @@ def export_policy(
         label=style.label or name[:1].upper() + name[1:],
         color=style.color,
         marker=style.marker,
-        summary=style.summary or _summary(training),
+        summary=style.summary or f"Learned in {trained.card['step']:,} decisions.",
         reference=style.reference or "trained by ccgym",
         agent=agent,
         policy=policy.shape,
@@ -125,16 +125,11 @@ def _target(run_dir: Path, out: Path | None, name: str | None, default: str) -> 
         name = out.stem if is_file and out is not None and out.name != policies.POLICY_FILE else default
     folder = run_dir / policies.EXPORT_DIRECTORY if out is None else out
     file = folder if is_file else folder / f"{name}.onnx"
-    if not NAME_PATTERN.fullmatch(name):
+    is_valid = NAME_PATTERN.fullmatch(name)
+    if not is_valid or name in registry():
         raise ConfigError(
             f"a policy called {shown(name)}",
-            expected="small letters, digits, . _ and -",
-            hint="give it another name with --name",
-        )
-    if name in registry():
-        raise ConfigError(
-            f"a policy called {shown(name)}",
-            expected="a name that no scheme has",
+            expected="a name that no scheme has" if is_valid else "small letters, digits, . _ and -",
             hint="give it another name with --name",
         )
     return file, name
@@ -155,11 +150,6 @@ def _require_bounds(policy: TorchPolicy, agent: Mapping[str, Any]) -> None:
         )
 
 
-def _summary(training: Mapping[str, Any]) -> str:
-    steps = training.get("steps")
-    return f"Learned in {steps:,} decisions." if isinstance(steps, int) else "Learned."
-
-
 def _training(run: RunDirectory, config: TrainConfig, model: Mapping[str, Any], which: str) -> dict[str, Any]:
     """What the card says about how the policy was trained; what the run directory does not tell is left out."""
     checkpoint = run.path / which / MODEL
@@ -169,33 +159,23 @@ def _training(run: RunDirectory, config: TrainConfig, model: Mapping[str, Any], 
         "steps": model.get("step"),
         "mean_reward": model.get("mean_reward"),
         "fraction_of_oracle": model.get("fraction_of_oracle"),
-        "wall_s": _wall_s(run.progress),
-        "curve": _curve(run.evaluations),
+        "wall_s": None,
+        "curve": None,
         "checkpoint": {
             "file": f"{which}/{MODEL}",
             "sha256": hashlib.sha256(checkpoint.read_bytes()).hexdigest(),
         },
     }
-    try:
-        maker = read_json(run.path / "versions.json")
+    # Copies of a run directory may be incomplete.
+    with suppress(ResultsError):
+        made["wall_s"] = max(wall_clock(run.progress).values(), default=None)
+    with suppress(ResultsError):
+        rows = read_rows(run.evaluations)
+        made["curve"] = [[_number(row.get(column)) for column in CURVE_COLUMNS] for row in rows] or None
+    with suppress(ResultsError, KeyError):
+        maker = run.read_json(run.path / "versions.json")
         made |= {"machine": maker["machine"], "commit": maker["git"], "versions": maker["versions"]}
-    except (OSError, ValueError, KeyError, TypeError):
-        pass  # an incomplete copy of a run directory
     return {name: value for name, value in made.items() if value is not None}
-
-
-def _curve(file: Path) -> list[list[float | None]] | None:
-    """``[step, mean episode reward, fraction of the oracle's reward]`` of every evaluation."""
-    with suppress(ResultsError):
-        return [[_number(row.get(column)) for column in CURVE_COLUMNS] for row in read_rows(file)] or None
-    return None
-
-
-def _wall_s(progress: Path) -> float | None:
-    """Seconds of training, over all its resumptions."""
-    with suppress(ResultsError):
-        return max(wall_clock(progress).values(), default=None)
-    return None
 
 
 def _number(text: str | None) -> float | None:
