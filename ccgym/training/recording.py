@@ -41,7 +41,7 @@ from ccgym.training.logs import read_rows, unreadable, wall_clock
 from ccgym.training.model import set_up_torch
 from ccgym.training.run_directory import RunDirectory
 from ccgym.training.saved_model import CARD, load_model, read_card
-from ccgym.training.streams import capture_generators, restore_generators, stream_seed
+from ccgym.training.streams import generators_kept, stream_seed
 from ccgym.training.torch_policy import TorchPolicy
 from ccgym.training.trainer import train
 
@@ -181,12 +181,9 @@ def record(
         if not _train_one(_with_seed(config, seed), place, say, display, command, device):
             return None
     say(f"confirming on {episodes} fresh draws")
-    kept = capture_generators()
-    try:
+    with generators_kept():
         set_up_torch(config.training.torch_threads)
         fresh, confirmed = _confirm(config, each, episodes)
-    finally:
-        restore_generators(kept)
     records = tuple(_seed_record(seed, each[seed], confirmed[seed], fresh) for seed in ordered)
     for one in records:
         say(_line(one))

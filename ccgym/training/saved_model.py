@@ -21,7 +21,7 @@ from ccgym.training import normalizer as normalizers
 from ccgym.training.config import TrainConfig
 from ccgym.training.model import DAMAGE, build_model, model_bytes, weights_hash, what_is_damaged
 from ccgym.training.run_directory import RunDirectory, open_run
-from ccgym.training.streams import capture_generators, restore_generators
+from ccgym.training.streams import generators_kept
 
 if TYPE_CHECKING:
     from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
@@ -86,20 +86,18 @@ def load_model(run_dir: Path, which: str = "best") -> TrainedModel:
     directory = run.path / which
     config = TrainConfig.load(run.config)
     card = read_card(run, which)
-    kept = capture_generators()
     try:
-        env = Environments(config).bare()
-        model = build_model(config.algorithm, env, config.training.seed, "cpu")
-        model.set_parameters(io.BytesIO(read_bytes(directory / MODEL, MAX_MODEL_BYTES)), device="cpu")  # type: ignore[arg-type]
-        env.close()
+        with generators_kept():
+            env = Environments(config).bare()
+            model = build_model(config.algorithm, env, config.training.seed, "cpu")
+            model.set_parameters(io.BytesIO(read_bytes(directory / MODEL, MAX_MODEL_BYTES)), device="cpu")  # type: ignore[arg-type]
+            env.close()
     except FileNotFoundError:
         raise _damaged(directory / MODEL, "no such file") from None
     except UnreadableError as error:
         raise _damaged(directory / MODEL, str(error)) from None
     except DAMAGE as error:
         raise _damaged(directory / MODEL, what_is_damaged(error)) from None
-    finally:
-        restore_generators(kept)
     if weights_hash(model) != card.get("weights_sha256"):
         raise _damaged(directory / MODEL, f"does not match its hash in {CARD}")
     return TrainedModel(config, model, card.get("observation"), card)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -20,11 +22,6 @@ def stream_seed(root: int, name: str) -> int:
         name: Any text; different names give unrelated streams.
     """
     return int(np.random.SeedSequence([root, *name.encode()]).generate_state(1)[0] >> 1)
-
-
-def stream_seeds(root: int) -> dict[str, int]:
-    """Seeds of all :data:`STREAMS`."""
-    return {name: stream_seed(root, name) for name in STREAMS}
 
 
 def capture_generators() -> dict[str, Any]:
@@ -50,3 +47,13 @@ def restore_generators(state: dict[str, Any]) -> None:
     torch.set_rng_state(state["torch"])
     if torch.cuda.is_available() and len(state.get("cuda", ())) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all(state["cuda"])
+
+
+@contextmanager
+def generators_kept() -> Iterator[None]:
+    """Within this context the global generators may be seeded and drawn from; afterward they go on as before."""
+    kept = capture_generators()
+    try:
+        yield
+    finally:
+        restore_generators(kept)

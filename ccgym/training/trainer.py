@@ -53,7 +53,7 @@ from ccgym.training.rollouts import plain
 from ccgym.training.run_directory import RunDirectory, open_run
 from ccgym.training.saved_model import read_card, start_from, write_model
 from ccgym.training.stopping import StopRequest
-from ccgym.training.streams import capture_generators, restore_generators, stream_seed, stream_seeds
+from ccgym.training.streams import STREAMS, capture_generators, restore_generators, stream_seed
 
 if TYPE_CHECKING:
     from ccgym.training.progress import ProgressDisplay
@@ -432,5 +432,7 @@ def train(
         read_card(open_run(Path(config.training.start_from)))
     with RunDirectory(run_dir) as run:
         if not resume:
-            run.claim(config.as_yaml(), {"root": config.training.seed, **stream_seeds(config.training.seed)}, command)
+            root = config.training.seed
+            seeds = {"root": root, **{name: stream_seed(root, name) for name in STREAMS}}
+            run.claim(config.as_yaml(), seeds, command)
         return Trainer(config, run, display, device=device).train(resume=resume, command=command)
