@@ -47,14 +47,18 @@ def cell(text: object) -> str:
     return str(text).replace("|", "\\|").replace("\n", " ")
 
 
+def between(low: float | None, high: float | None) -> str:
+    """A range."""
+    if low is None:
+        return ""
+    return f"≥ {low:g}" if high is None else f"{low:g} … {high:g}"
+
+
 def span(parameter: dict[str, Any]) -> str:
     """What a parameter may be, in words."""
     if parameter.get("choices"):
         return ", ".join(f"`{choice}`" for choice in parameter["choices"])
-    low, high = parameter.get("min"), parameter.get("max")
-    if low is None and high is None:
-        return ""
-    return f"{low:g} … {high:g}" if low is not None and high is not None else f"≥ {low:g}" if low is not None else ""
+    return between(parameter.get("min"), parameter.get("max"))
 
 
 def training_lines(card: dict[str, Any]) -> list[str]:
@@ -84,21 +88,26 @@ def schemes_page() -> str:
         "Every congestion-control algorithm, by the name that `--schemes` and `simulate(flows=[…])` take. A parameter",
         'is set as in `{"scheme": "cubic", "params": {"beta": 0.7}}`.',
         "",
-        "| Name | | After |",
-        "|---|---|---|",
+        *table(
+            ["Name", "", "After"], [(f"[`{s['name']}`](#{s['name']})", s["summary"], s["reference"]) for s in schemes]
+        ),
     ]
-    lines += [f"| [`{s['name']}`](#{s['name']}) | {cell(s['summary'])} | {cell(s['reference'])} |" for s in schemes]
     for scheme in schemes:
         lines += ["", f"## {scheme['name']}", "", f"**{scheme['label']}.** {scheme['summary']}", ""]
         lines += [f"After: {scheme['reference']}"]
         if "card" in scheme:
             lines += ["", *training_lines(scheme["card"])]
         if scheme["parameters"]:
-            lines += ["", "| Parameter | Default | Range | |", "|---|---|---|---|"]
-        for p in scheme["parameters"]:
-            unit = f" ({p['unit']})" if p.get("unit") else ""
-            default = cell(json.dumps(p["default"]))
-            lines.append(f"| `{p['name']}`{unit} | `{default}` | {cell(span(p))} | {cell(p['help'])} |")
+            rows = [
+                (
+                    code(p["name"]) + (f" ({p['unit']})" if p.get("unit") else ""),
+                    code(json.dumps(p["default"])),
+                    span(p),
+                    p["help"],
+                )
+                for p in scheme["parameters"]
+            ]
+            lines += ["", *table(["Parameter", "Default", "Range", ""], rows)]
     return "\n".join(lines) + "\n"
 
 
@@ -107,14 +116,8 @@ def schemes_page() -> str:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     """A Markdown table."""
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    lines = [f"| {' | '.join(head)} |".replace("  ", " "), "|---" * len(head) + "|"]
     return lines + [f"| {' | '.join(map(cell, row))} |" for row in rows]
-
-
-def limits(row: dict[str, Any]) -> str:
-    """The natural range of a signal."""
-    low, high = (f"{row[end]:g}" if row[end] is not None else "" for end in ("low", "high"))
-    return f"{low} … {high}" if low and high else f"≥ {low}" if low else ""
 
 
 def code(name: str) -> str:
@@ -133,7 +136,10 @@ def signals() -> list[str]:
     rows = vocabulary()["signals"]
     return table(
         ["Signal", "Unit", "Range", "Formula"],
-        [(code(r["name"]), "" if r["unit"] == "1" else r["unit"], limits(r), r["formula"]) for r in rows],
+        [
+            (code(r["name"]), "" if r["unit"] == "1" else r["unit"], between(r["low"], r["high"]), r["formula"])
+            for r in rows
+        ],
     )
 
 
@@ -162,7 +168,7 @@ def quantity(value: Any, schema: dict[str, Any]) -> str:
 def parameter(name: str, schema: dict[str, Any], required: bool) -> str:
     """A parameter in a few words: name, default, choices, range and help."""
     choices = schema.get("enum") or words_of(schema)
-    notes = [" \\| ".join(choices)] if choices else []
+    notes = [" | ".join(choices)] if choices else []
     low, high = schema.get("minimum", schema.get("exclusiveMinimum")), schema.get("maximum")
     if schema.get("type") == "number" and low is not None and high is not None:
         notes.append(f"{low:g} … {high:g}")
@@ -195,25 +201,25 @@ def kinds(name: str) -> list[str]:
         kind = next(part["const"] for part in schema["properties"].values() if "const" in part)
         if kind != "link":
             rows.append((code(kind), " ".join(schema["description"].split()), parameters(schema)))
-    lines = [f"| {name} | | Parameters |", "|---|---|---|"]
-    return lines + [f"| {kind} | {cell(text)} | {given} |" for kind, text, given in rows]
+    return table([name, "", "Parameters"], rows)
 
 
 def keys(name: str) -> list[str]:
     """The keys of a mapping."""
     required = SCHEMA[name].get("required", ())
-    lines = ["| Key |", "|---|"]
-    return lines + [f"| {parameter(key, part, key in required)} |" for key, part in SCHEMA[name]["properties"].items()]
+    return table(
+        ["Key"], [(parameter(key, part, key in required),) for key, part in SCHEMA[name]["properties"].items()]
+    )
 
 
 def terms() -> list[str]:
     """What an agent can be rewarded for."""
-    lines = ["| Term | Value | Parameters | After |", "|---|---|---|---|"]
+    rows = []
     for row in vocabulary()["terms"]:
         name = code(row["name"]) + (" (truth)" if row["needs_truth"] else "")
         given = "; ".join(parameter(key, part, "default" not in part) for key, part in row["parameters"].items())
-        lines.append(f"| {name} | {cell(row['formula'])} | {given} | {cell(source(row))} |")
-    return lines
+        rows.append((name, row["formula"], given, source(row)))
+    return table(["Term", "Value", "Parameters", "After"], rows)
 
 
 def environments() -> list[str]:
