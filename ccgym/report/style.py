@@ -23,6 +23,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from PIL import Image
 
 from ccgym.files import atomic_write
@@ -156,6 +157,17 @@ def blank_figure(width_in: float, height_in: float, dpi: int = DPI) -> Figure:
     figure = Figure(figsize=(width_in, height_in), dpi=dpi)
     FigureCanvasAgg(figure)
     return figure
+
+
+def axes_at(figure: Figure, left: float, bottom: float, width: float, height: float, **style: Any) -> Axes:
+    """Axes at a place in inches from the figure's lower left corner."""
+    wide, high = figure.get_size_inches()
+    return figure.add_axes((left / wide, bottom / high, width / wide, height / high), **style)
+
+
+def text_at(figure: Figure, x: float, y: float, text: str, **style: Any) -> Text:
+    """Text at a place in inches from the figure's lower left corner, centered upright."""
+    return figure.text(x, y, text, transform=figure.dpi_scale_trans, **{"va": "center", **style})
 
 
 def new_figure(width_in: float, height_in: float) -> tuple[Figure, Axes]:

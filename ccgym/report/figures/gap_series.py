@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.experiments.gap import Gap, counterpart
 from ccgym.report.figures import figure
-from ccgym.report.style import INK, MUTED, blank_figure, draw_capacity
+from ccgym.report.style import INK, MUTED, blank_figure, draw_capacity, text_at
 from ccgym.report.table import counted
 
 Floats = npt.NDArray[np.float64]
@@ -123,12 +123,5 @@ def _legend(figure: Figure, gap: Gap, height: float) -> None:
         Line2D([], [], color=COLORS[name], linewidth=2.2, label=f"{name} ({count})") for name, count in runs.items()
     ]
     figure.legend(handles=handles, loc="upper left", ncols=max(1, len(handles)), bbox_to_anchor=(0.058, 1.0))
-    figure.text(
-        0.985,
-        1 - 0.2 / height,
-        f"{gap.path.name or 'path'}: run 1 bold, others thin",
-        ha="right",
-        va="center",
-        color=MUTED,
-        fontsize=10,
-    )
+    note = f"{gap.path.name or 'path'}: run 1 bold, others thin"
+    text_at(figure, 0.985 * WIDTH_IN, height - 0.2, note, ha="right", color=MUTED, fontsize=10)

@@ -19,7 +19,7 @@ from matplotlib.patches import Polygon, Rectangle
 
 from ccgym.experiments.scorecard import CardScheme, PathResult, Scorecard
 from ccgym.report.figures import figure
-from ccgym.report.style import INK, MUTED, blank_figure
+from ccgym.report.style import INK, MUTED, axes_at, blank_figure, text_at
 from ccgym.report.table import NOTHING, number
 
 WORST: Final = -4.0
@@ -71,9 +71,7 @@ def heat_map_figure(card: Scorecard) -> Figure:
     width = MARGIN_IN + LABELS_IN + right * CELL_W_IN + math.cos(math.radians(SLANT)) * longest
     height = head + height_rows * CELL_H_IN + FOOT_IN
     drawn = blank_figure(width, height)
-    axes = drawn.add_axes(
-        ((MARGIN_IN + LABELS_IN) / width, FOOT_IN / height, right * CELL_W_IN / width, height_rows * CELL_H_IN / height)
-    )
+    axes = axes_at(drawn, MARGIN_IN + LABELS_IN, FOOT_IN, right * CELL_W_IN, height_rows * CELL_H_IN)
     axes.set_xlim(0, right)
     axes.set_ylim(height_rows, 0)
     axes.axis("off")
@@ -86,7 +84,7 @@ def heat_map_figure(card: Scorecard) -> Figure:
             left + 0.42, -0.35, one.style.label, rotation=SLANT, rotation_mode="anchor", ha="left", va="bottom",
             fontsize=10, color=MUTED if one.reference else INK, style="italic" if one.reference else "normal",
         )  # fmt: skip
-    _scale(drawn, card, width, height)
+    _scale(drawn, card, height)
     return drawn
 
 
@@ -157,13 +155,11 @@ def _ink_on(color: tuple[float, float, float, float]) -> str:
     return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "white"
 
 
-def _scale(figure: Figure, card: Scorecard, width: float, height: float) -> None:
+def _scale(figure: Figure, card: Scorecard, height: float) -> None:
     """Title, the colors' scale, and what the marks mean: above the names of the paths."""
     left, top = MARGIN_IN, height - 0.28
-    figure.text(
-        left / width, top / height, "Score by path and scheme", fontsize=14, weight="bold", color=INK, va="center"
-    )
-    axes = figure.add_axes((left / width, (top - 0.42) / height, 2.4 / width, 0.14 / height))
+    text_at(figure, left, top, "Score by path and scheme", fontsize=14, weight="bold", color=INK)
+    axes = axes_at(figure, left, top - 0.42, 2.4, 0.14)
     axes.imshow(np.linspace(WORST, 0, 256)[None, :], aspect="auto", cmap=COLORS, extent=(WORST, 0, 0, 1))
     axes.set_yticks([])
     axes.set_xticks([WORST, -3, -2, -1, 0], ["≤ −4", "−3", "−2", "−1", "0"], fontsize=8.5)
@@ -178,4 +174,4 @@ def _scale(figure: Figure, card: Scorecard, width: float, height: float) -> None
     if any(result.trained for result in card.path_results.values()):
         lines.append("corner: the policy was trained on the path")
     for place, line in enumerate(lines):
-        figure.text(left / width, (top - 0.8 - 0.18 * place) / height, line, fontsize=8.5, color=MUTED, va="center")
+        text_at(figure, left, top - 0.8 - 0.18 * place, line, fontsize=8.5, color=MUTED)

@@ -26,7 +26,7 @@ from ccgym.evaluation.capacity import LinkCapacity
 from ccgym.evaluation.metrics import PacketLog
 from ccgym.evaluation.run_record import FlowRecord, RunRecord
 from ccgym.report.figures import figure
-from ccgym.report.style import CAPACITY_COLOR, INK, MUTED, blank_figure, flow_color, legible
+from ccgym.report.style import CAPACITY_COLOR, INK, MUTED, axes_at, blank_figure, flow_color, legible, text_at
 from ccgym.schemes.style import SchemeStyle
 
 Floats = npt.NDArray[np.float64]
@@ -139,7 +139,7 @@ def facts(path: NetworkPath) -> tuple[str, str]:
     queue = path.queue
     packets = queue.limit.packets if isinstance(queue, Droptail) else None
     if packets is not None and path.bdp_packets > 0:
-        products = packets / path.bdp_packets
+        products = float(packets / path.bdp_packets)
         waits = f"queue {packets} packets ({products:.{1 if products >= 1 else 2}f} BDP)"
     else:
         waits = "no queue" if queue is None else queue.words().partition(" (")[0]
@@ -161,9 +161,8 @@ def profile_figure(styles: Sequence[SchemeStyle], columns: Sequence[Column]) -> 
     top = _HEIGHT_IN - _HEAD_IN - _NAMES_IN
     for place, column in enumerate(columns):
         left = _LEFT_IN + place * (panel + _BETWEEN_IN)
-        box = (left / width, panel / width, _PANEL_IN / _HEIGHT_IN)
-        rate = drawn.add_axes((box[0], (top - _PANEL_IN) / _HEIGHT_IN, box[1], box[2]))
-        delay = drawn.add_axes((box[0], (top - 2 * _PANEL_IN - _GAP_IN) / _HEIGHT_IN, box[1], box[2]), sharex=rate)
+        rate = axes_at(drawn, left, top - _PANEL_IN, panel, _PANEL_IN)
+        delay = axes_at(drawn, left, top - 2 * _PANEL_IN - _GAP_IN, panel, _PANEL_IN, sharex=rate)
         _panels(rate, delay, column, colors)
         if place == 0:
             for axes, text in ((rate, "Delivered (Mbit/s)"), (delay, "One-way delay (ms)")):
@@ -242,9 +241,9 @@ def _path_names(figure: Figure, path: NetworkPath, left: float, top: float, room
     lines = [path.title.partition(":")[0], *facts(path)]
     name = _short(path.name or "unnamed path", int(room / _BOLD_IN))
     limit = int(room / _FACTS_IN)
-    _text(figure, left, top + 0.62, name, fontsize=11, weight="bold", color=INK)
+    text_at(figure, left, top + 0.62, name, fontsize=11, weight="bold", color=INK)
     for row, line in enumerate(line for line in lines if line):
-        _text(figure, left, top + 0.45 - 0.165 * row, _short(line, limit), fontsize=8.4, color=INK if row else MUTED)
+        text_at(figure, left, top + 0.45 - 0.165 * row, _short(line, limit), fontsize=8.4, color=INK if row else MUTED)
 
 
 def _numbers(
@@ -259,18 +258,17 @@ def _numbers(
     head = _TABLE_IN - 0.1
     start = left - _OUTDENT_IN
     limit = int((left + panel - _NUMBERS_IN[0] - 0.4 - start - 0.27) / _CHARACTER_IN)
-    width, height = figure.get_size_inches()
     for right, text in zip(_NUMBERS_IN, ("Mbit/s", "p95 ms", "loss"), strict=True):
-        _text(figure, left + panel - right, head, text, ha="right", fontsize=8.5, color=MUTED)
+        text_at(figure, left + panel - right, head, text, ha="right", fontsize=8.5, color=MUTED)
     for row, (flow, style, color) in enumerate(zip(flows, styles, colors, strict=True), start=1):
         y = head - row * _ROW_IN
-        swatch = Line2D([start / width, (start + 0.2) / width], [y / height] * 2, color=color, linewidth=2.2)
-        figure.add_artist(swatch)
+        in_inches = figure.dpi_scale_trans
+        figure.add_artist(Line2D([start, start + 0.2], [y, y], color=color, linewidth=2.2, transform=in_inches))
         text_color = color if row == 1 else MUTED
-        _text(figure, start + 0.27, y, _short(style.label, limit), fontsize=9, color=text_color)
+        text_at(figure, start + 0.27, y, _short(style.label, limit), fontsize=9, color=text_color)
         for right, text in zip(_NUMBERS_IN, number_texts(flow), strict=True):
             weight = "bold" if row == 1 else "normal"
-            _text(figure, left + panel - right, y, text, ha="right", fontsize=9, color=INK, weight=weight)
+            text_at(figure, left + panel - right, y, text, ha="right", fontsize=9, color=INK, weight=weight)
 
 
 def number_texts(flow: FlowRecord) -> tuple[str, str, str]:
@@ -292,14 +290,13 @@ def _digits(value: float) -> str:
 def _head(figure: Figure, styles: Sequence[SchemeStyle], colors: Sequence[str], columns: Sequence[Column]) -> None:
     y = _HEIGHT_IN - 0.27
     left = 0.16
-    title = figure.text(0, 0, _short(styles[0].label, 30), fontsize=15, weight="bold", color=colors[0], va="center")
-    width, height = figure.get_size_inches()
-    title.set_position((left / width, y / height))
+    title = text_at(figure, left, y, _short(styles[0].label, 30), fontsize=15, weight="bold", color=colors[0])
+    width = figure.get_size_inches()[0]
     if len(styles) > 1:
         end = title.get_window_extent().x1 / figure.dpi
-        _text(figure, end + 0.12, y, f"compared with {_short(styles[1].label, 30)}", fontsize=12, color=MUTED)
+        text_at(figure, end + 0.12, y, f"compared with {_short(styles[1].label, 30)}", fontsize=12, color=MUTED)
     run = columns[0].runs[0]
-    _text(
+    text_at(
         figure, width - _RIGHT_IN, y, f"simulated, {run.duration_s:g} s, seed {run.seed}", ha="right", fontsize=8.8,
         color=MUTED,
     )  # fmt: skip
@@ -310,15 +307,10 @@ def _head(figure: Figure, styles: Sequence[SchemeStyle], colors: Sequence[str], 
         Line2D([], [], color=MUTED, linewidth=1.0, linestyle=(0, (4, 3)), label="empty path"),
     ]
     figure.legend(
-        handles=handles, loc="center left", bbox_to_anchor=(left / width, (y - 0.33) / height), ncols=len(handles),
-        fontsize=9, handlelength=1.8, columnspacing=1.4, handletextpad=0.5, borderpad=0, borderaxespad=0,
+        handles=handles, loc="center left", bbox_to_anchor=(left, y - 0.33), ncols=len(handles),
+        bbox_transform=figure.dpi_scale_trans, fontsize=9, handlelength=1.8, columnspacing=1.4, handletextpad=0.5,
+        borderpad=0, borderaxespad=0,
     )  # fmt: skip
-
-
-def _text(figure: Figure, x_in: float, y_in: float, text: str, **style: object) -> None:
-    """Text at a place in inches from the lower left corner, centered upright."""
-    width, height = figure.get_size_inches()
-    figure.text(x_in / width, y_in / height, text, va="center", **style)  # type: ignore[arg-type]
 
 
 def _short(text: str, characters: int) -> str:

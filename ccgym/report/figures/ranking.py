@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from ccgym.experiments.scorecard import Group, RankedScheme, Scorecard
 from ccgym.report.figures import figure
-from ccgym.report.style import INK, MUTED, blank_figure, legible
+from ccgym.report.style import INK, MUTED, axes_at, blank_figure, legible, text_at
 from ccgym.report.table import counted, number
 
 COLUMNS: Final = 2
@@ -49,21 +49,14 @@ def ranking_figure(card: Scorecard) -> Figure:
         row, column = divmod(index, COLUMNS)
         ranking = card.rankings[group.name]
         bottom = height - row * panel - HEAD_IN - len(ranking) * ROW_IN
-        axes = drawn.add_axes(
-            (
-                (column / COLUMNS) + left / WIDTH_IN,
-                bottom / height,
-                wide / WIDTH_IN,
-                len(ranking) * ROW_IN / height,
-            )
-        )
+        axes = axes_at(drawn, column * WIDTH_IN / COLUMNS + left, bottom, wide, len(ranking) * ROW_IN)
         axes.set_title(title, loc="left", fontsize=11, weight="bold", x=-(left - 0.25) / wide)
         _panel(axes, ranking, {one.key: legible(one.style.color) for one in card.schemes}, low)
-    drawn.text(
-        0.25 / WIDTH_IN, 0.2 / height,
+    text_at(
+        drawn, 0.25, 0.2,
         "Mean score with 95 % bootstrap interval over paths and runs; 0 is the limit, −1 half the power. "
         "Hollow: knows the path, and is not ranked.",
-        fontsize=9.5, color=MUTED, va="center",
+        fontsize=9.5, color=MUTED,
     )  # fmt: skip
     return drawn
 
