@@ -18,7 +18,6 @@ from ccgym.emulation.control_pb2 import Action, Ended, FromSender, Hello, Interv
 from ccgym.errors import PlatformError, RealPathError
 
 VERSION: Final = 1
-"""Version of the protocol."""
 
 LONGEST_PATH: Final = 100
 """Bytes of a socket's path; the kernel takes 107."""
@@ -27,7 +26,6 @@ LONGEST_MESSAGE: Final = 1 << 20
 """Bytes of a message at most; longer ones are not ours."""
 
 Message: TypeAlias = Hello | Interval | Ended
-"""What a sender says."""
 
 WHERE: Final = "the sender's control socket"
 

@@ -15,7 +15,6 @@ class PolicyFiles:
     """A policy that a flow of the run decides by."""
 
     onnx: Path
-    """Its network."""
     card: Path
     """Its card, which says what the network's numbers mean."""
 

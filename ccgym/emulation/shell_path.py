@@ -38,7 +38,6 @@ class ShellPath:
     command: tuple[str, ...] = ()
     """What runs inside, as far as the path says."""
     notes: list[str] = field(default_factory=list)
-    """What the user should know."""
 
     def fields(self) -> dict[str, Any]:
         """What the job is told."""

@@ -21,7 +21,6 @@ MEASURED: Final = (
     Column("loss", "loss", "%", spread(2), better="min", short="loss %"),
     Column("utilization", "utilization", "%", spread(1, 100), better="max", short="used %"),
 )
-"""The measured columns."""
 
 _PUBLISHED: Final = tuple(
     Column(f"published_{name}", label, unit, number(2, scale), group="published", under=name)
@@ -38,7 +37,6 @@ LIMITED_MARK: Final = "‡"
 LIMITED_NOTE: Final = (
     f"{LIMITED_MARK} emulator-limited: the machine could not hold the path's schedule in some of these runs"
 )
-"""What the mark means."""
 
 IDENTICAL_MARK: Final = "="
 """Behind the number of runs that were the same packets."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 WORDS: Final[dict[Verdict, str]] = {"pass": "pass", "fail": "FAIL", "incomplete": "incomplete", "none": ""}
 """Verdicts in tables: fails stand out without color, too."""
 TONES: Final[dict[Verdict, Tone]] = {"pass": "good", "fail": "bad", "incomplete": "unknown", "none": ""}
-"""Tones of their cells."""
 
 
 def terminal(result: ExperimentResults) -> Sequence[RenderableType]:

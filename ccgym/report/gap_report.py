@@ -55,7 +55,6 @@ _MEASURED: Final = (
     Column("delay_p95_ms", "95th %-ile\ndelay", "ms", spread(2)),
     Column("loss", "loss", "%", spread(2, 100)),
 )
-"""The measured columns."""
 
 _COLUMNS: Final = (
     Column("scheme", "scheme", align="left"),
@@ -66,7 +65,6 @@ _COLUMNS: Final = (
     Column("delay_p95_ms difference", "delay", format=_difference),
     Column("loss difference", "loss", format=_points),
 )
-"""Columns of the table."""
 
 
 def gap_table(gap: Gap) -> Table:

@@ -18,7 +18,6 @@ from ccgym.files import atomic_write
 from ccgym.report.table import counted
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
-"""Where the templates are."""
 
 _IMAGE_TYPES: Final = {".png": "image/png", ".svg": "image/svg+xml"}
 

@@ -43,9 +43,7 @@ class RunFile:
     """A figure of a run and its file."""
 
     figure: RegisteredFigure
-    """The figure."""
     file: Path
-    """Its file."""
     paper: bool = False
     """Whether it is drawn as a column of a paper."""
 

@@ -38,10 +38,8 @@ EXPLANATION_LINES: Final = (
     "0 is the limit, −1 half the power; interval by the bootstrap over paths and runs",
 )
 EXPLANATION: Final = " ".join(EXPLANATION_LINES)
-"""What a score is."""
 
 score_text: Final = number(2)
-"""Writes a score."""
 
 
 def interval_text(interval: Interval) -> str:
@@ -61,7 +59,6 @@ _RANKING: Final = (
     Column("delay_ratio", "delay /\nbase", format=number(2), better="min"),
     Column("loss", "loss", "%", number(2, 100), better="min"),
 )
-"""Columns of a ranking."""
 
 _PATH: Final = (
     Column("scheme", "scheme", align="left"),
@@ -73,7 +70,6 @@ _PATH: Final = (
     Column("loss", "loss", "%", number(2, 100), better="min"),
     Column("trained", "training"),
 )
-"""Columns of a path's table."""
 
 
 def ranking_table(card: Scorecard, group: Group) -> Table:

@@ -40,19 +40,15 @@ CAPACITY_EDGE: Final = "#d8c9b6"
 """Outline of the capacity, so that it shows on a pale screen."""
 
 INK: Final = "#222222"
-"""Text and axes."""
 
 MUTED: Final = "#6b6b6b"
-"""Secondary text."""
 
 DPI: Final = 100
-"""Dots per inch of PNG figures."""
 
 PRINT_DPI: Final = 400
 """Dots per inch of the points of figures on paper."""
 
 COLUMN_IN: Final = 3.4
-"""Width of a column of a paper, inches."""
 
 COLUMN_AXES_IN: Final = 2.1
 """Height of axes there, inches."""

@@ -89,7 +89,6 @@ class Row:
     """A row: values by the names of the columns."""
 
     values: Mapping[str, Any]
-    """A value, a :class:`Cell`, or nothing."""
     tone: Tone = ""
     first: bool = False
     """Whether a section begins here, with a rule above."""

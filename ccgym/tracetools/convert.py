@@ -27,12 +27,10 @@ from ccgym.tracetools.generate import MAX_LINES, Times, stepped
 from ccgym.units import NS_PER_S, PACKET_BITS, PACKET_BYTES
 
 Format = Literal["time-bytes", "time-rate", "kbit-per-ms", "times"]
-"""Name of an input format."""
 TimeUnit = Literal["auto", "s", "ms"]
 """Unit of the time column; ``auto`` decides by the numbers."""
 
 FORMATS: Final[tuple[str, ...]] = get_args(Format)
-"""The formats that :func:`convert` knows."""
 
 _COLUMNS: Final = {"time-bytes": 2, "time-rate": 2, "kbit-per-ms": 1, "times": 1}
 _MAX_MS: Final = 10**10

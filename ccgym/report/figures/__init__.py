@@ -42,10 +42,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS: Final = (".svg", ".pdf", ".png")
-"""Formats that figures are written in."""
 
 Page = Literal["run", "evaluation", "scorecard", "gap", "experiment", "test", "command"]
-"""Where a figure is shown."""
 
 _Draw = TypeVar("_Draw", bound=Callable[..., "Figure"])
 
@@ -59,7 +57,6 @@ class RegisteredFigure:
     title: str
     """What it shows, in words: the alternative text on pages."""
     page: Page
-    """Where it is shown."""
     draw: Callable[..., Figure]
     """Draws it. Call within :func:`~ccgym.report.style.house_style`."""
     options: type[Options] | None = None
@@ -146,9 +143,7 @@ class ChosenFigure:
     """A figure with the options that a test gives it."""
 
     figure: RegisteredFigure
-    """The figure."""
     options: Options
-    """Its options."""
 
     def draw(self, results: Any, test: Any) -> Figure:
         """Draw it of a test's results. Call within :func:`~ccgym.report.style.house_style`."""

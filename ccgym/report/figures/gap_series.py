@@ -24,12 +24,9 @@ from ccgym.report.table import counted
 Floats = npt.NDArray[np.float64]
 
 COLORS: Final[Mapping[str, str]] = {"sim": "#1f5fbf", "emulated": "#2a8f4f", "mahimahi": "#c8372d"}
-"""Color of each backend."""
 
 WIDTH_IN: Final = 13.0
-"""Width of the figure, inches."""
 ROW_IN: Final = 2.6
-"""Height of a scheme's panels, inches."""
 EDGES_IN: Final = 1.2
 """Room above and below them, inches."""
 DELAY_BIN_S: Final = 0.1

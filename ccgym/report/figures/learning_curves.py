@@ -19,9 +19,7 @@ from ccgym.schemes.style import SchemeStyle
 Floats = npt.NDArray[np.float64]
 
 WIDTH_IN: Final = 8.0
-"""Width of the figure in inches."""
 HEIGHT_IN: Final = 4.6
-"""Its height."""
 TOP: Final = 105.0
 """Upper end of the vertical axis, percent; more where a curve gets higher."""
 BOTTOM: Final = 0.0

@@ -65,7 +65,6 @@ class Column:
     """What a profile shows of one path."""
 
     path: NetworkPath
-    """The path."""
     runs: Sequence[RunRecord]
     """A run of each scheme over it, one flow each, with packets; the profiled scheme's first."""
 
@@ -79,9 +78,7 @@ class Behavior:
     low_ms: Floats
     """5th percentile of the one-way delay of the packets that left, ms; NaN where none did."""
     median_ms: Floats
-    """Median."""
     high_ms: Floats
-    """95th percentile."""
 
 
 def behavior(log: PacketLog, edges_ns: npt.NDArray[np.int64]) -> Behavior:

@@ -18,7 +18,6 @@ from ccgym.report.table import counted, number
 COLUMNS: Final = 2
 WIDTH_IN: Final = 13.0
 ROW_IN: Final = 0.29
-"""Height of a scheme's line, inches."""
 HEAD_IN: Final = 0.62
 """Room of a panel for its title, inches."""
 EDGES_IN: Final = 1.1

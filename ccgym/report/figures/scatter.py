@@ -13,7 +13,6 @@ from ccgym.report.figures import Options, figure
 from ccgym.report.style import MUTED, add_title, blank_figure, lay_out, legible, scheme_legend
 
 SIZE_IN: Final = (9.0, 5.2)
-"""Width and height of the figure, inches."""
 
 
 class ScatterOptions(Options):

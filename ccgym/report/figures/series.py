@@ -27,13 +27,10 @@ from ccgym.report.style import (
 )
 
 WIDTH_IN: Final = 13.0
-"""Width of the figure, inches."""
 ROW_IN: Final = {"scheme": 1.25, "condition": 3.0}
-"""Height of a row, inches."""
 EDGES_IN: Final = 1.1
 """Room above and below the rows, inches."""
 MIN_IN: Final = 3.6
-"""Minimum height of the figure, inches."""
 
 
 class SeriesOptions(Options):

@@ -13,7 +13,6 @@ from ccgym.report.figures import Options, figure
 from ccgym.report.style import FAIL_COLOR, INK, add_title, blank_figure, lay_out, legible
 
 WIDTH_IN: Final = 12.0
-"""Width of the figure, inches."""
 SPREAD: Final = 0.3
 """Height over which the marks of a scheme are spread, as a fraction of the distance between schemes."""
 

@@ -24,7 +24,6 @@ from ccgym.report.style import INK, MUTED, PASS_COLOR, add_title, blank_figure, 
 from ccgym.schemes.style import SchemeStyle
 
 PANEL_IN: Final = (4.1, 2.75)
-"""Width and height of a panel, inches."""
 EDGES_IN: Final = (0.5, 1.15)
 """Room left of the panels and above them, inches."""
 LineStyle = Literal["-", "--", ":", "-."]
@@ -32,7 +31,6 @@ LINE_STYLES: Final[tuple[LineStyle, ...]] = ("-", "--", ":", "-.")
 """Of the values of :attr:`SweepOptions.lines`, in order."""
 
 At = dict[str, float | str]
-"""Coordinates."""
 
 
 class SweepRow(Options):

@@ -15,16 +15,13 @@ from ccgym.report.style import INK, MUTED, blank_figure
 from ccgym.report.table import NOTHING
 
 FILLS: Final[dict[Verdict, str]] = {"pass": "#cfe8d5", "fail": "#f3cfc8", "incomplete": "#e8e8e8", "none": "#f4f4f4"}
-"""Fill of a cell."""
 EDGES: Final[dict[Verdict, str]] = {"pass": "#2a7a45", "fail": "#b3261e", "incomplete": "#6b6b6b", "none": "#6b6b6b"}
 """Color of its verdict."""
 MARKS: Final[dict[Verdict, str]] = {"pass": "✓ pass", "fail": "✗ fail", "incomplete": "? incomplete", "none": ""}
 """Verdicts in words, so that they do not depend on color."""
 
 COLUMN_IN: Final = 1.66
-"""Width of a test's column, inches."""
 ROW_IN: Final = 0.62
-"""Height of a scheme's row, inches."""
 NAMES_IN: Final = 1.9
 """Room for the schemes' names, inches."""
 HEAD_IN: Final = 1.05
