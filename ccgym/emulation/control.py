@@ -19,11 +19,14 @@ from ccgym.errors import PlatformError, RealPathError
 
 VERSION: Final = 1
 
-LONGEST_PATH: Final = 100
+MAX_PATH: Final = 100
 """Bytes of a socket's path; the kernel takes 107."""
 
-LONGEST_MESSAGE: Final = 1 << 20
-"""Bytes of a message at most; longer ones are not ours."""
+MAX_MESSAGE: Final = 1 << 20
+"""Bytes of a message; longer ones are not ours."""
+
+MAX_LENGTH_BYTES: Final = 4
+"""Bytes of the varint before a message: its length."""
 
 Message: TypeAlias = Hello | Interval | Ended
 
@@ -70,7 +73,6 @@ class Connection:
         self._socket = connected
         self._socket.setblocking(False)
         self._bytes = bytearray()
-        self._at = 0
         self._open = True
 
     def fileno(self) -> int:
@@ -108,26 +110,23 @@ class Connection:
         Raises:
             RealPathError: What came is no message.
         """
-        start = length = 0
-        for place in range(4):
-            if self._at + place >= len(self._bytes):
-                return None
-            byte = self._bytes[self._at + place]
-            length |= (byte & 0x7F) << (7 * place)
+        head = self._bytes[:MAX_LENGTH_BYTES]
+        length = start = 0
+        for start, byte in enumerate(head, start=1):
+            length |= (byte & 0x7F) << (7 * (start - 1))
             if byte < 0x80:
-                start = self._at + place + 1
                 break
-        if start == 0 or length > LONGEST_MESSAGE:
-            raise RealPathError(
-                f"a message of {length} bytes or more", where=WHERE, expected=f"at most {LONGEST_MESSAGE}"
-            )
-        if start + length > len(self._bytes):
+        else:
+            if start < MAX_LENGTH_BYTES:
+                return None
+            length = MAX_MESSAGE + 1
+        if length > MAX_MESSAGE:
+            raise RealPathError(f"a message of {length} bytes or more", where=WHERE, expected=f"max {MAX_MESSAGE}")
+        end = start + length
+        if end > len(self._bytes):
             return None
-        body = bytes(self._bytes[start : start + length])
-        self._at = start + length
-        if self._at == len(self._bytes) or self._at > 1 << 18:
-            del self._bytes[: self._at]
-            self._at = 0
+        body = bytes(self._bytes[start:end])
+        del self._bytes[:end]
         return _content(body)
 
     def act(self, interval: Interval, values: Iterable[float]) -> None:
@@ -196,4 +195,4 @@ def _varint(number: int) -> bytes:
 def _short_folder() -> str | None:
     """A folder for the socket whose path leaves room; None is the usual one."""
     usual = tempfile.gettempdir()
-    return None if len(os.fsencode(usual)) <= LONGEST_PATH - len("/ccgym-env-01234567/control") else "/tmp"
+    return None if len(os.fsencode(usual)) <= MAX_PATH - len("/ccgym-env-01234567/control") else "/tmp"
