@@ -17,7 +17,7 @@ from ccgym.units import parse_time
 if TYPE_CHECKING:
     from ccgym.config.path import NetworkPath
     from ccgym.evaluation.run import Contender
-    from ccgym.report.figures.profile import Column
+    from ccgym.report.figures.portrait import Column
     from ccgym.schemes.style import SchemeStyle
 
 DEFAULT_PATHS: Final = ("77.72mbps", "3.04mbps-poisson", "114.68mbps")
@@ -84,7 +84,7 @@ def _portrait(arguments: argparse.Namespace) -> int:
     if not 0 <= arguments.seed <= MAX_SEED:
         raise ConfigError(str(arguments.seed), expected=f"a whole number from 0 to {MAX_SEED}", where="--seed")
     require_drawing()
-    from ccgym.report.figures.profile import Column, profile_figure
+    from ccgym.report.figures.portrait import Column, portrait_figure
     from ccgym.report.style import house_style, save
 
     file = option("--out", figure_path, str(arguments.out))
@@ -97,7 +97,7 @@ def _portrait(arguments: argparse.Namespace) -> int:
     columns = [Column(path, [next(records) for _ in schemes]) for path in paths]
     styles = [scheme.style for scheme in schemes]
     with house_style():
-        save(profile_figure(styles, columns), file, parents=True)
+        save(portrait_figure(styles, columns), file, parents=True)
     _show(styles, columns)
     say(f"portrait  {arguments.out}")
     return 0
@@ -132,7 +132,7 @@ def _paths(text: str) -> list[NetworkPath]:
 
 
 def _show(styles: Sequence[SchemeStyle], columns: Sequence[Column]) -> None:
-    from ccgym.report.figures.profile import number_texts
+    from ccgym.report.figures.portrait import number_texts
 
     measured = ("Mbit/s", "p95 delay, ms", "loss")
     rows = []

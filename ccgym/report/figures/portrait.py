@@ -1,4 +1,4 @@
-"""Profile of a scheme: a column per path, delivered rate over one-way delay, a second scheme in gray for comparison.
+"""Portrait of a scheme: a column per path, delivered rate over one-way delay, a second scheme in gray for comparison.
 
 Above each column is what the path is, below it the numbers that Pantheon would report.
 """
@@ -62,11 +62,11 @@ _CHARACTER_IN: Final = 0.068  # of the numbers' labels
 
 @dataclass(frozen=True)
 class Column:
-    """What a profile shows of one path."""
+    """What a portrait shows of one path."""
 
     path: NetworkPath
     runs: Sequence[RunRecord]
-    """A run of each scheme over it, one flow each, with packets; the profiled scheme's first."""
+    """A run of each scheme over it, one flow each, with packets; the portrayed scheme's first."""
 
 
 @dataclass(frozen=True)
@@ -143,12 +143,12 @@ def facts(path: NetworkPath) -> tuple[str, str]:
     return ", ".join([rate, *further]), f"{path.owd_ms:g} ms one way, {waits}"
 
 
-@figure("profile", "a scheme on a few paths", page="command")
-def profile_figure(styles: Sequence[SchemeStyle], columns: Sequence[Column]) -> Figure:
-    """Draw a profile. Call within :func:`ccgym.report.style.house_style`.
+@figure("portrait", "a scheme on a few paths", page="command")
+def portrait_figure(styles: Sequence[SchemeStyle], columns: Sequence[Column]) -> Figure:
+    """Draw a portrait. Call within :func:`ccgym.report.style.house_style`.
 
     Args:
-        styles: Plot style of the profiled scheme and, where there is one, of the scheme for comparison.
+        styles: Plot style of the portrayed scheme and, where there is one, of the scheme for comparison.
         columns: The paths, each with a run of every scheme.
     """
     width = max(_MIN_WIDTH_IN, len(columns) * _COLUMN_IN)
@@ -184,7 +184,7 @@ def _panels(rate: Axes, delay: Axes, column: Column, colors: Sequence[str]) -> N
         rate.stairs(values, edges, color=CAPACITY_LINE, linewidth=0.9, zorder=1.5)
         top = float(values.max())
     lowest, highest = column.path.owd_ms, column.path.owd_ms
-    # The profiled scheme last, so that it lies on top.
+    # The portrayed scheme last, so that it lies on top.
     for place in reversed(range(len(column.runs))):
         log = column.runs[place].packets
         if log is None:

@@ -20,7 +20,7 @@ from ccgym.errors import PlatformError
 from ccgym.evaluation.capacity import RateCapacity
 from ccgym.evaluation.metrics import PacketLog
 from ccgym.evaluation.simulate import simulate
-from ccgym.report.figures.profile import (
+from ccgym.report.figures.portrait import (
     MAX_BINS,
     OTHER_COLOR,
     Column,
@@ -29,7 +29,7 @@ from ccgym.report.figures.profile import (
     facts,
     line_color,
     number_texts,
-    profile_figure,
+    portrait_figure,
 )
 from ccgym.report.style import flow_color, house_style, save
 from ccgym.schemes.registry import parse_scheme
@@ -45,7 +45,7 @@ def column(path: NetworkPath, *schemes: str) -> Column:
 
 def drawn(columns: list[Column], *schemes: str) -> Figure:
     with house_style():
-        return profile_figure([parse_scheme(scheme).style for scheme in schemes], columns)
+        return portrait_figure([parse_scheme(scheme).style for scheme in schemes], columns)
 
 
 def words(figure: Figure) -> list[str]:
@@ -269,10 +269,10 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(os, "replace", full)
     with house_style(), pytest.raises(PlatformError, match="no space left on device"):
-        save(profile_figure(styles, columns), file)
+        save(portrait_figure(styles, columns), file)
     assert file.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["portrait.png"]
     monkeypatch.undo()
     with house_style():
-        save(profile_figure(styles, columns), file)
+        save(portrait_figure(styles, columns), file)
     assert file.read_bytes().startswith(b"\x89PNG")
