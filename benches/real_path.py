@@ -1,4 +1,4 @@
-"""What an emulated path carries, and how punctually, beside real mahimahi's same chain where that is installed.
+"""What an emulated path carries, and how punctually, next to the same chain of mahimahi where that is installed.
 
 One kernel flow for three seconds through delay, loss and a link of 4.8 Gbit/s, ours and mahimahi's in turns; the best
 of three counts. One JSON line each: name, value, unit, and the ratio to mahimahi. The exit status is 1 if a path
@@ -52,7 +52,7 @@ def gigabits(record: RunRecord) -> float:
 
 
 def note(text: str) -> None:
-    """A remark, beside the results."""
+    """A remark on standard error."""
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 

@@ -1,7 +1,7 @@
 """The benchmarks behind ``make bench``: one JSON line ``{name, value, unit}`` each, on standard output.
 
 Wall times come from the native benchmark program (``benches/``) and from fresh interpreters; where valgrind is
-installed (root gets it installed), instruction counts of the hot paths stand beside them: those do not depend on what
+installed (root gets it installed), instruction counts of the hot paths are printed, too: those do not depend on what
 else the machine is doing. Words on the command line choose the benchmarks whose names contain one of them.
 """
 
@@ -44,7 +44,7 @@ def emit(name: str, value: float, unit: str) -> None:
 
 
 def note(text: str) -> None:
-    """A remark, beside the results."""
+    """A remark on standard error."""
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 

@@ -157,9 +157,9 @@ def release_text(report: Mapping[str, Any] | None) -> str:
     for name, key in (("data", "uplink_release"), ("acknowledgements", "downlink_release")):
         release = (report or {}).get(key)
         if release and release["count"]:
-            median, high, highest = (release[f"{which}_ns"] / 1e6 for which in ("p50", "p99", "max"))
+            median, high, largest = (release[f"{which}_ns"] / 1e6 for which in ("p50", "p99", "max"))
             parts.append(
-                f"{name} {median:.3f} ms (median), {high:.3f} ms (99th percentile), {highest:.2f} ms (largest)"
+                f"{name} {median:.3f} ms (median), {high:.3f} ms (99th percentile), {largest:.2f} ms (largest)"
             )
     drops = (report or {}).get("device_drops", 0)
     if drops:

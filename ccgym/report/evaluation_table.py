@@ -23,13 +23,13 @@ MEASURED: Final = (
 )
 
 _PUBLISHED: Final = tuple(
-    Column(f"published_{name}", label, unit, number(2, scale), group="published", under=name)
-    for name, label, unit, scale in (
-        ("throughput_mbps", "throughput", "Mbit/s", 1),
-        ("delay_p95_ms", "95th %-ile\ndelay", "ms", 1),
-        ("loss", "loss", "%", 100),
+    Column(
+        f"published_{one.name}", one.label, one.unit, number(2, 100 if one.unit == "%" else 1), group="published",
+        under=one.name,
     )
-)
+    for one in MEASURED
+    if one.name in PUBLISHED_COLUMNS
+)  # fmt: skip
 
 LIMITED_MARK: Final = "‡"
 """Behind schemes whose numbers are partly the machine's own."""

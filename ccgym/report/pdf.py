@@ -24,7 +24,7 @@ from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.report.evaluation_table import evaluation_table, has_published, run_facts
 from ccgym.report.figures import figures_of
 from ccgym.report.run_figures import run_files
-from ccgym.report.style import INK, MUTED, few_colors, house_style, pixels
+from ccgym.report.style import INK, MUTED, axes_at, few_colors, house_style, pixels, text_at
 from ccgym.report.table import NOTHING, counted
 
 PAGE_IN: Final = (8.27, 11.69)
@@ -102,9 +102,8 @@ class _Sheet:
 
     def put(self, text: str, left_in: float = 0.0, down_in: float = 0.0, **style: Any) -> None:
         """Write text, measured from the left margin and from the end of the filled part."""
-        page = self.room(0.0)
-        y = 1 - (MARGIN_IN + self._top_in + down_in) / PAGE_IN[1]
-        page.text((MARGIN_IN + left_in) / PAGE_IN[0], y, text, **{"color": INK, "va": "top", **style})
+        y = PAGE_IN[1] - MARGIN_IN - self._top_in - down_in
+        text_at(self.room(0.0), MARGIN_IN + left_in, y, text, **{"color": INK, "va": "top", **style})
 
     def lines(self, lines: Sequence[str], size: float = 9.5, left_in: float = 0.0, **style: Any) -> None:
         """Write lines of text."""
@@ -127,17 +126,16 @@ class _Sheet:
 
     def rule(self, color: str) -> None:
         """Draw a line across the page."""
-        y = 1 - (MARGIN_IN + self._top_in) / PAGE_IN[1]
-        left = MARGIN_IN / PAGE_IN[0]
-        page = self.room(0.0)
-        page.add_artist(Line2D([left, 1 - left], [y, y], transform=page.transFigure, color=color, linewidth=0.7))
+        y = PAGE_IN[1] - MARGIN_IN - self._top_in
+        page, ends = self.room(0.0), [MARGIN_IN, PAGE_IN[0] - MARGIN_IN]
+        page.add_artist(Line2D(ends, [y, y], transform=page.dpi_scale_trans, color=color, linewidth=0.7))
 
     def picture(self, image: Image.Image) -> None:
         """Put an image across the page. Images of at most 256 colors are stored with a palette."""
         height = WIDTH_IN * image.height / image.width
         page = self.room(height)
         bottom = PAGE_IN[1] - MARGIN_IN - self._top_in - height
-        axes = page.add_axes((MARGIN_IN / PAGE_IN[0], bottom / PAGE_IN[1], WIDTH_IN / PAGE_IN[0], height / PAGE_IN[1]))
+        axes = axes_at(page, MARGIN_IN, bottom, WIDTH_IN, height)
         axes.set_axis_off()
         axes.imshow(np.asarray(image), interpolation="none")
         self.skip(height + 0.1)

@@ -64,8 +64,8 @@ def convert(text: str, form: str, *, time_unit: str = "auto", name: str = "input
     rows, decimals = _rows(text, _COLUMNS[form], name)
     if form == "kbit-per-ms":
         return _from_work(np.array([row[0] for row in rows]) * 1e3, name)
-    scale = _milliseconds_per_unit([row[0] for row in rows], time_unit, decimals)
-    times = [row[0] * scale for row in rows]
+    in_seconds = time_unit == "s" or (time_unit == "auto" and (decimals or rows[-1][0] - rows[0][0] < 1000))
+    times = [row[0] * (1e3 if in_seconds else 1.0) for row in rows]
     if times[-1] - (0 if form == "times" else times[0]) > _MAX_MS:
         raise TraceFormatError(
             f"times that span {times[-1]:g} ms",
@@ -118,12 +118,6 @@ def _rows(text: str, columns: int, name: str) -> tuple[list[tuple[float, ...]], 
     if not rows:
         raise TraceFormatError("no numbers", expected=f"lines of {columns} numbers", where=name)
     return rows, decimals
-
-
-def _milliseconds_per_unit(times: list[float], unit: str, decimals: bool) -> float:
-    if unit == "auto":
-        unit = "s" if decimals or times[-1] - times[0] < 1000 else "ms"
-    return 1e3 if unit == "s" else 1.0
 
 
 def _from_bytes(rows: list[tuple[float, float]], name: str) -> Times:

@@ -68,14 +68,15 @@ def curve_figure(
     drawn, axes = new_figure(WIDTH_IN, HEIGHT_IN)
     for index, curve in enumerate(curves):
         label = f"each of {len(curves)} seeds" if index == 0 else None
-        axes.plot(_million(curve.steps), 100 * curve.fractions, color=color, linewidth=0.8, alpha=0.75, label=label)
+        axes.plot(curve.steps / 1e6, 100 * curve.fractions, color=color, linewidth=0.8, alpha=0.75, label=label)
     steps, middle, wall = medians(curves)
     if len(curves) > 1:
         inside = np.stack([curve.fractions[np.isin(curve.steps, steps)] for curve in curves])
         low, high = 100 * inside.min(axis=0), 100 * inside.max(axis=0)
-        axes.fill_between(_million(steps), low, high, color=color, alpha=0.2, linewidth=0, label="min to max")
-        axes.plot(_million(steps), 100 * middle, color=color, linewidth=2.6, label="median")
-    _limits(axes, curves)
+        axes.fill_between(steps / 1e6, low, high, color=color, alpha=0.2, linewidth=0, label="min to max")
+        axes.plot(steps / 1e6, 100 * middle, color=color, linewidth=2.6, label="median")
+    axes.set_xlim(0, max(float(curve.steps[-1]) for curve in curves) / 1e6)
+    axes.set_ylim(BOTTOM, max(TOP, 103 * max(float(curve.fractions.max()) for curve in curves)))
     _baselines(axes, baselines, styles)
     _mark_fraction(axes, fraction, curves)
     axes.set_xlabel("million decisions")
@@ -97,16 +98,6 @@ def medians(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats]:
     fractions = np.median([curve.fractions[place] for curve, place in zip(curves, places, strict=True)], axis=0)
     wall = np.median([curve.wall_s[place] for curve, place in zip(curves, places, strict=True)], axis=0)
     return steps, fractions, wall
-
-
-def _million(steps: Floats) -> Floats:
-    return steps / 1e6
-
-
-def _limits(axes: Axes, curves: Sequence[Curve]) -> None:
-    highest = 100 * max(float(curve.fractions.max()) for curve in curves)
-    axes.set_xlim(0, max(float(curve.steps[-1]) for curve in curves) / 1e6)
-    axes.set_ylim(BOTTOM, max(TOP, 1.03 * highest))
 
 
 def _baselines(axes: Axes, baselines: Mapping[str, float], styles: Mapping[str, SchemeStyle]) -> None:
@@ -157,6 +148,6 @@ def _time_axis(axes: Axes, steps: Floats, wall: Floats) -> None:
     above.set_xlim(axes.get_xlim())
     above.grid(visible=False)
     above.spines["top"].set_visible(True)
-    above.set_xticks(_million(np.interp(times, wall, steps)), [f"{time:.0f}" for time in times])
+    above.set_xticks(np.interp(times, wall, steps) / 1e6, [f"{time:.0f}" for time in times])
     above.set_xlabel("seconds of training, evaluations included (median)", fontsize=10, color=MUTED)
     above.tick_params(labelsize=10, colors=MUTED)

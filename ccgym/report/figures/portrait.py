@@ -183,7 +183,7 @@ def _panels(rate: Axes, delay: Axes, column: Column, colors: Sequence[str]) -> N
         rate.stairs(values, edges, fill=True, color=CAPACITY_COLOR, zorder=1)
         rate.stairs(values, edges, color=CAPACITY_LINE, linewidth=0.9, zorder=1.5)
         top = float(values.max())
-    lowest, highest = column.path.owd_ms, column.path.owd_ms
+    min_ms, max_ms = column.path.owd_ms, column.path.owd_ms
     # The portrayed scheme last, so that it lies on top.
     for place in reversed(range(len(column.runs))):
         log = column.runs[place].packets
@@ -199,10 +199,10 @@ def _panels(rate: Axes, delay: Axes, column: Column, colors: Sequence[str]) -> N
         times, low, median, high = (v[filled] for v in (middles, seen.low_ms, seen.median_ms, seen.high_ms))
         delay.fill_between(times, low, high, color=color, alpha=0.3, linewidth=0, zorder=2.4 if first else 2.2)
         delay.plot(times, median, color=color, linewidth=1.5 if first else 1.2, zorder=3 if first else 2.5)
-        lowest, highest = min(lowest, float(low.min())), max(highest, float(high.max()))
+        min_ms, max_ms = min(min_ms, float(low.min())), max(max_ms, float(high.max()))
     delay.axhline(column.path.owd_ms, color=MUTED, linewidth=1.0, linestyle=(0, (4, 3)), zorder=2)
     rate.set_ylim(0, 1.06 * top or 1.0)
-    _delay_axis(delay, lowest, highest)
+    _delay_axis(delay, min_ms, max_ms)
     for axes in (rate, delay):
         axes.set_xlim(0, duration_ns / 1e9)
         axes.tick_params(labelsize=9, length=3)
@@ -219,18 +219,18 @@ def _arriving_mbps(capacity: LinkCapacity, edges_ns: npt.NDArray[np.int64], path
     return np.asarray(np.divide(bits * 1000, lasted, out=np.zeros_like(bits), where=lasted > 0), dtype=np.float64)
 
 
-def _delay_axis(axes: Axes, lowest: float, highest: float) -> None:
-    """Linear, or logarithmic where a linear axis would show nothing but the highest peak."""
-    if lowest > 0 and highest / lowest >= LOG_FROM:
+def _delay_axis(axes: Axes, min_ms: float, max_ms: float) -> None:
+    """Linear, or logarithmic where a linear axis would show only the peak."""
+    if min_ms > 0 and max_ms / min_ms >= LOG_FROM:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
-        margin = (highest / lowest) ** 0.06
-        axes.set_ylim(lowest / margin, highest * margin)
+        margin = (max_ms / min_ms) ** 0.06
+        axes.set_ylim(min_ms / margin, max_ms * margin)
         return
-    margin = 0.08 * (highest - lowest) or 1.0
-    axes.set_ylim(max(0.0, lowest - margin), highest + margin)
+    margin = 0.08 * (max_ms - min_ms) or 1.0
+    axes.set_ylim(max(0.0, min_ms - margin), max_ms + margin)
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=_ROUND))
 
 
