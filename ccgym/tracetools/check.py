@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from ccgym.tracetools.inspect import TraceLike, mean_rate_bps, times_of
+from ccgym.tracetools.inspect import TraceLike, TraceSummary, mean_rate_bps, summarize, times_of
 from ccgym.units import NS_PER_MS, PACKET_BITS, PACKET_BYTES, TimeLike, format_rate, parse_rate, parse_time
 
 Severity = Literal["error", "warning"]
@@ -107,7 +107,10 @@ def find_mistakes(trace: TraceLike, rate: int | None, rtt: int | None, *, name: 
         rate = rate_in_name(name)
     lines, period = int(times.size), int(times[-1])
     error = (_all_equal(lines, period, rate) if times[0] == times[-1] else None) or _too_fast(lines, period)
-    found = (error,) if error else (_gap(times, rtt), _burst(times), _rate(times, rate, from_name))
+    if error:
+        return [replace(error, subject=name)]
+    summary = summarize(trace)
+    found = (_gap(times, summary, rtt), _burst(summary), _rate(times, rate, from_name))
     return [replace(finding, subject=name) for finding in found if finding is not None]
 
 
@@ -182,19 +185,17 @@ def _too_fast(lines: int, period: int) -> Finding | None:
     )
 
 
-def _gap(times: np.typing.NDArray[np.int64], rtt: int | None) -> Finding | None:
-    gaps = np.diff(times, prepend=0)
-    widest = int(gaps.argmax())
-    gap = int(gaps[widest])
+def _gap(times: np.typing.NDArray[np.int64], trace: TraceSummary, rtt: int | None) -> Finding | None:
+    gap = trace.largest_gap_ms
     limit = max(GAP_FLOOR_MS, GAP_RTTS * rtt / NS_PER_MS if rtt is not None else 0.0)
     if gap <= limit:
         return None
-    count = int((gaps > limit).sum())
+    count = int((np.diff(times, prepend=0) > limit).sum())
     limit_text = f"the {GAP_RTTS} round-trip times" if rtt is not None and limit > GAP_FLOOR_MS else "the 100 ms"
     return Finding(
         "warning",
         "long-gap",
-        f"nothing is delivered for {gap} ms from {int(times[widest]) - gap} ms on"
+        f"nothing is delivered for {gap} ms from {trace.largest_gap_at_ms} ms on"
         + (f" ({count} such gaps)" if count > 1 else "")
         + f", longer than {limit_text} that pass without remark",
         cause="an outage of a recorded or cellular trace; in others, times in the wrong unit or a missing part",
@@ -202,17 +203,15 @@ def _gap(times: np.typing.NDArray[np.int64], rtt: int | None) -> Finding | None:
     )
 
 
-def _burst(times: np.typing.NDArray[np.int64]) -> Finding | None:
-    instants, counts = np.unique(times, return_counts=True)
-    fullest = int(counts.argmax())
-    burst = int(counts[fullest])
+def _burst(trace: TraceSummary) -> Finding | None:
+    lines, burst = trace.lines, trace.largest_burst
     # In a trace of a few milliseconds or lines every instant holds much; that says nothing.
-    if burst <= max(BURST_SHARE * times.size, 2) or times[-1] < 20:
+    if burst <= max(BURST_SHARE * lines, 2) or trace.period_ms < 20:
         return None
     return Finding(
         "warning",
         "burst",
-        f"{burst} of {times.size} lines ({burst / times.size:.0%}) are at {int(instants[fullest])} ms",
+        f"{burst} of {lines} lines ({burst / lines:.0%}) are at {trace.largest_burst_at_ms} ms",
         cause="seconds where milliseconds belong, or a coarse clock, put many packets on one instant",
         remedy="look at it with `ccgym trace show`; `ccgym trace convert` spreads times in seconds",
     )

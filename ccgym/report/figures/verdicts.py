@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from typing import Final
+from typing import Any, Final
 
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -60,20 +60,10 @@ def verdicts_figure(results: ExperimentResults) -> Figure:
         for column, test in enumerate(results.tests):
             outcome = results.outcome(test, style.key)
             left = NAMES_IN + COLUMN_IN * column
-            box = Rectangle(
-                (left + 0.03, top + 0.03),
-                COLUMN_IN - 0.06,
-                ROW_IN - 0.06,
-                facecolor=FILLS[outcome.verdict],
-                linewidth=0,
-            )
-            axes.add_patch(box)
-            middle = left + COLUMN_IN / 2
-            axes.text(
-                middle, top + 0.24, outcome.headline or NOTHING, ha="center", va="center", color=INK, fontsize=10.5
-            )
-            axes.text(
-                middle, top + 0.45, MARKS[outcome.verdict], ha="center", va="center", color=EDGES[outcome.verdict],
-                fontsize=9, weight="bold",
-            )  # fmt: skip
+            color = FILLS[outcome.verdict]
+            axes.add_patch(Rectangle((left + 0.03, top + 0.03), COLUMN_IN - 0.06, ROW_IN - 0.06, facecolor=color, lw=0))
+            centered: dict[str, Any] = {"x": left + COLUMN_IN / 2, "ha": "center", "va": "center"}
+            axes.text(y=top + 0.24, s=outcome.headline or NOTHING, color=INK, fontsize=10.5, **centered)
+            mark, color = MARKS[outcome.verdict], EDGES[outcome.verdict]
+            axes.text(y=top + 0.45, s=mark, color=color, fontsize=9, weight="bold", **centered)
     return drawn
