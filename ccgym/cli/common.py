@@ -91,7 +91,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str] | None], r
         if row is not None:
             made.append(Row(dict(zip(headings, row, strict=True)), first=rule))
         rule = row is None
-    console().print(Table(columns, made).terminal())
+    console().print(Table(columns, made))
 
 
 def run(body: Callable[[], int | None]) -> int:

@@ -348,7 +348,7 @@ def _show(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, lo
     shown_on.print()
     # A file or a pipe has no width; a table cut to 80 columns would lose digits.
     table = evaluation_table(results)
-    shown_on.print(table.terminal(), width=None if shown_on.is_terminal else PIPE_WIDTH)
+    shown_on.print(table, width=None if shown_on.is_terminal else PIPE_WIDTH)
     for line in table.notes:
         shown_on.print(line, style="yellow", soft_wrap=True)
     if has_published(results):

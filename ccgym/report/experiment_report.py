@@ -27,7 +27,7 @@ TONES: Final[dict[Verdict, Tone]] = {"pass": "good", "fail": "bad", "incomplete"
 
 def terminal(result: ExperimentResults) -> Sequence[RenderableType]:
     """The table of verdicts, and what was run."""
-    lines: list[RenderableType] = ["", verdict_table(result).terminal(), ""]
+    lines: list[RenderableType] = ["", verdict_table(result), ""]
     for test in result.tests:
         passes = f"Passes: {test.brief}." if test.brief else ""
         if words := " ".join(filter(None, (test.spec.question, passes))):

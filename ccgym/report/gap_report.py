@@ -108,7 +108,7 @@ def markdown(gap: Gap) -> str:
 def terminal(result: Gap) -> Sequence[RenderableType]:
     """The table with its notes."""
     table = gap_table(result)
-    return ["", table.terminal(), TOLERANCES, *table.notes, ""]
+    return ["", table, TOLERANCES, *table.notes, ""]
 
 
 def write(result: Gap, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:

@@ -174,8 +174,8 @@ def terminal(result: Scorecard) -> Sequence[RenderableType]:
     """The ranking, and what belongs below it."""
     if not any(result.rankings.values()):
         return ["no scheme has a number on any path\n"]
-    lines: list[RenderableType] = ["", ranking_table(result, result.groups[0]).terminal(), *EXPLANATION_LINES, ""]
-    lines.append(groups_table(result).terminal())
+    lines: list[RenderableType] = ["", ranking_table(result, result.groups[0]), *EXPLANATION_LINES, ""]
+    lines.append(groups_table(result))
     if any(group.learners for group in shown_groups(result)):
         lines.append("trained, held out: paths that these policies' training could draw, and the others")
     return [*lines, *footnotes(result), ""]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -96,7 +97,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows."""
+    """Columns and rows. A rich console prints it as it fits."""
 
     columns: Sequence[Column]
     rows: Sequence[Row]
@@ -125,32 +126,49 @@ class Table:
         """All texts of a row, each in one line."""
         return [" ".join(self.text(row, column).split()) for column in self.columns]
 
-    @property
-    def headings(self) -> list[str]:
-        """All headings, each in one line."""
-        return [column.heading for column in self.columns]
-
     def sort_key(self, row: Row, column: Column) -> float | None:
         """The number by which pages sort a cell; None where it has none."""
         value = self.cell(row, column).value
         value = getattr(value, "mean", value)
         return float(value) if isinstance(value, (int, float)) else None
 
-    def terminal(self) -> FittingTable:
-        """For a rich console: the widest form that fits its width."""
-        forms = [self._form(self.columns)]
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The widest form that fits the screen; where none does, each row's name and a line for each of its numbers."""
+        measured = options.update(width=_ANY_WIDTH)
+        for form in self._forms():
+            if Measurement.get(console, measured, form).minimum <= options.max_width:
+                yield form
+                return
+        # A rank has no heading; then the name is in the next column.
+        titles = 1 if self.columns[0].label else 2
+        for row in self.rows:
+            texts = self.texts(row)
+            if title := " ".join(texts[:titles]).strip():
+                yield Text(title, style="bold")
+            for column, text in list(zip(self.columns, texts, strict=True))[titles:]:
+                if text not in ("", NOTHING):
+                    tone = TERMINAL_STYLES[self.cell(row, column).tone]
+                    yield Text.assemble("  ", (f"{column.heading}: ", "dim"), (text, tone))
+
+    def _forms(self) -> Iterator[RichTable]:
+        """From the widest to the narrowest."""
+        yield self._form(self.columns)
         if any(column.optional for column in self.columns):
-            forms.append(self._form([column for column in self.columns if not column.optional]))
-        if any(column.under for column in self.columns):
-            forms.append(self._form([column for column in self.columns if not column.under]))
+            yield self._form([column for column in self.columns if not column.optional])
+        narrow = [column for column in self.columns if not column.under]
+        if len(narrow) < len(self.columns):
+            yield self._form(narrow)
         if any(column.short for column in self.columns):
-            forms.append(self._form([column for column in self.columns if not column.under], short=True))
-        return FittingTable(*forms)
+            yield self._form(narrow, short=True)
 
     def _form(self, columns: Sequence[Column], *, short: bool = False) -> RichTable:
         table = RichTable(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
         if short:
             table.caption, table.caption_justify = self.legend, "left"
+
+        def text(row: Row, column: Column) -> str:
+            return self.text(row, column).replace(" ± ", "\n± ") if short else self.text(row, column)
+
         for column in columns:
             table.add_column(
                 (column.short if short else "") or column.folded,
@@ -163,22 +181,24 @@ class Table:
         hidden = [column for column in self.columns if column.under in shown and column.name not in shown]
         for place, row in enumerate(self.rows):
             last = place + 1 < len(self.rows) and self.rows[place + 1].first
-            texts = [self._rich(row, column, short) for column in columns]
-            table.add_row(*texts, style=TERMINAL_STYLES[row.tone], end_section=last)
+            cells = [Text(text(row, column), TERMINAL_STYLES[self.cell(row, column).tone]) for column in columns]
+            table.add_row(*cells, style=TERMINAL_STYLES[row.tone], end_section=last)
             below = {c.under: self.text(row, c) for c in hidden if self.cell(row, c).value is not None}
             if below:
                 title = f"  {hidden[0].group}"
                 table.add_row(title, *(below.get(column.name, "") for column in columns[1:]), style="dim")
+        for made in table.columns:
+            if made.no_wrap:
+                lines = "\n".join(map(str, (made.header, *made.cells))).split("\n")
+                made.min_width = max(map(cell_len, lines))
         return table
-
-    def _rich(self, row: Row, column: Column, short: bool) -> Text:
-        text = self.text(row, column)
-        text = text.replace(" ± ", "\n± ") if short else text
-        return Text(text, style=TERMINAL_STYLES[self.cell(row, column).tone])
 
     def markdown(self) -> str:
         """GitHub-flavored Markdown, without the notes."""
-        lines = [self.headings, ["---" if column.align == "left" else "---:" for column in self.columns]]
+        lines = [
+            [column.heading for column in self.columns],
+            ["---" if column.align == "left" else "---:" for column in self.columns],
+        ]
         for row in self.rows:
             tones = [self.cell(row, column).tone for column in self.columns]
             texts = self.texts(row)
@@ -226,54 +246,3 @@ def spread(digits: int, scale: float = 1.0) -> Callable[[_Spread], str]:
         return mean if value.std is None else f"{mean} ± {scale * value.std:.{digits}f}"
 
     return text
-
-
-class FittingTable:
-    """The first of several forms of a table that fits the screen; where none does, a list of its numbers.
-
-    Args:
-        forms: Tables of the same numbers, the widest first. Columns of numbers must not wrap.
-    """
-
-    def __init__(self, *forms: RichTable) -> None:
-        self._forms = forms
-        for column in (column for form in forms for column in form.columns if column.no_wrap):
-            texts = [_text(column.header), *(_text(cell) for cell in column.cells)]
-            column.min_width = max(text.cell_len for whole in texts for text in whole.split())
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Called by rich when it is printed."""
-        for form in self._forms:
-            if Measurement.get(console, options.update(width=_ANY_WIDTH), form).minimum <= options.max_width:
-                yield form
-                return
-        yield from _listed(self._forms[0])
-
-
-def _listed(table: RichTable) -> Sequence[Text]:
-    """A table as a list: each row's name, and under it its numbers with their headings, a line each."""
-    columns = [(_line(column.header), [_text(cell) for cell in column.cells]) for column in table.columns]
-    # A rank has no heading; then the name is in the next column.
-    titles = 1 if columns[0][0] else 2
-    lines: list[Text] = []
-    for row in range(table.row_count):
-        title = " ".join(_line(cells[row]) for _, cells in columns[:titles]).strip()
-        if title:
-            lines.append(Text(title, style="bold"))
-        for heading, cells in columns[titles:]:
-            if cells[row].plain not in ("", NOTHING):
-                lines.append(Text.assemble("  ", (f"{heading}: ", "dim"), *_joined(cells[row])))
-    return lines
-
-
-def _text(cell: object) -> Text:
-    return cell if isinstance(cell, Text) else Text(str(cell))
-
-
-def _line(cell: object) -> str:
-    return " ".join(_text(cell).plain.split())
-
-
-def _joined(text: Text) -> list[Text]:
-    """The lines of a cell in one."""
-    return [part for line in text.split() for part in (Text(" "), line)][1:]

@@ -227,7 +227,7 @@ def test_the_table(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert [row.first for row in table.rows] == [True, False, False, False]
     for width in (60, 80, 160):
-        shown = printed(table.terminal(), width)
+        shown = printed(table, width)
         assert max(map(len, shown.splitlines())) <= width
         assert all(text in shown for row in four for text in row)
     written = markdown(made)

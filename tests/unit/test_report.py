@@ -468,7 +468,7 @@ def test_the_table_fits_and_loses_no_digit(width: int, scale: int) -> None:
         for one in result_set().cells
     )
     results = result_set(cells=cells)
-    shown = printed(evaluation_table(results).terminal(), width)
+    shown = printed(evaluation_table(results), width)
     assert max(map(len, shown.splitlines())) <= width
     assert "…" not in shown
     numbers = re.findall(r"[\d.]+", shown)
@@ -480,7 +480,7 @@ def test_the_table_fits_and_loses_no_digit(width: int, scale: int) -> None:
 
 
 def test_a_wide_screen_has_one_line_per_scheme() -> None:
-    lines = printed(evaluation_table(result_set()).terminal(), 120).splitlines()
+    lines = printed(evaluation_table(result_set()), 120).splitlines()
     assert sum("72.70 ± 0.10" in line and "65.94" in line for line in lines) == 1
 
 
@@ -491,7 +491,7 @@ def test_runs_of_the_same_packets_are_said_to_be_so(tmp_path: Path) -> None:
     table = evaluation_table(results)
     assert all(table.text(row, "runs") == "3 =" and "±" not in "".join(table.texts(row)) for row in table.rows)
     assert words in markdown(results)
-    assert "±" not in printed(evaluation_table(results).terminal(), 80)
+    assert "±" not in printed(evaluation_table(results), 80)
     assert words in render("evaluation", **page_values(results, tmp_path))
     pages: list[str] = pdf_texts(results, tmp_path)
     assert words in "\n".join(pages)

@@ -36,13 +36,18 @@ TABLE = Table(
 
 def printed(width: int) -> list[str]:
     console = Console(width=width, file=io.StringIO())
-    console.print(TABLE.terminal())
+    console.print(TABLE)
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
 
 def test_texts_and_headings() -> None:
-    assert TABLE.headings == ["scheme", "throughput (Mbit/s)", "random loss (%)", "published throughput (Mbit/s)"]
+    assert [column.heading for column in TABLE.columns] == [
+        "scheme",
+        "throughput (Mbit/s)",
+        "random loss (%)",
+        "published throughput (Mbit/s)",
+    ]
     assert [TABLE.texts(row) for row in TABLE.rows] == [
         ["A <b>", "12.35 ± 0.50", "3.4", "11.00"],
         ["B", "3.00", "50.0", NOTHING],
