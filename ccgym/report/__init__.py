@@ -6,7 +6,7 @@
 ``figures``             the figures, one per file, and their registry
 ``style``               fonts, colors and sizes for screen and paper; saving of figures
 ``run_plot``            throughput and delay of one run in one figure: ``run.plot()``
-``coordinates``         names of a sweep's coordinates for people
+``coordinates``         coordinates and metrics on axes
 ``page``                pages from the templates in ``templates/``
 ``pdf``                 ``pantheon_report.pdf``
 ``run_figures``         figures of all runs, drawn by several processes
@@ -17,5 +17,5 @@
 ``gap_report``          the report on a gap
 ======================  ======================================================================
 
-This is the only part of ccgym that imports matplotlib. It may import ``experiments`` and everything below.
+Only this package and the pictures of environments import matplotlib. It may import ``experiments`` and everything below.
 """
