@@ -17,5 +17,6 @@
 ``gap_report``          the report on a gap
 ======================  ======================================================================
 
-Only this package and the pictures of environments import matplotlib. It may import ``experiments`` and everything below.
+Only this package and the pictures of environments import matplotlib.
+It may import ``experiments`` and everything below.
 """
