@@ -157,7 +157,7 @@ def failing_where(monkeypatch: pytest.MonkeyPatch, chosen: Any, error: Exception
 def test_a_failed_run_leaves_its_experiment_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failing_where(
         monkeypatch,
-        lambda path, flows: flows[0].scheme == "cubic" and "0.2" in path.queue.describe(),
+        lambda path, flows: flows[0].scheme == "cubic" and path.queue.limit.bdp == 0.2,
         SimulationError("out of luck"),
     )
     results = run(tmp_path, "cubic,reno")
