@@ -353,6 +353,14 @@ def raw_arrays() -> list[str]:
     return table(["Attribute", ""], [(code(name), text.replace("``", "`")) for name, text in meanings.items()])
 
 
+def shells() -> list[str]:
+    """What mahimahi's shell and ours did with the same packets, as recorded."""
+    sys.path.insert(0, str(ROOT / "tests" / "differential" / "record"))
+    import record_shell
+
+    return str(record_shell.table(json.loads(record_shell.SUMMARY.read_text())["cases"])).splitlines()
+
+
 BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
     "docs/aurora.md": {"aurora-results": partial(results, "aurora")},
     "docs/indigo.md": {"indigo-results": partial(results, "indigo")},
@@ -381,6 +389,7 @@ BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
         "result-columns": partial(frame_columns, RUN_COLUMNS),
         "raw-arrays": raw_arrays,
     },
+    "docs/validation.md": {"shells": shells},
     "docs/environments.md": {
         "environments": environments,
         "distributions": distributions,
