@@ -200,7 +200,7 @@ class UniformJitterDistribution(declared.Declared):
 
     WORDS: ClassVar[str] = "uniform jitter (max {max})"
     kind: Literal["uniform"] = "uniform"
-    max: TimeField = Field(description="Largest extra delay.")
+    max: TimeField = Field(description="Max extra delay.")
 
 
 class NormalJitterDistribution(declared.Declared):
