@@ -64,7 +64,7 @@ impl Expression {
     pub(crate) fn parse_in(place: &str, text: &str, unit: &str) -> Result<Self, SpecError> {
         let expression = Self::parse(place, text)?;
         let found = expression.signal.unit;
-        SpecError::ensure(found == unit, place, format!("\"{text}\" in {found}"), &format!("an expression in {unit}"))?;
+        SpecError::ensure(found == unit, place, format!("\"{text}\" in {found}"), format!("an expression in {unit}"))?;
         Ok(expression)
     }
 

@@ -109,7 +109,7 @@ pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'
     Ok(match spec {
         ElementSpec::Link { schedule, queue, overhead, device_packets } => {
             let expected = format!("at most {MAX_OVERHEAD}; overhead is bytes per packet: mahimahi 4, PPP 2");
-            SpecError::ensure(*overhead <= MAX_OVERHEAD, "link.overhead", overhead, &expected)?;
+            SpecError::ensure(*overhead <= MAX_OVERHEAD, "link.overhead", overhead, expected)?;
             queue::check(queue)?;
             match schedule {
                 ScheduleSpec::Trace { name, once } => {

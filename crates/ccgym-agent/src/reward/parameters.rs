@@ -130,7 +130,7 @@ impl Kind {
             (Self::Number { low, high }, Value::Number(_)) => {
                 let number = value.as_f64().unwrap_or(f64::NAN);
                 let expected = format!("a number from {low} to {high}");
-                SpecError::ensure(number >= low && number <= high, place, value, &expected)?;
+                SpecError::ensure(number >= low && number <= high, place, value, expected)?;
                 Ok(Resolved::Number(number))
             }
             (Self::Number { .. }, _) => Err(SpecError::new(place, value.to_string(), "a number")),

@@ -108,7 +108,7 @@ fn check_milliseconds(at: &str, span: TimeSpan) -> Result<(), SpecError> {
     let whole = TimeSpan::from_millis(1).0;
     let good = span.0 % whole == 0 && (1..=MAX_MS).contains(&(span.0 / whole));
     let expected = format!("whole milliseconds, 1 to {MAX_MS}; mahimahi counts whole milliseconds");
-    SpecError::ensure(good, at, format!("{} ns", span.0), &expected)
+    SpecError::ensure(good, at, format!("{} ns", span.0), expected)
 }
 
 fn check_limit(limit: &LimitSpec) -> Result<(), SpecError> {
@@ -124,7 +124,7 @@ fn check_limit(limit: &LimitSpec) -> Result<(), SpecError> {
 
 fn check_range(at: &str, value: u64, min: u64, max: u64) -> Result<(), SpecError> {
     let expected = if max == u64::MAX { format!("at least {min}") } else { format!("{min} to {max}") };
-    SpecError::ensure((min..=max).contains(&value), at, value, &expected)
+    SpecError::ensure((min..=max).contains(&value), at, value, expected)
 }
 
 #[cfg(test)]
