@@ -31,10 +31,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use ccgym_core::congestion_control::{CongestionControl, Control};
 use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
 use ccgym_core::SpecError;
+use ccgym_core::{CongestionControl, Control};
 
 pub use action::ActionKind;
 pub use describe::vocabulary;

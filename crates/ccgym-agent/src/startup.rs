@@ -3,9 +3,9 @@
 use super::action::{window, Actions, Actuator};
 use super::memory::Memory;
 use super::spec::{ActionSpec, Exit, Pace, StartupSpec, Target};
-use ccgym_core::congestion_control::Control;
 use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::units::{Rate, TimeSpan};
+use ccgym_core::Control;
 use ccgym_core::SpecError;
 
 /// Growth of the maximum delivery rate below which a round trip counts as flat, and how many end slow start (BBR's

@@ -1,10 +1,10 @@
 //! Intervals for tests.
 
 use super::spec::AgentSpec;
-use ccgym_core::congestion_control::Control;
 use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::rtt::RttEstimator;
 use ccgym_core::units::Timestamp;
+use ccgym_core::Control;
 
 /// Wire bytes of a packet.
 pub(crate) const MSS: u64 = 1500;

@@ -13,6 +13,7 @@ use std::any::Any;
 use dyn_clone::DynClone;
 use serde::{Deserialize, Serialize};
 
+use crate::control::Control;
 use crate::monitor::MonitorInterval;
 use crate::packet::PacketNumber;
 use crate::rate_sampler::RateSample;
@@ -172,25 +173,6 @@ pub struct SpuriousLossEvent {
     pub now: Timestamp,
     /// Wire bytes in flight.
     pub in_flight: u64,
-}
-
-/// What the transport should do now. Read once after each event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Control {
-    /// Congestion window in wire bytes; `u64::MAX` means unlimited.
-    pub cwnd: u64,
-    /// Pacing rate in wire bits per second; zero means unpaced (sending is clocked by acknowledgements).
-    pub pacing_rate: Rate,
-    /// Bytes that may leave back to back when paced; zero means one packet.
-    pub send_quantum: u32,
-}
-
-impl Control {
-    /// A plain window without pacing.
-    #[must_use]
-    pub const fn window(cwnd: u64) -> Self {
-        Self { cwnd, pacing_rate: Rate::ZERO, send_quantum: 0 }
-    }
 }
 
 /// When a decision interval ends.

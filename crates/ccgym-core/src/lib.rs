@@ -4,6 +4,7 @@
 //! and the real-time endpoints run the same code.
 
 pub mod congestion_control;
+mod control;
 mod error;
 mod interval_set;
 mod loss_detection;
@@ -19,7 +20,8 @@ pub mod sender;
 mod sent_packets;
 pub mod units;
 
-pub use congestion_control::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent};
+pub use congestion_control::{AckEvent, CongestionControl, InitContext, TimeoutEvent};
+pub use control::Control;
 pub use error::SpecError;
 pub use monitor::MonitorInterval;
 pub use packet::{Ack, Datagram, Ecn, Packet, PacketNumber};

@@ -10,12 +10,10 @@ use ccgym_core::receiver::AckPolicy;
 use ccgym_core::sender::SenderConfig;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
 use ccgym_core::{ReceiverConfig, Rng, SpecError};
-use ccgym_link::{Chain, DeliveryTrace, ElementSpec};
+use ccgym_link::{Chain, DeliveryTrace, ElementSpec, Param};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-use crate::truth::loss_before_link;
 
 /// One run: a path, the flows on it, and what to record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -331,4 +329,16 @@ impl FlowSpec {
             reliable: self.profile != Profile::Udp,
         }
     }
+}
+
+/// Probability of the independent, constant loss before the first link. Loss in bursts, or at a rate that changes,
+/// does not count: sending more cannot make up for it.
+#[must_use]
+pub fn loss_before_link(uplink: &[ElementSpec]) -> f64 {
+    let before = uplink.iter().take_while(|element| !matches!(element, ElementSpec::Link { .. }));
+    let kept = before.map(|element| match element {
+        ElementSpec::Loss { probability: Param::Constant(p) } => 1.0 - p,
+        _ => 1.0,
+    });
+    1.0 - kept.product::<f64>()
 }

@@ -88,18 +88,6 @@ impl GroundTruthModel {
     }
 }
 
-/// Probability of the independent, constant loss before the first link. Loss in bursts, or at a rate that changes,
-/// does not count: sending more cannot make up for it.
-#[must_use]
-pub fn loss_before_link(uplink: &[ElementSpec]) -> f64 {
-    let before = uplink.iter().take_while(|element| !matches!(element, ElementSpec::Link { .. }));
-    let kept = before.map(|element| match element {
-        ElementSpec::Loss { probability: Param::Constant(p) } => 1.0 - p,
-        _ => 1.0,
-    });
-    1.0 - kept.product::<f64>()
-}
-
 fn at(steps: &Param<f64>, t: Timestamp) -> f64 {
     match steps {
         Param::Constant(p) => *p,
@@ -118,6 +106,7 @@ fn limit_packets(queue: &QueueSpec, packet: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::loss_before_link;
     use serde_json::json;
 
     fn model() -> GroundTruthModel {

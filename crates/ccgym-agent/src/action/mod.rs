@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::expressions::{Expression, Expressions, Values};
 use super::memory::Memory;
 use super::spec::{ActionSpec, LimitsSpec, Pace, Phase, Target};
-use ccgym_core::congestion_control::Control;
 use ccgym_core::units::Rate;
+use ccgym_core::Control;
 use ccgym_core::SpecError;
 
 pub(crate) use map::Map;

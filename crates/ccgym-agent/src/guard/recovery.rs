@@ -14,9 +14,9 @@ use super::super::memory::Memory;
 use super::super::spec::{RecoverySpec, Target};
 use super::round::{fraction, Path, Round, MIN_RTT};
 use super::search::{above, Before, Hold, Next, Search};
-use ccgym_core::congestion_control::Control;
 use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::units::{Rate, TimeSpan};
+use ccgym_core::Control;
 use ccgym_core::SpecError;
 
 /// Min rounds to judge by.

@@ -19,7 +19,8 @@ mod transmit;
 
 use std::collections::VecDeque;
 
-use crate::congestion_control::{Capabilities, CongestionControl, Control, InitContext, IntervalEnd, LostPacket};
+use crate::congestion_control::{Capabilities, CongestionControl, InitContext, IntervalEnd, LostPacket};
+use crate::control::Control;
 use crate::interval_set::IntervalSet;
 use crate::loss_detection::LossDetector;
 use crate::monitor::MonitorInterval;

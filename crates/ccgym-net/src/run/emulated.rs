@@ -12,7 +12,7 @@ use super::result::{PathReport, RunResult};
 use super::retry_with_longer_leads;
 use crate::clock::Clock;
 use crate::error::{NetError, Result};
-use crate::shell::{emulator_limited, EmulatorSpec, PathEmulator, USUAL_PACKET_MEMORY};
+use crate::shell::{EmulatorSpec, PathEmulator, USUAL_PACKET_MEMORY};
 use crate::system::{Endpoints, IdleSpinner, Placement};
 
 /// How long before time zero everything is set up; longer where a machine proves too slow for that.
@@ -63,7 +63,7 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
         uplink_release: Some((&path.up.release).into()),
         downlink_release: Some((&path.down.release).into()),
         device_drops: path.up.device_drops + path.down.device_drops,
-        limited: emulator_limited(&path),
+        limited: path.limited(),
         started_epoch_ms: clock.epoch_ms(Timestamp::ZERO),
         ..PathReport::default()
     };

@@ -12,8 +12,8 @@ use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::offload::{ecn_of, Layout, Part};
-use super::path_emulator::DirectionReport;
 use super::release::ReleaseErrors;
+use super::report::DirectionReport;
 use super::store::Store;
 use super::FIRST_PORT;
 use crate::clock::Clock;

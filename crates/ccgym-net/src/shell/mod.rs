@@ -9,13 +9,15 @@ mod offload;
 mod path_emulator;
 mod records;
 mod release;
+mod report;
 pub(crate) mod session;
 mod store;
 mod watch;
 
 pub use job::ShellJob;
-pub use path_emulator::{DirectionReport, EmulatorReport, EmulatorSpec, PathEmulator};
-pub use release::{emulator_limited, ReleaseErrors};
+pub use path_emulator::{EmulatorSpec, PathEmulator};
+pub use release::ReleaseErrors;
+pub use report::{DirectionReport, EmulatorReport};
 pub use store::USUAL_LIMIT as USUAL_PACKET_MEMORY;
 
 /// Port of the first flow's receiver, of UDP or TCP.

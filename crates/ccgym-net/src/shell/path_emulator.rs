@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use ccgym_core::{TimeSpan, Timestamp};
-use ccgym_link::{Chain, Counters, LinkEvent, PathElement, Pipeline};
-use ccgym_run::recorder::{LinkSeries, PacketLog};
+use ccgym_link::{Chain, PathElement, Pipeline};
+use ccgym_run::recorder::PacketLog;
 
 use super::direction::{Direction, End, Work};
-use super::release::ReleaseErrors;
+use super::report::{DirectionReport, EmulatorReport};
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
 use crate::system::port::{Drops, Port};
@@ -33,44 +33,6 @@ pub struct EmulatorSpec {
     pub step: TimeSpan,
     /// Memory that packets under way may take in each direction, bytes; what comes when it is full is dropped.
     pub packet_memory: usize,
-}
-
-/// What one direction did.
-#[derive(Clone, Debug, Default)]
-pub struct DirectionReport {
-    /// Each packet of a flow: when it arrived and when it really left.
-    pub log: Option<PacketLog>,
-    /// Events of each element, at the times at which it meant them to happen; none of elements that are not links.
-    pub events: Vec<Vec<LinkEvent>>,
-    /// Counters of the elements by kind.
-    pub counters: Vec<(String, Counters)>,
-    /// Which element the first link is.
-    pub bottleneck: Option<usize>,
-    /// Samples of the first link; sample k was taken at (k + 1) × step.
-    pub queue: LinkSeries,
-    /// How late packets were released.
-    pub release: ReleaseErrors,
-    /// Packets that the devices lost: those of the path are in the counters.
-    pub device_drops: u64,
-    /// Packets dropped because those under way filled [`EmulatorSpec::packet_memory`]; not in the counters either.
-    pub refused: u64,
-}
-
-impl DirectionReport {
-    /// Events of element number `index`.
-    #[must_use]
-    pub fn events(&self, index: Option<usize>) -> &[LinkEvent] {
-        index.and_then(|index| self.events.get(index)).map_or(&[], Vec::as_slice)
-    }
-}
-
-/// What both directions did.
-#[derive(Clone, Debug, Default)]
-pub struct EmulatorReport {
-    /// From inside to outside.
-    pub up: DirectionReport,
-    /// From outside to inside.
-    pub down: DirectionReport,
 }
 
 /// A path in operation. Dropping it ends it.

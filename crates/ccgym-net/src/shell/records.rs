@@ -7,11 +7,10 @@ use ccgym_link::{ElementSpec, ScheduleSpec};
 
 use super::environment::PREFIX;
 use super::job::{Direction, LinkLogJob, ShellJob, ShellPath};
-use super::path_emulator::{DirectionReport, EmulatorReport};
+use super::report::{DirectionReport, EmulatorReport};
 use ccgym_run::logs::write_tunnel_log;
 
 use super::logs::{write_link_log, LogFile};
-use super::release::emulator_limited;
 use crate::clock::{monotonic_ns, Clock};
 use crate::error::{NetError, Result};
 use ccgym_core::units::Timestamp;
@@ -72,7 +71,7 @@ impl Records {
 
     /// Write everything. The answer is the summary, if it was asked for.
     pub fn write(self, report: &EmulatorReport, clock: &Clock) -> Result<Option<String>> {
-        let limited = emulator_limited(report);
+        let limited = report.limited();
         let mut comments = vec![format!("seed: {}", self.seed)];
         comments.extend(limited.iter().map(|why| format!("emulator-limited: {why}")));
         let of = |direction| match direction {

@@ -1,17 +1,9 @@
-//! How late packets were released, and whether a run was held up by the machine.
+//! How late packets were released.
 
 use ccgym_run::episode::DurationHistogram;
 
-use super::path_emulator::EmulatorReport;
-
 /// Releases later than this count against the machine.
 const LATE_NS: u64 = 1_000_000;
-/// Share of late releases that a run may have.
-const TOLERATED: f64 = 0.01;
-/// A release later than this counts by itself: a flow that gets no acknowledgement stops sending, so few packets are
-/// late in the longest stalls, and 20 ms overflow the short queues of fast paths.
-const STILL_NS: u64 = 20_000_000;
-
 /// Errors of release times: how long after its due time each packet left, in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub struct ReleaseErrors {
@@ -39,48 +31,9 @@ impl ReleaseErrors {
     }
 }
 
-/// Why the machine could not hold the schedule, if it could not: packets lost in devices or for want of memory, more
-/// than 1 % of the packets of a direction released more than a millisecond late, or one more than 20 ms.
-pub fn emulator_limited(report: &EmulatorReport) -> Option<String> {
-    let mut reasons = Vec::new();
-    for (name, direction) in [("uplink", &report.up), ("downlink", &report.down)] {
-        if direction.device_drops > 0 {
-            reasons.push(format!("{name}: {} packets were lost in a device", direction.device_drops));
-        }
-        if direction.refused > 0 {
-            reasons
-                .push(format!("{name}: {} packets were dropped because the packet memory was full", direction.refused));
-        }
-        let share = direction.release.late as f64 / direction.release.count.max(1) as f64;
-        if share > TOLERATED {
-            reasons.push(format!("{name}: {:.1} % of packets left more than 1 ms late", share * 100.0));
-        }
-        if direction.release.max > STILL_NS {
-            let still = direction.release.max as f64 / 1e6;
-            reasons.push(format!("{name}: the path stood still for {still:.0} ms"));
-        }
-    }
-    (!reasons.is_empty()).then(|| reasons.join("; "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_stall_counts_though_few_packets_saw_it() {
-        let mut report = EmulatorReport::default();
-        for _ in 0..9_999 {
-            report.up.release.record(100_000);
-        }
-        report.up.release.record(20_000_000);
-        assert_eq!(emulator_limited(&report), None);
-        report.up.release.record(301_000_000);
-        assert_eq!(emulator_limited(&report).as_deref(), Some("uplink: the path stood still for 301 ms"));
-        (0..200).for_each(|_| report.down.release.record(1_000_001));
-        let said = emulator_limited(&report).unwrap_or_default();
-        assert!(said.ends_with("; downlink: 100.0 % of packets left more than 1 ms late"), "{said}");
-    }
 
     #[test]
     fn quantiles_are_those_of_the_values() {

@@ -10,6 +10,7 @@ use ccgym_core::{Ack, Packet, Timestamp};
 use prost::Message as _;
 
 use super::datagram;
+pub use super::wire::Refusal;
 use super::wire::{varint_length, Fields, Reader, Wire};
 use crate::error::{NetError, Result};
 
@@ -65,21 +66,6 @@ pub enum Message {
     Ack(Token, Ack),
     /// The flow is over.
     Close(Token, datagram::Close),
-}
-
-/// Why a datagram was refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
-    /// It is not protobuf of this schema.
-    Malformed,
-    /// Not exactly one kind, first and alone.
-    Kinds,
-    /// It uses protobuf's groups.
-    Group,
-    /// The token is not 16 bytes.
-    Token,
-    /// A value lies outside its range.
-    Range,
 }
 
 /// Read a datagram that came with `overhead` bytes of IP and UDP headers.

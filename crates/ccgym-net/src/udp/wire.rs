@@ -1,6 +1,19 @@
 //! Protobuf's encoding: keys, variable-length integers, lengths.
 
-use super::codec::Refusal;
+/// Why a datagram was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// It is not protobuf of this schema.
+    Malformed,
+    /// Not exactly one kind, first and alone.
+    Kinds,
+    /// It uses protobuf's groups.
+    Group,
+    /// The token is not 16 bytes.
+    Token,
+    /// A value lies outside its range.
+    Range,
+}
 
 /// How a field is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -19,21 +19,11 @@ use nix::sched::{unshare, CloneFlags};
 use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitid, Id, WaitPidFlag};
 use nix::unistd::Pid;
-use serde::{Deserialize, Serialize};
 
-use super::isolated_init::start_under_init;
+use super::isolated_init::{start_under_init, User};
 use crate::error::{Context, NetError, Result};
 use crate::system::namespace::own_mounts;
 use crate::system::Namespace;
-
-/// An ordinary user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct User {
-    /// User.
-    pub uid: u32,
-    /// Its group.
-    pub gid: u32,
-}
 
 /// What to start, and in which environment. Standard output goes nowhere.
 pub struct Launch {

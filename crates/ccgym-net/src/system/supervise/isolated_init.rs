@@ -6,7 +6,16 @@ use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use super::isolated::User;
+use serde::{Deserialize, Serialize};
+
+/// An ordinary user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    /// User.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+}
 
 /// Let the program that `command` starts have a first process above it: `spawn` then returns that one.
 ///

@@ -11,10 +11,13 @@
 mod fork;
 mod isolated;
 mod isolated_init;
+mod orders;
 mod session;
 mod session_init;
 
 pub(crate) use fork::reset;
-pub use isolated::{mount_private, private_place, Isolated, Launch, User};
-pub(crate) use session::readable;
-pub use session::{Children, Identity, Order, Output, ProcessSpec, Program, Report};
+pub use isolated::{mount_private, private_place, Isolated, Launch};
+pub use isolated_init::User;
+pub(crate) use orders::readable;
+pub use orders::{Identity, Order, Output, ProcessSpec, Program, Report};
+pub use session::Children;

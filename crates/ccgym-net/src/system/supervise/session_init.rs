@@ -13,14 +13,13 @@ use nix::sched::{unshare, CloneFlags};
 use nix::sys::prctl;
 use nix::sys::signal::{kill, killpg, pthread_sigmask, SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::wait::WaitStatus;
+use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::{
     dup2_stderr, dup2_stdin, dup2_stdout, execvpe, getpid, initgroups, pipe2, setgid, setpgid, setuid, tcsetpgrp, Pid,
 };
 
 use super::fork::{exit, fork, reset, Forked};
-use super::session::{changed, readable, receive, shell_status, transmit};
-use super::session::{Identity, Order, Output, ProcessSpec, Program, Report};
+use super::orders::{readable, receive, transmit, Identity, Order, Output, ProcessSpec, Program, Report};
 use crate::error::{Context, NetError, Result};
 use crate::system::namespace::own_mounts;
 
@@ -262,4 +261,21 @@ fn assume(identity: &Identity) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A status as shells show it, if the process has ended.
+fn shell_status(status: WaitStatus) -> Option<i32> {
+    match status {
+        WaitStatus::Exited(_, code) => Some(code),
+        WaitStatus::Signaled(_, signal, _) => Some(128 + signal as i32),
+        _ => None,
+    }
+}
+
+/// Collect one process whose state has changed, if there is one.
+fn changed() -> Option<WaitStatus> {
+    match waitpid(None, Some(WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED)) {
+        Ok(WaitStatus::StillAlive) | Err(_) => None,
+        Ok(status) => Some(status),
+    }
 }

@@ -1,0 +1,99 @@
+//! What the path did, and whether the machine held its schedule.
+
+use ccgym_link::{Counters, LinkEvent};
+use ccgym_run::recorder::{LinkSeries, PacketLog};
+
+use super::release::ReleaseErrors;
+
+/// Share of late releases that a run may have.
+const TOLERATED: f64 = 0.01;
+/// A release later than this counts by itself: a flow that gets no acknowledgement stops sending, so few packets are
+/// late in the longest stalls, and 20 ms overflow the short queues of fast paths.
+const STILL_NS: u64 = 20_000_000;
+
+/// What one direction did.
+#[derive(Clone, Debug, Default)]
+pub struct DirectionReport {
+    /// Each packet of a flow: when it arrived and when it really left.
+    pub log: Option<PacketLog>,
+    /// Events of each element, at the times at which it meant them to happen; none of elements that are not links.
+    pub events: Vec<Vec<LinkEvent>>,
+    /// Counters of the elements by kind.
+    pub counters: Vec<(String, Counters)>,
+    /// Which element the first link is.
+    pub bottleneck: Option<usize>,
+    /// Samples of the first link; sample k was taken at (k + 1) × step.
+    pub queue: LinkSeries,
+    /// How late packets were released.
+    pub release: ReleaseErrors,
+    /// Packets that the devices lost: those of the path are in the counters.
+    pub device_drops: u64,
+    /// Packets dropped because those under way filled [`EmulatorSpec::packet_memory`]; not in the counters either.
+    pub refused: u64,
+}
+
+impl DirectionReport {
+    /// Events of element number `index`.
+    #[must_use]
+    pub fn events(&self, index: Option<usize>) -> &[LinkEvent] {
+        index.and_then(|index| self.events.get(index)).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// What both directions did.
+#[derive(Clone, Debug, Default)]
+pub struct EmulatorReport {
+    /// From inside to outside.
+    pub up: DirectionReport,
+    /// From outside to inside.
+    pub down: DirectionReport,
+}
+
+impl EmulatorReport {
+    /// Why the machine could not hold the schedule, if it could not: packets lost in devices or for want of memory, more
+    /// than 1 % of the packets of a direction released more than a millisecond late, or one more than 20 ms.
+    #[must_use]
+    pub fn limited(&self) -> Option<String> {
+        let mut reasons = Vec::new();
+        for (name, direction) in [("uplink", &self.up), ("downlink", &self.down)] {
+            if direction.device_drops > 0 {
+                reasons.push(format!("{name}: {} packets were lost in a device", direction.device_drops));
+            }
+            if direction.refused > 0 {
+                reasons.push(format!(
+                    "{name}: {} packets were dropped because the packet memory was full",
+                    direction.refused
+                ));
+            }
+            let share = direction.release.late as f64 / direction.release.count.max(1) as f64;
+            if share > TOLERATED {
+                reasons.push(format!("{name}: {:.1} % of packets left more than 1 ms late", share * 100.0));
+            }
+            if direction.release.max > STILL_NS {
+                let still = direction.release.max as f64 / 1e6;
+                reasons.push(format!("{name}: the path stood still for {still:.0} ms"));
+            }
+        }
+        (!reasons.is_empty()).then(|| reasons.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stall_counts_though_few_packets_saw_it() {
+        let mut report = EmulatorReport::default();
+        for _ in 0..9_999 {
+            report.up.release.record(100_000);
+        }
+        report.up.release.record(20_000_000);
+        assert_eq!(report.limited(), None);
+        report.up.release.record(301_000_000);
+        assert_eq!(report.limited().as_deref(), Some("uplink: the path stood still for 301 ms"));
+        (0..200).for_each(|_| report.down.release.record(1_000_001));
+        let said = report.limited().unwrap_or_default();
+        assert!(said.ends_with("; downlink: 100.0 % of packets left more than 1 ms late"), "{said}");
+    }
+}
