@@ -22,7 +22,7 @@ pub fn find(name: &str) -> Result<&'static SchemeEntry, SchemeError> {
     SCHEMES.iter().find(|entry| entry.info.name == name).ok_or_else(|| SchemeError::UnknownScheme {
         name: name.to_owned(),
         known: SCHEMES.iter().map(|entry| entry.info.name).collect::<Vec<_>>().join(", "),
-        advice: suggest(name, SCHEMES.iter().map(|entry| entry.info.name)),
+        hint: suggest(name, SCHEMES.iter().map(|entry| entry.info.name)),
     })
 }
 
@@ -257,7 +257,7 @@ impl Parameters {
                         [] => "no parameters".to_owned(),
                         some => some.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
                     },
-                    advice: suggest(key, info.parameters.iter().map(|p| p.name)),
+                    hint: suggest(key, info.parameters.iter().map(|p| p.name)),
                 });
             };
             if !parameter.accepts(value) {
@@ -315,17 +315,17 @@ impl Parameters {
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum SchemeError {
     /// No scheme has this name.
-    #[error("scheme: found \"{name}\", expected one of {known}{advice}")]
+    #[error("scheme: found \"{name}\", expected one of {known}{hint}")]
     UnknownScheme {
         /// What was asked for.
         name: String,
         /// What there is.
         known: String,
         /// The nearest name, if one is near.
-        advice: Advice,
+        hint: Hint,
     },
     /// The scheme has no such parameter.
-    #[error("scheme {scheme}: found parameter \"{parameter}\", expected {known}{advice}")]
+    #[error("scheme {scheme}: found parameter \"{parameter}\", expected {known}{hint}")]
     UnknownParameter {
         /// The scheme.
         scheme: &'static str,
@@ -334,7 +334,7 @@ pub enum SchemeError {
         /// What there is.
         known: String,
         /// The nearest name, if one is near.
-        advice: Advice,
+        hint: Hint,
     },
     /// The value has the wrong type or lies out of range.
     #[error("scheme {scheme}, parameter {parameter}: found {found}, expected {expected}; leave it out for {default}")]
@@ -364,9 +364,9 @@ pub enum SchemeError {
 
 /// The nearest known name; shown as the last part of an error, or as nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Advice(pub Option<&'static str>);
+pub struct Hint(pub Option<&'static str>);
 
-impl std::fmt::Display for Advice {
+impl std::fmt::Display for Hint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             Some(name) => write!(f, "; did you mean \"{name}\"?"),
@@ -375,12 +375,12 @@ impl std::fmt::Display for Advice {
     }
 }
 
-fn suggest(found: &str, known: impl Iterator<Item = &'static str>) -> Advice {
+fn suggest(found: &str, known: impl Iterator<Item = &'static str>) -> Hint {
     // A third of the letters may be wrong, but at least one.
     let limit = (found.chars().count() / 3).max(1);
     let found = found.to_lowercase();
     let nearest = known.map(|name| (strsim::osa_distance(&found, name), name)).min_by_key(|(distance, _)| *distance);
-    Advice(nearest.filter(|(distance, _)| *distance <= limit).map(|(_, name)| name))
+    Hint(nearest.filter(|(distance, _)| *distance <= limit).map(|(_, name)| name))
 }
 
 #[cfg(test)]

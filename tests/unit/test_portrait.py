@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from ccgym.cli.main import main as cli
-from ccgym.cli.profile import DEFAULT_PATHS
+from ccgym.cli.portrait import DEFAULT_PATHS
 from ccgym.config.path import NetworkPath
 from ccgym.errors import PlatformError
 from ccgym.evaluation.capacity import RateCapacity

@@ -33,7 +33,7 @@ impl DeliveryTrace {
     /// # Errors
     /// For everything that mahimahi would refuse, with the line and a remedy.
     pub fn parse(text: &[u8], name: &str) -> Result<Self, SpecError> {
-        let fail = |line, found, expected, advice| Err(refused(name, line, found, expected, advice));
+        let fail = |line, found, expected, hint| Err(refused(name, line, found, expected, hint));
         if text.is_empty() {
             return fail(1, "an empty file".into(), EXPECTED, "give at least one delivery opportunity");
         }
@@ -44,8 +44,8 @@ impl DeliveryTrace {
         for (index, raw) in body.split(|&b| b == b'\n').enumerate() {
             let line = index + 1;
             let Some(ms) = parse_integer(raw) else {
-                let (expected, advice) = diagnose(raw, line);
-                return fail(line, quote(raw), expected, advice);
+                let (expected, hint) = diagnose(raw, line);
+                return fail(line, quote(raw), expected, hint);
             };
             if ms > MAX_TIME_MS {
                 return fail(line, ms.to_string(), "at most 10000000000 ms", "times count from 0 at the trace's start");
@@ -58,8 +58,8 @@ impl DeliveryTrace {
             times.push(ms);
         }
         if last == 0 {
-            let advice = "the last line is the period of the trace: append one";
-            return fail(times.len(), "0 as last time".into(), "a last time above 0", advice);
+            let hint = "the last line is the period of the trace: append one";
+            return fail(times.len(), "0 as last time".into(), "a last time above 0", hint);
         }
         Ok(Self { name: name.to_owned(), times_ms: times.into() })
     }
@@ -70,7 +70,7 @@ impl DeliveryTrace {
     /// As [`DeliveryTrace::parse`].
     pub fn from_ms(name: &str, times_ms: impl Into<Arc<[u64]>>) -> Result<Self, SpecError> {
         let times_ms: Arc<[u64]> = times_ms.into();
-        let fail = |line, found, expected, advice| Err(refused(name, line, found, expected, advice));
+        let fail = |line, found, expected, hint| Err(refused(name, line, found, expected, hint));
         if let Some(i) = times_ms.windows(2).position(|w| w[0] > w[1]) {
             let found = format!("{} after {}", times_ms[i + 1], times_ms[i]);
             return fail(i + 2, found, "a time not before the previous line's", "sort the trace");
@@ -130,8 +130,8 @@ impl fmt::Debug for DeliveryTrace {
     }
 }
 
-fn refused(name: &str, line: usize, found: String, expected: &str, advice: &str) -> SpecError {
-    SpecError::new(format!("{name}:{line}"), found, format!("{expected}; {advice}"))
+fn refused(name: &str, line: usize, found: String, expected: &str, hint: &str) -> SpecError {
+    SpecError::new(format!("{name}:{line}"), found, format!("{expected}; {hint}"))
 }
 
 fn parse_integer(raw: &[u8]) -> Option<u64> {
@@ -148,7 +148,7 @@ fn parse_integer(raw: &[u8]) -> Option<u64> {
 fn diagnose(raw: &[u8], line: usize) -> (&'static str, &'static str) {
     let text = raw.trim_ascii();
     let numeric = |field: &[u8]| std::str::from_utf8(field).is_ok_and(|s| s.trim().parse::<f64>().is_ok());
-    let advice = if raw.starts_with(b"\xef\xbb\xbf") {
+    let hint = if raw.starts_with(b"\xef\xbb\xbf") {
         "remove the byte-order mark"
     } else if raw.ends_with(b"\r") && parse_integer(&raw[..raw.len() - 1]).is_some() {
         "Windows line endings, which mahimahi refuses too: convert with `ccgym trace convert` or `dos2unix`"
@@ -173,7 +173,7 @@ fn diagnose(raw: &[u8], line: usize) -> (&'static str, &'static str) {
     } else {
         "see mahimahi's traces/README for the format"
     };
-    (EXPECTED, advice)
+    (EXPECTED, hint)
 }
 
 /// A short, printable rendering of a line.
@@ -223,8 +223,8 @@ mod tests {
             (b"1\n\xff\xfe\n", 2, "README"),
         ] {
             let error = DeliveryTrace::parse(text, "t").expect_err("must be refused");
-            let (_, advice) = error.expected.rsplit_once(';').expect("advice");
-            assert!(error.place == format!("t:{line}") && advice.contains(words), "{text:?}: {error}");
+            let (_, hint) = error.expected.rsplit_once(';').expect("hint");
+            assert!(error.place == format!("t:{line}") && hint.contains(words), "{text:?}: {error}");
         }
         let error = DeliveryTrace::parse(b"5\n4\n", "up.trace").expect_err("decreasing").to_string();
         assert_eq!(

@@ -60,8 +60,8 @@ impl Card {
         let format = &value["format"];
         if format.as_u64() != Some(FORMAT) {
             let newer = format.as_u64().is_some_and(|f| f > FORMAT);
-            let advice = if newer { "a newer version of ccgym wrote it: install that version" } else { EXPORT_AGAIN };
-            return Err(PolicyError::new("card.format", format.to_string(), FORMAT.to_string(), advice));
+            let hint = if newer { "a newer version of ccgym wrote it: install that version" } else { EXPORT_AGAIN };
+            return Err(PolicyError::new("card.format", format.to_string(), FORMAT.to_string(), hint));
         }
         let card: Self = serde_json::from_value(value)
             .map_err(|e| PolicyError::new("card", e.to_string(), "the fields of format 1", EXPORT_AGAIN))?;
@@ -113,13 +113,8 @@ impl Card {
         if found.eq_ignore_ascii_case(&self.onnx_sha256) {
             return Ok(());
         }
-        let advice = "the two files do not belong together, or one is damaged: fetch or export both again";
-        Err(PolicyError::new(
-            "SHA-256 of the ONNX file",
-            found,
-            format!("{}, as on the card", self.onnx_sha256),
-            advice,
-        ))
+        let hint = "the two files do not belong together, or one is damaged: fetch or export both again";
+        Err(PolicyError::new("SHA-256 of the ONNX file", found, format!("{}, as on the card", self.onnx_sha256), hint))
     }
 }
 

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// A policy that cannot be used, or could not decide.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{place}: found {found}, expected {expected}; {advice}")]
+#[error("{place}: found {found}, expected {expected}; {hint}")]
 pub struct PolicyError {
     /// Which part: `card`, `card.policy`, `graph`, `observation`, `ONNX Runtime`, …
     pub place: String,
@@ -13,7 +13,7 @@ pub struct PolicyError {
     /// What may be there.
     pub expected: String,
     /// What to do about it.
-    pub advice: String,
+    pub hint: String,
 }
 
 impl PolicyError {
@@ -21,11 +21,11 @@ impl PolicyError {
         place: impl Into<String>,
         found: impl Into<String>,
         expected: impl Into<String>,
-        advice: impl Into<String>,
+        hint: impl Into<String>,
     ) -> Self {
-        Self { place: place.into(), found: found.into(), expected: expected.into(), advice: advice.into() }
+        Self { place: place.into(), found: found.into(), expected: expected.into(), hint: hint.into() }
     }
 }
 
-/// Advice for files that do not belong together or are damaged.
+/// Hint for files that do not belong together or are damaged.
 pub(super) const EXPORT_AGAIN: &str = "export the policy again, or fetch both of its files again";

@@ -45,12 +45,12 @@ pub(super) fn check(onnx: &[u8], sizes: NetworkShape) -> Result<(), PolicyError>
     for field in fields("file", onnx) {
         match field? {
             (1, Field::Varint(ir)) if ir > NEWEST_IR => {
-                let advice = "export with an older ir_version";
+                let hint = "export with an older ir_version";
                 return Err(PolicyError::new(
                     "file format",
                     format!("version {ir}"),
                     format!("{NEWEST_IR} at most"),
-                    advice,
+                    hint,
                 ));
             }
             (7, Field::Bytes(bytes)) => graph = Some(bytes),
@@ -139,8 +139,8 @@ fn check_graph(message: &[u8], sizes: NetworkShape) -> Result<(), PolicyError> {
     for ((name, size), width) in inputs.into_iter().zip([sizes.observation_size, sizes.state_size]).zip(widths) {
         if width.is_some_and(|width| width != size as u64) {
             let found = format!("{}: [batch, {}]", String::from_utf8_lossy(name), width.unwrap_or_default());
-            let advice = "network and card do not belong together: export the policy again";
-            return Err(PolicyError::new("graph inputs", found, format!("[batch, {size}], as on the card"), advice));
+            let hint = "network and card do not belong together: export the policy again";
+            return Err(PolicyError::new("graph inputs", found, format!("[batch, {size}], as on the card"), hint));
         }
         constants.insert(name, Value { dims: vec![1, size as u64], list: None });
     }
@@ -279,8 +279,8 @@ fn check_tensor(message: &[u8]) -> Result<(&[u8], Value), PolicyError> {
         return Err(refused(&place, &format!("{found} numbers"), &format!("as many as {dims:?} has")));
     }
     if !finite || (kind == DOUBLE && !data.is_none_or(all_finite)) {
-        let advice = "training has diverged, or the file is damaged: export an earlier checkpoint";
-        return Err(PolicyError::new(place, "NaN or infinity", "numbers", advice));
+        let hint = "training has diverged, or the file is damaged: export an earlier checkpoint";
+        return Err(PolicyError::new(place, "NaN or infinity", "numbers", hint));
     }
     if let Some(bytes) = data.filter(|_| kind == INT64) {
         list = bytes.chunks_exact(8).map(|cell| i64::from_le_bytes(cell.try_into().unwrap_or_default())).collect();

@@ -121,8 +121,8 @@ impl Session {
         self.policy.run(observation, &self.state, action, &mut self.after)?;
         if !action.iter().chain(&self.after).all(|x| x.is_finite()) {
             let found = if observation.iter().all(|x| x.is_finite()) { "NaN or infinity" } else { "its own NaN" };
-            let advice = "look at the observation's range, and at the weights";
-            return Err(PolicyError::new("answer", found, "finite numbers", advice));
+            let hint = "look at the observation's range, and at the weights";
+            return Err(PolicyError::new("answer", found, "finite numbers", hint));
         }
         std::mem::swap(&mut self.state, &mut self.after);
         if self.policy.discrete {

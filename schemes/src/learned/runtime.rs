@@ -183,6 +183,6 @@ fn compare(place: &str, found: &[(&str, &ValueType)], wanted: &[Port<'_>]) -> Re
     }
     let found = found.iter().map(|(name, kind)| format!("{name}: {kind}")).collect::<Vec<_>>().join(", ");
     let wanted = wanted.iter().map(|(name, size)| format!("{name}: float32 [batch, {size}]")).collect::<Vec<_>>();
-    let advice = "network and card do not belong together: export the policy again";
-    Err(PolicyError::new(format!("graph {place}"), found, wanted.join(", "), advice))
+    let hint = "network and card do not belong together: export the policy again";
+    Err(PolicyError::new(format!("graph {place}"), found, wanted.join(", "), hint))
 }

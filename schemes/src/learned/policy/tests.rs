@@ -305,7 +305,7 @@ proptest! {
                 let observation = vec![0.5; policy.card.policy.observation_size];
                 let _ = policy.session().decide(&observation, &mut Vec::new());
             }
-            Err(error) => prop_assert!(!error.found.is_empty() && !error.advice.is_empty()),
+            Err(error) => prop_assert!(!error.found.is_empty() && !error.hint.is_empty()),
         }
     }
 
