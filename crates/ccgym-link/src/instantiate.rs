@@ -66,6 +66,7 @@ impl PathElement for Element {
         // Comparisons that are predicted, before the table of jumps.
         match self {
             Self::RateFifo(link) => link.offer(now, datagram),
+            Self::TraceFifo(link) => link.offer(now, datagram),
             other => other.offer_other(now, datagram),
         }
     }
