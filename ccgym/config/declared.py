@@ -48,7 +48,7 @@ _SLOT: Final = re.compile(r"\{(\w+)(?::([^|}]*)\|([^}]*))?\}")
 class Strict(BaseModel):
     """Unknown keys and infinite numbers are errors, and nothing changes afterward."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class Declared(Strict):
