@@ -171,7 +171,7 @@ def remedy(packages: Sequence[str]) -> str:
 def ensure_system(*, need_venv: bool, log: Path) -> None:
     """Install the missing distribution packages when root; otherwise name them all in one command.
 
-    A missing compiler for Rust alone is no error here: one can be fetched without being root.
+    A missing compiler for Rust alone is not an error here: one can be fetched without being root.
     """
     missing: list[str] = []
     reasons: list[str] = []

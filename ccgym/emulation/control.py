@@ -108,7 +108,7 @@ class Connection:
         """The next message, if all of it has been received.
 
         Raises:
-            RealPathError: What came is no message.
+            RealPathError: What came is not a message.
         """
         head = self._bytes[:MAX_LENGTH_BYTES]
         length = start = 0

@@ -92,10 +92,10 @@ pub(crate) static SIGNALS: &[Signal] = &[
         v.memory.receive_rate
     }),
     row("lost_rate", "bit/s", (0.0, INF), "8·lost_bytes / duration", |v| v.memory.lost_rate),
-    row("max_delivery_rate", "bit/s", (0.0, INF), "greatest delivery_rate of the flow's life", |v| {
+    row("max_delivery_rate", "bit/s", (0.0, INF), "max delivery_rate since the flow began", |v| {
         v.memory.max_delivery_rate
     }),
-    row("max_send_rate", "bit/s", (0.0, INF), "greatest send_rate of the flow's life", |v| v.memory.max_send_rate),
+    row("max_send_rate", "bit/s", (0.0, INF), "max send_rate since the flow began", |v| v.memory.max_send_rate),
     row(
         "send_ratio",
         "1",
@@ -132,8 +132,8 @@ pub(crate) static SIGNALS: &[Signal] = &[
     }),
     // Round trips.
     row("mean_rtt", "s", (0.0, INF), "mean of the interval's round-trip samples", |v| v.memory.mean_rtt),
-    row("interval_min_rtt", "s", (0.0, INF), "smallest sample of the interval", |v| v.memory.interval_min_rtt),
-    row("interval_max_rtt", "s", (0.0, INF), "greatest sample of the interval", |v| v.memory.interval_max_rtt),
+    row("interval_min_rtt", "s", (0.0, INF), "min sample of the interval", |v| v.memory.interval_min_rtt),
+    row("interval_max_rtt", "s", (0.0, INF), "max sample of the interval", |v| v.memory.interval_max_rtt),
     row("first_half_rtt", "s", (0.0, INF), "mean of the first half of the samples; mean_rtt below two", |v| {
         v.m.first_half_rtt().map_or(v.memory.mean_rtt, |rtt| rtt.as_secs_f64())
     }),
@@ -153,17 +153,13 @@ pub(crate) static SIGNALS: &[Signal] = &[
     row("rtt_variation", "s", (0.0, INF), "round-trip variation (RFC 6298) at the end", |v| {
         v.m.rtt_variation.as_secs_f64()
     }),
-    row("min_rtt", "s", (0.0, INF), "smallest round trip of the flow's life, or of min_rtt_window intervals", |v| {
+    row("min_rtt", "s", (0.0, INF), "min round trip since the flow began, or of min_rtt_window intervals", |v| {
         v.memory.min_rtt
     }),
-    row(
-        "min_mean_rtt",
-        "s",
-        (0.0, INF),
-        "smallest mean_rtt of the recorded intervals so far, this one included",
-        |v| v.memory.min_mean_rtt,
-    ),
-    row("max_mean_rtt", "s", (0.0, INF), "greatest mean_rtt so far, this interval included", |v| v.memory.max_mean_rtt),
+    row("min_mean_rtt", "s", (0.0, INF), "min mean_rtt of the recorded intervals so far, this one included", |v| {
+        v.memory.min_mean_rtt
+    }),
+    row("max_mean_rtt", "s", (0.0, INF), "max mean_rtt so far, this interval included", |v| v.memory.max_mean_rtt),
     row("latency_ratio", "1", (1.0, INF), "mean_rtt / min_mean_rtt; 1 without a sample in the interval", |v| {
         if v.m.rtt_count() == 0 {
             1.0

@@ -173,7 +173,7 @@ mod tests {
         drive(&mut model, &mut state, 5, 5, 10_000, 20_000);
         assert!(model.sampling && model.pinned().is_none(), "the first loss only starts an interval");
         drive(&mut model, &mut state, 5, 5, 10_000, 20_000);
-        assert!(model.pinned().is_none(), "one interval is no proof");
+        assert!(model.pinned().is_none(), "one interval proves nothing");
         drive(&mut model, &mut state, 5, 5, 10_000, 20_000);
         assert_eq!(model.pinned(), Some(Rate(800_000)));
     }

@@ -95,7 +95,7 @@ pub struct Bbr {
     cycle: Cycle,
     probe_rtt: ProbeRtt,
     recovery: Recovery,
-    /// Sending restarts after idle time: an old RTprop is no reason to stop again at once.
+    /// Sending restarts after idle time: an old RTprop does not stop it again at once.
     idle_restart: bool,
     /// Whether the pacing rate rests on a measured round trip.
     paced_by_rtt: bool,

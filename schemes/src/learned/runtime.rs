@@ -63,7 +63,7 @@ fn check_library(path: &str) -> Result<String, PolicyError> {
         .and_then(|mut file| file.read_exact(&mut magic))
         .map_err(|e| library_error(format!("{path} ({e})")))?;
     if cfg!(target_os = "linux") && &magic != b"\x7fELF" {
-        return Err(library_error(format!("{path}, which is no shared library")));
+        return Err(library_error(format!("{path}, which is not a shared library")));
     }
     Ok(full.to_string_lossy().into_owned())
 }

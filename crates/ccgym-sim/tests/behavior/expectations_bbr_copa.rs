@@ -177,7 +177,7 @@ fn copa_pantheon_among_its_own() {
     assert!((17.5..32.5).contains(&(steady.mean_flight - PIPE)), "2 · 12.5 packets: {steady:?}");
 }
 
-/// Row 16: beside a flow that fills the buffer, 30–70 % in competitive mode; without it, next to nothing.
+/// Row 16: next to a flow that fills the buffer, 30–70 % in competitive mode; without it, next to nothing.
 #[test]
 fn copa_against_loss_based() {
     for rival in ["cubic", "reno"] {
@@ -290,7 +290,7 @@ fn bbr_in_flight() {
     assert!(steady.jain() > 0.95, "{steady:?}");
 }
 
-/// Row 21: on a buffer of a quarter of a product BBR takes more than 70 % beside Reno.
+/// Row 21: on a buffer of a quarter of a product BBR takes more than 70 % next to Reno.
 #[test]
 fn bbr_against_reno_on_a_shallow_buffer() {
     let mut sim = simulator(12.0, 10, 0.0, json!([flow("bbr", &json!({})), flow("reno", &json!({}))]), 60);
