@@ -12,6 +12,8 @@
 ``catalog``                  the named traces and paths of ``traces/paths.yaml``
 ``capacity``                 capacity over time
 ``path``                     :class:`NetworkPath`
+``configurations``           where configurations are found by name
+``best_windows``             the best constant windows of paths (``traces/best_windows.csv``)
 ``path_check``               mistakes in a path that its traces do not show
 ``random_variables``         random variables with units
 ``sampled_path``             what a distribution of paths is, and a path that was drawn
@@ -20,4 +22,6 @@
 ``curriculum``               distributions that change as training goes on
 ``agent``                    :class:`~ccgym.config.agent.AgentConfig`: clock, start-up, guard, and all of it
 ===========================  ================================================================================
+
+May import ``tracetools`` and what stands below it in ``ARCHITECTURE.md``.
 """

@@ -14,4 +14,6 @@ and receivers as threads. Whatever ends it, a kill included, takes all of that w
 ``doctor``      what this machine can do
 ``__main__``    the run process itself
 ==============  ========================================================================
+
+May import ``config`` and what stands below it in ``ARCHITECTURE.md``.
 """

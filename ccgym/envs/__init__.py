@@ -6,7 +6,8 @@
 ``episode``          one episode: a drawn path, its seed, and the simulator's specification
 ``batch``            many episodes in parallel, and the arrays that they write into
 ``simulated_batch``  the same in the simulator
-``real_batch``       the same with real packets; ``real_episode``: one of them, in its run process
+``real_batch``       the same with real packets
+``real_episode``     one of them, in its run process
 ``spaces``           Gymnasium's spaces of an agent
 ``environment``      what all interfaces share: random streams, paths, pictures
 ``link_env``         :class:`LinkEnv`, one path
@@ -17,6 +18,8 @@
 ===================  =================================================================================
 
 Names are loaded when first used: ``import ccgym.envs`` loads neither Gymnasium nor torch.
+
+May import ``schemes`` and what stands below it in ``ARCHITECTURE.md``.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ What is run
 ``threads``         threads that Ctrl-C ends
 ``experiment``      several schemes on one path, several runs each
 ``runner``          running that, with all its files
-``gap``             the same on several backends, compared
 ``best_cwnd``       the best constant window of a path
 ==================  =====================================================================================
 
@@ -31,4 +30,6 @@ What came out
 ``pantheon``        Pantheon's files
 ``provenance``      versions, machine, command line
 ==================  =====================================================================================
+
+May import ``envs`` and what stands below it in ``ARCHITECTURE.md``.
 """

@@ -20,6 +20,7 @@
 ``bootstrap``      how sure a ranking is
 =================  ===================================================================================================
 
-``ccgym evaluate --experiment NAME|FILE`` runs one; ``docs/experiments.md`` explains the YAML. May import what
-:mod:`ccgym.evaluation` may, and that itself.
+``ccgym evaluate --experiment NAME|FILE`` runs one; ``docs/experiments.md`` explains the YAML.
+
+May import ``evaluation`` and what stands below it in ``ARCHITECTURE.md``.
 """

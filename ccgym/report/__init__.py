@@ -18,5 +18,6 @@
 ======================  ======================================================================
 
 Only this package and the pictures of environments import matplotlib.
-It may import ``experiments`` and everything below.
+
+May import ``experiments`` and what stands below it in ``ARCHITECTURE.md``.
 """

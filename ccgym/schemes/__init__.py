@@ -9,4 +9,6 @@
 ``style``          how a scheme is named and drawn
 ``onnx_runtime``   where the shared library is that evaluates policies
 =================  ==============================================================================
+
+May import ``emulation`` and what stands below it in ``ARCHITECTURE.md``.
 """

@@ -10,4 +10,6 @@ A trace is a sequence of times in whole milliseconds, one delivery opportunity o
 ``check``     the detector that runs before every evaluation
 ``convert``   from other formats
 ============  ==========================================================================
+
+May import ``units``, ``files`` and ``errors``.
 """

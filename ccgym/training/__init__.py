@@ -5,7 +5,7 @@
 ``trainer``            the loop: rollout, update, evaluation, checkpoint
 ``environments``       the environments that a configuration means
 ``rollouts``           those to learn in, which can be captured and brought back
-``algorithms/``        PPO, A2C, DAgger, the cross-entropy method: settings and learners
+``algorithms``         PPO, A2C, DAgger, the cross-entropy method: settings and learners
 ``model``              the learner from a configuration; seeds, threads, device
 ``normalizer``         running statistics of features and rewards
 ``privileged_critic``  a value function that sees the ground truth about the path
@@ -26,6 +26,8 @@
 =====================  =====================================================================================
 
 Names are loaded when first used: ``import ccgym.training`` does not load torch.
+
+May import ``report`` and what stands below it in ``ARCHITECTURE.md``.
 """
 
 from __future__ import annotations

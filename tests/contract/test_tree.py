@@ -174,6 +174,24 @@ def test_the_generated_pages_are_fresh() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+# --- Packages ----------------------------------------------------------------------------------------------------
+
+
+def opening(file: Path) -> str:
+    return ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+
+
+@pytest.mark.parametrize("package", sorted((ROOT / "ccgym").glob("*/__init__.py")), ids=lambda file: file.parent.name)
+def test_a_package_opens_with_what_it_holds_and_may_import(package: Path) -> None:
+    said = opening(package)
+    assert "\nMay import " in said
+    listed = set(re.findall(r"^``(\w+)``  ", said, re.MULTILINE))
+    if package.parent.name != "cli":  # whose files are its commands
+        files = {file.stem for file in package.parent.glob("*.py")} - {"__init__", "__main__", "control_pb2"}
+        folders = {file.parent.name for file in package.parent.glob("*/__init__.py")}
+        assert listed - {"__main__", "templates"} == files | folders
+
+
 # --- Agents --------------------------------------------------------------------------------------------------------
 
 

@@ -51,6 +51,9 @@ AT_ONCE = 4
 # changes drops. Above this, runs with other arrivals are not compared; those with the same arrivals are, but for
 # BY_THE_CLOCK.
 DISTURBED_MS = 5.0
+# Only a sender that could not keep its own times shows that it was the machine. In the recorded runs, of which the
+# disturbed ones were left out, it was late by 2.7 ms at most.
+SENDER_LATE_MS = 2.8
 CHANCE_SEEDS = range(1, 21)
 
 DROPS, FEW_DROPS = 0.01, 2  # relative; below 200 drops a hundredth is less than two packets, and two may differ
@@ -116,10 +119,13 @@ def figures(case: Any, logs: Sequence[Any]) -> list[dict[str, float]]:
     """The figures of runs whose stream arrived as it was meant; undecided where the machine stalled each time."""
     for log in logs:
         assert len(log.arrivals_ms) == case.packets, f"{len(log.arrivals_ms)} of {case.packets} packets arrived"
-    disturbed = [log for log in logs if not log.undisturbed(case, DISTURBED_MS)]
-    if disturbed:
-        off_ms, others = max(log.jitter_ms(case) for log in disturbed), sum(log.strays for log in disturbed)
-        undecided(f"{TRIES} runs were disturbed: arrivals up to {off_ms:.1f} ms off, {others} packets of others")
+        if log.undisturbed(case, DISTURBED_MS):
+            continue
+        late_ms = log.sent["lateness_max_us"] / 1000
+        seen = f"arrivals up to {log.jitter_ms(case):.1f} ms off, {log.strays} packets of others"
+        if late_ms > SENDER_LATE_MS:
+            undecided(f"the machine disturbed {TRIES} runs: {seen}, sent up to {late_ms:.1f} ms late")
+        pytest.fail(f"{case.name}: in each of {TRIES} runs {seen}, though the sender kept its times")
     return [log.summary(case) for log in logs]
 
 

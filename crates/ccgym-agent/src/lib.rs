@@ -4,6 +4,8 @@
 //! [`FlowAgent::next_decision`] has come, shows it to [`FlowAgent::observe`], reads [`FlowAgent::observation`], and gives
 //! an action to [`FlowAgent::act`]. Environments and deployed policies do the same, so features, action maps and rewards
 //! exist once. Nothing here allocates after [`FlowAgent::start`], unless decisions are late.
+//!
+//! May import `ccgym-core`.
 
 mod action;
 mod clock;

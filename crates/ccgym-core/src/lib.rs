@@ -2,6 +2,8 @@
 //!
 //! Sans-I/O: nothing here reads a clock, draws ambient randomness or touches a socket. The simulator (`ccgym-sim`)
 //! and the real-time endpoints run the same code.
+//!
+//! Imports no other crate of ccgym.
 
 pub mod congestion_control;
 mod control;

@@ -2,6 +2,8 @@
 //!
 //! A path is a chain of [`PathElement`]s made by [`build_element`] from [`ElementSpec`]s. Links are a schedule
 //! (delivery trace or rate) and a queue discipline; where the departure is known at arrival they answer at once.
+//!
+//! May import `ccgym-core`.
 
 mod chain;
 mod element;

@@ -12,6 +12,8 @@
 //! | [`mahimahi`] | the same run inside mahimahi's shells |
 //! | [`run`] | a whole run: path and flows, to an `Outcome` like the simulator's |
 //! | [`doctor`] | what this machine can do |
+//!
+//! May import `ccgym-run`, `ccgym-schemes` and what these may.
 #![cfg(target_os = "linux")]
 
 pub mod clock;

@@ -1,4 +1,6 @@
 //! Python face of the native core, and nothing else: conversions, and the GIL released around long work.
+//!
+//! May import every crate.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

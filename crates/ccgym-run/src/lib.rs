@@ -10,6 +10,8 @@
 //! | [`truth`] | the ground truth about the path |
 //! | [`columns`] | an agent's interval in numbers |
 //! | [`episode`] | an agent's episode in numbers |
+//!
+//! May import `ccgym-agent`, `ccgym-link` and `ccgym-core`.
 
 pub mod columns;
 pub mod episode;

@@ -4,6 +4,8 @@
 //! later, and the acknowledgement crosses the shared way back as if it had not waited, then pays the whole. Shifting
 //! all of one flow's times at the shared elements by a constant does not change what they do, and keeps them in
 //! order of time.
+//!
+//! May import `ccgym-run` and what that may; never names a scheme.
 
 pub mod agent_batch;
 mod bounds;
