@@ -254,7 +254,7 @@ class EpisodeBuffer:
         return sum(map(len, self.episodes))
 
     def add(self, episodes: Sequence[Episode]) -> None:
-        """Add episodes; the oldest give way where there is no room for all, but the newest is always held."""
+        """Add episodes, and drop the oldest while there are too many decisions; the newest episode is always kept."""
         self.episodes += episodes
         surplus = self.decisions - self.capacity
         gone = 0
