@@ -57,9 +57,11 @@ def sender_parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--profile", metavar="NAME", choices=_PROFILES,
         help="transport: tcp, reliable as Linux; udp, datagrams with receipts; ns3 "
-        "(default: tcp; of a policy, the one that it was trained over)",
+        "(default: as the scheme has it, as a rule tcp; of a policy, what it was trained over)",
     )  # fmt: skip
-    made.add_argument("--mss", metavar="BYTES", default="1448", help="payload of a packet (default: 1448)")
+    made.add_argument(
+        "--mss", metavar="BYTES", help="payload of a packet (default: as the scheme has it, as a rule 1448)"
+    )
     made.add_argument(
         "--ack-every", metavar="N", default="1", help="ask for an acknowledgement of every N-th packet (default: 1)"
     )
@@ -109,7 +111,7 @@ def sender_job(words: Sequence[str]) -> dict[str, Any]:
         SchemeNotFoundError: There is none of that name.
     """
     from ccgym.schemes.onnx_runtime import provide_library
-    from ccgym.schemes.registry import parse_scheme
+    from ccgym.schemes.registry import parse_scheme, transport_of
 
     given = sender_parser().parse_args(list(words))
     choice = option("--scheme", parse_scheme, given.scheme)
@@ -124,10 +126,13 @@ def sender_job(words: Sequence[str]) -> dict[str, Any]:
     flow: dict[str, Any] = {
         "scheme": choice.name,
         "params": dict(choice.params),
-        "profile": given.profile or ("tcp" if policy is None else policy.card.profile),
-        "mss": _whole(given.mss, "--mss", low=1),
+        **transport_of(choice),
         "ack_every": _whole(given.ack_every, "--ack-every", low=1),
     }
+    if given.profile is not None:
+        flow["profile"] = given.profile
+    if given.mss is not None:
+        flow["mss"] = _whole(given.mss, "--mss", low=1)
     if given.bytes is not None:
         flow["source"] = {"kind": "bytes", "bytes": _whole(given.bytes, "--bytes", low=1)}
     job = {

@@ -19,7 +19,7 @@ from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, shown
 from ccgym.schemes import policies
 from ccgym.schemes.policies import LearnedPolicy
-from ccgym.schemes.registry import SchemeChoice, check, read_scheme
+from ccgym.schemes.registry import SchemeChoice, check, read_scheme, transport_of
 from ccgym.units import format_time
 
 AT_ONCE: Final = RandomVariable(TIME, "constant", (0.0,), written="0s")
@@ -101,9 +101,8 @@ class Flow(models.Flow):
 class FlowSpec(Flow):
     """A flow of a scheme.
 
-    A learned policy whose flow has no ``profile`` gets the one that its card names, as a rule ``udp``: it was trained
-    over that, so its observations mean the same; over ``tcp`` the handshake, retransmissions and recovery would be new
-    to it.
+    Profile, packet size and initial window that a flow does not give are those that its scheme is carried by
+    (:func:`~ccgym.schemes.registry.transport_of`).
     """
 
     scheme: str
@@ -131,9 +130,8 @@ class FlowSpec(Flow):
         changes: dict[str, Any] = {}
         if choice != self.choice:
             changes |= {"scheme": choice.name, "params": choice.params}
-        policy = choice.policy
-        if policy is not None and "profile" not in self.model_fields_set:
-            changes["profile"] = policy.card.profile
+        carried = transport_of(choice)
+        changes |= {name: value for name, value in carried.items() if name not in self.model_fields_set}
         return self.model_copy(update=changes) if changes else self
 
     def native(self, base_rtt_ns: int, where: str = "", rng: np.random.Generator | None = None) -> dict[str, Any]:

@@ -115,10 +115,21 @@ def _file_text(value: Any) -> str:
 
 @cache
 def registry() -> Mapping[str, Mapping[str, Any]]:
-    """All schemes by name: label, color, marker, reference, summary, parameters, compared, capabilities."""
+    """All schemes by name: label, style, reference, summary, parameters, role, status, transport, …"""
     from ccgym import _core
 
     return {entry["name"]: entry for entry in json.loads(_core.schemes())}
+
+
+def transport_of(choice: SchemeChoice) -> dict[str, Any]:
+    """How a checked scheme is carried where a flow does not say: ``profile``, ``mss``, ``header``, ``initial_window``.
+
+    A learned policy has the profile that its card names, as a rule ``udp``: it was trained over that, so its
+    observations mean the same; over ``tcp`` the handshake, retransmissions and recovery would be new to it.
+    """
+    if choice.policy is not None:
+        return {"profile": choice.policy.card.profile}
+    return {} if choice.kernel is not None else dict(registry()[choice.name]["transport"])
 
 
 def compared_schemes(*, real: bool = False) -> list[SchemeChoice]:
@@ -127,7 +138,7 @@ def compared_schemes(*, real: bool = False) -> list[SchemeChoice]:
     Args:
         real: Whether packets will be real: then those of the kernel's TCP that are available here come along.
     """
-    classic = [SchemeChoice(name) for name, entry in registry().items() if entry["compared"]]
+    classic = [SchemeChoice(name) for name, entry in registry().items() if entry["role"] == "default"]
     of_kernel = [SchemeChoice(f"{kernel.PREFIX}{name}") for name in kernel_tcp.available()] if real else []
     return [*classic, *(parse_scheme(name) for name in policies.pretrained()), *of_kernel]
 

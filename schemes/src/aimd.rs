@@ -5,7 +5,7 @@
 use ccgym_core::congestion_control::Capabilities;
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent};
 
-use crate::registry::{Parameter, SchemeEntry, SchemeInfo};
+use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -17,7 +17,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             Parameter::number("increase", 1.0, (0.01, 1000.0), "packets", "What the window gains per round trip."),
             Parameter::number("decrease", 0.5, (0.1, 0.99), "", "What the window is multiplied by at a loss."),
         ],
-        compared: false,
+        role: Role::Tool,
         ..SchemeInfo::DEFAULT
     },
     build: |p, _| {

@@ -3,7 +3,7 @@
 use ccgym_core::congestion_control::{Capabilities, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent};
 
-use crate::registry::{Parameter, SchemeEntry, SchemeInfo};
+use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -22,7 +22,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 "Limit on what is in flight, in rate times smallest round trip seen; 0: none.",
             ),
         ],
-        compared: false,
+        role: Role::Tool,
+        ..SchemeInfo::DEFAULT
     },
     build: |p, _| {
         Ok(Box::new(FixedRate {

@@ -3,7 +3,7 @@
 use ccgym_core::congestion_control::{Capabilities, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent};
 
-use crate::registry::{Parameter, SchemeEntry, SchemeInfo};
+use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -13,7 +13,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         summary: "Keeps a constant number of packets in flight, whatever happens.",
         style: Some(("gray", "s")),
         parameters: &[Parameter::integer("cwnd", 10, (1, 10_000_000), "packets", "The window.")],
-        compared: false,
+        role: Role::Tool,
+        ..SchemeInfo::DEFAULT
     },
     build: |p, _| Ok(Box::new(FixedWindow { packets: p.integer("cwnd"), mss: 0 })),
 };

@@ -78,8 +78,77 @@ pub struct SchemeInfo {
     pub style: Option<(&'static str, &'static str)>,
     /// What can be set.
     pub parameters: &'static [Parameter],
-    /// Whether it takes part in comparisons by default; tools do not.
-    pub compared: bool,
+    /// Which comparisons it takes part in.
+    pub role: Role,
+    /// Where its rules come from.
+    pub status: Status,
+    /// The implementation that its rules were checked against, and its license; empty where there is none.
+    pub implementation: &'static str,
+    /// How it is carried, unless a flow says otherwise.
+    pub transport: Transport,
+}
+
+/// Which comparisons a scheme takes part in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Those that name no scheme, and `all`.
+    Default,
+    /// `all`, groups, and where it is named.
+    OnRequest,
+    /// Where it is named: an aid for measuring, no contestant.
+    Tool,
+}
+
+impl Role {
+    /// Its name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::OnRequest => "on_request",
+            Self::Tool => "tool",
+        }
+    }
+}
+
+/// Where a scheme's rules come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// A specification, a paper or code that can be read.
+    Native,
+    /// What is known of a program that cannot be read; its behavior is approximated.
+    Reconstructed,
+}
+
+impl Status {
+    /// Its name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Reconstructed => "reconstructed",
+        }
+    }
+}
+
+/// How a scheme is carried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transport {
+    /// `tcp` or `udp`, as flows have it.
+    pub profile: &'static str,
+    /// Payload bytes of a full packet.
+    pub mss: u32,
+    /// Header bytes of a packet from the IP header on.
+    pub header: u32,
+    /// Packets sent before the first acknowledgement.
+    pub initial_window: u32,
+}
+
+impl Transport {
+    /// Reliable, as Linux.
+    pub const TCP: Self = Self { profile: "tcp", mss: 1448, header: 52, initial_window: 10 };
+    /// Datagrams with a receipt for each, of the same size on the wire.
+    pub const UDP: Self = Self { profile: "udp", ..Self::TCP };
 }
 
 /// What schemes without a style of their own are drawn with.
@@ -88,8 +157,18 @@ const MARKERS: [&str; 4] = ["D", "X", "<", ">"];
 
 impl SchemeInfo {
     /// What an entry need not say.
-    pub const DEFAULT: Self =
-        Self { name: "", label: "", reference: "", summary: "", style: None, parameters: &[], compared: true };
+    pub const DEFAULT: Self = Self {
+        name: "",
+        label: "",
+        reference: "",
+        summary: "",
+        style: None,
+        parameters: &[],
+        role: Role::Default,
+        status: Status::Native,
+        implementation: "",
+        transport: Transport::TCP,
+    };
 
     /// Color and marker: its own, or the first free ones in the order of the table.
     #[must_use]

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use ccgym_core::congestion_control::{Capabilities, KnownPath, LostPacket, SpuriousLossEvent};
+use ccgym_core::congestion_control::{AckedPacket, Capabilities, KnownPath, LostPacket, SentEvent, SpuriousLossEvent};
 use ccgym_core::rate_sampler::{RateSampler, SendStamp};
 use ccgym_core::{
     AckEvent, CongestionControl, InitContext, Rate, Rng, RttEstimator, TimeSpan, TimeoutEvent, Timestamp,
@@ -148,6 +148,10 @@ impl MockTransport {
             LostPacket { number: self.next_number, bytes: self.mss, sent: self.now, in_flight_at_send: self.in_flight };
         self.flight.push_back(Flying { packet, stamp, app_limited });
         self.next_number += 1;
+        if self.capabilities.packet_events {
+            let LostPacket { number, bytes, sent: now, in_flight_at_send: in_flight } = packet;
+            self.scheme.on_packet_sent(&SentEvent { now, number, bytes, in_flight });
+        }
     }
 
     /// Let `span` pass; the scheme's timers fire on the way.
@@ -190,6 +194,14 @@ impl MockTransport {
             rate_sample = sample.filter(|_| self.capabilities.rate_samples);
             self.timeouts = 0;
         }
+        // The receiver's clock is the sender's, and data takes half of the round trip.
+        let receipt = |p: &Flying| AckedPacket {
+            number: p.packet.number,
+            bytes: p.packet.bytes,
+            sent: p.packet.sent,
+            received: Some(p.packet.sent + TimeSpan(self.now.since(p.packet.sent).0 / 2)),
+        };
+        let receipts: Vec<_> = acked.iter().filter(|_| self.capabilities.packet_events).map(receipt).collect();
         let was_in_recovery = self.in_recovery;
         let entered_recovery = !self.after_timeout && lost.last().is_some_and(|p| p.number >= self.recovery_end);
         if entered_recovery {
@@ -203,6 +215,7 @@ impl MockTransport {
             now: self.now,
             acked_packets: acked.len() as u64,
             acked_bytes,
+            acked: &receipts,
             lost: &lost,
             lost_bytes,
             rtt_sample,

@@ -103,13 +103,19 @@ fn parameters_are_checked() {
 /// The promises about a decision.
 fn check(host: &MockTransport, had_timeout: bool) {
     let (name, control) = (host.scheme.name(), host.scheme.control());
-    let min = if had_timeout { MSS } else { 2 * MSS };
-    assert!(control.cwnd >= min, "{name}: window {} below {min}", control.cwnd);
-    if host.scheme.capabilities().pacing_required {
+    let capabilities = host.scheme.capabilities();
+    // Recovery by PRR needs TCP's minimum (RFC 5681 §3.1, RFC 9002 §7.2).
+    if capabilities.prr {
+        let min = if had_timeout { MSS } else { 2 * MSS };
+        assert!(control.cwnd >= min, "{name}: window {} below {min}", control.cwnd);
+    }
+    let wakes = host.packets_in_flight() > 0 || host.scheme.next_timer() < Timestamp::NEVER;
+    assert!(control.cwnd >= MSS || wakes, "{name}: a closed window, and neither a timer nor an acknowledgement to come");
+    if capabilities.pacing_required {
         assert!(control.pacing_rate > Rate::ZERO, "{name}: needs pacing but sets no rate");
     }
     assert!(control.pacing_rate < Rate(1 << 60), "{name}: rate {:?} overflows", control.pacing_rate);
-    if !host.scheme.capabilities().timers {
+    if !capabilities.timers {
         assert_eq!(host.scheme.next_timer(), Timestamp::NEVER, "{name}: a timer without the capability `timers`");
     }
     assert!(host.scheme.ssthresh().is_none_or(|bytes| bytes >= MSS), "{name}: threshold below a packet");

@@ -26,6 +26,8 @@ use crate::units::{Rate, TimeSpan, Timestamp};
 pub struct Capabilities {
     /// Fill [`AckEvent::rate_sample`] (costs time).
     pub rate_samples: bool,
+    /// Fill [`AckEvent::acked`] and call [`CongestionControl::on_packet_sent`] (costs time).
+    pub packet_events: bool,
     /// Ask [`CongestionControl::next_timer`] after each event.
     pub timers: bool,
     /// During fast recovery the transport meters sending by Proportional Rate Reduction (RFC 9937) toward the
@@ -49,6 +51,7 @@ impl Default for Capabilities {
     fn default() -> Self {
         Self {
             rate_samples: false,
+            packet_events: false,
             timers: false,
             prr: true,
             window_only: false,
@@ -93,6 +96,33 @@ pub struct InitContext {
     pub path: Option<KnownPath>,
 }
 
+/// A packet left.
+#[derive(Clone, Copy, Debug)]
+pub struct SentEvent {
+    /// When.
+    pub now: Timestamp,
+    /// Its number.
+    pub number: PacketNumber,
+    /// Its wire bytes.
+    pub bytes: u64,
+    /// Wire bytes in flight after it left, itself included.
+    pub in_flight: u64,
+}
+
+/// One packet newly acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub struct AckedPacket {
+    /// Its number.
+    pub number: PacketNumber,
+    /// Its wire bytes.
+    pub bytes: u64,
+    /// When it was sent.
+    pub sent: Timestamp,
+    /// When it arrived, on the receiver's clock, whose offset from the sender's is unknown. An acknowledgement tells it of
+    /// the packet that caused it alone.
+    pub received: Option<Timestamp>,
+}
+
 /// One packet declared lost.
 #[derive(Clone, Copy, Debug)]
 pub struct LostPacket {
@@ -115,6 +145,8 @@ pub struct AckEvent<'a> {
     pub acked_packets: u64,
     /// Wire bytes newly acknowledged.
     pub acked_bytes: u64,
+    /// The packets newly acknowledged, sorted by number, with [`Capabilities::packet_events`]; else empty.
+    pub acked: &'a [AckedPacket],
     /// Packets newly declared lost, sorted by number.
     pub lost: &'a [LostPacket],
     /// Wire bytes newly declared lost.
@@ -212,6 +244,8 @@ pub trait CongestionControl: DynClone + Send + Sync {
     /// The handshake was answered, with this round-trip sample, before the first data. Not called if the profile has no
     /// handshake, or if it had to be repeated (the answer is ambiguous then).
     fn on_handshake(&mut self, _now: Timestamp, _rtt_sample: TimeSpan) {}
+    /// A packet left. Only with [`Capabilities::packet_events`].
+    fn on_packet_sent(&mut self, _event: &SentEvent) {}
     /// An acknowledgement arrived, or the loss timer found losses.
     fn on_ack(&mut self, event: &AckEvent<'_>);
     /// The retransmission timer expired.

@@ -121,7 +121,15 @@ pub fn schemes() -> PyResult<String> {
             "reference": info.reference,
             "summary": info.summary,
             "parameters": parameters,
-            "compared": info.compared,
+            "role": info.role.name(),
+            "status": info.status.name(),
+            "implementation": info.implementation,
+            "transport": {
+                "profile": info.transport.profile,
+                "mss": info.transport.mss,
+                "header": info.transport.header,
+                "initial_window": info.transport.initial_window,
+            },
             "capabilities": {
                 "pacing_required": c.pacing_required,
                 "knows_path": c.knows_path,

@@ -4,13 +4,15 @@ use std::any::Any;
 use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, FlowAgent, StartOverrides, Target};
-use ccgym_core::congestion_control::{Capabilities, IntervalDriven, IntervalEnd, Observables, SpuriousLossEvent};
+use ccgym_core::congestion_control::{
+    Capabilities, IntervalDriven, IntervalEnd, Observables, SentEvent, SpuriousLossEvent,
+};
 use ccgym_core::{
     AckEvent, CongestionControl, Control, InitContext, MonitorInterval, Rate, TimeSpan, TimeoutEvent, Timestamp,
 };
 
 use super::policy::Session;
-use crate::registry::{create_with, Parameter, Resources, SchemeEntry, SchemeError, SchemeInfo};
+use crate::registry::{create_with, Parameter, Resources, Role, SchemeEntry, SchemeError, SchemeInfo};
 
 /// Registry entry.
 pub const ENTRY: SchemeEntry = SchemeEntry {
@@ -47,7 +49,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 "The window that an expert of kind best_window aims at, in training; 0: by the path's ground truth.",
             ),
         ],
-        compared: false,
+        role: Role::Tool,
+        ..SchemeInfo::DEFAULT
     },
     build: |p, resources| {
         let name = p.word("policy");
@@ -172,6 +175,10 @@ impl CongestionControl for Learned {
     fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
         self.agent.on_rtt(now, rtt_sample, rtt_sample);
         self.tell(|scheme| scheme.on_handshake(now, rtt_sample));
+    }
+
+    fn on_packet_sent(&mut self, event: &SentEvent) {
+        self.tell(|scheme| scheme.on_packet_sent(event));
     }
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {

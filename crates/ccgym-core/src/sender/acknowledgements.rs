@@ -1,7 +1,7 @@
 //! An acknowledgement arrives: what it settles, the samples it yields, and what the algorithm is told.
 
 use super::{Recovery, Sender, HANDSHAKE};
-use crate::congestion_control::{AckEvent, SpuriousLossEvent};
+use crate::congestion_control::{AckEvent, AckedPacket, SpuriousLossEvent};
 use crate::packet::{Ack, PacketNumber};
 use crate::prr::Prr;
 use crate::rate_sampler::RateSample;
@@ -43,7 +43,7 @@ impl Sender {
                 Recovery::Fast { point, .. } if !self.config.reliable && !self.capabilities.prr => point,
                 _ => 0,
             };
-            self.fast_path = self.fast_path_end > 0 && !self.detector.has_holes();
+            self.fast_path = self.fast_path_end > 0 && !self.detector.has_holes() && !self.capabilities.packet_events;
         }
         self.end_interval_on_ack(now);
     }
@@ -90,6 +90,7 @@ impl Sender {
             now,
             acked_packets: packets,
             acked_bytes: bytes,
+            acked: &[],
             lost: &[],
             lost_bytes: 0,
             rtt_sample: Some(sample),
@@ -138,6 +139,7 @@ impl Sender {
         let old_end = self.acked_end;
         let segments_before = self.acked_segments.first_missing();
         self.lost_records.clear();
+        self.acked_records.clear();
 
         let mut newly = Newly::default();
         // Oldest range first, so that packets are visited in the order in which they were sent.
@@ -224,6 +226,7 @@ impl Sender {
             now,
             acked_packets: newly.packets,
             acked_bytes: newly.bytes,
+            acked: &self.acked_records,
             lost: &self.lost_records,
             lost_bytes,
             rtt_sample,
@@ -277,6 +280,10 @@ impl Sender {
             }
             p.state = State::Acked;
             let (size, segment) = (u64::from(p.size), p.segment);
+            if self.capabilities.packet_events {
+                let received = (number == ack.trigger).then_some(ack.received);
+                self.acked_records.push(AckedPacket { number, bytes: size, sent: p.sent, received });
+            }
             newly.packets += 1;
             newly.bytes += size;
             newly.newest = newly.newest.max(number);

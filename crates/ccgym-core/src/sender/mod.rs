@@ -19,7 +19,7 @@ mod transmit;
 
 use std::collections::VecDeque;
 
-use crate::congestion_control::{Capabilities, CongestionControl, InitContext, IntervalEnd, LostPacket};
+use crate::congestion_control::{AckedPacket, Capabilities, CongestionControl, InitContext, IntervalEnd, LostPacket};
 use crate::control::Control;
 use crate::interval_set::IntervalSet;
 use crate::loss_detection::LossDetector;
@@ -120,6 +120,7 @@ pub struct Sender {
     /// Whether the CCA waits for a decision from outside.
     awaits_decision: bool,
     lost_records: Vec<LostPacket>,
+    acked_records: Vec<AckedPacket>,
 }
 
 impl Clone for Sender {
@@ -133,6 +134,7 @@ impl Clone for Sender {
             monitor: self.monitor.clone(),
             closed: self.closed.clone(),
             lost_records: Vec::new(),
+            acked_records: Vec::new(),
             ..*self
         }
     }
@@ -180,7 +182,10 @@ impl Sender {
             ce_seen: 0,
             fast_path: false,
             fast_path_end: 0,
-            fast_send: config.handshake_size == 0 && !config.reliable && !capabilities.prr,
+            fast_send: config.handshake_size == 0
+                && !config.reliable
+                && !capabilities.prr
+                && !capabilities.packet_events,
             fast_timeout_above: if config.reliable && config.timers.probes > 0 {
                 u64::from(config.packet_size)
             } else {
@@ -197,6 +202,7 @@ impl Sender {
             interval_timer: Timestamp::NEVER,
             awaits_decision: false,
             lost_records: Vec::new(),
+            acked_records: Vec::new(),
         };
         if by_intervals {
             sender.adopt_interval_end();

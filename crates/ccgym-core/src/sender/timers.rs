@@ -115,6 +115,7 @@ impl Sender {
             now,
             acked_packets: 0,
             acked_bytes: 0,
+            acked: &[],
             lost: &self.lost_records,
             lost_bytes,
             rtt_sample: None,

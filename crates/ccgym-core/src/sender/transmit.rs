@@ -1,6 +1,7 @@
 //! What leaves, and when: retransmissions, new data, probes.
 
 use super::{Recovery, Sender};
+use crate::congestion_control::SentEvent;
 use crate::packet::{Ecn, Packet};
 use crate::sent_packets::State;
 use crate::units::{Rate, Timestamp};
@@ -74,7 +75,7 @@ impl Sender {
         }
         let segment = if again { self.pop_retransmission() } else { self.next_segment };
         self.next_segment += u64::from(!again);
-        self.send(now, segment, size, again, packet);
+        self.send_and_tell(now, segment, size, again, packet);
         true
     }
 
@@ -89,6 +90,16 @@ impl Sender {
             self.last_segment_size
         } else {
             self.config.packet_size
+        }
+    }
+
+    /// [`Sender::send`], which the algorithm hears of if it asked for it.
+    fn send_and_tell(&mut self, now: Timestamp, segment: u64, size: u32, again: bool, packet: &mut Packet) {
+        self.send(now, segment, size, again, packet);
+        if self.capabilities.packet_events {
+            let (number, bytes) = (packet.number, u64::from(size));
+            self.cca.on_packet_sent(&SentEvent { now, number, bytes, in_flight: self.in_flight });
+            self.adopt_control();
         }
     }
 
@@ -147,7 +158,7 @@ impl Sender {
             let segment = self.next_segment;
             let size = self.size_of(segment);
             self.next_segment += 1;
-            self.send(now, segment, size, false, packet);
+            self.send_and_tell(now, segment, size, false, packet);
             return true;
         }
         if !self.config.reliable || self.stopped {
@@ -157,7 +168,7 @@ impl Sender {
             .rev()
             .find_map(|n| self.packets.get(n).filter(|p| p.state == State::Outstanding).copied());
         let Some(newest) = newest else { return false };
-        self.send(now, newest.segment, u32::from(newest.size), true, packet);
+        self.send_and_tell(now, newest.segment, u32::from(newest.size), true, packet);
         true
     }
 

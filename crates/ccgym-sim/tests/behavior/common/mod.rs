@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent, TimeoutEvent};
+use ccgym_core::congestion_control::{Capabilities, Observables, SentEvent, SpuriousLossEvent, TimeoutEvent};
 use ccgym_core::{
     Ack, AckEvent, CongestionControl, Control, InitContext, Receiver, ReceiverConfig, Rng, Sender, SenderConfig,
     TimeSpan, Timestamp,
@@ -200,6 +200,10 @@ impl CongestionControl for Watched {
     fn init(&mut self, context: InitContext) {
         self.inner.init(context);
         self.allow(0);
+    }
+    fn on_packet_sent(&mut self, event: &SentEvent) {
+        self.inner.on_packet_sent(event);
+        self.allow_more();
     }
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.check(event.prior_in_flight);
