@@ -17,7 +17,7 @@ SETUP := PYTHON='$(PYTHON)' $(if $(JOBS),CARGO_BUILD_JOBS=$(JOBS)) tools/setup.s
 ENTER := . .venv/ccgym.env &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test test-long bench lint docs format clean distclean
+.PHONY: help setup demo train test test-long bench lint docs figures format clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -53,6 +53,10 @@ lint: ## ruff, mypy, import-linter, cargo fmt, clippy
 docs: ## rewrite the pages that follow from a registry
 	@$(SETUP) --profile dev
 	@$(ENTER) python tools/docs.py
+
+figures: ## draw the figures of the schemes anew
+	@$(SETUP) --profile dev
+	@$(ENTER) python tools/scheme_figures.py
 
 format: ## put the sources into their standard form
 	@$(SETUP) --profile dev

@@ -1,8 +1,7 @@
 """Writes the documentation that follows from a registry; a test fails when it is stale.
 
-``docs/schemes.md`` is written whole. In the other pages only what stands between ``<!-- begin NAME … -->`` and
-``<!-- end NAME -->`` is; the rest is written by hand. Run by ``make docs``; ``--check`` only says whether anything
-would change.
+Only what stands between ``<!-- begin NAME … -->`` and ``<!-- end NAME -->`` is; the rest of a page is written by hand.
+Run by ``make docs``; ``--check`` only says whether anything would change.
 """
 
 from __future__ import annotations
@@ -77,38 +76,82 @@ def training_lines(card: dict[str, Any]) -> list[str]:
     return lines
 
 
-def schemes_page() -> str:
-    """The page on schemes, from the registry."""
-    schemes = descriptions()
-    lines = [
-        "# Schemes",
-        "",
-        "<!-- Written by `make docs` from the entries of the schemes in schemes/src: change it there. -->",
-        "",
-        "Every congestion-control algorithm, by the name that `--schemes` and `simulate(flows=[…])` take. A parameter",
-        'is set as in `{"scheme": "cubic", "params": {"beta": 0.7}}`.',
-        "",
-        *table(
-            ["Name", "", "After"], [(f"[`{s['name']}`](#{s['name']})", s["summary"], s["reference"]) for s in schemes]
-        ),
+def parameter_table(scheme: Mapping[str, Any]) -> list[str]:
+    """What can be set of a scheme; nothing where it has no parameters."""
+    rows = [
+        (
+            code(p["name"]) + (f" ({p['unit']})" if p.get("unit") else ""),
+            code(json.dumps(p["default"])),
+            span(p),
+            p["help"],
+        )
+        for p in scheme["parameters"]
     ]
-    for scheme in schemes:
-        lines += ["", f"## {scheme['name']}", "", f"**{scheme['label']}.** {scheme['summary']}", ""]
-        lines += [f"After: {scheme['reference']}"]
-        if "card" in scheme:
-            lines += ["", *training_lines(scheme["card"])]
-        if scheme["parameters"]:
-            rows = [
-                (
-                    code(p["name"]) + (f" ({p['unit']})" if p.get("unit") else ""),
-                    code(json.dumps(p["default"])),
-                    span(p),
-                    p["help"],
-                )
-                for p in scheme["parameters"]
-            ]
-            lines += ["", *table(["Parameter", "Default", "Range", ""], rows)]
-    return "\n".join(lines) + "\n"
+    return table(["Parameter", "Default", "Range", ""], rows) if rows else []
+
+
+def contestants() -> list[dict[str, Any]]:
+    """The schemes that have a page of their own: neither tools nor policies."""
+    return [scheme for scheme in descriptions() if scheme.get("role", "tool") != "tool"]
+
+
+def transport_words(scheme: Mapping[str, Any]) -> str:
+    """How a scheme is carried, in a few words."""
+    carried = scheme["transport"]
+    size = carried["mss"] + carried["header"]
+    return f"`{carried['profile']}`, packets of {size} bytes, initial window {carried['initial_window']}"
+
+
+def scheme_table() -> list[str]:
+    """The schemes, a line each."""
+    rows = [
+        (f"[`{s['name']}`](schemes/{s['name']}.md)", s["label"], s["summary"], "yes" if s["role"] == "default" else "")
+        for s in contestants()
+    ]
+    return table(["Name", "", "", "By default"], rows)
+
+
+def policy_table() -> list[str]:
+    """The policies that come with ccgym, a line each."""
+    cards = [scheme for scheme in descriptions() if "card" in scheme]
+    rows = [(code(s["name"]), s["label"], s["summary"], s["reference"]) for s in cards]
+    details = [line for s in cards for line in ("", f"**{s['label']}.** " + " ".join(training_lines(s["card"])))]
+    settings = ["", "Each takes:", "", *parameter_table(cards[0])] if cards else []
+    return [*table(["Name", "", "", "After"], rows), *details, *settings]
+
+
+def tool_sections() -> list[str]:
+    """The schemes that measure something else, with their parameters."""
+    lines = []
+    for scheme in descriptions():
+        if scheme.get("role") == "tool":
+            lines += [f"### `{scheme['name']}`", "", scheme["summary"], f"After: {scheme['reference']}.", ""]
+            lines += [*parameter_table(scheme), ""]
+    return lines[:-1]
+
+
+def scheme_head(name: str) -> list[str]:
+    """What a scheme's entry in the registry says, and its figure."""
+    (scheme,) = [one for one in contestants() if one["name"] == name]
+    status = {"native": "from its specification or source", "reconstructed": "reconstructed from what is known of it"}
+    facts = [
+        f"- `{name}`: {scheme['summary']}",
+        f"- After: {scheme['reference']}",
+        *([f"- Checked against: {scheme['implementation']}"] if scheme["implementation"] else []),
+        f"- Rules: {status[scheme['status']]}",
+        f"- Carried by {transport_words(scheme)}, unless a flow says otherwise",
+        f"- In the default comparison: {'yes' if scheme['role'] == 'default' else 'no; name it, or a group of it'}",
+    ]
+    figure = f"![{scheme['label']} on three calibrated paths](../img/schemes/{name}.png)"
+    return [
+        *facts,
+        "",
+        *parameter_table(scheme),
+        "",
+        figure,
+        "",
+        "`make figures` drew it: `ccgym portrait " + name + "`.",
+    ]
 
 
 # --- Tables inside pages that are written by hand ------------------------------------------------------------------
@@ -379,6 +422,7 @@ BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
         "configurations": configurations,
         "action": partial(keys, "Action"),
     },
+    "docs/schemes.md": {"schemes": scheme_table, "policies": policy_table, "tools": tool_sections},
     "docs/experiments.md": {"experiments": experiments, "metrics": metrics, "figures": test_figures},
     "docs/weaknesses.md": {"stress-tests": stress_tests},
     "docs/traces.md": {"elements": partial(kinds, "Element"), "queues": partial(kinds, "Queue")},
@@ -396,6 +440,7 @@ BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
         "interval": lambda: columns(_core.AgentBatch.columns()),
         "truth": lambda: columns(_core.AgentBatch.truth_columns()),
     },
+    **{f"docs/schemes/{s['name']}.md": {"scheme": partial(scheme_head, s["name"])} for s in contestants()},
 }
 """Pages that are written by hand, and what is written into them."""
 
@@ -415,7 +460,6 @@ def filled(page: str) -> str:
 
 PAGES = {
     "ccgym/config/models.py": models.module,
-    "docs/schemes.md": schemes_page,
     **{name: partial(filled, name) for name in BLOCKS},
 }
 

@@ -111,10 +111,18 @@ def test_every_kind_of_path_distribution_has_an_example() -> None:
 
 
 def test_every_page_can_be_reached() -> None:
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")} - {"index.md"}
-    linked = {target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", index)}
-    assert sorted(pages - linked) == [], "link these pages in docs/index.md"
+    """From docs/index.md, by links."""
+    docs = ROOT / "docs"
+    reached: set[Path] = set()
+    todo = [docs / "index.md"]
+    while todo:
+        page = todo.pop()
+        if page in reached or page.suffix != ".md" or not page.is_file():
+            continue
+        reached.add(page)
+        links = re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
+        todo += [(page.parent / link.split("#")[0]).resolve() for link in links if not link.startswith("http")]
+    assert sorted(str(page.relative_to(docs)) for page in set(docs.rglob("*.md")) - reached) == []
 
 
 # --- Schemes -------------------------------------------------------------------------------------------------------
@@ -165,6 +173,17 @@ def test_every_registered_scheme_is_documented() -> None:
     pages = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))
     missing = [s["name"] for s in registered() if f"`{s['name']}`" not in pages]
     assert missing == [], "run `make docs`"
+
+
+SECTIONS = ["What it does", "Rules", "Where it differs from its source", "What is tested"]
+
+
+@pytest.mark.parametrize("name", [str(s["name"]) for s in registered() if s["role"] != "tool"])
+def test_a_scheme_has_a_page_and_a_figure(name: str) -> None:
+    page = ROOT / "docs" / "schemes" / f"{name}.md"
+    assert page.is_file(), "copy docs/schemes/vegas.md"
+    assert re.findall(r"(?m)^## (.*)$", page.read_text(encoding="utf-8")) == SECTIONS
+    assert (ROOT / "docs" / "img" / "schemes" / f"{name}.png").is_file(), "run `make figures`"
 
 
 def test_the_generated_pages_are_fresh() -> None:

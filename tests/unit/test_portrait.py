@@ -88,7 +88,7 @@ def test_the_scheme_has_its_color_and_the_other_is_gray_below_it() -> None:
 def test_a_scheme_alone() -> None:
     figure = drawn([column(SHALLOW, "bbr")], "bbr")
     assert not any(text.startswith("compared") for text in words(figure))
-    assert [list(series(axes)) for axes in figure.axes] == [[line_color("darkgoldenrod")]] * 2
+    assert [list(series(axes)) for axes in figure.axes] == [[line_color("darkgoldenrod")]] * 3
 
 
 def test_rates_stay_below_the_capacity() -> None:
@@ -103,7 +103,16 @@ def test_rates_stay_below_the_capacity() -> None:
 
 def test_delays_far_apart_are_drawn_on_a_logarithmic_axis() -> None:
     figure = drawn([column(SHALLOW, "cubic"), column(DEEP, "cubic")], "cubic")
-    assert [axes.get_yscale() for axes in figure.axes] == ["linear", "linear", "linear", "log"]
+    assert [axes.get_yscale() for axes in figure.axes] == ["linear", "linear", "linear", "linear", "log", "linear"]
+
+
+def test_the_window_is_drawn_and_what_is_in_flight_where_there_is_none() -> None:
+    path = NetworkPath(rate="12mbps", rtt="40ms", queue="400p", name="fixed")
+    for scheme, packets in (("fixed_window:cwnd=60", 60), ("fixed_rate:rate_mbps=6", 20)):
+        axes = drawn([column(path, scheme)], scheme).axes[2]
+        (line,) = series(axes).values()
+        assert np.nanmedian(np.asarray(line.get_ydata())) == pytest.approx(packets, abs=2), scheme
+        assert axes.get_ylim()[1] > 40, "the BDP is there"
 
 
 def test_every_label_stays_on_the_page() -> None:

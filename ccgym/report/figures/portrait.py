@@ -1,4 +1,4 @@
-"""Portrait of a scheme: a column per path, delivered rate over one-way delay, a second scheme in gray for comparison.
+"""Portrait of a scheme: a column per path with delivered rate, one-way delay and window, a second scheme in gray.
 
 Above each column is what the path is, below it the numbers that Pantheon would report.
 """
@@ -24,7 +24,7 @@ from ccgym.config.models import Delay, Droptail, Link, Loss
 from ccgym.config.path import NetworkPath
 from ccgym.evaluation.capacity import LinkCapacity
 from ccgym.evaluation.metrics import PacketLog
-from ccgym.evaluation.run_record import FlowRecord, RunRecord
+from ccgym.evaluation.run_record import FlowRecord, RunRecord, series_table
 from ccgym.report.figures import figure
 from ccgym.report.style import CAPACITY_COLOR, INK, MUTED, axes_at, blank_figure, flow_color, legible, text_at
 from ccgym.schemes.style import SchemeStyle
@@ -49,9 +49,10 @@ _DPI: Final = 200  # printed at a page's width, where 100 would blur
 _COLUMN_IN: Final = 3.35
 _MIN_WIDTH_IN: Final = 6.7
 _LEFT_IN, _BETWEEN_IN, _RIGHT_IN = 0.66, 0.55, 0.18
-# From the top down: title and legend, names of the paths, the two panels, their time axis, the numbers.
-_HEAD_IN, _NAMES_IN, _PANEL_IN, _GAP_IN, _AXIS_IN, _TABLE_IN = 0.82, 0.86, 1.75, 0.17, 0.52, 0.76
-_HEIGHT_IN: Final = _HEAD_IN + _NAMES_IN + 2 * _PANEL_IN + _GAP_IN + _AXIS_IN + _TABLE_IN
+# From the top down: title and legend, names of the paths, the panels, their time axis, the numbers.
+_HEAD_IN, _NAMES_IN, _PANEL_IN, _GAP_IN, _AXIS_IN, _TABLE_IN = 0.82, 0.86, 1.6, 0.17, 0.52, 0.76
+_WINDOW_IN: Final = 1.2  # the third panel
+_HEIGHT_IN: Final = _HEAD_IN + _NAMES_IN + 2 * _PANEL_IN + _WINDOW_IN + 2 * _GAP_IN + _AXIS_IN + _TABLE_IN
 _ROW_IN: Final = 0.225
 _NUMBERS_IN: Final = (1.14, 0.56, 0.0)  # right ends of the numbers, from the panel's right end
 _OUTDENT_IN: Final = 0.3  # labels begin below the delay's ticks, which leaves room for long ones
@@ -160,9 +161,13 @@ def portrait_figure(styles: Sequence[SchemeStyle], columns: Sequence[Column]) ->
         left = _LEFT_IN + place * (panel + _BETWEEN_IN)
         rate = axes_at(drawn, left, top - _PANEL_IN, panel, _PANEL_IN)
         delay = axes_at(drawn, left, top - 2 * _PANEL_IN - _GAP_IN, panel, _PANEL_IN, sharex=rate)
+        below = top - 2 * _PANEL_IN - 2 * _GAP_IN - _WINDOW_IN
+        window = axes_at(drawn, left, below, panel, _WINDOW_IN, sharex=rate)
         _panels(rate, delay, column, colors)
+        _window(window, column, colors)
         if place == 0:
-            for axes, text in ((rate, "Delivered (Mbit/s)"), (delay, "One-way delay (ms)")):
+            labels = (rate, "Delivered (Mbit/s)"), (delay, "One-way delay (ms)"), (window, "cwnd (packets)")
+            for axes, text in labels:
                 axes.set_ylabel(text, fontsize=10)
                 axes.yaxis.set_label_coords(-0.44 / panel, 0.5)
         _path_names(drawn, column.path, left, top, panel + 0.15)
@@ -207,8 +212,32 @@ def _panels(rate: Axes, delay: Axes, column: Column, colors: Sequence[str]) -> N
         axes.set_xlim(0, duration_ns / 1e9)
         axes.tick_params(labelsize=9, length=3)
     rate.yaxis.set_major_locator(MaxNLocator(5, steps=_ROUND))
-    rate.tick_params(labelbottom=False)
-    delay.set_xlabel("Time (s)", fontsize=9.5, labelpad=2)
+    for axes in (rate, delay):
+        axes.tick_params(labelbottom=False)
+
+
+def _window(axes: Axes, column: Column, colors: Sequence[str]) -> None:
+    """The congestion window, in packets of 1500 bytes; what is in flight where a scheme sets none."""
+    top = bdp = float(column.path.bdp_packets)
+    for place in reversed(range(len(column.runs))):
+        if column.runs[place].series is None:
+            continue
+        table = series_table(column.runs[place])
+        windows = np.asarray(table["cwnd_bytes"], dtype=np.float64)
+        packets = np.where(np.isnan(windows), np.asarray(table["in_flight_bytes"], dtype=np.float64), windows) / 1500
+        first = place == 0
+        axes.plot(
+            table["time_s"], packets, color=colors[place], linewidth=1.2 if first else 1.0, zorder=3 if first else 2.5
+        )
+        # A peak of slow start would flatten everything else.
+        seen = packets[~np.isnan(packets)]
+        top = max(top, float(np.percentile(seen, 98)) if seen.size else 0.0)
+    if bdp > 0:
+        axes.axhline(bdp, color=MUTED, linewidth=1.0, linestyle=(0, (4, 3)), zorder=2)
+    axes.set_ylim(0, 1.15 * top or 1.0)
+    axes.yaxis.set_major_locator(MaxNLocator(4, steps=_ROUND))
+    axes.tick_params(labelsize=9, length=3)
+    axes.set_xlabel("Time (s)", fontsize=9.5, labelpad=2)
 
 
 def _arriving_mbps(capacity: LinkCapacity, edges_ns: npt.NDArray[np.int64], path: NetworkPath) -> Floats:
@@ -301,7 +330,7 @@ def _head(figure: Figure, styles: Sequence[SchemeStyle], colors: Sequence[str], 
         Patch(facecolor=CAPACITY_COLOR, edgecolor=CAPACITY_LINE, label="capacity"),
         Line2D([], [], color=INK, linewidth=1.5, label="rate, median delay"),
         Patch(facecolor=INK, alpha=0.25, linewidth=0, label="5th to 95th percentile"),
-        Line2D([], [], color=MUTED, linewidth=1.0, linestyle=(0, (4, 3)), label="empty path"),
+        Line2D([], [], color=MUTED, linewidth=1.0, linestyle=(0, (4, 3)), label="empty path; BDP"),
     ]
     figure.legend(
         handles=handles, loc="center left", bbox_to_anchor=(left, y - 0.33), ncols=len(handles),
