@@ -7,6 +7,7 @@ Run by ``make docs``; ``--check`` only says whether anything would change.
 from __future__ import annotations
 
 import ast
+import csv
 import inspect
 import itertools
 import json
@@ -396,6 +397,45 @@ def raw_arrays() -> list[str]:
     return table(["Attribute", ""], [(code(name), text.replace("``", "`")) for name, text in meanings.items()])
 
 
+def recorded(experiment: str) -> dict[str, dict[str, dict[str, float]]]:
+    """What an experiment left in docs/data, by scheme, condition and metric: means over the runs."""
+    means: dict[str, dict[str, dict[str, float]]] = {}
+    with (ROOT / f"docs/data/{experiment}.csv").open(encoding="utf-8") as lines:
+        for row in csv.DictReader(lines):
+            if row["mean"]:
+                means.setdefault(row["scheme"], {}).setdefault(row["condition"], {})[row["metric"]] = float(row["mean"])
+    return means
+
+
+def pairs() -> list[str]:
+    """How two flows of one scheme share a link."""
+    head = ["", "First flow, Mbit/s", "Second flow, Mbit/s", "Jain's index", "Utilization", "Queueing delay, ms"]
+    rows = [
+        (code(name), f"{m['first']:.2f}", f"{m['second']:.2f}", f"{m['jain']:.3f}", percent(m["utilization"]),
+         f"{m['queueing_delay']:.1f}")
+        for name, conditions in recorded("pairs").items()
+        for m in conditions.values()
+    ]  # fmt: skip
+    return table(head, rows)
+
+
+def cellular() -> list[str]:
+    """Pantheon's published means over a cellular link, and ours over two recorded ones."""
+
+    def numbers(throughput: object, delay: object, loss: object) -> str:
+        return f"{float(str(throughput)):.2f} / {float(str(delay)):.0f} / {float(str(loss)):.2f}"
+
+    ours = recorded("cellular")
+    rows: list[Sequence[str]] = []
+    with (ROOT / "docs/data/pantheon-cellular.csv").open(encoding="utf-8") as lines:
+        for row in csv.DictReader(lines):
+            given = (row["throughput_mbps"], row["delay_p95_ms"], row["loss_percent"])
+            found = ours.get(row["scheme"].replace(":", "_").replace("=", "_"), {})
+            cells = [numbers(m["throughput"], m["delay_p95"], 100 * m["loss"]) for m in found.values()]
+            rows.append((row["label"], numbers(*given) if all(given) else "no run succeeded", *(cells or ["–", "–"])))
+    return table(["", "Published", "Verizon LTE", "T-Mobile LTE"], rows)
+
+
 def shells() -> list[str]:
     """What mahimahi's shell and ours did with the same packets, as recorded."""
     sys.path.insert(0, str(ROOT / "tests" / "differential" / "record"))
@@ -422,7 +462,8 @@ BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
         "configurations": configurations,
         "action": partial(keys, "Action"),
     },
-    "docs/schemes.md": {"schemes": scheme_table, "policies": policy_table, "tools": tool_sections},
+    "docs/cellular.md": {"cellular": cellular},
+    "docs/schemes.md": {"schemes": scheme_table, "pairs": pairs, "policies": policy_table, "tools": tool_sections},
     "docs/experiments.md": {"experiments": experiments, "metrics": metrics, "figures": test_figures},
     "docs/weaknesses.md": {"stress-tests": stress_tests},
     "docs/traces.md": {"elements": partial(kinds, "Element"), "queues": partial(kinds, "Queue")},

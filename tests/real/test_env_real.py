@@ -220,8 +220,8 @@ PATHS = [
 def test_the_pretrained_policy_does_what_it_does_in_the_simulator(path: dict[str, Any], how: str) -> None:
     """Within 10 % of throughput and 5 ms of mean delay of what it does in the simulator on the same path.
 
-    The policy is sensitive: a tenth of a millisecond more round trip moves its simulated throughput by up to 20 %, and a
-    real path is never nearer than that. So the simulator says how far apart runs may lie: with 0 to 1 ms more round trip.
+    The policy is sensitive: a tenth of a millisecond more round trip moves its simulated throughput by up to 20 %, and
+    a real path is never nearer than that. So the simulator says how far apart runs may lie, with 0 to 1 ms more.
     """
     run = pretrained if how == "environment" else native
     rtt = float(path["rtt"].removesuffix("ms"))

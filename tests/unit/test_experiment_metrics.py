@@ -103,6 +103,8 @@ def test_metrics_of_flows_over_a_part_of_the_run() -> None:
     two = sample([0, 1e6, 2e6, 2.5e6, 3e6], [0, 0, 0, 1e6, 2e6])
     assert value(two, "goodput_ratio", **{"from": "2s"}) == pytest.approx(0.5)
     assert value(two, "goodput_ratio", to="2s") == 0.0
+    assert value(two, "jain", **{"from": "2s"}) == pytest.approx(0.9), "2 : 1 is 9 / (2 · 5)"
+    assert value(two, "jain", to="2s") == pytest.approx(0.5), "one of two"
     assert value(two, "goodput", **{"from": 2, "to": 4}) == pytest.approx(12)
     assert read_metric("utilization", {"flows": [2], "from": "2s"}).of(Found(two, 2)) == pytest.approx(2 / 3)  # type: ignore[arg-type]
     assert value(two, "collapsed", below="90%") == 1.0

@@ -15,6 +15,7 @@ from ccgym.experiments.metrics.collapsed import Collapsed
 from ccgym.experiments.metrics.delay_p95 import DelayP95
 from ccgym.experiments.metrics.goodput import Goodput
 from ccgym.experiments.metrics.goodput_ratio import GoodputRatio
+from ccgym.experiments.metrics.jain import Jain
 from ccgym.experiments.metrics.loss_rate import LossRate
 from ccgym.experiments.metrics.queueing_delay import QueueingDelay
 from ccgym.experiments.metrics.recovery_time import RecoveryTime
@@ -28,6 +29,7 @@ METRICS: Final[Mapping[str, type[Metric]]] = {
     "delay_p95": DelayP95,
     "goodput": Goodput,
     "goodput_ratio": GoodputRatio,
+    "jain": Jain,
     "loss_rate": LossRate,
     "queueing_delay": QueueingDelay,
     "recovery_time": RecoveryTime,

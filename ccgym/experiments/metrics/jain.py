@@ -1,0 +1,23 @@
+"""Jain's index: (Σ goodput)² / (n · Σ goodput²) over the flows; 1 is equal, 1/n is one flow alone (Jain et al., 1984)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from typing_extensions import override
+
+from ccgym.experiments.metrics.base import Better, Measured, OverTime
+
+
+class Jain(OverTime):
+    """How evenly flows share; nothing where nothing arrived."""
+
+    better: ClassVar[Better] = "higher"
+
+    label: str = "Jain's index"
+
+    @override
+    def of(self, run: Measured) -> float | None:
+        rates = [run.sample.goodput_mbps(place, *self.span(run)) for place in self.places(run)]
+        squares = sum(rate**2 for rate in rates)
+        return sum(rates) ** 2 / (len(rates) * squares) if squares > 0 else None
