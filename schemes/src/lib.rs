@@ -8,6 +8,7 @@
 
 mod aimd;
 mod bbr;
+mod bbr3;
 mod copa;
 mod cubic;
 mod fixed_rate;
@@ -18,6 +19,7 @@ mod reno;
 mod synthesized_bbr;
 mod vegas;
 
+mod bbr_model;
 mod ns3_delay;
 mod pacing;
 pub mod registry;
@@ -38,6 +40,7 @@ static SCHEMES: &[SchemeEntry] = &[
     bbr::ENTRY,
     copa::ENTRY,
     synthesized_bbr::ENTRY,
+    bbr3::ENTRY,
     aimd::ENTRY,
     fixed_window::ENTRY,
     fixed_rate::ENTRY,

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::{json, Map, Value};
 
 /// Files and folders of `src/` that are not schemes.
-const SUPPORT: [&str; 6] = ["lib", "registry", "testing", "pacing", "ns3_delay", "slow_start"];
+const SUPPORT: [&str; 7] = ["lib", "registry", "testing", "pacing", "ns3_delay", "slow_start", "bbr_model"];
 
 #[test]
 fn every_file_is_registered() {
@@ -110,7 +110,10 @@ fn check(host: &MockTransport, had_timeout: bool) {
         assert!(control.cwnd >= min, "{name}: window {} below {min}", control.cwnd);
     }
     let wakes = host.packets_in_flight() > 0 || host.scheme.next_timer() < Timestamp::NEVER;
-    assert!(control.cwnd >= MSS || wakes, "{name}: a closed window, and neither a timer nor an acknowledgement to come");
+    assert!(
+        control.cwnd >= MSS || wakes,
+        "{name}: a closed window, and neither a timer nor an acknowledgement to come"
+    );
     if capabilities.pacing_required {
         assert!(control.pacing_rate > Rate::ZERO, "{name}: needs pacing but sets no rate");
     }

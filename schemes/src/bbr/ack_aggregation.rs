@@ -4,6 +4,8 @@
 
 use ccgym_core::{Rate, Timestamp};
 
+use crate::bbr_model::ack_excess::AckExcess;
+
 /// Each of the two halves of the maximum filter lasts this many rounds.
 const HALF_WINDOW_ROUNDS: u32 = 5;
 /// An epoch ends at this many packets at the latest.
@@ -12,8 +14,7 @@ const EPOCH_PACKETS: u64 = 0xF_FFFF;
 /// The estimator. Bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct AckAggregation {
-    epoch_start: Timestamp,
-    epoch_acked: u64,
+    epoch: AckExcess,
     /// Largest excess of the current and of the previous half window.
     excess: [u64; 2],
     current: usize,
@@ -23,7 +24,7 @@ pub struct AckAggregation {
 impl AckAggregation {
     /// An estimator whose first epoch starts at `now`.
     pub const fn new(now: Timestamp) -> Self {
-        Self { epoch_start: now, epoch_acked: 0, excess: [0; 2], current: 0, rounds: 0 }
+        Self { epoch: AckExcess::new(now), excess: [0; 2], current: 0, rounds: 0 }
     }
 
     /// The largest excess of the last five to ten rounds.
@@ -34,8 +35,7 @@ impl AckAggregation {
 
     /// Sending starts again after idle time: nothing could be acknowledged meanwhile.
     pub const fn restart_epoch(&mut self, now: Timestamp) {
-        self.epoch_start = now;
-        self.epoch_acked = 0;
+        self.epoch.restart(now);
     }
 
     /// `acked` bytes were acknowledged at `now`. `cwnd` bounds the excess: more cannot have been in flight.
@@ -49,14 +49,10 @@ impl AckAggregation {
                 self.excess[self.current] = 0;
             }
         }
-        let mut expected = (bandwidth.0 as f64 * now.since(self.epoch_start).0 as f64 / 8e9) as u64;
-        // An epoch lasts while acknowledgements run ahead of the model.
-        if self.epoch_acked <= expected || self.epoch_acked + acked >= EPOCH_PACKETS * mss {
-            self.restart_epoch(now);
-            expected = 0;
+        if self.epoch.acked() + acked >= EPOCH_PACKETS * mss {
+            self.epoch.restart(now);
         }
-        self.epoch_acked += acked;
-        let excess = (self.epoch_acked - expected).min(cwnd);
+        let excess = self.epoch.on_ack(now, acked, bandwidth).min(cwnd);
         let largest = &mut self.excess[self.current];
         *largest = excess.max(*largest);
     }

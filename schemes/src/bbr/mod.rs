@@ -15,8 +15,6 @@ mod parameters;
 mod probe_bw;
 mod probe_rtt;
 mod recovery;
-mod startup;
-mod windowed_max;
 
 #[cfg(test)]
 mod tests;
@@ -25,14 +23,16 @@ use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEven
 use ccgym_core::rate_sampler::RateSample;
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, Rng, TimeSpan, TimeoutEvent, Timestamp};
 
+use crate::bbr_model::full_pipe::FullPipe;
+use crate::bbr_model::pacing::initial_rate;
+use crate::bbr_model::probe_rtt::ProbeRtt;
+use crate::bbr_model::windowed_max::WindowedMax;
 use ack_aggregation::AckAggregation;
 use long_term::{LongTerm, Sighting};
 pub use parameters::{BbrParameters, ENTRY};
 use probe_bw::{Cycle, PhaseFacts};
-use probe_rtt::{ProbeRtt, RtProp};
+use probe_rtt::RtProp;
 use recovery::{Recovery, RecoveryFacts};
-use startup::FullPipe;
-use windowed_max::WindowedMax;
 
 /// Minimum window: enough to keep acknowledgements coming in pairs. Packets.
 const MIN_WINDOW: u64 = 4;
@@ -349,7 +349,7 @@ impl Bbr {
 
     fn pace_by_rtt(&mut self, srtt: Option<TimeSpan>) {
         let gain = self.parameters.startup_gain * self.parameters.pacing_margin;
-        self.set_pacing_rate(pacing::initial_rate(self.cwnd, srtt, gain));
+        self.set_pacing_rate(initial_rate(self.cwnd, srtt, gain));
         self.paced_by_rtt = srtt.is_some();
     }
 

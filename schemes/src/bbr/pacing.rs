@@ -1,9 +1,7 @@
-//! Rates and bursts: how fast to send, and how much of it back to back.
+//! Bursts: how much to send back to back.
 
-use ccgym_core::{Rate, TimeSpan};
+use ccgym_core::Rate;
 
-/// Assumed round trip when none was measured.
-const NOMINAL_RTT: TimeSpan = TimeSpan::from_millis(1);
 /// A burst lasts about 1/1024 s at the pacing rate (`sk_pacing_shift` of 10).
 const BURST_SHIFT: u32 = 10;
 /// Below this rate one packet at a time.
@@ -14,12 +12,6 @@ const MAX_BURST_BYTES: u64 = 65_536 - 1 - 320;
 const MAX_BURST_PACKETS: u64 = 127;
 /// IPv4, TCP and timestamp headers: Linux counts a burst in payload, the window here in wire bytes.
 const HEADER_BYTES: u64 = 52;
-
-/// The rate before the first bandwidth sample: `gain` windows of `cwnd` bytes per `srtt`, 1 ms if unknown.
-pub fn initial_rate(cwnd: u64, srtt: Option<TimeSpan>, gain: f64) -> Rate {
-    let srtt = srtt.unwrap_or(NOMINAL_RTT);
-    Rate((cwnd as f64 * 8e9 / srtt.0.max(1_000) as f64 * gain) as u64)
-}
 
 /// Packets that leave back to back at `rate`: about a millisecond's worth, at least two (one on slow links).
 pub fn quantum_packets(rate: Rate, mss: u64) -> u64 {
@@ -44,14 +36,6 @@ pub const fn quantized(packets: u64, quantum: u64, probing_up: bool) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn initial_pacing() {
-        // 10 packets of 1500 B: 120 kbit. Over 40 ms 3 Mbit/s, times 2.885.
-        for (srtt, mbps) in [(Some(TimeSpan::from_millis(40)), 8.655), (None, 346.2)] {
-            assert!((initial_rate(15_000, srtt, 2.885).as_mbps() - mbps).abs() < 1e-3, "{srtt:?}");
-        }
-    }
 
     #[test]
     fn quantum() {

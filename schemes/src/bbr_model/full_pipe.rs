@@ -1,13 +1,13 @@
-//! STARTUP: double the sending rate each round until the pipe is full.
+//! Whether sending faster still delivers more.
 //!
-//! The pipe is full when the bandwidth estimate grew by less than a quarter over three rounds: three, because a
-//! receiver's window or a burst of cross traffic can flatten one (draft-cardwell-iccrg-bbr, §4.3.2).
+//! The pipe is full when the bandwidth grew by less than a quarter over three rounds: three, because a receiver's window
+//! or a burst of cross traffic can flatten one (draft-cardwell-iccrg-bbr, §4.3.2).
 
 use ccgym_core::Rate;
 
 /// Growth per round below which the estimate counts as flat.
 const GROWTH: f64 = 1.25;
-/// Flat rounds that end STARTUP.
+/// Flat rounds that fill the pipe.
 const FLAT_ROUNDS: u32 = 3;
 
 /// The full-pipe estimator.
@@ -19,7 +19,7 @@ pub struct FullPipe {
 }
 
 impl FullPipe {
-    /// Whether the pipe was filled once. Stays true for the flow's life.
+    /// Whether the pipe is full. Stays true until [`FullPipe::restart`].
     #[inline]
     pub const fn reached(&self) -> bool {
         self.reached
@@ -38,6 +38,11 @@ impl FullPipe {
             self.flat_rounds += 1;
             self.reached = self.flat_rounds >= FLAT_ROUNDS;
         }
+    }
+
+    /// Look for growth over `baseline` afresh.
+    pub fn restart(&mut self, baseline: Rate) {
+        *self = Self { baseline, ..Self::default() };
     }
 
     /// A timeout: what was measured before says little about the path now.
@@ -90,5 +95,19 @@ mod tests {
         pipe.on_spurious_loss();
         pipe.on_round(Rate(1_000_000), false);
         assert!(pipe.reached());
+    }
+
+    #[test]
+    fn restarts_from_a_baseline() {
+        let mut pipe = FullPipe::default();
+        for _ in 0..4 {
+            pipe.on_round(Rate(1), false);
+        }
+        pipe.restart(Rate(100));
+        assert!(!pipe.reached());
+        for _ in 0..3 {
+            pipe.on_round(Rate(120), false);
+        }
+        assert!(pipe.reached(), "a fifth more than the baseline is flat");
     }
 }

@@ -1,0 +1,119 @@
+//! From the model to pacing rate, quantum and window (draft, "Updating Control Parameters").
+
+use ccgym_core::{AckEvent, Rate};
+
+use super::state::State;
+use super::{Bbr3, MIN_WINDOW};
+
+/// A quantum lasts this long at the pacing rate. Milliseconds.
+const QUANTUM_MS: u64 = 1;
+/// Bounds of a quantum: packets and bytes.
+const MIN_QUANTUM_PACKETS: u64 = 2;
+const MAX_QUANTUM_BYTES: u64 = 64 * 1024;
+/// Quanta that the offloads of sender and receiver hold (draft, "TCP Offload Budget").
+const OFFLOAD_QUANTA: u64 = 3;
+/// What PROBE_UP adds, so that even a tiny pipe sees more. Packets.
+const PROBE_UP_EXTRA: u64 = 2;
+
+/// Bytes that leave back to back at `rate`.
+pub(super) fn quantum(rate: Rate, mss: u64) -> u64 {
+    (rate.0 / 8 * QUANTUM_MS / 1000).min(MAX_QUANTUM_BYTES).max(MIN_QUANTUM_PACKETS * mss)
+}
+
+impl Bbr3 {
+    /// Gains of pacing and of the window in the present state.
+    pub(super) fn gains(&self) -> (f64, f64) {
+        let p = &self.parameters;
+        match self.state {
+            State::Startup => (p.startup_pacing_gain, p.cwnd_gain),
+            State::Drain => (p.drain_pacing_gain, p.cwnd_gain),
+            State::ProbeDown => (p.down_pacing_gain, p.cwnd_gain),
+            State::ProbeCruise | State::ProbeRefill => (1.0, p.cwnd_gain),
+            State::ProbeUp => (p.up_pacing_gain, p.up_cwnd_gain),
+            State::ProbeRtt => (1.0, p.probe_rtt_cwnd_gain),
+        }
+    }
+
+    /// Pace at `gain` times the model. Before the pipe is full the rate never falls: an early sample is a poor one.
+    pub(super) fn pace(&mut self, gain: f64) {
+        let rate = self.bandwidth.scaled(gain * self.parameters.pacing_margin);
+        if self.full_pipe_once || rate > self.pacing_rate {
+            self.set_pacing_rate(rate.max(Rate(1)));
+        }
+    }
+
+    pub(super) fn set_pacing_rate(&mut self, rate: Rate) {
+        self.pacing_rate = rate;
+        self.quantum = quantum(rate, self.mss);
+    }
+
+    /// `gain` bandwidth-delay products of `bandwidth`; the initial window while the round trip is unknown.
+    pub(super) fn products_of(&self, bandwidth: Rate, gain: f64) -> u64 {
+        match self.min_rtt.get() {
+            None => self.initial_window,
+            Some(rtt) => (bandwidth.0 as f64 * rtt.0 as f64 / 8e9 * gain) as u64,
+        }
+    }
+
+    /// `gain` products of the bandwidth in force.
+    pub(super) fn products(&self, gain: f64) -> u64 {
+        self.products_of(self.bandwidth, gain)
+    }
+
+    /// At least what offloads and delayed acknowledgements hold.
+    pub(super) fn with_budget(&self, bytes: u64) -> u64 {
+        let floor = (OFFLOAD_QUANTA * self.quantum).max(MIN_WINDOW * self.mss);
+        let extra = if self.state == State::ProbeUp { PROBE_UP_EXTRA * self.mss } else { 0 };
+        bytes.max(floor) + extra
+    }
+
+    /// What should be in flight: a product, unless congestion cut the window below it.
+    pub(super) fn target_in_flight(&self) -> u64 {
+        self.products(1.0).min(self.cwnd)
+    }
+
+    pub(super) fn headroom_bound(&self) -> u64 {
+        self.long_term.with_headroom(self.parameters.headroom, self.mss, MIN_WINDOW * self.mss)
+    }
+
+    pub(super) fn probe_rtt_window(&self) -> u64 {
+        self.products(self.parameters.probe_rtt_cwnd_gain).max(MIN_WINDOW * self.mss)
+    }
+
+    pub(super) fn set_cwnd(&mut self, event: &AckEvent<'_>) {
+        let (_, gain) = self.gains();
+        let most = self.with_budget(self.products(gain) + self.extra_acked());
+        if self.full_pipe_once {
+            self.cwnd = (self.cwnd + event.acked_bytes).min(most);
+        } else if self.cwnd < most || event.delivered < self.initial_window {
+            self.cwnd += event.acked_bytes;
+        }
+        self.cwnd = self.cwnd.max(MIN_WINDOW * self.mss);
+        if self.state == State::ProbeRtt {
+            self.cwnd = self.cwnd.min(self.probe_rtt_window());
+        }
+        self.bound_cwnd();
+    }
+
+    fn bound_cwnd(&mut self) {
+        let long_term = match self.state {
+            State::ProbeDown | State::ProbeRefill | State::ProbeUp => self.long_term.bound,
+            State::ProbeRtt | State::ProbeCruise => self.headroom_bound(),
+            State::Startup | State::Drain => u64::MAX,
+        };
+        let bound = long_term.min(self.short_term.in_flight).max(MIN_WINDOW * self.mss);
+        self.cwnd = self.cwnd.min(bound);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantum_lasts_a_millisecond() {
+        for (mbps, bytes) in [(0.5, 3_000), (24.0, 3_000), (80.0, 10_000), (1000.0, 65_536)] {
+            assert_eq!(quantum(Rate::from_mbps(mbps), 1500), bytes, "{mbps} Mbit/s");
+        }
+    }
+}

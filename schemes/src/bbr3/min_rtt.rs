@@ -1,0 +1,95 @@
+//! The minimum round trip, over ten seconds, and its younger copy of five seconds that calls for PROBE_RTT (draft,
+//! "ProbeRTT Logic").
+
+use ccgym_core::{TimeSpan, Timestamp};
+
+/// Both minima and their ages.
+#[derive(Clone, Copy, Debug)]
+pub struct MinRtt {
+    value: TimeSpan,
+    stamp: Timestamp,
+    recent: TimeSpan,
+    recent_stamp: Timestamp,
+}
+
+impl MinRtt {
+    /// Nothing measured; ages from `now`.
+    pub const fn new(now: Timestamp) -> Self {
+        Self { value: TimeSpan::MAX, stamp: now, recent: TimeSpan::MAX, recent_stamp: now }
+    }
+
+    /// The handshake's round trip is the first estimate.
+    pub const fn start(&mut self, now: Timestamp, rtt: TimeSpan) {
+        self.value = rtt;
+        self.stamp = now;
+    }
+
+    /// The estimate, if there is one.
+    #[inline]
+    pub const fn get(&self) -> Option<TimeSpan> {
+        if self.value.0 == TimeSpan::MAX.0 {
+            None
+        } else {
+            Some(self.value)
+        }
+    }
+
+    /// Take a sample; returns whether the younger minimum was older than `interval`, so that PROBE_RTT is due.
+    #[inline]
+    pub fn update(&mut self, now: Timestamp, sample: Option<TimeSpan>, interval: TimeSpan, window: TimeSpan) -> bool {
+        let due = now.since(self.recent_stamp) > interval;
+        if let Some(rtt) = sample {
+            if rtt < self.recent || due {
+                self.recent = rtt;
+                self.recent_stamp = now;
+            }
+        }
+        if self.recent < self.value || now.since(self.stamp) > window {
+            self.value = self.recent;
+            self.stamp = self.recent_stamp;
+        }
+        due
+    }
+
+    /// PROBE_RTT has just looked: the next one is due an interval from now.
+    pub const fn renew(&mut self, now: Timestamp) {
+        self.recent_stamp = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules() {
+        const fn ms(v: u64) -> TimeSpan {
+            TimeSpan::from_millis(v)
+        }
+        // After 40 ms at 100 ms: (time, sample) → (PROBE_RTT due, estimate).
+        for (name, now, sample, due, estimate) in [
+            ("lower renews", 200, Some(39), false, 39),
+            ("higher does not", 200, Some(41), false, 40),
+            ("five seconds old is not yet due", 5_100, Some(41), false, 40),
+            ("due, but the estimate holds for ten", 5_101, Some(55), true, 40),
+            ("due and lower", 5_101, Some(30), true, 30),
+            ("no sample", 5_101, None, true, 40),
+            ("expired takes the recent minimum", 10_101, Some(55), true, 55),
+        ] {
+            let mut min = MinRtt::new(Timestamp::ZERO);
+            assert_eq!(min.get(), None);
+            min.update(Timestamp::from_millis(100), Some(ms(40)), ms(5_000), ms(10_000));
+            let found = min.update(Timestamp::from_millis(now), sample.map(ms), ms(5_000), ms(10_000));
+            assert_eq!((found, min.get()), (due, Some(ms(estimate))), "{name}");
+        }
+    }
+
+    #[test]
+    fn renewing_puts_the_next_look_off() {
+        let mut min = MinRtt::new(Timestamp::ZERO);
+        let five = TimeSpan::from_millis(5_000);
+        min.renew(Timestamp::from_millis(6_000));
+        assert!(!min.update(Timestamp::from_millis(11_000), None, five, five));
+        assert!(min.update(Timestamp::from_millis(11_001), None, five, five));
+    }
+}

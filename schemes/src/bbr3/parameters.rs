@@ -1,0 +1,143 @@
+//! The registry entry and what may be set from outside. Defaults are the draft's.
+
+use ccgym_core::TimeSpan;
+
+use super::Bbr3;
+use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo};
+
+pub const ENTRY: SchemeEntry = SchemeEntry {
+    info: SchemeInfo {
+        name: "bbr3",
+        label: "BBRv3",
+        reference: "draft-ietf-ccwg-bbr-06 with the repository's corrections up to 2026-08-03",
+        summary: "BBR that also bounds what it has in flight by the loss that its probes meet (version 3).",
+        role: Role::OnRequest,
+        implementation: "tquic 1.6.0 bbr3.rs, Apache-2.0",
+        parameters: &[
+            Parameter::number("startup_pacing_gain", 2.77, (1.1, 8.0), "", "Pacing gain of STARTUP."),
+            Parameter::number("drain_pacing_gain", 0.5, (0.05, 1.0), "", "Pacing gain of DRAIN."),
+            Parameter::number("down_pacing_gain", 0.9, (0.05, 1.0), "", "Pacing gain of PROBE_DOWN (Linux: 0.91)."),
+            Parameter::number("up_pacing_gain", 1.25, (1.0, 8.0), "", "Pacing gain of PROBE_UP."),
+            Parameter::number("cwnd_gain", 2.0, (1.0, 16.0), "BDP", "Window, in bandwidth-delay products."),
+            Parameter::number("up_cwnd_gain", 2.25, (1.0, 16.0), "BDP", "The same in PROBE_UP."),
+            Parameter::number("probe_rtt_cwnd_gain", 0.5, (0.01, 1.0), "BDP", "The same in PROBE_RTT."),
+            Parameter::number(
+                "loss_threshold",
+                0.02,
+                (0.0, 1.0),
+                "",
+                "Share of lost bytes per round above which a probe was too high.",
+            ),
+            Parameter::number(
+                "beta",
+                0.7,
+                (0.1, 1.0),
+                "",
+                "What is left of the short-term bounds after a round with loss, at least.",
+            ),
+            Parameter::number(
+                "headroom",
+                0.15,
+                (0.0, 0.9),
+                "",
+                "Share of the long-term bound that PROBE_CRUISE leaves to other flows.",
+            ),
+            Parameter::number(
+                "min_rtt_window",
+                10.0,
+                (0.1, 1e6),
+                "s",
+                "Length of the minimum filter of the round trip.",
+            ),
+            Parameter::number("probe_rtt_interval", 5.0, (0.1, 1e6), "s", "Time between two PROBE_RTT."),
+            Parameter::number(
+                "probe_rtt_duration",
+                200.0,
+                (0.0, 10_000.0),
+                "ms",
+                "Minimum time at the reduced window in PROBE_RTT; zero turns the mode off.",
+            ),
+            Parameter::number(
+                "probe_wait",
+                2.0,
+                (0.0, 1e6),
+                "s",
+                "Minimum time from one PROBE_DOWN to the next probe.",
+            ),
+            Parameter::number("probe_wait_spread", 1.0, (0.0, 1e6), "s", "Most that chance adds to it."),
+            Parameter::integer(
+                "probe_wait_rounds",
+                63,
+                (1, 1_000_000),
+                "rounds",
+                "Most rounds to the next probe: Reno needs as many as its window has packets.",
+            ),
+            Parameter::integer(
+                "extra_acked_window",
+                10,
+                (1, 1000),
+                "rounds",
+                "Length of the maximum filter of acknowledgement aggregation.",
+            ),
+            Parameter::number(
+                "pacing_margin",
+                0.99,
+                (0.5, 1.0),
+                "",
+                "Share of the modeled rate at which to pace, so that a standing queue drains.",
+            ),
+        ],
+        ..SchemeInfo::DEFAULT
+    },
+    build: |p, _| Ok(Box::new(Bbr3::new(Bbr3Parameters::from(p)))),
+};
+
+/// Parameters of BBR v3, checked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bbr3Parameters {
+    pub startup_pacing_gain: f64,
+    pub drain_pacing_gain: f64,
+    pub down_pacing_gain: f64,
+    pub up_pacing_gain: f64,
+    pub cwnd_gain: f64,
+    pub up_cwnd_gain: f64,
+    pub probe_rtt_cwnd_gain: f64,
+    pub loss_threshold: f64,
+    pub beta: f64,
+    pub headroom: f64,
+    pub min_rtt_window: TimeSpan,
+    pub probe_rtt_interval: TimeSpan,
+    pub probe_rtt_duration: TimeSpan,
+    /// Seconds.
+    pub probe_wait: f64,
+    /// Seconds.
+    pub probe_wait_spread: f64,
+    pub probe_wait_rounds: u64,
+    pub extra_acked_window: u64,
+    pub pacing_margin: f64,
+}
+
+impl From<&Parameters> for Bbr3Parameters {
+    fn from(p: &Parameters) -> Self {
+        Self {
+            startup_pacing_gain: p.number("startup_pacing_gain"),
+            drain_pacing_gain: p.number("drain_pacing_gain"),
+            down_pacing_gain: p.number("down_pacing_gain"),
+            up_pacing_gain: p.number("up_pacing_gain"),
+            cwnd_gain: p.number("cwnd_gain"),
+            up_cwnd_gain: p.number("up_cwnd_gain"),
+            probe_rtt_cwnd_gain: p.number("probe_rtt_cwnd_gain"),
+            loss_threshold: p.number("loss_threshold"),
+            beta: p.number("beta"),
+            headroom: p.number("headroom"),
+            min_rtt_window: TimeSpan::from_secs_f64(p.number("min_rtt_window")),
+            probe_rtt_interval: TimeSpan::from_secs_f64(p.number("probe_rtt_interval")),
+            probe_rtt_duration: TimeSpan::from_secs_f64(p.number("probe_rtt_duration") / 1e3),
+            probe_wait: p.number("probe_wait"),
+            probe_wait_spread: p.number("probe_wait_spread"),
+            probe_wait_rounds: p.integer("probe_wait_rounds"),
+            extra_acked_window: p.integer("extra_acked_window"),
+            pacing_margin: p.number("pacing_margin"),
+        }
+    }
+}

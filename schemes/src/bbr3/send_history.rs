@@ -1,0 +1,125 @@
+//! What was true when a packet left: bytes lost until then, and whether the application held sending back. A lost packet
+//! does not carry it, so the changes are kept instead.
+
+use std::collections::VecDeque;
+
+use ccgym_core::{TimeSpan, Timestamp};
+
+/// Changes kept. What was sent before the oldest one is judged by it.
+const MAX_CHANGES: usize = 512;
+
+/// The state of the flow from a time on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Then {
+    at: Timestamp,
+    /// Bytes lost over the flow's life.
+    pub lost: u64,
+    /// Whether what left was limited by the application.
+    pub app_limited: bool,
+}
+
+/// The changes, oldest first.
+#[derive(Clone, Debug)]
+pub struct SendHistory {
+    changes: VecDeque<Then>,
+    /// Delivered bytes at which the application's limit no longer shows.
+    limited_until: u64,
+}
+
+impl Default for SendHistory {
+    fn default() -> Self {
+        Self { changes: VecDeque::from([Then::default()]), limited_until: 0 }
+    }
+}
+
+impl SendHistory {
+    /// The state in force.
+    pub fn now(&self) -> Then {
+        self.changes.back().copied().unwrap_or_default()
+    }
+
+    /// The state in which a packet left at `sent`.
+    pub fn at(&self, sent: Timestamp) -> Then {
+        let later = self.changes.partition_point(|change| change.at <= sent);
+        self.changes.get(later.saturating_sub(1)).copied().unwrap_or_default()
+    }
+
+    fn push(&mut self, change: Then) {
+        // Time runs on; a mark may be a nanosecond ahead.
+        let at = change.at.max(self.now().at);
+        let change = Then { at, ..change };
+        match self.changes.back_mut() {
+            Some(last) if last.at == at => *last = change,
+            _ => self.changes.push_back(change),
+        }
+        if self.changes.len() > MAX_CHANGES {
+            self.changes.pop_front();
+        }
+    }
+
+    /// `bytes` were declared lost. What leaves now leaves after that.
+    pub fn on_lost(&mut self, now: Timestamp, bytes: u64) {
+        let last = self.now();
+        self.push(Then { at: now, lost: last.lost + bytes, ..last });
+    }
+
+    /// The application ran dry with `in_flight` bytes out and `delivered` arrived: what leaves from the next nanosecond on
+    /// is limited by it.
+    pub fn on_app_limited(&mut self, now: Timestamp, delivered: u64, in_flight: u64) {
+        self.limited_until = (delivered + in_flight).max(1);
+        if !self.now().app_limited {
+            self.push(Then { at: now + TimeSpan(1), app_limited: true, ..self.now() });
+        }
+    }
+
+    /// `delivered` bytes have arrived over the flow's life.
+    #[inline]
+    pub fn on_delivered(&mut self, now: Timestamp, delivered: u64) {
+        if self.limited_until != 0 && delivered > self.limited_until {
+            self.limited_until = 0;
+            self.push(Then { at: now, app_limited: false, ..self.now() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(ms: u64) -> Timestamp {
+        Timestamp::from_millis(ms)
+    }
+
+    #[test]
+    fn a_packet_is_judged_by_what_was_lost_when_it_left() {
+        let mut history = SendHistory::default();
+        history.on_lost(at(10), 1500);
+        history.on_lost(at(10), 1500);
+        history.on_lost(at(20), 1500);
+        for (sent, lost) in [(0, 0), (9, 0), (10, 3000), (19, 3000), (20, 4500), (99, 4500)] {
+            assert_eq!(history.at(at(sent)).lost, lost, "sent at {sent} ms");
+        }
+    }
+
+    #[test]
+    fn the_limit_begins_after_the_mark_and_ends_with_the_bubble() {
+        let mut history = SendHistory::default();
+        history.on_app_limited(at(10), 1000, 500);
+        history.on_delivered(at(20), 1500);
+        assert!(history.now().app_limited, "the last packet before the bubble");
+        history.on_delivered(at(30), 1501);
+        for (sent, limited) in [(10, false), (11, true), (29, true), (30, false)] {
+            assert_eq!(history.at(at(sent)).app_limited, limited, "sent at {sent} ms");
+        }
+    }
+
+    #[test]
+    fn the_oldest_changes_are_forgotten() {
+        let mut history = SendHistory::default();
+        for ms in 1..=600 {
+            history.on_lost(at(ms), 1);
+        }
+        assert_eq!(history.changes.len(), MAX_CHANGES);
+        assert_eq!(history.at(at(1)).lost, 600 - MAX_CHANGES as u64 + 1);
+    }
+}

@@ -1,0 +1,47 @@
+//! What the flow is doing, and what its acknowledgements mean.
+
+/// The states of the draft's diagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Doubling the rate until the pipe is full.
+    Startup,
+    /// Emptying the queue that start-up built.
+    Drain,
+    /// Emptying the queue that a probe built, down to the headroom.
+    ProbeDown,
+    /// Sending at the bandwidth, with headroom left for others.
+    ProbeCruise,
+    /// Filling the pipe for a round, so that the probe to come starts from a full one.
+    ProbeRefill,
+    /// Sending faster to find more bandwidth.
+    ProbeUp,
+    /// Emptying the pipe to see the propagation delay.
+    ProbeRtt,
+}
+
+impl State {
+    /// Whether it is one of the four of PROBE_BW.
+    pub const fn in_probe_bw(self) -> bool {
+        matches!(self, Self::ProbeDown | Self::ProbeCruise | Self::ProbeRefill | Self::ProbeUp)
+    }
+
+    /// Whether losses are taken for the answer to a probe.
+    pub const fn probing(self) -> bool {
+        matches!(self, Self::Startup | Self::ProbeRefill | Self::ProbeUp)
+    }
+}
+
+/// What arriving acknowledgements tell about the probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckPhase {
+    /// Nothing.
+    Idle,
+    /// The pipe is being filled.
+    Refilling,
+    /// The probe has begun, but they are still for what was sent before it.
+    Starting,
+    /// They answer the probe.
+    Feedback,
+    /// The probe is over, but they still answer it.
+    Stopping,
+}
