@@ -6,6 +6,7 @@ mod bounds;
 mod common;
 mod conservation;
 mod determinism;
+mod expectations_bbr3;
 mod expectations_bbr_copa;
 mod expectations_loss_based;
 mod expectations_synthesized_bbr;

@@ -4,6 +4,8 @@
 // Each test binary uses its own part.
 #![allow(dead_code)]
 
+pub mod road;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 

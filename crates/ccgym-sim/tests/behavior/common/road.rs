@@ -1,0 +1,229 @@
+//! The real sender and receiver over a path that the test changes as it goes: a bottleneck with a rate and a buffer or
+//! a token bucket, losses and detours that the test picks, acknowledgements in batches, an application with a rate.
+//! The simulator's paths cannot follow the state of a scheme, as some published test cases ask.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ccgym_core::{Ack, InitContext, Packet, Receiver, ReceiverConfig, Rng, Sender, SenderConfig, TimeSpan, Timestamp};
+use serde_json::Value;
+
+use super::MSS;
+
+const ONE_WAY: TimeSpan = TimeSpan::from_millis(20);
+
+/// What crosses the path.
+#[derive(Debug)]
+enum Crossing {
+    Data(Packet),
+    Home(Ack),
+}
+
+/// A policer: drops what finds no token, and delays nothing.
+#[derive(Debug)]
+pub struct Policer {
+    pub mbps: f64,
+    pub burst: f64,
+    /// Bytes.
+    pub tokens: f64,
+    pub since: Timestamp,
+}
+
+pub struct Road {
+    pub sender: Sender,
+    receiver: Receiver,
+    pub now: Timestamp,
+    /// Rate of the bottleneck.
+    pub mbps: f64,
+    /// Packets that may wait at it.
+    pub buffer: usize,
+    pub policer: Option<Policer>,
+    /// Rate of the application; `None`: it has data always, or never.
+    app_mbps: Option<f64>,
+    app_next: Timestamp,
+    /// Acknowledgements leave together, once per this time.
+    pub batch: TimeSpan,
+    /// Loses one packet of this many, evenly; zero: none.
+    pub lose_every: u64,
+    /// Every packet that now leaves the bottleneck takes this much longer.
+    pub detour: TimeSpan,
+    departures: VecDeque<Timestamp>,
+    crossing: BTreeMap<(Timestamp, u64), Crossing>,
+    count: u64,
+    /// Packets dropped at the bottleneck or on purpose.
+    pub dropped: u64,
+}
+
+impl Road {
+    pub fn new(scheme: &str, params: &Value, mbps: f64, buffer: usize) -> Self {
+        let mut config = SenderConfig::tcp(0, MSS as u32);
+        config.handshake_size = 0;
+        let context = InitContext {
+            now: Timestamp::ZERO,
+            mss: MSS as u64,
+            initial_window: 10 * MSS as u64,
+            flow: 0,
+            rng: Rng::stream(1, "scheme", 0),
+            path: None,
+        };
+        let mut sender = Sender::new(config, ccgym_schemes::testing::scheme(scheme, params), context);
+        sender.write(u64::MAX / 2);
+        Self {
+            sender,
+            receiver: Receiver::new(ReceiverConfig::default()),
+            now: Timestamp::ZERO,
+            mbps,
+            buffer,
+            policer: None,
+            app_mbps: None,
+            app_next: Timestamp::ZERO,
+            batch: TimeSpan::ZERO,
+            lose_every: 0,
+            detour: TimeSpan::ZERO,
+            departures: VecDeque::new(),
+            crossing: BTreeMap::new(),
+            count: 0,
+            dropped: 0,
+        }
+    }
+
+    fn cross(&mut self, at: Timestamp, what: Crossing) {
+        self.count += 1;
+        self.crossing.insert((at, self.count), what);
+    }
+
+    fn packet_time(mbps: f64) -> TimeSpan {
+        TimeSpan::from_secs_f64(MSS * 8e-6 / mbps)
+    }
+
+    /// When the packet that arrives at the bottleneck now leaves it.
+    fn pass(&mut self) -> Option<Timestamp> {
+        if let Some(policer) = &mut self.policer {
+            let refill = policer.mbps * 1e6 / 8.0 * self.now.since(policer.since).as_secs_f64();
+            policer.tokens = (policer.tokens + refill).min(policer.burst);
+            policer.since = self.now;
+            if policer.tokens < MSS {
+                return None;
+            }
+            policer.tokens -= MSS;
+            return Some(self.now);
+        }
+        while self.departures.front().is_some_and(|&at| at <= self.now) {
+            self.departures.pop_front();
+        }
+        // The packet in transmission is not waiting.
+        if self.departures.len() > self.buffer {
+            return None;
+        }
+        let start = self.departures.back().copied().unwrap_or(self.now);
+        let done = start + Self::packet_time(self.mbps);
+        self.departures.push_back(done);
+        Some(done)
+    }
+
+    fn send(&mut self) {
+        if let Some(rate) = self.app_mbps {
+            while self.app_next <= self.now {
+                self.sender.write(1);
+                self.app_next = self.app_next.max(self.now) + Self::packet_time(rate);
+            }
+        }
+        while let Some(packet) = self.sender.poll_transmit(self.now) {
+            let lost = self.lose_every > 0 && packet.number % self.lose_every == 0;
+            match self.pass().filter(|_| !lost) {
+                Some(left) => self.cross(left + ONE_WAY + self.detour, Crossing::Data(packet)),
+                None => self.dropped += 1,
+            }
+        }
+    }
+
+    /// From now on the application always has data.
+    pub fn greedy(&mut self) {
+        self.app_mbps = None;
+        self.sender.write(u64::MAX / 2);
+    }
+
+    /// From now on it never has any.
+    pub fn pause(&mut self) {
+        self.app_mbps = None;
+        self.sender.withdraw();
+    }
+
+    /// From now on it has `mbps`.
+    pub fn app_limit(&mut self, mbps: f64) {
+        self.sender.withdraw();
+        self.app_mbps = Some(mbps);
+        self.app_next = self.now;
+    }
+
+    /// Nothing happens for `span`: for a path and an application that have nothing to do.
+    pub fn idle(&mut self, span: TimeSpan) {
+        self.send();
+        assert!(self.crossing.is_empty(), "something is on its way");
+        self.now = self.now + span;
+    }
+
+    /// One event later.
+    fn step(&mut self) {
+        self.send();
+        let mut next = self.sender.next_timeout();
+        if let Some((&(at, _), _)) = self.crossing.first_key_value() {
+            next = next.min(at);
+        }
+        if self.app_mbps.is_some() {
+            next = next.min(self.app_next);
+        }
+        self.now = self.now.max(next);
+        match self.crossing.first_entry().filter(|e| e.key().0 <= self.now) {
+            Some(entry) => match entry.remove() {
+                Crossing::Data(packet) => {
+                    if let (_, Some(ack)) = self.receiver.on_data(self.now, &packet) {
+                        let mut home = self.now + ONE_WAY;
+                        if self.batch > TimeSpan::ZERO {
+                            home = Timestamp(home.0.div_ceil(self.batch.0) * self.batch.0);
+                        }
+                        self.cross(home, Crossing::Home(ack));
+                    }
+                }
+                Crossing::Home(ack) => self.sender.on_ack(self.now, &ack),
+            },
+            None => self.sender.on_timeout(self.now),
+        }
+    }
+
+    /// Run until `met`, looked at after each event; panics if that takes longer than `seconds`.
+    pub fn until(&mut self, what: &str, seconds: f64, mut met: impl FnMut(&Self) -> bool) -> TimeSpan {
+        let start = self.now;
+        while !met(self) {
+            self.step();
+            let waited = self.now.since(start);
+            assert!(waited.as_secs_f64() < seconds, "{what} after {waited:?}: {:?}", self.sender.cca().observables());
+        }
+        self.now.since(start)
+    }
+
+    /// Run for `seconds`, and show each event; the rate at which data was acknowledged, Mbit/s.
+    pub fn watch(&mut self, seconds: f64, mut look: impl FnMut(&Self)) -> f64 {
+        let end = self.now + TimeSpan::from_secs_f64(seconds);
+        let before = self.sender.stats().acked_bytes;
+        while self.now < end {
+            self.step();
+            look(self);
+        }
+        (self.sender.stats().acked_bytes - before) as f64 * 8e-6 / seconds
+    }
+
+    pub fn observable(&self, name: &str) -> f64 {
+        let all = self.sender.cca().observables();
+        all.iter().find(|(key, _)| *key == name).unwrap_or_else(|| panic!("{name} in {all:?}")).1
+    }
+
+    /// In flight, packets.
+    pub fn in_flight(&self) -> f64 {
+        self.sender.in_flight() as f64 / MSS
+    }
+
+    /// Window, packets.
+    pub fn window(&self) -> f64 {
+        self.sender.control().cwnd as f64 / MSS
+    }
+}
