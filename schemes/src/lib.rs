@@ -15,6 +15,7 @@ mod fixed_rate;
 mod fixed_window;
 pub mod learned;
 mod oracle;
+mod quic;
 mod reno;
 mod synthesized_bbr;
 mod vegas;
@@ -41,6 +42,7 @@ static SCHEMES: &[SchemeEntry] = &[
     copa::ENTRY,
     synthesized_bbr::ENTRY,
     bbr3::ENTRY,
+    quic::ENTRY,
     aimd::ENTRY,
     fixed_window::ENTRY,
     fixed_rate::ENTRY,

@@ -1,5 +1,5 @@
-//! Hybrid slow start (Ha and Rhee, 2011) with the constants of Linux `net/ipv4/tcp_cubic.c` or of ns-3.37
-//! `tcp-cubic.cc`, which differ enough to change results.
+//! Hybrid slow start (Ha and Rhee, 2011) with the constants of Linux `net/ipv4/tcp_cubic.c`, of ns-3.37
+//! `tcp-cubic.cc` or of Chromium's `hybrid_slow_start.cc`, which differ enough to change results.
 
 use ccgym_core::{PacketNumber, TimeSpan, Timestamp};
 
@@ -24,6 +24,8 @@ enum Rules {
     Linux { paced: bool },
     /// Train: the minimum delay. Delay: minimum + clamp(min, 4 ms, 1 s), over the first eight samples only.
     Ns3,
+    /// No train. Delay: as Linux, once per round, over its first eight samples.
+    Chromium,
 }
 
 /// State of the search.
@@ -47,6 +49,11 @@ impl HyStart {
     /// As ns-3.37 has it.
     pub fn ns3() -> Self {
         Self::new(Rules::Ns3)
+    }
+
+    /// As Chromium's QUIC has it.
+    pub fn chromium() -> Self {
+        Self::new(Rules::Chromium)
     }
 
     fn new(rules: Rules) -> Self {
@@ -118,6 +125,7 @@ impl HyStart {
                 span > if paced { whole } else { TimeSpan(whole.0 / 2) }
             }
             Rules::Ns3 => span > input.delay_min,
+            Rules::Chromium => false,
         }
     }
 
@@ -141,6 +149,13 @@ impl HyStart {
                     return false;
                 }
                 self.round_min > delay_min + delay_min.clamp(ms(4), ms(1000))
+            }
+            Rules::Chromium => {
+                self.samples += 1;
+                if self.samples <= SAMPLES {
+                    self.round_min = self.round_min.min(delay);
+                }
+                self.samples == SAMPLES && self.round_min > delay_min + TimeSpan(delay_min.0 / 8).clamp(ms(4), ms(16))
             }
         }
     }

@@ -9,6 +9,7 @@ mod determinism;
 mod expectations_bbr3;
 mod expectations_bbr_copa;
 mod expectations_loss_based;
+mod expectations_quic;
 mod expectations_synthesized_bbr;
 mod guard;
 mod intervals;
