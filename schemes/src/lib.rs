@@ -14,6 +14,7 @@ mod cubic;
 mod fixed_rate;
 mod fixed_window;
 pub mod learned;
+mod ledbat;
 mod oracle;
 mod quic;
 mod reno;
@@ -43,6 +44,7 @@ static SCHEMES: &[SchemeEntry] = &[
     synthesized_bbr::ENTRY,
     bbr3::ENTRY,
     quic::ENTRY,
+    ledbat::ENTRY,
     aimd::ENTRY,
     fixed_window::ENTRY,
     fixed_rate::ENTRY,

@@ -8,6 +8,7 @@ mod conservation;
 mod determinism;
 mod expectations_bbr3;
 mod expectations_bbr_copa;
+mod expectations_delay_based;
 mod expectations_loss_based;
 mod expectations_quic;
 mod expectations_synthesized_bbr;

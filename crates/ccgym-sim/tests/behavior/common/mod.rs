@@ -103,8 +103,13 @@ pub struct Steady {
 
 impl Steady {
     pub fn of(outcome: &Outcome) -> Self {
+        Self::since(outcome, WARM_UP_S)
+    }
+
+    /// Means after `start` seconds.
+    pub fn since(outcome: &Outcome, start: f64) -> Self {
         let series = outcome.series.as_ref().expect("series are recorded");
-        let from = series.t.iter().position(|&t| t >= secs(WARM_UP_S)).expect("the run outlasts the warm-up");
+        let from = series.t.iter().position(|&t| t >= secs(start)).expect("the run outlasts the warm-up");
         let last = series.t.len() - 1;
         let span = (series.t[last] - series.t[from]) as f64 / 1e9;
         let mean = |v: &[u64]| v[from..].iter().sum::<u64>() as f64 / v[from..].len() as f64;

@@ -1,0 +1,114 @@
+//! LEDBAT: background transfers that hold the queueing delay of the path near a target and give way to other traffic.
+//!
+//! Two sets of rules: [`libutp`] as the uTP library behaves, which is what Pantheon ran, and [`rfc`] as RFC 6817 has
+//! them. Both measure one-way delay: the clocks are not synchronized, so only differences from a base count.
+
+mod base_delay;
+mod clock_drift;
+mod libutp;
+mod rfc;
+#[cfg(test)]
+mod tests;
+
+use ccgym_core::{AckEvent, TimeSpan};
+
+use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
+
+use libutp::Libutp;
+use rfc::Rfc;
+
+pub const ENTRY: SchemeEntry = SchemeEntry {
+    info: SchemeInfo {
+        name: "ledbat",
+        label: "LEDBAT",
+        reference: "RFC 6817; libutp b3465b9 for mode libutp",
+        summary: "Steers the queueing delay toward 100 ms by one-way delay and gives way to other traffic.",
+        parameters: &[
+            Parameter::choice(
+                "mode",
+                &["libutp", "rfc"],
+                "libutp: the rules of the uTP library, which Pantheon runs. rfc: those of RFC 6817.",
+            ),
+            Parameter::number("target", 100.0, (1.0, 1000.0), "ms", "Queueing delay that the flow steers toward."),
+            Parameter::number(
+                "increase",
+                3000.0,
+                (1.0, 1e6),
+                "bytes",
+                "With libutp: what the window gains per round trip without a queue.",
+            ),
+            Parameter::number(
+                "gain",
+                1.0,
+                (0.01, 1.0),
+                "packets",
+                "With rfc: what the window gains per round trip without a queue.",
+            ),
+            Parameter::integer(
+                "allowed_increase",
+                1,
+                (1, 1000),
+                "packets",
+                "With rfc: how far the window may exceed what was in flight.",
+            ),
+            Parameter::integer(
+                "current_filter",
+                0,
+                (0, 100),
+                "samples",
+                "The current delay is the minimum of so many; 0 takes the mode's own: 3 in libutp, 4 in rfc.",
+            ),
+            Parameter::integer(
+                "base_history",
+                0,
+                (0, 1000),
+                "minutes",
+                "The base delay is the minimum of so many minutes; 0 takes the mode's own: 13 in libutp, 10 in rfc.",
+            ),
+            Parameter::integer("send_buffer", 1_048_576, (1_500, 1 << 30), "bytes", "With libutp: maximum window."),
+        ],
+        role: Role::OnRequest,
+        implementation: "libutp, MIT",
+        // Without a path's word libutp takes 1402 bytes of UDP payload, of which its own header has 20.
+        transport: Transport { mss: 1382, header: 48, initial_window: 1, ..Transport::UDP },
+        ..SchemeInfo::DEFAULT
+    },
+    build: |p, _| {
+        Ok(match p.word("mode") {
+            "libutp" => Box::new(Libutp::new(p)),
+            _ => Box::new(Rfc::new(p)),
+        })
+    },
+};
+
+/// The parameter called `key`, or the mode's own value where it is 0.
+fn or_own(p: &Parameters, key: &str, own: usize) -> usize {
+    Some(p.integer(key) as usize).filter(|&n| n > 0).unwrap_or(own)
+}
+
+/// The target in microseconds.
+fn target_us(p: &Parameters) -> f64 {
+    p.number("target") * 1e3
+}
+
+/// What an acknowledgement tells about the two directions, microseconds. Each contains the offset of the clocks.
+#[derive(Clone, Copy, Debug)]
+struct OneWay {
+    /// Data: arrival less departure.
+    data: i64,
+    /// Acknowledgement: its arrival less that of the data.
+    ack: i64,
+}
+
+impl OneWay {
+    fn of(event: &AckEvent<'_>) -> Option<Self> {
+        let (sent, received) = event.acked.iter().find_map(|p| p.received.map(|received| (p.sent, received)))?;
+        let between = |later: u64, earlier: u64| (later as i64).wrapping_sub(earlier as i64) / 1000;
+        Some(Self { data: between(received.0, sent.0), ack: between(event.now.0, received.0) })
+    }
+}
+
+/// Minimum round trip of the packets that an acknowledgement settled.
+fn min_rtt(event: &AckEvent<'_>) -> Option<TimeSpan> {
+    event.acked.iter().map(|p| event.now.since(p.sent)).min()
+}
