@@ -125,7 +125,7 @@ def sender_job(words: Sequence[str]) -> dict[str, Any]:
     policy = choice.policy
     flow: dict[str, Any] = {
         "scheme": choice.name,
-        "params": dict(choice.params),
+        "params": choice.native_params,
         **transport_of(choice),
         "ack_every": _whole(given.ack_every, "--ack-every", low=1),
     }

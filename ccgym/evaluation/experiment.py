@@ -146,9 +146,11 @@ class Experiment:
         from ccgym import _core
 
         compiled = self.path.compile()
-        # The version of a policy is part of what decides the outcome; its name and path are not.
+        # The versions of policies and files are part of what decides the outcome; their names and paths are not.
         choices = [choice for one in self.schemes for choice in one.choices]
         policies = {choice.key: choice.policy.card.digest for choice in choices if choice.policy is not None}
+        files = {choice.key: {name: file.digest for name, file in choice.files.items()} for choice in choices}
+        files = {key: digests for key, digests in files.items() if digests}
         flows = {one.key: [flow.model_dump(mode="json") for flow in one.flows] for one in self.schemes}
         named = {one.key: flows[one.key] for one in self.schemes if one.choice is None}
         return {
@@ -159,6 +161,7 @@ class Experiment:
             "schemes": [one.text for one in self.schemes],
             **({"contenders": named} if named else {}),
             **({"policies": policies} if policies else {}),
+            **({"files": files} if files else {}),
             "runs": self.runs,
             "runtime_s": self.runtime_ns / 1e9,
             "flows": self.flows,

@@ -39,7 +39,7 @@ from ccgym.units import NS_PER_MS, Nanoseconds
 SERIES_STEP_NS: Final = 100 * NS_PER_MS
 """Intervals of the CSV of a run: a tenth of the recorded series, some 20 kB per flow and 30 s."""
 
-MAY_GROW: Final = ("schemes", "contenders", "policies", "runs")
+MAY_GROW: Final = ("schemes", "contenders", "policies", "files", "runs")
 """Parameters in which an experiment may differ from the one whose directory it adds to."""
 
 NO_LOGS: Final = "kept without packet logs, which were not asked for when it ran"

@@ -144,7 +144,7 @@ class FlowSpec(Flow):
         """
         return {
             "scheme": self.scheme,
-            "params": dict(self.params),
+            "params": self.choice.native_params,
             "source": self.source.native(),
             **self._native(base_rtt_ns, where, rng),
         }

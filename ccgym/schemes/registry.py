@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
 from ccgym.emulation import kernel_tcp
 from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, shown
-from ccgym.schemes import kernel, policies
+from ccgym.schemes import files, kernel, policies
 from ccgym.schemes.policies import LearnedPolicy
 from ccgym.schemes.style import SchemeStyle
 
@@ -62,6 +62,16 @@ class SchemeChoice:
         return {name: value for name, value in self.params.items() if name != POLICY}
 
     @property
+    def files(self) -> dict[str, files.ParameterFile]:
+        """Its parameters that are files, by name; :func:`check` has read them."""
+        return {name: file for name, value in self.params.items() if (file := files.loaded(value)) is not None}
+
+    @property
+    def native_params(self) -> dict[str, Any]:
+        """The parameters of a checked scheme as the native core takes them: files by their content."""
+        return {**self.params, **{name: file.content.hex() for name, file in self.files.items()}}
+
+    @property
     def title(self) -> str:
         """Its name without parameters: that of the registry, or the policy's own."""
         policy = self.policy
@@ -78,7 +88,8 @@ class SchemeChoice:
     def text(self) -> str:
         """What one types to get it."""
         policy = self.policy
-        return _typed(self.name if policy is None else policy.given, self.settings)
+        settings = {**self.settings, **{name: file.given for name, file in self.files.items()}}
+        return _typed(self.name if policy is None else policy.given, settings)
 
     @property
     def seed_text(self) -> str:
@@ -178,9 +189,10 @@ def check(choice: SchemeChoice, where: str = "") -> SchemeChoice:
     if choice.kernel is not None:
         kernel.check(choice.kernel, choice.params, where)
         return choice
-    choice = _resolved(choice, where)
+    choice = _with_files(_resolved(choice, where), where)
+    settings = {name: value for name, value in choice.native_params.items() if name in choice.settings}
     try:
-        _core.check_scheme(choice.name, json.dumps(dict(choice.settings)))
+        _core.check_scheme(choice.name, json.dumps(settings))
     except ValueError as error:
         info = registry()[choice.name]
         names = ", ".join(p["name"] for p in info["parameters"] if choice.policy is None or p["name"] not in _NOT_TYPED)
@@ -227,6 +239,15 @@ def _resolved(choice: SchemeChoice, where: str) -> SchemeChoice:
             where=where,
         )
     return SchemeChoice(policies.SCHEME, {POLICY: policy.key, **settings}, policy)
+
+
+def _with_files(choice: SchemeChoice, where: str) -> SchemeChoice:
+    """The choice with what is a file read."""
+    names = [p["name"] for p in registry()[choice.name]["parameters"] if p["file"] and p["name"] in choice.params]
+    if not names:
+        return choice
+    read = {name: files.load(choice.params[name], f"{where} {choice.name}:{name}".strip()).key for name in names}
+    return replace(choice, params={**choice.params, **read})
 
 
 def parse_scheme(text: str, where: str = "") -> SchemeChoice:

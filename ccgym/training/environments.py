@@ -88,7 +88,7 @@ def passive_agent(agent: AgentConfig, scheme: str) -> AgentConfig:
         "action": {
             "map": {"kind": "passive"},
             "target": "both",
-            "inner": {"scheme": choice.name, "params": dict(choice.params)},
+            "inner": {"scheme": choice.name, "params": choice.native_params},
         },
         "startup": {"kind": "none"},
         "guard": {"kind": "none"},

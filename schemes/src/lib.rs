@@ -19,12 +19,14 @@ mod oracle;
 mod quic;
 mod reno;
 mod synthesized_bbr;
+mod taova;
 mod vegas;
 
 mod bbr_model;
 mod ns3_delay;
 mod pacing;
 pub mod registry;
+mod send_gate;
 mod slow_start;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -45,6 +47,7 @@ static SCHEMES: &[SchemeEntry] = &[
     bbr3::ENTRY,
     quic::ENTRY,
     ledbat::ENTRY,
+    taova::ENTRY,
     aimd::ENTRY,
     fixed_window::ENTRY,
     fixed_rate::ENTRY,

@@ -207,6 +207,20 @@ pub enum ParameterKind {
     Choice(&'static [&'static str]),
     /// Any text, none by default.
     Text,
+    /// The content of a file in hexadecimal, none by default. Users give its path, and the host reads it.
+    File,
+}
+
+/// Bytes in hexadecimal, as a parameter that is a file has them.
+#[must_use]
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
+    let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
+    Some(digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect())
 }
 
 impl Parameter {
@@ -247,6 +261,11 @@ impl Parameter {
     pub const fn text(name: &'static str, help: &'static str) -> Self {
         Self { name, kind: ParameterKind::Text, unit: "", help }
     }
+    /// A file, none by default.
+    #[must_use]
+    pub const fn file(name: &'static str, help: &'static str) -> Self {
+        Self { name, kind: ParameterKind::File, unit: "", help }
+    }
 
     /// Minimum and maximum, where it has them.
     fn range(&self) -> Option<(f64, f64)> {
@@ -282,7 +301,7 @@ impl Parameter {
             ParameterKind::Integer(default, _) => default.into(),
             ParameterKind::Number(default, _) => default.into(),
             ParameterKind::Choice(words) => words[0].into(),
-            ParameterKind::Text => "".into(),
+            ParameterKind::Text | ParameterKind::File => "".into(),
         }
     }
 
@@ -294,6 +313,7 @@ impl Parameter {
             ParameterKind::Number(_, (min, max)) => format!("a number from {min} to {max}"),
             ParameterKind::Choice(words) => format!("one of {}", words.join(", ")),
             ParameterKind::Text => "text".to_owned(),
+            ParameterKind::File => "a file's bytes in hexadecimal".to_owned(),
         }
     }
 
@@ -304,6 +324,7 @@ impl Parameter {
             ParameterKind::Number(_, (min, max)) => value.as_f64().is_some_and(|v| (min..=max).contains(&v)),
             ParameterKind::Choice(words) => value.as_str().is_some_and(|v| words.contains(&v)),
             ParameterKind::Text => value.is_string(),
+            ParameterKind::File => value.as_str().and_then(from_hexadecimal).is_some(),
         }
     }
 }
@@ -382,6 +403,22 @@ impl Parameters {
     #[must_use]
     pub fn word(&self, key: &str) -> &str {
         self.get(key, Value::as_str)
+    }
+    /// The content of a file; empty if none was given.
+    #[must_use]
+    pub fn content(&self, key: &str) -> Vec<u8> {
+        self.get(key, |value| value.as_str().and_then(from_hexadecimal))
+    }
+    /// The error for a file whose content the scheme refuses.
+    #[must_use]
+    pub fn refuse_file(&self, parameter: &'static str, error: &impl std::fmt::Display, expected: &str) -> SchemeError {
+        SchemeError::InvalidValue {
+            scheme: self.scheme,
+            parameter,
+            found: error.to_string(),
+            expected: expected.to_owned(),
+            default: "the default".to_owned(),
+        }
     }
     /// The error for a combination that the scheme refuses.
     #[must_use]
@@ -488,6 +525,21 @@ mod tests {
         );
         assert!(message("cubic", json!({"fast_convergence": 1})).contains("expected true or false"));
         assert!(message("cubic", json!({"mode": "windows"})).contains("expected one of rfc, linux, ns3"));
+    }
+
+    #[test]
+    fn files_are_hexadecimal() {
+        for (text, expected) in [
+            ("", Some(vec![])),
+            ("00ff10", Some(vec![0, 255, 16])),
+            ("0", None),
+            ("zz", None),
+            ("+1", None),
+            ("€€", None),
+        ] {
+            assert_eq!(from_hexadecimal(text), expected, "{text}");
+        }
+        assert_eq!(hexadecimal(&[0, 255, 16]), "00ff10");
     }
 
     #[test]

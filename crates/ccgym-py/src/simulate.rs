@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ccgym_link::{DeliveryTrace, ElementSpec};
 use ccgym_run::{FlowSpec, RunSpec};
-use ccgym_schemes::Resources;
+use ccgym_schemes::{ParameterKind, Resources};
 use ccgym_sim::Simulator;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -99,6 +99,7 @@ fn parameter(p: &ccgym_schemes::Parameter) -> Value {
         "min": p.min(),
         "max": p.max(),
         "choices": p.choices(),
+        "file": p.kind == ParameterKind::File,
         "unit": p.unit,
         "help": p.help,
     })

@@ -1,0 +1,78 @@
+"""Files that are parameters of schemes, such as the rule table of ``taova``.
+
+A user gives a path. Checking the scheme reads the file and puts *name@version* in the place of the path: the version is
+the beginning of a hash over the content, so that a changed file is another scheme, in names, seeds and digests of runs.
+The native core, which opens no file for a scheme, gets the content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ccgym.errors import ConfigError, shown
+from ccgym.files import UnreadableError, read_bytes
+
+MAX_FILE_BYTES: Final = 2**20
+"""Larger files are refused."""
+
+VERSION_DIGITS: Final = 8
+"""Hex digits of a version."""
+
+
+@dataclass(frozen=True)
+class ParameterFile:
+    """A file, read."""
+
+    given: str
+    """What one types to get it: its path."""
+    content: bytes = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its content."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def key(self) -> str:
+        """What stands for it in the parameters of a checked scheme: ``rules.dna@1f0c22d9``."""
+        return f"{Path(self.given).name}@{self.digest[:VERSION_DIGITS]}"
+
+
+def load(given: object, where: str) -> ParameterFile:
+    """The file at a path, or the one that was loaded under a key.
+
+    Args:
+        given: Path or key.
+        where: Scheme and parameter, for errors.
+
+    Raises:
+        ConfigError: It cannot be read.
+    """
+    if not isinstance(given, str) or not given:
+        raise ConfigError(shown(given), where=where, expected="the path of a file")
+    known = loaded(given)
+    if known is not None:
+        return known
+    try:
+        content = read_bytes(Path(given), MAX_FILE_BYTES)
+    except (FileNotFoundError, UnreadableError) as error:
+        raise ConfigError(
+            f"the file {shown(given)} cannot be read: {error.strerror if isinstance(error, OSError) else error}",
+            where=where,
+            expected="the path of a file, absolute or from the current directory",
+            hint="leave the parameter out for the default",
+        ) from None
+    file = ParameterFile(given, content)
+    _LOADED[file.key] = file
+    return file
+
+
+def loaded(key: object) -> ParameterFile | None:
+    """The file that a parameter of a checked scheme stands for; None where it stands for none."""
+    return _LOADED.get(key) if isinstance(key, str) else None
+
+
+_LOADED: Final[dict[str, ParameterFile]] = {}

@@ -1,0 +1,398 @@
+//! Rule tables: a tree of boxes in the memory's space, with one rule per leaf; the format of Remy's `dna` files.
+
+use thiserror::Error;
+
+use super::memory::Point;
+use super::wire::{FieldValue, Fields, WireError};
+
+/// Bounds that a file leaves out; also those of the whole space (`MAX_MEMORY` in Remy).
+const SPACE: (f64, f64) = (0.0, 163_840.0);
+/// Memories beyond the space are taken for this, just inside: Remy's programs end there.
+const JUST_INSIDE: f64 = 163_839.999;
+/// More levels than this are no table that a search made.
+const MAX_DEPTH: usize = 64;
+/// So are more children than this, and checking that they leave no hole would take long.
+const MAX_CHILDREN: usize = 64;
+/// The largest window of a rule, packets.
+pub const MAX_WINDOW: u64 = 1_000_000;
+
+/// A damaged or foreign file; `place` is the way to a node by the numbers of the children.
+#[derive(Debug, Error, Clone, PartialEq)]
+#[error("{found} in node {place}")]
+pub struct TableError {
+    place: String,
+    found: String,
+}
+
+/// Half-open intervals on the four axes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Domain {
+    lower: Point,
+    upper: Point,
+}
+
+impl Domain {
+    const WHOLE: Self = Self { lower: [SPACE.0; 4], upper: [SPACE.1; 4] };
+
+    fn contains(&self, point: &Point) -> bool {
+        (0..4).all(|axis| self.lower[axis] <= point[axis] && point[axis] < self.upper[axis])
+    }
+    fn contains_box(&self, other: &Self) -> bool {
+        (0..4).all(|axis| self.lower[axis] <= other.lower[axis] && other.upper[axis] <= self.upper[axis])
+    }
+}
+
+/// What a leaf says (a *whisker* in Remy's words).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    /// Packets added to the window.
+    pub increment: i64,
+    /// What the window is multiplied by before that.
+    pub multiple: f64,
+    /// Minimum time between departures, milliseconds.
+    pub intersend_ms: f64,
+}
+
+impl Rule {
+    /// The window after `window`, packets.
+    pub fn window(&self, window: u64) -> u64 {
+        (window as f64 * self.multiple + self.increment as f64).clamp(0.0, MAX_WINDOW as f64) as u64
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Node {
+    /// Index of a rule.
+    Leaf(usize),
+    Branch(Vec<(Domain, Node)>),
+}
+
+/// A checked table: each memory has exactly one rule.
+#[derive(Clone, Debug)]
+pub struct Table {
+    root: Node,
+    rules: Vec<Rule>,
+}
+
+impl Table {
+    /// Read a table.
+    ///
+    /// # Errors
+    /// The bytes are no table, or one with holes or overlaps.
+    pub fn decode(bytes: &[u8]) -> Result<Self, TableError> {
+        let mut reader = Reader { rules: Vec::new(), place: Vec::new() };
+        let (domain, root) = reader.node(bytes)?;
+        if !domain.contains_box(&Domain::WHOLE) {
+            let found = format!("a domain from {:?} to {:?}, not the whole space,", domain.lower, domain.upper);
+            return Err(reader.error(found));
+        }
+        Ok(Self { root, rules: reader.rules })
+    }
+
+    /// The number of the leaf for a memory, in the order of the file, and its rule.
+    pub fn look_up(&self, memory: &Point) -> (usize, Rule) {
+        let point = memory.map(|value| value.clamp(SPACE.0, JUST_INSIDE));
+        let mut node = &self.root;
+        loop {
+            match node {
+                Node::Leaf(index) => return (*index, self.rules[*index]),
+                // Decoding made sure that one child holds the point.
+                Node::Branch(children) => {
+                    let child = children.iter().find(|(domain, _)| domain.contains(&point));
+                    node = &child.unwrap_or(&children[0]).1;
+                }
+            }
+        }
+    }
+}
+
+struct Reader {
+    rules: Vec<Rule>,
+    place: Vec<usize>,
+}
+
+impl Reader {
+    fn error(&self, found: impl Into<String>) -> TableError {
+        let numbers: Vec<_> = self.place.iter().map(usize::to_string).collect();
+        let place = if numbers.is_empty() { "the root".to_owned() } else { numbers.join(".") };
+        TableError { place, found: found.into() }
+    }
+    fn wire(&self, error: WireError) -> TableError {
+        self.error(format!("damage ({error})"))
+    }
+    fn wrong_kind(&self, name: &str) -> TableError {
+        self.error(format!("a {name} of another type"))
+    }
+
+    fn message<'a>(&self, value: FieldValue<'a>, name: &str) -> Result<&'a [u8], TableError> {
+        match value {
+            FieldValue::Bytes(bytes) => Ok(bytes),
+            _ => Err(self.wrong_kind(name)),
+        }
+    }
+    fn double(&self, value: FieldValue<'_>, name: &str) -> Result<f64, TableError> {
+        let value = value.double().ok_or_else(|| self.wrong_kind(name))?;
+        if value.is_finite() {
+            Ok(value)
+        } else {
+            Err(self.error(format!("{name} {value}")))
+        }
+    }
+
+    /// WhiskerTree: 1 domain, 2 children, 3 leaf.
+    fn node(&mut self, bytes: &[u8]) -> Result<(Domain, Node), TableError> {
+        if self.place.len() > MAX_DEPTH {
+            return Err(self.error(format!("more than {MAX_DEPTH} levels")));
+        }
+        let (mut domain, mut leaf, mut children) = (None, None, Vec::new());
+        for field in Fields::of(bytes) {
+            match field.map_err(|error| self.wire(error))? {
+                (1, value) => domain = Some(self.domain(self.message(value, "domain")?)?),
+                (2, value) => {
+                    self.place.push(children.len() + 1);
+                    children.push(self.node(self.message(value, "child")?)?);
+                    self.place.pop();
+                }
+                (3, value) => leaf = Some(self.leaf(self.message(value, "leaf")?)?),
+                // What the table was made for, and by which search.
+                _ => {}
+            }
+        }
+        match leaf {
+            Some((rule, of_rule)) if children.is_empty() => {
+                self.rules.push(rule);
+                Ok((domain.or(of_rule).unwrap_or(Domain::WHOLE), Node::Leaf(self.rules.len() - 1)))
+            }
+            Some(_) => Err(self.error("both a rule and children")),
+            None if children.is_empty() => Err(self.error("neither a rule nor children")),
+            None => {
+                let domain = domain.unwrap_or(Domain::WHOLE);
+                self.partition(&domain, &children)?;
+                Ok((domain, Node::Branch(children)))
+            }
+        }
+    }
+
+    /// Refuse children that do not divide `domain`: its corners by their bounds must each lie in exactly one of them.
+    fn partition(&self, domain: &Domain, children: &[(Domain, Node)]) -> Result<(), TableError> {
+        if children.len() > MAX_CHILDREN {
+            return Err(self.error(format!("more than {MAX_CHILDREN} children")));
+        }
+        if let Some(place) = children.iter().position(|(child, _)| !domain.contains_box(child)) {
+            return Err(self.error(format!("child {}, which is not within its parent,", place + 1)));
+        }
+        let bounds: [Vec<f64>; 4] = std::array::from_fn(|axis| {
+            let mut values: Vec<_> = children.iter().map(|(child, _)| child.lower[axis]).collect();
+            values.push(domain.lower[axis]);
+            // An upper bound that is no lower one begins a hole.
+            values.extend(children.iter().map(|(child, _)| child.upper[axis]).filter(|&v| v < domain.upper[axis]));
+            values.sort_by(f64::total_cmp);
+            values.dedup();
+            values
+        });
+        let cells: usize = bounds.iter().map(Vec::len).product();
+        for cell in 0..cells {
+            let mut rest = cell;
+            let corner: Point = std::array::from_fn(|axis| {
+                let value = bounds[axis][rest % bounds[axis].len()];
+                rest /= bounds[axis].len();
+                value
+            });
+            let holders = children.iter().filter(|(child, _)| child.contains(&corner)).count();
+            if holders != 1 {
+                return Err(self.error(format!("{holders} children for the memory {corner:?}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whisker: 31 increment, 32 multiple, 33 minimum gap in milliseconds, 34 domain.
+    fn leaf(&self, bytes: &[u8]) -> Result<(Rule, Option<Domain>), TableError> {
+        let (mut increment, mut multiple, mut intersend, mut domain) = (None, None, None, None);
+        for field in Fields::of(bytes) {
+            match field.map_err(|error| self.wire(error))? {
+                (31, value) => increment = Some(value.zigzag().ok_or_else(|| self.wrong_kind("window increment"))?),
+                (32, value) => multiple = Some(self.double(value, "window multiple")?),
+                (33, value) => intersend = Some(self.double(value, "gap")?),
+                (34, value) => domain = Some(self.domain(self.message(value, "domain")?)?),
+                _ => {}
+            }
+        }
+        let (Some(increment), Some(multiple), Some(intersend_ms)) = (increment, multiple, intersend) else {
+            return Err(self.error("a rule without its increment, multiple or gap"));
+        };
+        if increment.unsigned_abs() > MAX_WINDOW || !(0.0..=1e6).contains(&multiple) {
+            return Err(self.error(format!("a window of {multiple}·W + {increment}")));
+        }
+        if !(0.0..=1e6).contains(&intersend_ms) {
+            return Err(self.error(format!("a gap of {intersend_ms} ms")));
+        }
+        Ok((Rule { increment, multiple, intersend_ms }, domain))
+    }
+
+    /// MemoryRange: 11 lower, 12 upper.
+    fn domain(&self, bytes: &[u8]) -> Result<Domain, TableError> {
+        let mut domain = Domain::WHOLE;
+        for field in Fields::of(bytes) {
+            match field.map_err(|error| self.wire(error))? {
+                (11, value) => domain.lower = self.point(self.message(value, "bound")?, SPACE.0)?,
+                (12, value) => domain.upper = self.point(self.message(value, "bound")?, SPACE.1)?,
+                _ => {}
+            }
+        }
+        if (0..4).all(|axis| domain.lower[axis] < domain.upper[axis]) {
+            Ok(domain)
+        } else {
+            Err(self.error(format!("an empty domain from {:?} to {:?}", domain.lower, domain.upper)))
+        }
+    }
+
+    /// Memory: 21 send, 22 receive, 23 RTT ratio, 24 slow receive.
+    fn point(&self, bytes: &[u8], missing: f64) -> Result<Point, TableError> {
+        let mut point = [missing; 4];
+        for field in Fields::of(bytes) {
+            let (number, value) = field.map_err(|error| self.wire(error))?;
+            if let 21..=24 = number {
+                point[number as usize - 21] = self.double(value, "bound")?;
+            }
+        }
+        Ok(point)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    fn varint(mut n: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        while n >= 0x80 {
+            out.push(n as u8 | 0x80);
+            n >>= 7;
+        }
+        out.push(n as u8);
+        out
+    }
+    fn number(field: u64, value: f64) -> Vec<u8> {
+        [varint(field << 3 | 1), value.to_le_bytes().to_vec()].concat()
+    }
+    fn message(field: u64, parts: &[Vec<u8>]) -> Vec<u8> {
+        let body = parts.concat();
+        [varint(field << 3 | 2), varint(body.len() as u64), body].concat()
+    }
+    fn bound(field: u64, point: &Point) -> Vec<u8> {
+        let of_file = [0, 1, 2, 3].map(|axis| number(21 + axis as u64, point[axis]));
+        message(field, &of_file)
+    }
+    fn range(field: u64, lower: &Point, upper: &Point) -> Vec<u8> {
+        message(field, &[bound(11, lower), bound(12, upper)])
+    }
+    fn leaf((increment, multiple, gap): (i64, f64, f64)) -> Vec<u8> {
+        let zigzag = (increment << 1 ^ increment >> 63) as u64;
+        let rule = [varint(31 << 3), varint(zigzag), number(32, multiple), number(33, gap)];
+        message(3, &rule)
+    }
+
+    const END: f64 = SPACE.1;
+
+    /// A tree with leaves of the 2014 table for 100x: at the start, on a fast path without a queue, and with one.
+    pub fn hand_made() -> Vec<u8> {
+        let inner = [
+            range(1, &[0.05, 0.0, 0.0, 0.0], &[END; 4]),
+            message(2, &[range(1, &[0.05, 0.0, 0.0, 0.0], &[END, END, 1.05, END]), leaf((165, 0.92, 0.1112))]),
+            message(2, &[range(1, &[0.05, 0.0, 1.05, 0.0], &[END; 4]), leaf((-3, 0.85, 0.1444))]),
+        ];
+        let first = [range(1, &[0.0; 4], &[0.05, END, END, END]), leaf((60, 0.01, 0.292))];
+        [range(1, &[0.0; 4], &[END; 4]), message(2, &first), message(2, &inner), message(4, &[])].concat()
+    }
+
+    #[test]
+    fn leaves_by_memory() {
+        let table = Table::decode(&hand_made()).unwrap();
+        for (memory, number, expected) in [
+            ([0.0; 4], 0, (60, 0.01, 0.292)),
+            ([0.0499, 9.0, 9.0, 9.0], 0, (60, 0.01, 0.292)),
+            ([0.05, 0.0, 0.0, 0.0], 1, (165, 0.92, 0.1112)),
+            ([0.1175, 0.1175, 1.0, 0.1175], 1, (165, 0.92, 0.1112)),
+            ([0.1175, 0.1175, 1.05, 0.1175], 2, (-3, 0.85, 0.1444)),
+            ([1e9, 1e9, 1e9, 1e9], 2, (-3, 0.85, 0.1444)),
+        ] {
+            let (index, rule) = table.look_up(&memory);
+            let found = (rule.increment, rule.multiple, rule.intersend_ms);
+            assert_eq!((index, found), (number, expected), "{memory:?}");
+        }
+    }
+
+    #[test]
+    fn windows_are_truncated_and_bounded() {
+        for ((increment, multiple), window, expected) in [
+            ((60, 0.01), 0, 60),
+            ((60, 0.01), 99, 60),
+            ((60, 0.01), 100, 61),
+            ((-3, 0.85), 2, 0),
+            ((-3, 0.85), 100, 82),
+            ((1_000_000, 1.0), 5, MAX_WINDOW),
+            ((0, 1e6), MAX_WINDOW, MAX_WINDOW),
+        ] {
+            let rule = Rule { increment, multiple, intersend_ms: 1.0 };
+            assert_eq!(rule.window(window), expected, "{rule:?} of {window}");
+        }
+        // Held for ever, a rule leads to increment/(1−multiple), here 60/0.99, but for the truncation.
+        let rule = Rule { increment: 10, multiple: 0.9, intersend_ms: 1.0 };
+        let held = (0..1000).fold(0, |window, _| rule.window(window));
+        assert!((91..=100).contains(&held), "{held}");
+    }
+
+    #[test]
+    fn damaged_files_say_what_and_where() {
+        let whole = hand_made();
+        for end in 0..whole.len() {
+            // Only the empty configuration at the end may be missing.
+            assert_eq!(Table::decode(&whole[..end]).is_ok(), end == whole.len() - 2, "{end} bytes");
+        }
+        let rule = leaf((1, 1.0, 1.0));
+        let half = |from: f64, to: f64| {
+            let (mut lower, mut upper) = ([0.0; 4], [END; 4]);
+            (lower[2], upper[2]) = (from, to);
+            message(2, &[range(1, &lower, &upper), rule.clone()])
+        };
+        let small = range(1, &[0.0; 4], &[9.0; 4]);
+        let deep = (0..80).fold(rule.clone(), |tree, _| message(2, &[tree]));
+        for (file, expected) in [
+            (vec![], "neither a rule nor children in node the root"),
+            (b"not a table\n".to_vec(), "damage (a field of a kind that does not exist) in node the root"),
+            (
+                [half(0.0, 1.0), half(2.0, END)].concat(),
+                "0 children for the memory [0.0, 0.0, 1.0, 0.0] in node the root",
+            ),
+            (
+                [half(0.0, 2.0), half(1.0, END)].concat(),
+                "2 children for the memory [0.0, 0.0, 1.0, 0.0] in node the root",
+            ),
+            ([rule.clone(), half(0.0, END)].concat(), "both a rule and children in node the root"),
+            ([small.clone(), rule.clone()].concat(), "not the whole space, in node the root"),
+            ([small, half(0.0, END)].concat(), "child 1, which is not within its parent, in node the root"),
+            (half(1.0, 1.0), "an empty domain from [0.0, 0.0, 1.0, 0.0] to"),
+            (message(2, &[message(3, &[])]), "a rule without its increment, multiple or gap in node 1"),
+            (leaf((1, f64::NAN, 1.0)), "window multiple NaN in node the root"),
+            (leaf((1, -0.5, 1.0)), "a window of -0.5·W + 1 in node the root"),
+            (leaf((i64::MIN, 1.0, 1.0)), "in node the root"),
+            (leaf((1, 1.0, -1.0)), "a gap of -1 ms in node the root"),
+            (message(3, &[message(31, &[])]), "a window increment of another type in node the root"),
+            (deep, "more than 64 levels in node 1.1"),
+            (vec![half(0.0, END); 65].concat(), "more than 64 children in node the root"),
+        ] {
+            let error = Table::decode(&file).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}\n{expected}");
+        }
+    }
+
+    #[test]
+    fn missing_bounds_are_those_of_the_space() {
+        let open = message(2, &[message(1, &[message(12, &[number(23, 1.5)])]), leaf((1, 1.0, 1.0))]);
+        let above = message(2, &[message(1, &[message(11, &[number(23, 1.5)])]), leaf((2, 1.0, 1.0))]);
+        let table = Table::decode(&[open, above].concat()).unwrap();
+        assert_eq!(table.look_up(&[5.0, 5.0, 1.49, 5.0]).1.increment, 1);
+        assert_eq!(table.look_up(&[5.0, 5.0, 1.5, 5.0]).1.increment, 2);
+    }
+}
