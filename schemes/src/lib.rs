@@ -9,10 +9,14 @@
 mod aimd;
 mod bbr;
 mod bbr3;
+mod bic;
 mod copa;
 mod cubic;
 mod fixed_rate;
 mod fixed_window;
+mod htcp;
+mod hybla;
+mod illinois;
 pub mod learned;
 mod ledbat;
 mod oracle;
@@ -21,8 +25,11 @@ mod reno;
 mod synthesized_bbr;
 mod taova;
 mod vegas;
+mod westwood;
+mod yeah;
 
 mod bbr_model;
+mod loss_based;
 mod ns3_delay;
 mod pacing;
 pub mod registry;
@@ -48,6 +55,12 @@ static SCHEMES: &[SchemeEntry] = &[
     quic::ENTRY,
     ledbat::ENTRY,
     taova::ENTRY,
+    westwood::ENTRY,
+    hybla::ENTRY,
+    illinois::ENTRY,
+    htcp::ENTRY,
+    bic::ENTRY,
+    yeah::ENTRY,
     aimd::ENTRY,
     fixed_window::ENTRY,
     fixed_rate::ENTRY,

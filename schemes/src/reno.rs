@@ -3,12 +3,10 @@
 //! Fast-retransmit inflation and partial acknowledgements (RFC 6582) belong to cumulative acknowledgements; here
 //! the transport reports recovery episodes and meters sending in them.
 
-use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
-use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, PacketNumber, Rate, TimeoutEvent};
+use ccgym_core::Timestamp;
 
-use crate::pacing;
-use crate::registry::{Parameter, Parameters, SchemeEntry, SchemeInfo};
-use crate::slow_start::{Input, SlowStart};
+use crate::loss_based::{Cause, Congestion, LossBased, Rule, Window, ECN, PACING, START_UP};
+use crate::registry::{Parameter, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -24,193 +22,48 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 "rfc: appropriate byte counting, half of the flight at the loss. ns3: as TcpNewReno of ns-3.37, \
                  one step per acknowledgement, half of what is left in flight.",
             ),
-            Parameter::choice(
-                "start_up",
-                &["none", "hystart++", "hystart"],
-                "How slow start may end before a loss; none: it does not.",
-            ),
-            Parameter::flag(
-                "pacing",
-                false,
-                "Pace at 1.25 windows per round trip (2 in slow start) instead of sending on acknowledgements.",
-            ),
-            Parameter::flag(
-                "ecn",
-                false,
-                "Mark packets ECN-capable; a mark halves the window as a loss does (RFC 3168).",
-            ),
+            START_UP,
+            PACING,
+            ECN,
         ],
         ..SchemeInfo::DEFAULT
     },
-    build: |p, _| Ok(Box::new(Reno::new(p))),
+    build: |p, _| Ok(Box::new(LossBased::new(p, Reno { ns3: p.word("mode") == "ns3" }))),
 };
 
-/// The state of one flow. Windows are whole bytes, so that halving is exact.
 #[derive(Clone, Debug)]
-pub struct Reno {
+struct Reno {
     /// Count as ns-3 does.
     ns3: bool,
-    paced: bool,
-    ecn: bool,
-    mss: u64,
-    cwnd: u64,
-    ssthresh: u64,
-    /// Bytes acknowledged since the last growth in congestion avoidance (RFC 3465 §2.1).
-    counted: u64,
-    slow_start: SlowStart,
-    /// A packet number: marks on packets below it belong to the reduction already made.
-    marks_settled: PacketNumber,
-    /// Window and threshold before the latest reduction.
-    before: Option<(u64, u64)>,
-    /// The recovery under way began with a timeout: slow start goes on in it (RFC 5681 §3.1).
-    after_timeout: bool,
-    pacing_rate: Rate,
 }
 
-impl Reno {
-    fn new(p: &Parameters) -> Self {
-        let paced = p.flag("pacing");
-        Self {
-            ns3: p.word("mode") == "ns3",
-            paced,
-            ecn: p.flag("ecn"),
-            mss: 0,
-            cwnd: 0,
-            ssthresh: u64::MAX,
-            counted: 0,
-            slow_start: SlowStart::by_name(p.word("start_up"), paced),
-            marks_settled: 0,
-            before: None,
-            after_timeout: false,
-            pacing_rate: Rate::ZERO,
-        }
-    }
-
-    /// RFC 5681 §3.1, equation 4: half of the flight, min. two packets.
-    fn reduce(&mut self, flight: u64) {
-        self.before = Some((self.cwnd, self.ssthresh));
-        self.ssthresh = (flight / 2).max(2 * self.mss);
-        self.cwnd = self.ssthresh;
-        self.counted = 0;
-        self.slow_start.on_congestion();
-    }
+impl Rule for Reno {
+    const NAME: &'static str = ENTRY.info.name;
 
     #[inline]
-    fn grow(&mut self, event: &AckEvent<'_>) {
-        let mut acked = event.acked_bytes;
-        if self.cwnd < self.ssthresh {
-            let step = self.slow_start.on_ack(&Input {
-                event,
-                cwnd: self.cwnd,
-                mss: self.mss,
-                delay: event.rtt_sample,
-                delay_min: event.rtt.min(),
-            });
-            if step.exit {
-                self.ssthresh = self.cwnd;
-            } else if !event.cwnd_limited {
-                return;
-            } else if self.ns3 {
-                // ns-3 adds one packet per acknowledgement, past the threshold if need be, and gives the rest of
-                // what was acknowledged to congestion avoidance.
-                self.cwnd += self.mss;
-                acked -= self.mss.min(acked);
-            } else {
-                let growth = step.growth.min(self.ssthresh - self.cwnd);
-                self.cwnd += growth;
-                // What the threshold cut off counts for congestion avoidance (Linux `tcp_slow_start`).
-                acked = step.growth - growth;
-            }
-            if self.cwnd < self.ssthresh {
-                return;
-            }
-        }
-        if !event.cwnd_limited || acked == 0 {
-            return;
-        }
+    fn slow_start(&mut self, window: &mut Window, growth: u64, acked: u64) -> u64 {
         if self.ns3 {
-            self.cwnd += (self.mss * self.mss / self.cwnd).max(1);
-            return;
+            // ns-3 adds one packet per acknowledgement, past the threshold if need be, and gives the rest of what was
+            // acknowledged to congestion avoidance.
+            window.cwnd += window.mss;
+            return acked.saturating_sub(window.mss);
         }
-        // RFC 3465 §2.1: one packet for each window acknowledged.
-        self.counted += acked;
-        while self.counted >= self.cwnd {
-            self.counted -= self.cwnd;
-            self.cwnd += self.mss;
-        }
-    }
-}
-
-impl CongestionControl for Reno {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { ecn: self.ecn, window_only: !self.paced, pacing_required: self.paced, ..Capabilities::default() }
-    }
-
-    fn init(&mut self, context: InitContext) {
-        self.mss = context.mss;
-        self.cwnd = context.initial_window;
+        window.add_to_threshold(growth)
     }
 
     #[inline]
-    fn on_ack(&mut self, event: &AckEvent<'_>) {
-        let held = event.in_recovery && !self.after_timeout;
-        if event.entered_recovery {
-            self.reduce(if self.ns3 { event.in_flight } else { event.prior_in_flight });
-            self.marks_settled = event.next_packet_number;
-        } else if event.ce_packets > 0 && self.ecn && !held && event.largest_acked >= self.marks_settled {
-            // RFC 3168 §6.1.2: once per window of data.
-            self.reduce(event.prior_in_flight);
-            self.marks_settled = event.next_packet_number;
-        } else if !held && event.acked_bytes > 0 {
-            self.grow(event);
-        }
-        self.after_timeout &= event.in_recovery && !event.entered_recovery;
-        if self.paced {
-            self.pacing_rate = pacing::of_window(self.cwnd, self.cwnd < self.ssthresh, event.rtt.smoothed());
+    fn avoid(&mut self, window: &mut Window, _now: Timestamp, acked: u64) {
+        if self.ns3 {
+            window.cwnd += (window.mss * window.mss / window.cwnd).max(1);
+        } else {
+            window.add_per_window(acked);
         }
     }
 
-    fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
-        // RFC 5681 §3.1: the threshold is set at the first expiry only.
-        if event.count <= 1 {
-            self.reduce(event.prior_in_flight);
-        }
-        self.cwnd = self.mss;
-        self.counted = 0;
-        self.after_timeout = true;
-        self.slow_start.on_timeout();
-        if self.paced {
-            self.pacing_rate = pacing::of_window(self.cwnd, true, event.rtt.smoothed());
-        }
-    }
-
-    fn on_spurious_loss(&mut self, _event: &SpuriousLossEvent) {
-        if let Some((cwnd, ssthresh)) = self.before.take() {
-            self.cwnd = self.cwnd.max(cwnd);
-            self.ssthresh = self.ssthresh.max(ssthresh);
-        }
-    }
-
-    #[inline]
-    fn control(&self) -> Control {
-        Control { pacing_rate: self.pacing_rate, ..Control::window(self.cwnd) }
-    }
-
-    fn ssthresh(&self) -> Option<u64> {
-        Some(self.ssthresh)
-    }
-
-    fn observables(&self) -> Observables {
-        let packets = |bytes: u64| if bytes == u64::MAX { f64::INFINITY } else { bytes as f64 / self.mss as f64 };
-        vec![
-            ("cwnd_packets", packets(self.cwnd)),
-            ("ssthresh_packets", packets(self.ssthresh)),
-            ("slow_start_phase", self.slow_start.phase()),
-        ]
+    /// RFC 5681 §3.1, equation 4: half of the flight.
+    fn reduce(&mut self, _window: &Window, congestion: &Congestion) -> u64 {
+        let counts_rest = self.ns3 && congestion.cause == Cause::Loss;
+        (if counts_rest { congestion.left } else { congestion.flight }) / 2
     }
 }
 

@@ -5,10 +5,11 @@ mod inverse;
 
 use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
 use ccgym_core::{
-    cold_path, AckEvent, CongestionControl, Control, InitContext, PacketNumber, Rate, TimeSpan, TimeoutEvent, Timestamp,
+    cold_path, AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp,
 };
 
 use self::inverse::Inverse;
+use crate::loss_based::{Reductions, Verdict};
 use crate::ns3_delay::Ns3Delay;
 use crate::pacing;
 use crate::registry::{Parameter, Parameters, SchemeEntry, SchemeInfo};
@@ -134,7 +135,6 @@ pub struct Cubic {
     fast_convergence: bool,
     friendly: bool,
     paced: bool,
-    ecn: bool,
     mss: u64,
     /// 1/mss.
     per_mss: f64,
@@ -143,8 +143,7 @@ pub struct Cubic {
     state: State,
     /// The state before the latest cut.
     before: Option<State>,
-    /// The recovery under way began with a timeout: slow start goes on in it (RFC 5681 §3.1).
-    after_timeout: bool,
+    reductions: Reductions,
     slow_start: SlowStart,
     /// The counted modes keep delays of their own.
     delay: Option<TimeSpan>,
@@ -152,8 +151,6 @@ pub struct Cubic {
     ns3_delay: Ns3Delay,
     /// The last acknowledgement outside recovery.
     last_ack: Timestamp,
-    /// A packet number: marks on packets below it belong to the cut already made.
-    marks_settled: PacketNumber,
     /// `state.window` in bytes.
     cwnd: u64,
     pacing_rate: Rate,
@@ -189,7 +186,6 @@ impl Cubic {
                 word => word == "on",
             },
             paced,
-            ecn: p.flag("ecn"),
             mss: 1,
             per_mss: 1.0,
             bytes_per_packet: 1.0,
@@ -206,13 +202,12 @@ impl Cubic {
                 counted: Counted::default(),
             },
             before: None,
-            after_timeout: false,
+            reductions: Reductions::new(p.flag("ecn")),
             slow_start,
             delay: None,
             delay_min: TimeSpan::MAX,
             ns3_delay: Ns3Delay::default(),
             last_ack: Timestamp::ZERO,
-            marks_settled: 0,
             cwnd: 0,
             pacing_rate: Rate::ZERO,
         }
@@ -454,7 +449,12 @@ impl CongestionControl for Cubic {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { ecn: self.ecn, window_only: !self.paced, pacing_required: self.paced, ..Capabilities::default() }
+        Capabilities {
+            ecn: self.reductions.ecn(),
+            window_only: !self.paced,
+            pacing_required: self.paced,
+            ..Capabilities::default()
+        }
     }
 
     fn init(&mut self, context: InitContext) {
@@ -475,20 +475,14 @@ impl CongestionControl for Cubic {
     #[inline]
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.observe_delay(event);
-        let held = event.in_recovery && !self.after_timeout;
-        if event.entered_recovery {
-            cold_path();
-            self.reduce(event.prior_in_flight);
-            self.marks_settled = event.next_packet_number;
-        } else if event.ce_packets > 0 && self.ecn && !held && event.largest_acked >= self.marks_settled {
-            // RFC 3168 §6.1.2: once per window of data.
-            cold_path();
-            self.reduce(event.prior_in_flight);
-            self.marks_settled = event.next_packet_number;
-        } else if !held && event.acked_bytes > 0 {
-            self.on_growth_ack(event);
+        match self.reductions.judge(event) {
+            Verdict::Grow => self.on_growth_ack(event),
+            Verdict::Hold => {}
+            Verdict::Loss | Verdict::Mark => {
+                cold_path();
+                self.reduce(event.prior_in_flight);
+            }
         }
-        self.after_timeout &= event.in_recovery && !event.entered_recovery;
         self.publish(event.rtt.smoothed());
     }
 
@@ -502,7 +496,7 @@ impl CongestionControl for Cubic {
         self.state.window = 1.0;
         self.state.epoch = Timestamp::NEVER;
         self.state.counted = Counted::default();
-        self.after_timeout = true;
+        self.reductions.on_timeout();
         if self.mode != Mode::Rfc {
             self.delay_min = TimeSpan::MAX;
         }

@@ -1,0 +1,147 @@
+//! Hybla (Caini and Firrincieli, Int. J. Satellite Communications and Networking 22(5), 2004): a flow with a long round
+//! trip grows as a Reno flow with a short one would.
+
+use ccgym_core::congestion_control::Observables;
+use ccgym_core::{AckEvent, TimeSpan, Timestamp};
+
+use crate::loss_based::{Congestion, LossBased, Rule, Window, ECN, PACING, START_UP};
+use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo};
+
+pub const ENTRY: SchemeEntry = SchemeEntry {
+    info: SchemeInfo {
+        name: "hybla",
+        label: "TCP Hybla",
+        reference: "Caini and Firrincieli, Int. J. Satellite Communications and Networking 22(5), 2004",
+        summary: "Grows as fast in packets per second as Reno would over a reference round trip.",
+        parameters: &[
+            Parameter::number(
+                "reference_rtt",
+                25.0,
+                (1.0, 1000.0),
+                "ms",
+                "Round trip of the Reno flow whose growth is imitated.",
+            ),
+            START_UP,
+            PACING,
+            ECN,
+        ],
+        role: Role::OnRequest,
+        implementation: "Linux tcp_hybla.c, GPL-2.0 (behavior)",
+        ..SchemeInfo::DEFAULT
+    },
+    build: |p, _| {
+        let reference_rtt = TimeSpan::from_secs_f64(p.number("reference_rtt") / 1e3);
+        Ok(Box::new(LossBased::new(p, Hybla { reference_rtt, smallest: TimeSpan::MAX, rho: 1.0 })))
+    },
+};
+
+/// Largest exponent in slow start (Linux `tcp_hybla.c`).
+const MAX_EXPONENT: f64 = 16.0;
+
+#[derive(Clone, Debug)]
+struct Hybla {
+    reference_rtt: TimeSpan,
+    /// Smallest smoothed round trip seen.
+    smallest: TimeSpan,
+    /// ρ: round trip over the reference, 1 at least.
+    rho: f64,
+}
+
+impl Rule for Hybla {
+    const NAME: &'static str = ENTRY.info.name;
+
+    #[inline]
+    fn observe(&mut self, _window: &Window, event: &AckEvent<'_>) {
+        let srtt = event.rtt.smoothed();
+        if event.rtt_sample.is_some() && srtt < self.smallest {
+            self.smallest = srtt;
+            self.rho = (srtt.as_secs_f64() / self.reference_rtt.as_secs_f64()).max(1.0);
+        }
+    }
+
+    /// 2^ρ − 1 packets for each acknowledged.
+    #[inline]
+    fn slow_start(&mut self, window: &mut Window, growth: u64, _acked: u64) -> u64 {
+        let factor = self.rho.min(MAX_EXPONENT).exp2() - 1.0;
+        let rest = window.add_to_threshold((factor * growth as f64) as u64);
+        (rest as f64 / factor) as u64
+    }
+
+    /// ρ² packets for each window acknowledged.
+    #[inline]
+    fn avoid(&mut self, window: &mut Window, _now: Timestamp, acked: u64) {
+        window.add_scaled(self.rho * self.rho, acked);
+    }
+
+    /// Half of the flight, as Reno.
+    fn reduce(&mut self, _window: &Window, congestion: &Congestion) -> u64 {
+        congestion.flight / 2
+    }
+
+    fn observables(&self, _mss: u64) -> Observables {
+        vec![("rho", self.rho)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{context, scheme, MockTransport, MSS};
+    use ccgym_core::{InitContext, TimeSpan};
+    use serde_json::{json, Value};
+
+    fn host(packets: u64, params: &Value) -> MockTransport {
+        let context = InitContext { initial_window: packets * MSS, ..context() };
+        MockTransport::with_context(scheme("hybla", params), context)
+    }
+
+    /// ρ = RTT/25 ms, min. 1. An acknowledged packet adds 2^ρ − 1 in slow start.
+    #[test]
+    fn slow_start_grows_by_the_exponent() {
+        for (rtt, params, rho, grown) in [
+            (10, json!({}), 1.0, 1.0),
+            (25, json!({}), 1.0, 1.0),
+            (50, json!({}), 2.0, 3.0),
+            (100, json!({}), 4.0, 15.0),
+            (50, json!({"reference_rtt": 50}), 1.0, 1.0),
+            (1000, json!({}), 40.0, 65_535.0),
+        ] {
+            let mut host = host(10, &params);
+            host.ack_after(TimeSpan::from_millis(rtt));
+            assert!((host.observable("rho") - rho).abs() < 1e-9, "{rtt} ms");
+            assert!((host.window() - 10.0 - grown).abs() < 1e-2, "{rtt} ms: {}", host.window());
+        }
+    }
+
+    /// ρ² packets per window in congestion avoidance.
+    #[test]
+    fn avoidance_grows_by_the_square() {
+        for (rtt, grown) in [(20, 1.0), (50, 4.0), (75, 9.0)] {
+            let rtt = TimeSpan::from_millis(rtt);
+            let mut host = host(400, &json!({}));
+            host.ack_after(rtt);
+            host.lose_and_recover(rtt);
+            let before = host.window();
+            assert!(before >= 200.0);
+            host.ack_round(rtt, TimeSpan::ZERO);
+            let found = host.window() - before;
+            assert!((found - grown).abs() <= 1.0, "{rtt:?}: {found} instead of {grown}");
+        }
+    }
+
+    /// Below the reference it is Reno.
+    #[test]
+    fn short_round_trips_are_renos() {
+        let rtt = TimeSpan::from_millis(20);
+        let mut reno = MockTransport::of("reno", &json!({}));
+        let mut hybla = MockTransport::of("hybla", &json!({}));
+        for i in 0..40 {
+            for host in [&mut reno, &mut hybla] {
+                host.ack_round(rtt, TimeSpan::ZERO);
+                if i % 7 == 3 {
+                    host.lose();
+                }
+            }
+            assert_eq!(reno.window(), hybla.window(), "round {i}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The frame of schemes that keep a window and reduce it at a loss: Reno and its kin.
+//!
+//! [`LossBased`] is the scheme: slow start, one reduction per recovery episode, no growth of unused windows, timeouts,
+//! spurious losses, marks and optional pacing. A [`Rule`] says what is particular: how congestion avoidance grows the
+//! window, and what a congestion event leaves of it. CUBIC has a curve and a window of its own, and takes [`Reductions`]
+//! alone.
+
+mod reductions;
+mod rounds;
+
+use std::fmt::Debug;
+
+use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
+use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
+
+use crate::pacing;
+use crate::registry::{Parameter, Parameters};
+use crate::slow_start::{Input, SlowStart};
+
+pub use reductions::{Reductions, Verdict};
+pub use rounds::Rounds;
+
+/// What every scheme of this frame can be given besides its own parameters.
+pub const START_UP: Parameter = Parameter::choice(
+    "start_up",
+    &["none", "hystart++", "hystart"],
+    "How slow start may end before a loss; none: it does not.",
+);
+pub const PACING: Parameter = Parameter::flag(
+    "pacing",
+    false,
+    "Pace at 1.25 windows per round trip (2 in slow start) instead of sending on acknowledgements.",
+);
+pub const ECN: Parameter =
+    Parameter::flag("ecn", false, "Mark packets ECN-capable; a mark reduces the window as a loss does (RFC 3168).");
+
+/// Fewest packets in the window after a reduction (RFC 5681 §3.1, equation 4).
+const MIN_WINDOW: u64 = 2;
+
+/// Window and threshold in whole bytes, so that halving is exact.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// Wire bytes of a full packet.
+    pub mss: u64,
+    pub cwnd: u64,
+    pub ssthresh: u64,
+    /// Bytes acknowledged since congestion avoidance last grew the window (RFC 3465 §2.1).
+    counted: u64,
+}
+
+impl Window {
+    /// In congestion avoidance, for tests of rules.
+    #[cfg(test)]
+    pub fn of_packets(packets: f64, mss: u64) -> Self {
+        let cwnd = (packets * mss as f64) as u64;
+        Self { mss, cwnd, ssthresh: cwnd, counted: 0 }
+    }
+
+    /// cwnd in packets.
+    #[inline]
+    pub fn packets(&self) -> f64 {
+        self.cwnd as f64 / self.mss as f64
+    }
+
+    /// So many packets in bytes.
+    pub fn bytes(&self, packets: f64) -> u64 {
+        (packets * self.mss as f64) as u64
+    }
+
+    /// Slow start, up to the threshold. Returns what the threshold cut off, which counts for congestion avoidance (Linux
+    /// `tcp_slow_start`).
+    #[inline]
+    pub fn add_to_threshold(&mut self, growth: u64) -> u64 {
+        let added = growth.min(self.ssthresh - self.cwnd);
+        self.cwnd += added;
+        growth - added
+    }
+
+    /// One packet for each window acknowledged (RFC 3465 §2.1).
+    #[inline]
+    pub fn add_per_window(&mut self, acked: u64) {
+        self.counted += acked;
+        while self.counted >= self.cwnd {
+            self.counted -= self.cwnd;
+            self.cwnd += self.mss;
+        }
+    }
+
+    /// `increase` packets for each window acknowledged.
+    #[inline]
+    pub fn add_scaled(&mut self, increase: f64, acked: u64) {
+        self.add_per_window((increase * acked as f64) as u64);
+    }
+}
+
+/// Why a window is reduced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    Loss,
+    Mark,
+    Timeout,
+}
+
+/// Congestion was seen.
+#[derive(Clone, Copy, Debug)]
+pub struct Congestion {
+    pub cause: Cause,
+    pub now: Timestamp,
+    /// Bytes in flight before it was seen, and after.
+    pub flight: u64,
+    pub left: u64,
+}
+
+/// What is particular to one scheme.
+pub trait Rule: Clone + Debug + Send + Sync + 'static {
+    /// Registry name.
+    const NAME: &'static str;
+    /// The flow starts now.
+    fn init(&mut self, _now: Timestamp) {}
+    /// Each acknowledgement, whatever it means for the window: measurements.
+    fn observe(&mut self, _window: &Window, _event: &AckEvent<'_>) {}
+    /// An acknowledgement that may let the window grow, before it does.
+    fn before_growth(&mut self, _window: &mut Window, _event: &AckEvent<'_>) {}
+    /// Slow start: `growth` bytes are due by the strategy, of `acked` bytes acknowledged. Returns the bytes that count for
+    /// congestion avoidance.
+    fn slow_start(&mut self, window: &mut Window, growth: u64, _acked: u64) -> u64 {
+        window.add_to_threshold(growth)
+    }
+    /// Congestion avoidance: `acked` bytes were acknowledged and the window was used.
+    fn avoid(&mut self, window: &mut Window, now: Timestamp, acked: u64);
+    /// Congestion was seen: the new threshold in bytes, which becomes the window unless it was a timeout. The frame keeps
+    /// it at two packets or more.
+    fn reduce(&mut self, window: &Window, congestion: &Congestion) -> u64;
+    /// The latest reduction was not needed; the frame restores window and threshold.
+    fn undo(&mut self) {}
+    /// Its state for series.
+    fn observables(&self, _mss: u64) -> Observables {
+        Vec::new()
+    }
+}
+
+/// A scheme of this frame: the state of one flow.
+#[derive(Clone, Debug)]
+pub struct LossBased<R> {
+    rule: R,
+    paced: bool,
+    window: Window,
+    slow_start: SlowStart,
+    reductions: Reductions,
+    /// Window and threshold before the latest reduction.
+    before: Option<(u64, u64)>,
+    pacing_rate: Rate,
+}
+
+impl<R: Rule> LossBased<R> {
+    /// With the parameters [`START_UP`], [`PACING`] and [`ECN`].
+    pub fn new(p: &Parameters, rule: R) -> Self {
+        let paced = p.flag(PACING.name);
+        Self {
+            rule,
+            paced,
+            window: Window { mss: 0, cwnd: 0, ssthresh: u64::MAX, counted: 0 },
+            slow_start: SlowStart::by_name(p.word(START_UP.name), paced),
+            reductions: Reductions::new(p.flag(ECN.name)),
+            before: None,
+            pacing_rate: Rate::ZERO,
+        }
+    }
+
+    fn reduce(&mut self, congestion: &Congestion) {
+        let w = &mut self.window;
+        self.before = Some((w.cwnd, w.ssthresh));
+        w.ssthresh = self.rule.reduce(w, congestion).max(MIN_WINDOW * w.mss);
+        w.cwnd = w.ssthresh;
+        w.counted = 0;
+        self.slow_start.on_congestion();
+    }
+
+    fn on_congestion(&mut self, cause: Cause, event: &AckEvent<'_>) {
+        self.reduce(&Congestion { cause, now: event.now, flight: event.prior_in_flight, left: event.in_flight });
+    }
+
+    #[inline]
+    fn grow(&mut self, event: &AckEvent<'_>) {
+        let w = &mut self.window;
+        self.rule.before_growth(w, event);
+        let mut acked = event.acked_bytes;
+        if w.cwnd < w.ssthresh {
+            let step = self.slow_start.on_ack(&Input {
+                event,
+                cwnd: w.cwnd,
+                mss: w.mss,
+                delay: event.rtt_sample,
+                delay_min: event.rtt.min(),
+            });
+            if step.exit {
+                w.ssthresh = w.cwnd;
+            } else if !event.cwnd_limited {
+                return;
+            } else {
+                acked = self.rule.slow_start(w, step.growth, acked);
+            }
+            if w.cwnd < w.ssthresh {
+                return;
+            }
+        }
+        if event.cwnd_limited && acked > 0 {
+            self.rule.avoid(w, event.now, acked);
+        }
+    }
+
+    #[inline]
+    fn pace(&mut self, srtt: TimeSpan) {
+        if self.paced {
+            let w = &self.window;
+            self.pacing_rate = pacing::of_window(w.cwnd, w.cwnd < w.ssthresh, srtt);
+        }
+    }
+}
+
+impl<R: Rule> CongestionControl for LossBased<R> {
+    fn name(&self) -> &'static str {
+        R::NAME
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            ecn: self.reductions.ecn(),
+            window_only: !self.paced,
+            pacing_required: self.paced,
+            ..Capabilities::default()
+        }
+    }
+
+    fn init(&mut self, context: InitContext) {
+        self.window.mss = context.mss;
+        self.window.cwnd = context.initial_window;
+        self.rule.init(context.now);
+    }
+
+    #[inline]
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
+        self.rule.observe(&self.window, event);
+        match self.reductions.judge(event) {
+            Verdict::Loss => self.on_congestion(Cause::Loss, event),
+            Verdict::Mark => self.on_congestion(Cause::Mark, event),
+            Verdict::Grow => self.grow(event),
+            Verdict::Hold => {}
+        }
+        self.pace(event.rtt.smoothed());
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
+        // RFC 5681 §3.1: the threshold is set at the first expiry only.
+        if event.count <= 1 {
+            let flight = event.prior_in_flight;
+            self.reduce(&Congestion { cause: Cause::Timeout, now: event.now, flight, left: 0 });
+        }
+        self.window.cwnd = self.window.mss;
+        self.window.counted = 0;
+        self.reductions.on_timeout();
+        self.slow_start.on_timeout();
+        self.pace(event.rtt.smoothed());
+    }
+
+    fn on_spurious_loss(&mut self, _event: &SpuriousLossEvent) {
+        if let Some((cwnd, ssthresh)) = self.before.take() {
+            self.window.cwnd = self.window.cwnd.max(cwnd);
+            self.window.ssthresh = self.window.ssthresh.max(ssthresh);
+            self.rule.undo();
+        }
+    }
+
+    #[inline]
+    fn control(&self) -> Control {
+        Control { pacing_rate: self.pacing_rate, ..Control::window(self.window.cwnd) }
+    }
+
+    fn ssthresh(&self) -> Option<u64> {
+        Some(self.window.ssthresh)
+    }
+
+    fn observables(&self) -> Observables {
+        let w = &self.window;
+        let threshold = if w.ssthresh == u64::MAX { f64::INFINITY } else { w.ssthresh as f64 / w.mss as f64 };
+        let mut all = vec![
+            ("cwnd_packets", w.packets()),
+            ("ssthresh_packets", threshold),
+            ("slow_start_phase", self.slow_start.phase()),
+        ];
+        all.extend(self.rule.observables(w.mss));
+        all
+    }
+}

@@ -1,0 +1,47 @@
+//! Round trips as rules judge them: what was sampled from one acknowledged window to the next.
+
+use ccgym_core::{AckEvent, PacketNumber, TimeSpan};
+
+/// Samples of the round under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Rounds {
+    /// A packet number: acknowledging it ends the round.
+    end: PacketNumber,
+    /// Minimum.
+    pub min: TimeSpan,
+    sum_ns: u64,
+    /// Number of samples.
+    pub samples: u32,
+}
+
+impl Default for Rounds {
+    fn default() -> Self {
+        Self { end: 0, min: TimeSpan::MAX, sum_ns: 0, samples: 0 }
+    }
+}
+
+impl Rounds {
+    /// Take the sample of an acknowledgement.
+    #[inline]
+    pub fn observe(&mut self, event: &AckEvent<'_>) {
+        if let Some(sample) = event.rtt_sample {
+            self.min = self.min.min(sample);
+            self.sum_ns = self.sum_ns.saturating_add(sample.0);
+            self.samples += 1;
+        }
+    }
+
+    /// Mean; zero without samples.
+    pub fn mean(&self) -> TimeSpan {
+        TimeSpan(self.sum_ns.checked_div(u64::from(self.samples)).unwrap_or(0))
+    }
+
+    /// The round that this acknowledgement ends, if it does; the next one begins with the packet sent next.
+    #[inline]
+    pub fn ended_by(&mut self, event: &AckEvent<'_>) -> Option<Self> {
+        if event.largest_acked < self.end {
+            return None;
+        }
+        Some(std::mem::replace(self, Self { end: event.next_packet_number, ..Self::default() }))
+    }
+}
