@@ -319,7 +319,6 @@ fn decreasing_bandwidth_10x_and_ensuring_max_bandwidth_adapts_down() {
         last = state(r);
         r.observable("max_bw_mbps") < 11.0
     });
-    println!("{shortterm:?} {took:?} {cycles}");
     assert!(shortterm.as_secs_f64() < 1.0, "{shortterm:?}");
     assert!(cycles <= 2, "{cycles} cycles, {took:?}");
 }
@@ -386,9 +385,12 @@ fn handling_spurious_rto_recovery() {
     while host.observable("state") != UP {
         host.advance(service);
         // The host ignores pacing, so the queue is emptied by hand.
-        let queued = host.packets_in_flight().saturating_sub(41);
-        let draining = [DRAIN, DOWN].contains(&host.observable("state"));
-        host.play(TestEvent { acked: if draining { queued.max(1) } else { 1 }, ..TestEvent::default() });
+        let queued = host.packets_in_flight().saturating_sub(40);
+        if host.observable("pacing_gain") < 1.0 && queued > 1 {
+            host.play(TestEvent { acked: queued, ..TestEvent::default() });
+        } else {
+            host.ack_after(rtt);
+        }
         assert!(host.now.as_millis() < 10_000, "PROBE_UP must come: {:?}", host.scheme.observables());
     }
     host.ack_round(rtt, service);
@@ -466,21 +468,20 @@ fn handling_application_limited_sending_during_probe_refill() {
 fn ninety_eight_percent_of_the_bandwidth() {
     let used = |params| Steady::of(&run(&l1(4.0, &json!([flow("bbr3", &params)]), 60.0))).total() / MBPS;
     let (with, without) = (used(json!({})), used(json!({"probe_rtt_duration": 0.0})));
-    println!("{with} {without}");
     assert!(with > 0.96, "{with}");
     assert!(with / without > 0.97, "{with} {without}");
 }
 
-/// Losses per flight decide: on L1 one packet of 41 is more than 2 % already, so that the path here holds 333.
+/// Losses per flight decide: on L1 one packet of 41 is more than 2 % already, so that the path here holds 333. Bursts of
+/// loss below the threshold still tighten the short-term bounds until the next probe, which costs a fifth at 1 %.
 #[test]
 fn one_percent_loss_is_tolerated_and_three_are_not() {
-    for (lose_every, low, high) in [(1000, 0.9, 1.0), (200, 0.9, 1.0), (100, 0.9, 1.0), (33, 0.0, 0.7), (20, 0.0, 0.7)]
-    {
+    for (lose_every, low, high) in [(1000, 0.8, 1.0), (100, 0.75, 1.0), (33, 0.0, 0.3)] {
         let mut road = Road::new("bbr3", &json!({}), 100.0, 340);
         road.lose_every = lose_every;
         road.watch(5.0, |_| {});
         let used = road.watch(20.0, |_| {}) / 100.0;
-        println!("{lose_every} {used} {:?}", bounds(&road));
+        assert!((low..high).contains(&used), "one of {lose_every}: {used} {:?}", bounds(&road));
     }
 }
 

@@ -6,6 +6,7 @@ mod bounds;
 mod common;
 mod conservation;
 mod determinism;
+mod differential_tquic_bbr3;
 mod expectations_bbr3;
 mod expectations_bbr_copa;
 mod expectations_delay_based;

@@ -107,9 +107,10 @@ const SECONDS: u64 = 20;
 fn main() {
     let argument = |n: usize| std::env::args().nth(n).and_then(|a| a.parse::<f64>().ok());
     let (Some(mbps), Some(buffer)) = (argument(1), argument(2)) else {
-        eprintln!("usage: record-tquic-bbr3 MBPS BUFFER_PACKETS");
+        eprintln!("usage: record-tquic-bbr3 MBPS BUFFER_PACKETS [MILLISECONDS_ADDED_AFTER_2_S]");
         std::process::exit(2);
     };
+    let added = (argument(3).unwrap_or(0.0) * 1e6) as u64;
     let service = (PACKET as f64 * 8e3 / mbps) as u64;
     let start = Instant::now();
     let at = |nanos: u64| start + Duration::from_nanos(nanos);
@@ -176,7 +177,8 @@ fn main() {
             // Drop-tail: the packet in transmission is not waiting.
             if link_free.saturating_sub(now) <= (buffer as u64) * service {
                 link_free = link_free.max(now) + service;
-                home.push_back((link_free + 2 * ONE_WAY, number));
+                let longer = if now >= 2_000_000_000 { added } else { 0 };
+                home.push_back((link_free + 2 * ONE_WAY + longer, number));
             }
             number += 1;
             let rate = controller.pacing_rate().unwrap_or(0).max(1);
