@@ -10,6 +10,7 @@ mod differential_tquic_bbr3;
 mod expectations_bbr3;
 mod expectations_bbr_copa;
 mod expectations_delay_based;
+mod expectations_classics;
 mod expectations_loss_based;
 mod expectations_quic;
 mod expectations_synthesized_bbr;
