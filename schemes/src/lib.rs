@@ -27,6 +27,7 @@ mod taova;
 mod vegas;
 mod westwood;
 mod yeah;
+mod verus;
 
 mod bbr_model;
 mod loss_based;
@@ -61,6 +62,7 @@ static SCHEMES: &[SchemeEntry] = &[
     htcp::ENTRY,
     bic::ENTRY,
     yeah::ENTRY,
+    verus::ENTRY,
     aimd::ENTRY,
     fixed_window::ENTRY,
     fixed_rate::ENTRY,
