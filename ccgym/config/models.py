@@ -159,6 +159,14 @@ class Loss(declared.Element):
     probability: ProbabilitySteps = Field(description="Probability per packet.")
 
 
+class Duplicate(declared.Element):
+    """Random duplication (netem's `duplicate`): the copy follows at once, and meets the elements behind by itself."""
+
+    WORDS: ClassVar[str] = "duplicates {probability}"
+    kind: Literal["duplicate"] = "duplicate"
+    probability: ProbabilitySteps = Field(description="Probability per packet.")
+
+
 class GilbertElliott(declared.Element):
     """Burst loss with two states (Gilbert–Elliott): per packet, first the state may change, then the packet may be
     lost."""
@@ -242,7 +250,7 @@ class Jitter(declared.Element):
     )
 
 
-AnyElement: TypeAlias = Link | Delay | Loss | GilbertElliott | OnOff | Intermittent | Jitter
+AnyElement: TypeAlias = Link | Delay | Loss | Duplicate | GilbertElliott | OnOff | Intermittent | Jitter
 """One path element, in the order in which a packet crosses them."""
 
 ElementField: TypeAlias = Annotated[AnyElement, declared.OneOf("element")]

@@ -31,7 +31,7 @@ pub struct ReceiverConfig {
     pub ack_size: u32,
     /// Acknowledge each of the first packets at once, as Linux does ("quick ACKs"); how many.
     pub quick_acks: u32,
-    /// Whether segments may come again. Where nothing is sent again every arrival is new, and none is remembered.
+    /// Whether segments may come again. Where nothing is sent again no segment is remembered.
     pub reliable: bool,
 }
 
@@ -44,10 +44,18 @@ impl Default for ReceiverConfig {
 /// What came of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Whether its segment had not arrived before.
+    /// Whether its segment had not arrived before (unreliable flows: the packet, as far as that is remembered).
     pub new: bool,
     /// Whether the acknowledgement goes out at once.
     pub acknowledge: bool,
+}
+
+/// What the ranges of packet numbers say about an arrival.
+struct Recorded {
+    /// Whether it extends the newest range and no gap is open.
+    in_order: bool,
+    /// Whether it had arrived before.
+    copy: bool,
 }
 
 /// Receiver state machine.
@@ -126,8 +134,8 @@ impl Receiver {
             *ack = Ack::new(HANDSHAKE, packet, now, self.config.ack_size);
             return Arrival { new: false, acknowledge: true };
         }
-        let in_order = self.record(packet);
-        let new = !self.config.reliable || self.segments.insert(packet.segment);
+        let Recorded { in_order, copy } = self.record(packet);
+        let new = if self.config.reliable { self.segments.insert(packet.segment) } else { !copy };
         if packet.ecn == Ecn::Ce {
             self.ce_total = self.ce_total.wrapping_add(1);
         }
@@ -171,13 +179,14 @@ impl Receiver {
         Some(ack)
     }
 
-    /// Add to the ranges; whether the packet came in order (it extends the newest range and no gap is open).
+    /// Add to the ranges.
     #[inline]
-    fn record(&mut self, packet: &Packet) -> bool {
+    fn record(&mut self, packet: &Packet) -> Recorded {
         let n = packet.number;
         if self.newest.last + 1 == n && self.newest != EMPTY {
             self.newest.last = n;
-            return self.older.is_empty() || self.forget_settled(packet.least_unsettled);
+            let in_order = self.older.is_empty() || self.forget_settled(packet.least_unsettled);
+            return Recorded { in_order, copy: false };
         }
         self.record_out_of_order(n, packet.least_unsettled)
     }
@@ -192,11 +201,11 @@ impl Receiver {
     }
 
     #[cold]
-    fn record_out_of_order(&mut self, n: u64, least_unsettled: u64) -> bool {
+    fn record_out_of_order(&mut self, n: u64, least_unsettled: u64) -> Recorded {
         self.forget_settled(least_unsettled);
         if self.newest == EMPTY {
             self.newest = AckRange { first: n, last: n };
-            return n == least_unsettled;
+            return Recorded { in_order: n == least_unsettled, copy: false };
         }
         if n > self.newest.last {
             // A gap before the newest packet.
@@ -205,7 +214,13 @@ impl Receiver {
             }
             self.older.push_back(self.newest);
             self.newest = AckRange { first: n, last: n };
-            return false;
+            return Recorded { in_order: false, copy: false };
+        }
+        // Of what the sender has settled the ranges may be forgotten. Nearly all of that had arrived.
+        let its = self.older.partition_point(|r| r.last < n);
+        let first = self.older.get(its).map_or(self.newest.first, |r| r.first);
+        if n >= first || n < least_unsettled {
+            return Recorded { in_order: false, copy: true };
         }
         let mut ranges = std::mem::take(&mut self.older);
         ranges.push_back(self.newest);
@@ -215,7 +230,7 @@ impl Receiver {
         }
         self.newest = ranges.pop_back().unwrap_or(EMPTY);
         self.older = ranges;
-        false
+        Recorded { in_order: false, copy: false }
     }
 
     #[inline(always)]
@@ -289,6 +304,32 @@ mod tests {
             assert_eq!((ack.trigger, ack.range_count(), ack.range(0)), (n, 1, AckRange { first: 0, last: n }));
         }
         assert!(!r.on_data(Timestamp(20), &packet(1)).0, "a duplicate is not new");
+    }
+
+    #[test]
+    fn copies_are_not_new_and_change_no_range() {
+        for reliable in [true, false] {
+            let mut r = Receiver::new(ReceiverConfig { reliable, ..ReceiverConfig::default() });
+            let mut arrive = |n, least_unsettled| {
+                let (new, ack) = r.on_data(Timestamp(9), &Packet { least_unsettled, ..packet(n) });
+                let ack = ack.expect("each packet is acknowledged");
+                (new, (0..ack.range_count()).map(|i| (ack.range(i).first, ack.range(i).last)).collect::<Vec<_>>())
+            };
+            // (number, all below settled) → (whether it is new, ranges reported).
+            for (n, settled, new, ranges) in [
+                (0, 0, true, vec![(0, 0)]),
+                (0, 0, false, vec![(0, 0)]),
+                (3, 0, true, vec![(3, 3), (0, 0)]),
+                (0, 0, false, vec![(0, 0), (3, 3)]),
+                (3, 0, false, vec![(3, 3), (0, 0)]),
+                (2, 0, true, vec![(2, 3), (0, 0)]),
+                (4, 4, true, vec![(2, 4)]),
+                (0, 4, false, vec![(2, 4)]),
+                (1, 0, true, vec![(1, 4)]),
+            ] {
+                assert_eq!(arrive(n, settled), (new, ranges), "packet {n}, reliable {reliable}");
+            }
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub struct Chain {
     pub synchronise: Vec<bool>,
     /// Whether element i may hold packets.
     pub holds: Vec<bool>,
-    /// Whether no stage synchronises or holds: packets cross the whole chain at once.
+    /// Whether no stage synchronises, holds or duplicates: packets cross the whole chain at once.
     pub eager: bool,
     /// What constant delays at the end of an eager chain add up to. They are taken out of `elements`.
     pub tail: TimeSpan,
@@ -47,7 +47,8 @@ impl Chain {
                 reordered || holds.get(i).copied().unwrap_or(false)
             })
             .collect();
-        let eager = !synchronise.contains(&true) && !holds.contains(&true);
+        let duplicates = elements.iter().any(PathElement::may_duplicate);
+        let eager = !synchronise.contains(&true) && !holds.contains(&true) && !duplicates;
         let mut tail = TimeSpan::ZERO;
         while let (true, Some(delay)) = (eager, constant_delay(&specs[..elements.len()])) {
             elements.pop();
@@ -71,7 +72,7 @@ impl Chain {
         for element in &mut self.elements {
             match element.offer(at, datagram) {
                 Fate::Forward(t) => at = t,
-                Fate::Drop | Fate::Hold => return Err(at),
+                Fate::Duplicate(_) | Fate::Drop | Fate::Hold => return Err(at),
             }
         }
         Ok(self.leave(at, datagram.size))

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum Fate {
     /// It will leave the element at this time (not before it was offered). The element is done with it.
     Forward(Timestamp),
+    /// It and a copy right behind it will leave the element at this time. The element is done with both.
+    Duplicate(Timestamp),
     /// It is gone.
     Drop,
     /// The element keeps it; it comes out of [`PathElement::poll`].
@@ -25,7 +27,7 @@ pub enum Release {
     Drop(Datagram, Timestamp),
 }
 
-/// A state machine that delays, drops or marks packets.
+/// A state machine that delays, drops, marks or copies packets.
 ///
 /// Packets are offered in non-decreasing time order. The answer to `offer` is given *at arrival* wherever the
 /// element can know it then (a fixed delay, a coin, a FIFO whose service is known): the driver may carry the packet
@@ -50,6 +52,11 @@ pub trait PathElement: DynClone + Send + Sync {
 
     /// Whether `offer` may answer [`Fate::Hold`].
     fn may_hold(&self) -> bool {
+        false
+    }
+
+    /// Whether `offer` may answer [`Fate::Duplicate`].
+    fn may_duplicate(&self) -> bool {
         false
     }
 
@@ -83,12 +90,15 @@ dyn_clone::clone_trait_object!(PathElement);
 pub struct Counters {
     /// Packets offered.
     pub arrived: u64,
-    /// Packets passed on (or known to leave).
+    /// Packets passed on (or known to leave), copies included: `arrived` + `duplicated` − `dropped` − those waiting.
     pub forwarded: u64,
     /// Wire bytes (IP length + per-packet overhead of the link) passed on.
     pub forwarded_bytes: u64,
     /// Packets dropped.
     pub dropped: u64,
+    /// Copies made.
+    #[serde(default)]
+    pub duplicated: u64,
     /// Packets marked with congestion-experienced.
     pub marked: u64,
     /// Links only: sum over forwarded packets of arrival → end of the wait in the queue, in nanoseconds. Divided by the

@@ -34,6 +34,11 @@ pub enum Exit<T> {
         /// What had entered.
         packet: T,
     },
+    /// An element made a copy of it, so that it exits once more. Told before either exit.
+    Duplicated {
+        /// What had entered.
+        packet: T,
+    },
 }
 
 /// A packet between two elements.
@@ -90,6 +95,8 @@ pub struct Pipeline<T> {
     exits: VecDeque<Timed<(T, Ecn)>>,
     /// Dropped packets: an element may know of a drop before its time.
     drops: BinaryHeap<Reverse<Timed<T>>>,
+    /// Packets of which copies were made, until the driver is told.
+    duplicated: Vec<T>,
     /// Packets that must wait for their time before the stage given.
     deferred: BinaryHeap<Reverse<Timed<AtStage<T>>>>,
     /// Packets in elements that hold them, by handle.
@@ -101,7 +108,7 @@ pub struct Pipeline<T> {
     released: Vec<Release>,
 }
 
-impl<T> Pipeline<T> {
+impl<T: Copy> Pipeline<T> {
     /// Nothing under way in `chain`.
     pub fn new(chain: Chain) -> Self {
         Self {
@@ -110,6 +117,7 @@ impl<T> Pipeline<T> {
             sequence: 0,
             exits: VecDeque::new(),
             drops: BinaryHeap::new(),
+            duplicated: Vec::new(),
             deferred: BinaryHeap::new(),
             held: Held::default(),
             held_due: Timestamp::NEVER,
@@ -128,7 +136,7 @@ impl<T> Pipeline<T> {
     }
 
     /// As [`Pipeline::enter`], at `at`, which may lie ahead of the clock at `now`; what crosses the whole chain at once
-    /// is returned. For a driver that calls [`Pipeline::step`]: all that is due by `now` has happened.
+    /// is returned; of a packet that was copied all exits wait for [`Pipeline::pop_exit`]. For a driver that calls [`Pipeline::step`]: all that is due by `now` has happened.
     #[inline]
     pub fn enter_ahead(
         &mut self,
@@ -170,11 +178,18 @@ impl<T> Pipeline<T> {
         self.refresh();
     }
 
-    /// The next packet that has crossed the chain, perhaps ahead of the clock. Drops are forgotten.
+    /// Whether [`Pipeline::pop_exit`] has something to give.
+    #[inline]
+    pub fn has_exits(&self) -> bool {
+        !self.exits.is_empty()
+    }
+
+    /// The next packet that has crossed the chain, perhaps ahead of the clock. Drops and copies are not told.
     #[inline]
     pub fn pop_exit(&mut self) -> Option<Crossed<T>> {
         let Some(Timed { at, value: (packet, ecn), .. }) = self.exits.pop_front() else {
             self.drops.clear();
+            self.duplicated.clear();
             return None;
         };
         Some((at, packet, ecn))
@@ -197,6 +212,7 @@ impl<T> Pipeline<T> {
     #[inline]
     pub fn advance(&mut self, now: Timestamp, out: &mut Vec<Exit<T>>) {
         self.settle(now);
+        out.extend(self.duplicated.drain(..).map(|packet| Exit::Duplicated { packet }));
         loop {
             let exit = self.exits.front().filter(|exit| exit.at <= now).map(|exit| (exit.at, exit.sequence));
             let drop = self.drops.peek().filter(|drop| drop.0.at <= now).map(|drop| (drop.0.at, drop.0.sequence));
@@ -327,10 +343,22 @@ impl<T> Pipeline<T> {
             item.ecn = datagram.ecn;
             match fate {
                 Fate::Forward(t) => at = t,
+                Fate::Duplicate(t) => return self.duplicate(t, stage + 1, item),
                 Fate::Drop | Fate::Hold => return self.drop(at, item.packet),
             }
             stage += 1;
         }
+    }
+
+    /// Carry a packet and its copy on from `stage`; both wait among the exits if they leave the chain.
+    #[cold]
+    fn duplicate(&mut self, at: Timestamp, stage: usize, item: Item<T>) -> Option<Crossed<T>> {
+        self.duplicated.push(item.packet);
+        for _ in 0..2 {
+            let left = self.carry(at, stage, item);
+            self.leave(left);
+        }
+        None
     }
 
     /// Let what has crossed the chain wait for its time.

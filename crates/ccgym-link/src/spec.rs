@@ -248,6 +248,13 @@ pub enum ElementSpec {
         #[schemars(extend("items" = {"format": "probability"}))]
         probability: Param<f64>,
     },
+    /// Random duplication (netem's `duplicate`): the copy follows at once, and meets the elements behind by itself.
+    #[schemars(extend("words" = "duplicates {probability}"))]
+    Duplicate {
+        /// Probability per packet.
+        #[schemars(extend("items" = {"format": "probability"}))]
+        probability: Param<f64>,
+    },
     /// Burst loss with two states (Gilbert–Elliott): per packet, first the state may change, then the packet may be lost.
     #[schemars(extend(
         "words" = "burst loss {loss_bad} in the bad state ({good_to_bad} into, {bad_to_good} out of it)"
@@ -310,6 +317,7 @@ impl ElementSpec {
             Self::Link { .. } => "link",
             Self::Delay { .. } => "delay",
             Self::Loss { .. } => "loss",
+            Self::Duplicate { .. } => "duplicate",
             Self::GilbertElliott { .. } => "gilbert_elliott",
             Self::OnOff { .. } => "on_off",
             Self::Intermittent { .. } => "intermittent",
@@ -328,6 +336,7 @@ impl ElementSpec {
             }
             Self::Link { .. }
             | Self::Delay { .. }
+            | Self::Duplicate { .. }
             | Self::OnOff { .. }
             | Self::Intermittent { .. }
             | Self::Jitter { .. } => None,

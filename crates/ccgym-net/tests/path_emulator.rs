@@ -123,6 +123,40 @@ fn tcp_survives_loss_and_delay_over_veth() {
     tcp_survives_loss_and_delay(DeviceKind::Veth);
 }
 
+/// Every packet leaves twice, at its time and as it was, and what follows meets both: a stream survives that, too.
+#[test]
+fn copies_arrive() {
+    let Some(ends) = ends(DeviceKind::Tun) else { return };
+    let twice = ElementSpec::Duplicate { probability: Param::Constant(1.0) };
+    let clock = Clock::start();
+    let up = [twice.clone(), delay(2000)];
+    let emulator = PathEmulator::start(&ends, spec(clock, &up, &[])).unwrap();
+    let peer = SocketAddrV4::new(ends.outside.address, FIRST_PORT);
+    let socket = ends.outside.namespace.run(|| UdpSocket::bind(peer).unwrap()).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let sender = ends.inside.namespace.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+    for i in 0..100 {
+        sender.send_to(&[i; 300], peer).unwrap();
+    }
+    let mut datagram = [0; 2000];
+    for i in 0..200u8 {
+        assert_eq!((socket.recv(&mut datagram).unwrap(), datagram[299]), (300, i / 2));
+    }
+    drop(socket);
+    let report = emulator.stop(clock.now()).unwrap();
+    let (log, counters) = (report.up.log.clone().unwrap(), report.up.counters[0].1);
+    assert_eq!((counters.arrived, counters.duplicated, counters.forwarded), (100, 100, 200));
+    // One line per packet that came: when its first copy left.
+    assert!(log.entered.len() == 100 && (0..100).all(|i| log.left[i] >= log.entered[i] + 2_000_000));
+
+    let often = ElementSpec::Duplicate { probability: Param::Constant(0.3) };
+    let up = [link(80.0, 100), often.clone(), delay(3000)];
+    let emulator = PathEmulator::start(&ends, spec(Clock::start(), &up, &[delay(3000), often])).unwrap();
+    stream_arrives(&ends, 2_000_000);
+    let report = emulator.stop(Timestamp::ZERO).unwrap();
+    assert!(report.up.counters[1].1.duplicated > 100 && report.down.counters[1].1.duplicated > 10);
+}
+
 /// Fast enough that packets arrive and leave in large ones.
 #[test]
 fn a_fast_stream_arrives_intact() {

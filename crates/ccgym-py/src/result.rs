@@ -78,6 +78,7 @@ fn counters(list: &[(String, Counters)], duration: TimeSpan) -> Vec<Value> {
                 "forwarded": c.forwarded,
                 "forwarded_bytes": c.forwarded_bytes,
                 "dropped": c.dropped,
+                "duplicated": c.duplicated,
                 "marked": c.marked,
                 "mean_queue_packets": c.mean_queue_packets(duration),
                 "mean_sojourn_ms": c.mean_sojourn().as_millis_f64(),

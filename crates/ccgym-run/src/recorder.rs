@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct PacketLog {
     /// When it entered the path.
     pub entered: Vec<u64>,
-    /// When it left the path; `u64::MAX` if it never did.
+    /// When it left the path, of copies the first; `u64::MAX` if it never did.
     pub left: Vec<u64>,
     /// Wire bytes.
     pub size: Vec<u32>,
@@ -52,10 +52,11 @@ impl PacketLog {
             && self.flow.try_reserve(more).is_ok()
     }
 
-    /// The packet left.
+    /// The packet left, or a copy of it.
     #[inline]
     pub fn leave(&mut self, handle: u32, at: Timestamp) {
-        self.left[handle as usize] = at.0;
+        let left = &mut self.left[handle as usize];
+        *left = at.0.min(*left);
     }
 
     /// Entries and departures after `end` did not happen in this run; the rest comes in order of entry.

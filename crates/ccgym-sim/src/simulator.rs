@@ -256,9 +256,17 @@ impl Simulator {
 
     /// Hand over what has crossed a direction of the path: data to the receivers, acknowledgements to the inboxes.
     fn deliver(&mut self) {
+        self.deliver_all_data();
+        self.deliver_acks();
+    }
+
+    fn deliver_all_data(&mut self) {
         while let Some((at, (packet, record), ecn)) = self.up.pop_exit() {
             self.deliver_data(at, &Packet { ecn, ..packet }, record);
         }
+    }
+
+    fn deliver_acks(&mut self) {
         while let Some((at, (ack, record), _)) = self.down.pop_exit() {
             self.deliver_ack(at, &ack, record);
         }
@@ -389,6 +397,8 @@ impl Simulator {
         let crossed = self.down.enter_ahead(self.now, at, ack.flow, ack.size, Ecn::NotEct, (*ack, record));
         if let Some((at, (ack, record), _)) = crossed {
             self.deliver_ack(at, &ack, record);
+        } else if self.down.has_exits() {
+            self.deliver_acks();
         }
     }
 

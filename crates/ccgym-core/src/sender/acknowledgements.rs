@@ -135,6 +135,10 @@ impl Sender {
         if ack.trigger == HANDSHAKE {
             return self.on_handshake_ack(now);
         }
+        // A receiver that acknowledges what was never sent is not to be believed (RFC 9293 §3.10.7.4: drop it).
+        if ack.largest.max(ack.trigger) >= self.packets.next() {
+            return;
+        }
         let prior_in_flight = self.in_flight;
         let old_end = self.acked_end;
         let segments_before = self.acked_segments.first_missing();
@@ -153,7 +157,7 @@ impl Sender {
             let range = ack.range(i);
             // Reordered packets lie below what was already acknowledged: only then is a range looked at in full.
             let from = if i == 0 && ack.trigger < old_end { range.first } else { range.first.max(self.acked_end) };
-            let end = (range.last + 1).min(self.packets.next());
+            let end = range.last + 1;
             if from >= end {
                 continue;
             }
@@ -206,8 +210,10 @@ impl Sender {
             self.prr = Prr::begin(prior_in_flight);
         }
 
-        let ce_packets = u64::from(ack.ce_total.wrapping_sub(self.ce_seen));
-        self.ce_seen = ack.ce_total;
+        // An acknowledgement that was overtaken carries an older total.
+        let ce_more = ack.ce_total.wrapping_sub(self.ce_seen);
+        let ce_packets = if ce_more > u32::MAX / 2 { 0 } else { u64::from(ce_more) };
+        self.ce_seen = self.ce_seen.wrapping_add(ce_packets as u32);
 
         if self.by_intervals {
             self.monitor.on_acked(newly.packets, newly.bytes);

@@ -1,6 +1,7 @@
 //! Path elements that are not links. One per file.
 
 mod delay;
+mod duplicate;
 mod gilbert_elliott;
 mod intermittent;
 mod jitter;
@@ -8,6 +9,7 @@ mod loss;
 mod on_off;
 
 pub use delay::Delay;
+pub use duplicate::Duplicate;
 pub use gilbert_elliott::GilbertElliott;
 pub use intermittent::Intermittent;
 pub use jitter::Jitter;

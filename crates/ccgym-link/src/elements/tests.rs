@@ -16,7 +16,7 @@ fn offer(element: &mut dyn PathElement, at: Timestamp) -> Option<Timestamp> {
     match element.offer(at, &mut Datagram { id: 0, flow: 0, size: 1500, ecn: Ecn::NotEct }) {
         Fate::Forward(t) => Some(t),
         Fate::Drop => None,
-        Fate::Hold => panic!("these elements hold nothing"),
+        Fate::Duplicate(_) | Fate::Hold => panic!("these elements hold and copy nothing"),
     }
 }
 
@@ -64,6 +64,26 @@ fn loss_is_as_frequent_as_asked() {
     assert_eq!(lost(&mut *make(&loss(1.0)), 1000, 1), 1.0);
     let probability = Param::Steps(vec![(Timestamp::ZERO, 0.0), (Timestamp(500), 1.0)]);
     assert_eq!(lost(&mut *make(&ElementSpec::Loss { probability }), 1000, 1), 0.5);
+}
+
+#[test]
+fn copies_are_as_frequent_as_asked_and_leave_with_the_original() {
+    for (probability, share, tolerance) in
+        [(Param::Constant(0.03), 0.03, 0.002), (Param::Constant(0.0), 0.0, 0.0), (Param::Constant(1.0), 1.0, 0.0)]
+    {
+        let mut element = make(&ElementSpec::Duplicate { probability });
+        let mut copies = 0;
+        for i in 0..200_000 {
+            match element.offer(Timestamp(i), &mut Datagram { id: 0, flow: 0, size: 1500, ecn: Ecn::NotEct }) {
+                Fate::Duplicate(at) if at == Timestamp(i) => copies += 1,
+                fate => assert_eq!(fate, Fate::Forward(Timestamp(i))),
+            }
+        }
+        assert!((copies as f64 / 200_000.0 - share).abs() <= tolerance, "{copies} copies, expected a share of {share}");
+        let c = element.counters();
+        assert_eq!((c.arrived, c.dropped, c.duplicated, c.forwarded), (200_000, 0, copies, 200_000 + copies));
+        assert_eq!(c.forwarded_bytes, 1500 * c.forwarded);
+    }
 }
 
 #[test]

@@ -76,6 +76,7 @@ fn drive_from(link: &mut dyn PathElement, arrivals: &[Arrival], first: u64, poll
         match link.offer(at, &mut datagram) {
             Fate::Forward(t) => outcomes[id as usize] = Outcome::Left(t),
             Fate::Drop => outcomes[id as usize] = Outcome::Dropped,
+            Fate::Duplicate(_) => panic!("a link copies nothing"),
             Fate::Hold => {}
         }
     }

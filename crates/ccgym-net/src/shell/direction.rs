@@ -237,6 +237,10 @@ impl Direction {
         let mut rest = &out[..];
         while let Some(exit) = rest.first() {
             let count = match *exit {
+                Exit::Duplicated { packet } => {
+                    self.work.store.retain(packet.stored);
+                    1
+                }
                 Exit::Dropped { packet, .. } => {
                     self.work.store.settle(packet.stored, 1);
                     1

@@ -97,6 +97,13 @@ impl Store {
         self.slots.get(handle as usize)?.as_ref()
     }
 
+    /// One more segment of a packet is under way: a copy.
+    pub fn retain(&mut self, handle: u32) {
+        if let Some(Some(stored)) = self.slots.get_mut(handle as usize) {
+            stored.pending += 1;
+        }
+    }
+
     /// This number of segments of a packet have left or were dropped.
     pub fn settle(&mut self, handle: u32, segments: u32) {
         let Some(slot) = self.slots.get_mut(handle as usize) else { return };

@@ -35,6 +35,8 @@ impl Simulator {
             let crossed = self.up.enter_ahead(now, now, packet.flow, packet.size, packet.ecn, (packet, record));
             if let Some((at, (packet, record), ecn)) = crossed {
                 self.deliver_data(at, &Packet { ecn, ..packet }, record);
+            } else if self.up.has_exits() {
+                self.deliver_all_data();
             }
             if self.fuel == 0 || !self.flows[index].sender.has_room() {
                 return false;

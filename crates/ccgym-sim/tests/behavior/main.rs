@@ -15,4 +15,6 @@ mod expectations_loss_based;
 mod expectations_quic;
 mod expectations_synthesized_bbr;
 mod guard;
+mod hostile;
+mod hostile_receivers;
 mod intervals;

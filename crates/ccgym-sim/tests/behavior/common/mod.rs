@@ -149,12 +149,18 @@ pub fn assert_close(what: &str, found: f64, expected: f64, tolerance: f64) {
 // ---- a watched scheme -------------------------------------------------------------------------------------------
 
 /// What a [`Watched`] scheme went through.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// Per recovery episode: bytes in flight at the loss, window before it, window after it.
     pub cuts: Vec<(u64, u64, u64)>,
     /// Packets sent beyond the window while the window alone decided.
     pub beyond_window: u64,
+    /// The widest window that was no more than a number of bytes, and whether there was one without limit.
+    pub max_window: u64,
+    pub unlimited: bool,
+    /// The highest pacing rate, and the most bytes in flight.
+    pub max_pacing_bps: u64,
+    pub max_in_flight: u64,
     /// Acknowledged bytes that the event and the counters disagree about, and other nonsense.
     pub nonsense: Vec<String>,
 }
@@ -168,11 +174,13 @@ pub struct Watched {
     timed_out: bool,
     /// Bytes that may be in flight when the next event comes, by the window since the last one.
     allowed: u64,
+    /// Acknowledgements so far.
+    acks: u64,
 }
 
 impl Watched {
     pub fn new(inner: Box<dyn CongestionControl>, seen: Arc<Mutex<Seen>>) -> Self {
-        Self { inner, seen, recovery: false, timed_out: false, allowed: 0 }
+        Self { inner, seen, recovery: false, timed_out: false, allowed: 0, acks: 0 }
     }
 }
 
@@ -189,6 +197,23 @@ impl Watched {
     /// The scheme has decided with `in_flight` bytes in flight.
     fn allow(&mut self, in_flight: u64) {
         self.allowed = in_flight.max(self.inner.control().cwnd);
+    }
+
+    /// Note the extremes of decisions and flight, and now and then look at what the scheme shows of itself.
+    fn note(&mut self, now: Timestamp, in_flight: u64) {
+        let Control { cwnd, pacing_rate, .. } = self.inner.control();
+        let mut seen = self.seen.lock().expect("one thread");
+        seen.unlimited |= cwnd == u64::MAX;
+        if cwnd < u64::MAX {
+            seen.max_window = seen.max_window.max(cwnd);
+        }
+        seen.max_pacing_bps = seen.max_pacing_bps.max(pacing_rate.0);
+        seen.max_in_flight = seen.max_in_flight.max(in_flight);
+        self.acks += 1;
+        if self.acks % 64 == 0 && seen.nonsense.is_empty() {
+            let unknown = self.inner.observables().into_iter().find(|(_, value)| value.is_nan());
+            seen.nonsense.extend(unknown.map(|(key, _)| format!("{key} is not a number at {now:?}")));
+        }
     }
 
     /// The scheme may have changed its window, and what was sent before was sent under the old one.
@@ -208,6 +233,10 @@ impl CongestionControl for Watched {
         self.inner.init(context);
         self.allow(0);
     }
+    fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
+        self.inner.on_handshake(now, rtt_sample);
+        self.allow(0);
+    }
     fn on_packet_sent(&mut self, event: &SentEvent) {
         self.inner.on_packet_sent(event);
         self.allow_more();
@@ -217,6 +246,7 @@ impl CongestionControl for Watched {
         let before = self.inner.control().cwnd;
         self.inner.on_ack(event);
         self.allow(event.in_flight);
+        self.note(event.now, event.prior_in_flight);
         let mut seen = self.seen.lock().expect("one thread");
         if event.entered_recovery {
             seen.cuts.push((event.prior_in_flight, before, self.inner.control().cwnd));
@@ -240,6 +270,7 @@ impl CongestionControl for Watched {
         self.timed_out = true;
         self.inner.on_timeout(event);
         self.allow(0);
+        self.note(event.now, event.prior_in_flight);
     }
     fn on_spurious_loss(&mut self, event: &SpuriousLossEvent) {
         self.inner.on_spurious_loss(event);

@@ -1,0 +1,322 @@
+//! Every registered scheme, in each of its variants, on paths and for applications that it was not made for. Asserted
+//! of each: no panic, no observable that is not a number, a window and a flight that stay in proportion to what the path
+//! holds, and progress once the trouble is over.
+//!
+//! The bounds are ours: wide enough for every scheme that obeys its paper, and narrow enough that a window which grows
+//! without end, or a flow that never comes back, does not pass.
+
+use crate::common::{create, secs, spec, Seen, Watched, MSS};
+use ccgym_core::{CongestionControl, Timestamp};
+use ccgym_run::{FlowSpec, RunSpec};
+use ccgym_schemes::registry::Role;
+use ccgym_schemes::{registry, SchemeInfo};
+use ccgym_sim::Simulator;
+use serde_json::{json, Value};
+use std::sync::{Arc, Mutex};
+
+/// The path in quiet times: rate, queue, and propagation of each way.
+const RATE: u64 = 4_000_000;
+const QUEUE: u64 = 40;
+const ONE_WAY_MS: u64 = 20;
+/// Trouble that begins and ends does so at these times.
+const FROM_S: f64 = 3.0;
+const UNTIL_S: f64 = 13.0;
+
+/// A scheme in one of its variants.
+pub struct Contender {
+    pub info: &'static SchemeInfo,
+    pub params: Value,
+}
+
+impl Contender {
+    /// Its name, and what is not a default.
+    pub fn name(&self) -> String {
+        let params = self.params.as_object().unwrap();
+        let words: Vec<_> = params.iter().map(|(key, word)| format!(" {key}={}", word.as_str().unwrap())).collect();
+        format!("{}{}", self.info.name, words.concat())
+    }
+
+    /// Whether it holds what it is told to, whatever the path does: an aid for measuring.
+    pub fn is_tool(&self) -> bool {
+        self.info.role == Role::Tool
+    }
+}
+
+/// All schemes: as they are, and with each other word of each choice.
+pub fn contenders() -> Vec<Contender> {
+    let variants = registry().iter().flat_map(|entry| {
+        let words = entry.info.parameters.iter().flat_map(|p| p.choices().iter().skip(1).map(|word| (p.name, word)));
+        let others = words.map(|(name, word)| json!({name: word}));
+        std::iter::once(json!({})).chain(others).map(|params| Contender { info: &entry.info, params })
+    });
+    variants.collect()
+}
+
+/// One kind of trouble.
+struct Trouble {
+    name: &'static str,
+    /// Elements before the link, and after the delay of each way.
+    up: Vec<Value>,
+    down: Vec<Value>,
+    /// Rate (or its steps), queue in packets, and delay of each way.
+    rate: Value,
+    queue: u64,
+    delay: Value,
+    /// What differs from an ordinary flow.
+    flow: Value,
+    /// Packets that the path can hold at its largest: bandwidth-delay product and queue.
+    holds: f64,
+    /// Length of the run, and what must be acknowledged in its last part, packets and seconds.
+    seconds: f64,
+    least: u64,
+    last: f64,
+}
+
+impl Trouble {
+    /// A quiet path so far. A tenth of its capacity must be used at the end.
+    fn new(name: &'static str) -> Self {
+        let bdp = RATE as f64 * 2e-3 * ONE_WAY_MS as f64 / 8.0 / MSS;
+        Self {
+            name,
+            up: Vec::new(),
+            down: Vec::new(),
+            rate: json!(RATE),
+            queue: QUEUE,
+            delay: json!(ONE_WAY_MS * 1_000_000),
+            flow: json!({}),
+            holds: bdp + QUEUE as f64,
+            seconds: 40.0,
+            least: (RATE as f64 / 8.0 / MSS) as u64,
+            last: 10.0,
+        }
+    }
+
+    fn up(mut self, element: Value) -> Self {
+        self.up.push(element);
+        self
+    }
+
+    fn down(mut self, element: Value) -> Self {
+        self.down.push(element);
+        self
+    }
+
+    fn flow(self, flow: Value) -> Self {
+        Self { flow, ..self }
+    }
+
+    fn least(self, least: u64) -> Self {
+        Self { least, ..self }
+    }
+
+    /// Between the given times another rate, in Mbit/s; a tenth of the slowest must be used.
+    fn rates(mut self, usual: f64, meanwhile: f64) -> Self {
+        let bps = |mbps: f64| (mbps * 1e6) as u64;
+        self.rate = json!([[0, bps(usual)], [secs(FROM_S), bps(meanwhile)], [secs(FROM_S + 4.0), bps(usual)]]);
+        self.holds = usual.max(meanwhile) * 1e6 * 2e-3 * ONE_WAY_MS as f64 / 8.0 / MSS + QUEUE as f64;
+        self.least = (usual * 1e6 / 8.0 / MSS) as u64;
+        self
+    }
+
+    /// Another round-trip time in milliseconds, from 3 s to 13 s or throughout.
+    fn rtt(mut self, ms: f64, throughout: bool) -> Self {
+        let one_way = (ms * 5e5) as u64;
+        self.delay = match throughout {
+            true => json!(one_way),
+            false => json!([[0, self.delay], [secs(FROM_S), one_way], [secs(UNTIL_S), self.delay]]),
+        };
+        self.holds = RATE as f64 * ms.max(2.0 * ONE_WAY_MS as f64) / 1e3 / 8.0 / MSS + QUEUE as f64;
+        self
+    }
+
+    fn spec(&self, contender: &Contender, profile: &str) -> RunSpec {
+        let transport = &contender.info.transport;
+        let mut flow = json!({
+            "scheme": contender.info.name, "params": contender.params, "profile": profile, "mss": transport.mss,
+            "header": transport.header, "initial_window": transport.initial_window,
+        });
+        for (key, value) in self.flow.as_object().unwrap() {
+            flow[key] = value.clone();
+        }
+        let link = json!({"kind": "link", "schedule": {"kind": "rate", "rate": self.rate},
+                          "queue": {"kind": "droptail", "limit": {"packets": self.queue}}});
+        let delay = json!({"kind": "delay", "delay": self.delay});
+        let uplink = [&self.up[..], &[link, delay.clone()]].concat();
+        let downlink = [&[delay], &self.down[..]].concat();
+        let capacity = if self.rate.is_u64() { json!([[0, self.rate]]) } else { self.rate.clone() };
+        spec(json!({
+            "seed": 5,
+            "duration": secs(self.seconds),
+            "uplink": uplink,
+            "downlink": downlink,
+            "flows": [flow],
+            "facts": {"capacity": capacity, "base_rtt": 2 * ONE_WAY_MS * 1_000_000},
+        }))
+    }
+}
+
+fn loss(probability: f64) -> Value {
+    json!({"kind": "loss", "probability": probability})
+}
+
+fn reordering(max_ms: u64) -> Value {
+    json!({"kind": "jitter", "distribution": {"kind": "uniform", "max": max_ms * 1_000_000}, "reorder": true})
+}
+
+fn copies(probability: f64) -> Value {
+    json!({"kind": "duplicate", "probability": probability})
+}
+
+/// What comes while the element is off leaves all at once.
+fn bunching(on_ms: u64, off_ms: u64) -> Value {
+    json!({"kind": "on_off", "mean_on": on_ms * 1_000_000, "mean_off": off_ms * 1_000_000, "hold": true})
+}
+
+/// Nothing passes for ten seconds.
+fn blackout() -> Value {
+    json!({"kind": "loss", "probability": [[0, 0.0], [secs(FROM_S), 1.0], [secs(UNTIL_S), 0.0]]})
+}
+
+fn troubles() -> Vec<Trouble> {
+    let new = Trouble::new;
+    // After a blackout of 10 s TCP's timer has backed off to 26 s after its begin; 20 s later a flow is itself again.
+    let after = |trouble: Trouble| Trouble { seconds: 60.0, ..trouble };
+    // Where much is lost throughout, a flow lives on timeouts: some packets in ten seconds.
+    vec![
+        new("1 % loss").up(loss(0.01)).least(100),
+        new("10 % loss").up(loss(0.1)).least(30),
+        new("30 % loss").up(loss(0.3)).least(5),
+        new("30 % of the acknowledgements lost").down(loss(0.3)),
+        // Half of all tries fail here, and a timer backs off six times in a row now and then.
+        Trouble { seconds: 120.0, last: 100.0, ..new("30 % loss both ways").up(loss(0.3)).down(loss(0.3)) }.least(20),
+        new("reordered data").up(reordering(30)).least(30),
+        new("reordered acknowledgements").down(reordering(30)),
+        new("every packet twice").up(copies(1.0)).least(100),
+        new("a third of all packets twice").up(copies(0.3)).down(copies(0.3)),
+        new("every acknowledgement twice").down(copies(1.0)),
+        new("an acknowledgement of 2").flow(json!({"ack_every": 2})),
+        new("an acknowledgement of 16").flow(json!({"ack_every": 16})),
+        new("acknowledgements in bunches").down(bunching(20, 100)),
+        new("data in bunches").up(bunching(20, 100)).least(100),
+        after(new("no data for 10 s").up(blackout())),
+        after(new("no acknowledgement for 10 s").down(blackout())),
+        after(new("nothing for 10 s").up(blackout()).down(blackout())),
+        after(Trouble {
+            rate: json!([[0, RATE], [secs(FROM_S), 0], [secs(UNTIL_S), RATE]]),
+            ..new("a link that stands still for 10 s")
+        }),
+        new("a rate 100 times as high for 4 s").rates(0.5, 50.0),
+        after(new("a rate 100 times as low for 4 s").rates(8.0, 0.08)),
+        new("a round trip of 1 ms").rtt(1.0, true),
+        Trouble { seconds: 80.0, ..new("a round trip of 2 s").rtt(2000.0, true) }.least(40),
+        after(new("a round trip of 2 s for 10 s").rtt(2000.0, false)),
+        after(new("a round trip of 1 ms for 10 s").rtt(1.0, false)),
+        Trouble { queue: 1, holds: 14.3, ..new("a queue of one packet") }.least(50),
+        new("an application at 0.4 Mbit/s").flow(json!({"source": {"kind": "rate", "rate": 400_000}})).least(300),
+        new("an application that pauses")
+            .flow(json!({"source": {"kind": "on_off", "mean_on": secs(0.7), "mean_off": secs(1.5)}}))
+            .least(50),
+        new("a path that is gone half of the time")
+            .up(json!({"kind": "intermittent", "on": 730_000_000, "off": 611_000_000}))
+            .least(20),
+    ]
+}
+
+/// What is wrong with a run, if anything.
+fn complaints(trouble: &Trouble, contender: &Contender, profile: &str) -> Vec<String> {
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let factory = |f: &FlowSpec| -> Result<Box<dyn CongestionControl>, String> {
+        Ok(Box::new(Watched::new(create(f)?, Arc::clone(&seen))))
+    };
+    let spec = trouble.spec(contender, profile);
+    let mut sim = Simulator::new(&spec, &|_| None, &factory).unwrap_or_else(|e| panic!("{}: {e}", contender.name()));
+    let mut acked_by = |seconds: f64| {
+        sim.run_until(Timestamp(secs(seconds))).unwrap();
+        sim.sender(0).stats().acked_packets
+    };
+    let before = acked_by(trouble.seconds - trouble.last);
+    let progress = acked_by(trouble.seconds) - before;
+    let seen = seen.lock().unwrap();
+    let mut complaints = seen.nonsense.clone();
+    complaints.extend(beyond_bounds(&seen, contender, trouble.holds));
+    if progress < trouble.least && !contender.is_tool() {
+        let Trouble { last, least, .. } = trouble;
+        complaints.push(format!("{progress} packets acknowledged in the last {last} s, expected {least} or more"));
+    }
+    complaints.into_iter().map(|what| format!("{} ({profile}), {}: {what}", contender.name(), trouble.name)).collect()
+}
+
+/// In flight at most four times what the path holds and 100 packets; where the window has no limit, what the pacing rate
+/// lets out during the longest silence, of 10 s, and two more until it is noticed. A window at most four times what was ever in flight, and 40 packets.
+pub fn beyond_bounds(seen: &Seen, contender: &Contender, holds: f64) -> Vec<String> {
+    let mut complaints = Vec::new();
+    if contender.is_tool() {
+        return complaints;
+    }
+    let size = f64::from(contender.info.transport.mss + contender.info.transport.header);
+    let most = if seen.unlimited {
+        seen.max_pacing_bps as f64 / 8.0 * 12.0 + 100.0 * size
+    } else {
+        (4.0 * holds + 100.0) * MSS
+    };
+    if seen.max_in_flight as f64 > most {
+        let found = seen.max_in_flight as f64 / size;
+        complaints.push(format!("{found:.0} packets in flight, expected {:.0} or fewer", most / size));
+    }
+    let widest = 4.0 * seen.max_in_flight as f64 + 40.0 * size;
+    if seen.max_window as f64 > widest {
+        let found = seen.max_window as f64 / size;
+        complaints.push(format!("a window of {found:.0} packets, expected {:.0} or fewer", widest / size));
+    }
+    complaints
+}
+
+#[test]
+fn every_scheme_survives_every_trouble() {
+    let troubles = troubles();
+    let mut wrong = Vec::new();
+    for contender in contenders() {
+        for trouble in &troubles {
+            wrong.extend(complaints(trouble, &contender, contender.info.transport.profile));
+        }
+    }
+    assert!(wrong.is_empty(), "{} complaints:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The same over the other transports: datagrams for the schemes of TCP, and TCP, also ns-3's, for those of datagrams.
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn every_scheme_survives_every_trouble_over_the_other_transports() {
+    let troubles = troubles();
+    let mut wrong = Vec::new();
+    for contender in contenders() {
+        for profile in ["tcp", "udp", "ns3"].into_iter().filter(|p| *p != contender.info.transport.profile) {
+            for trouble in &troubles {
+                wrong.extend(complaints(trouble, &contender, profile));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} complaints:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// A transfer of one byte, of a packet and a byte, and of a hundred thousand bytes ends, over a bad path, too.
+#[test]
+fn every_scheme_ends_a_transfer() {
+    for contender in contenders().iter().filter(|c| !c.is_tool()) {
+        for bytes in [1, u64::from(contender.info.transport.mss) + 1, 100_000] {
+            for (lossy, up) in [(false, Vec::new()), (true, vec![loss(0.1), copies(0.1), reordering(10)])] {
+                let flow = json!({"source": {"kind": "bytes", "bytes": bytes}});
+                let trouble = Trouble { up, seconds: 60.0, flow, ..Trouble::new("") };
+                let profile = contender.info.transport.profile;
+                let outcome = crate::common::run(&trouble.spec(contender, profile));
+                let flow = &outcome.flows[0];
+                let name = format!("{}, {bytes} bytes, lossy {lossy}", contender.name());
+                assert!(flow.finished.is_set(), "{name}: it did not end: {flow:?}");
+                assert!(flow.received.unique_bytes <= bytes, "{name}: {flow:?}");
+                if profile != "udp" || !lossy {
+                    assert_eq!(flow.received.unique_bytes, bytes, "{name}: {flow:?}");
+                }
+            }
+        }
+    }
+}

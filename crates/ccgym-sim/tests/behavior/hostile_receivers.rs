@@ -1,0 +1,223 @@
+//! Every registered scheme and receivers that lie: acknowledgements many times over (Savage et al. 1999), of what is
+//! still under way, of what was never sent, with impossible clocks, waits and marks. A sender takes no more for
+//! delivered than it sent, no window grows out of proportion to what was in flight, and once the lies end the flow
+//! goes on.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use crate::common::{create, secs, spec, Seen, Watched, MSS};
+use crate::hostile::{beyond_bounds, contenders, Contender};
+use ccgym_core::packet::{Ack, AckRange, Packet};
+use ccgym_core::{Receiver, Sender, TimeSpan, Timestamp};
+use ccgym_link::{Chain, ElementSpec, Exit, Pipeline};
+use ccgym_run::{FlowSpec, RunSpec};
+use serde_json::json;
+
+/// What a receiver makes of an honest acknowledgement.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Lie {
+    None,
+    /// The same five times: ACK division, where acknowledgements count packets.
+    Divide,
+    /// Before each one others of numbers that were never sent.
+    Unsent,
+    /// Everything that has left the sender, half a round trip after it left: optimistic acknowledgements hide all losses.
+    Optimistic,
+    /// Each one again a second later.
+    Replay,
+    /// Only every hundredth.
+    Stretch,
+    /// A receiver's clock that jumps between zero, a day, and the end of time.
+    Clock,
+    /// A wait of four seconds at the receiver.
+    Wait,
+    /// A thousand new marks each.
+    Marks,
+}
+
+const LIES: [Lie; 8] =
+    [Lie::Divide, Lie::Unsent, Lie::Optimistic, Lie::Replay, Lie::Stretch, Lie::Clock, Lie::Wait, Lie::Marks];
+
+const ONE_WAY: TimeSpan = TimeSpan::from_millis(20);
+/// 4 Mbit/s, 40 ms and 40 packets: what the path holds.
+const HOLDS: f64 = 13.4 + 40.0;
+/// Lies are told from the first packet on until this time, and until this number of packets: a receiver that hides all
+/// losses makes slow start go on.
+const LIES_END: Timestamp = Timestamp::from_millis(8_000);
+const LIED_TO: u64 = 20_000;
+
+/// A sender, a bottleneck, and a receiver that lies for a while.
+struct Play {
+    sender: Sender,
+    receiver: Receiver,
+    seen: Arc<Mutex<Seen>>,
+    path: Pipeline<Packet>,
+    home: VecDeque<(Timestamp, Ack)>,
+    replays: VecDeque<(Timestamp, Ack)>,
+    lie: Lie,
+    acks: u64,
+    now: Timestamp,
+}
+
+impl Play {
+    fn new(contender: &Contender, lie: Lie) -> Self {
+        let transport = &contender.info.transport;
+        let run: RunSpec = spec(json!({
+            "duration": secs(60.0), "uplink": [], "downlink": [],
+            "flows": [{"scheme": contender.info.name, "params": contender.params, "profile": transport.profile,
+                       "mss": transport.mss, "header": transport.header, "initial_window": transport.initial_window,
+                       "transport": {"handshake": false}}],
+            "facts": {"capacity": [[0, 4_000_000]], "base_rtt": 40_000_000},
+        }));
+        let flow: &FlowSpec = &run.flows[0];
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let scheme = create(flow).unwrap();
+        let context = run.init_context(0, &*scheme);
+        let mut sender = Sender::new(flow.sender_config(0), Box::new(Watched::new(scheme, Arc::clone(&seen))), context);
+        sender.write(u64::MAX / 2);
+        let elements: Vec<ElementSpec> = serde_json::from_value(json!([
+            {"kind": "link", "schedule": {"kind": "rate", "rate": 4_000_000},
+             "queue": {"kind": "droptail", "limit": {"packets": 40}}},
+            {"kind": "delay", "delay": ONE_WAY},
+        ]))
+        .unwrap();
+        Self {
+            sender,
+            receiver: Receiver::new(flow.receiver_config()),
+            seen,
+            path: Pipeline::new(Chain::new(&elements, 1, 0, &|_| None).unwrap()),
+            home: VecDeque::new(),
+            replays: VecDeque::new(),
+            lie,
+            acks: 0,
+            now: Timestamp::ZERO,
+        }
+    }
+
+    /// The lie told now.
+    fn lie(&self) -> Lie {
+        if self.now < LIES_END && self.sender.stats().sent_packets < LIED_TO {
+            self.lie
+        } else {
+            Lie::None
+        }
+    }
+
+    fn run_until(&mut self, until: Timestamp) {
+        let mut exits = Vec::new();
+        loop {
+            while let Some(packet) = self.sender.poll_transmit(self.now) {
+                if self.lie() == Lie::Optimistic {
+                    let mut ack = Ack::new(packet.number, &packet, self.now, 52);
+                    ack.push_range(AckRange { first: 0, last: packet.number });
+                    self.home.push_back((self.now + ONE_WAY, ack));
+                }
+                self.path.enter(self.now, 0, packet.size, packet.ecn, packet);
+            }
+            let home = self.home.front().map_or(Timestamp::NEVER, |(at, _)| *at);
+            let replay = self.replays.front().map_or(Timestamp::NEVER, |(at, _)| *at);
+            let next = self.path.next_event().min(home).min(replay).min(self.sender.next_timeout());
+            if next > until {
+                self.now = until;
+                return;
+            }
+            self.now = next;
+            if self.path.next_event() <= next {
+                self.path.advance(next, &mut exits);
+                for exit in exits.drain(..) {
+                    if let Exit::Left { at, packet, ecn } = exit {
+                        let (_, ack) = self.receiver.on_data(at, &Packet { ecn, ..packet });
+                        ack.into_iter().for_each(|ack| self.answer(&ack));
+                    }
+                }
+            } else if home.min(replay) <= next {
+                let due = if home <= replay { self.home.pop_front() } else { self.replays.pop_front() };
+                due.into_iter().for_each(|(at, ack)| self.sender.on_ack(at, &ack));
+            } else {
+                self.sender.on_timeout(next);
+            }
+        }
+    }
+
+    /// What the receiver makes of an honest acknowledgement.
+    fn answer(&mut self, honest: &Ack) {
+        self.acks += 1;
+        let at = self.now + ONE_WAY;
+        let mut told = *honest;
+        match self.lie() {
+            Lie::None => {}
+            Lie::Divide => self.home.extend([(at, told); 4]),
+            Lie::Unsent => {
+                for number in [honest.largest + 10_000, u64::MAX - 1] {
+                    for first in [0, honest.largest, number] {
+                        let packet = Packet { number, ..Packet::default() };
+                        let mut forged = Ack::new(number, &packet, honest.received, 52);
+                        forged.push_range(AckRange { first, last: number });
+                        self.home.push_back((at, forged));
+                    }
+                }
+            }
+            // The honest ones come too, too late to tell anything.
+            Lie::Optimistic => {}
+            Lie::Replay => self.replays.push_back((at + TimeSpan::from_millis(1000), told)),
+            Lie::Stretch if self.acks % 100 != 0 => return,
+            Lie::Stretch => {}
+            Lie::Clock => {
+                told.received =
+                    [Timestamp::ZERO, Timestamp(u64::MAX - 1), Timestamp(secs(86_400.0))][self.acks as usize % 3];
+            }
+            Lie::Wait => told.delay_ns = 4_000_000_000,
+            Lie::Marks => told.ce_total = (self.acks as u32).wrapping_mul(1000),
+        }
+        self.home.push_back((at, told));
+    }
+}
+
+/// What is wrong with a flow to a receiver that lies, if anything.
+fn complaints(contender: &Contender, lie: Lie) -> Vec<String> {
+    let mut play = Play::new(contender, lie);
+    play.run_until(LIES_END);
+    let mut complaints = Vec::new();
+    let stats = *play.sender.stats();
+    if stats.acked_packets > stats.sent_packets || play.sender.in_flight() > stats.sent_bytes {
+        complaints.push(format!("more was acknowledged than sent: {stats:?}"));
+    }
+    // Copies of acknowledgements, and those of what was never sent, change nothing at all.
+    if matches!(lie, Lie::Divide | Lie::Unsent) {
+        let mut honest = Play::new(contender, Lie::None);
+        honest.run_until(LIES_END);
+        let [found, expected] = [&play, &honest].map(|p| {
+            let s = p.sender.stats();
+            (s.sent_packets, s.acked_packets, s.lost_packets, p.sender.control().cwnd)
+        });
+        if found != expected {
+            complaints.push(format!("(sent, acknowledged, lost, cwnd) {found:?}, to an honest receiver {expected:?}"));
+        }
+    }
+    // What an optimistic receiver hides is bounded by nothing but what was sent.
+    let holds = if lie == Lie::Optimistic { stats.sent_bytes as f64 / MSS } else { HOLDS };
+    let seen = play.seen.lock().unwrap().clone();
+    complaints.extend(seen.nonsense.iter().cloned());
+    complaints.extend(beyond_bounds(&seen, contender, holds));
+    // The timers have backed off to 26 s at most.
+    play.run_until(Timestamp(secs(40.0)));
+    let before = play.sender.stats().acked_packets;
+    play.run_until(Timestamp(secs(50.0)));
+    let progress = play.sender.stats().acked_packets - before;
+    if progress < 300 && !contender.is_tool() {
+        complaints.push(format!("{progress} packets acknowledged in 10 s after the lies, expected 300 or more"));
+    }
+    complaints.into_iter().map(|what| format!("{}, {lie:?}: {what}", contender.name())).collect()
+}
+
+#[test]
+fn every_scheme_survives_every_lie() {
+    let mut wrong = Vec::new();
+    for contender in contenders() {
+        for lie in LIES {
+            wrong.extend(complaints(&contender, lie));
+        }
+    }
+    assert!(wrong.is_empty(), "{} complaints:\n{}", wrong.len(), wrong.join("\n"));
+}
