@@ -1,6 +1,6 @@
 //! BBR version 3 (draft-ietf-ccwg-bbr-06, July 2026, and the corrections in its repository up to 2026-08-03).
 //!
-//! Version 1 takes loss for noise; version 3 keeps two bounds beside its model. A probe for bandwidth that meets too much
+//! Version 1 takes loss for noise; version 3 adds two bounds to the model. A probe for bandwidth that meets too much
 //! loss sets the long-term bound of what may be in flight; loss at other times sets the short-term bounds of rate and
 //! window, until the next probe. One file per part of the model; this one puts them in the draft's order.
 //!
@@ -258,8 +258,8 @@ impl Bbr3 {
     fn check_probe_rtt(&mut self, event: &AckEvent<'_>, due: bool) {
         let enabled = self.parameters.probe_rtt_duration > TimeSpan::ZERO;
         if due && enabled && !self.idle_restart && self.state != State::ProbeRtt {
-            self.save_cwnd();
             self.state = State::ProbeRtt;
+            self.save_cwnd();
             self.probe_rtt.enter();
             self.ack_phase = AckPhase::Stopping;
             self.start_round();

@@ -462,6 +462,24 @@ fn handling_application_limited_sending_during_probe_refill() {
     assert!((after / MBPS - 1.0).abs() < 0.02, "{after}");
 }
 
+/// The appendix wants its cases to hold from below a millisecond to a second and from 64 kbit/s to 10 Gbit/s. The first one
+/// and ten seconds after it, or ten cycles of slow paths.
+#[test]
+fn from_64_kbit_to_a_gigabit_and_from_a_millisecond_to_a_second() {
+    // Mbit/s, round trip in ms, seconds for STARTUP, seconds to watch.
+    for (mbps, rtt, limit, seconds) in
+        [(0.064, 40, 90.0, 60.0), (1.0, 1000, 30.0, 60.0), (100.0, 1, 1.0, 10.0), (1000.0, 10, 1.0, 3.0)]
+    {
+        let product = (mbps * 1e3 * rtt as f64 / 12_000.0) as usize;
+        let mut road = Road::new("bbr3", &json!({}), mbps, (4 * product).max(40));
+        road.one_way = TimeSpan::from_micros(500 * rtt);
+        road.until("the end of STARTUP", limit, |r| r.observable("full_bw_reached") == 1.0);
+        let bandwidth = road.observable("max_bw_mbps") / mbps;
+        let used = road.watch(seconds, |_| {}) / mbps;
+        println!("{:?} {mbps} {rtt}: {bandwidth} {used} dropped {}", road.now, road.dropped);
+    }
+}
+
 /// "ProbeRTT Overview": PROBE_RTT costs 2 % of the bandwidth. The draft counts 200 ms; the round before, in which the
 /// window takes effect, and the acknowledgement that ends it make 260 of them. PROBE_BW itself paces 1 % below the bandwidth.
 #[test]

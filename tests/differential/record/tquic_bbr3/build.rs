@@ -7,7 +7,8 @@ use std::{env, fs};
 
 fn main() {
     let cargo = env::var("CARGO").expect("Cargo sets it");
-    let metadata = Command::new(cargo).args(["metadata", "--format-version", "1", "--locked"]).output().expect("cargo runs");
+    let metadata =
+        Command::new(cargo).args(["metadata", "--format-version", "1", "--locked"]).output().expect("cargo runs");
     let text = String::from_utf8(metadata.stdout).expect("JSON is text");
     // The only manifest of that name.
     let end = text.find("tquic-1.6.0/Cargo.toml").expect("tquic 1.6.0 among the dependencies") + "tquic-1.6.0".len();
@@ -20,7 +21,10 @@ fn main() {
     let mut lines: String = modules.map(|(name, file)| line(name, &format!("congestion_control/{file}"))).concat();
     let mut bbr3 = fs::read_to_string(source.join("congestion_control/bbr3.rs")).expect("tquic's BBRv3");
     if env::var("CARGO_FEATURE_CLEARED").is_ok() {
-        let (set, cleared) = ("from_congestion();\n        self.loss_in_round = true;", "from_congestion();\n        self.loss_in_round = false;");
+        let (set, cleared) = (
+            "from_congestion();\n        self.loss_in_round = true;",
+            "from_congestion();\n        self.loss_in_round = false;",
+        );
         assert_eq!(bbr3.matches(set).count(), 1, "the line that sets the flag");
         bbr3 = bbr3.replace(set, cleared);
     }

@@ -9,8 +9,6 @@ use serde_json::Value;
 
 use super::MSS;
 
-const ONE_WAY: TimeSpan = TimeSpan::from_millis(20);
-
 /// What crosses the path.
 #[derive(Debug)]
 enum Crossing {
@@ -32,6 +30,8 @@ pub struct Road {
     pub sender: Sender,
     receiver: Receiver,
     pub now: Timestamp,
+    /// Propagation delay of each direction.
+    pub one_way: TimeSpan,
     /// Rate of the bottleneck.
     pub mbps: f64,
     /// Packets that may wait at it.
@@ -54,6 +54,7 @@ pub struct Road {
 }
 
 impl Road {
+    /// 40 ms there and back, until the test says otherwise.
     pub fn new(scheme: &str, params: &Value, mbps: f64, buffer: usize) -> Self {
         let mut config = SenderConfig::tcp(0, MSS as u32);
         config.handshake_size = 0;
@@ -71,6 +72,7 @@ impl Road {
             sender,
             receiver: Receiver::new(ReceiverConfig::default()),
             now: Timestamp::ZERO,
+            one_way: TimeSpan::from_millis(20),
             mbps,
             buffer,
             policer: None,
@@ -130,7 +132,7 @@ impl Road {
         while let Some(packet) = self.sender.poll_transmit(self.now) {
             let lost = self.lose_every > 0 && packet.number % self.lose_every == 0;
             match self.pass().filter(|_| !lost) {
-                Some(left) => self.cross(left + ONE_WAY + self.detour, Crossing::Data(packet)),
+                Some(left) => self.cross(left + self.one_way + self.detour, Crossing::Data(packet)),
                 None => self.dropped += 1,
             }
         }
@@ -177,7 +179,7 @@ impl Road {
             Some(entry) => match entry.remove() {
                 Crossing::Data(packet) => {
                     if let (_, Some(ack)) = self.receiver.on_data(self.now, &packet) {
-                        let mut home = self.now + ONE_WAY;
+                        let mut home = self.now + self.one_way;
                         if self.batch > TimeSpan::ZERO {
                             home = Timestamp(home.0.div_ceil(self.batch.0) * self.batch.0);
                         }

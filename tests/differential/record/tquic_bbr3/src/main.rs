@@ -76,9 +76,23 @@ mod congestion_control {
         fn name(&self) -> &str;
         fn on_sent(&mut self, now: Instant, packet: &mut SentPacket, in_flight: u64);
         fn begin_ack(&mut self, now: Instant, in_flight: u64);
-        fn on_ack(&mut self, packet: &mut SentPacket, now: Instant, app_limited: bool, rtt: &RttEstimator, in_flight: u64);
+        fn on_ack(
+            &mut self,
+            packet: &mut SentPacket,
+            now: Instant,
+            app_limited: bool,
+            rtt: &RttEstimator,
+            in_flight: u64,
+        );
         fn end_ack(&mut self);
-        fn on_congestion_event(&mut self, now: Instant, packet: &SentPacket, persistent: bool, lost: u64, in_flight: u64);
+        fn on_congestion_event(
+            &mut self,
+            now: Instant,
+            packet: &SentPacket,
+            persistent: bool,
+            lost: u64,
+            in_flight: u64,
+        );
         fn in_slow_start(&self) -> bool {
             true
         }
