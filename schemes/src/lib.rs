@@ -25,9 +25,9 @@ mod reno;
 mod synthesized_bbr;
 mod taova;
 mod vegas;
+mod verus;
 mod westwood;
 mod yeah;
-mod verus;
 
 mod bbr_model;
 mod loss_based;

@@ -95,7 +95,6 @@ fn cruise(rows: &[Row]) -> f64 {
 fn startup_is_as_tquics() {
     let (ours, theirs) = (ours(TimeSpan::ZERO), cleared());
     let ends = [startup_end(&ours), startup_end(&theirs)];
-    println!("{ends:?}");
     assert!(ends[0].abs_diff(ends[1]) <= 12, "{ends:?}");
     let [a, b] = [&ours[ends[0] - 1], &theirs[ends[1] - 1]];
     assert_close("pacing at the end of STARTUP", a.pacing_mbps, b.pacing_mbps, 0.02);
@@ -121,7 +120,6 @@ fn the_cycle_is_as_tquics() {
             assert_close("rate of a probe", rows[*row].pacing_mbps, 1.25 * level, 0.02);
         }
         let drains = starts(rows, |row| row.pacing_mbps < 0.95 * level && row.in_flight > 30.0);
-        println!("{probes:?} {drains:?}");
         assert!(!drains.is_empty());
         for row in &drains {
             assert_close("rate of PROBE_DOWN", rows[*row].pacing_mbps, 0.9 * level, 0.02);
@@ -137,7 +135,6 @@ fn probe_rtt_is_as_tquics() {
     let (ours, theirs) = (ours(TimeSpan::from_millis(5)), cleared_longer());
     for (who, rows, renewed) in [("ours", &ours, 0.04), ("tquic", &theirs, 2.04)] {
         let looks = starts(rows, |row| row.in_flight < 25.0);
-        println!("{who} {looks:?}");
         let first = looks[0];
         // It takes effect when the queue of the look has drained.
         assert!((5.0..5.1).contains(&(first as f64 / 100.0 - renewed)), "{who}: {looks:?}");
@@ -153,7 +150,6 @@ fn probe_rtt_is_as_tquics() {
 #[test]
 fn rates_next_to_tquics() {
     let rate_of_ours = rate(&ours(TimeSpan::ZERO));
-    println!("{rate_of_ours} {} {}", rate(&cleared()), rate(&as_it_is()));
     assert_close("without the flag", rate_of_ours, rate(&cleared()), 0.035);
     assert!(rate(&as_it_is()) < 0.95 * rate_of_ours, "the recording shows the decay");
 }

@@ -161,7 +161,7 @@ impl Road {
     pub fn idle(&mut self, span: TimeSpan) {
         self.send();
         assert!(self.crossing.is_empty(), "something is on its way");
-        self.now = self.now + span;
+        self.now += span;
     }
 
     /// One event later.
