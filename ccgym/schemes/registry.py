@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from ccgym.emulation import kernel_tcp
 from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, shown
-from ccgym.schemes import files, kernel, policies
+from ccgym.schemes import kernel, parameter_files, policies
+from ccgym.schemes.parameter_files import ParameterFile
 from ccgym.schemes.policies import LearnedPolicy
 from ccgym.schemes.style import SchemeStyle
 
@@ -62,9 +63,11 @@ class SchemeChoice:
         return {name: value for name, value in self.params.items() if name != POLICY}
 
     @property
-    def files(self) -> dict[str, files.ParameterFile]:
+    def files(self) -> dict[str, ParameterFile]:
         """Its parameters that are files, by name; :func:`check` has read them."""
-        return {name: file for name, value in self.params.items() if (file := files.loaded(value)) is not None}
+        return {
+            name: file for name, value in self.params.items() if (file := parameter_files.loaded(value)) is not None
+        }
 
     @property
     def native_params(self) -> dict[str, Any]:
@@ -243,10 +246,14 @@ def _resolved(choice: SchemeChoice, where: str) -> SchemeChoice:
 
 def _with_files(choice: SchemeChoice, where: str) -> SchemeChoice:
     """The choice with what is a file read."""
-    names = [p["name"] for p in registry()[choice.name]["parameters"] if p["file"] and p["name"] in choice.params]
+    names = [
+        p["name"] for p in registry()[choice.name]["parameters"] if p["file"] and choice.params.get(p["name"], "") != ""
+    ]
     if not names:
         return choice
-    read = {name: files.load(choice.params[name], f"{where} {choice.name}:{name}".strip()).key for name in names}
+    read = {
+        name: parameter_files.load(choice.params[name], f"{where} {choice.name}:{name}".strip()).key for name in names
+    }
     return replace(choice, params={**choice.params, **read})
 
 

@@ -14,6 +14,7 @@ mod expectations_delay_based;
 mod expectations_loss_based;
 mod expectations_quic;
 mod expectations_synthesized_bbr;
+mod expectations_taova;
 mod guard;
 mod hostile;
 mod hostile_receivers;
