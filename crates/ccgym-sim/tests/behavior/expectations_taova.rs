@@ -85,7 +85,6 @@ fn our_table_beats_cubic_in_its_range() {
     let ours = score(&udp(json!({})));
     let blind = score(&udp(json!({"table": table(60, 0.01, 0.292)})));
     let cubic = score(&json!({"scheme": "cubic"}));
-    println!("ours {ours:.4} blind {blind:.4} cubic {cubic:.4}");
     assert!(ours > cubic + 0.9, "ours {ours:.3}, cubic {cubic:.3}");
     assert!(ours > blind, "ours {ours:.3}, one rule {blind:.3}");
 }
