@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use ccgym_core::congestion_control::{Capabilities, TimeoutEvent};
+use ccgym_core::packet::AckRange;
 use ccgym_core::{
-    Ack, AckEvent, CongestionControl, Control, InitContext, Packet, Rate, Receiver, ReceiverConfig, Rng, Sender,
+    Ack, AckEvent, CongestionControl, Control, Ecn, InitContext, Packet, Rate, Receiver, ReceiverConfig, Rng, Sender,
     SenderConfig, TimeSpan, Timestamp,
 };
 
@@ -27,12 +28,13 @@ impl CongestionControl for Scripted {
     fn init(&mut self, _context: InitContext) {}
     fn on_ack(&mut self, e: &AckEvent<'_>) {
         self.0.lock().unwrap().log.push(format!(
-            "ack {} lost {:?} in_flight {} entered {} in {}",
+            "ack {} lost {:?} in_flight {} entered {} in {} marked {}",
             e.acked_packets,
             e.lost.iter().map(|l| l.number).collect::<Vec<_>>(),
             e.in_flight / SIZE,
             e.entered_recovery,
             e.in_recovery,
+            e.ce_packets,
         ));
     }
     fn on_timeout(&mut self, e: &TimeoutEvent<'_>) {
@@ -176,6 +178,66 @@ fn blackout_probes_then_times_out_and_recovers() {
         let ack = deliver(&mut receiver, second, &packet);
         sender.on_ack(second, &ack);
     }
+}
+
+/// A flow that pacing alone limits sends on into a blackout: a packet that leaves does not put the timers off.
+#[test]
+fn timers_fire_while_packets_leave() {
+    for config in [established(), SenderConfig::udp(0, 1500)] {
+        let control = Control { cwnd: u64::MAX, pacing_rate: Rate::from_mbps(1.2), send_quantum: 0 };
+        let (mut sender, mut receiver, script) = pair_under(config, Capabilities::default(), control);
+        let mut heard = 0;
+        for now in (0..3_000).map(ms) {
+            sender.on_timeout(now);
+            for packet in drain(&mut sender, now) {
+                // The path is gone after half a second, with round trips of 100 ms.
+                if now < ms(500) {
+                    heard = packet.number;
+                    let ack = deliver(&mut receiver, now, &packet);
+                    sender.on_ack(now, &ack);
+                }
+            }
+        }
+        let stats = sender.stats();
+        assert!(stats.rtos >= 1 && stats.sent_packets > heard + 150, "{stats:?}");
+        assert!(sender.in_flight() < 250 * SIZE && last(&script).starts_with("timeout"), "{}", sender.in_flight());
+    }
+}
+
+/// A receiver may not acknowledge what was never sent (RFC 9293 §3.10.7.4), and what it says so is not believed at all.
+#[test]
+fn what_was_never_sent_is_not_acknowledged() {
+    let (mut sender, mut receiver, script) = pair(SenderConfig::udp(0, 1500), Capabilities::default());
+    let flight = drain(&mut sender, ms(0));
+    for number in [10, 11, 1 << 40, u64::MAX - 1] {
+        for first in [0, 5, number] {
+            let mut forged = Ack::new(number, &Packet { number, ..Packet::default() }, ms(20), 52);
+            forged.push_range(AckRange { first, last: number });
+            sender.on_ack(ms(30), &forged);
+        }
+    }
+    assert_eq!((sender.in_flight(), last(&script).as_str()), (10 * SIZE, ""));
+    let ack = deliver(&mut receiver, ms(20), &flight[0]);
+    sender.on_ack(ms(40), &ack);
+    assert_eq!((sender.in_flight(), sender.stats().acked_packets), (9 * SIZE, 1));
+}
+
+/// Marks are counted by a running total; an acknowledgement that was overtaken brings an older one.
+#[test]
+fn an_overtaken_acknowledgement_takes_no_marks_back() {
+    let (mut sender, mut receiver, script) = pair(SenderConfig::udp(0, 1500), Capabilities::default());
+    let flight = drain(&mut sender, ms(0));
+    let mut arrive = |i: usize, ecn| deliver(&mut receiver, ms(20), &Packet { ecn, ..flight[i] });
+    // Packet 1 comes last, so that the acknowledgements before it leave a hole.
+    let acks = [arrive(0, Ecn::Ce), arrive(2, Ecn::Ce), arrive(3, Ecn::Ce), arrive(1, Ecn::NotEct)];
+    let marks: Vec<String> = [0, 2, 1, 3]
+        .iter()
+        .map(|&i| {
+            sender.on_ack(ms(40), &acks[i]);
+            last(&script).rsplit(' ').next().unwrap_or_default().to_owned()
+        })
+        .collect();
+    assert_eq!(marks, ["1", "2", "0", "0"]);
 }
 
 /// Packets that arrive after they were declared lost refute the episode (RFC 9438 §4.9), and raise the threshold.

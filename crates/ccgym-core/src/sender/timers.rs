@@ -149,14 +149,22 @@ impl Sender {
     #[inline]
     fn last_resort(&self) -> Timestamp {
         if self.probes_sent < self.config.timers.probes && self.recovery == Recovery::Open {
-            let base = self.last_sent.max(self.timer_base);
-            if self.config.reliable && self.in_flight > u64::from(self.config.packet_size) {
-                // RFC 8985 §7.2: two round trips after the last transmission.
-                return Timestamp(base.0 + 2 * self.rtt.smoothed().0 + PROBE_MARGIN.0);
-            }
-            return base + self.rare_probe_wait();
+            let due = self.probe_due();
+            // A flow that no window stops sends on, and each packet would put the probe off: it is never later than the
+            // retransmission timer (RFC 8985 §7.2).
+            return if self.last_sent > self.quiet_until() { due.min(self.retransmission_due()) } else { due };
         }
         self.retransmission_due()
+    }
+
+    #[inline]
+    fn probe_due(&self) -> Timestamp {
+        let base = self.last_sent.max(self.timer_base);
+        if self.config.reliable && self.in_flight > u64::from(self.config.packet_size) {
+            // RFC 8985 §7.2: two round trips after the last transmission.
+            return Timestamp(base.0 + 2 * self.rtt.smoothed().0 + PROBE_MARGIN.0);
+        }
+        base + self.rare_probe_wait()
     }
 
     /// The wait before a probe when a delayed acknowledgement of the only packet may be what is awaited (RFC 8985

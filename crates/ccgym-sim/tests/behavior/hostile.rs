@@ -247,7 +247,7 @@ fn complaints(trouble: &Trouble, contender: &Contender, profile: &str) -> Vec<St
 }
 
 /// In flight at most four times what the path holds and 100 packets; where the window has no limit, what the pacing rate
-/// lets out during the longest silence, of 10 s, and two more until it is noticed. A window at most four times what was ever in flight, and 40 packets.
+/// lets out until the retransmission timer has backed off to 6 s: three times in a silence of 10 s. A window at most four times what was ever in flight, and 40 packets.
 pub fn beyond_bounds(seen: &Seen, contender: &Contender, holds: f64) -> Vec<String> {
     let mut complaints = Vec::new();
     if contender.is_tool() {
@@ -255,7 +255,7 @@ pub fn beyond_bounds(seen: &Seen, contender: &Contender, holds: f64) -> Vec<Stri
     }
     let size = f64::from(contender.info.transport.mss + contender.info.transport.header);
     let most = if seen.unlimited {
-        seen.max_pacing_bps as f64 / 8.0 * 12.0 + 100.0 * size
+        seen.max_pacing_bps as f64 / 8.0 * 6.5 + 100.0 * size
     } else {
         (4.0 * holds + 100.0) * MSS
     };
