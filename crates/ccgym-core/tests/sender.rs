@@ -152,6 +152,32 @@ fn fast_recovery_from_one_loss() {
 }
 
 /// Everything lost: a probe after two round trips, then a timeout that presumes all lost (RFC 8985 §7, RFC 6298).
+/// Datagrams: the first packets sent since an episode began end it, and a loss among those sent before that shows only
+/// after it does not begin another (RFC 9002 §7.3.2).
+#[test]
+fn losses_from_before_an_episode_belong_to_it() {
+    let (mut sender, mut receiver, script) = pair(SenderConfig::udp(0, 1500), Capabilities::default());
+    let first = drain(&mut sender, ms(0));
+    let mut arrive = |sender: &mut Sender, at: u64, packet: &Packet| {
+        let ack = deliver(&mut receiver, ms(at), packet);
+        sender.on_ack(ms(at + 20), &ack);
+        u32::from(last(&script).contains("entered true"))
+    };
+    let mut entered = 0;
+    let mut second = Vec::new();
+    // The first and the last are lost.
+    for packet in &first[1..9] {
+        entered += arrive(&mut sender, 20, packet);
+        second.extend(drain(&mut sender, ms(40)));
+    }
+    assert!(sender.in_recovery() && second.len() > 4);
+    for packet in &second {
+        entered += arrive(&mut sender, 60, packet);
+    }
+    assert!(!sender.in_recovery());
+    assert_eq!((sender.stats().lost_packets, entered), (2, 1));
+}
+
 #[test]
 fn blackout_probes_then_times_out_and_recovers() {
     let (mut sender, mut receiver, script) = pair(established(), Capabilities::default());

@@ -70,6 +70,8 @@ pub struct Sender {
     pacer: Pacer,
 
     recovery: Recovery,
+    /// Packets below this number were sent before the latest episode began.
+    episode_start: PacketNumber,
     prr: Prr,
     /// Losses of the current episode that have not (yet) proved wrong.
     episode_losses: u64,
@@ -163,6 +165,7 @@ impl Sender {
             detector: LossDetector::new(config.loss),
             pacer: Pacer::default(),
             recovery: Recovery::Open,
+            episode_start: 0,
             prr: Prr::default(),
             episode_losses: 0,
             retransmit: VecDeque::new(),

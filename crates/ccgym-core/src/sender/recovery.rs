@@ -17,11 +17,13 @@ impl Sender {
         let rtt = self.loss_rtt();
         let mut entered = false;
         while let Some(number) = self.detector.next_lost(now, rtt, self.in_recovery() || entered) {
+            // RFC 9002 §7.3.2: a packet sent before an episode began belongs to it, also when it is found lost after
+            // its end. The last one sent before it is then often the one: it met the fullest queue.
+            let belongs = !self.config.reliable && number < self.episode_start;
             let begins = match self.recovery {
-                // A packet sent before the episode that just ended began belongs to that episode.
-                Recovery::Open => true,
-                Recovery::Fast { point, .. } if !self.config.reliable => number >= point,
-                Recovery::Fast { .. } | Recovery::Loss { .. } => false,
+                Recovery::Open => !belongs,
+                Recovery::Fast { .. } => !self.config.reliable && !belongs,
+                Recovery::Loss { .. } => false,
             };
             if begins {
                 self.begin_recovery(now);
@@ -44,6 +46,7 @@ impl Sender {
         self.count_recovery(now);
         let point = if self.config.reliable { self.next_segment } else { self.packets.next() };
         self.recovery = Recovery::Fast { since: now, point };
+        self.episode_start = self.packets.next();
         self.episode_losses = 0;
     }
 
