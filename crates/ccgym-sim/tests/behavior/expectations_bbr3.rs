@@ -1,5 +1,5 @@
 //! The example test cases of draft-ietf-ccwg-bbr (appendix "BBR Example Test Cases", 2026-08-03), one test each, under
-//! their names; then what the draft says of the long run, and flows that share a link.
+//! their names. The long run and flows that share a link are in `expectations_bbr3_long_run.rs`.
 //!
 //! Unless a case says otherwise the path is L1: 12 Mbit/s and 40 ms, packets of 1500 bytes, of which 41 fill it, and
 //! room for 160 to wait. Numbers that the draft does not give are ours, calibrated once.
@@ -9,7 +9,6 @@ use ccgym_schemes::testing::{MockTransport, TestEvent};
 use serde_json::json;
 
 use crate::common::road::{Policer, Road};
-use crate::common::{flow, l1, run, Steady};
 
 const STARTUP: f64 = 0.0;
 const DRAIN: f64 = 1.0;
@@ -460,67 +459,4 @@ fn handling_application_limited_sending_during_probe_refill() {
     assert_eq!(leave(&mut road, 2.0), DOWN);
     let after = road.observable("max_bw_mbps");
     assert!((after / MBPS - 1.0).abs() < 0.02, "{after}");
-}
-
-/// The appendix wants its cases to hold from below a millisecond to a second and from 64 kbit/s to 10 Gbit/s: the first one,
-/// and the time after it. With a round trip of a second PROBE_RTT and the return from it take a third of its interval.
-#[test]
-fn from_64_kbit_to_a_gigabit_and_from_a_millisecond_to_a_second() {
-    // Mbit/s, round trip in ms, seconds for STARTUP, seconds to watch, share of the rate.
-    for (mbps, rtt, limit, seconds, share) in [
-        (0.064, 40, 60.0, 60.0, 0.98),
-        (1.0, 1000, 60.0, 60.0, 0.8),
-        (100.0, 1, 1.0, 10.0, 0.97),
-        (1000.0, 10, 1.0, 3.0, 0.97),
-    ] {
-        let product = (mbps * 1e3 * rtt as f64 / 12_000.0) as usize;
-        let mut road = Road::new("bbr3", &json!({}), mbps, (4 * product).max(40));
-        road.one_way = TimeSpan::from_micros(500 * rtt);
-        road.until("the end of STARTUP", limit, |r| r.observable("full_bw_reached") == 1.0);
-        let bandwidth = road.observable("max_bw_mbps") / mbps;
-        assert!((bandwidth - 1.0).abs() < 0.02, "{mbps} Mbit/s, {rtt} ms: {bandwidth}");
-        let used = road.watch(seconds, |_| {}) / mbps;
-        assert!(used > share, "{mbps} Mbit/s, {rtt} ms: {used}");
-    }
-}
-
-/// "ProbeRTT Overview": PROBE_RTT costs 2 % of the bandwidth. The draft counts 200 ms; the round before, in which the
-/// window takes effect, and the acknowledgement that ends it make 260 of them. PROBE_BW itself paces 1 % below the bandwidth.
-#[test]
-fn ninety_eight_percent_of_the_bandwidth() {
-    let used = |params| Steady::of(&run(&l1(4.0, &json!([flow("bbr3", &params)]), 60.0))).total() / MBPS;
-    let (with, without) = (used(json!({})), used(json!({"probe_rtt_duration": 0.0})));
-    assert!(with > 0.96, "{with}");
-    assert!(with / without > 0.97, "{with} {without}");
-}
-
-/// Losses per flight decide: on L1 one packet of 41 is more than 2 % already, so that the path here holds 333. Bursts of
-/// loss below the threshold still tighten the short-term bounds until the next probe, which costs a fifth at 1 %.
-#[test]
-fn one_percent_loss_is_tolerated_and_three_are_not() {
-    for (lose_every, low, high) in [(1000, 0.8, 1.0), (100, 0.75, 1.0), (33, 0.0, 0.3)] {
-        let mut road = Road::new("bbr3", &json!({}), 100.0, 340);
-        road.lose_every = lose_every;
-        road.watch(5.0, |_| {});
-        let used = road.watch(20.0, |_| {}) / 100.0;
-        assert!((low..high).contains(&used), "one of {lose_every}: {used} {:?}", bounds(&road));
-    }
-}
-
-/// Two flows of it share equally whatever the buffer, and next to Cubic each gets its part. The draft promises neither in
-/// numbers: these are ours.
-#[test]
-fn sharing_with_its_own_and_with_cubic() {
-    let p = json!({});
-    for buffer in [0.5, 1.0, 4.0] {
-        for (rival, low, high) in [("bbr3", 0.45, 0.55), ("cubic", 0.3, 0.6)] {
-            let steady = Steady::of(&run(&l1(buffer, &json!([flow("bbr3", &p), flow(rival, &p)]), 60.0)));
-            let share = steady.rates[0] / steady.total();
-            assert!((low..high).contains(&share), "{rival}, {buffer} products of buffer: {share} of {steady:?}");
-            assert!(steady.total() > 0.96 * MBPS, "{rival}, {buffer}: {steady:?}");
-            if rival == "bbr3" {
-                assert!(steady.jain() > 0.99, "{buffer}: {steady:?}");
-            }
-        }
-    }
 }

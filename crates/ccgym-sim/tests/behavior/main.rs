@@ -8,6 +8,7 @@ mod conservation;
 mod determinism;
 mod differential_tquic_bbr3;
 mod expectations_bbr3;
+mod expectations_bbr3_long_run;
 mod expectations_bbr_copa;
 mod expectations_classics;
 mod expectations_delay_based;
