@@ -21,6 +21,8 @@ pub mod learned;
 mod ledbat;
 mod oracle;
 mod quic;
+mod pcc;
+mod pcc_experimental;
 mod reno;
 mod synthesized_bbr;
 mod taova;
@@ -31,6 +33,9 @@ mod yeah;
 
 mod bbr_model;
 mod loss_based;
+mod vivace;
+
+mod monitor_interval;
 mod ns3_delay;
 mod pacing;
 pub mod registry;
@@ -63,6 +68,9 @@ static SCHEMES: &[SchemeEntry] = &[
     bic::ENTRY,
     yeah::ENTRY,
     verus::ENTRY,
+    pcc::ENTRY,
+    vivace::ENTRY,
+    pcc_experimental::ENTRY,
     aimd::ENTRY,
     fixed_window::ENTRY,
     fixed_rate::ENTRY,

@@ -10,8 +10,18 @@ use proptest::prelude::*;
 use serde_json::{json, Map, Value};
 
 /// Files and folders of `src/` that are not schemes.
-const SUPPORT: &[&str] =
-    &["bbr_model", "lib", "loss_based", "ns3_delay", "pacing", "registry", "send_gate", "slow_start", "testing"];
+const SUPPORT: &[&str] = &[
+    "bbr_model",
+    "lib",
+    "loss_based",
+    "monitor_interval",
+    "ns3_delay",
+    "pacing",
+    "registry",
+    "send_gate",
+    "slow_start",
+    "testing",
+];
 
 #[test]
 fn every_file_is_registered() {

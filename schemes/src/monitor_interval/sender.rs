@@ -1,0 +1,224 @@
+//! A sender that is paced at the rate its controller chooses, interval by interval.
+
+use ccgym_core::congestion_control::{Capabilities, Observables, SentEvent};
+use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, Rng, TimeSpan, TimeoutEvent, Timestamp};
+
+use super::{Interval, Intervals, Length};
+
+/// Packets in flight at most, as PCC's programs have it (`m_dCWndSize` in `cc.h`): the rate alone decides.
+const WINDOW_PACKETS: u64 = 100_000;
+/// Round trip assumed before one is measured (UDT: ten of its intervals of 10 ms).
+const NOMINAL_RTT: TimeSpan = TimeSpan::from_millis(100);
+/// Bounds of every rate, bits per second. Ours: one packet in 120 ms, and beyond every link.
+const MIN_RATE: f64 = 1e5;
+const MAX_RATE: f64 = 1e11;
+
+/// `rate` within the bounds of every rate.
+#[must_use]
+pub fn bounded(rate: f64) -> f64 {
+    rate.clamp(MIN_RATE, MAX_RATE)
+}
+
+/// What a controller sees of its sender.
+#[derive(Debug)]
+pub struct View<'a> {
+    /// Bytes on the wire of a full packet.
+    pub mss: u64,
+    /// Smoothed round trip in seconds.
+    pub rtt: f64,
+    /// The number that the next interval gets.
+    pub next_id: u64,
+    /// The application had nothing to send in the interval that was just filled.
+    pub app_limited: bool,
+    /// Mean round trip around the packet whose acknowledgement ended an interval, seconds.
+    pub rtt_at_end: Option<f64>,
+    /// The flow's random stream.
+    pub rng: &'a mut Rng,
+}
+
+impl View<'_> {
+    /// Time of one full packet at `rate` bits per second, seconds.
+    #[must_use]
+    pub fn packet_time(&self, rate: f64) -> f64 {
+        self.mss as f64 * 8.0 / rate.max(1.0)
+    }
+}
+
+/// What happens to the interval being filled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// It goes on.
+    GoOn,
+    /// The next one begins at once.
+    Begin,
+    /// The next one begins at once, and all before it are forgotten.
+    Forget,
+}
+
+/// When an interval's result is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Take {
+    /// When all packets are acknowledged or declared lost.
+    Settled,
+    /// When a packet of a later interval is acknowledged; what is missing then counts as lost.
+    AtLaterAck,
+    /// The same, or when its own last packet is acknowledged.
+    AtLastAck,
+}
+
+/// Chooses rates from the results of intervals. Rates are bits per second.
+pub trait Controller: Clone + Send + Sync + 'static {
+    /// Registry name of its scheme.
+    const NAME: &'static str;
+    /// When it wants results.
+    const TAKE: Take;
+    /// Before the first packet.
+    fn init(&mut self, _view: &View<'_>) {}
+    /// Interval `id` begins: its rate and length.
+    fn begin(&mut self, id: u64, view: &mut View<'_>) -> (f64, Length);
+    /// The result of an interval.
+    fn end(&mut self, interval: &Interval, view: &mut View<'_>) -> Next;
+    /// A round-trip sample, seconds.
+    fn on_rtt(&mut self, _sample: f64) -> Next {
+        Next::GoOn
+    }
+    /// The retransmission timer expired.
+    fn on_timeout(&mut self) -> Next {
+        Next::GoOn
+    }
+    /// The rate in force.
+    fn pacing_rate(&self) -> f64;
+    /// What it shows, besides the rate.
+    fn observables(&self) -> Observables;
+}
+
+/// A [`Controller`] as a scheme.
+#[derive(Clone, Debug)]
+pub struct PccSender<C> {
+    controller: C,
+    intervals: Intervals,
+    mss: u64,
+    rtt: Option<TimeSpan>,
+    rng: Rng,
+}
+
+impl<C: Controller> PccSender<C> {
+    /// A sender that `controller` steers.
+    pub fn new(controller: C) -> Self {
+        Self { controller, intervals: Intervals::default(), mss: 0, rtt: None, rng: Rng::stream(0, C::NAME, 0) }
+    }
+
+    /// Call the controller with what it may see.
+    fn ask<T>(&mut self, rtt_at_end: Option<f64>, question: impl FnOnce(&mut C, &mut View<'_>) -> T) -> T {
+        let mut view = View {
+            mss: self.mss,
+            rtt: self.rtt.unwrap_or(NOMINAL_RTT).as_secs_f64(),
+            next_id: self.intervals.next_id(),
+            app_limited: self.intervals.filling().is_some_and(|i| i.app_limited),
+            rtt_at_end,
+            rng: &mut self.rng,
+        };
+        question(&mut self.controller, &mut view)
+    }
+
+    fn begin(&mut self, now: Timestamp) {
+        let id = self.intervals.next_id();
+        let (rate, length) = self.ask(None, |c, view| c.begin(id, view));
+        self.intervals.begin(now, rate, length);
+    }
+
+    fn follow(&mut self, now: Timestamp, next: Next) {
+        if next == Next::Forget {
+            self.intervals.clear();
+        }
+        if next != Next::GoOn {
+            self.begin(now);
+        }
+    }
+
+    fn end(&mut self, now: Timestamp, interval: &Interval, rtt_at_end: Option<f64>) {
+        let next = self.ask(rtt_at_end, |c, view| c.end(interval, view));
+        self.follow(now, next);
+    }
+
+    fn end_settled(&mut self, now: Timestamp) {
+        while let Some(interval) = self.intervals.take_settled() {
+            self.end(now, &interval, None);
+        }
+    }
+}
+
+impl<C: Controller> CongestionControl for PccSender<C> {
+    fn name(&self) -> &'static str {
+        C::NAME
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { packet_events: true, prr: false, pacing_required: true, ..Capabilities::default() }
+    }
+
+    fn init(&mut self, context: InitContext) {
+        self.mss = context.mss;
+        self.rng = context.rng;
+        self.ask(None, |c, view| c.init(view));
+        self.begin(context.now);
+    }
+
+    fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
+        self.rtt = Some(rtt_sample);
+        self.intervals = Intervals::default();
+        self.ask(None, |c, view| c.init(view));
+        self.begin(now);
+    }
+
+    fn on_packet_sent(&mut self, event: &SentEvent) {
+        if self.intervals.on_sent(event) {
+            self.begin(event.now);
+        }
+    }
+
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
+        self.intervals.on_ack(event);
+        if let (Some(sample), Some(newest)) = (event.rtt_sample, event.acked.last()) {
+            self.rtt = Some(event.rtt.smoothed());
+            let next = self.controller.on_rtt(sample.as_secs_f64());
+            self.follow(event.now, next);
+            if C::TAKE != Take::Settled {
+                let rtt = self.intervals.mean_rtt_around(newest.number).or(Some(sample.as_secs_f64()));
+                while let Some(interval) = self.intervals.take_before(newest.number, C::TAKE == Take::AtLastAck) {
+                    self.end(event.now, &interval, rtt);
+                }
+            }
+        }
+        if C::TAKE == Take::Settled {
+            self.end_settled(event.now);
+        }
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
+        self.intervals.on_lost(event.lost);
+        let next = self.controller.on_timeout();
+        self.follow(event.now, next);
+        // Nothing that was sent may be acknowledged any more: there is no later acknowledgement to wait for.
+        self.end_settled(event.now);
+    }
+
+    fn on_app_limited(&mut self, _now: Timestamp, _in_flight: u64) {
+        self.intervals.mark_app_limited();
+    }
+
+    fn on_idle_restart(&mut self, _now: Timestamp) {
+        self.intervals.mark_app_limited();
+    }
+
+    fn control(&self) -> Control {
+        let rate = self.controller.pacing_rate().clamp(1.0, MAX_RATE);
+        Control { pacing_rate: Rate(rate as u64), ..Control::window(WINDOW_PACKETS * self.mss) }
+    }
+
+    fn observables(&self) -> Observables {
+        let mut all = self.controller.observables();
+        all.insert(0, ("rate_mbps", self.controller.pacing_rate() / 1e6));
+        all
+    }
+}

@@ -1,0 +1,51 @@
+//! PCC Allegro (Dong, Li, Zarchy, Godfrey and Schapira, NSDI 2015): try a slightly higher and a slightly lower rate, and
+//! move to what gives the higher utility.
+//!
+//! Two sets of constants and utilities on one machine: [`Rules::pantheon`] as the program that Pantheon runs
+//! (github.com/modong/pcc, commit 1afc958, `sender/app/cc.h` and `sender/src/core.cpp`), and [`Rules::paper`].
+
+mod allegro;
+mod utility;
+
+use crate::monitor_interval::sender::PccSender;
+use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo, Transport};
+
+use allegro::{Allegro, Rules};
+
+pub const ENTRY: SchemeEntry = SchemeEntry {
+    info: SchemeInfo {
+        name: "pcc",
+        label: "PCC-Allegro",
+        reference: "Dong, Li, Zarchy, Godfrey and Schapira, NSDI 2015; modong/pcc 1afc958 for mode pantheon",
+        summary: "Tries rates slightly above and below its own and moves to the one with the higher utility.",
+        parameters: &[
+            Parameter::choice(
+                "mode",
+                &["pantheon", "paper"],
+                "pantheon: the program that Pantheon runs, whose utility falls with a growing round trip. paper: the \
+                 published rules, whose utility knows throughput and loss alone.",
+            ),
+            Parameter::number(
+                "loss_limit",
+                0.05,
+                (0.001, 0.9),
+                "",
+                "Share of lost packets around which the utility collapses.",
+            ),
+            Parameter::number("step", 0.01, (0.001, 0.1), "", "Unit of all trials and moves, as a share of the rate."),
+            Parameter::integer("max_trial", 5, (1, 10), "steps", "The widest trial."),
+        ],
+        role: Role::OnRequest,
+        implementation: "modong/pcc, BSD-3-Clause",
+        transport: Transport::UDP,
+        ..SchemeInfo::DEFAULT
+    },
+    build: |p, _| {
+        let rules = match p.word("mode") {
+            "paper" => Rules::paper(),
+            _ => Rules::pantheon(),
+        };
+        let allegro = Allegro::new(rules, p.number("loss_limit"), p.number("step"), p.integer("max_trial"));
+        Ok(Box::new(PccSender::new(allegro)))
+    },
+};

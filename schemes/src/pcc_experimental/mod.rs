@@ -1,0 +1,46 @@
+//! PCC-Expr: the rules of PCC-Uspace at commit cd43e34 (April 2018), which Pantheon calls "PCC-Expr": Vivace's
+//! gradient steps on Allegro's states.
+
+mod experimental;
+mod utility;
+
+use crate::monitor_interval::sender::PccSender;
+use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo, Transport};
+
+use experimental::Experimental;
+
+pub const ENTRY: SchemeEntry = SchemeEntry {
+    info: SchemeInfo {
+        name: "pcc_experimental",
+        label: "PCC-Expr",
+        reference: "PCC-Uspace cd43e34, src/pcc",
+        summary: "Climbs the gradient of a utility that collapses when the round trip grows by 2 % within an interval.",
+        parameters: &[
+            Parameter::number("latency_weight", 1.0, (0.0, 1e3), "", "Weight of growing round trips in the utility."),
+            Parameter::number("loss_weight", 11.35, (0.0, 1e4), "", "Weight of the share of lost packets."),
+            Parameter::number(
+                "probe_step",
+                0.05,
+                (0.001, 0.5),
+                "",
+                "Half the distance of two trials, as a share of the rate.",
+            ),
+            Parameter::number(
+                "min_rate_mbps",
+                2.097_152,
+                (0.1, 1000.0),
+                "Mbit/s",
+                "The rate is never chosen below this, whatever is lost.",
+            ),
+        ],
+        role: Role::OnRequest,
+        implementation: "PCC-Uspace cd43e34, BSD-3-Clause",
+        transport: Transport::UDP,
+        ..SchemeInfo::DEFAULT
+    },
+    build: |p, _| {
+        let weights = utility::Weights { latency: p.number("latency_weight"), loss: p.number("loss_weight") };
+        let experimental = Experimental::new(weights, p.number("probe_step"), p.number("min_rate_mbps") * 1e6);
+        Ok(Box::new(PccSender::new(experimental)))
+    },
+};

@@ -1,0 +1,438 @@
+//! Vivace as its authors' program behaves (`sender/app/pcc.h` and `sender/src/core.cpp`, branch NSDI-2018).
+//!
+//! Names of states are the program's. Rates are bits per second, except in gradients and moves (Mbit/s).
+
+use ccgym_core::congestion_control::Observables;
+use ccgym_core::TimeSpan;
+
+use super::utility::{self, Weights};
+use crate::monitor_interval::sender::{Controller, Next, Take, View};
+use crate::monitor_interval::step::{Program, Step};
+use crate::monitor_interval::{Interval, Length};
+
+const MEGABIT: f64 = 1e6;
+/// A megabit of the utility.
+const MEBIBIT: f64 = 1_048_576.0;
+/// What the first interval doubles.
+const FIRST_RATE: f64 = 0.8e6;
+const MIN_START_RATE: f64 = 0.1e6;
+const MAX_RATE: f64 = 1024e6;
+/// Rate of hibernation, halved each time it is entered again, three times at most.
+const HIBERNATE_RATE: f64 = 0.04e6;
+const MAX_HIBERNATE_DEPTH: u32 = 3;
+/// A timeout that leaves a rate below the minimum by less than this leads into hibernation.
+const HIBERNATE_MARGIN: f64 = 0.25e6;
+const WAKE_MARGIN: f64 = 0.1e6;
+/// Half the distance of two trials, as a share of the rate and in Mbit/s: the greater of the two counts.
+const EPSILON: f64 = 0.05;
+const MIN_EPSILON: f64 = 0.5e6;
+const BOUND: f64 = 0.05;
+const BOUND_STEP: f64 = 0.06;
+/// In the start, losses up to so many packets of an interval and slopes up to this are ignored.
+const START_LOSSES: u64 = 50;
+const START_SLOPE: f64 = 0.2;
+/// Loss that halves the rate.
+const EMERGENCY_LOSS: f64 = 0.5;
+/// Loss over all trials up to which they share their mean loss.
+const SHARED_LOSS: f64 = 0.01;
+/// Loss from which a result against expectation is checked once more, and how many packets make it one.
+const DOUBTFUL_LOSS: f64 = 0.05;
+const DOUBTFUL_PACKETS: u64 = 2;
+/// Moves above this share of the rate are followed without new trials.
+const FAST_MOVE: f64 = 0.1;
+/// Packets of an interval.
+const PACKETS: (u64, u64) = (10, 3000);
+/// Round trips beyond this count as [`LONG_RTT`].
+const MAX_RTT: f64 = 1.0;
+const LONG_RTT: f64 = 0.3;
+
+/// A result.
+#[derive(Clone, Copy, Debug)]
+struct Outcome {
+    rate: f64,
+    /// Sent per time, 2²⁰ bit/s.
+    sent_rate: f64,
+    sent: u64,
+    lost: u64,
+    slope: f64,
+    utility: f64,
+}
+
+impl Outcome {
+    fn loss(&self) -> f64 {
+        self.lost as f64 / self.sent.max(1) as f64
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    id: u64,
+    rate: f64,
+    up: bool,
+    outcome: Option<Outcome>,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    /// Twice the rate per result.
+    Start {
+        interval: Option<u64>,
+        latest: f64,
+    },
+    /// The next interval begins a round of trials.
+    Search,
+    /// Trials, those begun, and the latest interval at the rate itself, with its result.
+    Recording {
+        trials: Vec<Trial>,
+        begun: usize,
+    },
+    /// The interval at the new rate; `None` until it begins. The rate it moved to.
+    Moving {
+        target: Option<u64>,
+        rate: f64,
+        change: f64,
+    },
+    Hibernate,
+}
+
+#[derive(Clone, Debug)]
+pub struct Pantheon {
+    weights: Weights,
+    min_rate: f64,
+    state: State,
+    base: f64,
+    pacing: f64,
+    step: Step,
+    /// The latest interval at the base rate while results are waited for, and its result.
+    reference: Option<(u64, Option<Outcome>)>,
+    /// Losses to ignore in the start.
+    ignored_losses: u64,
+    /// Intervals below this do not halve the rate again.
+    stopped_until: Option<u64>,
+    may_doubt: bool,
+    hibernate_depth: u32,
+    rtt: f64,
+    utility: f64,
+}
+
+impl Pantheon {
+    pub fn new(weights: Weights, min_rate: f64) -> Self {
+        Self {
+            weights,
+            min_rate: min_rate.min(MAX_RATE),
+            state: State::Start { interval: None, latest: f64::NEG_INFINITY },
+            base: FIRST_RATE,
+            pacing: FIRST_RATE,
+            step: Step::new(Program::Vivace, BOUND, BOUND_STEP),
+            reference: None,
+            ignored_losses: START_LOSSES,
+            stopped_until: None,
+            may_doubt: true,
+            hibernate_depth: 0,
+            rtt: 0.1,
+            utility: f64::NAN,
+        }
+    }
+
+    fn epsilon(&self) -> f64 {
+        EPSILON.max(MIN_EPSILON / self.base)
+    }
+
+    fn set_rate(&mut self, rate: f64) {
+        let min = match self.state {
+            State::Start { .. } => MIN_START_RATE,
+            _ => self.min_rate * (1.0 - self.epsilon()),
+        };
+        self.pacing = rate.max(min).min(MAX_RATE);
+    }
+
+    fn search(&mut self) {
+        self.base = self.base.clamp(self.min_rate, MAX_RATE);
+        self.state = State::Search;
+        self.reference = None;
+        self.set_rate(self.base);
+    }
+
+    fn utility_of(&self, o: &Outcome, loss: f64) -> f64 {
+        utility::pantheon(&self.weights, o.sent_rate, o.slope, loss)
+    }
+
+    fn judge(&mut self, interval: &Interval) -> Outcome {
+        let (mut lost, mut slope) = (interval.missing(), interval.rtt_slope());
+        if matches!(self.state, State::Start { .. }) {
+            if self.ignored_losses > 0 && slope.abs() < START_SLOPE {
+                slope = 0.0;
+            }
+            // As long as no interval loses more, each is forgiven all.
+            if self.ignored_losses >= lost {
+                lost = 0;
+            } else {
+                lost -= std::mem::take(&mut self.ignored_losses);
+            }
+        }
+        let sent_rate = interval.bytes as f64 * 8.0 / MEBIBIT / interval.duration().max(1e-6);
+        let mut o = Outcome { rate: interval.rate, sent_rate, sent: interval.sent, lost, slope, utility: 0.0 };
+        o.utility = self.utility_of(&o, o.loss());
+        self.utility = o.utility;
+        o
+    }
+
+    fn new_trials(&self, id: u64, view: &mut View<'_>) -> Vec<Trial> {
+        let pairs = if self.step.trend >= 1 { 1 } else { 2 };
+        let mut trials = Vec::with_capacity(2 * pairs);
+        for _ in 0..pairs {
+            let first_up = view.rng.bernoulli(0.5);
+            for up in [first_up, !first_up] {
+                let direction = if up { 1.0 } else { -1.0 };
+                let rate = self.base * (1.0 + direction * self.epsilon());
+                trials.push(Trial { id: id + trials.len() as u64, rate, up, outcome: None });
+            }
+        }
+        trials
+    }
+
+    /// Nothing was decided, or against expectation: the next round has two trials and no direction.
+    fn undecided(&mut self) {
+        self.step.trend = 2;
+        self.step.previous = 0.0;
+        self.search();
+    }
+
+    fn follow(&mut self, change: f64) {
+        self.base += change * MEGABIT;
+        self.search();
+    }
+
+    fn change(&mut self, utility: f64, rate: f64) -> f64 {
+        let gradient = if rate == 0.0 { 0.0 } else { utility / (rate / MEGABIT) };
+        let change = self.step.change(gradient, self.base / MEGABIT);
+        self.step.previous = change;
+        change
+    }
+
+    fn decide(&mut self, mut trials: Vec<Trial>) {
+        let of = |t: &Trial| t.outcome;
+        let (sent, lost) = trials.iter().filter_map(of).fold((0, 0), |(s, l), o| (s + o.sent, l + o.lost));
+        let overall = lost as f64 / sent.max(1) as f64;
+        if overall <= SHARED_LOSS {
+            for outcome in trials.iter_mut().filter_map(|t| t.outcome.as_mut()) {
+                outcome.utility = self.utility_of(outcome, overall);
+            }
+        }
+        let utility = |t: &Trial| t.outcome.map_or(0.0, |o| o.utility);
+        let mut votes = 0i32;
+        for pair in trials.chunks_exact(2) {
+            let (a, b) = (utility(&pair[0]), utility(&pair[1]));
+            if a != b {
+                votes += if (a > b) == pair[0].up { 1 } else { -1 };
+            }
+        }
+        let lost = |up: bool| trials.iter().filter(|t| t.up == up).filter_map(of).map(|o| o.lost).sum::<u64>();
+        let (lost_up, lost_down) = (lost(true), lost(false));
+        // The higher rate seems better although it lost less: look twice before believing it.
+        let doubtful = lost_down > lost_up + DOUBTFUL_PACKETS && lost_up != 0 && overall >= DOUBTFUL_LOSS;
+        if doubtful && votes > 0 {
+            if self.may_doubt {
+                votes = 0;
+            } else {
+                self.step.trend = 2;
+            }
+            self.may_doubt = !self.may_doubt;
+        } else {
+            self.may_doubt = true;
+        }
+        if votes == 0 {
+            return self.undecided();
+        }
+        let pairs = (trials.len() / 2) as f64;
+        let sum = |up: bool| trials.iter().filter(|t| t.up == up).map(utility).sum::<f64>() / pairs;
+        let rate = |up: bool| trials.iter().find(|t| t.up == up).map_or(0.0, |t| t.rate);
+        let change = self.change(sum(true) - sum(false), rate(true) - rate(false));
+        if change * MEGABIT / self.base <= FAST_MOVE {
+            self.follow(change);
+        } else {
+            self.state = State::Moving { target: None, rate: self.base + change * MEGABIT, change };
+        }
+    }
+
+    /// The result at the rate that a fast move reached, next to that at the rate it left.
+    fn end_move(&mut self, target: &Outcome, moved: f64, view: &View<'_>) {
+        let Some((_, Some(reference))) = self.reference else { return self.undecided() };
+        let change = self.change(target.utility - reference.utility, target.rate - reference.rate);
+        let overall = (reference.lost + target.lost) as f64 / (reference.sent + target.lost).max(1) as f64;
+        let against = (reference.rate - target.rate) * (reference.loss() - target.loss()) < 0.0;
+        let clear = reference.lost.abs_diff(target.lost) > DOUBTFUL_PACKETS;
+        if against && (clear || overall >= DOUBTFUL_LOSS) {
+            self.undecided();
+        } else if change * moved <= 0.0 {
+            self.follow(change);
+        } else if change * MEGABIT / self.base <= FAST_MOVE {
+            self.follow(change);
+            self.step.trend = 2;
+        } else {
+            self.reference = Some((view.next_id, Some(*target)));
+            self.state = State::Moving { target: None, rate: target.rate + change * MEGABIT, change };
+        }
+    }
+
+    /// More than half was lost: half the rate, once per flight.
+    fn stop(&mut self, id: u64, view: &View<'_>) {
+        if self.stopped_until.is_some_and(|until| id < until) {
+            return;
+        }
+        self.stopped_until = Some(view.next_id.saturating_sub(1));
+        self.base *= 0.5;
+        self.search();
+    }
+}
+
+impl Controller for Pantheon {
+    const NAME: &'static str = "vivace";
+    const TAKE: Take = Take::AtLastAck;
+
+    fn begin(&mut self, id: u64, view: &mut View<'_>) -> (f64, Length) {
+        if matches!(self.state, State::Search) {
+            self.base = self.base.clamp(self.min_rate, MAX_RATE);
+            self.state = State::Recording { trials: self.new_trials(id, view), begun: 0 };
+        }
+        let mut packets = PACKETS.0;
+        let mut rate = self.base;
+        match &mut self.state {
+            State::Start { interval, .. } => {
+                if interval.is_none() {
+                    *interval = Some(id);
+                    if !view.app_limited {
+                        self.base = (2.0 * self.base).min(MAX_RATE);
+                    }
+                    rate = self.base;
+                }
+            }
+            State::Recording { trials, begun } => match trials.get(*begun) {
+                Some(trial) => {
+                    rate = trial.rate;
+                    *begun += 1;
+                }
+                None => self.reference = Some((id, None)),
+            },
+            State::Moving { target, rate: moved, .. } => {
+                target.get_or_insert(id);
+                self.base = moved.clamp(self.min_rate, MAX_RATE);
+                rate = self.base;
+            }
+            State::Hibernate => packets = 1,
+            State::Search => {}
+        }
+        if matches!(self.state, State::Hibernate) {
+            return (self.pacing, Length { packets, span: TimeSpan::ZERO });
+        }
+        self.set_rate(rate);
+        let rtt = if self.rtt > MAX_RTT { LONG_RTT } else { self.rtt };
+        packets = ((rtt / view.packet_time(self.pacing)) as u64).clamp(PACKETS.0, PACKETS.1);
+        (self.pacing, Length { packets, span: TimeSpan::ZERO })
+    }
+
+    fn end(&mut self, interval: &Interval, view: &mut View<'_>) -> Next {
+        self.rtt = view.rtt_at_end.or(interval.mean_rtt()).unwrap_or(self.rtt);
+        if matches!(self.state, State::Hibernate) {
+            // Something arrived, or was lost within a round trip: the path is worth trying again.
+            self.base = self.min_rate + WAKE_MARGIN;
+            self.hibernate_depth = 0;
+            self.search();
+            return Next::Begin;
+        }
+        if !interval.usable() {
+            return self.end_unusable(interval);
+        }
+        let outcome = self.judge(interval);
+        if let Some((id, result)) = &mut self.reference {
+            if *id == interval.id {
+                *result = Some(outcome);
+            }
+        }
+        if outcome.loss() > EMERGENCY_LOSS {
+            self.stop(interval.id, view);
+        } else {
+            self.stopped_until = None;
+        }
+        match &mut self.state {
+            State::Start { interval: waited, latest } if *waited == Some(interval.id) => {
+                *waited = None;
+                if *latest > outcome.utility {
+                    self.base /= 2.0;
+                    self.search();
+                } else {
+                    *latest = outcome.utility;
+                }
+            }
+            State::Recording { trials, .. } => {
+                if let Some(trial) = trials.iter_mut().find(|t| t.id == interval.id) {
+                    trial.outcome = Some(outcome);
+                }
+                if trials.iter().all(|t| t.outcome.is_some()) {
+                    let trials = std::mem::take(trials);
+                    self.decide(trials);
+                }
+            }
+            &mut State::Moving { target: Some(target), change, .. } if interval.id >= target => {
+                // Results come in the order of sending: that of the reference is in.
+                self.end_move(&outcome, change, view);
+            }
+            _ => {}
+        }
+        Next::GoOn
+    }
+
+    fn on_timeout(&mut self) -> Next {
+        self.base *= 0.5;
+        if self.base >= self.min_rate + HIBERNATE_MARGIN {
+            self.search();
+            return Next::Begin;
+        }
+        self.base = self.min_rate;
+        self.reference = None;
+        self.state = State::Hibernate;
+        self.pacing = HIBERNATE_RATE / f64::from(1u32 << self.hibernate_depth.min(MAX_HIBERNATE_DEPTH));
+        self.hibernate_depth = (self.hibernate_depth + 1).min(MAX_HIBERNATE_DEPTH);
+        Next::Begin
+    }
+
+    fn pacing_rate(&self) -> f64 {
+        self.pacing
+    }
+
+    fn observables(&self) -> Observables {
+        let state = match self.state {
+            State::Start { .. } => 0.0,
+            State::Search => 1.0,
+            State::Recording { .. } => 2.0,
+            State::Moving { .. } => 3.0,
+            State::Hibernate => 4.0,
+        };
+        vec![
+            ("base_rate_mbps", self.base / MEGABIT),
+            ("state", state),
+            ("amplifier", self.step.amplification()),
+            ("utility", self.utility),
+        ]
+    }
+}
+
+impl Pantheon {
+    /// The application did not send enough for a judgment: what depended on it starts again at the same rate.
+    fn end_unusable(&mut self, interval: &Interval) -> Next {
+        match &mut self.state {
+            State::Start { interval: waited, .. } if *waited == Some(interval.id) => *waited = None,
+            State::Recording { trials, .. } if trials.iter().any(|t| t.id == interval.id) => self.search(),
+            State::Moving { target: Some(target), .. } if interval.id >= *target => {
+                self.base = self.reference.and_then(|(_, result)| result).map_or(self.base, |r| r.rate);
+                self.undecided();
+            }
+            _ => {}
+        }
+        Next::GoOn
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

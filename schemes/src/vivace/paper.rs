@@ -1,0 +1,233 @@
+//! Vivace as published (NSDI 2018, §4 and §5): double until the utility falls, then two trials per decision.
+//!
+//! Constants of §5, checked against the reading of WebRTC's `modules/congestion_controller/pcc` (BSD-3-Clause).
+
+use ccgym_core::congestion_control::Observables;
+use ccgym_core::TimeSpan;
+
+use super::utility::{self, Weights};
+use crate::monitor_interval::sender::{bounded, Controller, Next, Take, View};
+use crate::monitor_interval::{Interval, Length};
+
+/// ε: trials are at r(1±ε).
+const EPSILON: f64 = 0.05;
+/// θ₀: Mbit/s per unit of the gradient.
+const CONVERSION: f64 = 1.0;
+/// ω₀ and δ: first bound of a move as a share of the rate, and what it gains per hit.
+const BOUND: f64 = 0.05;
+const BOUND_STEP: f64 = 0.1;
+/// Streaks up to this count as they are, longer ones nearly twice.
+const SHORT_STREAK: u32 = 3;
+/// Packets of an interval at least: fewer have no slope to speak of. Ours.
+const MIN_PACKETS: u64 = 10;
+const MEGABIT: f64 = 1e6;
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// Doubling; rate and utility of the latest result.
+    Start { latest: Option<(f64, f64)> },
+    /// The next interval begins a pair of trials.
+    Ready,
+    /// The interval of the first trial, its direction, trials begun, and the result of the first.
+    Trial { first: u64, direction: f64, begun: u32, utility: Option<f64> },
+}
+
+#[derive(Clone, Debug)]
+pub struct Paper {
+    weights: Weights,
+    min_rate: f64,
+    phase: Phase,
+    /// Bits per second: the one that trials vary, and the one in force.
+    rate: f64,
+    pacing: f64,
+    /// Moves in one direction, and hits of the bound in one direction.
+    streak: u32,
+    hits: u32,
+    direction: f64,
+    utility: f64,
+}
+
+impl Paper {
+    pub fn new(weights: Weights, min_rate: f64) -> Self {
+        Self {
+            weights,
+            min_rate,
+            phase: Phase::Start { latest: None },
+            rate: min_rate,
+            pacing: min_rate,
+            streak: 0,
+            hits: 0,
+            direction: 0.0,
+            utility: f64::NAN,
+        }
+    }
+
+    /// The move along `gradient` (utility per Mbit/s), Mbit/s.
+    fn change(&mut self, gradient: f64) -> f64 {
+        let direction = if gradient == 0.0 { 0.0 } else { gradient.signum() };
+        if direction != self.direction {
+            (self.direction, self.streak, self.hits) = (direction, 0, 0);
+        }
+        self.streak = self.streak.saturating_add(1);
+        // m(τ): the confidence amplifier.
+        let amplifier =
+            if self.streak <= SHORT_STREAK { self.streak } else { 2 * self.streak.min(1 << 20) - SHORT_STREAK };
+        let wanted = (CONVERSION * gradient * f64::from(amplifier)).abs();
+        let rate = self.rate / MEGABIT;
+        let bound = |hits: u32| (BOUND + BOUND_STEP * f64::from(hits)) * rate;
+        let change = wanted.min(bound(self.hits));
+        if wanted > change {
+            self.hits = self.hits.saturating_add(1);
+        } else {
+            // The smallest bound that allows the move.
+            while self.hits > 0 && wanted <= bound(self.hits - 1) {
+                self.hits -= 1;
+            }
+        }
+        change * direction
+    }
+
+    fn judge(&self, interval: &Interval) -> f64 {
+        utility::paper(&self.weights, interval.rate / MEGABIT, interval.rtt_slope(), interval.loss_rate())
+    }
+
+    fn settle_at(&mut self, rate: f64) -> Next {
+        self.rate = bounded(rate.max(self.min_rate));
+        self.phase = Phase::Ready;
+        Next::Begin
+    }
+}
+
+impl Controller for Paper {
+    const NAME: &'static str = "vivace";
+    const TAKE: Take = Take::Settled;
+
+    fn init(&mut self, view: &View<'_>) {
+        // Two packets per round trip, as Allegro.
+        self.rate = bounded((2.0 * view.mss as f64 * 8.0 / view.rtt.max(1e-6)).max(self.min_rate));
+        self.pacing = self.rate;
+    }
+
+    fn begin(&mut self, id: u64, view: &mut View<'_>) -> (f64, Length) {
+        if matches!(self.phase, Phase::Ready) {
+            let direction = if view.rng.bernoulli(0.5) { 1.0 } else { -1.0 };
+            self.phase = Phase::Trial { first: id, direction, begun: 0, utility: None };
+        }
+        match &mut self.phase {
+            Phase::Start { .. } => {
+                if id > 0 && !view.app_limited {
+                    self.rate = bounded(2.0 * self.rate);
+                }
+                self.pacing = self.rate;
+            }
+            Phase::Trial { direction, begun, .. } => {
+                let side = [1.0, -1.0].get(*begun as usize).map_or(0.0, |side| side * *direction);
+                self.pacing = self.rate * (1.0 + EPSILON * side);
+                *begun += 1;
+            }
+            Phase::Ready => {}
+        }
+        (self.pacing, Length { packets: MIN_PACKETS, span: TimeSpan::from_secs_f64(view.rtt) })
+    }
+
+    fn end(&mut self, interval: &Interval, _view: &mut View<'_>) -> Next {
+        let result = interval.usable().then(|| self.judge(interval));
+        self.utility = result.unwrap_or(self.utility);
+        match (&mut self.phase, result) {
+            (Phase::Start { latest }, Some(found)) => match *latest {
+                Some((rate, utility)) if found < utility => self.settle_at(rate),
+                _ => {
+                    *latest = Some((interval.rate, found));
+                    Next::GoOn
+                }
+            },
+            (Phase::Trial { first, .. }, None) if interval.id >= *first && interval.id < *first + 2 => {
+                self.settle_at(self.rate)
+            }
+            (Phase::Trial { first, utility, .. }, Some(found)) if interval.id == *first => {
+                *utility = Some(found);
+                Next::GoOn
+            }
+            (&mut Phase::Trial { first, direction, utility: Some(other), .. }, Some(found))
+                if interval.id == first + 1 =>
+            {
+                let rise = direction * (other - found);
+                let change = self.change(rise / (2.0 * EPSILON * self.rate / MEGABIT));
+                self.settle_at(self.rate + change * MEGABIT)
+            }
+            _ => Next::GoOn,
+        }
+    }
+
+    fn pacing_rate(&self) -> f64 {
+        self.pacing
+    }
+
+    fn observables(&self) -> Observables {
+        vec![
+            ("base_rate_mbps", self.rate / MEGABIT),
+            ("starting", f64::from(u8::from(matches!(self.phase, Phase::Start { .. })))),
+            ("streak", self.direction * f64::from(self.streak)),
+            ("utility", self.utility),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(rate: f64) -> Paper {
+        let mut paper = Paper::new(Weights { exponent: 0.9, latency: 900.0, loss: 11.35 }, 1e5);
+        paper.rate = rate * MEGABIT;
+        paper
+    }
+
+    /// Streaks of 1, 2, 3 count as they are, then 2τ−3; the sign starts over.
+    #[test]
+    fn amplifier() {
+        let mut paper = of(1000.0);
+        for (gradient, expected) in [
+            (1.0, 1.0),
+            (1.0, 2.0),
+            (1.0, 3.0),
+            (1.0, 5.0),
+            (1.0, 7.0),
+            (-1.0, -1.0),
+            (-1.0, -2.0),
+            (0.0, 0.0),
+            (1.0, 1.0),
+        ] {
+            assert_eq!(paper.change(gradient), expected, "{gradient}");
+        }
+    }
+
+    /// 5 % of the rate, 10 % more per hit, back to the smallest that allows the move.
+    #[test]
+    fn boundary() {
+        let mut paper = of(100.0);
+        for (gradient, expected) in
+            [(1e3, 5.0), (1e3, 15.0), (1e3, 25.0), (0.8, 4.0), (1e3, 5.0), (-1e3, -5.0), (-1e3, -15.0)]
+        {
+            let change = paper.change(gradient);
+            assert!((change - expected).abs() < 1e-9, "{gradient}: {change}, expected {expected}");
+        }
+    }
+
+    /// An interval without an effect of the rate on loss or round trip: the gradient is that of x^0.9.
+    #[test]
+    fn gradient_of_a_pair() {
+        for direction in [1.0, -1.0] {
+            let mut paper = of(100.0);
+            paper.phase = Phase::Trial { first: 5, direction, begun: 2, utility: None };
+            let mut rng = ccgym_core::Rng::stream(1, "test", 0);
+            let mut view =
+                View { mss: 1500, rtt: 0.04, next_id: 8, app_limited: false, rtt_at_end: None, rng: &mut rng };
+            for (id, side) in [(5, direction), (6, -direction)] {
+                paper.end(&Interval::of(id, 100e6 * (1.0 + EPSILON * side), 100, 100, 0.0), &mut view);
+            }
+            let expected = 100.0 + 0.9 * 100f64.powf(-0.1);
+            assert!((paper.rate / MEGABIT - expected).abs() < 1e-3, "{}", paper.rate);
+        }
+    }
+}

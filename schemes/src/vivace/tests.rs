@@ -1,0 +1,171 @@
+use ccgym_core::Rng;
+
+use super::{Controller, Pantheon, State, View, Weights, MEGABIT};
+use crate::monitor_interval::Interval;
+
+/// A controller and its intervals: results come when the test says so.
+struct Host {
+    vivace: Pantheon,
+    next: u64,
+    rng: Rng,
+}
+
+impl Host {
+    fn new() -> Self {
+        let weights = Weights { exponent: 0.9, latency: 11_330.0, loss: 11.35 };
+        Self { vivace: Pantheon::new(weights, 1.3e6), next: 0, rng: Rng::stream(1, "test", 0) }
+    }
+    fn at(rate: f64) -> Self {
+        let mut host = Self::new();
+        host.vivace.base = rate * MEGABIT;
+        host.vivace.search();
+        host
+    }
+    fn ask<T>(&mut self, question: impl FnOnce(&mut Pantheon, &mut View<'_>) -> T) -> T {
+        let mut view = View {
+            mss: 1500,
+            rtt: 0.04,
+            next_id: self.next,
+            app_limited: false,
+            rtt_at_end: Some(0.04),
+            rng: &mut self.rng,
+        };
+        question(&mut self.vivace, &mut view)
+    }
+    /// The next interval begins; its number and rate in Mbit/s.
+    fn begin(&mut self) -> (u64, f64) {
+        let id = self.next;
+        self.next += 1;
+        (id, self.ask(|vivace, view| vivace.begin(id, view)).0 / MEGABIT)
+    }
+    fn end(&mut self, id: u64, rate: f64, acked: u64, slope: f64) {
+        let interval = Interval::of(id, rate * MEGABIT, 1000, acked, slope);
+        self.ask(|vivace, view| vivace.end(&interval, view));
+    }
+    /// A round of trials; of each thousand packets so many arrive, by side. Returns their number.
+    fn round(&mut self, above: u64, below: u64) -> usize {
+        let base = self.rate();
+        let mut trials = vec![self.begin()];
+        let count = match &self.vivace.state {
+            State::Recording { trials, .. } => trials.len(),
+            other => panic!("{other:?}"),
+        };
+        trials.extend((1..count).map(|_| self.begin()));
+        self.begin();
+        for (id, rate) in trials {
+            self.end(id, rate, if rate > base { above } else { below }, 0.0);
+        }
+        count
+    }
+    fn rate(&self) -> f64 {
+        self.vivace.base / MEGABIT
+    }
+}
+
+/// Twice the rate per result, and half of it when the utility falls.
+#[test]
+fn start() {
+    let mut host = Host::new();
+    assert_eq!(host.begin(), (0, 1.6));
+    assert_eq!(host.begin(), (1, 1.6));
+    host.end(0, 1.6, 1000, 0.0);
+    assert_eq!(host.begin(), (2, 3.2));
+    // Up to fifty losses and a slope below 0.2 are forgiven.
+    host.end(1, 1.6, 1000, 0.0);
+    host.end(2, 3.2, 950, 0.1);
+    assert_eq!(host.begin(), (3, 6.4));
+    host.end(3, 6.4, 700, 0.0);
+    assert_eq!(host.rate(), 3.2);
+    assert!(matches!(host.vivace.state, State::Search));
+}
+
+/// 5 % or half a megabit, whichever is more; four trials, and two once the direction is known.
+#[test]
+fn trials() {
+    for (rate, apart) in [(100.0, 5.0), (4.0, 0.5)] {
+        let mut host = Host::at(rate);
+        let mut rates: Vec<_> = (0..4).map(|_| host.begin().1).collect();
+        assert_eq!(host.begin().1, rate);
+        rates.sort_by(f64::total_cmp);
+        for (found, expected) in rates.iter().zip([rate - apart, rate - apart, rate + apart, rate + apart]) {
+            assert!((found - expected).abs() < 1e-9, "{rate}: {rates:?}");
+        }
+    }
+    let mut host = Host::at(100.0);
+    assert_eq!([host.round(1000, 1000), host.round(1000, 1000), host.round(1000, 1000)], [4, 4, 2]);
+}
+
+/// Without losses the gradient is that of x^0.9, within the smallest step of 0.5 Mbit/s.
+#[test]
+fn moves_follow_the_gradient() {
+    let mut host = Host::at(20.0);
+    host.round(1000, 1000);
+    // 0.9·x^−0.1 with x in 2²⁰ bits, per 10⁶.
+    let x = 20.0e6 / 1_048_576.0;
+    let expected = 20.0 + 0.9 * f64::powf(x, -0.1) * 1e6 / 1_048_576.0;
+    assert!((host.rate() - expected).abs() < 1e-3, "{} {expected}", host.rate());
+    // Losses at the higher rate: down by the bound of 5 %.
+    let before = host.rate();
+    host.round(900, 1000);
+    assert!((host.rate() / before - 0.95).abs() < 1e-9, "{}", host.rate());
+}
+
+/// Trials without a decision are followed by one pair; a decision in the old direction goes on.
+#[test]
+fn disagreement() {
+    let mut host = Host::at(20.0);
+    let trials: Vec<_> = (0..5).map(|_| host.begin()).collect();
+    for (i, &(id, rate)) in trials[..4].iter().enumerate() {
+        // The first pair prefers the higher rate, the second the lower.
+        let lossy = if i < 2 { rate < 20.0 } else { rate > 20.0 };
+        host.end(id, rate, if lossy { 900 } else { 1000 }, 0.0);
+    }
+    assert_eq!(host.rate(), 20.0);
+    assert_eq!(host.round(1000, 1000), 2);
+}
+
+/// More than half lost: half the rate, once for all intervals that had begun, down to the minimum.
+#[test]
+fn emergency() {
+    let mut host = Host::at(20.0);
+    let trials: Vec<_> = (0..6).map(|_| host.begin()).collect();
+    for &(id, rate) in &trials[..3] {
+        host.end(id, rate, 400, 0.0);
+    }
+    assert_eq!(host.rate(), 10.0);
+    host.begin();
+    host.end(5, 20.0, 400, 0.0);
+    assert_eq!(host.rate(), 5.0);
+    let mut host = Host::at(2.0);
+    host.begin();
+    host.end(0, 2.0, 400, 0.0);
+    assert_eq!(host.rate(), 1.3);
+}
+
+/// A timeout halves the rate; below 1.55 Mbit/s the flow hibernates, deeper each time, until a result wakes it.
+#[test]
+fn hibernation() {
+    let mut host = Host::at(20.0);
+    host.vivace.on_timeout();
+    assert_eq!(host.rate(), 10.0);
+    let mut host = Host::at(3.0);
+    for rate in [0.04, 0.02, 0.01, 0.005, 0.005] {
+        host.vivace.on_timeout();
+        assert!((host.begin().1 - rate).abs() < 1e-12, "{rate}");
+        let packets = host.ask(|vivace, view| vivace.begin(99, view)).1.packets;
+        assert_eq!(packets, 1);
+    }
+    host.end(0, 0.005, 1000, 0.0);
+    assert!((host.rate() - 1.4).abs() < 1e-9);
+    assert!(matches!(host.vivace.state, State::Search));
+}
+
+/// A higher rate that seems better although it lost less is looked at twice.
+#[test]
+fn doubt() {
+    let mut host = Host::at(20.0);
+    host.round(930, 900);
+    assert_eq!(host.rate(), 20.0, "doubted");
+    host.round(930, 900);
+    assert!(host.rate() > 20.0, "believed");
+}

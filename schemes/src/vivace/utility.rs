@@ -1,0 +1,59 @@
+//! Vivace's utility: x^t − b·x·slope − c·x·L (NSDI 2018, §4.1), with the rate x in Mbit/s, the slope of the round trip
+//! over time and the share L of lost packets.
+
+use crate::monitor_interval::step::even_hundredths;
+
+/// Slopes below this are noise (§5).
+const SLOPE_NOISE: f64 = 0.01;
+/// Shares of lost packets up to this weigh [`LIGHT_LOSS_WEIGHT`] in the program (`pcc.h`).
+const LIGHT_LOSS: f64 = 0.03;
+const LIGHT_LOSS_WEIGHT: f64 = 1.0;
+
+/// Exponent and coefficients.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Weights {
+    /// t.
+    pub exponent: f64,
+    /// b.
+    pub latency: f64,
+    /// c.
+    pub loss: f64,
+}
+
+/// As published.
+pub fn paper(w: &Weights, rate: f64, slope: f64, loss: f64) -> f64 {
+    let slope = if slope.abs() < SLOPE_NOISE { 0.0 } else { slope };
+    rate.powf(w.exponent) - w.latency * rate * slope - w.loss * rate * loss
+}
+
+/// As the program computes it; its megabits have 2²⁰ bits.
+pub fn pantheon(w: &Weights, rate: f64, slope: f64, loss: f64) -> f64 {
+    let weight = if loss <= LIGHT_LOSS { LIGHT_LOSS_WEIGHT.min(w.loss) } else { w.loss };
+    rate.powf(w.exponent) - rate * (weight * loss + w.latency * even_hundredths(slope))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAPER: Weights = Weights { exponent: 0.9, latency: 900.0, loss: 11.35 };
+    const PANTHEON: Weights = Weights { latency: 11_330.0, ..PAPER };
+
+    /// Values worked out from the formulas by hand.
+    #[test]
+    fn values() {
+        let x = 10f64.powf(0.9);
+        for (slope, loss, in_paper, in_pantheon) in [
+            (0.0, 0.0, x, x),
+            (0.009, 0.0, x, x),
+            (0.015, 0.0, x - 135.0, x),
+            (0.05, 0.0, x - 450.0, x - 4532.0),
+            (-0.05, 0.0, x + 450.0, x + 4532.0),
+            (0.0, 0.02, x - 2.27, x - 0.2),
+            (0.0, 0.04, x - 4.54, x - 4.54),
+        ] {
+            assert!((paper(&PAPER, 10.0, slope, loss) - in_paper).abs() < 1e-9, "{slope} {loss}");
+            assert!((pantheon(&PANTHEON, 10.0, slope, loss) - in_pantheon).abs() < 1e-9, "{slope} {loss}");
+        }
+    }
+}
