@@ -179,15 +179,15 @@ impl<C: Controller> CongestionControl for PccSender<C> {
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.intervals.on_ack(event);
-        if let (Some(sample), Some(newest)) = (event.rtt_sample, event.acked.last()) {
+        if let Some(sample) = event.rtt_sample {
             self.rtt = Some(event.rtt.smoothed());
             let next = self.controller.on_rtt(sample.as_secs_f64());
             self.follow(event.now, next);
-            if C::TAKE != Take::Settled {
-                let rtt = self.intervals.mean_rtt_around(newest.number).or(Some(sample.as_secs_f64()));
-                while let Some(interval) = self.intervals.take_before(newest.number, C::TAKE == Take::AtLastAck) {
-                    self.end(event.now, &interval, rtt);
-                }
+        }
+        if let (Some(newest), true) = (event.acked.last(), C::TAKE != Take::Settled) {
+            let rtt = self.intervals.mean_rtt_around(newest.number);
+            while let Some(interval) = self.intervals.take_before(newest.number, C::TAKE == Take::AtLastAck) {
+                self.end(event.now, &interval, rtt);
             }
         }
         if C::TAKE == Take::Settled {

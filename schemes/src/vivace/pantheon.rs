@@ -334,7 +334,10 @@ impl Controller for Pantheon {
     fn end(&mut self, interval: &Interval, view: &mut View<'_>) -> Next {
         self.rtt = view.rtt_at_end.or(interval.mean_rtt()).unwrap_or(self.rtt);
         if matches!(self.state, State::Hibernate) {
-            // Something arrived, or was lost within a round trip: the path is worth trying again.
+            if interval.acked == 0 {
+                return Next::GoOn;
+            }
+            // The path is worth trying again.
             self.base = self.min_rate + WAKE_MARGIN;
             self.hibernate_depth = 0;
             self.search();
@@ -383,17 +386,18 @@ impl Controller for Pantheon {
     }
 
     fn on_timeout(&mut self) -> Next {
+        // What was sent before has no result any more.
         self.base *= 0.5;
         if self.base >= self.min_rate + HIBERNATE_MARGIN {
             self.search();
-            return Next::Begin;
+            return Next::Forget;
         }
         self.base = self.min_rate;
         self.reference = None;
         self.state = State::Hibernate;
         self.pacing = HIBERNATE_RATE / f64::from(1u32 << self.hibernate_depth.min(MAX_HIBERNATE_DEPTH));
         self.hibernate_depth = (self.hibernate_depth + 1).min(MAX_HIBERNATE_DEPTH);
-        Next::Begin
+        Next::Forget
     }
 
     fn pacing_rate(&self) -> f64 {

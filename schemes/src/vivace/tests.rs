@@ -142,7 +142,7 @@ fn emergency() {
     assert_eq!(host.rate(), 1.3);
 }
 
-/// A timeout halves the rate; below 1.55 Mbit/s the flow hibernates, deeper each time, until a result wakes it.
+/// A timeout halves the rate; below 1.55 Mbit/s the flow hibernates, deeper each time, until a packet arrives.
 #[test]
 fn hibernation() {
     let mut host = Host::at(20.0);
@@ -155,7 +155,9 @@ fn hibernation() {
         let packets = host.ask(|vivace, view| vivace.begin(99, view)).1.packets;
         assert_eq!(packets, 1);
     }
-    host.end(0, 0.005, 1000, 0.0);
+    host.end(0, 0.005, 0, 0.0);
+    assert!(matches!(host.vivace.state, State::Hibernate));
+    host.end(1, 0.005, 1, 0.0);
     assert!((host.rate() - 1.4).abs() < 1e-9);
     assert!(matches!(host.vivace.state, State::Search));
 }

@@ -14,6 +14,7 @@ mod expectations_classics;
 mod expectations_delay_based;
 mod expectations_loss_based;
 mod expectations_quic;
+mod expectations_pcc;
 mod expectations_synthesized_bbr;
 mod expectations_taova;
 mod guard;
