@@ -160,7 +160,7 @@ impl Pantheon {
     fn judge(&mut self, interval: &Interval) -> Outcome {
         let (mut lost, mut slope) = (interval.missing(), interval.rtt_slope());
         if matches!(self.state, State::Start { .. }) {
-            if self.ignored_losses > 0 && slope.abs() < START_SLOPE {
+            if (lost == 0 || self.ignored_losses > 0) && slope.abs() < START_SLOPE {
                 slope = 0.0;
             }
             // As long as no interval loses more, each is forgiven all.
@@ -256,7 +256,7 @@ impl Pantheon {
     }
 
     /// The result at the rate that a fast move reached, next to that at the rate it left.
-    fn end_move(&mut self, target: &Outcome, moved: f64, view: &View<'_>) {
+    fn end_move(&mut self, id: u64, target: &Outcome, moved: f64) {
         let Some((_, Some(reference))) = self.reference else { return self.undecided() };
         let change = self.change(target.utility - reference.utility, target.rate - reference.rate);
         let overall = (reference.lost + target.lost) as f64 / (reference.sent + target.lost).max(1) as f64;
@@ -270,7 +270,7 @@ impl Pantheon {
             self.follow(change);
             self.step.trend = 2;
         } else {
-            self.reference = Some((view.next_id, Some(*target)));
+            self.reference = Some((id, Some(*target)));
             self.state = State::Moving { target: None, rate: target.rate + change * MEGABIT, change };
         }
     }
@@ -378,7 +378,7 @@ impl Controller for Pantheon {
             }
             &mut State::Moving { target: Some(target), change, .. } if interval.id >= target => {
                 // Results come in the order of sending: that of the reference is in.
-                self.end_move(&outcome, change, view);
+                self.end_move(interval.id, &outcome, change);
             }
             _ => {}
         }
@@ -437,6 +437,9 @@ impl Pantheon {
     }
 }
 
+#[cfg(test)]
+#[path = "recorded.rs"]
+mod recorded;
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;

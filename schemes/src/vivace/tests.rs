@@ -1,5 +1,6 @@
 use ccgym_core::Rng;
 
+use super::recorded::INTERVALS;
 use super::{Controller, Pantheon, State, View, Weights, MEGABIT};
 use crate::monitor_interval::Interval;
 
@@ -170,4 +171,29 @@ fn doubt() {
     assert_eq!(host.rate(), 20.0, "doubted");
     host.round(930, 900);
     assert!(host.rate() > 20.0, "believed");
+}
+
+/// Interval by interval as the program, whose order of trials is taken over.
+#[test]
+fn decisions_of_the_program() {
+    let mut host = Host::new();
+    for (i, &(rate, lost, slope, state, base)) in INTERVALS.iter().enumerate() {
+        let (_, mut begun) = host.begin();
+        if let State::Recording { trials, begun: 1 } = &mut host.vivace.state {
+            for (k, pair) in trials.chunks_exact_mut(2).enumerate() {
+                let up = INTERVALS.get(i + 2 * k).is_some_and(|other| other.0 > host.vivace.base / MEGABIT);
+                if pair[0].up != up {
+                    (pair[0].up, pair[1].up) = (up, !up);
+                    (pair[0].rate, pair[1].rate) = (pair[1].rate, pair[0].rate);
+                }
+            }
+            begun = trials[0].rate / MEGABIT;
+        }
+        assert!((begun / rate - 1.0).abs() < 1e-6, "interval {i}: {begun}, expected {rate}");
+        if i >= 2 {
+            host.end(i as u64 - 2, INTERVALS[i - 2].0, 1000 - lost, slope);
+        }
+        assert_eq!(host.vivace.observables()[1], ("state", f64::from(state)), "after interval {i}");
+        assert!((host.rate() / base - 1.0).abs() < 1e-6, "after interval {i}: {}, expected {base}", host.rate());
+    }
 }
