@@ -1,4 +1,4 @@
-"""``ccgym export``: the policy of a training run as a scheme that needs no torch.
+"""``ccgym export``: the policy of a training run, or of Stable-Baselines3's own file, as a scheme that needs no torch.
 
 Exit status: 0, the policy was exported; for the rest see :mod:`ccgym.cli.common`. A policy that would not do what the
 trained one does is an error, and nothing is written.
@@ -9,14 +9,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ccgym.cli.common import HelpFormatter, run, say
+from ccgym.errors import ConfigError
 from ccgym.invocation import command
 
+if TYPE_CHECKING:
+    from ccgym.training.export import Exported
+
 _DESCRIPTION: Final = """\
-Export the policy of a training run: NAME.onnx, the network with its normalization, and NAME.json, its card. Before
-they are written, the exported policy is compared with the trained one on held-out episodes.
+Export the policy of a training run, or a model that Stable-Baselines3 saved after training in ccgym's environments
+(PPO, A2C, SAC, TD3): NAME.onnx, the network with its normalization, and NAME.json, its card. Before they are written,
+the exported policy is compared with the trained one on held-out episodes.
 """
 
 _EXAMPLES: Final = """\
@@ -27,6 +32,9 @@ examples:
       … which is then a scheme like any other
   ccgym export runs/aurora-1-1 --model final -o mine.onnx
       the model at the end of training, into mine.onnx and mine.json
+  ccgym export model.zip --config aurora.yaml --normalize vecnormalize.pkl
+      what model.save("model.zip") wrote, of a model trained behind VecNormalize in the environment of aurora.yaml;
+      SB3 unpickles what is in these files, so take them from trusted places only
 """
 
 
@@ -35,11 +43,26 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="ccgym export", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter
     )
-    made.add_argument("run_dir", metavar="RUN_DIR", type=Path, help="a run directory of `ccgym train`")
     made.add_argument(
-        "-o", "--out", metavar="OUT", type=Path, help="a .onnx file or a directory (default: RUN_DIR/export)"
+        "source", metavar="RUN_DIR|MODEL.zip", type=Path, help="a run directory of `ccgym train`, or a model of SB3"
     )
-    made.add_argument("--model", default="best", metavar="best|final", help="which model of the run (default: best)")
+    made.add_argument(
+        "-o",
+        "--out",
+        metavar="OUT",
+        type=Path,
+        help="a .onnx file or a directory (default: RUN_DIR/export, the folder of MODEL.zip)",
+    )
+    made.add_argument("--model", metavar="best|final", help="RUN_DIR: which model of the run (default: best)")
+    made.add_argument(
+        "--config", metavar="CONFIG", help="MODEL.zip: the configuration whose environment it was trained in"
+    )
+    made.add_argument(
+        "--algorithm", metavar="NAME", help="MODEL.zip: ppo, a2c, sac or td3 (default: what the file says)"
+    )
+    made.add_argument(
+        "--normalize", metavar="FILE", type=Path, help="MODEL.zip: what VecNormalize.save wrote, if there was one"
+    )
     made.add_argument("--name", metavar="NAME", help="what to call it (default: the configuration's name)")
     made.add_argument(
         "--episodes", type=int, default=5, metavar="N", help="held-out episodes of the comparison (default: 5)"
@@ -54,11 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from ccgym.training.export import export_policy
-
-    made = export_policy(
-        arguments.run_dir, arguments.out, which=arguments.model, name=arguments.name, episodes=arguments.episodes
-    )
+    made = _export_sb3(arguments) if arguments.source.suffix == ".zip" else _export_run(arguments)
     card, parity = made.card, made.parity
     say(f"{card.name}: {card.label}, {card.policy.kind}, {made.onnx.stat().st_size:,} bytes")
     say(
@@ -70,3 +89,43 @@ def _export(arguments: argparse.Namespace) -> int:
     say(f"card      {made.card_file}")
     say(f"to use it: {command('evaluate')} --trace 77.72mbps --schemes {made.onnx},bbr,cubic")
     return 0
+
+
+def _export_run(arguments: argparse.Namespace) -> Exported:
+    from ccgym.training.export import export_policy
+
+    for option in ("config", "algorithm", "normalize"):
+        if getattr(arguments, option) is not None:
+            raise ConfigError(
+                f"--{option} with the run directory {arguments.source}",
+                expected="a file MODEL.zip of Stable-Baselines3",
+                hint="leave it out: a run directory has its own",
+            )
+    which = arguments.model or "best"
+    return export_policy(arguments.source, arguments.out, which=which, name=arguments.name, episodes=arguments.episodes)
+
+
+def _export_sb3(arguments: argparse.Namespace) -> Exported:
+    from ccgym.training.config import TrainConfig
+    from ccgym.training.export import export_sb3
+
+    if arguments.config is None:
+        raise ConfigError(
+            f"{arguments.source} without a configuration",
+            where="--config",
+            expected="the configuration whose environment the model was trained in",
+            hint=f"{command('export')} {arguments.source} --config aurora.yaml, for example",
+        )
+    if arguments.model is not None:
+        raise ConfigError(
+            f"--model with {arguments.source}", expected="a run directory", hint="leave it out: the file is the model"
+        )
+    return export_sb3(
+        arguments.source,
+        TrainConfig.load(arguments.config),
+        arguments.out,
+        algorithm=arguments.algorithm,
+        normalize=arguments.normalize,
+        name=arguments.name,
+        episodes=arguments.episodes,
+    )

@@ -1,4 +1,4 @@
-"""From a training run to a scheme: ``NAME.onnx`` and its card ``NAME.json``.
+"""From a training run, or a plain model of Stable-Baselines3, to a scheme: ``NAME.onnx`` and its card ``NAME.json``.
 
 The graph holds everything between the features and the action (:mod:`ccgym.training.onnx_graph`), the card everything
 around it (:mod:`ccgym.schemes.policy_card`). Before either is written, the export is compared with the policy as
@@ -30,7 +30,7 @@ from ccgym.training.onnx_graph import build_onnx
 from ccgym.training.parity import EPISODES, Parity, check_parity
 from ccgym.training.run_directory import RunDirectory, environment
 from ccgym.training.saved_model import MODEL, load_model
-from ccgym.training.torch_policy import TorchPolicy
+from ccgym.training.torch_policy import Normalizer, TorchPolicy
 
 MODELS: Final = ("best", "final")
 """Models of a run that can be exported."""
@@ -79,51 +79,108 @@ def export_policy(
     """
     if which not in MODELS:
         raise ConfigError(f"model {shown(which)}", expected=f"one of {', '.join(MODELS)}")
+    trained = load_model(run_dir, which)
+    target = _target(run_dir / policies.EXPORT_DIRECTORY, out, name, trained.config.name.lower())
+    training = _training(RunDirectory(run_dir), trained.config, trained.card, which)
+    policy = TorchPolicy.of(trained)
+    return _export(policy, trained.config, target, training, where=run_dir, episodes=episodes)
+
+
+def export_sb3(
+    model: Path,
+    config: TrainConfig,
+    out: Path | None = None,
+    *,
+    algorithm: str | None = None,
+    normalize: Path | None = None,
+    name: str | None = None,
+    episodes: int = EPISODES,
+) -> Exported:
+    """Export a model that Stable-Baselines3 saved, if the scheme does what the model does.
+
+    Args:
+        model: What ``model.save`` wrote.
+        config: The configuration whose environment it was trained in.
+        out: The ``.onnx`` file, or a directory to put it into; by default the model's folder.
+        algorithm: ``ppo``, ``a2c``, ``sac`` or ``td3``; by default what the file says.
+        normalize: What ``VecNormalize.save`` wrote, if it was trained behind one.
+        name: What to call it; by default as ``out`` if that is a file, else as the model's file.
+        episodes: Held-out episodes of the comparison.
+
+    Raises:
+        ConfigError: An argument is wrong, the model is of another agent, or it has parts that cannot be exported.
+        ResultsError: A file is missing or damaged.
+        ParityError: The exported policy would do something else. Nothing was written.
+        PlatformError: The files cannot be written.
+    """
+    from ccgym.training.sb3_model import load_sb3
+
+    plain = load_sb3(model, config, algorithm=algorithm, normalize=normalize)
+    target = _target(model.parent, out, name, model.stem.lower())
+    statistics = plain.statistics
+    policy = TorchPolicy(plain.model.policy, None if statistics is None else Normalizer.of(statistics))
+    described = yaml.safe_load(config.as_yaml())
+    training = {
+        # Those that say how `ccgym train` would have trained it are left out.
+        "config": {key: described[key] for key in ("name", "agent", "environment") if key in described},
+        "algorithm": plain.algorithm,
+        "steps": int(plain.model.num_timesteps),
+        "checkpoint": {"file": model.name, "sha256": hashlib.sha256(model.read_bytes()).hexdigest()},
+    }
+    return _export(policy, config, target, training, where=model, episodes=episodes)
+
+
+def _export(
+    policy: TorchPolicy,
+    config: TrainConfig,
+    target: tuple[Path, str],
+    training: Mapping[str, Any],
+    *,
+    where: Path,
+    episodes: int,
+) -> Exported:
+    """Write the policy of the agent that ``config`` deploys, if it passes the comparison."""
     if episodes < 1:
         raise ConfigError(f"{episodes} episodes", where="episodes", expected="one or more")
-    trained = load_model(run_dir, which)
-    file, name = _target(run_dir, out, name, trained.config.name.lower())
-    policy = TorchPolicy.of(trained)
-    deployed = trained.config.deployment.applied_to(trained.config.agent)
+    file, name = target
+    deployed = config.deployment.applied_to(config.agent)
     agent = deployed.native()
     _require_bounds(policy, agent)
     network = build_onnx(policy, name)
-    run = RunDirectory(run_dir)
-    training = _training(run, trained.config, trained.card, which)
-    style = trained.config.style
+    style = config.style
     card = PolicyCard(
         name=name,
         label=style.label or name[:1].upper() + name[1:],
         color=style.color,
         marker=style.marker,
-        summary=style.summary or f"Learned in {trained.card['step']:,} decisions.",
+        summary=style.summary or f"Learned in {training['steps']:,} decisions.",
         reference=style.reference or "trained by ccgym",
         agent=agent,
         policy=policy.shape,
         onnx_sha256=hashlib.sha256(network).hexdigest(),
-        profile=trained.config.environment.learner.profile,
+        profile=config.environment.learner.profile,
         versions={**environment()["versions"], "onnx": version("onnx")},
         training=training,
     )
     parity = check_parity(
         policy,
         policies.from_parts(network, card, file),
-        Settings.of(trained.config.environment, deployed).at(1.0),
-        trained.config.evaluation.seed,
+        Settings.of(config.environment, deployed).at(1.0),
+        config.evaluation.seed,
         episodes,
     )
-    parity.require(str(run_dir))
+    parity.require(str(where))
     card = card.model_copy(update={"parity": parity.as_dict()})
     _write(file, network, card)
     return Exported(onnx=file, card=card, parity=parity)
 
 
-def _target(run_dir: Path, out: Path | None, name: str | None, default: str) -> tuple[Path, str]:
-    """The ``.onnx`` file to write, and the policy's name."""
+def _target(usual: Path, out: Path | None, name: str | None, default: str) -> tuple[Path, str]:
+    """The ``.onnx`` file to write, and the policy's name; ``usual`` is the folder if none is given."""
     is_file = out is not None and out.suffix == ".onnx"
     if name is None:
         name = out.stem if is_file and out is not None and out.name != policies.POLICY_FILE else default
-    folder = run_dir / policies.EXPORT_DIRECTORY if out is None else out
+    folder = usual if out is None else out
     file = folder if is_file else folder / f"{name}.onnx"
     is_valid = NAME_PATTERN.fullmatch(name)
     if not is_valid or name in registry():

@@ -20,8 +20,10 @@ import numpy.typing as npt
 import torch
 from gymnasium import spaces
 from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
-from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.torch_layers import FlattenExtractor
+from stable_baselines3.sac.policies import SACPolicy
+from stable_baselines3.td3.policies import TD3Policy
 from torch import nn
 
 from ccgym.errors import ConfigError, shown
@@ -65,8 +67,9 @@ class Normalizer:
 class TorchPolicy:
     """The deterministic part of a trained policy: features in, action out, a state between if it is recurrent.
 
-    Actions are the mean of the Gaussian, clipped to the box as SB3's ``predict`` clips them; of a discrete policy they
-    are the scores, of which the largest wins. The state is ``[h | c]`` layer by layer, float32 between decisions.
+    Actions are the mean of the Gaussian, clipped to the box as SB3's ``predict`` clips them; those of SAC, TD3 and DDPG
+    are the actor's, stretched to the box. Of a discrete policy they are the scores, of which the largest wins. The
+    state is ``[h | c]`` layer by layer, float32 between decisions.
 
     Args:
         policy: SB3's policy.
@@ -76,7 +79,7 @@ class TorchPolicy:
         ConfigError: It has parts that cannot be exported.
     """
 
-    def __init__(self, policy: ActorCriticPolicy, normalizer: Normalizer | None = None) -> None:
+    def __init__(self, policy: BasePolicy, normalizer: Normalizer | None = None) -> None:
         _require_exportable(policy)
         self.normalizer = normalizer
         self._policy = copy.deepcopy(policy).to("cpu")
@@ -84,8 +87,7 @@ class TorchPolicy:
         self.lstm: nn.LSTM | None = None
         if isinstance(self._policy, RecurrentActorCriticPolicy):
             self.lstm = copy.deepcopy(self._policy.lstm_actor).double()
-        hidden = self._policy.mlp_extractor.policy_net
-        self.layers = [copy.deepcopy(layer).double() for layer in (*hidden, self._policy.action_net)]
+        self.layers = [copy.deepcopy(layer).double() for layer in _layers(self._policy)]
         for layer in self.layers:
             if not isinstance(layer, LAYERS):
                 raise _cannot_export(f"a layer {type(layer).__name__}", ", ".join(kind.__name__ for kind in LAYERS))
@@ -143,6 +145,11 @@ class TorchPolicy:
         inputs = observations if self.normalizer is None else self.normalizer(observations).astype(np.float32)
         policy = self._policy
         after: Floats | None = None
+        if isinstance(policy, (SACPolicy, TD3Policy)):
+            with torch.no_grad(), _one_thread():
+                squashed = policy._predict(torch.from_numpy(inputs), deterministic=True).numpy()
+            return policy.unscale_action(squashed).astype(np.float32), None
+        assert isinstance(policy, ActorCriticPolicy)
         with torch.no_grad(), _one_thread():
             features = policy.extract_features(torch.from_numpy(inputs), policy.pi_features_extractor)
             assert isinstance(features, torch.Tensor)
@@ -175,19 +182,48 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _require_exportable(policy: ActorCriticPolicy) -> None:
-    if not isinstance(policy, ActorCriticPolicy):
-        raise _cannot_export(f"a policy {type(policy).__name__}", "one of PPO or RecurrentPPO")
+def _layers(policy: BasePolicy) -> list[nn.Module]:
+    """From features, or what the memory makes of them, to actions."""
+    if isinstance(policy, SACPolicy):
+        return [*policy.actor.latent_pi, *_flat(policy.actor.mu), nn.Tanh(), *_stretching(policy)]
+    if isinstance(policy, TD3Policy):
+        return [*policy.actor.mu, *_stretching(policy)]
+    assert isinstance(policy, ActorCriticPolicy)
+    return [*policy.mlp_extractor.policy_net, policy.action_net]
+
+
+def _flat(layer: nn.Module) -> list[nn.Module]:
+    return list(layer) if isinstance(layer, nn.Sequential) else [layer]
+
+
+def _stretching(policy: BasePolicy) -> list[nn.Module]:
+    """From −1 … 1 to the bounds of the action, as SB3's ``unscale_action``."""
+    space = policy.action_space
+    assert isinstance(space, spaces.Box)
+    low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+    if np.all(low == -1) and np.all(high == 1):
+        return []
+    layer = nn.Linear(low.size, low.size, dtype=torch.float64)
+    with torch.no_grad():
+        layer.weight.copy_(torch.diag(torch.from_numpy((high - low) / 2)))
+        layer.bias.copy_(torch.from_numpy((high + low) / 2))
+    return [layer]
+
+
+def _require_exportable(policy: BasePolicy) -> None:
+    if not isinstance(policy, (ActorCriticPolicy, SACPolicy, TD3Policy)):
+        raise _cannot_export(f"a policy {type(policy).__name__}", "one of PPO, A2C, SAC, TD3, DDPG or RecurrentPPO")
     inputs, outputs = policy.observation_space, policy.action_space
     if not isinstance(inputs, spaces.Box) or len(inputs.shape) != 1:
         raise _cannot_export(f"observations {shown(inputs)}", "a vector of features")
-    if not isinstance(policy.features_extractor, FlattenExtractor):
-        raise _cannot_export(f"a {type(policy.features_extractor).__name__} before the layers", "nothing there")
+    extractor = policy.features_extractor if isinstance(policy, ActorCriticPolicy) else policy.actor.features_extractor
+    if not isinstance(extractor, FlattenExtractor):
+        raise _cannot_export(f"a {type(extractor).__name__} before the layers", "nothing there")
     if not isinstance(outputs, (spaces.Box, spaces.Discrete)) or (
         isinstance(outputs, spaces.Box) and len(outputs.shape) != 1
     ):
         raise _cannot_export(f"actions {shown(outputs)}", "a vector of numbers, or one of several operations")
-    if policy.squash_output:
+    if policy.squash_output and isinstance(policy, ActorCriticPolicy):
         raise _cannot_export("a squashed action", "one that is clipped (squash_output: false)")
     lstm = getattr(policy, "lstm_actor", None)
     if lstm is not None and (lstm.bidirectional or lstm.proj_size or not lstm.bias or lstm.batch_first):

@@ -1,0 +1,170 @@
+"""A plain Stable-Baselines3 model that somebody trained in our environments: ``model.save("model.zip")``.
+
+It is read by SB3 itself, which unpickles what is in the file: only files of trusted origin should be read so.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3 import A2C, PPO, SAC, TD3
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.vec_env import VecNormalize
+
+from ccgym.envs.sb3 import SB3LinkVecEnv
+from ccgym.envs.settings import Settings
+from ccgym.errors import ConfigError, ResultsError, shown
+from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes
+from ccgym.training import normalizer as normalizers
+from ccgym.training.config import TrainConfig
+from ccgym.training.model import DAMAGE, what_is_damaged
+from ccgym.training.streams import generators_kept
+
+ALGORITHMS: Final[Mapping[str, type[BaseAlgorithm]]] = {"ppo": PPO, "a2c": A2C, "sac": SAC, "td3": TD3}
+"""Classes of models that can be exported, by the words of ``--algorithm``."""
+
+_MARKS: Final = {
+    "sac": {"target_entropy"},
+    "td3": {"target_policy_noise", "policy_delay"},
+    "ppo": {"clip_range", "gae_lambda"},
+    "a2c": {"gae_lambda", "normalize_advantage"},
+}
+"""What only the files of an algorithm say, of those that stand before it in this order."""
+
+_NOT_NEEDED: Final = {
+    "learning_rate": 0.0,
+    "lr_schedule": None,
+    "clip_range": 0.0,
+    "buffer_size": 1,
+    "_last_obs": None,
+    "_last_episode_starts": None,
+    "_last_original_obs": None,
+}
+"""Parts of a model that acting does not need; of another Python's version they could not be read."""
+
+
+@dataclass(frozen=True)
+class PlainModel:
+    """A model read from SB3's file, and checked against the configuration's agent."""
+
+    file: Path
+    algorithm: str
+    model: BaseAlgorithm
+    statistics: dict[str, Any] | None
+    """How features are normalized: see :func:`ccgym.training.normalizer.observation_statistics`."""
+
+
+def load_sb3(
+    file: Path, config: TrainConfig, *, algorithm: str | None = None, normalize: Path | None = None
+) -> PlainModel:
+    """Read a model.
+
+    Args:
+        file: What ``model.save`` wrote.
+        config: The configuration whose environment the model was trained in.
+        algorithm: One of :data:`ALGORITHMS`; by default what the file says.
+        normalize: What ``VecNormalize.save`` wrote, if the model was trained behind one.
+
+    Raises:
+        ConfigError: It is a model of another algorithm, or of another agent than the configuration's.
+        ResultsError: The file is missing or damaged.
+    """
+    name = algorithm or _algorithm_of(file)
+    if name not in ALGORITHMS:
+        raise ConfigError(f"algorithm {shown(name)}", where="--algorithm", expected=", ".join(ALGORITHMS))
+    try:
+        with generators_kept():
+            model = ALGORITHMS[name].load(file, device="cpu", custom_objects=dict(_NOT_NEEDED))
+    except DAMAGE as error:
+        raise _unreadable(file, f"{name.upper()}.load: {what_is_damaged(error)}", "a model of that class") from None
+    _require_spaces(file, model, config)
+    return PlainModel(file, name, model, None if normalize is None else _statistics(normalize, model))
+
+
+def _algorithm_of(file: Path) -> str:
+    """The algorithm by what the file says of its settings."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            keys = set(json.loads(archive.read("data")))
+    except FileNotFoundError:
+        raise _unreadable(file, "no such file", "a file that SB3's model.save wrote") from None
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise _unreadable(file, f"not a model of SB3: {error}", "a file that SB3's model.save wrote") from None
+    for name, marks in _MARKS.items():
+        if marks <= keys:
+            return name
+    raise ConfigError(
+        "a model of an algorithm that is not known",
+        where=str(file),
+        expected=f"a model of {', '.join(ALGORITHMS).upper()}",
+        hint="if it is a class derived from one of them, say which with --algorithm",
+    )
+
+
+def _require_spaces(file: Path, model: BaseAlgorithm, config: TrainConfig) -> None:
+    """Raise unless the model observes and does what the configuration's agent does."""
+    env = SB3LinkVecEnv(1, Settings.of(config.environment, config.agent))
+    try:
+        pairs = (
+            ("observes", model.observation_space, env.observation_space),
+            ("acts by", model.action_space, env.action_space),
+        )
+        for verb, found, expected in pairs:
+            if not _same_form(found, expected):
+                raise ConfigError(
+                    f"the model {verb} {_words(found)}",
+                    where=str(file),
+                    expected=f"{_words(expected)}, as the agent of {config.name} has it",
+                    hint="give the configuration that it was trained with; wrappers that change observations or "
+                    "actions cannot be exported",
+                )
+    finally:
+        env.close()
+
+
+def _same_form(found: object, expected: object) -> bool:
+    if isinstance(found, spaces.Box) and isinstance(expected, spaces.Box):
+        return found.shape == expected.shape
+    return isinstance(found, spaces.Discrete) and isinstance(expected, spaces.Discrete) and found.n == expected.n
+
+
+def _words(space: object) -> str:
+    if isinstance(space, spaces.Box):
+        return f"{' x '.join(map(str, space.shape))} numbers"
+    return f"one of {space.n} operations" if isinstance(space, spaces.Discrete) else shown(space)
+
+
+def _statistics(file: Path, model: BaseAlgorithm) -> dict[str, Any] | None:
+    """How a saved ``VecNormalize`` normalizes features."""
+    expected = "a file that SB3's VecNormalize.save wrote"
+    try:
+        normalizer = pickle.loads(read_bytes(file, MAX_MODEL_BYTES))
+    except FileNotFoundError:
+        raise _unreadable(file, "no such file", expected) from None
+    except UnreadableError as error:
+        raise _unreadable(file, str(error), expected) from None
+    except (*DAMAGE, ImportError) as error:
+        raise _unreadable(file, f"cannot be unpickled: {error}", expected) from None
+    if not isinstance(normalizer, VecNormalize):
+        raise _unreadable(file, f"a {type(normalizer).__name__}", expected)
+    statistics = normalizers.observation_statistics(normalizer)
+    if statistics is not None and np.shape(statistics["mean"]) != model.observation_space.shape:
+        raise ConfigError(
+            f"statistics of {len(statistics['mean'])} features",
+            where=str(file),
+            expected=f"{_words(model.observation_space)}, as the model observes",
+            hint="give the statistics that were saved together with the model",
+        )
+    return statistics
+
+
+def _unreadable(file: Path, found: str, expected: str) -> ResultsError:
+    return ResultsError(found, where=str(file), expected=expected, hint="save it again with SB3, or give another file")

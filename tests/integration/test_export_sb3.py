@@ -1,0 +1,154 @@
+"""From a model that Stable-Baselines3 saved to a scheme: the four algorithms, statistics of features, and mistakes."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from stable_baselines3 import A2C, DQN, PPO, SAC, TD3
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize
+
+import ccgym
+from ccgym.cli.main import main as cli
+from ccgym.envs.sb3 import SB3LinkVecEnv
+from ccgym.envs.settings import Settings
+from ccgym.errors import ConfigError
+from ccgym.schemes import policies
+from ccgym.training.config import TrainConfig
+from ccgym.training.export import export_sb3
+
+CONFIG = """\
+name: tiny
+agent:
+  name: tiny
+  clock: {kind: rtt, multiple: 0.5}
+  observation: {features: [latency_ratio, send_ratio, rtt_inflation], history: 3}
+  action: {map: {kind: signed_multiply, delta: 0.05}, target: rate, limits: {rate: [0.1mbps, 30mbps]}}
+  reward: {terms: [{term: throughput, weight: 1.0}]}
+  startup: 2mbps
+environment:
+  paths: {kind: ranges, rate: {uniform: [4mbps, 12mbps]}, one_way_delay: {uniform: [5ms, 20ms]}, queue: {packets: 30}}
+  episode: {steps: 30}
+"""
+DISCRETE = "agent.action.map={kind: discrete, operations: ['/1.1', '+0', '*1.1']}"
+BOUNDED = "agent.action.bounds=[-0.5, 2.0]"
+
+MAKERS: dict[str, Callable[[Any], BaseAlgorithm]] = {
+    "ppo": lambda env: PPO("MlpPolicy", env, n_steps=8, batch_size=16, policy_kwargs={"net_arch": [8]}),
+    "a2c": lambda env: A2C("MlpPolicy", env, n_steps=8, policy_kwargs={"net_arch": [8]}),
+    "sac": lambda env: SAC("MlpPolicy", env, learning_starts=4, buffer_size=100, policy_kwargs={"net_arch": [8]}),
+    "td3": lambda env: TD3("MlpPolicy", env, learning_starts=4, buffer_size=100, policy_kwargs={"net_arch": [8]}),
+}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "tiny.yaml"
+    file.write_text(CONFIG, encoding="utf-8")
+    return file
+
+
+def environments(config: TrainConfig) -> SB3LinkVecEnv:
+    return SB3LinkVecEnv(2, Settings.of(config.environment, config.agent))
+
+
+def trained(kind: str, env: Any, file: Path) -> BaseAlgorithm:
+    """A model that has learned a little, with weights large enough for answers all over the range."""
+    model = MAKERS[kind](env)
+    model.learn(16)
+    with torch.no_grad():
+        for weights in model.policy.parameters():
+            weights.mul_(3.0)
+    model.save(file)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("kind", "overrides"),
+    [
+        ("ppo", []), ("a2c", []), ("sac", []), ("td3", []),
+        ("ppo", [DISCRETE]), ("a2c", [DISCRETE]), ("sac", [BOUNDED]), ("td3", [BOUNDED]),
+    ],
+)  # fmt: skip
+def test_a_model_becomes_a_scheme(kind: str, overrides: list[str], config: Path, tmp_path: Path) -> None:
+    settings = TrainConfig.load(config, overrides)
+    env = environments(settings)
+    file = tmp_path / "mine.zip"
+    model = trained(kind, env, file)
+    made = export_sb3(file, settings, episodes=2)
+    assert made.onnx == tmp_path / "mine.onnx"
+    card = made.card
+    assert (card.name, card.training["algorithm"], card.training["steps"]) == ("mine", kind, 16)
+    assert card.training["checkpoint"]["file"] == "mine.zip"
+    assert card.training["config"].keys() == {"name", "agent", "environment"}
+    assert card.parity["decisions"] == 60
+    # What SB3's own `predict` answers, which is how users run their models.
+    observations = np.random.default_rng(1).normal(size=(50, card.policy.observation_size)).astype(np.float32)
+    expected, _ = model.predict(observations, deterministic=True)
+    found, _ = policies.load(made.onnx).native.decide(observations, None)
+    np.testing.assert_allclose(found.reshape(50), expected.reshape(50), atol=1e-5)
+    assert np.ptp(found) > 0.1
+    # A scheme like any other.
+    path = ccgym.NetworkPath(rate="8mbps", rtt="20ms", queue="30p")
+    run = ccgym.simulate(path, flows=[str(made.onnx)], duration="2s")
+    assert (run.flows[0].scheme, run.flows[0].sent_packets > 10) == ("mine", True)
+
+
+def test_statistics_are_part_of_the_scheme(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    env = VecNormalize(environments(TrainConfig.load(config)))
+    model = trained("sac", env, tmp_path / "mine.zip")
+    env.save(str(tmp_path / "vecnormalize.pkl"))
+    words = ["export", str(tmp_path / "mine.zip"), "--config", str(config), "--episodes", "1"]
+    assert cli([*words, "--normalize", str(tmp_path / "vecnormalize.pkl"), "-o", str(tmp_path / "normal.onnx")]) == 0
+    assert cli([*words, "--algorithm", "sac", "-o", str(tmp_path / "plain.onnx")]) == 0
+    assert "to use it:" in capsys.readouterr().out
+    observations = np.random.default_rng(1).normal(size=(50, 9)).astype(np.float32) * 3
+    for name, inputs in (("normal", env.normalize_obs(observations)), ("plain", observations)):
+        expected, _ = model.predict(inputs, deterministic=True)
+        found, _ = policies.load(tmp_path / f"{name}.onnx").native.decide(observations, None)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_mistakes_are_explained(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = TrainConfig.load(config)
+    file = tmp_path / "mine.zip"
+    env = environments(settings)
+    trained("ppo", env, file)
+
+    def refused(*words: str) -> str:
+        assert cli(["export", *words]) == 2
+        return capsys.readouterr().err
+
+    assert "without a configuration" in refused(str(file))
+    assert "--model with" in refused(str(file), "--config", str(config), "--model", "best")
+    assert "expected: ppo, a2c, sac, td3" in refused(str(file), "--config", str(config), "--algorithm", "dqn")
+    assert "SAC.load" in refused(str(file), "--config", str(config), "--algorithm", "sac")
+    assert "no such file" in refused(str(tmp_path / "none.zip"), "--config", str(config))
+    assert "--algorithm with the run directory" in refused(str(tmp_path), "--algorithm", "ppo")
+    assert "cannot be unpickled" in refused(str(file), "--config", str(config), "--normalize", str(config))
+    assert "expected: a file that SB3's VecNormalize.save" in refused(
+        str(file), "--config", str(config), "--normalize", str(tmp_path / "none.pkl")
+    )
+    (tmp_path / "bad.zip").write_bytes(b"PK")
+    assert "not a model of SB3" in refused(str(tmp_path / "bad.zip"), "--config", str(config))
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("data", "{}")
+    assert "not known" in refused(str(tmp_path / "other.zip"), "--config", str(config))
+
+    stacked = tmp_path / "stacked.zip"
+    trained("ppo", VecFrameStack(env, 2), stacked)
+    error = refused(str(stacked), "--config", str(config))
+    assert "the model observes 18 numbers" in error
+    assert "expected: 9 numbers" in error
+    discrete = TrainConfig.load(config, [DISCRETE])
+    with pytest.raises(ConfigError, match="the model acts by 1 numbers"):
+        export_sb3(file, discrete)
+    q_network = tmp_path / "dqn.zip"
+    DQN("MlpPolicy", environments(discrete), buffer_size=10).save(q_network)
+    assert "not known" in refused(str(q_network), "--config", str(config))
