@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean, median, pstdev
 from typing import Final
 
-from tests.reproduction import kernel_tcp
+from tests.reproduction import kernel_tcp, quic_stacks
 from tests.reproduction.ccperf import (
     DRAWS,
     HEADLINE,
@@ -209,6 +209,20 @@ def _kernel_cells(one: kernel_tcp.Outcome) -> list[str]:
     ]
 
 
+def quinn() -> str:
+    rows = []
+    for path in (*quic_stacks.DROP_TAIL, quic_stacks.RANDOM_LOSS):
+        for controller in ("reno", "cubic"):
+            rows.append([f"`{path}`", f"{controller}, quinn", *_sawtooth_cells(quic_stacks.recorded(path, controller))])
+            ours = [scheme for scheme, theirs in quic_stacks.CONTROLLER.items() if theirs == controller]
+            rows.extend(["", scheme, *_sawtooth_cells(quic_stacks.simulated(path, scheme))] for scheme in ours)
+    return table(["path", "scheme", "mean window", "Mbit/s", "period s", "kept at a cut"], rows)
+
+
+def _sawtooth_cells(one: quic_stacks.Sawtooth) -> list[str]:
+    return [f"{one.window:.1f}", f"{one.throughput_mbps:.2f}", f"{one.period_s:.2f}", f"{one.kept:.3f}"]
+
+
 TABLES: Final[dict[str, Callable[[], str]]] = {
     "medians": medians,
     "outliers": outliers,
@@ -218,6 +232,7 @@ TABLES: Final[dict[str, Callable[[], str]]] = {
     "draws": draws,
     "published": published,
     "kernel": kernel,
+    "quinn": quinn,
 }
 
 
