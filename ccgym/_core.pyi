@@ -7,10 +7,16 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "Ack",
     "AgentBatch",
     "Halt",
+    "Interval",
+    "Loss",
     "Policy",
+    "SchemeFailure",
     "SimResult",
+    "Start",
+    "Timeout",
     "Trace",
     "__version__",
     "agent_vocabulary",
@@ -76,6 +82,254 @@ class SimResult:
 
     def write_mm_log(self, path: str | os.PathLike[str], direction: Literal["up", "down"], header: str) -> None:
         """Write mahimahi's log of the first link of a direction below `header`. Raises OSError."""
+
+@final
+class Start:
+    """Before the first packet."""
+
+    @property
+    def now_s(self) -> float:
+        """Time on the sender's clock."""
+
+    @property
+    def flow(self) -> int:
+        """Number of the flow, from 0."""
+
+    @property
+    def packet_bytes(self) -> int:
+        """Bytes of a full packet on the wire, in which windows are counted."""
+
+    @property
+    def initial_window(self) -> float:
+        """The usual first window, packets."""
+
+    @property
+    def seed(self) -> int:
+        """A number for a random generator of its own: equal in equal runs."""
+
+@final
+class Ack:
+    """An acknowledgement that acknowledged something."""
+
+    @property
+    def now_s(self) -> float:
+        """Time on the sender's clock."""
+
+    @property
+    def acked_packets(self) -> int:
+        """Packets newly acknowledged."""
+
+    @property
+    def acked_bytes(self) -> int:
+        """Their bytes on the wire."""
+
+    @property
+    def lost_packets(self) -> int:
+        """Packets newly declared lost."""
+
+    @property
+    def lost_bytes(self) -> int:
+        """Their bytes on the wire."""
+
+    @property
+    def rtt_s(self) -> float | None:
+        """Round-trip sample of this acknowledgement."""
+
+    @property
+    def srtt_s(self) -> float | None:
+        """Smoothed round-trip time; None before the first sample."""
+
+    @property
+    def min_rtt_s(self) -> float | None:
+        """Minimum round-trip time of the flow's life; None before the first sample."""
+
+    @property
+    def delivery_rate_bps(self) -> float | None:
+        """Delivery rate, bytes on the wire."""
+
+    @property
+    def delivered_bytes(self) -> int:
+        """Bytes delivered over the flow's life."""
+
+    @property
+    def in_flight_packets(self) -> float:
+        """Packets in flight after this event."""
+
+    @property
+    def in_flight_bytes(self) -> int:
+        """Their bytes."""
+
+    @property
+    def entered_recovery(self) -> bool:
+        """Whether the losses began a recovery episode: reduce once per episode."""
+
+    @property
+    def in_recovery(self) -> bool:
+        """Whether the flow is in recovery: do not grow."""
+
+    @property
+    def cwnd_limited(self) -> bool:
+        """Whether the window, not the application, limits sending: else do not grow."""
+
+    @property
+    def ce_packets(self) -> int:
+        """Packets newly reported with congestion-experienced."""
+
+@final
+class Loss:
+    """Packets were declared lost."""
+
+    @property
+    def now_s(self) -> float:
+        """Time on the sender's clock."""
+
+    @property
+    def lost_packets(self) -> int:
+        """Packets newly declared lost."""
+
+    @property
+    def lost_bytes(self) -> int:
+        """Their bytes on the wire."""
+
+    @property
+    def srtt_s(self) -> float | None:
+        """Smoothed round-trip time; None before the first sample."""
+
+    @property
+    def min_rtt_s(self) -> float | None:
+        """Minimum round-trip time of the flow's life; None before the first sample."""
+
+    @property
+    def in_flight_packets(self) -> float:
+        """Packets in flight after this event."""
+
+    @property
+    def in_flight_bytes(self) -> int:
+        """Their bytes."""
+
+    @property
+    def entered_recovery(self) -> bool:
+        """Whether the losses began a recovery episode: reduce once per episode."""
+
+    @property
+    def in_recovery(self) -> bool:
+        """Whether the flow is in recovery: do not grow."""
+
+@final
+class Timeout:
+    """The retransmission timer expired."""
+
+    @property
+    def now_s(self) -> float:
+        """Time on the sender's clock."""
+
+    @property
+    def count(self) -> int:
+        """Consecutive expiries, this one included."""
+
+    @property
+    def lost_packets(self) -> int:
+        """Packets newly declared lost."""
+
+    @property
+    def lost_bytes(self) -> int:
+        """Their bytes on the wire."""
+
+    @property
+    def srtt_s(self) -> float | None:
+        """Smoothed round-trip time; None before the first sample."""
+
+    @property
+    def min_rtt_s(self) -> float | None:
+        """Minimum round-trip time of the flow's life; None before the first sample."""
+
+@final
+class Interval:
+    """What happened between two decisions."""
+
+    @property
+    def now_s(self) -> float:
+        """Time on the sender's clock."""
+
+    @property
+    def duration_s(self) -> float:
+        """Length of the interval."""
+
+    @property
+    def sent_packets(self) -> int:
+        """Packets sent."""
+
+    @property
+    def sent_bytes(self) -> int:
+        """Their bytes on the wire."""
+
+    @property
+    def acked_packets(self) -> int:
+        """Packets newly acknowledged."""
+
+    @property
+    def acked_bytes(self) -> int:
+        """Their bytes on the wire."""
+
+    @property
+    def lost_packets(self) -> int:
+        """Packets newly declared lost."""
+
+    @property
+    def lost_bytes(self) -> int:
+        """Their bytes on the wire."""
+
+    @property
+    def loss_fraction(self) -> float:
+        """Lost over lost plus acknowledged packets; 0 if neither."""
+
+    @property
+    def send_rate_bps(self) -> float:
+        """Bytes sent over the interval's length."""
+
+    @property
+    def delivery_rate_bps(self) -> float:
+        """Delivery rate, bytes on the wire."""
+
+    @property
+    def mean_rtt_s(self) -> float | None:
+        """Mean of the round-trip samples; None without one."""
+
+    @property
+    def srtt_s(self) -> float | None:
+        """Smoothed round-trip time; None before the first sample."""
+
+    @property
+    def min_rtt_s(self) -> float | None:
+        """Minimum round-trip time of the flow's life; None before the first sample."""
+
+    @property
+    def rtt_slope(self) -> float:
+        """Least-squares slope of the round trip over time, seconds per second."""
+
+    @property
+    def in_flight_packets(self) -> float:
+        """Packets in flight after this event."""
+
+    @property
+    def in_flight_bytes(self) -> int:
+        """Their bytes."""
+
+    @property
+    def timeouts(self) -> int:
+        """Retransmission timeouts."""
+
+    @property
+    def ce_packets(self) -> int:
+        """Packets newly reported with congestion-experienced."""
+
+    @property
+    def app_limited(self) -> bool:
+        """Whether the application held sending back at some time."""
+
+class SchemeFailure(Exception):
+    """A scheme in Python failed: (scheme, method, attribute, value). Attribute and value are those of a decision that
+    cannot be taken, empty where the cause is an exception of its own."""
 
 @final
 class Halt:
@@ -205,12 +459,17 @@ def agent_vocabulary() -> str:
     """Every signal, transform, action map and reward term that agents can be made of, as JSON."""
 
 def simulate(
-    spec_json: str, traces: dict[str, Trace], policies: dict[str, Policy] = {}, halt: Halt | None = None
+    spec_json: str,
+    traces: dict[str, Trace],
+    policies: dict[str, Policy] = {},
+    python: dict[str, type] = {},
+    halt: Halt | None = None,
 ) -> SimResult:
     """Run one simulation, the GIL released.
 
     Raises ValueError when the specification cannot be run, MemoryError when it would hold more than its `max_memory`,
-    RuntimeError when `halt` was set, and, in the main thread, what a signal's handler raises.
+    RuntimeError when `halt` was set, SchemeFailure when a scheme in Python failed, and, in the main thread, what a
+    signal's handler raises.
     """
 
 def limits_flows(uplink_json: str, downlink_json: str) -> bool:

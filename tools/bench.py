@@ -30,6 +30,7 @@ HOT_PATHS = (
 IMPORTS = {"import_seconds": "import ccgym", "import_seconds/simulate": "from ccgym import NetworkPath, simulate"}
 #: Benchmarks written in Python, and what their results are called.
 PROGRAMS = {
+    "benches/python_scheme.py": "sim_packets_per_second/python",
     "benches/environments.py": "env_steps_per_second/single env_steps_per_second/vector",
     "benches/training.py": "train_steps_per_second",
     "benches/real_path.py": "path_gbps path_release_error_p99 udp_loopback_gbps",

@@ -33,7 +33,7 @@ from ccgym.evaluation.results import RUN_COLUMNS
 from ccgym.evaluation.run_record import FLOW_COLUMN, PACKET_COLUMNS, SERIES_COLUMNS, FlowRecord, RunRecord
 from ccgym.experiments.metrics import METRICS, Metric
 from ccgym.report.figures import figures_of
-from ccgym.schemes.registry import descriptions
+from ccgym.schemes.groups import descriptions
 from ccgym.units import format_rate, format_time
 
 ROOT = Path(__file__).resolve().parent.parent

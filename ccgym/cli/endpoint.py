@@ -111,22 +111,17 @@ def sender_job(words: Sequence[str]) -> dict[str, Any]:
         SchemeNotFoundError: There is none of that name.
     """
     from ccgym.schemes.onnx_runtime import provide_library
-    from ccgym.schemes.registry import parse_scheme, transport_of
+    from ccgym.schemes.origins import refuse
+    from ccgym.schemes.reading import parse_scheme
 
     given = sender_parser().parse_args(list(words))
     choice = option("--scheme", parse_scheme, given.scheme)
-    if choice.kernel is not None:
-        raise ConfigError(
-            f"{choice.name} is the kernel's TCP, not a flow over UDP",
-            where="--scheme",
-            expected="a scheme of ours",
-            hint=f"iperf3 -C {choice.kernel} sends one; `ccgym evaluate --backend emulated` runs both side by side",
-        )
+    refuse(choice, "endpoint", "--scheme")
     policy = choice.policy
     flow: dict[str, Any] = {
         "scheme": choice.name,
         "params": choice.native_params,
-        **transport_of(choice),
+        **choice.transport,
         "ack_every": _whole(given.ack_every, "--ack-every", low=1),
     }
     if given.profile is not None:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from ccgym.config.path import NetworkPath
     from ccgym.evaluation.experiment import Experiment
-    from ccgym.evaluation.results import ResultSet
+    from ccgym.evaluation.results import CellFailure, ResultSet
 
 MAX_NAME: Final = 40
 """Characters of the schemes' names in the name of a directory."""
@@ -64,6 +64,10 @@ examples:
       5 runs of 30 s, next to what was published for it; results in results/77.72mbps
   ccgym evaluate --trace 77.72mbps --schemes cubic,bbr,fixed_window:cwnd=690 --runs 10
       three schemes, one of them with a parameter (further parameters: NAME:A=1:B=2)
+  ccgym evaluate --trace 77.72mbps --schemes cubic,examples/aimd.py:AIMD:beta=0.7
+      a scheme written in Python, with a parameter of its constructor (docs/python-schemes.md)
+  ccgym evaluate --trace 77.72mbps --schemes classic,eagle
+      every scheme of ccgym's own, also those that are not compared by default, and Eagle
   ccgym evaluate --trace 77.72mbps --schemes aurora,runs/aurora-1-1,bbr,cubic
       learned schemes next to classic ones: a pretrained policy, and one that `ccgym train` made
       (after `ccgym export runs/aurora-1-1`)
@@ -112,9 +116,9 @@ def parser() -> argparse.ArgumentParser:
         metavar="A,B,C",
         help="schemes, separated by commas, with parameters as in fixed_window:cwnd=100; flows that share a run with a "
         "plus, and when they start as in bbr+cubic@5s; also learned schemes: the name of a pretrained policy, a run "
-        "directory of `ccgym train`, or an exported .onnx file; on real backends also tcp:NAME, the kernel's TCP "
-        "(default: all that `ccgym schemes` lists, except aimd, fixed_window and fixed_rate, and the "
-        "kernel's where packets are simulated)",
+        "directory of `ccgym train`, or an exported .onnx file; schemes in Python, FILE.py:CLASS; on real backends "
+        "tcp:NAME, the kernel's TCP; and words for several: default, all, classic, learned, pantheon, which `ccgym "
+        "schemes` explains (default: default, and on real backends the kernel's)",
     )
     what.add_argument("--runs", type=int, metavar="N", help="runs per scheme (default: 5; an experiment has its own)")
     what.add_argument(
@@ -222,7 +226,7 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
     from ccgym.evaluation.backends import is_real
     from ccgym.evaluation.experiment import Experiment
     from ccgym.evaluation.run import contenders, parse_contenders
-    from ccgym.schemes.registry import compared_schemes
+    from ccgym.schemes.groups import compared_schemes
 
     if arguments.schemes is None:
         schemes = contenders(compared_schemes(real=is_real(arguments.backend)))
@@ -356,9 +360,13 @@ def _show(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, lo
     for flag in results.flags:
         shown_on.print(f"\n{flag['level']}: {flag['subject']}: {flag['message']} [{flag['code']}]", style="yellow")
         shown_on.print(f"  likely cause: {flag['cause']}\n  to see it: {flag['command']}")
+    alike: dict[tuple[str, str], list[CellFailure]] = {}
     for failure in results.failures:
-        shown_on.print(f"\nfailed: {failure.scheme}, run {failure.run}, seed {failure.seed}", style="bold red")
-        shown_on.print(f"  {failure.error}")
+        alike.setdefault((failure.scheme, failure.error), []).append(failure)
+    for (scheme, error), failures in alike.items():
+        runs = ", ".join(f"run {one.run} (seed {one.seed})" for one in failures)
+        shown_on.print(f"\nfailed: {scheme}, {runs}", style="bold red")
+        shown_on.print(f"  {error}")
     if results.cells:
         shown_on.print(f"\n{repeatability(results)}")
     else:

@@ -124,12 +124,11 @@ def run_and_show(
 
 def chosen_schemes(arguments: argparse.Namespace, spec: ExperimentSet | Comparison) -> tuple[Contender, ...]:
     """The schemes that ``--schemes`` names; without it, those of the experiment."""
-    from ccgym.evaluation.run import parse_contenders
-    from ccgym.experiments.request import default_schemes
+    from ccgym.evaluation.run import contenders, parse_contenders
 
-    return (
-        default_schemes(spec.schemes) if arguments.schemes is None else parse_contenders(arguments.schemes, "--schemes")
-    )
+    if arguments.schemes is None:
+        return contenders(spec.schemes, "schemes")
+    return parse_contenders(arguments.schemes, "--schemes")
 
 
 def _request(arguments: argparse.Namespace, words: Sequence[str], spec: ExperimentSet | Comparison) -> Request:

@@ -147,7 +147,8 @@ def _path_show(args: argparse.Namespace) -> int:
 def _schemes(args: argparse.Namespace) -> int:
     from ccgym.errors import SchemeNotFoundError, did_you_mean, shown
     from ccgym.schemes import kernel
-    from ccgym.schemes.registry import descriptions
+    from ccgym.schemes.groups import GROUPS, descriptions
+    from ccgym.schemes.origins import ORIGINS
 
     rows = [*descriptions(), *kernel.descriptions()]
     if args.name is not None:
@@ -167,13 +168,26 @@ def _schemes(args: argparse.Namespace) -> int:
     for kind, title in _KINDS.items():
         lines.append(None)
         if title:
-            lines.append(("", "", title, ""))
+            lines.append(("", "", "", title, ""))
         for row in rows:
             if kind == next((one for one in ("card", "kernel") if one in row), ""):
                 parameters = ", ".join(p["name"] for p in row["parameters"])
-                lines.append((row["name"], row["label"], row["summary"], parameters))
-    print_table(("name", "label", "what it is", "parameters"), lines)
+                lines.append((row["name"], row["label"], _compared(row), row["summary"], parameters))
+    print_table(("name", "label", "compared, over", "what it is", "parameters"), lines)
+    say("")
+    words = [(word, f"{group.meaning}: {', '.join(group.members())}") for word, group in GROUPS.items()]
+    print_table(("word", "several schemes"), words)
+    say("")
+    print_table(("also", "what it is"), [(one.typed, one.meaning) for one in ORIGINS])
     return 0
+
+
+def _compared(row: dict[str, Any]) -> str:
+    """In which comparisons a scheme takes part, its transport, and its status where that is not the usual one."""
+    if "role" not in row:
+        return f"default, {row['card']['profile']}" if "card" in row else "default, tcp"
+    status = "" if row["status"] == "native" else f", {row['status']}"
+    return f"{row['role'].replace('_', ' ')}, {row['transport']['profile']}{status}"
 
 
 def _one_scheme(row: dict[str, Any]) -> None:
@@ -181,6 +195,12 @@ def _one_scheme(row: dict[str, Any]) -> None:
     say(f"{row['name']}: {row['label']}")
     say(f"  {row['summary']}")
     say(f"  reference: {row['reference']}")
+    say(f"  compared, over: {_compared(row)}")
+    if row.get("implementation"):
+        say(f"  checked against: {row['implementation']}")
+    if "transport" in row:
+        carried = row["transport"]
+        say(f"  packets: {carried['mss']} + {carried['header']} bytes; initial window: {carried['initial_window']}")
     card = row.get("card")
     if card is not None:
         training = card["training"]

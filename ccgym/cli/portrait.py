@@ -106,7 +106,7 @@ def _portrait(arguments: argparse.Namespace) -> int:
 def _schemes(scheme: str, compared: str | None) -> tuple[Contender, ...]:
     """The portrayed scheme and, unless that is none, the one to compare it with."""
     from ccgym.evaluation.run import contender, contenders
-    from ccgym.schemes.registry import parse_scheme
+    from ccgym.schemes.reading import parse_scheme
 
     chosen = [contender(parse_scheme(scheme, "SCHEME"))]
     if compared is None:
@@ -114,7 +114,7 @@ def _schemes(scheme: str, compared: str | None) -> tuple[Contender, ...]:
     if compared != NOTHING:
         chosen.append(contender(parse_scheme(compared, "--compare")))
     for one, where in zip(chosen, ("SCHEME", "--compare"), strict=False):
-        one.refuse_kernel_tcp(where)
+        one.refuse("simulator", where)
     return contenders(chosen, "--compare")
 
 

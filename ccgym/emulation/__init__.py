@@ -3,17 +3,18 @@
 A run over real packets happens in a process of its own, the *run process*, which hosts namespaces, devices, senders
 and receivers as threads. Whatever ends it, a kill included, takes all of that with it.
 
-==============  ========================================================================
-``job``         jobs as JSON documents, and processes that do them
-``plan``        the job of a run process
-``process``     starting, watching and ending it
-``control``     the sockets over which environments decide for learning flows
-``kernel_tcp``  the kernel's congestion controls
-``mahimahi``    a path as mahimahi's shells, and whether they are installed
-``shell_path``  the path of ``ccgym shell``
-``doctor``      what this machine can do
-``__main__``    the run process itself
-==============  ========================================================================
+==================  ============================================================================
+``job``             jobs as JSON documents, and processes that do them
+``plan``            the job of a run process
+``process``         starting, watching and ending it
+``control``         the sockets over which environments decide for learning flows
+``kernel_tcp``      the kernel's congestion controls
+``mahimahi``        a path as mahimahi's shells, and whether they are installed
+``python_schemes``  schemes in Python: their classes of source text, their failures explained
+``shell_path``      the path of ``ccgym shell``
+``doctor``          what this machine can do
+``__main__``        the run process itself
+==================  ============================================================================
 
 May import ``config`` and what stands below it in ``ARCHITECTURE.md``.
 """

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ccgym.config.catalog import resolve_trace
+from ccgym.emulation import python_schemes
+from ccgym.emulation.python_schemes import PythonSource
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Plan:
     """Files of the traces that it names."""
     policies: Mapping[str, PolicyFiles] = field(default_factory=dict)
     """Files of the policies that it names."""
+    python: Mapping[str, PythonSource] = field(default_factory=dict)
+    """The schemes in Python that it names."""
     agent: Mapping[str, Any] | None = None
     """The agent of a flow that is decided from outside."""
     control: Path | None = None
@@ -61,6 +65,7 @@ class Plan:
                 name: {"onnx": str(files.onnx.absolute()), "card": str(files.card.absolute())}
                 for name, files in self.policies.items()
             },
+            "guests": python_schemes.document(self.python),
             "agent": None if self.agent is None else dict(self.agent),
             "control": None if self.control is None else str(self.control),
             "onnx_runtime": None if self.onnx_runtime is None else str(self.onnx_runtime),

@@ -27,12 +27,10 @@ from ccgym.config.distributions import Fixed
 from ccgym.config.path import NetworkPath, PathField, PathLike
 from ccgym.config.quantities import PeriodField
 from ccgym.config.yaml_loader import Loaded, config_error, load_model
-from ccgym.emulation import kernel_tcp
 from ccgym.envs.episode import Source
 from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError, did_you_mean, shown
-from ccgym.schemes import kernel
 from ccgym.schemes.flow import FlowSpec, LearnerFlow, read_flows
-from ccgym.schemes.registry import registry
+from ccgym.schemes.origins import refuse
 from ccgym.units import TimeLike, parse_positive_time
 
 REAL_BACKENDS: Final = ("emulated", "mahimahi")
@@ -134,13 +132,9 @@ def check_backend(backend: object) -> None:
 def check_flows(backend: str, flows: Sequence[FlowSpec]) -> None:
     """Raise :class:`~ccgym.errors.CcgymError` unless every flow can run there: the kernel's need real packets."""
     for place, flow in enumerate(flows):
-        algorithm = kernel.algorithm_of(flow.scheme)
-        if algorithm is None:
-            continue
-        where = f"flows[{place}]"
-        if backend not in REAL_BACKENDS:
-            kernel.refuse_in_virtual_time(flow.scheme, algorithm in registry(), where)
-        reason = kernel_tcp.why_unavailable(algorithm)
+        where, choice = f"flows[{place}]", flow.choice
+        refuse(choice, "real environment" if backend in REAL_BACKENDS else "environment", where)
+        reason = choice.origin.why_unavailable(choice)
         if reason is not None:
             raise SchemeNotFoundError(
                 f"{shown(flow.scheme)} is not available: {reason}",

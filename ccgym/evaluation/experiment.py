@@ -14,7 +14,6 @@ from ccgym.evaluation.backends import SIMULATED, check_name, is_real
 from ccgym.evaluation.prepared_run import MAX_MEMORY, Record
 from ccgym.evaluation.run import Contender, Run, contenders, starting_at, trace_digests
 from ccgym.schemes.flow import FlowSpec
-from ccgym.schemes.registry import registry
 from ccgym.units import format_time
 
 LogsPolicy: TypeAlias = Literal["all", "first", "none"]
@@ -93,7 +92,7 @@ class Experiment:
                     expected="starts before the end of the run",
                 )
             if not self.real:
-                one.refuse_kernel_tcp("schemes")
+                one.refuse("simulator", "schemes")
         if not self.real:
             _refuse_unlimited(self.path, self.schemes)
 
@@ -146,9 +145,8 @@ class Experiment:
         from ccgym import _core
 
         compiled = self.path.compile()
-        # The versions of policies and files are part of what decides the outcome; their names and paths are not.
         choices = [choice for one in self.schemes for choice in one.choices]
-        policies = {choice.key: choice.policy.card.digest for choice in choices if choice.policy is not None}
+        versions = {choice.key: version for choice in choices if (version := choice.version) is not None}
         files = {choice.key: {name: file.digest for name, file in choice.files.items()} for choice in choices}
         files = {key: digests for key, digests in files.items() if digests}
         flows = {one.key: [flow.model_dump(mode="json") for flow in one.flows] for one in self.schemes}
@@ -160,7 +158,7 @@ class Experiment:
             "traces": trace_digests(self.path),
             "schemes": [one.text for one in self.schemes],
             **({"contenders": named} if named else {}),
-            **({"policies": policies} if policies else {}),
+            **({"policies": versions} if versions else {}),
             **({"files": files} if files else {}),
             "runs": self.runs,
             "runtime_s": self.runtime_ns / 1e9,
@@ -182,13 +180,7 @@ def _refuse_unlimited(path: NetworkPath, schemes: Sequence[Contender]) -> None:
     """Refuse a simulation in which nothing limits a flow."""
     if path.limits_flows:
         return
-    known = registry()
-    growing = [
-        choice.title
-        for one in schemes
-        for choice in one.choices
-        if choice.policy is None and not known[choice.name]["capabilities"]["bounded"]
-    ]
+    growing = [choice.title for one in schemes for choice in one.choices if not choice.origin.bounded(choice)]
     if growing:
         raise ConfigError(
             f"{', '.join(growing)} on a path without a link: nothing limits a greedy flow",

@@ -17,9 +17,10 @@ from ccgym.evaluation.capacity import LinkCapacity, link_capacity, slowest_link
 from ccgym.evaluation.ccperf_metrics import CcperfMetrics, FlowInput, RunInput, ccperf_metrics
 from ccgym.evaluation.metrics import PacketLog, RunMetrics, run_metrics
 from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
-from ccgym.schemes.flow import FlowSpec, flow_spec, policies_of
+from ccgym.schemes.choice import SchemeChoice
+from ccgym.schemes.flow import FlowSpec, flow_spec, policies_of, python_of
 from ccgym.schemes.policies import LearnedPolicy
-from ccgym.schemes.registry import SchemeChoice
+from ccgym.schemes.python_classes import PythonScheme
 from ccgym.units import TimeLike, is_whole, parse_positive_time, parse_size, parse_time
 
 if TYPE_CHECKING:
@@ -75,6 +76,11 @@ class PreparedRun:
     def policies(self) -> dict[str, LearnedPolicy]:
         """The policies that flows decide by, by key."""
         return policies_of(self.flows)
+
+    @property
+    def python(self) -> dict[str, PythonScheme]:
+        """The schemes in Python, by key."""
+        return python_of(self.flows)
 
     def run_record(
         self, result: SimResult, backend: str = "sim", path_report: Mapping[str, Any] | None = None

@@ -21,9 +21,12 @@ from ccgym.config.random_variables import TIME, RandomVariable
 from ccgym.errors import ConfigError, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
 from ccgym.evaluation.prepared_run import Record
+from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.flow import FlowSpec, flow_spec
-from ccgym.schemes.kernel import refuse_in_virtual_time
-from ccgym.schemes.registry import MARKERS, SchemeChoice, parse_scheme, registry
+from ccgym.schemes.groups import expanded
+from ccgym.schemes.origins import Place, refuse
+from ccgym.schemes.reading import parse_scheme
+from ccgym.schemes.registry import MARKERS
 from ccgym.schemes.style import SchemeStyle, check_color, check_label, check_marker
 from ccgym.units import format_time, parse_time
 
@@ -60,25 +63,24 @@ class Contender:
 
     @property
     def seed_text(self) -> str:
-        """What the random streams of its runs depend on; see :attr:`SchemeChoice.seed_text`."""
+        """What the random streams of its runs depend on; see :attr:`~ccgym.schemes.origins.SchemeChoice.seed_text`."""
         return "+".join(
             _with_start(choice.seed_text, flow) for choice, flow in zip(self.choices, self.flows, strict=True)
         )
 
     @property
-    def policies(self) -> dict[str, Mapping[str, Any]]:
-        """Where its policies are from and which versions they are, by the key of the policy."""
-        found = [choice.policy for choice in self.choices]
-        return {policy.key: policy.provenance() for policy in found if policy is not None}
+    def provenance(self) -> dict[str, Mapping[str, Any]]:
+        """Where its policies and Python classes are from and which versions they are, by the scheme's name in files."""
+        return {choice.key: one for choice in self.choices if (one := choice.provenance) is not None}
 
     def with_flows(self, flows: Iterable[FlowSpec]) -> Contender:
         """The same contender with other flows."""
         return replace(self, flows=tuple(flows))
 
-    def refuse_kernel_tcp(self, where: str) -> None:
-        """Raise :class:`ConfigError` if one of its flows is the kernel's TCP, which cannot be simulated."""
+    def refuse(self, place: Place, where: str) -> None:
+        """Raise :class:`ConfigError` if one of its flows cannot run at a place."""
         for choice in self.choices:
-            refuse_in_virtual_time(choice.name, choice.kernel in registry(), where)
+            refuse(choice, place, where)
 
 
 def contender(given: object, where: str = "contender") -> Contender:
@@ -105,7 +107,7 @@ def contender(given: object, where: str = "contender") -> Contender:
 
 
 def contenders(given: Iterable[object], where: str = "contenders") -> tuple[Contender, ...]:
-    """Checked contenders, each once, drawn so that no two look alike.
+    """Checked contenders, each once, drawn so that no two look alike. The word of a group stands for its members.
 
     Raises:
         ConfigError: There is none, two are the same, or one is wrong.
@@ -113,7 +115,7 @@ def contenders(given: Iterable[object], where: str = "contenders") -> tuple[Cont
     """
     made: list[Contender] = []
     taken: set[tuple[str, str]] = set()
-    for one in given:
+    for one in expanded(list(given)):
         new = contender(one, where)
         if any(new.key == other.key for other in made):
             raise ConfigError(f"{shown(new.text)} is there twice", expected="each scheme once", where=where)
@@ -127,7 +129,7 @@ def contenders(given: Iterable[object], where: str = "contenders") -> tuple[Cont
 
 
 def parse_contenders(text: str, where: str = "") -> tuple[Contender, ...]:
-    """Read a comma-separated list: ``cubic,fixed_window:cwnd=100,bbr+cubic@5s``."""
+    """Read a comma-separated list: ``cubic,fixed_window:cwnd=100,bbr+cubic@5s,learned``."""
     parts = [part for part in text.split(",") if part.strip()]
     if not parts:
         raise ConfigError(
@@ -264,9 +266,5 @@ _PATH_DIGESTS: Final[WeakKeyDictionary[NetworkPath, str]] = WeakKeyDictionary()
 
 
 def _identity(flow: FlowSpec) -> dict[str, Any]:
-    """A flow as plain data. The content of a policy counts, its name and place do not."""
-    data = flow.model_dump(mode="json")
-    choice = flow.choice
-    if choice.policy is not None:
-        data |= {"params": dict(choice.settings), "policy": choice.policy.card.digest}
-    return data
+    """A flow as plain data. The content of what was loaded for its scheme counts, its name and place do not."""
+    return flow.model_dump(mode="json") | flow.choice.identity

@@ -138,11 +138,10 @@ def _result_set(
     styles = tuple(one.style for one in experiment.schemes)
     wall_s = time.time() - started
     made = provenance(experiment.path.describe(), command, started, wall_s, experiment.backend)
-    choices = [choice for one in experiment.schemes for choice in one.choices]
-    policies = {choice.key: choice.policy.provenance() for choice in choices if choice.policy is not None}
+    loaded = {key: found for one in experiment.schemes for key, found in one.provenance.items()}
     results = ResultSet(
         parameters=experiment.parameters(),
-        provenance={**made, "policies": policies},
+        provenance={**made, "policies": loaded},
         styles=styles,
         cells=ordered([_cell(outcome) for outcome in outcomes if outcome.stored is not None], styles),
         failures=tuple(
@@ -192,7 +191,7 @@ def published_results(path: NetworkPath, schemes: Sequence[Contender] = ()) -> d
     published = {_plain(key): result for key, result in path.published.items()}
     # With other parameters than the defaults it is not what was measured.
     plain = {one.key: one.choice for one in schemes if one.choice is not None and not one.choice.settings}
-    names = {key: _plain(choice.kernel or choice.title) for key, choice in plain.items()}
+    names = {key: _plain(choice.algorithm) for key, choice in plain.items()}
     ours = {key: published[name] for key, name in names.items() if name in published}
     alone = {name: result for name, result in published.items() if name not in names.values()}
     return {**alone, **ours}

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ccgym.config.path import PathLike
+from ccgym.emulation import python_schemes
 from ccgym.errors import SimulationError
 from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.threads import in_threads
-from ccgym.schemes.kernel import refuse_in_virtual_time
-from ccgym.schemes.registry import registry
+from ccgym.schemes.origins import refuse
 from ccgym.units import TimeLike
 
 if TYPE_CHECKING:
@@ -80,14 +80,17 @@ def simulate_prepared(run: PreparedRun, halt: _core.Halt | None = None) -> RunRe
     from ccgym import _core
 
     for place, spec in enumerate(run.flows):
-        refuse_in_virtual_time(spec.scheme, spec.choice.kernel in registry(), f"flows[{place}]")
+        refuse(spec.choice, "simulator", f"flows[{place}]")
     try:
         result = _core.simulate(
             json.dumps(run.document),
             run.compiled.traces,
             {key: policy.native for key, policy in run.policies.items()},
+            {key: scheme.made for key, scheme in run.python.items()},
             halt,
         )
+    except _core.SchemeFailure as error:
+        raise python_schemes.explained(error) from error
     except MemoryError as error:
         raise SimulationError(
             f"the simulation was stopped: {error}",

@@ -20,7 +20,7 @@ from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import Contender
 from ccgym.evaluation.runner import run_experiment
 from ccgym.experiments.request import Request
-from ccgym.experiments.spec import PRETRAINED, Strict
+from ccgym.experiments.spec import Strict
 
 
 class Comparison(Strict):
@@ -28,7 +28,7 @@ class Comparison(Strict):
 
     title: str
     """For headings."""
-    schemes: Sequence[Any] = ("cubic", "bbr", "copa", PRETRAINED)
+    schemes: Sequence[Any] = ("cubic", "bbr", "copa", "learned")
     """Schemes that take part where none are named, as in other experiments."""
     runs: int = Field(default=3, ge=1, le=MAX_RUNS)
     """Runs per scheme, and path or backend."""

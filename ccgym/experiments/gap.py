@@ -22,9 +22,9 @@ from ccgym.evaluation.directory import held_parameters
 from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.experiment import MAX_RUNS, Experiment
 from ccgym.evaluation.results import ResultSet, SchemeSummary, Spread
-from ccgym.evaluation.run import Contender, contender
+from ccgym.evaluation.run import Contender, contender, contenders
 from ccgym.experiments.comparison import Comparison, Counting, run_evaluation
-from ccgym.experiments.request import Request, default_schemes
+from ccgym.experiments.request import Request
 from ccgym.files import atomic_write
 from ccgym.schemes.registry import registry
 from ccgym.units import Nanoseconds, format_time
@@ -262,7 +262,7 @@ def run_gap(spec: GapSpec, request: Request, observer: Observer | None = None) -
             expected=f"none: {spec.name} has a list of backends",
             hint="leave it out, or use ccgym gap --backends",
         )
-    schemes = request.schemes or default_schemes(spec.schemes)
+    schemes = request.schemes or contenders(spec.schemes, "schemes")
     results: dict[str, ResultSet] = {}
     left_out: dict[str, str] = {}
     without_runs: dict[str, str] = {}

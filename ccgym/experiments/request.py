@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ccgym import __version__
-from ccgym.errors import ConfigError
 from ccgym.evaluation.backends import SIMULATED, check_name
 from ccgym.evaluation.directory import claim, held_parameters
 from ccgym.evaluation.experiment import MAX_RUNS, MAX_SEED, check_range
-from ccgym.evaluation.run import Contender, contenders, digest
-from ccgym.experiments.spec import PRETRAINED
-from ccgym.schemes import policies
+from ccgym.evaluation.run import Contender, digest
 
 
 @dataclass(frozen=True)
@@ -53,21 +49,6 @@ class Written:
     title: str
     """What it is, in a word: ``report``, ``figure``, ``table``, ``results``."""
     file: Path
-
-
-def default_schemes(listed: Sequence[Any], where: str = "schemes") -> tuple[Contender, ...]:
-    """The schemes that an experiment lists, with every policy that comes with ccgym for ``pretrained``.
-
-    Raises:
-        ConfigError: The list is empty, or one of them is wrong.
-        SchemeNotFoundError: No scheme has that name.
-    """
-    found: list[Any] = []
-    for one in listed:
-        found += policies.pretrained() if one == PRETRAINED else [one]
-    if not found:
-        raise ConfigError("no scheme", where=where, expected="at least one")
-    return contenders(found, where)
 
 
 def identity(name: str, request: Request) -> dict[str, Any]:

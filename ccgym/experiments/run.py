@@ -13,14 +13,14 @@ from ccgym.evaluation.backends import SIMULATED
 from ccgym.evaluation.engine import SIMULATING, Observer, Reduction, RunOutcome, Silent, measure
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.provenance import provenance
-from ccgym.evaluation.run import Contender, Run, contender, digest
+from ccgym.evaluation.run import Contender, Run, contender, contenders, digest
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.store import RunStore
 from ccgym.experiments.comparison import Counting
 from ccgym.experiments.criteria import Evidence, judged
 from ccgym.experiments.expand import Condition, Scenario, generator, run_seed
 from ccgym.experiments.metrics import METRICS, Measured
-from ccgym.experiments.request import Request, default_schemes
+from ccgym.experiments.request import Request
 from ccgym.experiments.results import ConditionResult, ExperimentResults, Outcome, RunResult, Test, evidence_of, spreads
 from ccgym.experiments.spec import ExperimentSet
 from ccgym.experiments.training import Training, TrainingRange
@@ -144,9 +144,9 @@ def _checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
             expected="nothing: the experiment says how long runs are",
             hint="a quick look takes fewer conditions and repetitions",
         )
-    schemes = request.schemes or default_schemes(source.schemes)
+    schemes = request.schemes or contenders(source.schemes, "schemes")
     for one in schemes:
-        one.refuse_kernel_tcp("schemes")
+        one.refuse("simulator", "schemes")
     return schemes
 
 
@@ -173,7 +173,7 @@ def _results(
         },
         provenance={
             **made,
-            "policies": {key: policy for one in schemes for key, policy in one.policies.items()},
+            "policies": {key: found for one in schemes for key, found in one.provenance.items()},
             "simulated_s": round(sum(one.stored.wall_s for one in ended if one.stored is not None), 1),
         },
         styles=tuple(one.style for one in schemes),

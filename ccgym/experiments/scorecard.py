@@ -25,10 +25,10 @@ from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.evaluation.engine import RUNNING, SIMULATING, Observer, Silent
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.results import CellResult, ResultSet, SchemeSummary
-from ccgym.evaluation.run import Contender
+from ccgym.evaluation.run import Contender, contenders
 from ccgym.experiments.bootstrap import Interval, bootstrap
 from ccgym.experiments.comparison import Comparison, Counting, run_evaluation
-from ccgym.experiments.request import Request, default_schemes
+from ccgym.experiments.request import Request
 from ccgym.experiments.score import SCORE_FLOOR, Standing, pareto_optimal, score
 from ccgym.experiments.spec import Strict
 from ccgym.experiments.training import Training
@@ -419,7 +419,7 @@ def run_scorecard(spec: ScorecardSpec, request: Request, observer: Observer | No
     """
     observer = observer or Silent()
     started = time.time()
-    schemes = request.schemes or default_schemes(spec.schemes)
+    schemes = request.schemes or contenders(spec.schemes, "schemes")
     evaluations = {name: spec.evaluation(NetworkPath.named(name), schemes, request) for name in spec.paths}
     first = next(iter(evaluations.values()))
     total = sum(len(one.planned()) for one in evaluations.values())
@@ -461,7 +461,7 @@ def _card_scheme(one: Contender, spec: ScorecardSpec) -> CardScheme:
         style=one.style,
         reference=any(knows_path),
         trained_on=None if training is None else {name: training.draws(NetworkPath.named(name)) for name in spec.paths},
-        learned=bool(one.policies),
+        learned=any(choice.policy for choice in one.choices),
     )
 
 

@@ -6,7 +6,7 @@ What has placeholders is kept as it was written; :mod:`ccgym.experiments.expand`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -14,9 +14,6 @@ from ccgym.config.quantities import PeriodField
 from ccgym.errors import ConfigError
 from ccgym.evaluation.experiment import MAX_RUNS
 from ccgym.units import NS_PER_MS
-
-PRETRAINED: Final = "pretrained"
-"""In a list of schemes: every policy that comes with ccgym."""
 
 Raw: TypeAlias = Any
 """A part of the YAML that may hold placeholders."""
@@ -115,9 +112,9 @@ class Experiment(Scenario):
     """The same in a few words."""
     source: str = ""
     """Where the experiment comes from."""
-    schemes: Sequence[Raw] = ("cubic", "bbr", "copa", PRETRAINED)
-    """Schemes that are tested where none are named: names, ``pretrained`` (all policies that come with ccgym),
-    ``bbr+cubic@5s``, or ``{name: …, flows: […]}``."""
+    schemes: Sequence[Raw] = ("cubic", "bbr", "copa", "learned")
+    """Schemes that are tested where none are named: names, ``bbr+cubic@5s``, words for several such as
+    ``learned`` (:mod:`ccgym.schemes.groups`), or ``{name: …, flows: […]}``."""
     runs: int = Field(default=5, ge=1, le=MAX_RUNS)
     """Repetitions of every condition."""
     draws: int = Field(default=1, ge=1, le=MAX_RUNS)

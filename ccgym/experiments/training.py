@@ -22,7 +22,7 @@ from ccgym.config.path import NetworkPath
 from ccgym.config.random_variables import RandomVariable
 from ccgym.config.sampled_path import ParameterRow, PathDistribution
 from ccgym.errors import CcgymError
-from ccgym.schemes.registry import SchemeChoice
+from ccgym.schemes.choice import SchemeChoice
 
 REVERSE_FRACTION: Final = 0.1
 """A way back with this fraction of the bottleneck's rate carries all acknowledgements (52 bytes each, at most one per

@@ -17,9 +17,12 @@ from ccgym.config.quantities import RateField, TimeField
 from ccgym.config.random_variables import TIME, RandomTime, RandomVariable
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, shown
-from ccgym.schemes import policies
+from ccgym.schemes import policies, python_classes
+from ccgym.schemes.choice import SchemeChoice
+from ccgym.schemes.origins import check
 from ccgym.schemes.policies import LearnedPolicy
-from ccgym.schemes.registry import SchemeChoice, check, read_scheme, transport_of
+from ccgym.schemes.python_classes import PythonScheme
+from ccgym.schemes.reading import read_scheme
 from ccgym.units import format_time
 
 AT_ONCE: Final = RandomVariable(TIME, "constant", (0.0,), written="0s")
@@ -102,13 +105,13 @@ class FlowSpec(Flow):
     """A flow of a scheme.
 
     Profile, packet size and initial window that a flow does not give are those that its scheme is carried by
-    (:func:`~ccgym.schemes.registry.transport_of`).
+    (:attr:`~ccgym.schemes.origins.SchemeChoice.transport`).
     """
 
     scheme: str
     """Name of its congestion-control scheme; parameters may follow, as in ``fixed_window:cwnd=100``. Also the name of
-    a pretrained policy, a run directory or an exported ``.onnx`` file; on real paths also ``tcp:NAME``, the
-    kernel's."""
+    a pretrained policy, a run directory or an exported ``.onnx`` file; ``FILE.py:CLASS``, a scheme in Python; on real
+    paths also ``tcp:NAME``, the kernel's."""
     params: Mapping[str, Any] = Field(default_factory=dict)
     """Parameters of the scheme that differ from its defaults."""
     source: models.SourceField = models.GreedySource()
@@ -130,8 +133,7 @@ class FlowSpec(Flow):
         changes: dict[str, Any] = {}
         if choice != self.choice:
             changes |= {"scheme": choice.name, "params": choice.params}
-        carried = transport_of(choice)
-        changes |= {name: value for name, value in carried.items() if name not in self.model_fields_set}
+        changes |= {name: value for name, value in choice.transport.items() if name not in self.model_fields_set}
         return self.model_copy(update=changes) if changes else self
 
     def native(self, base_rtt_ns: int, where: str = "", rng: np.random.Generator | None = None) -> dict[str, Any]:
@@ -252,3 +254,8 @@ def read_flows(flows: object, where: str = "flows") -> tuple[FlowSpec, ...]:
 def policies_of(flows: Iterable[FlowSpec]) -> dict[str, LearnedPolicy]:
     """The policies that resolved flows decide by, by key."""
     return {policy.key: policy for flow in flows if (policy := flow.choice.policy) is not None}
+
+
+def python_of(flows: Iterable[FlowSpec]) -> dict[str, PythonScheme]:
+    """The schemes in Python of resolved flows, by key."""
+    return {flow.scheme: python_classes.find(flow.scheme) for flow in flows if python_classes.is_key(flow.scheme)}

@@ -71,31 +71,8 @@ def check(algorithm: str, params: Mapping[str, Any], where: str = "") -> None:
         )
 
 
-def refuse_in_virtual_time(name: str, ours: bool, where: str) -> None:
-    """Raise for one of the kernel's schemes: the simulator has no kernel.
-
-    Args:
-        name: Name of the scheme.
-        ours: Whether we have a scheme of that name ourselves.
-        where: The option or argument, for the error.
-
-    Raises:
-        ConfigError: It is one.
-    """
-    algorithm = algorithm_of(name)
-    if algorithm is None:
-        return
-    raise ConfigError(
-        f"{name} is the TCP of this machine's kernel, which cannot be simulated",
-        where=where,
-        expected="ccgym's own schemes, or a backend with real packets",
-        hint="kernel TCP needs real packets: --backend emulated"
-        + (f"; our own {algorithm} runs anywhere" if ours else ""),
-    )
-
-
 def descriptions() -> list[dict[str, Any]]:
-    """The kernel's schemes as :func:`ccgym.schemes.registry.descriptions` has ours; Cubic and BBR even if not here."""
+    """The kernel's schemes as :func:`ccgym.schemes.groups.descriptions` has ours; Cubic and BBR even if not here."""
     here = kernel_tcp.available()
     rows = []
     for algorithm in dict.fromkeys([*here, "cubic", "bbr"]):

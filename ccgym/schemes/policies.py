@@ -51,6 +51,26 @@ class LearnedPolicy:
     native: Any = field(repr=False, compare=False)
 
     @property
+    def title(self) -> str:
+        """Its name without version."""
+        return self.card.name
+
+    @property
+    def digest(self) -> str:
+        """Hash of all that decides how it behaves."""
+        return self.card.digest
+
+    @property
+    def color(self) -> str:
+        """Its color in figures."""
+        return self.card.color
+
+    @property
+    def marker(self) -> str:
+        """Its marker in figures."""
+        return self.card.marker
+
+    @property
     def version(self) -> str:
         """Beginning of the hash of all that decides how it behaves."""
         return self.card.digest[:VERSION_DIGITS]

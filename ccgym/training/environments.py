@@ -9,7 +9,8 @@ from ccgym.config.agent import AgentConfig, read_agent
 from ccgym.envs.sb3 import SB3LinkVecEnv
 from ccgym.envs.settings import Settings
 from ccgym.errors import CcgymError
-from ccgym.schemes.registry import parse_scheme
+from ccgym.schemes.origins import refuse
+from ccgym.schemes.reading import parse_scheme
 from ccgym.training.config import TrainConfig
 from ccgym.training.privileged_critic import PrivilegedEnv
 from ccgym.training.rollouts import RolloutEnv
@@ -77,6 +78,7 @@ def passive_agent(agent: AgentConfig, scheme: str) -> AgentConfig:
     """
     where = f"evaluation.baselines: {scheme}"
     choice = parse_scheme(scheme, where)
+    refuse(choice, "environment", where)
     content: dict[str, Any] = agent.model_dump(mode="json")
     observation: dict[str, Any] = {**content["observation"], "previous_action": "none"}
     observation.pop("initial_action", None)

@@ -45,7 +45,7 @@ mod slow_start;
 pub mod testing;
 
 pub use registry::{
-    create, create_with, registry, Parameter, ParameterKind, Parameters, Resources, SchemeEntry, SchemeError,
+    create, create_with, registry, Guest, Parameter, ParameterKind, Parameters, Resources, SchemeEntry, SchemeError,
     SchemeInfo,
 };
 

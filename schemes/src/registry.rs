@@ -33,6 +33,19 @@ pub struct Resources {
     pub policies: BTreeMap<String, Arc<Policy>>,
     /// The agent of flows whose decisions come from outside: each gets a copy.
     pub agent: Option<FlowAgent>,
+    /// Schemes that the host brings along, by the names that flows give.
+    pub guests: BTreeMap<String, Arc<dyn Guest>>,
+}
+
+/// A scheme that is not in the registry: the host knows how to make it.
+pub trait Guest: Send + Sync {
+    /// A new instance with these parameters; what is wrong with them.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    fn create(&self, params: &Map<String, Value>) -> Result<Box<dyn CongestionControl>, String>;
+    /// After a run in real time: why it could not keep up; `None` if it could.
+    fn fell_behind(&self) -> Option<String>;
 }
 
 /// A new instance of the scheme called `name`. Parameters left out take their defaults.
@@ -46,6 +59,9 @@ pub fn create_with(
     params: &Map<String, Value>,
     resources: &Resources,
 ) -> Result<Box<dyn CongestionControl>, SchemeError> {
+    if let Some(guest) = resources.guests.get(name) {
+        return guest.create(params).map_err(SchemeError::Guest);
+    }
     let entry = find(name)?;
     (entry.build)(&Parameters::resolve(&entry.info, params)?, resources)
 }
@@ -476,6 +492,9 @@ pub enum SchemeError {
         /// What may be given.
         expected: &'static str,
     },
+    /// A scheme of the host cannot be made.
+    #[error("{0}")]
+    Guest(String),
 }
 
 /// The nearest known name; shown as the last part of an error, or as nothing.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ccgym.schemes.policies import find, pretrained
-from ccgym.schemes.registry import parse_scheme
+from ccgym.schemes.reading import parse_scheme
 from ccgym.training.config import TrainConfig
 
 ROOT = Path(__file__).resolve().parents[2]

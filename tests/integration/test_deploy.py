@@ -17,7 +17,7 @@ from ccgym.cli.main import main as cli
 from ccgym.envs.settings import Settings
 from ccgym.errors import ConfigError, ResultsError
 from ccgym.schemes import policies
-from ccgym.schemes.registry import parse_scheme
+from ccgym.schemes.reading import parse_scheme
 from ccgym.training import export as exports
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments

@@ -82,7 +82,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     monkeypatch.setattr(doctor, "require", stand.required.append)
     monkeypatch.setattr(kernel_tcp, "available", lambda: ("reno", "bbr", "cubic"))
     monkeypatch.setattr(
-        real_backend.kernel_tcp, "why_unavailable", lambda name: None if name in ("bbr", "cubic") else f"no {name} here"
+        kernel_tcp, "why_unavailable", lambda name: None if name in ("bbr", "cubic") else f"no {name} here"
     )
     return stand
 

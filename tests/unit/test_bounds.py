@@ -17,7 +17,7 @@ from ccgym.config.declared import MAX_ELEMENTS
 from ccgym.errors import ConfigError, SimulationError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.prepared_run import Record
-from ccgym.schemes.registry import SchemeChoice
+from ccgym.schemes.choice import SchemeChoice
 from ccgym.tracetools.check import check_trace
 
 OPEN = NetworkPath(mahimahi="mm-delay 20")

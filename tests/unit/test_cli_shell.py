@@ -215,8 +215,8 @@ def test_what_a_sender_is_told() -> None:
         "name": "cubic",
         "to": "10.0.0.2:5001",
         "flow": {
-            "scheme": "cubic", "params": {"beta": 0.5, "mode": "linux"}, "profile": "tcp", "mss": 1448, "ack_every": 1,
-            "source": {"kind": "bytes", "bytes": 1000},
+            "scheme": "cubic", "params": {"beta": 0.5, "mode": "linux"}, "profile": "tcp", "mss": 1448, "header": 52,
+            "initial_window": 10, "ack_every": 1, "source": {"kind": "bytes", "bytes": 1000},
         },
         "duration": 3600 * 10**9,
         "seed": 4,

@@ -27,9 +27,12 @@ from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.run_record import LinkRecord, RunRecord
 from ccgym.evaluation.simulate import Job, Record, simulate, simulate_many
 from ccgym.evaluation.store import RunStore
+from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.flow import FlowSpec, flow_spec
+from ccgym.schemes.groups import compared_schemes
 from ccgym.schemes.policies import pretrained
-from ccgym.schemes.registry import SchemeChoice, compared_schemes, parse_scheme, registry
+from ccgym.schemes.reading import parse_scheme
+from ccgym.schemes.registry import registry
 from ccgym.schemes.style import SchemeStyle
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")

@@ -16,9 +16,9 @@ import pytest
 from ccgym.errors import ConfigError, ResultsError, SimulationError
 from ccgym.evaluation.backends.simulated import Simulated
 from ccgym.evaluation.engine import Silent
-from ccgym.evaluation.run import parse_contenders
+from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.experiments.load import load_experiment
-from ccgym.experiments.request import Request, default_schemes
+from ccgym.experiments.request import Request
 from ccgym.experiments.results import ExperimentResults, Outcome, RunResult, Spread, Test
 from ccgym.experiments.run import judge, planned, run_experiments
 from ccgym.experiments.spec import Experiment, ExperimentSet
@@ -269,7 +269,7 @@ def test_spreads() -> None:
 
 def test_the_schemes_of_the_stress_tests() -> None:
     assert isinstance(QUICK, ExperimentSet)
-    keys = [one.key for one in default_schemes(QUICK.schemes)]
+    keys = [one.key for one in contenders(QUICK.schemes)]
     assert keys[:3] == ["cubic", "bbr", "copa"]
     assert "aurora" in keys
 

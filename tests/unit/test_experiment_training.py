@@ -14,7 +14,7 @@ from ccgym.experiments.run import inside_range
 from ccgym.experiments.scorecard import ScorecardSpec
 from ccgym.experiments.spec import ExperimentSet
 from ccgym.experiments.training import Training, range_of_rows
-from ccgym.schemes.registry import parse_scheme
+from ccgym.schemes.reading import parse_scheme
 
 # --- The range of training --------------------------------------------------------------------------------------------
 

@@ -17,8 +17,11 @@ from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.runner import published_results
 from ccgym.evaluation.simulate import simulate
 from ccgym.schemes import kernel, policies
+from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.flow import flow_spec
-from ccgym.schemes.registry import SchemeChoice, compared_schemes, parse_scheme, registry
+from ccgym.schemes.groups import compared_schemes
+from ccgym.schemes.reading import parse_scheme
+from ccgym.schemes.registry import registry
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 

@@ -24,15 +24,12 @@ from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.evaluation.runner import run_experiment
 from ccgym.schemes import onnx_runtime, policies
+from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.flow import FlowSpec, flow_spec
+from ccgym.schemes.groups import compared_schemes, descriptions
+from ccgym.schemes.origins import check
 from ccgym.schemes.policy_card import PolicyCard
-from ccgym.schemes.registry import (
-    SchemeChoice,
-    check,
-    compared_schemes,
-    descriptions,
-    parse_scheme,
-)
+from ccgym.schemes.reading import parse_scheme
 
 ROOT = Path(__file__).resolve().parents[2]
 STEADY = Path(__file__).parent / "data" / "policies" / "steady.onnx"

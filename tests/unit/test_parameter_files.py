@@ -16,8 +16,11 @@ from ccgym.evaluation.prepared_run import prepare
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import contenders
 from ccgym.evaluation.runner import run_experiment
+from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.flow import flow_spec
-from ccgym.schemes.registry import SchemeChoice, check, parse_scheme, registry
+from ccgym.schemes.origins import check
+from ccgym.schemes.reading import parse_scheme
+from ccgym.schemes.registry import registry
 
 PATH = ccgym.NetworkPath(rate="12mbps", rtt="40ms", queue="80p")
 

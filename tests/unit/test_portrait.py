@@ -32,7 +32,7 @@ from ccgym.report.figures.portrait import (
     portrait_figure,
 )
 from ccgym.report.style import flow_color, house_style, save
-from ccgym.schemes.registry import parse_scheme
+from ccgym.schemes.reading import parse_scheme
 
 STEADY = Path(__file__).parent / "data" / "policies" / "steady.onnx"
 SHALLOW = NetworkPath(rate="12mbps", rtt="40ms", queue="10p", loss=0.01, name="shallow", title="A short queue: tested")

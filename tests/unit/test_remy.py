@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccgym.schemes.registry import SchemeChoice, check
+from ccgym.schemes.choice import SchemeChoice
+from ccgym.schemes.origins import check
 from tests.unit.scripts import TOOLS, load
 
 remy: Any = load("remy")

@@ -19,10 +19,10 @@ from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
 from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.results import ResultSet
-from ccgym.evaluation.run import parse_contenders
+from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.experiments.bootstrap import bootstrap
 from ccgym.experiments.load import load_experiment
-from ccgym.experiments.request import Request, default_schemes
+from ccgym.experiments.request import Request
 from ccgym.experiments.score import SCORE_FLOOR, Standing, dominates, pareto_optimal, score
 from ccgym.experiments.scorecard import (
     JSON_FILE,
@@ -166,7 +166,7 @@ def test_the_paths_are_pantheons_and_indigos() -> None:
 
 
 def test_the_schemes_that_take_part_by_default() -> None:
-    titles = [one.choice.title for one in default_schemes(SPEC.schemes) if one.choice is not None]
+    titles = [one.choice.title for one in contenders(SPEC.schemes) if one.choice is not None]
     assert titles[0] == "oracle"
     assert {"bbr", "cubic", "copa", "vegas", "reno", *policies.pretrained()} <= set(titles)
 

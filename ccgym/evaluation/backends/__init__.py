@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ccgym.config.path import NetworkPath, PathLike
     from ccgym.evaluation.prepared_run import Flow, Record
     from ccgym.evaluation.run_record import RunRecord
-    from ccgym.schemes.registry import SchemeChoice
+    from ccgym.schemes.choice import SchemeChoice
     from ccgym.units import TimeLike
 
 SIMULATED: Final = "sim"

@@ -6,14 +6,14 @@ import threading
 from collections.abc import Sequence
 
 from ccgym.config.path import NetworkPath, PathLike
-from ccgym.emulation import doctor, kernel_tcp
+from ccgym.emulation import doctor
 from ccgym.emulation.mahimahi import mahimahi_shells, require_programs
 from ccgym.emulation.plan import Plan, trace_files
 from ccgym.emulation.process import run_plan
 from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
+from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.onnx_runtime import provide_library
-from ccgym.schemes.registry import SchemeChoice
 from ccgym.units import TimeLike
 
 MAHIMAHI = "mahimahi"
@@ -35,8 +35,8 @@ class RealPath:
         doctor.require(self.name)
 
     def why_unavailable(self, choice: SchemeChoice) -> str | None:
-        """Only the kernel's schemes can be missing."""
-        return None if choice.kernel is None else kernel_tcp.why_unavailable(choice.kernel)
+        """See :meth:`ccgym.schemes.origins.Origin.why_unavailable`."""
+        return choice.origin.why_unavailable(choice)
 
     def run(
         self, path: PathLike, flows: Sequence[Flow], duration: TimeLike, seed: int, record: Record | None = None
@@ -65,6 +65,7 @@ class RealPath:
             spec=run.document,
             traces=trace_files(run.path.trace_names()),
             policies={key: policy.files for key, policy in policies.items()},
+            python={key: scheme.source for key, scheme in run.python.items()},
             onnx_runtime=provide_library() if policies else None,
             mahimahi=mahimahi_shells(run.path, run.duration_ns) if self.name == MAHIMAHI else (),
         )

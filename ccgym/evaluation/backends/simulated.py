@@ -8,7 +8,7 @@ from ccgym.config.path import NetworkPath, PathLike
 from ccgym.evaluation.prepared_run import Flow, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.simulate import simulate_prepared
-from ccgym.schemes.registry import SchemeChoice
+from ccgym.schemes.choice import SchemeChoice
 from ccgym.units import TimeLike
 
 

@@ -84,11 +84,21 @@ impl Watch {
         match Python::attach(|py| py.check_signals()) {
             Ok(()) => false,
             Err(error) => {
-                *self.caught.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                self.stop.store(true, Ordering::Relaxed);
+                self.end_with(error);
                 true
             }
         }
+    }
+
+    /// End the call soon, with this exception; the first one counts.
+    pub fn end_with(&self, error: PyErr) {
+        self.caught.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// What a call that came to its end was to be ended with all the same.
+    pub fn check(&self) -> PyResult<()> {
+        self.caught.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
 
     /// The same for the simulator.
@@ -97,7 +107,7 @@ impl Watch {
         Arc::new(move || watch.is_over())
     }
 
-    /// What to raise where a call failed with `error`: what a signal's handler raised, if that is why.
+    /// What to raise where a call failed with `error`: what it was ended with, if that is why.
     pub fn error(&self, error: PyErr) -> PyErr {
         self.caught.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(error)
     }

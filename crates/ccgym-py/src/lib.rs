@@ -10,6 +10,7 @@ mod interrupt;
 #[cfg(target_os = "linux")]
 mod net;
 mod policy;
+mod python_scheme;
 mod result;
 mod schema;
 mod simulate;
@@ -27,6 +28,12 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<interrupt::Halt>()?;
     m.add_class::<agent::AgentBatch>()?;
     m.add_class::<policy::Policy>()?;
+    m.add("SchemeFailure", m.py().get_type::<python_scheme::SchemeFailure>())?;
+    m.add_class::<python_scheme::events::Start>()?;
+    m.add_class::<python_scheme::events::Ack>()?;
+    m.add_class::<python_scheme::events::Loss>()?;
+    m.add_class::<python_scheme::events::Timeout>()?;
+    m.add_class::<python_scheme::events::Interval>()?;
     m.add_function(wrap_pyfunction!(policy::load_onnx_runtime, m)?)?;
     m.add_function(wrap_pyfunction!(agent::check_agent, m)?)?;
     m.add_function(wrap_pyfunction!(agent::describe_agent, m)?)?;

@@ -1,10 +1,15 @@
 //! The real path: its jobs, and the results of runs.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ccgym_net::run::RunResult;
+use ccgym_schemes::Guest;
 use pyo3::prelude::*;
+use serde_json::Value;
 
+use crate::python_scheme::{guests, OnFailure, PythonTable};
 use crate::result::SimResult;
 use crate::value_error;
 
@@ -12,7 +17,27 @@ use crate::value_error;
 /// process of its own: it may change namespaces, and end with its standard input.
 #[pyfunction]
 pub fn net(py: Python<'_>, job: &str) -> i32 {
-    py.detach(|| ccgym_net::job::run(job))
+    py.detach(|| ccgym_net::job::run(job, &python_guests))
+}
+
+/// The schemes in Python that a plan names: the package makes their classes, and explains their failures, at which the
+/// process ends. It is imported only here, since it may start threads.
+fn python_guests(asked: &BTreeMap<String, Value>) -> Result<BTreeMap<String, Arc<dyn Guest>>, String> {
+    if asked.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let load = |py: Python<'_>| -> PyResult<_> {
+        let package = py.import("ccgym.emulation.python_schemes")?;
+        let sources = serde_json::to_string(asked).map_err(value_error)?;
+        let classes: PythonTable = package.call_method1("make_all", (sources,))?.extract()?;
+        let end = package.getattr("end_process")?.unbind();
+        let on_failure: OnFailure = Arc::new(move |error| {
+            // It does not return: it ends the process.
+            Python::attach(|py| drop(end.call1(py, (error.into_value(py),))));
+        });
+        Ok(guests(classes, &on_failure, true))
+    };
+    Python::attach(load).map_err(|error| error.to_string())
 }
 
 /// What a run in real time left in a file: its result, and what its path reports (JSON). Raises ValueError if the file

@@ -13,6 +13,7 @@ use serde_json::{json, Map, Value};
 
 use crate::interrupt::{sim_error, stopped, Halt, Watch};
 use crate::policy::Policy;
+use crate::python_scheme::{guests, OnFailure, PythonTable};
 use crate::result::SimResult;
 use crate::trace::Trace;
 use crate::value_error;
@@ -29,7 +30,7 @@ pub(crate) type PolicyTable = BTreeMap<String, Py<Policy>>;
 
 pub(crate) fn resources(py: Python<'_>, policies: PolicyTable) -> Resources {
     let policies = policies.into_iter().map(|(name, p)| (name, p.bind(py).get().inner.clone())).collect();
-    Resources { policies, agent: None }
+    Resources { policies, ..Resources::default() }
 }
 
 /// Parse a specification; the error names the place in the JSON.
@@ -57,22 +58,30 @@ pub(crate) fn build(
 }
 
 /// Run one simulation. Raises ValueError when the specification cannot be run, MemoryError when it would hold more than
-/// it may, RuntimeError when `halt` was set, and what a signal's handler raises.
+/// it may, RuntimeError when `halt` was set, SchemeFailure when a scheme in Python failed, and what a signal's handler
+/// raises.
 #[pyfunction]
-#[pyo3(signature = (spec_json, traces, policies = PolicyTable::new(), halt = None))]
+#[pyo3(signature = (spec_json, traces, policies = PolicyTable::new(), python = PythonTable::new(), halt = None))]
 pub fn simulate(
     py: Python<'_>,
     spec_json: &str,
     traces: BTreeMap<String, Py<Trace>>,
     policies: PolicyTable,
+    python: PythonTable,
     halt: Option<Py<Halt>>,
 ) -> PyResult<SimResult> {
-    let (traces, resources) = (trace_table(py, traces), resources(py, policies));
+    let traces = trace_table(py, traces);
     let watch = Watch::new(halt.as_ref().map(Py::get));
+    let on_failure: OnFailure = {
+        let watch = watch.clone();
+        Arc::new(move |error| watch.end_with(error))
+    };
+    let resources = Resources { guests: guests(python, &on_failure, false), ..resources(py, policies) };
     py.detach(|| {
         let spec = parse(spec_json).map_err(PyValueError::new_err)?;
         let mut simulator = build(&spec, &traces, &resources, &watch)?;
         simulator.run().map_err(|e| watch.error(stopped(&e)))?;
+        watch.check()?;
         Ok(SimResult::new(simulator.finish(), &spec))
     })
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
-use crate::run::{execute, RunResult};
+use crate::run::{execute, no_guests, RunResult};
 use crate::system::{become_capable, precise_timers, Capability, Endpoints, Placement};
 
 /// The kernel's congestion controls that reports compare with.
@@ -192,7 +192,8 @@ fn flow(rate: u64) -> Result<RunResult> {
         "downlink": [{"kind": "delay", "delay": 1_000_000}],
         "flows": [{"scheme": "tcp:reno"}],
     }});
-    execute(serde_json::from_value(plan).map_err(|error| NetError::new("the doctor's path", error))?)
+    let plan = serde_json::from_value(plan).map_err(|error| NetError::new("the doctor's path", error))?;
+    execute(plan, &no_guests)
 }
 
 /// What an emulated path carries.

@@ -7,7 +7,7 @@ use ccgym_core::Timestamp;
 
 use super::flows::{FlowEndpoints, Flows};
 use super::outcome::run_result;
-use super::plan::{Plan, Prepared};
+use super::plan::{MakeGuests, Plan, Prepared};
 use super::result::{PathReport, RunResult};
 use super::retry_with_longer_leads;
 use crate::clock::Clock;
@@ -22,8 +22,8 @@ const LEADS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
 /// Carry out a plan.
-pub(super) fn execute(plan: Plan) -> Result<RunResult> {
-    let prepared = Arc::new(Prepared::load(plan)?);
+pub(super) fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<RunResult> {
+    let prepared = Arc::new(Prepared::load(plan, make_guests)?);
     retry_with_longer_leads(LEADS, |lead| attempt(&prepared, lead))
 }
 
@@ -63,7 +63,7 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
         uplink_release: Some((&path.up.release).into()),
         downlink_release: Some((&path.down.release).into()),
         device_drops: path.up.device_drops + path.down.device_drops,
-        limited: path.limited(),
+        limited: path.limited().or_else(|| prepared.fell_behind()),
         started_epoch_ms: clock.epoch_ms(Timestamp::ZERO),
         ..PathReport::default()
     };

@@ -11,7 +11,7 @@ use nix::unistd::geteuid;
 
 use super::flows::{FlowEndpoints, Flows};
 use super::outcome::run_result;
-use super::plan::{Plan, Prepared};
+use super::plan::{MakeGuests, Plan, Prepared};
 use super::result::{PathReport, RunResult};
 use super::{retry_with_longer_leads, FIRST_PORT};
 use crate::clock::Clock;
@@ -29,7 +29,7 @@ const ROUND_TRIPS: u32 = 6;
 const HANDSHAKE: Duration = Duration::from_secs(15);
 
 /// Carry out a plan inside mahimahi's shells.
-pub(super) fn execute(plan: Plan, shells: &[Shell]) -> Result<RunResult> {
+pub(super) fn execute(plan: Plan, shells: &[Shell], make_guests: MakeGuests<'_>) -> Result<RunResult> {
     if !geteuid().is_root() {
         return Err(NetError::new("the mahimahi backend", "this process is not root's")
             .expected("root, to watch packets at both ends of the path")
@@ -40,7 +40,7 @@ pub(super) fn execute(plan: Plan, shells: &[Shell]) -> Result<RunResult> {
         let mut spec = SessionSpec::new(shells.to_vec());
         spec.logs = plan.spec.record.packets || plan.spec.record.link_events;
         let session = Session::start(&spec)?;
-        attempt(&Arc::new(Prepared::load(plan.clone())?), session, lead)
+        attempt(&Arc::new(Prepared::load(plan.clone(), make_guests)?), session, lead)
     })
 }
 
@@ -81,6 +81,7 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
     notes.extend(matched.notes);
     let report = PathReport {
         backend: "mahimahi".into(),
+        limited: prepared.fell_behind(),
         device_drops: entered.dropped + left.dropped,
         notes,
         started_epoch_ms: clock.epoch_ms(Timestamp::ZERO),

@@ -15,7 +15,7 @@ use std::io::Read;
 use std::thread;
 use std::time::Duration;
 
-pub use plan::{Backend, Plan, PolicyFiles};
+pub use plan::{no_guests, Backend, MakeGuests, Plan, PolicyFiles};
 pub use result::{PathReport, ReleaseSummary, RunResult};
 
 pub(crate) use crate::shell::FIRST_PORT;
@@ -31,7 +31,7 @@ const PARENT_ENDED: i32 = 129;
 ///
 /// # Errors
 /// As [`execute`]; a plan without a place for its result, or one that a real path cannot carry out.
-pub fn carry_out(plan: Plan) -> Result<i32> {
+pub fn carry_out(plan: Plan, make_guests: MakeGuests<'_>) -> Result<i32> {
     plan.check()?;
     let Some(result) = plan.result.clone() else {
         return Err(NetError::new("run", "a plan without the place of its result").expected("the key `result`"));
@@ -42,7 +42,7 @@ pub fn carry_out(plan: Plan) -> Result<i32> {
         become_capable()?;
     }
     end_with_parent()?;
-    execute(plan)?.write(&result)?;
+    execute(plan, make_guests)?.write(&result)?;
     Ok(0)
 }
 
@@ -60,10 +60,10 @@ fn end_with_parent() -> Result<()> {
 }
 
 /// Carry out a plan. An emulated path needs [`become_capable`] before.
-pub(crate) fn execute(plan: Plan) -> Result<RunResult> {
+pub(crate) fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<RunResult> {
     match plan.backend.clone() {
-        Backend::Emulated => emulated::execute(plan),
-        Backend::Mahimahi { shells } => in_shells::execute(plan, &shells),
+        Backend::Emulated => emulated::execute(plan, make_guests),
+        Backend::Mahimahi { shells } => in_shells::execute(plan, &shells, make_guests),
     }
 }
 

@@ -10,7 +10,7 @@ use ccgym_core::CongestionControl;
 use ccgym_link::DeliveryTrace;
 use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::learned::{self, Policy};
-use ccgym_schemes::Resources;
+use ccgym_schemes::{Guest, Resources};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -55,6 +55,9 @@ pub struct Plan {
     /// Files of the policies that its flows name.
     #[serde(default)]
     pub policies: BTreeMap<String, PolicyFiles>,
+    /// Schemes that this process brings along, by the names that flows give; what each is, it knows.
+    #[serde(default)]
+    pub guests: BTreeMap<String, Value>,
     /// The agent of flows that are decided for from outside.
     #[serde(default)]
     pub agent: Option<Value>,
@@ -92,6 +95,17 @@ impl Plan {
     }
 }
 
+/// Makes the schemes that a process brings along, of what the plan says of each; what is wrong with them.
+pub type MakeGuests<'a> = &'a dyn Fn(&BTreeMap<String, Value>) -> Result<BTreeMap<String, Arc<dyn Guest>>, String>;
+
+/// For a process that brings no schemes along.
+///
+/// # Errors
+/// There are some.
+pub fn no_guests(asked: &BTreeMap<String, Value>) -> Result<BTreeMap<String, Arc<dyn Guest>>, String> {
+    asked.keys().next().map_or_else(|| Ok(BTreeMap::new()), |name| Err(format!("{name:?}, which this program lacks")))
+}
+
 /// A plan with everything loaded that it names.
 pub struct Prepared {
     /// The plan.
@@ -103,11 +117,13 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Load traces and policies. Starts threads if a policy needs ONNX Runtime.
-    pub fn load(plan: Plan) -> Result<Self> {
+    /// Load traces, policies and guests. Starts threads if a policy needs ONNX Runtime; a guest may start some, too.
+    pub fn load(plan: Plan, make_guests: MakeGuests<'_>) -> Result<Self> {
         let traces = load_traces(&plan.traces)?;
         let mut resources = load_policies(&plan.policies, plan.onnx_runtime.as_deref())?;
         resources.agent = agent(&plan)?;
+        resources.guests =
+            make_guests(&plan.guests).map_err(|found| NetError::new("loading the schemes of flows", found))?;
         Ok(Self { plan, traces, resources })
     }
 
@@ -119,6 +135,11 @@ impl Prepared {
     /// The kernel's algorithm that flow `index` asks for, if it is not one of our schemes.
     pub fn kernel_algorithm(&self, index: usize) -> Option<&str> {
         self.flows()[index].scheme.strip_prefix(KERNEL_PREFIX)
+    }
+
+    /// Why a guest could not keep up with real time, if one could not.
+    pub fn fell_behind(&self) -> Option<String> {
+        self.resources.guests.values().find_map(|guest| guest.fell_behind())
     }
 
     /// The scheme of flow `index`.
@@ -200,10 +221,14 @@ mod tests {
     fn what_is_loaded_is_named_when_it_cannot_be() {
         let mut one = plan(r#"{"scheme":"tcp:bbr"}"#).unwrap();
         one.traces.insert("12mbps".into(), PathBuf::from("/nowhere/12mbps.trace"));
-        let error = Prepared::load(one.clone()).err().unwrap().to_string();
+        let error = Prepared::load(one.clone(), &no_guests).err().unwrap().to_string();
         assert!(error.contains("/nowhere/12mbps.trace"), "{error}");
         one.traces.clear();
-        let prepared = Prepared::load(one).unwrap();
+        one.guests.insert("mine".into(), Value::Null);
+        let error = Prepared::load(one.clone(), &no_guests).err().unwrap().to_string();
+        assert!(error.contains("\"mine\""), "{error}");
+        one.guests.clear();
+        let prepared = Prepared::load(one, &no_guests).unwrap();
         assert_eq!(prepared.kernel_algorithm(0), Some("bbr"));
         assert!(prepared.scheme(0).err().unwrap().to_string().contains("flow 0"));
     }

@@ -1,0 +1,200 @@
+"""Schemes written in Python: their classes made of source text, and their failures explained.
+
+The source travels as text: a run is the same whether or not its file is edited meanwhile, in this process or in a run
+process. This module imports nothing that is slow or starts threads: the run process uses it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import linecache
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from types import CodeType, ModuleType
+from typing import Any, Final, NoReturn
+
+from ccgym.errors import CcgymError, ConfigError, SimulationError, did_you_mean, shown
+
+METHODS: Final = ("on_start", "on_ack", "on_loss", "on_timeout", "on_interval")
+"""What is called of a class, where it has it."""
+
+MAX_CWND: Final = 10_000_000
+"""Largest window, packets (``crates/ccgym-py/src/python_scheme/decision.rs``, as the other limits)."""
+
+EXPECTED: Final = {
+    "cwnd": f"a number of packets from 1 (with on_interval: from 0) to {MAX_CWND:,}; or None, and a pacing_rate_bps",
+    "pacing_rate_bps": "a number of bits per second from 1 to 1e12; or None, and a cwnd",
+    "interval_s": "a number of seconds from 0.001 to 10,000; or None for one smoothed round-trip time",
+}
+"""What the attributes that make a decision may be."""
+
+STATUS_ERROR: Final = 2
+"""Exit status of a run process with an explained error."""
+
+
+@dataclass(frozen=True)
+class PythonSource:
+    """A class as text."""
+
+    file: str
+    """Its file, as it was given."""
+    name: str
+    """Name of the class."""
+    text: str
+    """Content of the file."""
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the file's content."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+_MADE: Final[dict[str, tuple[PythonSource, type]]] = {}
+"""Classes of this process, by the key that flows give."""
+
+
+def make(key: str, source: PythonSource) -> type:
+    """The class of a source text; made once in a process.
+
+    Args:
+        key: What flows call it.
+        source: Its text.
+
+    Raises:
+        ConfigError: It cannot be compiled or run, has no such class, or one without a method that could be called.
+    """
+    known = _MADE.get(key)
+    if known is not None:
+        return known[1]
+    module = ModuleType(f"ccgym_scheme_{source.sha256[:16]}")
+    module.__file__ = source.file
+    # Tracebacks quote this text, not what the file holds by then; pickle and dataclasses look the module up.
+    linecache.cache[source.file] = (len(source.text), None, source.text.splitlines(keepends=True), source.file)
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(source.text, source.file, "exec", dont_inherit=True), module.__dict__)
+    except SyntaxError as error:
+        raise ConfigError(
+            f"{error.msg}: {(error.text or '').strip()}", where=f"{source.file}:{error.lineno}", expected="Python"
+        ) from None
+    except Exception as error:
+        line = _line_of(error, source.file)
+        raise ConfigError(
+            _said(error), where=_place(source.file, line), expected="a file that can be imported"
+        ) from error
+    made = getattr(module, source.name, None)
+    if not isinstance(made, type):
+        classes = [name for name, one in vars(module).items() if isinstance(one, type) and has_methods(one)]
+        raise ConfigError(
+            f"no class {source.name}",
+            where=source.file,
+            expected=f"one of {', '.join(classes)}" if classes else f"a class with {', '.join(METHODS[1:])}",
+            hint=did_you_mean(source.name, classes),
+        )
+    if not has_methods(made):
+        raise ConfigError(
+            f"class {source.name} has none of the methods that are called",
+            where=_place(source.file, getattr(made, "__firstlineno__", None)),
+            expected=f"at least one of {', '.join(METHODS[1:])}",
+            hint="docs/python-schemes.md shows an example",
+        )
+    _MADE[key] = (source, made)
+    return made
+
+
+def has_methods(made: type) -> bool:
+    """Whether a class has a method by which it could react."""
+    return any(callable(getattr(made, name, None)) for name in METHODS[1:])
+
+
+def make_all(sources: str) -> dict[str, type]:
+    """The classes of a plan, for the run process.
+
+    Args:
+        sources: Fields of :class:`PythonSource` by key, as JSON.
+    """
+    return {key: make(key, PythonSource(**fields)) for key, fields in json.loads(sources).items()}
+
+
+def document(sources: Mapping[str, PythonSource]) -> dict[str, Any]:
+    """Sources as a plan has them; :func:`make_all` reads them."""
+    return {key: asdict(source) for key, source in sources.items()}
+
+
+def explained(failure: BaseException) -> CcgymError:
+    """What a failure of a scheme was: file, line, method, and the exception or the value.
+
+    Args:
+        failure: The native core's ``SchemeFailure``.
+    """
+    key, method, attribute, value = failure.args
+    source, made = _MADE[key]
+    cause = failure.__cause__
+    name = f"{source.name}.{method}"
+    if cause is not None:
+        return exception_in(source, made, method, cause)
+    lines = _assignments(source.text, source.name, method, attribute)
+    found = f"{attribute} is {value}" if value != "None" else f"{attribute} is None, and so is pacing_rate_bps"
+    return SimulationError(
+        f"{found} after {method}",
+        where=f"{_place(source.file, lines[-1] if lines else _first_line(made, method))}: {name}",
+        expected=EXPECTED[attribute],
+        hint=f"it is set in the lines {', '.join(map(str, lines))}" if len(lines) > 1 else "",
+    )
+
+
+def exception_in(source: PythonSource, made: type, method: str, error: BaseException) -> CcgymError:
+    """An exception that left a method."""
+    line = _line_of(error, source.file)
+    text = linecache.getline(source.file, line).strip() if line else ""
+    return SimulationError(
+        _said(error),
+        where=f"{_place(source.file, line or _first_line(made, method))}: {source.name}.{method}",
+        expected="no exception",
+        hint=f"the line is `{text}`" if text else "",
+    )
+
+
+def end_process(failure: BaseException) -> NoReturn:
+    """Say what a failure was, as run processes do, and end the process."""
+    error = explained(failure)
+    fields = {"place": error.where, "found": error.found, "expected": error.expected, "hint": error.hint}
+    sys.stderr.write(f"\n{json.dumps(fields)}\n")
+    sys.stderr.flush()
+    os._exit(STATUS_ERROR)
+
+
+def _said(error: BaseException) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {shown(text)[1:-1]}" if text else type(error).__name__
+
+
+def _place(file: str, line: int | None) -> str:
+    return f"{file}:{line}" if line else file
+
+
+def _line_of(error: BaseException, file: str) -> int | None:
+    """The last line of a file that an exception went through."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return lines[-1] if lines else None
+
+
+def _first_line(made: type, method: str) -> int | None:
+    code = getattr(getattr(made, method, None), "__code__", None)
+    return code.co_firstlineno if isinstance(code, CodeType) else None
+
+
+def _assignments(text: str, class_name: str, method: str, attribute: str) -> list[int]:
+    """The lines of a method in which an attribute is assigned."""
+    for made in ast.walk(ast.parse(text)):
+        if isinstance(made, ast.ClassDef) and made.name == class_name:
+            for one in made.body:
+                if isinstance(one, ast.FunctionDef) and one.name == method:
+                    targets = (node for node in ast.walk(one) if isinstance(node, ast.Attribute))
+                    return sorted({n.lineno for n in targets if n.attr == attribute and isinstance(n.ctx, ast.Store)})
+    return []

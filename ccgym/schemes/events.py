@@ -1,0 +1,5 @@
+"""What the methods of a scheme in Python are given, for type checkers; ``docs/python-schemes.md`` explains it."""
+
+from ccgym._core import Ack, Interval, Loss, Start, Timeout
+
+__all__ = ["Ack", "Interval", "Loss", "Start", "Timeout"]

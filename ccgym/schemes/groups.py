@@ -1,0 +1,106 @@
+"""Groups of schemes, which a list of schemes may name, and what there is to list.
+
+A group's name stands for its members wherever schemes are listed: ``--schemes classic,eagle``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ccgym.emulation import kernel_tcp
+from ccgym.schemes import kernel, policies
+from ccgym.schemes.choice import SchemeChoice
+from ccgym.schemes.reading import parse_scheme
+from ccgym.schemes.registry import NOT_TYPED, registry
+
+PANTHEON: Final = (
+    "bbr", "copa:mode=pantheon", "cubic", "indigo", "ledbat", "pcc", "pcc_experimental", "quic", "taova", "vegas",
+    "verus", "vivace",
+)  # fmt: skip
+"""Those of the 24 schemes in Pantheon's cellular report that may be ccgym's (``docs/cellular.md``). The others are
+programs and models."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A word for several schemes."""
+
+    meaning: str
+    """What they are, for help."""
+    members: Callable[[], list[str]]
+
+
+def _default() -> list[str]:
+    return [*(name for name, entry in registry().items() if entry["role"] == "default"), *policies.pretrained()]
+
+
+def _all() -> list[str]:
+    return [*(name for name, entry in registry().items() if entry["role"] != "tool"), *policies.pretrained()]
+
+
+def _classic() -> list[str]:
+    known = registry()
+    return [name for name in _all() if name in known and not known[name]["capabilities"]["knows_path"]]
+
+
+GROUPS: Final[Mapping[str, Group]] = {
+    "default": Group("what is compared where no scheme is named", _default),
+    "all": Group("every scheme and every pretrained policy, not the tools", _all),
+    "classic": Group(
+        "every scheme that is no policy, knows no more than its acknowledgements, and is not a tool", _classic
+    ),
+    "learned": Group("every pretrained policy", lambda: list(policies.pretrained())),
+    "pantheon": Group(
+        "those of Pantheon's report on cellular paths, as far as ccgym has them",
+        lambda: [text for text in PANTHEON if text.partition(":")[0] in _all()],
+    ),
+}
+"""The groups by their words."""
+
+
+def expanded(names: Sequence[Any]) -> list[Any]:
+    """A list of schemes with every group replaced by its members, each once: those that stand there by name stay where
+    they are."""
+    there = {one.strip() for one in names if isinstance(one, str)}
+    found: list[Any] = []
+    for one in names:
+        group = GROUPS.get(one.strip()) if isinstance(one, str) else None
+        members = [one] if group is None else [name for name in group.members() if name not in there]
+        there.update(members if group is not None else ())
+        found += members
+    return found
+
+
+def compared_schemes(*, real: bool = False) -> list[SchemeChoice]:
+    """Every scheme that is compared by default: the classic ones with their default parameters, pretrained policies.
+
+    Args:
+        real: Whether packets will be real: then those of the kernel's TCP that are available here come along.
+    """
+    of_kernel = [SchemeChoice(f"{kernel.PREFIX}{name}") for name in kernel_tcp.available()] if real else []
+    return [*map(parse_scheme, GROUPS["default"].members()), *of_kernel]
+
+
+def descriptions() -> list[dict[str, Any]]:
+    """Every scheme that one can name, as the registry describes them: the classic ones, then pretrained policies.
+
+    A policy has a further field ``card``, and the parameters that can be set.
+    """
+    entries = [dict(entry) for entry in registry().values()]
+    settable = [p for p in registry().get(policies.SCHEME, {}).get("parameters", []) if p["name"] not in NOT_TYPED]
+    for card in map(policies.read_card, policies.pretrained().values()):
+        entries.append(
+            {
+                "name": card.name,
+                "label": card.label,
+                "reference": card.reference,
+                "summary": card.summary,
+                "color": card.color,
+                "marker": card.marker,
+                "parameters": settable,
+                "card": card.model_dump(mode="json"),
+            }
+        )
+    return entries

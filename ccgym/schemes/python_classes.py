@@ -1,0 +1,161 @@
+"""Schemes written in Python, ``FILE.py:CLASS``: finding and loading them (``docs/python-schemes.md``)."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ccgym.emulation import python_schemes
+from ccgym.emulation.python_schemes import PythonSource
+from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.files import UnreadableError, read_bytes
+
+MAX_SOURCE_BYTES: Final = 2**20
+"""Larger files are refused."""
+
+VERSION_DIGITS: Final = 8
+"""Hex digits of a version."""
+
+COLORS: Final = ("seagreen", "chocolate", "slateblue", "firebrick", "darkturquoise", "goldenrod", "orchid")
+"""Colors to draw them in."""
+
+_TEXT: Final = re.compile(r"(?P<file>.+\.py)(?::(?P<name>[^:=]*))?(?P<settings>(?::[^:=]+=[^:]*)*)", re.DOTALL)
+_KEY: Final = re.compile(r"[A-Za-z_]\w*\.py@[0-9a-f]{8}")
+
+
+@dataclass(frozen=True)
+class PythonScheme:
+    """A class, loaded."""
+
+    source: PythonSource
+    made: type = field(repr=False, compare=False)
+
+    @property
+    def key(self) -> str:
+        """Its name in specifications of runs: ``AIMD.py@1f0c22d9``. The version is of the file's content."""
+        return _key(self.source)
+
+    @property
+    def given(self) -> str:
+        """What one types to get it."""
+        return f"{self.source.file}:{self.source.name}"
+
+    @property
+    def title(self) -> str:
+        """The class's name."""
+        return self.source.name
+
+    @property
+    def label(self) -> str:
+        """Its name in tables and legends."""
+        return f"{self.source.name} ({Path(self.source.file).name})"
+
+    @property
+    def file_key(self) -> str:
+        """Its name in files."""
+        return self.key.replace(".py@", "_")
+
+    @property
+    def color(self) -> str:
+        """Its color, which follows from file and class."""
+        return COLORS[zlib.crc32(self.given.encode()) % len(COLORS)]
+
+    @property
+    def marker(self) -> str:
+        """Its marker in figures."""
+        return "p"
+
+    @property
+    def digest(self) -> str:
+        """Hash of the file's content."""
+        return self.source.sha256
+
+    def provenance(self) -> dict[str, Any]:
+        """What results record about it."""
+        return {"class": self.source.name, "file": self.source.file, "sha256": self.digest}
+
+    def check(self, params: Mapping[str, Any], where: str = "") -> None:
+        """Make an instance, to see whether that works.
+
+        Raises:
+            ConfigError: The constructor takes other parameters.
+            SimulationError: It fails.
+        """
+        try:
+            signature = inspect.signature(self.made)
+            names = [name for name in signature.parameters if name != "self"]
+        except (TypeError, ValueError):  # a constructor that does not say
+            signature, names = None, []
+        if signature is not None:
+            try:
+                signature.bind(**params)
+            except TypeError as error:
+                unknown = next((name for name in params if name not in names), "")
+                raise ConfigError(
+                    f"{self.title}: {error}",
+                    where=where,
+                    expected=f"parameters of its constructor: {', '.join(names)}" if names else "no parameters",
+                    hint=did_you_mean(unknown, names) if unknown else "",
+                ) from None
+        try:
+            self.made(**params)
+        except Exception as error:
+            raise python_schemes.exception_in(self.source, self.made, "__init__", error).at(where) from error
+
+
+_LOADED: Final[dict[str, PythonScheme]] = {}
+"""Classes of this process by key."""
+
+
+def _key(source: PythonSource) -> str:
+    return f"{source.name}.py@{source.sha256[:VERSION_DIGITS]}"
+
+
+def parts(text: str) -> list[str] | None:
+    """Name and settings of a text that names a Python file; None if it does not."""
+    found = _TEXT.fullmatch(text)
+    if found is None:
+        return None
+    name = found["file"] if found["name"] is None else f"{found['file']}:{found['name'].strip()}"
+    return [name, *found["settings"].split(":")[1:]]
+
+
+def is_key(name: str) -> bool:
+    """Whether a name is one that :attr:`PythonScheme.key` made."""
+    return name in _LOADED or _KEY.fullmatch(name) is not None
+
+
+def find(text: str, where: str = "") -> PythonScheme:
+    """The class that ``FILE.py:CLASS`` names, or a key, loaded.
+
+    Raises:
+        ConfigError: There is no such file or class, or it cannot be used.
+    """
+    if text in _LOADED:
+        return _LOADED[text]
+    file, _, name = text.rpartition(":")
+    if not file.endswith(".py") or not name.isidentifier():
+        raise ConfigError(
+            f"{shown(text)} names no class",
+            where=where,
+            expected="FILE.py:CLASS, as in examples/aimd.py:AIMD",
+        )
+    path = Path(file).expanduser()
+    try:
+        content = read_bytes(path, MAX_SOURCE_BYTES).decode()
+    except (FileNotFoundError, UnreadableError, UnicodeDecodeError) as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else str(error)
+        raise ConfigError(
+            f"{file} cannot be read: {reason}", where=where, expected="a Python file with a class"
+        ) from None
+    source = PythonSource(file, name, content)
+    try:
+        scheme = PythonScheme(source, python_schemes.make(_key(source), source))
+    except ConfigError as error:
+        raise error.at(where) from None
+    return _LOADED.setdefault(scheme.key, scheme)

@@ -1,0 +1,33 @@
+"""AIMD in Python, a scheme to start from: ``ccgym evaluate --trace 77.72mbps --schemes cubic,examples/aimd.py:AIMD``.
+
+Additive increase, multiplicative decrease: the window grows by one packet per round trip and shrinks at a loss.
+"""
+
+from ccgym.schemes.events import Ack, Loss, Start, Timeout
+
+
+class AIMD:
+    """Slow start, then one packet more per round trip; ``beta`` of the window remains after a loss."""
+
+    def __init__(self, increase: float = 1.0, beta: float = 0.5) -> None:
+        self.increase, self.beta = increase, beta
+        self.cwnd = 10.0  # packets
+        self.ssthresh = float("inf")
+
+    def on_start(self, start: Start) -> None:
+        self.cwnd = start.initial_window
+
+    def on_ack(self, ack: Ack) -> None:
+        if ack.in_recovery or not ack.cwnd_limited:
+            return  # what was lost is sent again first; and an idle application earns no window
+        slow_start = self.cwnd < self.ssthresh
+        self.cwnd += ack.acked_packets if slow_start else self.increase * ack.acked_packets / self.cwnd
+
+    def on_loss(self, loss: Loss) -> None:
+        if loss.entered_recovery:  # once per round trip, however many packets were lost
+            self.ssthresh = self.cwnd = max(self.cwnd * self.beta, 2.0)
+
+    def on_timeout(self, timeout: Timeout) -> None:
+        if timeout.count == 1:
+            self.ssthresh = max(self.cwnd * self.beta, 2.0)
+        self.cwnd = 1.0
