@@ -77,8 +77,9 @@ fn score(flow: &Value) -> f64 {
     sum / senders
 }
 
-/// Inside the range that its table is for TaoVA beats Cubic on mean log(throughput/delay), and a rule that neither knows
-/// nor measures the path. The margin over Cubic, calibrated once: measured SCORE_GAP, a factor of SCORE_FACTOR.
+/// Inside the range that its table is for TaoVA beats Cubic on mean log(throughput/delay), and so it does a single rule,
+/// which measures nothing. Measured when the threshold was set: −2.824 for ours, −3.937 for Cubic (a factor of 3.0 in
+/// throughput over delay; asserted are 2.5), −4.241 for the single rule.
 #[test]
 fn our_table_beats_cubic_in_its_range() {
     let udp = |params: Value| json!({"scheme": "taova", "params": params, "profile": "udp", "mss": 1408, "header": 60, "initial_window": 2});
