@@ -58,6 +58,8 @@ def span(parameter: dict[str, Any]) -> str:
     """What a parameter may be, in words."""
     if parameter.get("choices"):
         return ", ".join(f"`{choice}`" for choice in parameter["choices"])
+    if parameter.get("file"):
+        return "path of a file"
     return between(parameter.get("min"), parameter.get("max"))
 
 

@@ -225,6 +225,8 @@ def _range(parameter: dict[str, object]) -> str:
     choices, low, high = parameter.get("choices"), parameter.get("min"), parameter.get("max")
     if isinstance(choices, list) and choices:
         return ", ".join(str(choice) for choice in choices)
+    if parameter.get("file"):
+        return "path of a file"
     if low is None and high is None:
         return ""
     return f"{'' if low is None else low} … {'' if high is None else high}"
