@@ -15,6 +15,7 @@ from ccgym.emulation.python_schemes import PythonSource
 from ccgym.errors import CcgymError, ConfigError, SimulationError
 from ccgym.evaluation.run import Run, contender, parse_contenders
 from ccgym.evaluation.simulate import Job
+from ccgym.schemes import events
 from ccgym.schemes.groups import GROUPS, expanded
 from ccgym.schemes.reading import parse_scheme, read_scheme
 
@@ -199,6 +200,18 @@ def test_a_run_keeps_the_version_that_was_checked(tmp_path: Path) -> None:
     assert simulate(PATH, [f"{file}:A"], "1s").trajectory_hash != before
 
 
+def test_marks_come_back_to_those_that_ask(tmp_path: Path) -> None:
+    file = tmp_path / "marked.py"
+    file.write_text(
+        "class Unmarked:\n    cwnd, ecn = 100, False\n    def on_ack(self, ack):\n        assert not ack.ce_packets\n"
+        "class Marked(Unmarked):\n    ecn = True\n"
+    )
+    path = NetworkPath(rate="12mbps", rtt="20ms", queue={"kind": "codel", "limit": "200p", "ecn": True})
+    simulate(path, [f"{file}:Unmarked"], "3s")
+    with pytest.raises(SimulationError, match="AssertionError"):
+        simulate(path, [f"{file}:Marked"], "3s")
+
+
 def test_one_of_many_that_fails_ends_the_others(wrong: Path) -> None:
     with pytest.raises(SimulationError, match="division by zero"):
         simulate_many([Job(PATH, [f"{wrong}:Raises"], "5s", seed) for seed in range(4)], threads=2)
@@ -234,6 +247,17 @@ def test_the_documented_example_is_the_example() -> None:
     page = Path(AIMD).parents[1] / "docs" / "python-schemes.md"
     shown = page.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
     assert shown == Path(AIMD.rpartition(":")[0]).read_text(encoding="utf-8")
+
+
+def test_the_page_has_every_field() -> None:
+    page = (Path(AIMD).parents[1] / "docs" / "python-schemes.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    for event in (events.Ack, events.Interval, events.Loss, events.Start, events.Timeout):
+        word = event.__name__.lower()
+        shown = {
+            name for row in rows for name in re.findall(r"`(\w+)`", row[0]) if {word, "all"} & {*row[1].split(", ")}
+        }
+        assert shown == {name for name in dir(event) if not name.startswith("_")}, word
 
 
 def test_groups() -> None:

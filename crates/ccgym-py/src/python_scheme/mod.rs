@@ -18,10 +18,10 @@ use ccgym_core::{
 };
 use ccgym_schemes::Guest;
 use pyo3::call::PyCallArgs;
+use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
-use pyo3::{create_exception, intern};
 use serde_json::{Map, Value};
 
 use self::decision::{Bad, Decision};
@@ -110,10 +110,12 @@ impl Guest for PythonClass {
             let object = object.map_err(|error| failure(py, self.name, "__init__", None, Some(error)))?;
             let decision = Decision::read_first(&object);
             let decision = decision.map_err(|bad| self.refused(py, "__init__", bad))?;
-            let prr = match object.getattr_opt(intern!(py, "prr"))? {
-                Some(prr) => prr.is_truthy()?,
-                None => decision.pacing_rate.0 == 0,
+            let flag = |name: &str, usual: bool| match object.getattr_opt(name)? {
+                Some(value) => value.is_truthy(),
+                None => Ok(usual),
             };
+            let prr = flag("prr", decision.pacing_rate.0 == 0)?;
+            let ecn = flag("ecn", false)?;
             Ok(PythonScheme {
                 name: self.name,
                 methods: Methods::of(&object)?,
@@ -121,6 +123,7 @@ impl Guest for PythonClass {
                 on_failure: self.on_failure.clone(),
                 times: self.times.clone(),
                 prr,
+                ecn,
                 decision,
                 control: Control::window(0),
                 mss: 0,
@@ -210,6 +213,7 @@ struct PythonScheme {
     on_failure: OnFailure,
     times: Option<Arc<CallTimes>>,
     prr: bool,
+    ecn: bool,
     decision: Decision,
     control: Control,
     mss: u64,
@@ -292,7 +296,7 @@ impl CongestionControl for PythonScheme {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { rate_samples: true, prr: self.prr, ..Capabilities::default() }
+        Capabilities { rate_samples: true, prr: self.prr, ecn: self.ecn, ..Capabilities::default() }
     }
 
     fn init(&mut self, context: InitContext) {
