@@ -3,6 +3,7 @@
 mod agent_batch;
 mod agent_labels;
 mod bounds;
+mod classics_against_ns3;
 mod common;
 mod conservation;
 mod determinism;
