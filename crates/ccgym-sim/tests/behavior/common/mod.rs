@@ -112,7 +112,7 @@ impl Steady {
         let from = series.t.iter().position(|&t| t >= secs(start)).expect("the run outlasts the warm-up");
         let last = series.t.len() - 1;
         let span = (series.t[last] - series.t[from]) as f64 / 1e9;
-        let mean = |v: &[u64]| v[from..].iter().sum::<u64>() as f64 / v[from..].len() as f64;
+        let mean = |v: &[u64]| v[from..].iter().map(|&v| v as f64).sum::<f64>() / v[from..].len() as f64;
         let rate = |v: &[u64]| (v[last] - v[from]) as f64 * 8.0 / 1e6 / span;
         Self {
             rates: series.flows.iter().map(|f| rate(&f.acked_bytes)).collect(),
