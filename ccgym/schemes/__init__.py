@@ -1,20 +1,21 @@
 """What a flow is, and the schemes that can carry it: ours, exported policies, the kernel's TCP, classes in Python.
 
-==================  ======================================================================================
-``origins``         where schemes come from, and what follows: how each is checked, named, drawn, refused
-``choice``          a scheme with parameters, and all that its origin says of it
-``reading``         schemes as one types them: ``fixed_window:cwnd=100``
-``registry``        the native registry
-``groups``          words for several schemes
-``policies``        exported policies: finding and loading them
-``policy_card``     what is known about a policy
-``kernel``          the kernel's congestion controls, ``tcp:NAME``, on real paths
-``python_classes``  schemes written in Python, ``FILE.py:CLASS``
-``events``          what their methods are given
-``flow``            a flow: scheme, start, round-trip time, source, transport
-``style``           how a scheme is named and drawn
-``onnx_runtime``    where the shared library is that evaluates policies
-==================  ======================================================================================
+===================  ======================================================================================
+``origins``          where schemes come from, and what follows: how each is checked, named, drawn, refused
+``choice``           a scheme with parameters, and all that its origin says of it
+``reading``          schemes as one types them: ``fixed_window:cwnd=100``
+``registry``         the native registry
+``groups``           words for several schemes
+``policies``         exported policies: finding and loading them
+``policy_card``      what is known about a policy
+``kernel``           the kernel's congestion controls, ``tcp:NAME``, on real paths
+``python_classes``   schemes written in Python, ``FILE.py:CLASS``
+``parameter_files``  files that are parameters of schemes
+``events``           what their methods are given
+``flow``             a flow: scheme, start, round-trip time, source, transport
+``style``            how a scheme is named and drawn
+``onnx_runtime``     where the shared library is that evaluates policies
+===================  ======================================================================================
 
 May import ``emulation`` and what stands below it in ``ARCHITECTURE.md``.
 """

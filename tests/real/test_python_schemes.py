@@ -1,4 +1,4 @@
-"""Schemes in Python with real packets: they send, a mistake ends the run with its line, and what is too slow is said."""
+"""Schemes in Python with real packets: they send, a mistake ends the run with its line, a slow one is marked."""
 
 from __future__ import annotations
 
