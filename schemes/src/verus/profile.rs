@@ -17,11 +17,14 @@ pub struct DelayProfile {
     /// Smoothed delay in milliseconds, by window in packets; not a number where there is none.
     points: Vec<f64>,
     curve: Option<Curve>,
+    /// Whether points were added or dropped since the curve was drawn.
+    changed: bool,
 }
 
 impl DelayProfile {
     /// A packet sent under a window of `window` packets met `delay` milliseconds.
     pub fn observe(&mut self, window: usize, delay: f64) {
+        self.changed = true;
         let window = window.min(MAX_WINDOW - 1);
         if window >= self.points.len() {
             self.points.resize(window + 1, f64::NAN);
@@ -33,11 +36,16 @@ impl DelayProfile {
     /// Forget windows from `window` on.
     pub fn truncate(&mut self, window: usize) {
         self.points.truncate(window);
+        self.changed = true;
     }
 
     /// Draw the curve again. Whether the windows known reach far enough for one.
     #[must_use]
     pub fn fit(&mut self, smoothing: f64) -> bool {
+        if !self.changed && self.curve.is_some() {
+            return true;
+        }
+        self.changed = false;
         let known: Vec<_> =
             (1..self.points.len()).map(|w| (w as f64, self.points[w])).filter(|(_, delay)| !delay.is_nan()).collect();
         let Some(largest) = known.last().map(|&(w, _)| w as usize).filter(|&w| w >= MIN_COEFFICIENTS) else {
