@@ -5,8 +5,6 @@ use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, Rng, T
 
 use super::{Interval, Intervals, Length};
 
-/// Packets in flight at most, as PCC's programs have it (`m_dCWndSize` in `cc.h`): the rate alone decides.
-const WINDOW_PACKETS: u64 = 100_000;
 /// Round trip assumed before one is measured (UDT: ten of its intervals of 10 ms).
 const NOMINAL_RTT: TimeSpan = TimeSpan::from_millis(100);
 /// Bounds of every rate, bits per second. Ours: one packet in 120 ms, and beyond every link.
@@ -212,8 +210,9 @@ impl<C: Controller> CongestionControl for PccSender<C> {
     }
 
     fn control(&self) -> Control {
+        // The rate alone decides: PCC's programs have a window of 100,000 packets.
         let rate = self.controller.pacing_rate().clamp(1.0, MAX_RATE);
-        Control { pacing_rate: Rate(rate as u64), ..Control::window(WINDOW_PACKETS * self.mss) }
+        Control { pacing_rate: Rate(rate as u64), ..Control::window(u64::MAX) }
     }
 
     fn observables(&self) -> Observables {

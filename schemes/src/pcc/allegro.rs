@@ -97,7 +97,7 @@ impl Allegro {
             width: 0,
             phase: Phase::Ready,
             previous_rtt: None,
-            utility: f64::NAN,
+            utility: 0.0,
         }
     }
 

@@ -48,7 +48,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 0.0,
                 (0.0, 1000.0),
                 "Mbit/s",
-                "The rate is never chosen below this, whatever is lost; 0 takes the mode's own: 1.3 in pantheon, 0.1 in \
+                "The rate is never chosen below this, whatever is lost; 0 takes the mode's own: 1.3 in pantheon, 0.5 in \
                  paper.",
             ),
         ],
@@ -62,7 +62,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         let min_rate = match p.number("min_rate_mbps") {
             rate if rate > 0.0 => rate.max(0.01) * 1e6,
             _ if pantheon => 1.3e6,
-            _ => 0.1e6,
+            // As the authors' later program (PCC-Uspace, `pcc_vivace_sender.cpp`).
+            _ => 0.5e6,
         };
         let latency = match (p.word("utility"), p.number("latency_weight")) {
             ("loss", _) => 0.0,

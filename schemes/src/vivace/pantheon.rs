@@ -130,7 +130,7 @@ impl Pantheon {
             may_doubt: true,
             hibernate_depth: 0,
             rtt: 0.1,
-            utility: f64::NAN,
+            utility: 0.0,
         }
     }
 

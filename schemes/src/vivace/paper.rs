@@ -58,7 +58,7 @@ impl Paper {
             streak: 0,
             hits: 0,
             direction: 0.0,
-            utility: f64::NAN,
+            utility: 0.0,
         }
     }
 
