@@ -52,7 +52,7 @@ impl DelayProfile {
             return false;
         };
         let count = (largest / WINDOWS_PER_COEFFICIENT).max(MIN_COEFFICIENTS);
-        self.curve = Spline::fit(&known, count, smoothing).map(|spline| Curve::new(&spline, largest));
+        self.curve = Spline::fit(&known, count, smoothing).map(|spline| Curve::new(&spline));
         self.curve.is_some()
     }
 
@@ -84,43 +84,34 @@ impl DelayProfile {
     }
 }
 
-/// The fitted curve at whole windows.
+/// The fitted curve at whole windows, also beyond the largest one known: there its last piece goes on, as in Verus.
 #[derive(Clone, Debug)]
 struct Curve {
-    /// From [`FIRST`] on.
+    /// From [`FIRST`] to below [`MAX_WINDOW`].
     delays: Vec<f64>,
     /// The largest delay up to each window: the curve need not rise everywhere.
     maxima: Vec<f64>,
-    /// Milliseconds per packet, at the end and beyond.
-    slope: f64,
 }
 
 impl Curve {
-    fn new(spline: &Spline, largest: usize) -> Self {
-        let delays: Vec<_> = (FIRST..=largest).map(|w| spline.at(w as f64)).collect();
+    fn new(spline: &Spline) -> Self {
+        let delays: Vec<_> = (FIRST..MAX_WINDOW).map(|w| spline.at(w as f64)).collect();
         let maxima = delays.iter().scan(f64::MIN, |max, delay| {
             *max = delay.max(*max);
             Some(*max)
         });
-        Self { maxima: maxima.collect(), delays, slope: spline.slope(largest as f64) }
+        Self { maxima: maxima.collect(), delays }
     }
 
     fn delay_at(&self, window: f64) -> f64 {
-        let last = self.delays.len() - 1;
-        let place = (window - FIRST as f64).max(0.0);
-        let below = (place as usize).min(last);
-        let step = if below < last { self.delays[below + 1] - self.delays[below] } else { self.slope };
-        self.delays[below] + (place - below as f64) * step
+        let place = (window - FIRST as f64).clamp(0.0, (self.delays.len() - 2) as f64);
+        let (below, part) = (place as usize, place.fract());
+        self.delays[below] * (1.0 - part) + self.delays[below + 1] * part
     }
 
     fn window_at(&self, delay: f64) -> Option<f64> {
         let below = self.maxima.partition_point(|max| *max <= delay);
-        if below < self.maxima.len() {
-            return Some((FIRST + below - 1) as f64);
-        }
-        let last = self.delays.len() - 1;
-        let window = (FIRST + last) as f64 + ((delay - self.delays[last]) / self.slope).floor();
-        (self.slope > 0.0 && window < MAX_WINDOW as f64 - 1.0).then_some(window)
+        (below < self.maxima.len()).then_some((FIRST + below - 1) as f64)
     }
 }
 
@@ -167,9 +158,19 @@ mod tests {
             let (here, next) = (profile.delay_at(window).unwrap(), profile.delay_at(window + 1.0).unwrap());
             assert!(here <= delay + 1e-9 && next > delay, "{delay} ms: {here}, {next}");
         }
-        assert!(profile.window_at(150.0) > Some(80.0), "beyond the windows known");
         assert_eq!(profile.window_at(1.0), Some(1.0));
-        assert_eq!(profile.window_at(1e6), None, "beyond every window");
+        assert_eq!(profile.window_at(1e300), None, "beyond every window");
+    }
+
+    #[test]
+    fn the_curve_goes_on_beyond_the_windows_known() {
+        let mut straight = DelayProfile::default();
+        for w in 1..=60 {
+            straight.observe(w, 40.0 + w as f64);
+        }
+        assert!(straight.fit(2.0));
+        let window = straight.window_at(150.0).unwrap();
+        assert!((window - 110.0).abs() <= 1.0, "{window}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! A smooth curve through scattered points: cubic B-splines on equal steps with a penalty on the second differences of
-//! their coefficients (Eilers and Marx, Statistical Science 11(2), 1996). Linear beyond its ends.
+//! their coefficients (Eilers and Marx, Statistical Science 11(2), 1996). Beyond its ends the outermost pieces go on.
 
 /// Coefficients that are not zero at one place.
 const WIDTH: usize = 4;
@@ -7,7 +7,6 @@ const WIDTH: usize = 4;
 #[derive(Clone, Debug)]
 pub struct Spline {
     from: f64,
-    to: f64,
     /// Distance of two knots.
     step: f64,
     coefficients: Vec<f64>,
@@ -20,9 +19,9 @@ impl Spline {
         let (&(from, first), &(to, _)) = (points.first()?, points.last()?);
         let count = count.max(WIDTH);
         if to <= from {
-            return Some(Self { from, to: from + 1.0, step: 1.0, coefficients: vec![first; WIDTH] });
+            return Some(Self { from, step: 1.0, coefficients: vec![first; WIDTH] });
         }
-        let mut spline = Self { from, to, step: (to - from) / (count - 3) as f64, coefficients: vec![0.0; count] };
+        let mut spline = Self { from, step: (to - from) / (count - 3) as f64, coefficients: vec![0.0; count] };
         // The normal equations, banded: row i holds columns i to i + 3.
         let mut matrix = vec![[0.0; WIDTH]; count];
         let mut right = vec![0.0; count];
@@ -52,21 +51,11 @@ impl Spline {
 
     /// The curve at `x`.
     pub fn at(&self, x: f64) -> f64 {
-        let inside = x.clamp(self.from, self.to);
-        let (start, weights) = self.basis(inside);
-        let value: f64 = weights.iter().zip(&self.coefficients[start..]).map(|(w, c)| w * c).sum();
-        value + (x - inside) * self.slope(inside)
+        let (start, weights) = self.basis(x);
+        weights.iter().zip(&self.coefficients[start..]).map(|(w, c)| w * c).sum()
     }
 
-    /// Its slope at `x` within the ends.
-    pub fn slope(&self, x: f64) -> f64 {
-        let (start, t) = self.place(x);
-        let s = 1.0 - t;
-        let weights = [-s * s / 2.0, (3.0 * t * t - 4.0 * t) / 2.0, (-3.0 * t * t + 2.0 * t + 1.0) / 2.0, t * t / 2.0];
-        weights.iter().zip(&self.coefficients[start..]).map(|(w, c)| w * c).sum::<f64>() / self.step
-    }
-
-    /// The first coefficient that counts at `x`, and how far `x` is within its step, 0 to 1.
+    /// The first coefficient that counts at `x`, and how far `x` is within its step: 0 to 1 between the ends.
     fn place(&self, x: f64) -> (usize, f64) {
         let steps = (x - self.from) / self.step;
         let start = (steps as usize).min(self.coefficients.len() - WIDTH);
@@ -127,7 +116,6 @@ mod tests {
             for x in [0.0, 1.0, 33.3, 150.0, 400.0] {
                 assert!((spline.at(x) - (40.0 + 0.5 * x)).abs() < 1e-6, "{smoothing}, {x}: {}", spline.at(x));
             }
-            assert!((spline.slope(70.0) - 0.5).abs() < 1e-6);
         }
     }
 
