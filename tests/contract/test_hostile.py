@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import ccgym
 from ccgym import NetworkPath
 from ccgym.schemes.policies import find
 
-AGENTS = sorted(path.name for path in (Path(__file__).resolve().parents[2] / "agents").iterdir() if path.is_dir())
+ROOT = Path(__file__).resolve().parents[2]
+AGENTS = sorted(path.name for path in (ROOT / "agents").iterdir() if path.is_dir())
 PACKET = 1500
 """Wire bytes."""
 UNLIMITED = 2**63
@@ -76,3 +78,12 @@ def test_agents_survive(name: str) -> None:
         unlimited = found["cwnd_bytes"].max() > UNLIMITED
         most = (top_rate / 8 * 6.5 if unlimited else top_window * PACKET) + 100 * PACKET
         assert flight <= most, f"{trouble}: {flight / PACKET:.0f} packets in flight, expected {most / PACKET:.0f}"
+
+
+@pytest.mark.long
+def test_the_registered_schemes_survive_over_the_other_transports() -> None:
+    """The part of the Rust suite that takes minutes."""
+    command = ["cargo", "test", "--locked", "--test", "behavior", "--", "--ignored", "hostile::"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    assert "1 passed" in done.stdout

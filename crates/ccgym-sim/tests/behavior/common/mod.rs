@@ -146,6 +146,9 @@ pub fn assert_close(what: &str, found: f64, expected: f64, tolerance: f64) {
     );
 }
 
+/// A window of so many bytes is none: pacing alone decides.
+const NO_LIMIT: u64 = 100_000_000;
+
 // ---- a watched scheme -------------------------------------------------------------------------------------------
 
 /// What a [`Watched`] scheme went through.
@@ -203,16 +206,17 @@ impl Watched {
     fn note(&mut self, now: Timestamp, in_flight: u64) {
         let Control { cwnd, pacing_rate, .. } = self.inner.control();
         let mut seen = self.seen.lock().expect("one thread");
-        seen.unlimited |= cwnd == u64::MAX;
-        if cwnd < u64::MAX {
+        seen.unlimited |= cwnd >= NO_LIMIT;
+        if cwnd < NO_LIMIT {
             seen.max_window = seen.max_window.max(cwnd);
         }
         seen.max_pacing_bps = seen.max_pacing_bps.max(pacing_rate.0);
         seen.max_in_flight = seen.max_in_flight.max(in_flight);
         self.acks += 1;
         if self.acks % 64 == 0 && seen.nonsense.is_empty() {
-            let unknown = self.inner.observables().into_iter().find(|(_, value)| value.is_nan());
-            seen.nonsense.extend(unknown.map(|(key, _)| format!("{key} is not a number at {now:?}")));
+            // What is not known yet, or no more, is shown as not a number.
+            let infinite = self.inner.observables().into_iter().find(|(_, value)| value.is_infinite());
+            seen.nonsense.extend(infinite.map(|(key, _)| format!("{key} is infinite at {now:?}")));
         }
     }
 
