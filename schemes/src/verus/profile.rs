@@ -52,7 +52,7 @@ impl DelayProfile {
             return false;
         };
         let count = (largest / WINDOWS_PER_COEFFICIENT).max(MIN_COEFFICIENTS);
-        self.curve = Spline::fit(&known, count, smoothing).map(|spline| Curve::new(&spline));
+        self.curve = Spline::fit(&known, count, smoothing).map(|spline| Curve::new(spline, largest));
         self.curve.is_some()
     }
 
@@ -84,34 +84,35 @@ impl DelayProfile {
     }
 }
 
-/// The fitted curve at whole windows, also beyond the largest one known: there its last piece goes on, as in Verus.
+/// The fitted curve at whole windows. Beyond the largest one known its last piece goes on, as in Verus.
 #[derive(Clone, Debug)]
 struct Curve {
-    /// From [`FIRST`] to below [`MAX_WINDOW`].
-    delays: Vec<f64>,
-    /// The largest delay up to each window: the curve need not rise everywhere.
+    spline: Spline,
+    /// The largest delay up to each window from [`FIRST`] to the largest one known: the curve need not rise everywhere.
     maxima: Vec<f64>,
 }
 
 impl Curve {
-    fn new(spline: &Spline) -> Self {
-        let delays: Vec<_> = (FIRST..MAX_WINDOW).map(|w| spline.at(w as f64)).collect();
-        let maxima = delays.iter().scan(f64::MIN, |max, delay| {
-            *max = delay.max(*max);
+    fn new(spline: Spline, largest: usize) -> Self {
+        let maxima = (FIRST..=largest).scan(f64::MIN, |max, w| {
+            *max = spline.at(w as f64).max(*max);
             Some(*max)
         });
-        Self { maxima: maxima.collect(), delays }
+        Self { maxima: maxima.collect(), spline }
     }
 
+    /// Linear between whole windows.
     fn delay_at(&self, window: f64) -> f64 {
-        let place = (window - FIRST as f64).clamp(0.0, (self.delays.len() - 2) as f64);
-        let (below, part) = (place as usize, place.fract());
-        self.delays[below] * (1.0 - part) + self.delays[below + 1] * part
+        let window = window.clamp(FIRST as f64, (MAX_WINDOW - 2) as f64);
+        let (below, part) = (window.floor(), window.fract());
+        self.spline.at(below) * (1.0 - part) + self.spline.at(below + 1.0) * part
     }
 
     fn window_at(&self, delay: f64) -> Option<f64> {
-        let below = self.maxima.partition_point(|max| *max <= delay);
-        (below < self.maxima.len()).then_some((FIRST + below - 1) as f64)
+        let below = FIRST + self.maxima.partition_point(|max| *max <= delay);
+        let first_above =
+            (below..MAX_WINDOW).find(|&w| w < FIRST + self.maxima.len() || self.spline.at(w as f64) > delay);
+        first_above.map(|w| (w - 1) as f64)
     }
 }
 
