@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -78,12 +77,3 @@ def test_agents_survive(name: str) -> None:
         unlimited = found["cwnd_bytes"].max() > UNLIMITED
         most = (top_rate / 8 * 6.5 if unlimited else top_window * PACKET) + 100 * PACKET
         assert flight <= most, f"{trouble}: {flight / PACKET:.0f} packets in flight, expected {most / PACKET:.0f}"
-
-
-@pytest.mark.long
-def test_the_registered_schemes_survive_over_the_other_transports() -> None:
-    """The part of the Rust suite that takes minutes."""
-    command = ["cargo", "test", "--locked", "--test", "behavior", "--", "--ignored", "hostile::"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
-    assert "1 passed" in done.stdout

@@ -331,6 +331,10 @@ impl Simulator {
         }
         if flow.sender.next_timeout() <= now {
             flow.sender.on_timeout(now);
+            // Of an unreliable flow the last packets may be settled as lost.
+            if flow.finite && !flow.finished.is_set() && flow.sender.is_finished() {
+                flow.finished = now;
+            }
         }
         if flow.receiver_timers && flow.receiver_due() <= now {
             self.fire_receiver(index, now);

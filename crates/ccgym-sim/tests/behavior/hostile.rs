@@ -249,7 +249,7 @@ fn complaints(trouble: &Trouble, contender: &Contender, profile: &str) -> Vec<St
 }
 
 /// Schemes that are known to go beyond the bounds, and how: each line is open work on the scheme, or what its paper asks.
-const KNOWN: [(&str, &str); 11] = [
+const KNOWN: [(&str, &str); 12] = [
     // Slow start grows by 2 to the power of RTT / 25 ms in each round trip.
     ("hybla", "packets in flight"),
     // RFC 6817's history of base delays believes a receiver's clock for ten minutes.
@@ -260,7 +260,9 @@ const KNOWN: [(&str, &str); 11] = [
     ("verus (udp), a round trip of 2 s", "packets acknowledged"),
     ("taova", "packets in flight"),
     ("taova", "a window of"),
-    ("taova", "did not end"),
+    // Their rates grow while nothing is heard, as those of their papers do.
+    ("pcc mode=paper (udp), a path that is gone", "packets in flight"),
+    ("vivace mode=paper (udp), a path that is gone", "packets in flight"),
     ("vivace mode=paper (udp), reordered acknowledgements", "packets acknowledged"),
     ("vivace mode=paper (udp), acknowledgements in bunches", "packets acknowledged"),
 ];
@@ -307,17 +309,14 @@ fn every_scheme_survives_every_trouble() {
     assert!(wrong.is_empty(), "{} complaints:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The same over the other transports: datagrams for the schemes of TCP, and TCP, also ns-3's, for those of datagrams.
+/// The same for the schemes of TCP as datagrams, where nothing is sent again and timers are others.
 #[test]
-#[ignore = "takes minutes: make test-long"]
-fn every_scheme_survives_every_trouble_over_the_other_transports() {
+fn schemes_of_tcp_survive_every_trouble_as_datagrams() {
     let troubles = troubles();
     let mut wrong = Vec::new();
-    for contender in contenders() {
-        for profile in ["tcp", "udp", "ns3"].into_iter().filter(|p| *p != contender.info.transport.profile) {
-            for trouble in &troubles {
-                wrong.extend(complaints(trouble, &contender, profile));
-            }
+    for contender in contenders().iter().filter(|c| c.info.transport.profile == "tcp") {
+        for trouble in &troubles {
+            wrong.extend(complaints(trouble, contender, "udp"));
         }
     }
     assert!(wrong.is_empty(), "{} complaints:\n{}", wrong.len(), wrong.join("\n"));

@@ -179,11 +179,13 @@ pub struct Watched {
     allowed: u64,
     /// Acknowledgements so far.
     acks: u64,
+    /// Observables that are not a number at the start.
+    unknown: Vec<&'static str>,
 }
 
 impl Watched {
     pub fn new(inner: Box<dyn CongestionControl>, seen: Arc<Mutex<Seen>>) -> Self {
-        Self { inner, seen, recovery: false, timed_out: false, allowed: 0, acks: 0 }
+        Self { inner, seen, recovery: false, timed_out: false, allowed: 0, acks: 0, unknown: Vec::new() }
     }
 }
 
@@ -214,9 +216,10 @@ impl Watched {
         seen.max_in_flight = seen.max_in_flight.max(in_flight);
         self.acks += 1;
         if self.acks % 64 == 0 && seen.nonsense.is_empty() {
-            // What is not known yet, or no more, is shown as not a number.
-            let infinite = self.inner.observables().into_iter().find(|(_, value)| value.is_infinite());
-            seen.nonsense.extend(infinite.map(|(key, _)| format!("{key} is infinite at {now:?}")));
+            // What may be unknown is unknown at the start.
+            let undefined = |(key, value): &(&'static str, f64)| value.is_nan() && !self.unknown.contains(key);
+            let undefined = self.inner.observables().into_iter().find(undefined);
+            seen.nonsense.extend(undefined.map(|(key, _)| format!("{key} is not a number at {now:?}")));
         }
     }
 
@@ -236,6 +239,8 @@ impl CongestionControl for Watched {
     fn init(&mut self, context: InitContext) {
         self.inner.init(context);
         self.allow(0);
+        let unknown = self.inner.observables().into_iter().filter(|(_, value)| value.is_nan());
+        self.unknown = unknown.map(|(key, _)| key).collect();
     }
     fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
         self.inner.on_handshake(now, rtt_sample);
