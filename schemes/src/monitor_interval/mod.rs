@@ -54,6 +54,8 @@ pub struct Interval {
     /// Sorted.
     lost: Vec<PacketNumber>,
     samples: Vec<Sample>,
+    /// Sum of the samples' round trips, seconds.
+    rtt_sum: f64,
 }
 
 impl Interval {
@@ -73,7 +75,14 @@ impl Interval {
             closed: false,
             lost: Vec::new(),
             samples: Vec::new(),
+            rtt_sum: 0.0,
         }
+    }
+
+    /// A packet that left `sent` seconds after the start had this round trip.
+    fn add_sample(&mut self, sent: f64, rtt: f64) {
+        self.samples.push(Sample { sent, rtt });
+        self.rtt_sum += rtt;
     }
 
     /// One of `sent` packets of 1500 bytes, of which `acked` arrived, that left at `rate` bits per second and had a
@@ -82,17 +91,19 @@ impl Interval {
     pub fn of(id: u64, rate: f64, sent: u64, acked: u64, slope: f64) -> Self {
         let gap = 12_000.0 / rate;
         let at = |packets: u64| Timestamp::ZERO + TimeSpan::from_secs_f64(gap * packets as f64);
-        let samples = (1..=acked).map(|i| i as f64 * gap).map(|sent| Sample { sent, rtt: 0.04 + slope * sent });
         let length = Length { packets: sent, span: TimeSpan::ZERO };
-        Self {
+        let mut interval = Self {
             sent,
             bytes: sent * 1500,
             acked,
             first_sent: at(1),
             last_sent: at(sent),
-            samples: samples.collect(),
             ..Self::new(id, Timestamp::ZERO, rate, length)
+        };
+        for sent in (1..=acked).map(|i| i as f64 * gap) {
+            interval.add_sample(sent, 0.04 + slope * sent);
         }
+        interval
     }
 
     /// Whether it can be judged: the application had enough to send, and the packets did not all leave at once.
@@ -124,7 +135,7 @@ impl Interval {
     #[must_use]
     pub fn mean_rtt(&self) -> Option<f64> {
         let n = self.samples.len();
-        (n > 0).then(|| self.samples.iter().map(|s| s.rtt).sum::<f64>() / n as f64)
+        (n > 0).then(|| self.rtt_sum / n as f64)
     }
     /// Slope of the round trip over the time of sending, by least squares; zero where there is none.
     #[must_use]
@@ -231,7 +242,7 @@ impl Intervals {
             // Only the packet that caused the acknowledgement has a round trip of its own.
             if packet.received.is_some() {
                 let sent = packet.sent.since(interval.start).as_secs_f64();
-                interval.samples.push(Sample { sent, rtt: event.now.since(packet.sent).as_secs_f64() });
+                interval.add_sample(sent, event.now.since(packet.sent).as_secs_f64());
             }
         }
     }
