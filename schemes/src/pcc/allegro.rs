@@ -305,7 +305,12 @@ impl Controller for Allegro {
                     // It says nothing, but it was not skipped.
                     None => best.0 = best.0.max(Some(interval.id)),
                 }
-                Next::GoOn
+                // The running interval was cut for a rate that may be far higher: counted in packets, it would last.
+                if matches!(self.phase, Phase::Ready) {
+                    Next::Begin
+                } else {
+                    Next::GoOn
+                }
             }
             Phase::Ready => Next::GoOn,
             Phase::Trial(trial) => self.end_trial(trial, interval, utility, view),
