@@ -1,4 +1,4 @@
-"""Jain's index: (Σ goodput)² / (n · Σ goodput²) over the flows; 1 is equal, 1/n is one flow alone (Jain et al., 1984)."""
+"""Jain's index: (Σ goodput)² / (n · Σ goodput²) over the flows; 1 is equal, 1/n is one flow alone (Jain, 1984)."""
 
 from __future__ import annotations
 
