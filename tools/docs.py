@@ -434,8 +434,9 @@ def cellular() -> list[str]:
             given = (row["throughput_mbps"], row["delay_p95_ms"], row["loss_percent"])
             found = ours.get(row["scheme"].replace(":", "_").replace("=", "_"), {})
             cells = [numbers(m["throughput"], m["delay_p95"], 100 * m["loss"]) for m in found.values()]
-            rows.append((row["label"], numbers(*given) if all(given) else "no run succeeded", *(cells or ["–", "–"])))
-    return table(["", "Published", "Verizon LTE", "T-Mobile LTE"], rows)
+            published = numbers(*given) if all(given) else "no run succeeded"
+            rows.append((row["label"], published, *(cells or ["–", "–"]), row["note"]))
+    return table(["", "Published", "Verizon LTE", "T-Mobile LTE", "Why they differ"], rows)
 
 
 def shells() -> list[str]:
