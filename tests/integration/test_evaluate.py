@@ -389,7 +389,7 @@ def test_a_failing_run_does_not_stop_the_others(
     words = ["--trace", "12mbps", "--schemes", "cubic,bbr", "--runs", "2", "--runtime", "2", "--out", str(tmp_path)]
     assert main([*words, "--no-figures"]) == 1
     output = capfd.readouterr().out
-    assert "failed: bbr, run 1, seed" in output
+    assert "failed: bbr, run 1 (seed " in output
     assert "assertion failed: inflight <= cwnd" in output
     assert "TCP Cubic" in output
     results = ResultSet.load(tmp_path)

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -138,6 +139,8 @@ def test_readme_from_top_to_bottom(installed: Installed) -> None:
     # What README takes for granted: the run that `make train` leaves.
     installed.run("ccgym", "train", "--config", "aurora", *SMALL)
     assert (installed.folder / "runs" / "aurora-1-1" / "export" / "aurora.onnx").is_file()
+    # And the example of a scheme in Python, which a clone has.
+    shutil.copytree(ROOT / "examples", installed.folder / "examples")
     for words in commands:
         installed.run(*quick(words))
 

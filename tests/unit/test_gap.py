@@ -96,14 +96,14 @@ def test_every_scheme_on_every_backend(tmp_path: Path, reality: list[str]) -> No
 
 
 def test_for_the_kernels_the_simulator_runs_ours(tmp_path: Path, reality: list[str]) -> None:
-    made = gap(tmp_path, "tcp:cubic,tcp:hybla", "sim,emulated", runs=1)
+    made = gap(tmp_path, "tcp:cubic,tcp:scalable", "sim,emulated", runs=1)
     simulated, emulated, missing, unavailable = made.rows()
     assert simulated.throughput_mbps is not None
     assert "our own cubic" in simulated.note
     assert emulated.against["sim"]["loss"].absolute == 0, "the kernel's and ours have the same seeds"
     assert missing.throughput_mbps is None
-    assert "we have no hybla" in missing.note
-    assert "unavailable: this kernel has no hybla" in unavailable.note
+    assert "we have no scalable" in missing.note
+    assert "unavailable: this kernel has no scalable" in unavailable.note
 
 
 def test_it_goes_on_where_it_stopped(tmp_path: Path, reality: list[str]) -> None:
@@ -323,11 +323,11 @@ def test_the_status_says_whether_what_was_asked_for_ran(
     code, out, _ = status("asked for", "cubic", "--backends", "sim,mahimahi")
     assert code == 1
     assert "nothing ran on mahimahi: mahimahi: it is not here; install it" in out
-    code, _, err = status("unavailable", "tcp:hybla,cubic", "--backends", "sim,emulated")
+    code, _, err = status("unavailable", "tcp:scalable,cubic", "--backends", "sim,emulated")
     assert (code, err) == (0, ""), "one scheme of two ran"
-    code, _, err = status("none", "tcp:hybla", "--backends", "sim,emulated")
+    code, _, err = status("none", "tcp:scalable", "--backends", "sim,emulated")
     assert code == 2
-    assert "no scheme can be run; this kernel has no hybla" in err
+    assert "no scheme can be run; this kernel has no scalable" in err
     absent.add("emulated")
     code, out, _ = status("alone", "cubic")
     assert code == 1

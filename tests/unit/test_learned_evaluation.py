@@ -158,7 +158,7 @@ def test_unknown_names(pretrained: Path) -> None:
     [
         ("no/such/file.onnx", "No such file"),
         ("no/such/run", "No such file"),
-        ("learned", "learned without a policy"),
+        ("learned:start_cwnd=20", "learned without a policy"),
         ("learned:policy=5", "policy is 5"),
         ("learned:policy=staedy", "no scheme is called 'staedy'"),
         ("steady:policy=other", "with a parameter policy"),
