@@ -39,11 +39,14 @@ environment:
 DISCRETE = "agent.action.map={kind: discrete, operations: ['/1.1', '+0', '*1.1']}"
 BOUNDED = "agent.action.bounds=[-0.5, 2.0]"
 
+SMALL: dict[str, Any] = {"policy": "MlpPolicy", "seed": 1, "policy_kwargs": {"net_arch": [8]}}
+REPLAY = {**SMALL, "learning_starts": 4, "buffer_size": 100}
+
 MAKERS: dict[str, Callable[[Any], BaseAlgorithm]] = {
-    "ppo": lambda env: PPO("MlpPolicy", env, n_steps=8, batch_size=16, policy_kwargs={"net_arch": [8]}),
-    "a2c": lambda env: A2C("MlpPolicy", env, n_steps=8, policy_kwargs={"net_arch": [8]}),
-    "sac": lambda env: SAC("MlpPolicy", env, learning_starts=4, buffer_size=100, policy_kwargs={"net_arch": [8]}),
-    "td3": lambda env: TD3("MlpPolicy", env, learning_starts=4, buffer_size=100, policy_kwargs={"net_arch": [8]}),
+    "ppo": lambda env: PPO(env=env, n_steps=8, batch_size=16, **SMALL),
+    "a2c": lambda env: A2C(env=env, n_steps=8, **SMALL),
+    "sac": lambda env: SAC(env=env, **REPLAY),
+    "td3": lambda env: TD3(env=env, **REPLAY),
 }
 
 
@@ -64,7 +67,7 @@ def trained(kind: str, env: Any, file: Path) -> BaseAlgorithm:
     model.learn(16)
     with torch.no_grad():
         for weights in model.policy.parameters():
-            weights.mul_(3.0)
+            weights.mul_(6.0)
     model.save(file)
     return model
 
