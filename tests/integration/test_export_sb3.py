@@ -39,14 +39,14 @@ environment:
 DISCRETE = "agent.action.map={kind: discrete, operations: ['/1.1', '+0', '*1.1']}"
 BOUNDED = "agent.action.bounds=[-0.5, 2.0]"
 
-SMALL: dict[str, Any] = {"policy": "MlpPolicy", "seed": 1, "policy_kwargs": {"net_arch": [8]}}
+SMALL: dict[str, Any] = {"policy": "MlpPolicy", "seed": 1}
 REPLAY = {**SMALL, "learning_starts": 4, "buffer_size": 100}
 
 MAKERS: dict[str, Callable[[Any], BaseAlgorithm]] = {
-    "ppo": lambda env: PPO(env=env, n_steps=8, batch_size=16, **SMALL),
-    "a2c": lambda env: A2C(env=env, n_steps=8, **SMALL),
-    "sac": lambda env: SAC(env=env, **REPLAY),
-    "td3": lambda env: TD3(env=env, **REPLAY),
+    "ppo": lambda env: PPO(env=env, n_steps=8, batch_size=16, policy_kwargs={"net_arch": [8]}, **SMALL),
+    "a2c": lambda env: A2C(env=env, n_steps=8, policy_kwargs={"net_arch": [8]}, **SMALL),
+    "sac": lambda env: SAC(env=env, policy_kwargs={"net_arch": [8]}, **REPLAY),
+    "td3": lambda env: TD3(env=env, policy_kwargs={"net_arch": [8]}, **REPLAY),
 }
 
 
