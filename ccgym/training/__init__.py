@@ -18,7 +18,7 @@
 ``progress``           what is shown on the terminal
 ``stopping``           SIGINT and SIGTERM as requests to stop
 ``streams``            seeds by name, and the state of all generators
-``sb3_model``          a plain Stable-Baselines3 model that somebody trained by hand
+``sb3_model``          a model that Stable-Baselines3 saved
 ``export``             the policy as ONNX with its card
 ``torch_policy``       the trained policy, as trained and in float64
 ``onnx_graph``         its network as an ONNX graph

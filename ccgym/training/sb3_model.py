@@ -1,4 +1,4 @@
-"""A plain Stable-Baselines3 model that somebody trained in our environments: ``model.save("model.zip")``.
+"""A model of Stable-Baselines3, trained in our environments without `train.py`: ``model.save("model.zip")``.
 
 It is read by SB3 itself, which unpickles what is in the file: only files of trusted origin should be read so.
 """
