@@ -43,6 +43,7 @@ mod send_gate;
 mod slow_start;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod wire;
 
 pub use registry::{
     create, create_with, registry, Guest, Parameter, ParameterKind, Parameters, Resources, SchemeEntry, SchemeError,

@@ -21,6 +21,7 @@ const SUPPORT: &[&str] = &[
     "send_gate",
     "slow_start",
     "testing",
+    "wire",
 ];
 
 #[test]

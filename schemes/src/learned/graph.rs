@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use super::card::NetworkShape;
 use super::error::{PolicyError, EXPORT_AGAIN};
 use super::shapes::{self, Node, Shapes, Value};
-use super::wire::{packed, Field, Fields, Malformed};
+use crate::wire::{packed, Field, Fields, Malformed};
 
 /// Versions of ONNX's operations that the runtime is asked to run: from the first with `Split` by sizes to the
 /// newest of ONNX Runtime 1.22, the oldest that is loaded.

@@ -7,7 +7,6 @@ mod policy;
 mod runtime;
 mod scheme;
 mod shapes;
-mod wire;
 
 pub use card::{sha256, Card, NetworkKind, NetworkShape};
 pub use error::PolicyError;

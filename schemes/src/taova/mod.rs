@@ -6,7 +6,6 @@
 
 mod memory;
 mod table;
-mod wire;
 
 use std::sync::Arc;
 
@@ -268,7 +267,7 @@ mod tests {
         let error = crate::create("taova", params.as_object().unwrap()).err().unwrap().to_string();
         assert_eq!(
             error,
-            "scheme taova, parameter table: found damage (a field of a kind that does not exist) in node the root, \
+            "scheme taova, parameter table: found damage (it has a field of no known wire type) in node the root, \
              expected a rule table of Remy (dna); leave it out for the default"
         );
     }

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::memory::Point;
-use super::wire::{FieldValue, Fields, WireError};
+use crate::wire::{Field, Fields, Malformed};
 
 /// Bounds that a file leaves out; also those of the whole space (`MAX_MEMORY` in Remy).
 const SPACE: (f64, f64) = (0.0, 163_840.0);
@@ -117,20 +117,20 @@ impl Reader {
         let place = if numbers.is_empty() { "the root".to_owned() } else { numbers.join(".") };
         TableError { place, found: found.into() }
     }
-    fn wire(&self, error: WireError) -> TableError {
+    fn wire(&self, error: Malformed) -> TableError {
         self.error(format!("damage ({error})"))
     }
     fn wrong_kind(&self, name: &str) -> TableError {
         self.error(format!("a {name} of another type"))
     }
 
-    fn message<'a>(&self, value: FieldValue<'a>, name: &str) -> Result<&'a [u8], TableError> {
+    fn message<'a>(&self, value: Field<'a>, name: &str) -> Result<&'a [u8], TableError> {
         match value {
-            FieldValue::Bytes(bytes) => Ok(bytes),
+            Field::Bytes(bytes) => Ok(bytes),
             _ => Err(self.wrong_kind(name)),
         }
     }
-    fn double(&self, value: FieldValue<'_>, name: &str) -> Result<f64, TableError> {
+    fn double(&self, value: Field<'_>, name: &str) -> Result<f64, TableError> {
         let value = value.double().ok_or_else(|| self.wrong_kind(name))?;
         if value.is_finite() {
             Ok(value)
@@ -360,7 +360,7 @@ pub mod tests {
         let deep = (0..80).fold(rule.clone(), |tree, _| message(2, &[tree]));
         for (file, expected) in [
             (vec![], "neither a rule nor children in node the root"),
-            (b"not a table\n".to_vec(), "damage (a field of a kind that does not exist) in node the root"),
+            (b"not a table\n".to_vec(), "damage (it has a field of no known wire type) in node the root"),
             (
                 [half(0.0, 1.0), half(2.0, END)].concat(),
                 "0 children for the memory [0.0, 0.0, 1.0, 0.0] in node the root",
