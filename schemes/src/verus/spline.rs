@@ -86,8 +86,8 @@ fn solve(matrix: &mut [[f64; WIDTH]], right: &mut [f64]) {
         let row = matrix[k];
         for i in 1..WIDTH.min(n - k) {
             let factor = row[i] / row[0];
-            for j in i..WIDTH {
-                matrix[k + i][j - i] -= factor * row[j];
+            for (entry, above) in matrix[k + i].iter_mut().zip(&row[i..]) {
+                *entry -= factor * above;
             }
             right[k + i] -= factor * right[k];
         }
