@@ -98,7 +98,7 @@ def make(key: str, source: PythonSource) -> type:
         )
     if not has_methods(made):
         raise ConfigError(
-            f"class {source.name} has none of the methods that are called",
+            f"class {source.name} handles no event",
             where=_place(source.file, getattr(made, "__firstlineno__", None)),
             expected=f"at least one of {', '.join(METHODS[1:])}",
             hint="docs/python-schemes.md shows an example",

@@ -48,9 +48,7 @@ def _classic() -> list[str]:
 GROUPS: Final[Mapping[str, Group]] = {
     "default": Group("what is compared where no scheme is named", _default),
     "all": Group("every scheme and every pretrained policy, not the tools", _all),
-    "classic": Group(
-        "every scheme that is no policy, knows no more than its acknowledgements, and is not a tool", _classic
-    ),
+    "classic": Group("all schemes but policies, tools, and the oracle", _classic),
     "learned": Group("every pretrained policy", lambda: list(policies.pretrained())),
     "pantheon": Group(
         "those of Pantheon's report on cellular paths, as far as ccgym has them",

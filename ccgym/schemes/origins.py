@@ -14,6 +14,7 @@ A text is read by the first origin that claims it, and so is a name that was che
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
@@ -212,12 +213,12 @@ class Loaded(Protocol):
         """What results record about it."""
 
 
-class OfFile(Origin):
+class OfFile(Origin, ABC):
     """Schemes that are loaded from files."""
 
+    @abstractmethod
     def loaded(self, choice: SchemeChoice) -> Loaded | None:
         """What was loaded; None where nothing was, and the registry answers."""
-        raise NotImplementedError
 
     def title(self, choice: SchemeChoice) -> str:
         loaded = self.loaded(choice)
