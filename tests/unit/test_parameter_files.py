@@ -95,7 +95,7 @@ def test_real_packets_get_the_content(rules: Path) -> None:
     [
         (None, ["cannot be read", "No such file", "taova:table", "the path of a file"]),
         (b"not a table\n", ["parameter table", "found damage", "a rule table of Remy"]),
-        (table(10)[:-1], ["found damage (it ends within a field)"]),
+        (table(10)[:-1], ["found damage (it ends in the middle of a field)"]),
         (b"\0" * (2**20 + 1), ["is larger than 1048576 bytes"]),
     ],
 )
