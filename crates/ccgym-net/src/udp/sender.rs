@@ -2,7 +2,7 @@
 //!
 //! The machine lives in the time at which things happened, not in the time at which this process got round to them:
 //! acknowledgements are handled at their arrival in the kernel, timers and pacing releases when they were due, in
-//! that order; then everything that the window allows leaves. A process wakes up some tens of microseconds late, and
+//! that order, and what the window allows then leaves. A process wakes up some tens of microseconds late, and
 //! perhaps after the next release was due: those packets then leave together, and the rate holds. What was due more
 //! than four milliseconds ago (a turn of the scheduler) counts as due then: a stall is not made up for in one burst.
 //!
@@ -261,7 +261,12 @@ impl Driver {
         if self.finite && !self.finished.is_set() && self.sender.is_finished() {
             self.finished = at;
         }
-        self.ask(at)
+        self.ask(at)?;
+        // Before the next acknowledgement of a bunch, as if it had come by itself: that one is to find the window in use.
+        if self.clear {
+            self.collect(at)?;
+        }
+        Ok(())
     }
 
     /// Do what was due by `until`, each at its time: timers, pacing releases, the application.
@@ -430,23 +435,80 @@ fn mark(connection: &Connection, ecn: Ecn) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
+    use std::thread::JoinHandle;
     use std::time::Duration;
 
-    use super::super::receiver::{run_receiver, ReceiverTask};
+    use ccgym_core::packet::AckRange;
+    use ccgym_core::Rng;
+
+    use super::super::receiver::{run_receiver, ReceiverResult, ReceiverTask};
     use super::super::socket::{prepare, RxBatch};
     use super::*;
+
+    /// A connection of `spec` to a receiver that runs until `halt`.
+    fn connect(
+        spec: &FlowSpec,
+        clock: Clock,
+        halt: &Arc<AtomicBool>,
+    ) -> (Connection, JoinHandle<Result<ReceiverResult>>) {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let peer = server.local_addr().unwrap();
+        let halt = Arc::clone(halt);
+        let task = ReceiverTask { clock, step: TimeSpan::ZERO, end: Timestamp::NEVER, halt, flows: 1 };
+        let thread = std::thread::spawn(move || run_receiver(server, task));
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        (Connection::open(socket, peer, spec, 0, Duration::from_secs(1)).unwrap(), thread)
+    }
+
+    /// Ten acknowledgements that came together: each finds the window full, as if it had come by itself.
+    #[test]
+    fn each_acknowledgement_of_a_bunch_finds_the_window_in_use() {
+        let clock = Clock::start();
+        let halt = Arc::new(AtomicBool::new(false));
+        let spec = r#"{"scheme": "fixed_window", "params": {"cwnd": 10}, "profile": "udp", "mss": 1472, "header": 28}"#;
+        let spec: FlowSpec = serde_json::from_str(spec).unwrap();
+        let (connection, thread) = connect(&spec, clock, &halt);
+        let cca = ccgym_schemes::create(&spec.scheme, &spec.params).unwrap();
+        let task = SenderTask {
+            flow: 0,
+            context: InitContext {
+                now: Timestamp::ZERO,
+                mss: 1500,
+                initial_window: 15_000,
+                flow: 0,
+                rng: Rng::stream(1, "scheme", 0),
+                path: None,
+            },
+            cca,
+            spec,
+            clock,
+            start: Timestamp::ZERO,
+            stop: Timestamp::NEVER,
+            step: TimeSpan::ZERO,
+            seed: 1,
+            steering: None,
+            halt: halt.clone(),
+        };
+        let mut driver = Driver::new(connection, task);
+        let sent = driver.now;
+        driver.collect(sent).unwrap();
+        for number in 0..10 {
+            assert_eq!(driver.sender.in_flight(), 10 * 1500, "before acknowledgement {number}");
+            let packet = Packet { number, sent, size: 1500, ..Packet::default() };
+            let mut ack = Ack::new(number, &packet, sent, 60);
+            ack.push_range(AckRange { first: 0, last: number });
+            driver.take_ack(sent + TimeSpan::from_millis(1), &ack).unwrap();
+        }
+        halt.store(true, Ordering::Relaxed);
+        thread.join().unwrap().unwrap();
+    }
 
     #[test]
     fn ecn_bits_reach_the_other_end() {
         let clock = Clock::start();
         let halt = Arc::new(AtomicBool::new(false));
-        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let peer = server.local_addr().unwrap();
-        let task = ReceiverTask { clock, step: TimeSpan::ZERO, end: Timestamp::NEVER, halt: halt.clone(), flows: 1 };
-        let thread = std::thread::spawn(move || run_receiver(server, task));
         let spec = serde_json::from_str(r#"{"scheme": "cubic"}"#).unwrap();
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let connection = Connection::open(socket, peer, &spec, 0, Duration::from_secs(1)).unwrap();
+        let (connection, thread) = connect(&spec, clock, &halt);
         let mut arrivals = RxBatch::new();
         for (number, ecn) in [(0, Ecn::Ect0), (1, Ecn::Ce), (2, Ecn::NotEct), (3, Ecn::Ce)] {
             let sent = clock.now();
