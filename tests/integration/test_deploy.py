@@ -28,28 +28,21 @@ from ccgym.training.parity import ParityError, check_parity, trajectory_parity
 from ccgym.training.run_directory import RunDirectory
 from ccgym.training.saved_model import load_model, write_model
 from ccgym.training.torch_policy import TorchPolicy
+from tests.integration.tiny_agent import DISCRETE, TINY
 
-CONFIG = """\
-name: tiny
-agent:
-  name: tiny
-  clock: {kind: rtt, multiple: 0.5}
-  observation: {features: [latency_ratio, send_ratio, rtt_inflation], history: 3}
-  action: {map: {kind: signed_multiply, delta: 0.05}, target: rate, limits: {rate: [0.1mbps, 30mbps]}}
-  reward: {terms: [{term: throughput, weight: 1.0}]}
-  startup: 2mbps
-environment:
-  paths: {kind: ranges, rate: {uniform: [4mbps, 12mbps]}, one_way_delay: {uniform: [5ms, 20ms]}, queue: {packets: 30}}
-  episode: {steps: 60}
+CONFIG = (
+    TINY
+    + """\
 algorithm: {n_envs: 2, n_steps: 32, batch_size: 32, net_arch: [8], normalize: {observation: true}}
 training: {steps: 64, eval_every: 64, checkpoint_every: 64}
 evaluation: {episodes: 2, baselines: []}
 """
+)
 
 VARIANTS = {
     "mlp": [],
     "lstm": ["algorithm.name=recurrent_ppo", "algorithm.lstm={hidden_size: 8, layers: 2}"],
-    "discrete": ["agent.action.map={kind: discrete, operations: ['/1.1', '+0', '*1.1']}"],
+    "discrete": [DISCRETE],
 }
 
 

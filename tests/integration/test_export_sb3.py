@@ -22,21 +22,8 @@ from ccgym.errors import ConfigError
 from ccgym.schemes import policies
 from ccgym.training.config import TrainConfig
 from ccgym.training.export import export_sb3
+from tests.integration.tiny_agent import DISCRETE, TINY
 
-CONFIG = """\
-name: tiny
-agent:
-  name: tiny
-  clock: {kind: rtt, multiple: 0.5}
-  observation: {features: [latency_ratio, send_ratio, rtt_inflation], history: 3}
-  action: {map: {kind: signed_multiply, delta: 0.05}, target: rate, limits: {rate: [0.1mbps, 30mbps]}}
-  reward: {terms: [{term: throughput, weight: 1.0}]}
-  startup: 2mbps
-environment:
-  paths: {kind: ranges, rate: {uniform: [4mbps, 12mbps]}, one_way_delay: {uniform: [5ms, 20ms]}, queue: {packets: 30}}
-  episode: {steps: 30}
-"""
-DISCRETE = "agent.action.map={kind: discrete, operations: ['/1.1', '+0', '*1.1']}"
 BOUNDED = "agent.action.bounds=[-0.5, 2.0]"
 
 SMALL: dict[str, Any] = {"policy": "MlpPolicy", "seed": 1}
@@ -53,7 +40,7 @@ MAKERS: dict[str, Callable[[Any], BaseAlgorithm]] = {
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     file = tmp_path / "tiny.yaml"
-    file.write_text(CONFIG, encoding="utf-8")
+    file.write_text(TINY, encoding="utf-8")
     return file
 
 
@@ -90,7 +77,7 @@ def test_a_model_becomes_a_scheme(kind: str, overrides: list[str], config: Path,
     assert (card.name, card.training["algorithm"], card.training["steps"]) == ("mine", kind, 16)
     assert card.training["checkpoint"]["file"] == "mine.zip"
     assert card.training["config"].keys() == {"name", "agent", "environment"}
-    assert card.parity["decisions"] == 60
+    assert card.parity["decisions"] == 120
     # What SB3's own `predict` answers, which is how users run their models.
     observations = np.random.default_rng(1).normal(size=(50, card.policy.observation_size)).astype(np.float32)
     expected, _ = model.predict(observations, deterministic=True)
