@@ -1,9 +1,10 @@
 //! Vegas (Brakmo and Peterson, 1995; behavior of Linux `net/ipv4/tcp_vegas.c`, and of ns-3.37 `tcp-vegas.cc` as a
 //! mode): keeps two to four packets in the queue, judged by the round trip.
 
-use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
-use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, PacketNumber, TimeSpan, TimeoutEvent, Timestamp};
+use ccgym_core::congestion_control::Observables;
+use ccgym_core::{AckEvent, TimeSpan, Timestamp};
 
+use crate::loss_based::{Congestion, LossBased, Rounds, Rule, Window};
 use crate::ns3_delay::Ns3Delay;
 use crate::registry::{Parameter, Parameters, SchemeEntry, SchemeError, SchemeInfo};
 
@@ -27,49 +28,31 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         ],
         ..SchemeInfo::DEFAULT
     },
-    build: |p, _| Ok(Box::new(Vegas::new(p)?)),
+    build: |p, _| Ok(Box::new(LossBased::plain(Vegas::new(p)?))),
 };
 
-/// Fewest packets in the window, but for the time after a timeout.
+/// Fewest packets in the window that a judgment leaves.
 const MIN_WINDOW: u64 = 2;
 /// With no more samples than this in a round, each may have met a delayed acknowledgement: Reno decides instead.
 const TOO_FEW_SAMPLES: u32 = 2;
 
-/// Whether Vegas decides; Reno grows the window otherwise.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
-    Vegas,
-    /// Until the recovery episode is over.
-    Recovery,
-    /// After a timeout, until what was in flight then has arrived: slow start goes on meanwhile (RFC 5681 §3.1).
-    Loss,
-}
-
-/// The state of one flow. Windows are whole packets.
+/// The window stays in whole packets.
 #[derive(Clone, Debug)]
-pub struct Vegas {
+struct Vegas {
     ns3: bool,
     alpha: u64,
     beta: u64,
     gamma: u64,
-    mss: u64,
-    window: u64,
-    ssthresh: u64,
-    /// Packets acknowledged since Reno last grew the window.
-    credit: u64,
-    phase: Phase,
-    /// A packet number: acknowledging it ends the round.
-    round_end: PacketNumber,
     /// Minimum RTT of the flow's life.
     base_rtt: TimeSpan,
-    /// Minimum RTT of this round.
-    round_min: TimeSpan,
-    samples: u32,
+    round: Rounds,
     ns3_delay: Ns3Delay,
     /// Packets that the latest judgment saw in the queue.
     queued: u64,
-    /// Window and threshold before the latest reduction.
-    before: Option<(u64, u64)>,
+    /// Since a reduction until the recovery episode is over: what it sampled is no round.
+    recovering: bool,
+    /// Reno decides at this acknowledgement.
+    reno: bool,
 }
 
 impl Vegas {
@@ -83,30 +66,59 @@ impl Vegas {
             alpha,
             beta,
             gamma: p.integer("gamma"),
-            mss: 0,
-            window: 0,
-            ssthresh: u64::MAX,
-            credit: 0,
-            phase: Phase::Vegas,
-            round_end: 0,
             base_rtt: TimeSpan::MAX,
-            round_min: TimeSpan::MAX,
-            samples: 0,
+            round: Rounds::default(),
             ns3_delay: Ns3Delay::default(),
             queued: 0,
-            before: None,
+            recovering: false,
+            reno: false,
         })
     }
 
-    /// Begin a round whose end is the acknowledgement of packet `end`.
-    fn begin_round(&mut self, end: PacketNumber) {
-        self.round_end = end;
-        self.round_min = TimeSpan::MAX;
-        self.samples = 0;
+    /// The kernel waits for the packet at the edge itself, ns-3 for all before it.
+    fn begin_round(&mut self, event: &AckEvent<'_>) {
+        self.round = Rounds::up_to(event.next_packet_number - u64::from(self.ns3));
+    }
+
+    /// The judgment at a round's end, in packets.
+    fn judge(&mut self, window: &mut Window, rtt: TimeSpan, used: bool) {
+        let (w, threshold) = (window.cwnd / window.mss, window.ssthresh / window.mss);
+        // What would be in flight without a queue.
+        let target = w * self.base_rtt.0 / rtt.0;
+        // Linux divides by the base, ns-3 takes what lies above the target.
+        let queued = if self.ns3 { w - target } else { w * (rtt.0 - self.base_rtt.0) / self.base_rtt.0 };
+        self.queued = queued;
+        let starting = w < threshold;
+        let shrinks = queued > if starting { self.gamma } else { self.beta };
+        let left = match (starting, shrinks) {
+            (true, true) => w.min(target + 1),
+            (false, true) => w - 1,
+            (false, false) if queued < self.alpha && used => w + 1,
+            (_, false) => w,
+        };
+        let left_at_least = left.max(MIN_WINDOW);
+        window.cwnd = left_at_least * window.mss;
+        let least = if self.ns3 { MIN_WINDOW } else { 0 };
+        let lowered = if shrinks { threshold.min(left.saturating_sub(1)).max(least) } else { threshold };
+        // Both stacks end a round with a threshold of three quarters of the window at least.
+        let lowered = lowered.max(3 * left_at_least / 4);
+        if lowered != threshold {
+            window.ssthresh = lowered * window.mss;
+        }
+    }
+}
+
+impl Rule for Vegas {
+    const NAME: &'static str = ENTRY.info.name;
+
+    fn handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
+        if self.ns3 {
+            self.ns3_delay.update(now, rtt_sample);
+        }
     }
 
     #[inline]
-    fn observe(&mut self, event: &AckEvent<'_>) {
+    fn observe(&mut self, _window: &Window, event: &AckEvent<'_>) {
         let Some(sample) = event.rtt_sample else { return };
         let delay = if self.ns3 {
             if event.in_recovery {
@@ -118,166 +130,66 @@ impl Vegas {
             TimeSpan(sample.0 + 1_000)
         };
         self.base_rtt = self.base_rtt.min(delay);
-        self.round_min = self.round_min.min(delay);
-        self.samples += 1;
-    }
-
-    fn reduce(&mut self) {
-        self.before = Some((self.window, self.ssthresh));
-        let kept = if self.ns3 { self.ssthresh.min(self.window - 1) } else { self.window / 2 };
-        self.ssthresh = kept.max(MIN_WINDOW);
-        self.window = self.ssthresh;
-        self.credit = 0;
-    }
-
-    /// Slow start; returns what of `acked` the threshold cut off. ns-3 counts one packet per acknowledgement.
-    fn slow_start(&mut self, acked: u64) -> u64 {
-        let growth = acked.min(if self.ns3 { 1 } else { self.ssthresh - self.window });
-        self.window += growth;
-        acked - growth
-    }
-
-    fn reno(&mut self, mut acked: u64) {
-        if self.window < self.ssthresh {
-            acked = self.slow_start(acked);
-        }
-        if self.window >= self.ssthresh {
-            self.credit += acked;
-            while self.credit >= self.window {
-                self.credit -= self.window;
-                self.window += 1;
-            }
-        }
-    }
-
-    /// The judgment at a round's end.
-    fn judge(&mut self, event: &AckEvent<'_>) {
-        let w = self.window;
-        let (base, rtt) = (self.base_rtt.0, self.round_min.0);
-        // What would be in flight without a queue.
-        let target = w * base / rtt;
-        // Linux divides by the base, ns-3 takes what lies above the target.
-        let queued = if self.ns3 { w - target } else { w * (rtt - base) / base };
-        self.queued = queued;
-        if w < self.ssthresh {
-            if queued > self.gamma {
-                self.window = w.min(target + 1);
-                self.lower_threshold();
-            } else if event.cwnd_limited {
-                self.slow_start(event.acked_packets);
-            }
-        } else if queued > self.beta {
-            self.window = w - 1;
-            self.lower_threshold();
-        } else if queued < self.alpha && event.cwnd_limited {
-            self.window = w + 1;
-        }
-        self.window = self.window.max(MIN_WINDOW);
-        // Both stacks end a round with a threshold of three quarters of the window at least.
-        self.ssthresh = self.ssthresh.max(3 * self.window / 4);
-    }
-
-    fn lower_threshold(&mut self) {
-        let below = self.window.saturating_sub(1);
-        self.ssthresh = self.ssthresh.min(below).max(if self.ns3 { MIN_WINDOW } else { 0 });
+        self.round.add(delay);
     }
 
     #[inline]
-    fn grow(&mut self, event: &AckEvent<'_>) {
-        if self.phase != Phase::Vegas {
-            if event.in_recovery {
-                if event.cwnd_limited {
-                    self.reno(event.acked_packets);
-                }
-                return;
-            }
-            self.phase = Phase::Vegas;
-            self.begin_round(event.next_packet_number);
+    fn before_growth(&mut self, window: &mut Window, event: &AckEvent<'_>) {
+        // After a timeout Reno grows the window until what was in flight then has arrived (RFC 5681 §3.1).
+        self.reno = event.in_recovery;
+        if self.reno {
+            return;
         }
-        // The kernel waits for the packet at the edge itself, ns-3 for all before it.
-        if event.largest_acked + u64::from(self.ns3) >= self.round_end {
-            if self.samples > TOO_FEW_SAMPLES {
-                self.judge(event);
-            } else if event.cwnd_limited {
-                self.reno(event.acked_packets);
-            }
-            self.begin_round(event.next_packet_number);
-        } else if self.window < self.ssthresh && event.cwnd_limited {
-            self.slow_start(event.acked_packets);
+        if std::mem::take(&mut self.recovering) {
+            self.begin_round(event);
         }
+        if let Some(round) = self.round.ended_by(event) {
+            self.begin_round(event);
+            self.reno = round.samples <= TOO_FEW_SAMPLES;
+            if !self.reno {
+                self.judge(window, round.min, event.cwnd_limited);
+            }
+        }
+    }
+
+    /// ns-3 counts one packet per acknowledgement.
+    fn slow_start(&mut self, window: &mut Window, _growth: u64, acked: u64) -> u64 {
+        let acked = whole_packets(window, acked);
+        if self.ns3 {
+            window.cwnd += window.mss;
+            return acked - window.mss;
+        }
+        window.add_to_threshold(acked)
+    }
+
+    fn avoid(&mut self, window: &mut Window, _now: Timestamp, acked: u64) {
+        if self.reno {
+            window.add_per_window(whole_packets(window, acked));
+        }
+    }
+
+    fn reduce(&mut self, window: &Window, _congestion: &Congestion) -> u64 {
+        self.recovering = true;
+        if self.ns3 {
+            window.ssthresh.min(window.cwnd - window.mss)
+        } else {
+            window.cwnd / window.mss / 2 * window.mss
+        }
+    }
+
+    fn idle_restart(&mut self) {
+        // The next acknowledgement ends this round with too few samples, and a fresh one begins.
+        self.round = Rounds::default();
+    }
+
+    fn observables(&self, _mss: u64) -> Observables {
+        vec![("base_rtt_ms", self.base_rtt.as_millis_f64()), ("queued_packets", self.queued as f64)]
     }
 }
 
-impl CongestionControl for Vegas {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { window_only: true, ..Capabilities::default() }
-    }
-
-    fn init(&mut self, context: InitContext) {
-        self.mss = context.mss;
-        self.window = (context.initial_window / context.mss).max(MIN_WINDOW);
-    }
-
-    fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
-        if self.ns3 {
-            self.ns3_delay.update(now, rtt_sample);
-        }
-    }
-
-    #[inline]
-    fn on_ack(&mut self, event: &AckEvent<'_>) {
-        self.observe(event);
-        if event.entered_recovery {
-            self.reduce();
-            self.phase = Phase::Recovery;
-        } else if (!event.in_recovery || self.phase == Phase::Loss) && event.acked_packets > 0 {
-            self.grow(event);
-        }
-    }
-
-    fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
-        // RFC 5681 §3.1: the threshold is set at the first expiry only.
-        if event.count <= 1 {
-            self.reduce();
-        }
-        self.window = 1;
-        self.credit = 0;
-        self.phase = Phase::Loss;
-    }
-
-    fn on_spurious_loss(&mut self, _event: &SpuriousLossEvent) {
-        if let Some((window, ssthresh)) = self.before.take() {
-            self.window = self.window.max(window);
-            self.ssthresh = self.ssthresh.max(ssthresh);
-        }
-    }
-
-    fn on_idle_restart(&mut self, _now: Timestamp) {
-        // The next acknowledgement ends this round with too few samples, and a fresh one begins.
-        self.begin_round(0);
-    }
-
-    #[inline]
-    fn control(&self) -> Control {
-        Control::window(self.window * self.mss)
-    }
-
-    fn ssthresh(&self) -> Option<u64> {
-        Some(self.ssthresh.saturating_mul(self.mss))
-    }
-
-    fn observables(&self) -> Observables {
-        vec![
-            ("cwnd_packets", self.window as f64),
-            ("ssthresh_packets", if self.ssthresh == u64::MAX { f64::INFINITY } else { self.ssthresh as f64 }),
-            ("base_rtt_ms", self.base_rtt.as_millis_f64()),
-            ("queued_packets", self.queued as f64),
-        ]
-    }
+/// A packet that is not full counts as one, so that windows stay whole.
+fn whole_packets(window: &Window, acked: u64) -> u64 {
+    acked.div_ceil(window.mss) * window.mss
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::slow_start::{Input, SlowStart};
 pub use reductions::{Reductions, Verdict};
 pub use rounds::Rounds;
 
-/// What every scheme of this frame can be given besides its own parameters.
+/// What a scheme of this frame can be given besides its own parameters.
 pub const START_UP: Parameter = Parameter::choice(
     "start_up",
     &["none", "hystart++", "hystart"],
@@ -117,6 +117,10 @@ pub trait Rule: Clone + Debug + Send + Sync + 'static {
     const NAME: &'static str;
     /// The flow starts now.
     fn init(&mut self, _now: Timestamp) {}
+    /// The handshake is over.
+    fn handshake(&mut self, _now: Timestamp, _rtt_sample: TimeSpan) {}
+    /// The flow sends again after a pause.
+    fn idle_restart(&mut self) {}
     /// Each acknowledgement, whatever it means for the window: measurements.
     fn observe(&mut self, _window: &Window, _event: &AckEvent<'_>) {}
     /// An acknowledgement that may let the window grow, before it does.
@@ -157,11 +161,21 @@ impl<R: Rule> LossBased<R> {
     pub fn new(p: &Parameters, rule: R) -> Self {
         let paced = p.flag(PACING.name);
         Self {
-            rule,
             paced,
-            window: Window { mss: 0, cwnd: 0, ssthresh: u64::MAX, counted: 0 },
             slow_start: SlowStart::by_name(p.word(START_UP.name), paced),
             reductions: Reductions::new(p.flag(ECN.name)),
+            ..Self::plain(rule)
+        }
+    }
+
+    /// Without these parameters, as if all were off.
+    pub fn plain(rule: R) -> Self {
+        Self {
+            rule,
+            paced: false,
+            window: Window { mss: 0, cwnd: 0, ssthresh: u64::MAX, counted: 0 },
+            slow_start: SlowStart::Standard,
+            reductions: Reductions::new(false),
             before: None,
             pacing_rate: Rate::ZERO,
         }
@@ -238,6 +252,10 @@ impl<R: Rule> CongestionControl for LossBased<R> {
         self.rule.init(context.now);
     }
 
+    fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
+        self.rule.handshake(now, rtt_sample);
+    }
+
     #[inline]
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.rule.observe(&self.window, event);
@@ -269,6 +287,10 @@ impl<R: Rule> CongestionControl for LossBased<R> {
             self.window.ssthresh = self.window.ssthresh.max(ssthresh);
             self.rule.undo();
         }
+    }
+
+    fn on_idle_restart(&mut self, _now: Timestamp) {
+        self.rule.idle_restart();
     }
 
     #[inline]

@@ -21,14 +21,24 @@ impl Default for Rounds {
 }
 
 impl Rounds {
+    /// A round that acknowledging packet `end` ends.
+    pub fn up_to(end: PacketNumber) -> Self {
+        Self { end, ..Self::default() }
+    }
+
     /// Take the sample of an acknowledgement.
     #[inline]
     pub fn observe(&mut self, event: &AckEvent<'_>) {
         if let Some(sample) = event.rtt_sample {
-            self.min = self.min.min(sample);
-            self.sum_ns = self.sum_ns.saturating_add(sample.0);
-            self.samples += 1;
+            self.add(sample);
         }
+    }
+
+    #[inline]
+    pub fn add(&mut self, sample: TimeSpan) {
+        self.min = self.min.min(sample);
+        self.sum_ns = self.sum_ns.saturating_add(sample.0);
+        self.samples += 1;
     }
 
     /// Mean; zero without samples.
@@ -42,6 +52,6 @@ impl Rounds {
         if event.largest_acked < self.end {
             return None;
         }
-        Some(std::mem::replace(self, Self { end: event.next_packet_number, ..Self::default() }))
+        Some(std::mem::replace(self, Self::up_to(event.next_packet_number)))
     }
 }

@@ -8,6 +8,7 @@ use ccgym_core::congestion_control::{Capabilities, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
 
 use self::curve::{Constants, Curve};
+use crate::loss_based::{Reductions, Verdict};
 use crate::pacing;
 use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
 use crate::slow_start::{HyStart, Input, SlowStart};
@@ -68,8 +69,7 @@ pub struct Quic {
     max_window: u64,
     curve: Curve,
     slow_start: SlowStart,
-    /// The recovery under way began with a timeout: slow start goes on in it.
-    after_timeout: bool,
+    reductions: Reductions,
     pacing_rate: Rate,
 }
 
@@ -86,7 +86,7 @@ impl Quic {
             max_window: u64::MAX,
             curve: Curve::new(constants, 1),
             slow_start: SlowStart::HyStart(HyStart::chromium()),
-            after_timeout: false,
+            reductions: Reductions::new(false),
             pacing_rate: Rate::ZERO,
         }
     }
@@ -161,16 +161,17 @@ impl CongestionControl for Quic {
                 self.ssthresh = self.cwnd;
             }
         }
-        self.after_timeout &= event.in_recovery && !event.entered_recovery;
-        if event.entered_recovery {
-            self.reduce();
-        } else if !event.in_recovery || self.after_timeout {
-            // An acknowledgement of several packets counts as one for each.
-            let each = event.acked_bytes.checked_div(event.acked_packets).unwrap_or(0);
-            for i in 1..=event.acked_packets {
-                let bytes = if i == event.acked_packets { event.acked_bytes - each * (i - 1) } else { each };
-                self.grow(event.now, bytes, event);
+        match self.reductions.judge(event) {
+            Verdict::Loss => self.reduce(),
+            Verdict::Grow => {
+                // An acknowledgement of several packets counts as one for each.
+                let each = event.acked_bytes / event.acked_packets;
+                for i in 1..=event.acked_packets {
+                    let bytes = if i == event.acked_packets { event.acked_bytes - each * (i - 1) } else { each };
+                    self.grow(event.now, bytes, event);
+                }
             }
+            Verdict::Hold | Verdict::Mark => {}
         }
         self.publish(event.rtt.smoothed());
     }
@@ -180,7 +181,7 @@ impl CongestionControl for Quic {
         self.cwnd = MIN_WINDOW * self.mss;
         self.curve.reset();
         self.slow_start.on_timeout();
-        self.after_timeout = true;
+        self.reductions.on_timeout();
         self.publish(event.rtt.smoothed());
     }
 
