@@ -239,7 +239,7 @@ class Writer:
 
     def default(self, value: Any, schema: dict[str, Any]) -> str:
         """A default as Python."""
-        if schema.get("format") == "limit":
+        if schema.get("format") == "limit" and value is not None:
             return f"Limit({', '.join(f'{key}={number}' for key, number in value.items())})"
         target = schema.get("$ref") and self.definitions[reference(schema)]
         if not isinstance(value, dict) or not target:

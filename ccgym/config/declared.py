@@ -90,7 +90,7 @@ def plain(value: Any) -> Any:
 def steps_in_words(written: Any) -> str:
     """A value, or steps in time, as they are written."""
     if not isinstance(written, list):
-        return str(written)
+        return "none" if written is None else str(written)
     first = ", ".join(f"{value} from {start}" for start, value in written[:4])
     return first + (f", … ({len(written)} steps)" if len(written) > 4 else "")
 
@@ -213,10 +213,11 @@ class LinkDirectionBase(Declared):
 
     def in_packets(self, bdp_packets: Callable[[], Fraction]) -> Self:
         """The same with packets in place of bandwidth-delay products of the path."""
-        limit = getattr(self._queue, "limit", None)
-        if not isinstance(limit, Limit) or limit.bdp is None:
+        sizes = {name: size for name, size in self._queue if isinstance(size, Limit) and size.bdp is not None}
+        if not sizes:
             return self
-        queue = self._queue.model_copy(update={"limit": limit.in_packets(bdp_packets())})
+        product = bdp_packets()
+        queue = self._queue.model_copy(update={name: size.in_packets(product) for name, size in sizes.items()})
         return self.model_copy(update={"queue": queue})
 
     def compiled(self, once: bool) -> dict[str, Any]:
@@ -403,12 +404,12 @@ def _known_queue(name: str, kinds: Mapping[str, Any]) -> None:
     if name in kinds:
         return
     hint = did_you_mean(name, kinds)
-    if name.casefold() == "pie":
-        hint = "mahimahi's PIE is called mahimahi_pie; textbook PIE is not implemented"
-    elif name.casefold() in ("fifo", "taildrop", "tail_drop", "drop_tail", "droptailqueue"):
+    if name.casefold() in ("fifo", "taildrop", "tail_drop", "drop_tail", "droptailqueue"):
         hint = "did you mean 'droptail'? Just a size, like '94p', is one"
-    elif name.casefold() in ("red", "ared", "wred", "blue", "choke", "aqm"):
-        hint = "the active queue management implemented: codel, fq_codel and mahimahi_pie"
+    elif name.casefold() in ("ared", "wred", "blue", "choke", "aqm"):
+        hint = "the active queue management implemented: codel, fq_codel, pie, red, step and dualpi2"
+    elif name.casefold() in ("l4s", "pi2", "dualq"):
+        hint = "did you mean 'dualpi2'?"
     raise ConfigError(
         f"unknown queue {shown(name)}",
         expected=f"a size like '94p', '30000B' or '1bdp', or one of {', '.join(kinds)}",

@@ -139,6 +139,19 @@ def test_queue_disciplines() -> None:
     assert queue({"kind": "mahimahi_pie", "limit": "9p", "qdelay_ref": "20ms", "max_burst": "150ms"}) == {
         "kind": "mahimahi_pie", "limit": {"packets": 9}, "qdelay_ref": 20_000_000, "max_burst": 150_000_000,
     }  # fmt: skip
+    assert queue({"kind": "step", "limit": "2bdp", "threshold": "0.5bdp"}) == {
+        "kind": "step", "limit": {"packets": 40}, "threshold": {"packets": 10},
+    }  # fmt: skip
+    assert queue({"kind": "step", "delay": "1ms"}) == {
+        "kind": "step", "limit": {"packets": 1000}, "delay": 1_000_000,
+    }  # fmt: skip
+    assert queue("dualpi2") == {
+        "kind": "dualpi2", "limit": {"packets": 10_000}, "target": 15_000_000, "interval": 16_000_000, "alpha": 0.16,
+        "beta": 3.2, "coupling": 2.0, "step": 1_000_000, "classic_share": 0.1,
+    }  # fmt: skip
+    assert (queue("pie")["beta"], queue("red")["max"]) == (1.25, 15)
+    words = NetworkPath(rate="16mbps", rtt="15ms", queue={"kind": "step", "threshold": "9p"}).queue.words()
+    assert words == "step marking 1000p (above 9p, delay none)"
 
 
 def test_changes_over_time_and_further_elements() -> None:
@@ -290,7 +303,8 @@ def test_mistakes_name_the_word_as_typed() -> None:
         ({"bandwidth": "50mbps", "rtt": "1ms"}, ConfigError, "did you mean 'rate'?"),
         ({"rate": "50mbps", "Latency": "1ms"}, ConfigError, "did you mean 'rtt'?"),
         ({"rate": "50mbps", "rtt": "1ms", "buffer": "5p"}, ConfigError, "did you mean 'queue'?"),
-        ({"rate": "50mbps", "rtt": "1ms", "queue": "RED"}, ConfigError, "codel, fq_codel and mahimahi_pie"),
+        ({"rate": "50mbps", "rtt": "1ms", "queue": "WRED"}, ConfigError, "codel, fq_codel, pie, red, step and dualpi2"),
+        ({"rate": "50mbps", "rtt": "1ms", "queue": "l4s"}, ConfigError, "did you mean 'dualpi2'?"),
         ({"rate": "50mbps", "rtt": "1ms", "loss": 1}, UnitError, "loss: 1 could be one per cent or certainty"),
         ({"rate": "50mbps"}, ConfigError, "no rtt"),
         ({"rtt": "5ms"}, ConfigError, "exactly one of"),
@@ -300,7 +314,7 @@ def test_mistakes_name_the_word_as_typed() -> None:
         ({"named": "77.72mbp"}, PathNotFoundError, "did you mean '77.72mbps'?"),
         ({"rate": "5mbps", "rtt": "1ms", "queue": 40}, UnitError, "no unit"),
         ({"rate": "5mbps", "rtt": "1ms", "queue": "coddel"}, ConfigError, "did you mean 'codel'?"),
-        ({"rate": "5mbps", "rtt": "1ms", "queue": "pie"}, ConfigError, "mahimahi_pie"),
+        ({"rate": "5mbps", "rtt": "1ms", "queue": "RED"}, ConfigError, "did you mean 'red'?"),
         ({"rate": "5mbps", "rtt": "1ms", "queue": "droptail"}, ConfigError, "without limit"),
         ({"rate": "5mbps", "rtt": "1ms", "queue": {"kind": "codel", "limt": "5p"}}, ConfigError, "mean 'limit'?"),
         ({"rate": "5mbps", "rtt": "1ms", "loss": 5}, UnitError, "write '5%'"),

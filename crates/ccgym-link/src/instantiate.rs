@@ -235,6 +235,11 @@ mod tests {
             r#"{"kind":"mahimahi_pie","limit":{"packets":94},"qdelay_ref":20000000,"max_burst":100000000}"#,
             r#"{"kind":"codel","limit":{"packets":94},"target":5000000,"interval":100000000,"ecn":true}"#,
             r#"{"kind":"fq_codel","limit":{"packets":94},"target":5000000,"interval":100000000,"quantum":1514,"flows":64}"#,
+            r#"{"kind":"pie","limit":{"packets":94},"target":20000000,"ecn":true}"#,
+            r#"{"kind":"red","limit":{"bytes":90000},"min":10,"max":30,"gentle":false}"#,
+            r#"{"kind":"step","threshold":{"packets":20}}"#,
+            r#"{"kind":"step","limit":{"packets":94},"delay":1000000}"#,
+            r#"{"kind":"dualpi2","step":500000,"coupling":1.5}"#,
         ];
         let schedules = [
             r#"{"kind":"trace","name":"12mbps"}"#,
@@ -285,6 +290,15 @@ mod tests {
                 "link.device_packets: found 3, expected 0",
             ),
             (link(&format!(r#"{rate},{infinite},"overhead":99999"#)), "link.overhead"),
+            (link(&format!(r#"{rate},"queue":{{"kind":"step"}}"#)), "link.queue: found step without either"),
+            (
+                link(&format!(r#"{rate},"queue":{{"kind":"step","threshold":{{"bytes":0}}}}"#)),
+                "link.queue.threshold.bytes: found 0",
+            ),
+            (link(&format!(r#"{rate},"queue":{{"kind":"red","min":20}}"#)), "link.queue.max: found 15 with min 20"),
+            (link(&format!(r#"{rate},"queue":{{"kind":"red","weight":0.0}}"#)), "link.queue.weight: found 0"),
+            (link(&format!(r#"{rate},"queue":{{"kind":"pie","interval":5}}"#)), "link.queue.interval: found 5"),
+            (link(&format!(r#"{rate},"queue":{{"kind":"dualpi2","beta":-1}}"#)), "link.queue.beta: found -1"),
             (r#"{"kind":"loss","probability":1.5}"#.into(), "loss.probability: found 1.5"),
             (r#"{"kind":"loss","probability":[[0,0.1],[5,2.0]]}"#.into(), "loss.probability[1]: found 2"),
             (r#"{"kind":"duplicate","probability":-0.5}"#.into(), "duplicate.probability: found -0.5"),

@@ -24,6 +24,17 @@ pub const MAX_FLOW_QUEUES: u32 = 65_536;
 /// Bytes per round-robin turn, and packets in a device buffer.
 pub const MAX_SIGNED: u32 = u32::MAX >> 1;
 
+/// Shortest time between updates of a queue's probability, nanoseconds: they are made up for one by one.
+pub const MIN_UPDATE: u64 = 1_000_000;
+/// Gains of a queue's controller, per second.
+pub const MAX_GAIN: f64 = 1000.0;
+/// Between L4S and classic traffic.
+pub const MIN_COUPLING: f64 = 0.1;
+/// See [`MIN_COUPLING`].
+pub const MAX_COUPLING: f64 = 100.0;
+/// Smallest weight of the queue in RED's average.
+pub const MIN_WEIGHT: f64 = 1e-6;
+
 /// A parameter: one value, or steps in time `[[from_ns, value], …]` (the first at 0, times strictly increasing).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -137,7 +148,7 @@ pub enum QueueSpec {
     #[schemars(extend("words" = "CoDel {limit} (target {target}, interval {interval}{ecn:, ECN|})"))]
     Codel {
         /// Tail-drop limit; Linux's default is 1000 packets.
-        #[serde(default = "linux_codel_limit")]
+        #[serde(default = "thousand_packets")]
         limit: LimitSpec,
         /// Target sojourn time (RFC: 5 ms).
         #[serde(default = "codel_target")]
@@ -177,6 +188,115 @@ pub enum QueueSpec {
         #[serde(default)]
         ecn: bool,
     },
+    /// PIE as in RFC 8033.
+    #[schemars(extend("words" = "PIE {limit} (target {target}{ecn:, ECN|})"))]
+    Pie {
+        /// Tail-drop limit; Linux's default is 1000 packets.
+        #[serde(default = "thousand_packets")]
+        limit: LimitSpec,
+        /// Target delay (RFC: 15 ms).
+        #[serde(default = "pie_target")]
+        #[schemars(range(min = 1))]
+        target: TimeSpan,
+        /// Time between updates of the probability (RFC: 15 ms).
+        #[serde(default = "pie_target")]
+        #[schemars(range(min = MIN_UPDATE))]
+        interval: TimeSpan,
+        /// Change of probability per update and second of delay above target (RFC: 1/8), before it is tuned.
+        #[serde(default = "pie_alpha")]
+        #[schemars(range(min = 0.0, max = MAX_GAIN))]
+        alpha: f64,
+        /// Change of probability per second by which the delay has grown since the last update (RFC: 1 + 1/4).
+        #[serde(default = "pie_beta")]
+        #[schemars(range(min = 0.0, max = MAX_GAIN))]
+        beta: f64,
+        /// Time in which a burst passes without early drops (RFC: 150 ms).
+        #[serde(default = "pie_max_burst")]
+        max_burst: TimeSpan,
+        /// Mark ECN-capable packets instead of dropping …
+        #[serde(default)]
+        ecn: bool,
+        /// … up to this probability (RFC: 10 %).
+        #[serde(default = "tenth")]
+        #[schemars(extend("format" = "probability"))]
+        mark_up_to: f64,
+    },
+    /// RED as Floyd and Jacobson published it in 1993.
+    #[schemars(extend("words" = "RED {limit} ({min} to {max} packets, {max_probability}{ecn:, ECN|})"))]
+    Red {
+        /// Tail-drop limit.
+        #[serde(default = "thousand_packets")]
+        limit: LimitSpec,
+        /// Average queue, in packets, from which on some are dropped at random (1993: 5).
+        #[serde(default = "red_min")]
+        #[schemars(range(min = 1, max = MAX_SIGNED))]
+        min: u32,
+        /// Average queue, in packets, at which the probability is `max_probability` (1993: 15).
+        #[serde(default = "red_max")]
+        #[schemars(range(min = 2, max = MAX_SIGNED))]
+        max: u32,
+        /// Probability of a drop where the average comes to `max`.
+        #[serde(default = "tenth")]
+        #[schemars(extend("format" = "probability"))]
+        max_probability: f64,
+        /// Weight of the queue in its average, per arrival (1993: 0.002).
+        #[serde(default = "red_weight")]
+        #[schemars(range(min = MIN_WEIGHT, max = 1.0))]
+        weight: f64,
+        /// Above `max` the probability grows to one at twice `max`, instead of being one.
+        #[serde(default = "yes")]
+        gentle: bool,
+        /// Mark ECN-capable packets instead of dropping, as long as not all are dropped.
+        #[serde(default)]
+        ecn: bool,
+    },
+    /// FIFO that marks ECN-capable packets above a threshold, for DCTCP (RFC 8257).
+    #[schemars(extend("words" = "step marking {limit} (above {threshold}, delay {delay})"))]
+    Step {
+        /// Tail-drop limit.
+        #[serde(default = "thousand_packets")]
+        limit: LimitSpec,
+        /// Mark arrivals that bring the queue above this.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        threshold: Option<LimitSpec>,
+        /// Mark packets that have waited longer than this.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delay: Option<TimeSpan>,
+    },
+    /// DualPI2 as in RFC 9332: a short queue for L4S traffic (ECT(1) and CE) coupled with one for the rest.
+    #[schemars(extend("words" = "DualPI2 {limit} (target {target}, step {step}, coupling {coupling})"))]
+    Dualpi2 {
+        /// Tail-drop limit over both queues; Linux's default is 10000 packets.
+        #[serde(default = "dualpi2_limit")]
+        limit: LimitSpec,
+        /// Target delay of classic traffic (RFC: 15 ms).
+        #[serde(default = "pie_target")]
+        #[schemars(range(min = 1))]
+        target: TimeSpan,
+        /// Time between updates of the probability (RFC: 16 ms).
+        #[serde(default = "dualpi2_interval")]
+        #[schemars(range(min = MIN_UPDATE))]
+        interval: TimeSpan,
+        /// Change of the base probability per update and second of delay above target (RFC: 0.16).
+        #[serde(default = "dualpi2_alpha")]
+        #[schemars(range(min = 0.0, max = MAX_GAIN))]
+        alpha: f64,
+        /// Change of the base probability per second by which the delay has grown since the last update (RFC: 3.2).
+        #[serde(default = "dualpi2_beta")]
+        #[schemars(range(min = 0.0, max = MAX_GAIN))]
+        beta: f64,
+        /// L4S packets are marked with the base probability times this, classic ones dropped with its square.
+        #[serde(default = "dualpi2_coupling")]
+        #[schemars(range(min = MIN_COUPLING, max = MAX_COUPLING))]
+        coupling: f64,
+        /// L4S packets that have waited longer than this are marked (Linux: 1 ms).
+        #[serde(default = "dualpi2_step")]
+        step: TimeSpan,
+        /// Share of the link that classic traffic has at least (Linux: 10 %).
+        #[serde(default = "tenth")]
+        #[schemars(extend("format" = "probability"))]
+        classic_share: f64,
+    },
 }
 
 impl QueueSpec {
@@ -191,6 +311,10 @@ impl QueueSpec {
             Self::MahimahiPie { .. } => "mahimahi_pie",
             Self::Codel { .. } => "codel",
             Self::FqCodel { .. } => "fq_codel",
+            Self::Pie { .. } => "pie",
+            Self::Red { .. } => "red",
+            Self::Step { .. } => "step",
+            Self::Dualpi2 { .. } => "dualpi2",
         }
     }
 
@@ -204,7 +328,11 @@ impl QueueSpec {
             | Self::MahimahiCodel { limit, .. }
             | Self::MahimahiPie { limit, .. }
             | Self::Codel { limit, .. }
-            | Self::FqCodel { limit, .. } => Some(limit),
+            | Self::FqCodel { limit, .. }
+            | Self::Pie { limit, .. }
+            | Self::Red { limit, .. }
+            | Self::Step { limit, .. }
+            | Self::Dualpi2 { limit, .. } => Some(limit),
         }
     }
 }
@@ -377,7 +505,7 @@ const fn infinite() -> QueueSpec {
 const fn packets(packets: u64) -> LimitSpec {
     LimitSpec { packets: Some(packets), bytes: None }
 }
-const fn linux_codel_limit() -> LimitSpec {
+const fn thousand_packets() -> LimitSpec {
     packets(1000)
 }
 const fn fq_codel_limit() -> LimitSpec {
@@ -394,6 +522,51 @@ const fn fq_codel_quantum() -> u32 {
 }
 const fn fq_codel_flows() -> u32 {
     1024
+}
+const fn pie_target() -> TimeSpan {
+    TimeSpan::from_millis(15)
+}
+const fn pie_alpha() -> f64 {
+    0.125
+}
+const fn pie_beta() -> f64 {
+    1.25
+}
+const fn pie_max_burst() -> TimeSpan {
+    TimeSpan::from_millis(150)
+}
+const fn tenth() -> f64 {
+    0.1
+}
+const fn red_min() -> u32 {
+    5
+}
+const fn red_max() -> u32 {
+    15
+}
+const fn red_weight() -> f64 {
+    0.002
+}
+const fn yes() -> bool {
+    true
+}
+const fn dualpi2_limit() -> LimitSpec {
+    packets(10_000)
+}
+const fn dualpi2_interval() -> TimeSpan {
+    TimeSpan::from_millis(16)
+}
+const fn dualpi2_alpha() -> f64 {
+    0.16
+}
+const fn dualpi2_beta() -> f64 {
+    3.2
+}
+const fn dualpi2_coupling() -> f64 {
+    2.0
+}
+const fn dualpi2_step() -> TimeSpan {
+    TimeSpan::from_millis(1)
 }
 const fn always() -> f64 {
     1.0

@@ -143,6 +143,40 @@ fn queue() -> impl Strategy<Value = QueueSpec> {
             flows: 4,
             ecn: n % 2 == 0,
         }),
+        (1..40u64).prop_map(move |n| QueueSpec::Pie {
+            limit: limit(n),
+            target,
+            interval: TimeSpan::from_millis(1),
+            alpha: 10.0,
+            beta: 100.0,
+            max_burst: interval,
+            ecn: n % 2 == 0,
+            mark_up_to: 0.5,
+        }),
+        (1..40u64).prop_map(move |n| QueueSpec::Red {
+            limit: limit(n),
+            min: 2,
+            max: 6,
+            max_probability: 0.3,
+            weight: 0.2,
+            gentle: n % 3 == 0,
+            ecn: n % 2 == 0,
+        }),
+        (1..40u64).prop_map(move |n| QueueSpec::Step {
+            limit: limit(n),
+            threshold: (n % 3 > 0).then(|| limit(n / 4 + 1)),
+            delay: (n % 3 < 2).then_some(target),
+        }),
+        (1..40u64).prop_map(move |n| QueueSpec::Dualpi2 {
+            limit: limit(n),
+            target,
+            interval: TimeSpan::from_millis(1),
+            alpha: 1.0,
+            beta: 20.0,
+            coupling: 2.0,
+            step: TimeSpan::from_millis(n % 3),
+            classic_share: 0.1,
+        }),
     ]
 }
 
@@ -169,7 +203,7 @@ fn element() -> impl Strategy<Value = ElementSpec> {
 
 fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     let gap = prop_oneof![Just(0u64), 0..300_000u64, Just(1_000_000), 0..6_000_000u64];
-    let ecn = prop_oneof![Just(Ecn::NotEct), Just(Ecn::Ect0)];
+    let ecn = prop_oneof![Just(Ecn::NotEct), Just(Ecn::Ect0), Just(Ecn::Ect1)];
     proptest::collection::vec((gap, 0..3u32, 40..1500u32, ecn), 1..120).prop_map(|packets| {
         let mut now = 0;
         packets

@@ -1,6 +1,5 @@
 //! CoDel's control law (RFC 8289 §5), with ECN as RFC 8290 §4.2 adds it: mark where it would drop.
 
-use ccgym_core::packet::Ecn;
 use ccgym_core::units::{TimeSpan, Timestamp};
 
 use crate::queue::store::Store;
@@ -108,9 +107,7 @@ impl ControlLaw {
     /// True if the packet was marked and goes on; false if it was dropped.
     fn mark_or_drop(&mut self, packet: &mut Option<Queued>, dropped: &mut Vec<Queued>) -> bool {
         let Some(p) = packet else { return false };
-        if self.ecn && p.datagram.ecn.is_capable() {
-            p.datagram.ecn = Ecn::Ce;
-            self.marked += 1;
+        if self.ecn && p.mark(&mut self.marked) {
             return true;
         }
         dropped.extend(packet.take());

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use ccgym_core::units::{TimeSpan, Timestamp};
+
 use crate::link::waiting::Limits;
 use crate::queue::Queued;
 
@@ -32,6 +34,11 @@ impl Store {
     #[inline]
     pub fn front(&self) -> Option<&Queued> {
         self.packets.front()
+    }
+
+    /// How long the oldest packet has waited at `now`; zero if there is none.
+    pub fn age(&self, now: Timestamp) -> TimeSpan {
+        self.packets.front().map_or(TimeSpan::ZERO, |oldest| now.since(oldest.arrived))
     }
 
     /// Packets.

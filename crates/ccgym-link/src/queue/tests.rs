@@ -117,15 +117,18 @@ fn drophead_keeps_the_newest() {
 }
 
 #[test]
-fn mahimahi_pie_holds_its_reference_delay() {
+fn pie_holds_its_reference_delay() {
     // 2 arrivals and 1 departure per millisecond that slow down when packets are lost would be TCP; here the
     // overload is fixed at 10 %, and the probability must find about that.
-    let spec = QueueSpec::MahimahiPie {
-        limit: ROOMY,
-        qdelay_ref: TimeSpan::from_millis(20),
-        max_burst: TimeSpan::from_millis(100),
-    };
-    let mut queue = make(&spec);
+    let mahimahi = r#"{"kind": "mahimahi_pie", "limit": {"packets": 10000}, "qdelay_ref": 20000000,
+                       "max_burst": 100000000}"#;
+    for json in [mahimahi, r#"{"kind": "pie", "limit": {"packets": 10000}, "target": 20000000}"#] {
+        holds_20_ms(&serde_json::from_str(json).expect("a queue"));
+    }
+}
+
+fn holds_20_ms(spec: &QueueSpec) {
+    let mut queue = make(spec);
     let (mut dropped, mut lost, mut late) = (vec![], 0u32, 0);
     for ms in 0..120_000u64 {
         let now = Timestamp::from_millis(ms);
@@ -142,15 +145,15 @@ fn mahimahi_pie_holds_its_reference_delay() {
 }
 
 #[test]
-fn mahimahi_pie_catches_up_at_once_when_at_rest() {
-    let mut queue = make(&QueueSpec::MahimahiPie {
-        limit: ROOMY,
-        qdelay_ref: TimeSpan::from_millis(20),
-        max_burst: TimeSpan::from_millis(100),
-    });
-    // Step by step this would take hours.
-    let late = Timestamp::from_millis(1_000_000_000_000);
-    assert!(queue.enqueue(late, packet(0, 0, 0, Ecn::NotEct), &mut vec![]));
+fn pie_catches_up_at_once_when_at_rest() {
+    let mahimahi =
+        r#"{"kind": "mahimahi_pie", "limit": {"packets": 9}, "qdelay_ref": 20000000, "max_burst": 100000000}"#;
+    for json in [mahimahi, r#"{"kind": "pie"}"#] {
+        let mut queue = make(&serde_json::from_str(json).expect("a queue"));
+        // Step by step this would take hours.
+        let late = Timestamp::from_millis(1_000_000_000_000);
+        assert!(queue.enqueue(late, packet(0, 0, 0, Ecn::NotEct), &mut vec![]), "{json}");
+    }
 }
 
 fn fq(limit: LimitSpec) -> QueueSpec {

@@ -1,0 +1,252 @@
+//! PIE (RFC 8033) with ECN: a probability of dropping, from the queueing delay and its growth.
+//!
+//! Delay is measured by time stamps (§5.2), as the age of the oldest packet. Of the optional parts (§5) it has ECN, the
+//! cap on growth and spacing of drops; it is always active, as in Linux.
+
+use ccgym_core::rng::Rng;
+use ccgym_core::units::{TimeSpan, Timestamp};
+
+use crate::link::waiting::Limits;
+use crate::queue::pi::PiController;
+use crate::queue::store::Store;
+use crate::queue::{QueueDiscipline, Queued};
+use crate::spec::LimitSpec;
+
+/// With less than this waiting nothing is dropped early: two packets (§4.1).
+const MIN_BYTES: u64 = 2 * 1500;
+/// Below this probability a low delay stops early drops (§4.1).
+const LOW_PROBABILITY: f64 = 0.2;
+/// Of the probability, what stays at an update when the delay is low (§4.2).
+const DECAY: f64 = 0.98;
+/// From this probability on, an update adds [`MAX_GROWTH`] at most (§5.5).
+const GROWTH_CAPPED_FROM: f64 = 0.1;
+const MAX_GROWTH: f64 = 0.02;
+/// Probability summed since the last drop: below the first no drop, from the second on a drop (§5.4).
+const SPACING: (f64, f64) = (0.85, 8.5);
+/// Up to a probability, what the controller's change is divided by (§4.2).
+const TUNING: [(f64, f64); 6] = [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
+
+/// One FIFO under PIE.
+#[derive(Clone, Debug)]
+pub struct Pie {
+    store: Store,
+    limits: Limits,
+    controller: PiController,
+    max_burst: TimeSpan,
+    /// ECN-capable packets are marked up to this probability; none: never.
+    mark_up_to: Option<f64>,
+    probability: f64,
+    /// What is left of the burst that passes without early drops.
+    burst: TimeSpan,
+    /// Probability since the last drop.
+    summed: f64,
+    marked: u64,
+    rng: Rng,
+}
+
+impl Pie {
+    /// Empty, at time 0. ECN-capable packets are marked up to a probability of `mark_up_to`, if there is one.
+    pub fn new(
+        limit: &LimitSpec,
+        controller: PiController,
+        max_burst: TimeSpan,
+        mark_up_to: Option<f64>,
+        (seed, index): (u64, u64),
+    ) -> Self {
+        Self {
+            store: Store::default(),
+            limits: limit.into(),
+            controller,
+            max_burst,
+            mark_up_to,
+            probability: 0.0,
+            burst: max_burst,
+            summed: 0.0,
+            marked: 0,
+            rng: Rng::stream(seed, "queue/pie", index),
+        }
+    }
+
+    /// Whether a delay is below half of the target.
+    fn low(&self, delay: TimeSpan) -> bool {
+        delay.0 < self.controller.target().0 / 2
+    }
+
+    /// Make the updates that were due since the last one.
+    fn catch_up(&mut self, now: Timestamp) {
+        loop {
+            let at_rest = self.store.is_empty() && self.probability == 0.0 && self.burst == TimeSpan::ZERO;
+            let Some(at) = self.controller.due(now, at_rest) else { return };
+            self.update(self.store.age(at));
+        }
+    }
+
+    fn update(&mut self, delay: TimeSpan) {
+        let before = self.controller.previous();
+        let mut change = self.controller.change(delay);
+        let tuning = TUNING.iter().find(|(below, _)| self.probability < *below);
+        change /= tuning.map_or(1.0, |(_, divisor)| *divisor);
+        if self.probability >= GROWTH_CAPPED_FROM {
+            change = change.min(MAX_GROWTH);
+        }
+        self.probability += change;
+        if self.low(delay) && self.low(before) {
+            self.probability *= DECAY;
+        }
+        self.probability = self.probability.clamp(0.0, 1.0);
+        self.burst = TimeSpan(self.burst.0.saturating_sub(self.controller.interval().0));
+    }
+
+    /// Whether the arrival is chosen.
+    fn chooses(&mut self) -> bool {
+        let calm = self.low(self.controller.previous()) && self.probability < LOW_PROBABILITY;
+        if self.burst > TimeSpan::ZERO || calm || self.store.bytes() <= MIN_BYTES {
+            return false;
+        }
+        if self.probability == 0.0 {
+            self.summed = 0.0;
+        }
+        self.summed += self.probability;
+        let chosen = self.summed >= SPACING.0 && (self.summed >= SPACING.1 || self.rng.bernoulli(self.probability));
+        if chosen {
+            self.summed = 0.0;
+        }
+        chosen
+    }
+}
+
+impl QueueDiscipline for Pie {
+    fn enqueue(&mut self, now: Timestamp, mut packet: Queued, _dropped: &mut Vec<Queued>) -> bool {
+        self.catch_up(now);
+        if self.probability == 0.0 && self.low(self.store.age(now)) && self.low(self.controller.previous()) {
+            self.burst = self.max_burst;
+        }
+        if !self.store.admits(&self.limits, packet.wire) {
+            self.summed = 0.0;
+            return false;
+        }
+        if self.chooses() {
+            let marks = self.mark_up_to.is_some_and(|most| self.probability <= most);
+            if !(marks && packet.mark(&mut self.marked)) {
+                return false;
+            }
+        }
+        self.store.push(packet);
+        true
+    }
+
+    fn dequeue(&mut self, now: Timestamp, _dropped: &mut Vec<Queued>) -> Option<Queued> {
+        self.catch_up(now);
+        self.store.pop()
+    }
+
+    fn backlog(&self) -> (u64, u64) {
+        self.store.backlog()
+    }
+
+    fn marked(&self) -> u64 {
+        self.marked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ccgym_core::packet::{Datagram, Ecn};
+
+    use super::*;
+
+    const MS: TimeSpan = TimeSpan::from_millis(1);
+
+    fn pie(mark_up_to: Option<f64>) -> Pie {
+        let controller = PiController::new(TimeSpan(15 * MS.0), TimeSpan(15 * MS.0), 0.125, 1.25);
+        let limit = LimitSpec { packets: Some(10_000), bytes: None };
+        Pie::new(&limit, controller, TimeSpan(150 * MS.0), mark_up_to, (1, 0))
+    }
+
+    fn packet(ms: u64, ecn: Ecn) -> Queued {
+        let datagram = Datagram { id: ms, flow: 0, size: 1500, ecn };
+        Queued { datagram, wire: 1500, arrived: Timestamp::from_millis(ms) }
+    }
+
+    /// RFC 8033 §4.2 by hand: α = 0.125/s, β = 1.25/s, target 15 ms; (probability, old delay, delay in ms) → probability.
+    #[test]
+    fn probability_follows_the_equation() {
+        for (before, old, delay, after) in [
+            // 0.125·0.015 + 1.25·0.03 = 0.039375, in each range of tuning.
+            (0.0, 0, 30, 0.039_375 / 2048.0),
+            (5e-6, 0, 30, 5e-6 + 0.039_375 / 512.0),
+            (5e-5, 0, 30, 5e-5 + 0.039_375 / 128.0),
+            (5e-4, 0, 30, 5e-4 + 0.039_375 / 32.0),
+            (5e-3, 0, 30, 5e-3 + 0.039_375 / 8.0),
+            (5e-2, 0, 30, 5e-2 + 0.039_375 / 2.0),
+            // Capped from 0.1 on.
+            (0.1, 0, 30, 0.12),
+            // 0.125·(−0.005) + 1.25·(−0.01) = −0.013125.
+            (0.5, 20, 10, 0.5 - 0.013_125),
+            // Nothing waits: −0.125·0.015 = −0.001875, then 2 % off.
+            (0.5, 0, 0, (0.5 - 0.001_875) * 0.98),
+            (0.0, 0, 0, 0.0),
+            (1.0, 15, 900, 1.0),
+        ] {
+            let mut queue = pie(None);
+            queue.probability = before;
+            queue.controller.change(TimeSpan(old * MS.0));
+            queue.update(TimeSpan(delay * MS.0));
+            let found = queue.probability;
+            assert!((found - after).abs() < 1e-12, "{before} {old} {delay}: {found} instead of {after}");
+        }
+    }
+
+    /// §4.4: 150 ms pass without a drop however long the queue, and are refilled only once it has been short.
+    #[test]
+    fn bursts_pass() {
+        let mut queue = pie(None);
+        for ms in 0..150 {
+            assert!(queue.enqueue(Timestamp::from_millis(ms), packet(ms, Ecn::NotEct), &mut vec![]), "{ms}");
+            queue.probability = 1.0;
+        }
+        assert!(!queue.enqueue(Timestamp::from_millis(150), packet(150, Ecn::NotEct), &mut vec![]));
+    }
+
+    /// §5.4: after a drop, 0.85/p packets pass at least, and 8.5/p at most.
+    #[test]
+    fn drops_are_spaced() {
+        let mut queue = pie(None);
+        for ms in 0..200 {
+            queue.enqueue(Timestamp::from_millis(ms), packet(ms, Ecn::NotEct), &mut vec![]);
+        }
+        let (mut gaps, mut gap) = (vec![], 0);
+        for _ in 0..20_000 {
+            queue.probability = 0.05;
+            gap += 1;
+            if queue.chooses() {
+                gaps.push(gap);
+                gap = 0;
+            }
+        }
+        // The first one counts what was summed before.
+        let (min, max) = (gaps[1..].iter().min(), gaps[1..].iter().max());
+        assert!(min >= Some(&17) && max <= Some(&170), "{min:?} to {max:?}");
+        // A geometric wait of 1/p after the first 0.85/p.
+        let mean = gaps[1..].iter().sum::<i32>() as f64 / (gaps.len() - 1) as f64;
+        assert!((mean - 36.0).abs() < 3.0, "{mean}");
+    }
+
+    /// §5.1: marks up to 10 %, drops above, and drops what cannot be marked.
+    #[test]
+    fn marks_while_the_probability_is_low() {
+        for (probability, ecn, marked) in
+            [(0.1, Ecn::Ect0, true), (0.1, Ecn::Ect1, true), (0.1, Ecn::NotEct, false), (0.11, Ecn::Ect0, false)]
+        {
+            let mut queue = pie(Some(0.1));
+            for ms in 0..200 {
+                queue.enqueue(Timestamp::from_millis(ms), packet(ms, ecn), &mut vec![]);
+            }
+            queue.probability = probability;
+            queue.summed = SPACING.1;
+            queue.marked = 0;
+            let accepted = queue.enqueue(Timestamp::from_millis(200), packet(200, ecn), &mut vec![]);
+            assert_eq!((accepted, queue.marked), (marked, u64::from(marked)), "{probability} {ecn:?}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! FIFO that marks above a threshold: what DCTCP (RFC 8257 §3.1) asks of a switch.
+
+use ccgym_core::units::{TimeSpan, Timestamp};
+
+use crate::link::waiting::Limits;
+use crate::queue::store::Store;
+use crate::queue::{QueueDiscipline, Queued};
+use crate::spec::LimitSpec;
+
+/// Drops arrivals beyond its limit, and marks ECN-capable packets.
+#[derive(Clone, Debug)]
+pub struct Step {
+    store: Store,
+    limits: Limits,
+    /// Arrivals that bring the queue above this are marked.
+    threshold: Limits,
+    /// Packets that waited longer are marked as they leave.
+    delay: TimeSpan,
+    marked: u64,
+}
+
+impl Step {
+    /// Empty. Marks above `threshold`, `delay` or both.
+    pub fn new(limit: &LimitSpec, threshold: Option<&LimitSpec>, delay: Option<TimeSpan>) -> Self {
+        Self {
+            store: Store::default(),
+            limits: limit.into(),
+            threshold: threshold.map_or(Limits::NONE, Limits::from),
+            delay: delay.unwrap_or(TimeSpan::MAX),
+            marked: 0,
+        }
+    }
+}
+
+impl QueueDiscipline for Step {
+    fn enqueue(&mut self, _now: Timestamp, mut packet: Queued, _dropped: &mut Vec<Queued>) -> bool {
+        let room = self.store.admits(&self.limits, packet.wire);
+        if room {
+            if !self.store.admits(&self.threshold, packet.wire) {
+                packet.mark(&mut self.marked);
+            }
+            self.store.push(packet);
+        }
+        room
+    }
+
+    fn dequeue(&mut self, now: Timestamp, _dropped: &mut Vec<Queued>) -> Option<Queued> {
+        let mut packet = self.store.pop()?;
+        if now.since(packet.arrived) > self.delay {
+            packet.mark(&mut self.marked);
+        }
+        Some(packet)
+    }
+
+    fn backlog(&self) -> (u64, u64) {
+        self.store.backlog()
+    }
+
+    fn marked(&self) -> u64 {
+        self.marked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ccgym_core::packet::{Datagram, Ecn};
+
+    use super::*;
+
+    fn packet(ms: u64, ecn: Ecn) -> Queued {
+        let datagram = Datagram { id: ms, flow: 0, size: 1496, ecn };
+        Queued { datagram, wire: 1500, arrived: Timestamp::from_millis(ms) }
+    }
+
+    const ROOMY: LimitSpec = LimitSpec { packets: Some(100), bytes: None };
+
+    #[test]
+    fn marks_arrivals_above_a_size() {
+        let packets = LimitSpec { packets: Some(3), bytes: None };
+        let bytes = LimitSpec { packets: None, bytes: Some(4500) };
+        for threshold in [packets, bytes] {
+            let mut queue = Step::new(&ROOMY, Some(&threshold), None);
+            for ms in 0..5 {
+                queue.enqueue(Timestamp::from_millis(ms), packet(ms, Ecn::Ect1), &mut vec![]);
+            }
+            let left: Vec<_> = std::iter::from_fn(|| queue.dequeue(Timestamp::from_millis(5), &mut vec![])).collect();
+            let marked: Vec<_> = left.iter().map(|packet| packet.datagram.ecn == Ecn::Ce).collect();
+            assert_eq!((marked, queue.marked()), (vec![false, false, false, true, true], 2));
+        }
+    }
+
+    #[test]
+    fn marks_departures_that_waited() {
+        let mut queue = Step::new(&ROOMY, None, Some(TimeSpan::from_millis(2)));
+        for ms in 0..3 {
+            queue.enqueue(Timestamp::from_millis(ms), packet(ms, Ecn::Ect0), &mut vec![]);
+        }
+        let mut leaves = |ms| queue.dequeue(Timestamp::from_millis(ms), &mut vec![]).map(|p| p.datagram.ecn);
+        assert_eq!([2, 4, 5].map(&mut leaves), [Some(Ecn::Ect0), Some(Ecn::Ce), Some(Ecn::Ce)]);
+    }
+
+    #[test]
+    fn drops_beyond_its_limit_and_marks_no_other_flows() {
+        let one = LimitSpec { packets: Some(1), bytes: None };
+        let mut queue = Step::new(&LimitSpec { packets: Some(2), bytes: None }, Some(&one), None);
+        let taken = [0, 1, 2].map(|ms| queue.enqueue(Timestamp::ZERO, packet(ms, Ecn::NotEct), &mut vec![]));
+        assert_eq!((taken, queue.marked()), ([true, true, false], 0));
+    }
+}
