@@ -12,6 +12,7 @@ mod bbr3;
 mod bic;
 mod copa;
 mod cubic;
+mod dctcp;
 mod fixed_rate;
 mod fixed_window;
 mod htcp;
@@ -22,6 +23,7 @@ mod ledbat;
 mod oracle;
 mod pcc;
 mod pcc_experimental;
+mod prague;
 mod quic;
 mod reno;
 mod synthesized_bbr;
@@ -72,6 +74,8 @@ static SCHEMES: &[SchemeEntry] = &[
     pcc::ENTRY,
     vivace::ENTRY,
     pcc_experimental::ENTRY,
+    dctcp::ENTRY,
+    prague::ENTRY,
     aimd::ENTRY,
     fixed_window::ENTRY,
     fixed_rate::ENTRY,

@@ -4,9 +4,9 @@ use ccgym_core::{Rate, TimeSpan};
 
 /// Gain in slow start: a window may leave in half a round trip, or doubling would be held back (Linux
 /// `tcp_pacing_ss_ratio`).
-const SLOW_START_GAIN: f64 = 2.0;
+pub const SLOW_START_GAIN: f64 = 2.0;
 /// Gain in congestion avoidance (RFC 9002 §7.7 suggests 1.25).
-const AVOIDANCE_GAIN: f64 = 1.25;
+pub const AVOIDANCE_GAIN: f64 = 1.25;
 
 /// The rate for a window of `cwnd` bytes, with the gain of its phase.
 #[inline]

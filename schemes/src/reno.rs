@@ -70,7 +70,7 @@ impl Rule for Reno {
 #[cfg(test)]
 mod tests {
     use crate::testing::{context, scheme, MockTransport, TestEvent, MSS};
-    use ccgym_core::{InitContext, Rate, TimeSpan};
+    use ccgym_core::{Ecn, InitContext, Rate, TimeSpan};
     use serde_json::{json, Value};
 
     const RTT: TimeSpan = TimeSpan::from_millis(40);
@@ -160,7 +160,7 @@ mod tests {
     fn marks_reduce_once_per_window() {
         let marked = TestEvent { acked: 1, ce: 1, ..TestEvent::default() };
         let mut host = host(40, &json!({"ecn": true}));
-        assert!(host.scheme.capabilities().ecn);
+        assert_eq!(host.scheme.capabilities().ecn, Ecn::Ect0);
         for _ in 0..5 {
             host.play(marked);
             assert_eq!(host.window(), 20.0);

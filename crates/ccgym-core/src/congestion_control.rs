@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::Control;
 use crate::monitor::MonitorInterval;
-use crate::packet::PacketNumber;
+use crate::packet::{Ecn, PacketNumber};
 use crate::rate_sampler::RateSample;
 use crate::rng::Rng;
 use crate::rtt::RttEstimator;
@@ -40,8 +40,8 @@ pub struct Capabilities {
     pub pacing_required: bool,
     /// Give [`InitContext::path`]: only for `oracle` and experts.
     pub knows_path: bool,
-    /// Mark packets ECT(0) and report CE.
-    pub ecn: bool,
+    /// The ECN codepoint of its data packets: ECT(0), or ECT(1) for a scheme that reacts to marks as L4S asks (RFC 9331).
+    pub ecn: Ecn,
     /// Its window or its rate has a bound of its own, whatever the path. Others grow until they fill the path, and need
     /// one that can be filled.
     pub bounded: bool,
@@ -57,7 +57,7 @@ impl Default for Capabilities {
             window_only: false,
             pacing_required: false,
             knows_path: false,
-            ecn: false,
+            ecn: Ecn::NotEct,
             bounded: false,
         }
     }

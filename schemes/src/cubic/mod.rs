@@ -9,7 +9,7 @@ use ccgym_core::{
 };
 
 use self::inverse::Inverse;
-use crate::loss_based::{Reductions, Verdict};
+use crate::loss_based::{classic_ecn, Reductions, Verdict};
 use crate::ns3_delay::Ns3Delay;
 use crate::pacing;
 use crate::registry::{Parameter, Parameters, SchemeEntry, SchemeInfo};
@@ -202,7 +202,7 @@ impl Cubic {
                 counted: Counted::default(),
             },
             before: None,
-            reductions: Reductions::new(p.flag("ecn")),
+            reductions: Reductions::new(classic_ecn(p)),
             slow_start,
             delay: None,
             delay_min: TimeSpan::MAX,

@@ -5,18 +5,20 @@
 //! window, and what a congestion event leaves of it. CUBIC has a curve and a window of its own, and takes [`Reductions`]
 //! alone.
 
+mod marks;
 mod reductions;
 mod rounds;
 
 use std::fmt::Debug;
 
 use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
-use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
+use ccgym_core::{AckEvent, CongestionControl, Control, Ecn, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
 
 use crate::pacing;
 use crate::registry::{Parameter, Parameters};
 use crate::slow_start::{Input, SlowStart};
 
+pub use marks::MarkedShare;
 pub use reductions::{Reductions, Verdict};
 pub use rounds::Rounds;
 
@@ -34,6 +36,17 @@ pub const PACING: Parameter = Parameter::flag(
 pub const ECN: Parameter =
     Parameter::flag("ecn", false, "Mark packets ECN-capable; a mark reduces the window as a loss does (RFC 3168).");
 
+/// The codepoint that the parameter [`ECN`] asks for.
+pub fn classic_ecn(p: &Parameters) -> Ecn {
+    if p.flag(ECN.name) {
+        Ecn::Ect0
+    } else {
+        Ecn::NotEct
+    }
+}
+
+/// Round trip that a rule which is always paced takes for granted before there is a sample, as Linux does (1 ms).
+const UNKNOWN_RTT: TimeSpan = TimeSpan::from_millis(1);
 /// Fewest packets in the window after a reduction (RFC 5681 §3.1, equation 4).
 const MIN_WINDOW: u64 = 2;
 
@@ -115,6 +128,10 @@ pub struct Congestion {
 pub trait Rule: Clone + Debug + Send + Sync + 'static {
     /// Registry name.
     const NAME: &'static str;
+    /// The codepoint of its packets; none: as the parameter [`ECN`] says.
+    const CODEPOINT: Option<Ecn> = None;
+    /// It is always paced, at this many windows per round trip after slow start; none: as the parameter [`PACING`] says.
+    const PACING_GAIN: Option<f64> = None;
     /// The flow starts now.
     fn init(&mut self, _now: Timestamp) {}
     /// The handshake is over.
@@ -135,6 +152,10 @@ pub trait Rule: Clone + Debug + Send + Sync + 'static {
     /// Congestion was seen: the new threshold in bytes, which becomes the window unless it was a timeout. The frame keeps
     /// it at two packets or more.
     fn reduce(&mut self, window: &Window, congestion: &Congestion) -> u64;
+    /// After a reduction for a mark, how long marks do not reduce again even if a round trip is shorter.
+    fn mark_spacing(&self) -> TimeSpan {
+        TimeSpan::ZERO
+    }
     /// The latest reduction was not needed; the frame restores window and threshold.
     fn undo(&mut self) {}
     /// Its state for series.
@@ -157,13 +178,13 @@ pub struct LossBased<R> {
 }
 
 impl<R: Rule> LossBased<R> {
-    /// With the parameters [`START_UP`], [`PACING`] and [`ECN`].
+    /// With the parameter [`START_UP`], and [`PACING`] and [`ECN`] where the rule leaves them open.
     pub fn new(p: &Parameters, rule: R) -> Self {
-        let paced = p.flag(PACING.name);
+        let paced = R::PACING_GAIN.is_some() || p.flag(PACING.name);
         Self {
             paced,
             slow_start: SlowStart::by_name(p.word(START_UP.name), paced),
-            reductions: Reductions::new(p.flag(ECN.name)),
+            reductions: Reductions::new(R::CODEPOINT.unwrap_or_else(|| classic_ecn(p))),
             ..Self::plain(rule)
         }
     }
@@ -175,7 +196,7 @@ impl<R: Rule> LossBased<R> {
             paced: false,
             window: Window { mss: 0, cwnd: 0, ssthresh: u64::MAX, counted: 0 },
             slow_start: SlowStart::Standard,
-            reductions: Reductions::new(false),
+            reductions: Reductions::new(Ecn::NotEct),
             before: None,
             pacing_rate: Rate::ZERO,
         }
@@ -227,7 +248,10 @@ impl<R: Rule> LossBased<R> {
     fn pace(&mut self, srtt: TimeSpan) {
         if self.paced {
             let w = &self.window;
-            self.pacing_rate = pacing::of_window(w.cwnd, w.cwnd < w.ssthresh, srtt);
+            let after_slow_start = R::PACING_GAIN.unwrap_or(pacing::AVOIDANCE_GAIN);
+            let gain = if w.cwnd < w.ssthresh { pacing::SLOW_START_GAIN } else { after_slow_start };
+            let unknown = R::PACING_GAIN.is_some() && srtt == TimeSpan::ZERO;
+            self.pacing_rate = pacing::rate(w.cwnd as f64, if unknown { UNKNOWN_RTT } else { srtt }, gain);
         }
     }
 }
@@ -250,6 +274,7 @@ impl<R: Rule> CongestionControl for LossBased<R> {
         self.window.mss = context.mss;
         self.window.cwnd = context.initial_window;
         self.rule.init(context.now);
+        self.pace(TimeSpan::ZERO);
     }
 
     fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
@@ -261,7 +286,10 @@ impl<R: Rule> CongestionControl for LossBased<R> {
         self.rule.observe(&self.window, event);
         match self.reductions.judge(event) {
             Verdict::Loss => self.on_congestion(Cause::Loss, event),
-            Verdict::Mark => self.on_congestion(Cause::Mark, event),
+            Verdict::Mark => {
+                self.on_congestion(Cause::Mark, event);
+                self.reductions.hold_marks(event.now + self.rule.mark_spacing());
+            }
             Verdict::Grow => self.grow(event),
             Verdict::Hold => {}
         }
@@ -295,7 +323,10 @@ impl<R: Rule> CongestionControl for LossBased<R> {
 
     #[inline]
     fn control(&self) -> Control {
-        Control { pacing_rate: self.pacing_rate, ..Control::window(self.window.cwnd) }
+        let Window { cwnd, mss, .. } = self.window;
+        // Where the rate does the fine work, a part of a packet must not keep a whole one back (Linux `tcp_prague.c`).
+        let cwnd = if R::PACING_GAIN.is_some() && mss > 0 { cwnd.next_multiple_of(mss) } else { cwnd };
+        Control { pacing_rate: self.pacing_rate, ..Control::window(cwnd) }
     }
 
     fn ssthresh(&self) -> Option<u64> {

@@ -1,6 +1,6 @@
 //! When a window that losses govern is reduced, when it may grow, and when it waits.
 
-use ccgym_core::{AckEvent, PacketNumber};
+use ccgym_core::{AckEvent, Ecn, PacketNumber, Timestamp};
 
 /// What one acknowledgement means for the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,22 +18,29 @@ pub enum Verdict {
 /// What must be remembered for it.
 #[derive(Clone, Debug)]
 pub struct Reductions {
-    /// Marks count.
-    ecn: bool,
+    /// What packets carry; unless that is nothing, marks count.
+    ecn: Ecn,
     /// A packet number: marks on packets below it belong to the reduction already made.
     marks_settled: PacketNumber,
+    /// Marks that come before this belong to it as well.
+    marks_from: Timestamp,
     /// The recovery under way began with a timeout: slow start goes on in it (RFC 5681 §3.1).
     after_timeout: bool,
 }
 
 impl Reductions {
-    pub fn new(ecn: bool) -> Self {
-        Self { ecn, marks_settled: 0, after_timeout: false }
+    pub fn new(ecn: Ecn) -> Self {
+        Self { ecn, marks_settled: 0, marks_from: Timestamp::ZERO, after_timeout: false }
     }
 
-    /// Whether packets are to be marked ECN-capable.
-    pub fn ecn(&self) -> bool {
+    /// The codepoint of packets.
+    pub fn ecn(&self) -> Ecn {
         self.ecn
+    }
+
+    /// Marks do not reduce before `from`, even on packets sent since the last reduction.
+    pub fn hold_marks(&mut self, from: Timestamp) {
+        self.marks_from = from;
     }
 
     #[inline]
@@ -44,9 +51,12 @@ impl Reductions {
             self.marks_settled = event.next_packet_number;
             return Verdict::Loss;
         }
-        if event.ce_packets > 0 && self.ecn && !held && event.largest_acked >= self.marks_settled {
-            self.marks_settled = event.next_packet_number;
-            return Verdict::Mark;
+        if event.ce_packets > 0 && self.ecn.is_capable() && !held {
+            let settled = event.largest_acked < self.marks_settled || event.now < self.marks_from;
+            if !settled {
+                self.marks_settled = event.next_packet_number;
+                return Verdict::Mark;
+            }
         }
         if held || event.acked_bytes == 0 {
             Verdict::Hold

@@ -5,7 +5,7 @@
 mod curve;
 
 use ccgym_core::congestion_control::{Capabilities, Observables};
-use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
+use ccgym_core::{AckEvent, CongestionControl, Control, Ecn, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
 
 use self::curve::{Constants, Curve};
 use crate::loss_based::{Reductions, Verdict};
@@ -86,7 +86,7 @@ impl Quic {
             max_window: u64::MAX,
             curve: Curve::new(constants, 1),
             slow_start: SlowStart::HyStart(HyStart::chromium()),
-            reductions: Reductions::new(false),
+            reductions: Reductions::new(Ecn::NotEct),
             pacing_rate: Rate::ZERO,
         }
     }

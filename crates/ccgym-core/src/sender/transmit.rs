@@ -2,7 +2,7 @@
 
 use super::{Recovery, Sender};
 use crate::congestion_control::SentEvent;
-use crate::packet::{Ecn, Packet};
+use crate::packet::Packet;
 use crate::sent_packets::State;
 use crate::units::{Rate, Timestamp};
 
@@ -147,7 +147,7 @@ impl Sender {
         packet.least_unsettled = self.packets.first();
         packet.flow = self.config.flow;
         packet.size = size;
-        packet.ecn = if self.capabilities.ecn { Ecn::Ect0 } else { Ecn::NotEct };
+        packet.ecn = self.capabilities.ecn;
         packet.retransmission = again;
     }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use ccgym_core::congestion_control::{Capabilities, IntervalDriven, IntervalEnd};
 use ccgym_core::{
-    AckEvent, CongestionControl, Control, InitContext, MonitorInterval, TimeSpan, TimeoutEvent, Timestamp,
+    AckEvent, CongestionControl, Control, Ecn, InitContext, MonitorInterval, TimeSpan, TimeoutEvent, Timestamp,
 };
 use ccgym_schemes::Guest;
 use pyo3::call::PyCallArgs;
@@ -110,12 +110,18 @@ impl Guest for PythonClass {
             let object = object.map_err(|error| failure(py, self.name, "__init__", None, Some(error)))?;
             let decision = Decision::read_first(&object);
             let decision = decision.map_err(|bad| self.refused(py, "__init__", bad))?;
-            let flag = |name: &str, usual: bool| match object.getattr_opt(name)? {
-                Some(value) => value.is_truthy(),
-                None => Ok(usual),
+            let prr = match object.getattr_opt("prr")? {
+                Some(value) => value.is_truthy()?,
+                None => decision.pacing_rate.0 == 0,
             };
-            let prr = flag("prr", decision.pacing_rate.0 == 0)?;
-            let ecn = flag("ecn", false)?;
+            let ecn = match object.getattr_opt("ecn")? {
+                Some(value) => match value.extract::<String>().as_deref() {
+                    Ok("ect1") => Ecn::Ect1,
+                    _ if value.is_truthy()? => Ecn::Ect0,
+                    _ => Ecn::NotEct,
+                },
+                None => Ecn::NotEct,
+            };
             Ok(PythonScheme {
                 name: self.name,
                 methods: Methods::of(&object)?,
@@ -213,7 +219,7 @@ struct PythonScheme {
     on_failure: OnFailure,
     times: Option<Arc<CallTimes>>,
     prr: bool,
-    ecn: bool,
+    ecn: Ecn,
     decision: Decision,
     control: Control,
     mss: u64,

@@ -13,6 +13,7 @@ mod expectations_bbr3_long_run;
 mod expectations_bbr_copa;
 mod expectations_classics;
 mod expectations_delay_based;
+mod expectations_ecn;
 mod expectations_loss_based;
 mod expectations_pcc;
 mod expectations_quic;

@@ -1,0 +1,223 @@
+//! Prague (draft-briscoe-iccrg-prague-congestion-control-04), for L4S (RFC 9330, RFC 9331): DCTCP's response to marks,
+//! paced, with growth and responses as of a flow with a usual round trip.
+
+use ccgym_core::congestion_control::Observables;
+use ccgym_core::{AckEvent, Ecn, TimeSpan, Timestamp};
+
+use crate::loss_based::{Cause, Congestion, LossBased, MarkedShare, Rule, Window, START_UP};
+use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo};
+
+pub const ENTRY: SchemeEntry = SchemeEntry {
+    info: SchemeInfo {
+        name: "prague",
+        label: "Prague",
+        reference: "draft-briscoe-iccrg-prague-congestion-control-04; RFC 9331",
+        summary: "DCTCP's response to marks for the Internet: ECT(1), paced, with less bias towards short round trips.",
+        parameters: &[
+            Parameter::number("gain", 1.0 / 16.0, (0.001, 1.0), "", "Weight of the latest window in the marked share."),
+            Parameter::number(
+                "reference_rtt",
+                25.0,
+                (0.1, 1000.0),
+                "ms",
+                "Flows with a shorter round trip grow and respond as if they had this one.",
+            ),
+            START_UP,
+        ],
+        role: Role::OnRequest,
+        implementation: "L4STeam/linux tcp_prague.c, GPL-2.0 (behavior); L4STeam/udp_prague",
+        ..SchemeInfo::DEFAULT
+    },
+    build: |p, _| {
+        let prague = Prague {
+            reference_rtt: TimeSpan::from_secs_f64(p.number("reference_rtt") / 1e3),
+            srtt: TimeSpan::ZERO,
+            marks: MarkedShare::new(p.number("gain"), 0.0),
+            marked: false,
+            halved: false,
+            rounds: 0,
+            unmarked: 0,
+            rest: 0.0,
+        };
+        Ok(Box::new(LossBased::new(p, prague)))
+    },
+};
+
+/// Round trips after slow start from which on the reference round trip counts (`tcp_prague.c`).
+const TRANSITION_ROUNDS: u32 = 4;
+
+#[derive(Clone, Debug)]
+struct Prague {
+    reference_rtt: TimeSpan,
+    srtt: TimeSpan,
+    /// α.
+    marks: MarkedShare,
+    /// Whether there was a mark: the path has a queue that marks.
+    marked: bool,
+    /// Whether the window was halved for the first of them.
+    halved: bool,
+    /// Observation windows after slow start.
+    rounds: u32,
+    /// Of the acknowledgement at hand, the bytes without a mark.
+    unmarked: u64,
+    /// Part of a byte by which the window is still to grow.
+    rest: f64,
+}
+
+impl Prague {
+    /// The round trip by which it grows and responds.
+    fn virtual_rtt(&self) -> TimeSpan {
+        if self.rounds >= TRANSITION_ROUNDS {
+            self.srtt.max(self.reference_rtt)
+        } else {
+            self.srtt
+        }
+    }
+
+    /// Growth in packets per round trip. With (RTT/virtual RTT)², packets per second grow as with the virtual RTT.
+    fn increase(&self) -> f64 {
+        let ratio = self.srtt.as_secs_f64() / self.virtual_rtt().as_secs_f64().max(1e-9);
+        ratio * ratio
+    }
+}
+
+impl Rule for Prague {
+    const NAME: &'static str = ENTRY.info.name;
+    const CODEPOINT: Option<Ecn> = Some(Ecn::Ect1);
+    const PACING_GAIN: Option<f64> = Some(1.0);
+
+    #[inline]
+    fn observe(&mut self, window: &Window, event: &AckEvent<'_>) {
+        self.srtt = event.rtt.smoothed();
+        self.marked |= event.ce_packets > 0;
+        self.unmarked = event.acked_bytes.saturating_sub(event.ce_packets.saturating_mul(window.mss));
+        let min = if self.rounds >= TRANSITION_ROUNDS { self.virtual_rtt() } else { TimeSpan::ZERO };
+        // α rests until the path has shown that it marks; rounds count all the same.
+        let share = self.marks.share;
+        if self.marks.observe(event, min) && window.cwnd >= window.ssthresh {
+            self.rounds = self.rounds.saturating_add(1);
+        }
+        if !self.marked {
+            self.marks.share = share;
+        }
+    }
+
+    /// One packet per round trip, scaled, for what came without a mark.
+    #[inline]
+    fn avoid(&mut self, window: &mut Window, _now: Timestamp, acked: u64) {
+        let grown = self.rest + self.increase() * acked.min(self.unmarked) as f64;
+        self.rest = grown.fract();
+        window.add_per_window(grown as u64);
+    }
+
+    /// W·(1 − α/2) at a mark, half at the first one ever, when α says nothing yet; at a loss as Reno.
+    fn reduce(&mut self, window: &Window, congestion: &Congestion) -> u64 {
+        if congestion.cause != Cause::Mark {
+            return congestion.flight / 2;
+        }
+        let share = if self.halved { self.marks.share } else { 1.0 };
+        self.halved = true;
+        (window.cwnd as f64 * (1.0 - share / 2.0)) as u64
+    }
+
+    fn mark_spacing(&self) -> TimeSpan {
+        if self.rounds >= TRANSITION_ROUNDS {
+            self.virtual_rtt()
+        } else {
+            TimeSpan::ZERO
+        }
+    }
+
+    fn observables(&self, _mss: u64) -> Observables {
+        vec![("marked_share", self.marks.share), ("virtual_rtt_ms", self.virtual_rtt().as_millis_f64())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{context, scheme, MockTransport, TestEvent, MSS};
+    use ccgym_core::{Ecn, InitContext, Rate, TimeSpan};
+    use serde_json::{json, Value};
+
+    const MARKED: TestEvent = TestEvent { acked: 1, lost: 0, ce: 1, delayed: false };
+
+    fn host(packets: u64, params: &Value) -> MockTransport {
+        let context = InitContext { initial_window: packets * MSS, ..context() };
+        MockTransport::with_context(scheme("prague", params), context)
+    }
+
+    /// In congestion avoidance for `rounds` round trips of `rtt`, from a window of 100 packets on.
+    fn settled(rtt: TimeSpan, rounds: usize) -> MockTransport {
+        let mut host = host(200, &json!({}));
+        host.advance(rtt);
+        host.play(MARKED);
+        for _ in 0..rounds {
+            host.ack_round(rtt, TimeSpan::ZERO);
+        }
+        host
+    }
+
+    #[test]
+    fn is_paced_and_carries_ect1() {
+        let mut host = host(10, &json!({}));
+        let capabilities = host.scheme.capabilities();
+        assert_eq!((capabilities.ecn, capabilities.pacing_required), (Ecn::Ect1, true));
+        // 11 packets in 20 ms in slow start, then half of 11 packets in 40 ms; a part of a packet opens the window for a whole one.
+        host.ack_after(TimeSpan::from_millis(40));
+        assert_eq!(host.scheme.control().pacing_rate, Rate(11 * MSS * 8 * 50));
+        host.play(MARKED);
+        assert_eq!((host.window(), host.scheme.control().pacing_rate), (6.0, Rate(11 * MSS * 8 * 25 / 2)));
+    }
+
+    /// The first mark halves; then α counts, from zero.
+    #[test]
+    fn first_mark_halves() {
+        let host = settled(TimeSpan::from_millis(40), 0);
+        assert_eq!(host.window(), 100.0);
+        assert!(host.observable("marked_share") <= 1.0 / 16.0);
+    }
+
+    /// A packet per round trip from the reference on; below it one per 25 ms in rate, which is (RTT/25 ms)² per round trip.
+    #[test]
+    fn growth_depends_little_on_the_round_trip() {
+        for (rtt_ms, per_round) in [(50, 1.0), (25, 1.0), (10, 0.16), (5, 0.04), (1, 0.0016)] {
+            let rtt = TimeSpan::from_millis(rtt_ms);
+            // Windows of observation are 25 ms long by then.
+            let mut host = settled(rtt, 140);
+            let before = host.observable("cwnd_packets");
+            for _ in 0..40 {
+                host.ack_round(rtt, TimeSpan::ZERO);
+            }
+            let found = (host.observable("cwnd_packets") - before) / 40.0;
+            assert!((found - per_round).abs() < 0.03, "{rtt_ms} ms: {found} instead of {per_round}");
+        }
+    }
+
+    /// Marks in each round trip of 5 ms reduce once in 25 ms only.
+    #[test]
+    fn responses_are_spaced_by_the_reference() {
+        let rtt = TimeSpan::from_millis(5);
+        let mut host = settled(rtt, 60);
+        host.cwnd_limited = false;
+        let (mut window, mut cuts) = (host.observable("cwnd_packets"), 0);
+        for _ in 0..100 {
+            host.advance(rtt);
+            let packets = host.packets_in_flight();
+            host.play(TestEvent { acked: packets, ce: 1, ..TestEvent::default() });
+            let after = host.observable("cwnd_packets");
+            cuts += i32::from(after < window);
+            window = after;
+        }
+        assert!((19..=21).contains(&cuts), "{cuts} in 500 ms");
+    }
+
+    /// Without a queue that marks it is Reno, paced.
+    #[test]
+    fn losses_reduce_as_reno() {
+        let mut host = host(40, &json!({}));
+        host.lose();
+        assert_eq!(host.window(), 20.0);
+        host.time_out();
+        assert_eq!(host.window(), 1.0);
+    }
+}
