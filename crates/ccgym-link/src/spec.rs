@@ -213,15 +213,15 @@ pub enum QueueSpec {
         /// Time in which a burst passes without early drops (RFC: 150 ms).
         #[serde(default = "pie_max_burst")]
         max_burst: TimeSpan,
-        /// Mark ECN-capable packets instead of dropping …
+        /// Mark ECN-capable packets instead of dropping, up to `mark_up_to`.
         #[serde(default)]
         ecn: bool,
-        /// … up to this probability (RFC: 10 %).
+        /// With `ecn`, the probability above which packets are dropped all the same (RFC: 10 %).
         #[serde(default = "tenth")]
         #[schemars(extend("format" = "probability"))]
         mark_up_to: f64,
     },
-    /// RED as Floyd and Jacobson published it in 1993.
+    /// RED as in Floyd and Jacobson's paper of 1993, gentle unless told otherwise.
     #[schemars(extend("words" = "RED {limit} ({min} to {max} packets, {max_probability}{ecn:, ECN|})"))]
     Red {
         /// Tail-drop limit.
@@ -235,7 +235,7 @@ pub enum QueueSpec {
         #[serde(default = "red_max")]
         #[schemars(range(min = 2, max = MAX_SIGNED))]
         max: u32,
-        /// Probability of a drop where the average comes to `max`.
+        /// Probability of a drop where the average comes to `max` (1993: 2 %).
         #[serde(default = "tenth")]
         #[schemars(extend("format" = "probability"))]
         max_probability: f64,
