@@ -13,7 +13,6 @@ mod long_term;
 mod pacing;
 mod parameters;
 mod probe_bw;
-mod probe_rtt;
 mod recovery;
 
 #[cfg(test)]
@@ -23,19 +22,19 @@ use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEven
 use ccgym_core::rate_sampler::RateSample;
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, Rng, TimeSpan, TimeoutEvent, Timestamp};
 
+use crate::bbr_model::aged_min::AgedMin;
+use crate::bbr_model::bandwidth::{delivery_rate, product, MaxBandwidth};
 use crate::bbr_model::full_pipe::FullPipe;
-use crate::bbr_model::pacing::initial_rate;
-use crate::bbr_model::probe_rtt::ProbeRtt;
-use crate::bbr_model::windowed_max::WindowedMax;
+use crate::bbr_model::pacing::Pacing;
+use crate::bbr_model::probe_rtt::{ProbeRtt, Progress};
+use crate::bbr_model::rounds::Rounds;
+use crate::bbr_model::{capabilities, window, MIN_WINDOW};
 use ack_aggregation::AckAggregation;
 use long_term::{LongTerm, Sighting};
 pub use parameters::{BbrParameters, ENTRY};
 use probe_bw::{Cycle, PhaseFacts};
-use probe_rtt::RtProp;
 use recovery::{Recovery, RecoveryFacts};
 
-/// Minimum window: enough to keep acknowledgements coming in pairs. Packets.
-const MIN_WINDOW: u64 = 4;
 /// Before this many packets are delivered the window grows whatever the model says (Linux `TCP_INIT_CWND`).
 const FIRST_FLIGHT: u64 = 10;
 /// Acknowledgement aggregation adds at most this much time's worth of bandwidth to the window.
@@ -77,14 +76,11 @@ pub struct Bbr {
     cwnd_gain: f64,
 
     // The model.
-    bandwidth: WindowedMax,
-    rtprop: RtProp,
+    bandwidth: MaxBandwidth,
+    rtprop: AgedMin,
     aggregation: AckAggregation,
     long_term: LongTerm,
-    rounds: u64,
-    /// Delivered count that an acknowledged packet must have been stamped with to end the round.
-    round_ends_at: u64,
-    round_start: bool,
+    rounds: Rounds,
     /// Bytes lost over the flow's life.
     lost: u64,
     /// Bytes delivered over the flow's life, as last heard.
@@ -95,14 +91,10 @@ pub struct Bbr {
     cycle: Cycle,
     probe_rtt: ProbeRtt,
     recovery: Recovery,
-    /// Sending restarts after idle time: an old RTprop does not stop it again at once.
-    idle_restart: bool,
-    /// Whether the pacing rate rests on a measured round trip.
-    paced_by_rtt: bool,
 
     // The decision.
     cwnd: u64,
-    pacing_rate: Rate,
+    pacing: Pacing,
     /// Packets that leave back to back.
     quantum: u64,
 }
@@ -118,37 +110,27 @@ impl Bbr {
             mode: Mode::Startup,
             pacing_gain: parameters.startup_gain,
             cwnd_gain: parameters.startup_gain,
-            bandwidth: WindowedMax::new(parameters.bw_window),
-            rtprop: RtProp::new(Timestamp::ZERO),
+            bandwidth: MaxBandwidth::new(parameters.bw_window),
+            rtprop: AgedMin::new(Timestamp::ZERO),
             aggregation: AckAggregation::new(Timestamp::ZERO),
             long_term: LongTerm::default(),
-            rounds: 0,
-            round_ends_at: 0,
-            round_start: false,
+            rounds: Rounds::default(),
             lost: 0,
             delivered: 0,
             full_pipe: FullPipe::default(),
             cycle: Cycle::default(),
-            probe_rtt: ProbeRtt::default(),
+            probe_rtt: ProbeRtt::new(parameters.probe_rtt_duration),
             recovery: Recovery::default(),
-            idle_restart: false,
-            paced_by_rtt: false,
             cwnd: 0,
-            pacing_rate: Rate::ZERO,
+            pacing: Pacing::new(parameters.pacing_margin),
             quantum: 1,
         }
-    }
-
-    /// The largest bandwidth of the filter's window.
-    #[inline]
-    const fn max_bandwidth(&self) -> Rate {
-        Rate(self.bandwidth.get())
     }
 
     /// The bandwidth in force: a pinned policer rate goes before the filter.
     #[inline]
     fn modeled_bandwidth(&self) -> Rate {
-        self.long_term.pinned().unwrap_or(self.max_bandwidth())
+        self.long_term.pinned().unwrap_or(self.bandwidth.get())
     }
 
     /// `gain` bandwidth-delay products in whole packets; the initial window while RTprop is unknown.
@@ -157,8 +139,7 @@ impl Bbr {
         if !self.rtprop.is_known() {
             return self.initial_window / self.mss;
         }
-        let bytes = bandwidth.0 as f64 * self.rtprop.get().0 as f64 / 8e9 * gain;
-        (bytes / self.mss as f64).ceil() as u64
+        (product(bandwidth, self.rtprop.get(), gain) / self.mss as f64).ceil() as u64
     }
 
     /// `packets` with the quantization budget, in bytes.
@@ -171,7 +152,7 @@ impl Bbr {
     /// In flight that keeps the pipe full `gain` times, bytes.
     #[inline]
     fn flight_target(&self, gain: f64) -> u64 {
-        self.with_budget(self.bdp_packets(self.max_bandwidth(), gain))
+        self.with_budget(self.bdp_packets(self.bandwidth.get(), gain))
     }
 
     /// Bytes that will be in the network when the pacer lets the next packet go: on average half a quantum's time
@@ -189,25 +170,18 @@ impl Bbr {
     // --- the model ---------------------------------------------------------------------------------------------
 
     fn update_bandwidth(&mut self, event: &AckEvent<'_>, sample: &RateSample, limited: bool) {
-        if sample.prior_delivered >= self.round_ends_at {
-            self.round_ends_at = event.delivered;
-            self.rounds += 1;
-            self.round_start = true;
+        if self.rounds.on_sample(sample.prior_delivered, event.delivered) {
             self.recovery.on_round();
         }
         if self.parameters.long_term {
             self.watch_policer(event.now, event.lost_bytes > 0, limited);
         }
-        let rate = (sample.delivered as f64 * 8e9 / sample.interval.0 as f64) as u64;
-        // A limited sample is a lower bound: it counts only where it says more than is known.
-        if !limited || rate >= self.bandwidth.get() {
-            self.bandwidth.update(self.rounds, rate);
-        }
+        self.bandwidth.update(self.rounds.count, delivery_rate(sample), limited);
     }
 
     fn watch_policer(&mut self, now: Timestamp, new_loss: bool, app_limited: bool) {
         if self.long_term.pinned().is_some() {
-            if self.mode == Mode::ProbeBw && self.round_start && self.long_term.on_pinned_round() {
+            if self.mode == Mode::ProbeBw && self.rounds.ended && self.long_term.on_pinned_round() {
                 self.enter_probe_bw(now);
             }
             return;
@@ -217,13 +191,13 @@ impl Bbr {
             delivered: self.delivered,
             lost: self.lost,
             new_loss,
-            round_start: self.round_start,
+            round_start: self.rounds.ended,
             app_limited,
         });
     }
 
     fn update_model(&mut self, event: &AckEvent<'_>) {
-        self.round_start = false;
+        self.rounds.ended = false;
         let sample = event.rate_sample.as_ref();
         let limited = sample.is_some_and(|s| s.app_limited || self.probe_rtt.was_limited(s.prior_delivered));
         if let Some(sample) = sample {
@@ -235,15 +209,15 @@ impl Bbr {
                     self.modeled_bandwidth(),
                     self.cwnd,
                     self.mss,
-                    self.round_start,
+                    self.rounds.ended,
                 );
             }
         }
         if self.mode == Mode::ProbeBw {
             self.update_cycle(event);
         }
-        if self.round_start {
-            self.full_pipe.on_round(self.max_bandwidth(), limited);
+        if self.rounds.ended {
+            self.full_pipe.on_round(self.bandwidth.get(), limited);
         }
         self.check_drain(event);
         self.update_rtprop(event);
@@ -286,31 +260,26 @@ impl Bbr {
     fn update_rtprop(&mut self, event: &AckEvent<'_>) {
         let interval = self.parameters.probe_rtt_interval;
         let expired = self.rtprop.update(event.now, event.rtt_sample, event.ack_delayed, interval);
-        let enabled = self.parameters.probe_rtt_duration > TimeSpan::ZERO;
-        if expired && enabled && !self.idle_restart && self.mode != Mode::ProbeRtt {
+        if self.mode != Mode::ProbeRtt && self.probe_rtt.is_due(expired) {
             self.transition_to(Mode::ProbeRtt);
             self.recovery.save(self.cwnd, true);
             self.probe_rtt.enter();
         }
         if self.mode == Mode::ProbeRtt {
-            self.probe_rtt.mark_limited(event.delivered, event.in_flight);
-            let at_minimum = event.in_flight <= MIN_WINDOW * self.mss;
-            let duration = self.parameters.probe_rtt_duration;
-            if self.probe_rtt.on_ack(event.now, at_minimum, self.round_start, duration) {
-                self.round_ends_at = event.delivered;
-            }
-            if self.probe_rtt.is_done(event.now) {
-                self.leave_probe_rtt(event.now);
+            match self.probe_rtt.on_ack(event, MIN_WINDOW * self.mss, self.rounds.ended) {
+                Progress::Waiting => {}
+                Progress::RoundBegins => self.rounds.restart(event.delivered),
+                Progress::Done => self.leave_probe_rtt(event.now),
             }
         }
         if event.rate_sample.is_some_and(|s| s.delivered > 0) {
-            self.idle_restart = false;
+            self.probe_rtt.idle_restart = false;
         }
     }
 
     fn leave_probe_rtt(&mut self, now: Timestamp) {
         self.rtprop.renew(now);
-        self.cwnd = self.cwnd.max(self.recovery.prior_cwnd);
+        self.cwnd = self.recovery.prior.restore(self.cwnd);
         if self.full_pipe.reached() {
             self.enter_probe_bw(now);
         } else {
@@ -332,25 +301,16 @@ impl Bbr {
 
     // --- the decision ------------------------------------------------------------------------------------------
 
-    fn set_pacing_rate(&mut self, rate: Rate) {
-        if rate != self.pacing_rate {
-            self.pacing_rate = rate;
-            self.quantum = pacing::quantum_packets(rate, self.mss);
-        }
-    }
-
-    /// Pace at `gain` times the model. Before the pipe is full the rate never falls: an early sample is a poor one.
     fn pace(&mut self, gain: f64) {
-        let rate = self.modeled_bandwidth().scaled(gain * self.parameters.pacing_margin);
-        if self.full_pipe.reached() || rate > self.pacing_rate {
-            self.set_pacing_rate(rate);
+        if self.pacing.follow(self.modeled_bandwidth(), gain, self.full_pipe.reached()) {
+            self.quantum = pacing::quantum_packets(self.pacing.rate(), self.mss);
         }
     }
 
     fn pace_by_rtt(&mut self, srtt: Option<TimeSpan>) {
-        let gain = self.parameters.startup_gain * self.parameters.pacing_margin;
-        self.set_pacing_rate(initial_rate(self.cwnd, srtt, gain));
-        self.paced_by_rtt = srtt.is_some();
+        if self.pacing.start(self.cwnd, srtt, self.parameters.startup_gain * self.parameters.pacing_margin) {
+            self.quantum = pacing::quantum_packets(self.pacing.rate(), self.mss);
+        }
     }
 
     fn set_cwnd(&mut self, event: &AckEvent<'_>) {
@@ -367,17 +327,14 @@ impl Bbr {
         );
         self.cwnd = verdict.cwnd;
         if verdict.starts_round {
-            self.round_ends_at = event.delivered;
+            self.rounds.restart(event.delivered);
         }
         if !verdict.conserved {
             let target =
                 self.with_budget(self.bdp_packets(self.modeled_bandwidth(), self.cwnd_gain) + self.extra_acked());
-            if self.full_pipe.reached() {
-                self.cwnd = (self.cwnd + event.acked_bytes).min(target);
-            } else if self.cwnd < target || event.delivered < FIRST_FLIGHT * self.mss {
-                self.cwnd += event.acked_bytes;
-            }
-            self.cwnd = self.cwnd.max(MIN_WINDOW * self.mss);
+            let early = event.delivered < FIRST_FLIGHT * self.mss;
+            let cwnd = window::toward(target, self.cwnd, event.acked_bytes, self.full_pipe.reached(), early);
+            self.cwnd = cwnd.max(MIN_WINDOW * self.mss);
         }
         self.cap_for_probe_rtt();
     }
@@ -406,7 +363,7 @@ impl CongestionControl for Bbr {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { prr: false, rate_samples: true, pacing_required: true, ..Capabilities::default() }
+        capabilities()
     }
 
     fn init(&mut self, context: InitContext) {
@@ -414,7 +371,7 @@ impl CongestionControl for Bbr {
         self.initial_window = context.initial_window;
         self.cwnd = context.initial_window;
         self.rng = context.rng;
-        self.rtprop = RtProp::new(context.now);
+        self.rtprop = AgedMin::new(context.now);
         self.aggregation = AckAggregation::new(context.now);
         self.pace_by_rtt(None);
     }
@@ -436,7 +393,7 @@ impl CongestionControl for Bbr {
             return;
         }
         self.update_model(event);
-        if !self.paced_by_rtt && event.rtt.samples() > 0 {
+        if self.pacing.awaits_rtt() && event.rtt.samples() > 0 {
             self.pace_by_rtt(Some(event.rtt.smoothed()));
         }
         self.pace(self.pacing_gain);
@@ -451,7 +408,7 @@ impl CongestionControl for Bbr {
         self.cwnd = self.mss;
         self.full_pipe.on_timeout();
         // A timeout ends a round, and is a loss to the policer model.
-        self.round_start = true;
+        self.rounds.ended = true;
         if self.parameters.long_term {
             self.watch_policer(event.now, true, false);
         }
@@ -463,7 +420,7 @@ impl CongestionControl for Bbr {
     }
 
     fn on_idle_restart(&mut self, now: Timestamp) {
-        self.idle_restart = true;
+        self.probe_rtt.idle_restart = true;
         self.aggregation.restart_epoch(now);
         match self.mode {
             // Nothing is queued, so neither probing nor draining makes sense.
@@ -475,7 +432,7 @@ impl CongestionControl for Bbr {
 
     fn control(&self) -> Control {
         Control {
-            pacing_rate: self.pacing_rate,
+            pacing_rate: self.pacing.rate(),
             send_quantum: u32::try_from(self.quantum * self.mss).unwrap_or(u32::MAX),
             ..Control::window(self.cwnd)
         }
@@ -489,7 +446,7 @@ impl CongestionControl for Bbr {
             ("pacing_gain", self.pacing_gain),
             ("cwnd_gain", self.cwnd_gain),
             ("cycle_phase", f64::from(self.cycle.phase)),
-            ("rounds", self.rounds as f64),
+            ("rounds", self.rounds.count as f64),
             ("full_pipe", f64::from(u8::from(self.full_pipe.reached()))),
             ("long_term_pinned", f64::from(u8::from(self.long_term.pinned().is_some()))),
             ("extra_acked_packets", self.extra_acked() as f64),

@@ -3,6 +3,7 @@
 use ccgym_core::TimeSpan;
 
 use super::Bbr;
+use crate::bbr_model::PACING_MARGIN;
 use crate::registry::{Parameter, Parameters, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
@@ -37,13 +38,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 "ms",
                 "Minimum time at four packets in flight in PROBE_RTT; zero turns the mode off.",
             ),
-            Parameter::number(
-                "pacing_margin",
-                0.99,
-                (0.5, 1.0),
-                "",
-                "Share of the modeled rate at which to pace, so that a standing queue drains.",
-            ),
+            PACING_MARGIN,
             Parameter::number(
                 "extra_acked_gain",
                 1.0,

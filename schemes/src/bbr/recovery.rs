@@ -3,6 +3,8 @@
 //! BBR v1 does not take loss as a congestion signal. It only calms the window for a round, in case the loss came from a
 //! full buffer.
 
+use crate::bbr_model::window::PriorWindow;
+
 /// Losses leave at least this many packets, as they do for every scheme here (the kernel: one).
 const MIN_CONSERVED: u64 = 2;
 
@@ -49,14 +51,14 @@ pub struct Verdict {
 pub struct Recovery {
     state: State,
     conserving: bool,
-    /// The window to return to, bytes.
-    pub prior_cwnd: u64,
+    /// The window to return to.
+    pub prior: PriorWindow,
 }
 
 impl Recovery {
-    /// Remember the window before something cuts it; the best one of nested episodes and of PROBE_RTT.
+    /// An episode, or PROBE_RTT, is about to cut the window.
     pub fn save(&mut self, cwnd: u64, in_probe_rtt: bool) {
-        self.prior_cwnd = if self.state == State::Open && !in_probe_rtt { cwnd } else { self.prior_cwnd.max(cwnd) };
+        self.prior.save(cwnd, self.state != State::Open || in_probe_rtt);
     }
 
     /// A packet-timed round has passed: conservation has done its work.
@@ -90,7 +92,7 @@ impl Recovery {
             self.conserving = true;
             cwnd = (facts.in_flight + facts.acked).max(MIN_CONSERVED * facts.mss);
         } else if self.state == State::Open && before != State::Open {
-            cwnd = cwnd.max(self.prior_cwnd);
+            cwnd = self.prior.restore(cwnd);
             self.conserving = false;
         }
         if self.conserving {
@@ -159,12 +161,12 @@ mod tests {
         r.save(80 * MSS, false);
         r.on_ack(80 * MSS, &facts(1, 1, 78, true));
         r.save(40 * MSS, false);
-        assert_eq!(r.prior_cwnd, 80 * MSS);
+        assert_eq!(r.prior.restore(0), 80 * MSS);
         // PROBE_RTT with its four packets must not spoil it either.
         let mut r = Recovery::default();
         r.save(80 * MSS, false);
         r.save(4 * MSS, true);
-        assert_eq!(r.prior_cwnd, 80 * MSS);
+        assert_eq!(r.prior.restore(0), 80 * MSS);
     }
 
     #[test]

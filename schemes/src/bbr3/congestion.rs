@@ -3,6 +3,8 @@
 
 use ccgym_core::Rate;
 
+use crate::bbr_model::rounds::Rounds;
+
 /// No bound.
 pub const UNBOUNDED: u64 = u64::MAX;
 const NO_RATE_BOUND: Rate = Rate(UNBOUNDED);
@@ -14,10 +16,8 @@ pub struct ShortTerm {
     rate_latest: Rate,
     /// Most delivered within the flight of one packet in the round.
     pub delivered_latest: u64,
-    /// Delivered count with which the round ends.
-    round_ends_at: u64,
-    /// Whether this acknowledgement ended the round.
-    pub round_start: bool,
+    /// Rounds that a loss restarts.
+    pub round: Rounds,
     /// Whether a loss was noted in the round.
     pub loss_in_round: bool,
     /// Bound of the rate; [`UNBOUNDED`] where there is none.
@@ -31,8 +31,7 @@ impl Default for ShortTerm {
         Self {
             rate_latest: Rate::ZERO,
             delivered_latest: 0,
-            round_ends_at: 0,
-            round_start: false,
+            round: Rounds::default(),
             loss_in_round: false,
             rate: NO_RATE_BOUND,
             in_flight: UNBOUNDED,
@@ -55,7 +54,7 @@ impl ShortTerm {
     /// A packet was lost. The first of a round begins a new one: what was sent before says nothing of the answer to it.
     pub const fn note_loss(&mut self, delivered: u64) {
         if !self.loss_in_round {
-            self.round_ends_at = delivered;
+            self.round.restart(delivered);
         }
         self.loss_in_round = true;
     }
@@ -65,16 +64,13 @@ impl ShortTerm {
     pub fn observe(&mut self, sample: &Delivery, delivered: u64) {
         self.rate_latest = self.rate_latest.max(sample.rate);
         self.delivered_latest = self.delivered_latest.max(sample.delivered);
-        self.round_start = sample.prior_delivered >= self.round_ends_at;
-        if self.round_start {
-            self.round_ends_at = delivered;
-        }
+        self.round.on_sample(sample.prior_delivered, delivered);
     }
 
     /// At the end of an acknowledgement: the next round begins with its sample.
     #[inline]
     pub const fn advance(&mut self, sample: &Delivery) {
-        if self.round_start {
+        if self.round.ended {
             self.rate_latest = sample.rate;
             self.delivered_latest = sample.delivered;
         }
@@ -147,12 +143,12 @@ mod tests {
         let mut model = ShortTerm::default();
         model.note_loss(5_000);
         model.observe(&delivery(1, 1_000, 4_999), 6_000);
-        assert!(!model.round_start);
+        assert!(!model.round.ended);
         model.note_loss(6_000);
         model.observe(&delivery(1, 1_000, 5_000), 7_000);
-        assert!(model.round_start, "the second loss does not put the end off");
+        assert!(model.round.ended, "the second loss does not put the end off");
         model.observe(&delivery(1, 1_000, 6_999), 8_000);
-        assert!(!model.round_start);
+        assert!(!model.round.ended);
     }
 
     #[test]

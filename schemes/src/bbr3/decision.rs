@@ -3,7 +3,9 @@
 use ccgym_core::{AckEvent, Rate};
 
 use super::state::State;
-use super::{Bbr3, MIN_WINDOW};
+use super::Bbr3;
+use crate::bbr_model::bandwidth::product;
+use crate::bbr_model::{window, MIN_WINDOW};
 
 /// A quantum lasts this long at the pacing rate. Milliseconds.
 const QUANTUM_MS: u64 = 1;
@@ -34,24 +36,17 @@ impl Bbr3 {
         }
     }
 
-    /// Pace at `gain` times the model. Before the pipe is full the rate never falls: an early sample is a poor one.
     pub(super) fn pace(&mut self, gain: f64) {
-        let rate = self.bandwidth.scaled(gain * self.parameters.pacing_margin);
-        if self.full_pipe_once || rate > self.pacing_rate {
-            self.set_pacing_rate(rate.max(Rate(1)));
+        if self.pacing.follow(self.bandwidth, gain, self.full_pipe_once) {
+            self.quantum = quantum(self.pacing.rate(), self.mss);
         }
-    }
-
-    pub(super) fn set_pacing_rate(&mut self, rate: Rate) {
-        self.pacing_rate = rate;
-        self.quantum = quantum(rate, self.mss);
     }
 
     /// `gain` bandwidth-delay products of `bandwidth`; the initial window while the round trip is unknown.
     pub(super) fn products_of(&self, bandwidth: Rate, gain: f64) -> u64 {
         match self.min_rtt.get() {
             None => self.initial_window,
-            Some(rtt) => (bandwidth.0 as f64 * rtt.0 as f64 / 8e9 * gain) as u64,
+            Some(rtt) => product(bandwidth, rtt, gain) as u64,
         }
     }
 
@@ -83,12 +78,9 @@ impl Bbr3 {
     pub(super) fn set_cwnd(&mut self, event: &AckEvent<'_>) {
         let (_, gain) = self.gains();
         let most = self.with_budget(self.products(gain) + self.extra_acked());
-        if self.full_pipe_once {
-            self.cwnd = (self.cwnd + event.acked_bytes).min(most);
-        } else if self.cwnd < most || event.delivered < self.initial_window {
-            self.cwnd += event.acked_bytes;
-        }
-        self.cwnd = self.cwnd.max(MIN_WINDOW * self.mss);
+        let early = event.delivered < self.initial_window;
+        let cwnd = window::toward(most, self.cwnd, event.acked_bytes, self.full_pipe_once, early);
+        self.cwnd = cwnd.max(MIN_WINDOW * self.mss);
         if self.state == State::ProbeRtt {
             self.cwnd = self.cwnd.min(self.probe_rtt_window());
         }

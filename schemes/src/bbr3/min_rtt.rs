@@ -3,19 +3,20 @@
 
 use ccgym_core::{TimeSpan, Timestamp};
 
+use crate::bbr_model::aged_min::AgedMin;
+
 /// Both minima and their ages.
 #[derive(Clone, Copy, Debug)]
 pub struct MinRtt {
     value: TimeSpan,
     stamp: Timestamp,
-    recent: TimeSpan,
-    recent_stamp: Timestamp,
+    recent: AgedMin,
 }
 
 impl MinRtt {
     /// Nothing measured; ages from `now`.
     pub const fn new(now: Timestamp) -> Self {
-        Self { value: TimeSpan::MAX, stamp: now, recent: TimeSpan::MAX, recent_stamp: now }
+        Self { value: TimeSpan::MAX, stamp: now, recent: AgedMin::new(now) }
     }
 
     /// The handshake's round trip is the first estimate.
@@ -37,23 +38,17 @@ impl MinRtt {
     /// Take a sample; returns whether the younger minimum was older than `interval`, so that PROBE_RTT is due.
     #[inline]
     pub fn update(&mut self, now: Timestamp, sample: Option<TimeSpan>, interval: TimeSpan, window: TimeSpan) -> bool {
-        let due = now.since(self.recent_stamp) > interval;
-        if let Some(rtt) = sample {
-            if rtt < self.recent || due {
-                self.recent = rtt;
-                self.recent_stamp = now;
-            }
-        }
-        if self.recent < self.value || now.since(self.stamp) > window {
-            self.value = self.recent;
-            self.stamp = self.recent_stamp;
+        let due = self.recent.update(now, sample, false, interval);
+        if self.recent.get() < self.value || now.since(self.stamp) > window {
+            self.value = self.recent.get();
+            self.stamp = self.recent.stamp();
         }
         due
     }
 
     /// PROBE_RTT has just looked: the next one is due an interval from now.
     pub const fn renew(&mut self, now: Timestamp) {
-        self.recent_stamp = now;
+        self.recent.renew(now);
     }
 }
 

@@ -24,11 +24,16 @@ use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEven
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, Rng, TimeSpan, TimeoutEvent, Timestamp};
 
 use crate::bbr_model::ack_excess::AckExcess;
+use crate::bbr_model::bandwidth::{delivery_rate, MaxBandwidth};
+use crate::bbr_model::capabilities;
 use crate::bbr_model::full_pipe::FullPipe;
-use crate::bbr_model::pacing::initial_rate;
-use crate::bbr_model::probe_rtt::ProbeRtt;
+use crate::bbr_model::pacing::Pacing;
+use crate::bbr_model::probe_rtt::{ProbeRtt, Progress};
+use crate::bbr_model::rounds::Rounds;
+use crate::bbr_model::window::PriorWindow;
 use crate::bbr_model::windowed_max::WindowedMax;
 use congestion::{Delivery, ShortTerm, UNBOUNDED};
+use decision::quantum;
 use long_term::LongTerm;
 use min_rtt::MinRtt;
 pub use parameters::{Bbr3Parameters, ENTRY};
@@ -37,8 +42,6 @@ use send_history::SendHistory;
 use startup_loss::LossRanges;
 use state::{AckPhase, State};
 
-/// Minimum window (draft, `BBR.MinPipeCwnd`). Packets.
-const MIN_WINDOW: u64 = 4;
 /// Age at which a sample leaves the bandwidth filter: it holds the present cycle and the one before.
 const BANDWIDTH_CYCLES: u64 = 1;
 /// DRAIN ends after this many rounds at the latest.
@@ -62,7 +65,7 @@ pub struct Bbr3 {
     state: State,
 
     // The model.
-    max_bandwidth: WindowedMax,
+    max_bandwidth: MaxBandwidth,
     /// The bandwidth in force: the filter's, bounded by the short-term model.
     bandwidth: Rate,
     min_rtt: MinRtt,
@@ -75,10 +78,7 @@ pub struct Bbr3 {
     /// Bytes delivered over the flow's life, as last heard.
     delivered: u64,
 
-    // Rounds: one ends with the acknowledgement of a packet that left after it began.
-    rounds: u64,
-    round_ends_at: u64,
-    round_start: bool,
+    rounds: Rounds,
 
     // States.
     full_pipe: FullPipe,
@@ -87,8 +87,6 @@ pub struct Bbr3 {
     loss_ranges: LossRanges,
     drain_start_round: u64,
     probe_rtt: ProbeRtt,
-    /// Sending restarts after idle time, which emptied the queue as PROBE_RTT would have.
-    idle_restart: bool,
 
     // The cycle of PROBE_BW.
     ack_phase: AckPhase,
@@ -106,15 +104,13 @@ pub struct Bbr3 {
     // Recovery.
     in_recovery: bool,
     after_timeout: bool,
-    prior_cwnd: u64,
+    prior_cwnd: PriorWindow,
     undo: Undo,
 
     // The decision.
     cwnd: u64,
-    pacing_rate: Rate,
+    pacing: Pacing,
     quantum: u64,
-    /// Whether the pacing rate rests on a measured round trip.
-    paced_by_rtt: bool,
 }
 
 impl Bbr3 {
@@ -126,7 +122,7 @@ impl Bbr3 {
             mss: 1,
             initial_window: 0,
             state: State::Startup,
-            max_bandwidth: WindowedMax::new(BANDWIDTH_CYCLES),
+            max_bandwidth: MaxBandwidth::new(BANDWIDTH_CYCLES),
             bandwidth: Rate::ZERO,
             min_rtt: MinRtt::new(Timestamp::ZERO),
             short_term: ShortTerm::default(),
@@ -136,15 +132,12 @@ impl Bbr3 {
             extra_acked_in_startup: WindowedMax::new(1),
             history: SendHistory::default(),
             delivered: 0,
-            rounds: 0,
-            round_ends_at: 0,
-            round_start: false,
+            rounds: Rounds::default(),
             full_pipe: FullPipe::default(),
             full_pipe_once: false,
             loss_ranges: LossRanges::default(),
             drain_start_round: 0,
-            probe_rtt: ProbeRtt::default(),
-            idle_restart: false,
+            probe_rtt: ProbeRtt::new(parameters.probe_rtt_duration),
             ack_phase: AckPhase::Idle,
             cycles: 0,
             cycle_start: Timestamp::ZERO,
@@ -155,17 +148,12 @@ impl Bbr3 {
             previous_probe_cautious: false,
             in_recovery: false,
             after_timeout: false,
-            prior_cwnd: 0,
+            prior_cwnd: PriorWindow::default(),
             undo: Undo::default(),
             cwnd: 0,
-            pacing_rate: Rate::ZERO,
+            pacing: Pacing::new(parameters.pacing_margin),
             quantum: 0,
-            paced_by_rtt: false,
         }
-    }
-
-    const fn max_bandwidth(&self) -> Rate {
-        Rate(self.max_bandwidth.get())
     }
 
     /// Acknowledgement aggregation, bytes. Start-up remembers a round of it, for its rate is still growing.
@@ -178,60 +166,41 @@ impl Bbr3 {
     }
 
     const fn start_round(&mut self) {
-        self.round_ends_at = self.delivered;
+        self.rounds.restart(self.delivered);
     }
 
     // --- the model ---------------------------------------------------------------------------------------------
 
     fn sample(&self, event: &AckEvent<'_>) -> Option<Sample> {
         event.rate_sample.map(|s| Sample {
-            delivery: Delivery {
-                rate: Rate((s.delivered as f64 * 8e9 / s.interval.0.max(1) as f64) as u64),
-                delivered: s.delivered,
-                prior_delivered: s.prior_delivered,
-            },
+            delivery: Delivery { rate: delivery_rate(&s), delivered: s.delivered, prior_delivered: s.prior_delivered },
             lost: s.lost,
             in_flight_at_send: s.in_flight_at_send,
             app_limited: s.app_limited || self.probe_rtt.was_limited(s.prior_delivered),
         })
     }
 
-    fn update_round(&mut self, sample: &Sample) {
-        self.round_start = sample.delivery.prior_delivered >= self.round_ends_at;
-        if self.round_start {
-            self.start_round();
-            self.rounds += 1;
-            self.rounds_since_probe += 1;
-        }
-    }
-
-    fn update_bandwidth(&mut self, sample: &Sample) {
-        let rate = sample.delivery.rate.0;
-        // A limited sample is a lower bound: it counts only where it says more than is known.
-        if rate > 0 && (!sample.app_limited || rate >= self.max_bandwidth.get()) {
-            self.max_bandwidth.update(self.cycles, rate);
-        }
-    }
-
     fn update_aggregation(&mut self, event: &AckEvent<'_>) {
         let excess = self.ack_excess.on_ack(event.now, event.acked_bytes, self.bandwidth).min(self.cwnd);
-        self.extra_acked.update(self.rounds, excess);
-        self.extra_acked_in_startup.update(self.rounds, excess);
+        self.extra_acked.update(self.rounds.count, excess);
+        self.extra_acked_in_startup.update(self.rounds.count, excess);
     }
 
     fn update_model(&mut self, event: &AckEvent<'_>, sample: &Sample) {
         self.short_term.observe(&sample.delivery, event.delivered);
-        self.update_round(sample);
-        self.update_bandwidth(sample);
+        if self.rounds.on_sample(sample.delivery.prior_delivered, self.delivered) {
+            self.rounds_since_probe += 1;
+        }
+        self.max_bandwidth.update(self.cycles, sample.delivery.rate, sample.app_limited);
         let loss_in_round = self.short_term.loss_in_round;
-        if self.short_term.round_start {
+        if self.short_term.round.ended {
             if loss_in_round && !self.state.probing() {
-                self.short_term.tighten(self.max_bandwidth(), self.cwnd, self.parameters.beta);
+                self.short_term.tighten(self.max_bandwidth.get(), self.cwnd, self.parameters.beta);
             }
             self.short_term.loss_in_round = false;
         }
         self.update_aggregation(event);
-        if self.round_start {
+        if self.rounds.ended {
             self.full_pipe.on_round(sample.delivery.rate, sample.app_limited);
             self.full_pipe_once |= self.full_pipe.reached();
         }
@@ -245,19 +214,18 @@ impl Bbr3 {
     fn check_drain(&mut self, event: &AckEvent<'_>) {
         if self.state == State::Startup && self.full_pipe_once {
             self.state = State::Drain;
-            self.drain_start_round = self.rounds;
+            self.drain_start_round = self.rounds.count;
         }
         if self.state == State::Drain
             && (event.in_flight <= self.with_budget(self.products(1.0))
-                || self.rounds > self.drain_start_round + MAX_DRAIN_ROUNDS)
+                || self.rounds.count > self.drain_start_round + MAX_DRAIN_ROUNDS)
         {
             self.start_down(event.now);
         }
     }
 
-    fn check_probe_rtt(&mut self, event: &AckEvent<'_>, due: bool) {
-        let enabled = self.parameters.probe_rtt_duration > TimeSpan::ZERO;
-        if due && enabled && !self.idle_restart && self.state != State::ProbeRtt {
+    fn check_probe_rtt(&mut self, event: &AckEvent<'_>, expired: bool) {
+        if self.state != State::ProbeRtt && self.probe_rtt.is_due(expired) {
             self.state = State::ProbeRtt;
             self.save_cwnd();
             self.probe_rtt.enter();
@@ -265,18 +233,14 @@ impl Bbr3 {
             self.start_round();
         }
         if self.state == State::ProbeRtt {
-            self.probe_rtt.mark_limited(event.delivered, event.in_flight);
-            let reduced = event.in_flight <= self.probe_rtt_window();
-            let duration = self.parameters.probe_rtt_duration;
-            if self.probe_rtt.on_ack(event.now, reduced, self.round_start, duration) {
-                self.start_round();
-            }
-            if self.probe_rtt.is_done(event.now) {
-                self.leave_probe_rtt(event.now);
+            match self.probe_rtt.on_ack(event, self.probe_rtt_window(), self.rounds.ended) {
+                Progress::Waiting => {}
+                Progress::RoundBegins => self.start_round(),
+                Progress::Done => self.leave_probe_rtt(event.now),
             }
         }
         if event.acked_bytes > 0 {
-            self.idle_restart = false;
+            self.probe_rtt.idle_restart = false;
         }
     }
 
@@ -294,9 +258,9 @@ impl Bbr3 {
     }
 
     fn pace_by_rtt(&mut self, srtt: Option<TimeSpan>) {
-        let rate = initial_rate(self.initial_window, srtt, self.parameters.startup_pacing_gain);
-        self.set_pacing_rate(rate);
-        self.paced_by_rtt = srtt.is_some();
+        if self.pacing.start(self.initial_window, srtt, self.parameters.startup_pacing_gain) {
+            self.quantum = quantum(self.pacing.rate(), self.mss);
+        }
     }
 }
 
@@ -306,7 +270,7 @@ impl CongestionControl for Bbr3 {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { prr: false, rate_samples: true, pacing_required: true, ..Capabilities::default() }
+        capabilities()
     }
 
     fn init(&mut self, context: InitContext) {
@@ -340,25 +304,25 @@ impl CongestionControl for Bbr3 {
         if event.acked_packets == 0 {
             return;
         }
-        self.round_start = false;
-        self.short_term.round_start = false;
+        self.rounds.ended = false;
+        self.short_term.round.ended = false;
         let sample = self.sample(event);
         if let Some(sample) = &sample {
             self.update_model(event, sample);
         }
-        let due = self.min_rtt.update(
+        let expired = self.min_rtt.update(
             event.now,
             event.rtt_sample,
             self.parameters.probe_rtt_interval,
             self.parameters.min_rtt_window,
         );
-        self.check_probe_rtt(event, due);
+        self.check_probe_rtt(event, expired);
         if let Some(sample) = &sample {
             self.short_term.advance(&sample.delivery);
         }
-        self.bandwidth = self.max_bandwidth().min(self.short_term.rate);
+        self.bandwidth = self.max_bandwidth.get().min(self.short_term.rate);
 
-        if !self.paced_by_rtt && event.rtt.samples() > 0 {
+        if self.pacing.awaits_rtt() && event.rtt.samples() > 0 {
             self.pace_by_rtt(Some(event.rtt.smoothed()));
         }
         self.pace(self.gains().0);
@@ -388,7 +352,7 @@ impl CongestionControl for Bbr3 {
     }
 
     fn on_idle_restart(&mut self, now: Timestamp) {
-        self.idle_restart = true;
+        self.probe_rtt.idle_restart = true;
         self.ack_excess.restart(now);
         if self.state.in_probe_bw() {
             // Nothing is queued: neither probing nor draining makes sense.
@@ -400,7 +364,7 @@ impl CongestionControl for Bbr3 {
 
     fn control(&self) -> Control {
         Control {
-            pacing_rate: self.pacing_rate,
+            pacing_rate: self.pacing.rate(),
             send_quantum: u32::try_from(self.quantum).unwrap_or(u32::MAX),
             ..Control::window(self.cwnd)
         }
@@ -412,17 +376,17 @@ impl CongestionControl for Bbr3 {
         let (pacing_gain, cwnd_gain) = self.gains();
         vec![
             ("state", f64::from(self.state as u8)),
-            ("max_bw_mbps", self.max_bandwidth().as_mbps()),
+            ("max_bw_mbps", self.max_bandwidth.get().as_mbps()),
             ("bw_shortterm_mbps", if bounded { self.short_term.rate.as_mbps() } else { f64::NAN }),
             ("min_rtt_ms", self.min_rtt.get().map_or(f64::NAN, TimeSpan::as_millis_f64)),
             ("pacing_gain", pacing_gain),
             ("cwnd_gain", cwnd_gain),
-            ("rounds", self.rounds as f64),
+            ("rounds", self.rounds.count as f64),
             ("full_bw_reached", f64::from(u8::from(self.full_pipe_once))),
             ("inflight_longterm_packets", packets(self.long_term.bound)),
             ("inflight_shortterm_packets", packets(self.short_term.in_flight)),
             ("extra_acked_packets", packets(self.extra_acked())),
-            ("idle_restart", f64::from(u8::from(self.idle_restart))),
+            ("idle_restart", f64::from(u8::from(self.probe_rtt.idle_restart))),
         ]
     }
 }

@@ -3,6 +3,7 @@
 use ccgym_core::TimeSpan;
 
 use super::Bbr3;
+use crate::bbr_model::PACING_MARGIN;
 use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
@@ -79,13 +80,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 "rounds",
                 "Length of the maximum filter of acknowledgement aggregation.",
             ),
-            Parameter::number(
-                "pacing_margin",
-                0.99,
-                (0.5, 1.0),
-                "",
-                "Share of the modeled rate at which to pace, so that a standing queue drains.",
-            ),
+            PACING_MARGIN,
         ],
         ..SchemeInfo::DEFAULT
     },

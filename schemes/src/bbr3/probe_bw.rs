@@ -56,7 +56,7 @@ impl Bbr3 {
                 }
             }
             State::ProbeCruise if self.is_time_to_probe(event.now) => self.start_refill(),
-            State::ProbeRefill if self.round_start => {
+            State::ProbeRefill if self.rounds.ended => {
                 self.samples_answer_probe = true;
                 self.start_up(sample);
             }
@@ -80,7 +80,8 @@ impl Bbr3 {
     }
 
     fn is_time_to_cruise(&self, in_flight: u64) -> bool {
-        in_flight <= self.headroom_bound() && in_flight <= self.with_budget(self.products_of(self.max_bandwidth(), 1.0))
+        in_flight <= self.headroom_bound()
+            && in_flight <= self.with_budget(self.products_of(self.max_bandwidth.get(), 1.0))
     }
 
     fn is_time_to_go_down(&mut self, event: &AckEvent<'_>, sample: &Sample) -> bool {
@@ -99,10 +100,10 @@ impl Bbr3 {
 
     /// Follow the acknowledgements of the probe and move the long-term bound. Returns whether it changed the state.
     fn adapt_long_term(&mut self, event: &AckEvent<'_>, sample: &Sample) -> bool {
-        if self.ack_phase == AckPhase::Starting && self.round_start {
+        if self.ack_phase == AckPhase::Starting && self.rounds.ended {
             self.ack_phase = AckPhase::Feedback;
         }
-        if self.ack_phase == AckPhase::Stopping && self.round_start {
+        if self.ack_phase == AckPhase::Stopping && self.rounds.ended {
             self.samples_answer_probe = false;
             self.ack_phase = AckPhase::Idle;
             if self.state.in_probe_bw() {
@@ -132,7 +133,7 @@ impl Bbr3 {
             return;
         }
         self.long_term.grow(event.acked_bytes, self.mss);
-        if self.round_start {
+        if self.rounds.ended {
             self.long_term.steepen(self.cwnd, self.mss);
         }
     }

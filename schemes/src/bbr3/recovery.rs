@@ -19,14 +19,13 @@ pub(super) struct Undo {
 }
 
 impl Bbr3 {
-    /// Remember the window before something cuts it; the best one of nested episodes and of PROBE_RTT.
+    /// An episode, or PROBE_RTT, is about to cut the window.
     pub(super) fn save_cwnd(&mut self) {
-        let alone = !self.in_recovery && self.state != State::ProbeRtt;
-        self.prior_cwnd = if alone { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
+        self.prior_cwnd.save(self.cwnd, self.in_recovery || self.state == State::ProbeRtt);
     }
 
     pub(super) fn restore_cwnd(&mut self) {
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.cwnd = self.prior_cwnd.restore(self.cwnd);
     }
 
     /// An episode of loss begins. It may prove to be none.
@@ -58,7 +57,7 @@ impl Bbr3 {
 
     /// Losses in STARTUP over a full round of fast recovery. It began with the first of them, and so did the round.
     pub(super) fn check_startup_loss(&mut self, sample: &Sample, loss_in_round: bool) {
-        if !self.short_term.round_start {
+        if !self.short_term.round.ended {
             return;
         }
         let enough = self.loss_ranges.enough();

@@ -29,7 +29,7 @@ fn model() -> Bbr3 {
     let mut flow = Bbr3::new(Bbr3Parameters::from(&parameters));
     flow.init(context());
     flow.on_handshake(Timestamp::ZERO, RTT);
-    flow.max_bandwidth.update(0, 12_000_000);
+    flow.max_bandwidth.update(0, Rate(12_000_000), false);
     flow.bandwidth = Rate(12_000_000);
     flow.full_pipe_once = true;
     flow.cwnd = 80 * MSS;
@@ -63,7 +63,7 @@ fn gains_of_each_state() {
         flow.state = state;
         assert_eq!(flow.gains(), gains, "{state:?}");
         flow.pace(gains.0);
-        assert_eq!(flow.pacing_rate, Rate(12_000_000).scaled(gains.0 * 0.99), "{state:?}");
+        assert_eq!(flow.pacing.rate(), Rate(12_000_000).scaled(gains.0 * 0.99), "{state:?}");
     }
 }
 
@@ -122,7 +122,7 @@ fn acknowledgement(host: &MockTransport) -> ccgym_core::AckEvent<'_> {
 #[test]
 fn inflight_targets() {
     let mut flow = model();
-    flow.set_pacing_rate(Rate(12_000_000));
+    flow.pace(1.0);
     assert_eq!(flow.products(1.0), 40 * MSS);
     assert_eq!(flow.with_budget(40 * MSS), 40 * MSS);
     assert_eq!(flow.with_budget(MSS), 6 * MSS, "three quanta of two packets");

@@ -1,14 +1,58 @@
-//! The first pacing rate.
+//! The pacing rate: first from the initial window, then `gain` times the modeled bandwidth.
 
 use ccgym_core::{Rate, TimeSpan};
 
 /// Assumed round trip when none was measured.
 const NOMINAL_RTT: TimeSpan = TimeSpan::from_millis(1);
 
-/// The rate before the first bandwidth sample: `gain` windows of `cwnd` bytes per `srtt`, 1 ms if unknown.
-pub fn initial_rate(cwnd: u64, srtt: Option<TimeSpan>, gain: f64) -> Rate {
-    let srtt = srtt.unwrap_or(NOMINAL_RTT);
-    Rate((cwnd as f64 * 8e9 / srtt.0.max(1_000) as f64 * gain) as u64)
+/// The pacing rate in force. Methods that may change it return whether they did.
+#[derive(Clone, Copy, Debug)]
+pub struct Pacing {
+    rate: Rate,
+    /// Share of the modeled rate at which to pace.
+    margin: f64,
+    /// Whether the first rate rests on a measured round trip.
+    measured: bool,
+}
+
+impl Pacing {
+    pub const fn new(margin: f64) -> Self {
+        Self { rate: Rate::ZERO, margin, measured: false }
+    }
+
+    #[inline]
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// Whether [`Pacing::start`] waits for a round trip.
+    #[inline]
+    pub const fn awaits_rtt(&self) -> bool {
+        !self.measured
+    }
+
+    /// Before the first bandwidth sample: `gain` windows of `cwnd` bytes per `srtt`, 1 ms if unknown.
+    pub fn start(&mut self, cwnd: u64, srtt: Option<TimeSpan>, gain: f64) -> bool {
+        self.measured = srtt.is_some();
+        let srtt = srtt.unwrap_or(NOMINAL_RTT);
+        self.set(Rate((cwnd as f64 * 8e9 / srtt.0.max(1_000) as f64 * gain) as u64))
+    }
+
+    /// `gain` times `bandwidth`, less the margin. Before the pipe is full the rate never falls: an early sample is a poor
+    /// one.
+    #[inline]
+    pub fn follow(&mut self, bandwidth: Rate, gain: f64, full_pipe: bool) -> bool {
+        // A rate of zero would mean no pacing.
+        let rate = bandwidth.scaled(gain * self.margin).max(Rate(1));
+        (full_pipe || rate > self.rate) && self.set(rate)
+    }
+
+    #[inline]
+    fn set(&mut self, rate: Rate) -> bool {
+        let changes = rate != self.rate;
+        self.rate = rate;
+        changes
+    }
 }
 
 #[cfg(test)]
@@ -16,10 +60,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn initial_pacing() {
+    fn starts_from_the_window() {
         // 10 packets of 1500 B: 120 kbit. Over 40 ms 3 Mbit/s, times 2.885.
-        for (srtt, mbps) in [(Some(TimeSpan::from_millis(40)), 8.655), (None, 346.2)] {
-            assert!((initial_rate(15_000, srtt, 2.885).as_mbps() - mbps).abs() < 1e-3, "{srtt:?}");
+        for (srtt, mbps) in [(None, 346.2), (Some(TimeSpan::from_millis(40)), 8.655)] {
+            let mut pacing = Pacing::new(0.99);
+            assert!(pacing.awaits_rtt());
+            assert!(pacing.start(15_000, srtt, 2.885));
+            assert!((pacing.rate().as_mbps() - mbps).abs() < 1e-3, "{srtt:?}");
+            assert_eq!(pacing.awaits_rtt(), srtt.is_none());
+        }
+    }
+
+    #[test]
+    fn never_falls_before_the_pipe_is_full() {
+        let mut pacing = Pacing::new(0.99);
+        // Bandwidth in Mbit/s, gain, whether the pipe is full, rate, whether it changes.
+        for (mbps, gain, full, expected, changes) in [
+            (10.0, 2.0, false, 19.8, true),
+            (5.0, 2.0, false, 19.8, false),
+            (5.0, 2.0, true, 9.9, true),
+            (5.0, 2.0, true, 9.9, false),
+            (0.0, 1.0, true, 1e-6, true),
+        ] {
+            assert_eq!(pacing.follow(Rate::from_mbps(mbps), gain, full), changes, "{mbps}");
+            assert!((pacing.rate().as_mbps() - expected).abs() < 1e-9, "{mbps}");
         }
     }
 }

@@ -1,11 +1,25 @@
 //! PROBE_RTT: a while with little in flight, so that the queue empties and the propagation delay shows.
 
-use ccgym_core::{TimeSpan, Timestamp};
+use ccgym_core::{AckEvent, TimeSpan, Timestamp};
 
-/// Progress of one PROBE_RTT.
-#[derive(Clone, Copy, Debug, Default)]
+/// What an acknowledgement in the mode leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    Waiting,
+    /// The reduced window has just been reached: a round of its own begins.
+    RoundBegins,
+    /// Time and round are over.
+    Done,
+}
+
+/// When to enter the mode, and the progress of one stay in it.
+#[derive(Clone, Copy, Debug)]
 pub struct ProbeRtt {
-    /// When the time at the minimum window is up, once it has begun.
+    /// Minimum time at the reduced window; zero turns the mode off.
+    duration: TimeSpan,
+    /// Sending restarts after idle time, which emptied the queue as the mode would have.
+    pub idle_restart: bool,
+    /// When the time at the reduced window is up, once it has begun.
     until: Option<Timestamp>,
     round_done: bool,
     /// Delivered counts (first, last) stamped on packets that this mode held back; their rate is a lower bound.
@@ -13,6 +27,16 @@ pub struct ProbeRtt {
 }
 
 impl ProbeRtt {
+    pub const fn new(duration: TimeSpan) -> Self {
+        Self { duration, idle_restart: false, until: None, round_done: false, limited: None }
+    }
+
+    /// Whether to enter the mode, the minimum round trip having `expired`.
+    #[inline]
+    pub const fn is_due(&self, expired: bool) -> bool {
+        expired && self.duration.0 > 0 && !self.idle_restart
+    }
+
     /// Enter the mode.
     pub const fn enter(&mut self) {
         self.until = None;
@@ -21,7 +45,7 @@ impl ProbeRtt {
 
     /// Everything sent from now (`delivered` bytes) until what is in flight now is delivered was limited by this
     /// mode rather than by the path.
-    pub fn mark_limited(&mut self, delivered: u64, in_flight: u64) {
+    fn mark_limited(&mut self, delivered: u64, in_flight: u64) {
         let last = delivered + in_flight;
         self.limited = match self.limited {
             Some((first, until)) if delivered <= until => Some((first, last)),
@@ -38,23 +62,27 @@ impl ProbeRtt {
         }
     }
 
-    /// One acknowledgement in this mode. Returns whether the minimum window has just been reached: a round of its
-    /// own starts then.
-    pub fn on_ack(&mut self, now: Timestamp, at_minimum: bool, round_start: bool, duration: TimeSpan) -> bool {
-        if self.until.is_none() {
-            if at_minimum {
-                self.until = Some(now + duration);
-                self.round_done = false;
-            }
-            return at_minimum;
-        }
-        self.round_done |= round_start;
-        false
+    /// One acknowledgement in this mode, whose window is `window` bytes; `round_ended` is whether it ended a round.
+    pub fn on_ack(&mut self, event: &AckEvent<'_>, window: u64, round_ended: bool) -> Progress {
+        self.mark_limited(event.delivered, event.in_flight);
+        self.advance(event.now, event.in_flight <= window, round_ended)
     }
 
-    /// Whether both the time and the round are over.
-    pub fn is_done(&self, now: Timestamp) -> bool {
-        self.round_done && self.time_is_up(now)
+    fn advance(&mut self, now: Timestamp, reduced: bool, round_ended: bool) -> Progress {
+        if self.until.is_none() {
+            if !reduced {
+                return Progress::Waiting;
+            }
+            self.until = Some(now + self.duration);
+            self.round_done = false;
+            return Progress::RoundBegins;
+        }
+        self.round_done |= round_ended;
+        if self.round_done && self.time_is_up(now) {
+            Progress::Done
+        } else {
+            Progress::Waiting
+        }
     }
 
     /// Whether the time is over: after an idle period there is no round to wait for.
@@ -67,35 +95,47 @@ impl ProbeRtt {
 mod tests {
     use super::*;
 
-    const fn ms(v: u64) -> TimeSpan {
-        TimeSpan::from_millis(v)
-    }
-    const fn at(v: u64) -> Timestamp {
-        Timestamp::from_millis(v)
+    const DURATION: TimeSpan = TimeSpan::from_millis(200);
+
+    #[test]
+    fn needs_both_time_and_a_round_at_the_reduced_window() {
+        use Progress::{Done, RoundBegins, Waiting};
+        let mut probe = ProbeRtt::new(DURATION);
+        // Time in ms, whether the window is reached, whether a round ended, and what follows.
+        let time_first = [
+            (0, false, true, Waiting),
+            (1000, false, true, Waiting),
+            (1010, true, true, RoundBegins),
+            (1300, true, false, Waiting), // Time is up, but no round has passed.
+            (1301, true, true, Done),
+        ];
+        let round_first = [
+            (2000, true, false, RoundBegins),
+            (2050, true, true, Waiting),
+            (2200, true, false, Waiting),
+            (2201, true, false, Done),
+        ];
+        for stay in [&time_first[..], &round_first[..]] {
+            probe.enter();
+            for &(ms, reduced, round_ended, expected) in stay {
+                let progress = probe.advance(Timestamp::from_millis(ms), reduced, round_ended);
+                assert_eq!(progress, expected, "{ms} ms");
+            }
+        }
     }
 
     #[test]
-    fn needs_both_time_and_a_round_at_the_minimum() {
-        let mut probe = ProbeRtt::default();
-        probe.enter();
-        assert!(!probe.on_ack(at(0), false, true, ms(200)), "not at the minimum yet");
-        assert!(!probe.is_done(at(1000)));
-        assert!(probe.on_ack(at(10), true, true, ms(200)), "the minimum is reached");
-        assert!(!probe.on_ack(at(300), true, false, ms(200)));
-        assert!(!probe.is_done(at(300)), "time is up, but no round has passed");
-        probe.on_ack(at(301), true, true, ms(200));
-        assert!(probe.is_done(at(301)));
-
-        probe.enter();
-        probe.on_ack(at(1000), true, false, ms(200));
-        probe.on_ack(at(1050), true, true, ms(200));
-        assert!(!probe.is_done(at(1200)), "a round has passed, but the time is not up");
-        assert!(probe.is_done(at(1201)));
+    fn due_unless_off_or_idle_time_took_its_place() {
+        let mut probe = ProbeRtt::new(DURATION);
+        assert!(probe.is_due(true) && !probe.is_due(false));
+        assert!(!ProbeRtt::new(TimeSpan::ZERO).is_due(true));
+        probe.idle_restart = true;
+        assert!(!probe.is_due(true));
     }
 
     #[test]
     fn limited_packets_are_those_sent_under_the_mark() {
-        let mut probe = ProbeRtt::default();
+        let mut probe = ProbeRtt::new(DURATION);
         assert!(!probe.was_limited(0));
         probe.mark_limited(1000, 600);
         probe.mark_limited(1400, 400);

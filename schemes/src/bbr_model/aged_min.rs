@@ -1,25 +1,30 @@
-//! RTprop: the propagation delay is only visible when the queue is empty, so the flow empties its share of it every ten
-//! seconds.
+//! A minimum round trip with an age: once that is over, the flow has to look again.
 
 use ccgym_core::{TimeSpan, Timestamp};
 
-/// The propagation estimate and its age.
+/// The minimum and its age.
 #[derive(Clone, Copy, Debug)]
-pub struct RtProp {
+pub struct AgedMin {
     value: TimeSpan,
     stamp: Timestamp,
 }
 
-impl RtProp {
+impl AgedMin {
     /// Nothing measured; ages from `now`.
     pub const fn new(now: Timestamp) -> Self {
         Self { value: TimeSpan::MAX, stamp: now }
     }
 
-    /// The estimate; [`TimeSpan::MAX`] before the first sample.
+    /// The minimum; [`TimeSpan::MAX`] before the first sample.
     #[inline]
     pub const fn get(&self) -> TimeSpan {
         self.value
+    }
+
+    /// When it was seen, or renewed.
+    #[inline]
+    pub const fn stamp(&self) -> Timestamp {
+        self.stamp
     }
 
     /// Whether a sample was taken.
@@ -28,9 +33,9 @@ impl RtProp {
         self.value.0 != TimeSpan::MAX.0
     }
 
-    /// Take a sample and say whether the estimate was older than `interval` before it. Only a strictly lower sample
-    /// renews the estimate in time (an equal one would suppress PROBE_RTT forever on a noise-free path); an expired
-    /// estimate takes any sample that did not wait at the receiver.
+    /// Take a sample and say whether the minimum was older than `interval` before it. Only a strictly lower sample renews
+    /// it in time (an equal one would suppress PROBE_RTT forever on a noise-free path); an expired one takes any sample
+    /// that did not wait at the receiver (`delayed`).
     #[inline]
     pub fn update(&mut self, now: Timestamp, sample: Option<TimeSpan>, delayed: bool, interval: TimeSpan) -> bool {
         let expired = now.since(self.stamp) > interval;
@@ -43,7 +48,7 @@ impl RtProp {
         expired
     }
 
-    /// PROBE_RTT has just looked: the estimate is fresh.
+    /// PROBE_RTT has just looked: the next one is due an interval from now.
     pub const fn renew(&mut self, now: Timestamp) {
         self.stamp = now;
     }
@@ -53,17 +58,13 @@ impl RtProp {
 mod tests {
     use super::*;
 
-    const fn ms(v: u64) -> TimeSpan {
-        TimeSpan::from_millis(v)
-    }
-    const fn at(v: u64) -> Timestamp {
-        Timestamp::from_millis(v)
-    }
-
     #[test]
-    fn rtprop_rules() {
+    fn rules() {
+        const fn ms(v: u64) -> TimeSpan {
+            TimeSpan::from_millis(v)
+        }
         let interval = ms(10_000);
-        // (time, sample, delayed) after a first sample of 40 ms at 100 ms → (expired, estimate, stamp)
+        // (time, sample, delayed) after a first sample of 40 ms at 100 ms → (expired, minimum, stamp)
         for (name, now, sample, delayed, expected) in [
             ("lower renews", 200, Some(39), false, (false, 39, 200)),
             ("lower renews even when delayed", 200, Some(39), true, (false, 39, 200)),
@@ -74,11 +75,12 @@ mod tests {
             ("expired refuses a delayed one", 10_101, Some(55), true, (true, 40, 100)),
             ("expired without a sample", 10_101, None, false, (true, 40, 100)),
         ] {
-            let mut rtprop = RtProp::new(Timestamp::ZERO);
-            assert!(!rtprop.is_known());
-            rtprop.update(at(100), Some(ms(40)), false, interval);
-            let expired = rtprop.update(at(now), sample.map(ms), delayed, interval);
-            assert_eq!((expired, rtprop.get(), rtprop.stamp), (expected.0, ms(expected.1), at(expected.2)), "{name}");
+            let mut min = AgedMin::new(Timestamp::ZERO);
+            assert!(!min.is_known());
+            min.update(Timestamp::from_millis(100), Some(ms(40)), false, interval);
+            let expired = min.update(Timestamp::from_millis(now), sample.map(ms), delayed, interval);
+            let stamp = min.stamp().as_millis();
+            assert_eq!((expired, min.get(), stamp), (expected.0, ms(expected.1), expected.2), "{name}");
         }
     }
 }
