@@ -298,7 +298,8 @@ impl MockTransport {
 
     /// The latest losses prove wrong.
     pub fn spurious(&mut self) {
-        self.scheme.on_spurious_loss(&SpuriousLossEvent { now: self.now, in_flight: self.in_flight });
+        let delivered = self.sampler.delivered();
+        self.scheme.on_spurious_loss(&SpuriousLossEvent { now: self.now, in_flight: self.in_flight, delivered });
         self.send();
     }
 

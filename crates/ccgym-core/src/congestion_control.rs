@@ -205,6 +205,8 @@ pub struct SpuriousLossEvent {
     pub now: Timestamp,
     /// Wire bytes in flight.
     pub in_flight: u64,
+    /// Wire bytes delivered over the flow's life, the late packets included.
+    pub delivered: u64,
 }
 
 /// When a decision interval ends.

@@ -343,7 +343,9 @@ impl CongestionControl for Bbr3 {
         self.cwnd = self.mss;
     }
 
-    fn on_spurious_loss(&mut self, _event: &SpuriousLossEvent) {
+    fn on_spurious_loss(&mut self, event: &SpuriousLossEvent) {
+        // A REFILL that begins now lasts until what leaves from now on arrives.
+        self.delivered = event.delivered;
         self.undo_losses();
     }
 

@@ -226,7 +226,8 @@ impl Sender {
         }
 
         if spurious_episode {
-            self.cca.on_spurious_loss(&SpuriousLossEvent { now, in_flight: self.in_flight });
+            let delivered = self.sampler.delivered();
+            self.cca.on_spurious_loss(&SpuriousLossEvent { now, in_flight: self.in_flight, delivered });
         }
         let event = AckEvent {
             now,

@@ -142,6 +142,11 @@ fn probe_rtt_is_as_tquics() {
         assert!((20..=30).contains(&held), "{who}: {held} rows");
         let least = rows[first..first + held].iter().map(|row| row.in_flight).fold(f64::MAX, f64::min);
         assert!((least - 20.0).abs() <= 3.0, "{who}: {least}");
+        // What a look costs, in packets: acknowledged less than in the 400 ms before it. 200 ms at half the rate would be
+        // 99; the silence before them and the round trip that ends them cost the rest.
+        let acked = |from: usize| rows[from + 40].acked - rows[from].acked;
+        let cost = acked(first - 45) - acked(first - 5);
+        assert!((115.0..140.0).contains(&cost), "{who}: {cost}");
     }
 }
 

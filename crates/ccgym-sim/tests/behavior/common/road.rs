@@ -42,11 +42,17 @@ pub struct Road {
     app_next: Timestamp,
     /// Acknowledgements leave together, once per this time.
     pub batch: TimeSpan,
+    /// Acknowledgements wait until [`Road::release`].
+    pub hold: bool,
+    held: Vec<Ack>,
     /// Loses one packet of this many, evenly; zero: none.
     pub lose_every: u64,
     /// Every packet that now leaves the bottleneck takes this much longer.
     pub detour: TimeSpan,
     departures: VecDeque<Timestamp>,
+    /// When the bottleneck has sent all that it has, and for how long it had nothing before that.
+    busy_until: Timestamp,
+    idle_before: TimeSpan,
     crossing: BTreeMap<(Timestamp, u64), Crossing>,
     count: u64,
     /// Packets dropped at the bottleneck or on purpose.
@@ -79,9 +85,13 @@ impl Road {
             app_mbps: None,
             app_next: Timestamp::ZERO,
             batch: TimeSpan::ZERO,
+            hold: false,
+            held: Vec::new(),
             lose_every: 0,
             detour: TimeSpan::ZERO,
             departures: VecDeque::new(),
+            busy_until: Timestamp::ZERO,
+            idle_before: TimeSpan::ZERO,
             crossing: BTreeMap::new(),
             count: 0,
             dropped: 0,
@@ -116,10 +126,15 @@ impl Road {
         if self.departures.len() > self.buffer {
             return None;
         }
-        let start = self.departures.back().copied().unwrap_or(self.now);
-        let done = start + Self::packet_time(self.mbps);
-        self.departures.push_back(done);
-        Some(done)
+        self.idle_before = self.bottleneck_idle();
+        self.busy_until = self.busy_until.max(self.now) + Self::packet_time(self.mbps);
+        self.departures.push_back(self.busy_until);
+        Some(self.busy_until)
+    }
+
+    /// For how long the bottleneck has had nothing to send so far.
+    pub fn bottleneck_idle(&self) -> TimeSpan {
+        self.idle_before + self.now.since(self.busy_until)
     }
 
     fn send(&mut self) {
@@ -164,6 +179,14 @@ impl Road {
         self.now += span;
     }
 
+    /// The acknowledgements that waited arrive at once, the newest before all others.
+    pub fn release(&mut self) {
+        self.hold = false;
+        for ack in std::mem::take(&mut self.held).into_iter().rev() {
+            self.cross(self.now, Crossing::Home(ack));
+        }
+    }
+
     /// One event later.
     fn step(&mut self) {
         self.send();
@@ -183,7 +206,11 @@ impl Road {
                         if self.batch > TimeSpan::ZERO {
                             home = Timestamp(home.0.div_ceil(self.batch.0) * self.batch.0);
                         }
-                        self.cross(home, Crossing::Home(ack));
+                        if self.hold {
+                            self.held.push(ack);
+                        } else {
+                            self.cross(home, Crossing::Home(ack));
+                        }
                     }
                 }
                 Crossing::Home(ack) => self.sender.on_ack(self.now, &ack),
