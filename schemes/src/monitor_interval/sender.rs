@@ -7,6 +7,8 @@ use super::{Interval, Intervals, Length};
 
 /// Round trip assumed before one is measured (UDT: ten of its intervals of 10 ms).
 const NOMINAL_RTT: TimeSpan = TimeSpan::from_millis(100);
+/// Packets in flight at most: UDT's flow window less the margin that all of the authors' programs keep (`core.cpp`).
+const MAX_IN_FLIGHT: u64 = 100_000 - 1000;
 /// Bounds of every rate, bits per second. Ours: one packet in 120 ms, and beyond every link.
 const MIN_RATE: f64 = 1e5;
 const MAX_RATE: f64 = 1e11;
@@ -210,9 +212,8 @@ impl<C: Controller> CongestionControl for PccSender<C> {
     }
 
     fn control(&self) -> Control {
-        // The rate alone decides: PCC's programs have a window of 100,000 packets.
         let rate = self.controller.pacing_rate().clamp(1.0, MAX_RATE);
-        Control { pacing_rate: Rate(rate as u64), ..Control::window(u64::MAX) }
+        Control { pacing_rate: Rate(rate as u64), ..Control::window(MAX_IN_FLIGHT * self.mss) }
     }
 
     fn observables(&self) -> Observables {

@@ -67,7 +67,7 @@ fn vivace_alone() {
 /// Row 28: without the latency term Vivace outbids random loss until 0.9·x^−0.1 = 11.35·L, so up to L = 6.2 % at 12 and
 /// 5.0 % at 100 Mbit/s, each within a percentage point. (At 12 Mbit/s an interval of 40 packets tells a loss of one
 /// percent from another only in the mean, hence the margins of use. The published rules, with one pair of trials per
-/// decision, drown in that noise and are not asserted.)
+/// decision, drown in that noise: `schemes/src/vivace/paper.rs` checks them with and without it.)
 #[test]
 fn vivace_under_random_loss() {
     for (mbps, rtt, tolerated, not_tolerated) in [(12.0, 40, 0.052, 0.072), (100.0, 100, 0.04, 0.06)] {
@@ -203,4 +203,15 @@ fn limited_applications() {
             assert!(fastest < 65.0, "{scheme} {params} {source}: {fastest} Mbit/s");
         }
     }
+}
+
+/// Without any acknowledgement the start doubles until the flow window of the authors' programs is full, and no farther.
+#[test]
+fn nothing_heard_at_the_start() {
+    let mut run = path(12.0, 40, 40, 0.0, &flows(1, "pcc", &json!({})), 3.0);
+    run.downlink.insert(0, serde_json::from_value(json!({"kind": "loss", "probability": 1.0})).unwrap());
+    let mut sim = simulator(&run);
+    sim.run().unwrap();
+    let stats = sim.sender(0).stats();
+    assert_eq!(stats.sent_packets - stats.probes, 100_000 - 1000, "{stats:?}");
 }

@@ -248,6 +248,11 @@ impl CongestionControl for Watched {
     }
     fn on_packet_sent(&mut self, event: &SentEvent) {
         self.inner.on_packet_sent(event);
+        // Schemes that count what they send change their rate here.
+        let rate = self.inner.control().pacing_rate.0;
+        let mut seen = self.seen.lock().expect("one thread");
+        seen.max_pacing_bps = seen.max_pacing_bps.max(rate);
+        drop(seen);
         self.allow_more();
     }
     fn on_ack(&mut self, event: &AckEvent<'_>) {
