@@ -7,9 +7,8 @@
 //! per packet, seed 42, runs 1 to 3; means of the three).
 //!
 //! Parameters are ns-3's where its defaults differ from ours: 50 ms as Hybla's reference, a smooth part of 5 in BIC, no RTT
-//! scaling in H-TCP. Left out, because ns-3 departs from the rules there: Illinois' window on the first path (it stays at 72
-//! packets to the end, without growth), and YeAH under random loss (4.96 Mbit/s with a window near Reno's, where reductions
-//! by an eighth give 36 packets).
+//! scaling in H-TCP. Where ns-3 departs from the rules of Illinois, H-TCP and YeAH, the values are those of a build of its
+//! class with that rule changed: see "ns-3's own Westwood+ to YeAH" in docs/validation.md.
 
 use crate::common::{assert_close, run, secs, spec, MSS};
 use serde_json::{json, Value};
@@ -63,51 +62,60 @@ fn ours(scheme: &str, path: &Path, seed: u64) -> (f64, f64) {
 /// A buffer of one BDP: throughput within 2 %, window within 5 %.
 #[test]
 fn on_a_path_with_one_bdp() {
-    for (scheme, throughput, window) in [
-        ("westwood", 15.031, Some(81.954)),
-        ("hybla", 15.387, Some(85.460)),
-        ("illinois", 15.391, None),
-        ("htcp", 15.384, Some(81.082)),
-        ("bic", 15.391, Some(98.634)),
-        ("yeah", 15.389, Some(85.485)),
-    ] {
+    for (scheme, throughput, window) in
+        [("westwood", 15.031, 81.954), ("hybla", 15.387, 85.460), ("bic", 15.391, 98.634), ("yeah", 15.389, 85.485)]
+    {
         let found = ours(scheme, &BDP, 1);
         assert_close(&format!("{scheme}: throughput"), found.0, throughput, 0.02);
-        if let Some(window) = window {
-            assert_close(&format!("{scheme}: window"), found.1, window, 0.05);
-        }
+        assert_close(&format!("{scheme}: window"), found.1, window, 0.05);
     }
 }
 
 /// A longer path with a quarter of a BDP of buffer, on which start-up counts: throughput and window within 10 %.
 #[test]
 fn on_a_longer_path() {
-    for (scheme, throughput, window) in [
-        ("westwood", 31.342, 230.09),
-        ("hybla", 38.727, 288.10),
-        ("illinois", 44.860, 336.51),
-        ("htcp", 40.223, 301.09),
-        ("bic", 45.725, 353.42),
-        ("yeah", 40.961, 304.27),
-    ] {
+    for (scheme, throughput, window) in
+        [("westwood", 31.342, 230.09), ("hybla", 38.727, 288.10), ("bic", 45.725, 353.42), ("yeah", 40.961, 304.27)]
+    {
         let found = ours(scheme, &LONG, 1);
         assert_close(&format!("{scheme}: throughput"), found.0, throughput, 0.10);
         assert_close(&format!("{scheme}: window"), found.1, window, 0.10);
     }
 }
 
-/// Half a percent of random loss, means of three draws: throughput within 15 %.
+/// Means of three draws, in Mbit/s and packets.
+fn under_loss(scheme: &str) -> (f64, f64) {
+    let draws = [1, 2, 3].map(|seed| ours(scheme, &LOSSY, seed));
+    (draws.iter().map(|d| d.0).sum::<f64>() / 3.0, draws.iter().map(|d| d.1).sum::<f64>() / 3.0)
+}
+
+/// Half a percent of random loss: throughput within 10 %.
 #[test]
 fn under_random_loss() {
-    for (scheme, throughput) in [
-        ("reno", 4.686),
-        ("westwood", 14.482),
-        ("hybla", 5.505),
-        ("illinois", 13.919),
-        ("htcp", 5.883),
-        ("bic", 10.404),
+    for (scheme, throughput) in [("reno", 4.686), ("westwood", 14.482), ("hybla", 5.505), ("bic", 10.404)] {
+        assert_close(scheme, under_loss(scheme).0, throughput, 0.10);
+    }
+}
+
+/// ns-3 with the rules that it departs from: Illinois keeps the fraction of what α adds, H-TCP has its extremes, its measure of
+/// throughput and α in packets, YeAH takes 1/φ for a fraction. Throughput and window within 5 %.
+#[test]
+fn with_the_rules_that_ns3_departs_from() {
+    for (scheme, path, throughput, window) in [
+        ("illinois", "one BDP", 15.387, 93.052),
+        ("illinois", "longer", 43.987, 350.25),
+        ("illinois", "lossy", 14.166, 57.06),
+        ("htcp", "one BDP", 15.389, 76.760),
+        ("htcp", "longer", 43.508, 327.69),
+        ("htcp", "lossy", 5.012, 19.41),
+        ("yeah", "lossy", 10.106, 37.58),
     ] {
-        let found = (1..=3).map(|seed| ours(scheme, &LOSSY, seed).0).sum::<f64>() / 3.0;
-        assert_close(scheme, found, throughput, 0.15);
+        let found = match path {
+            "one BDP" => ours(scheme, &BDP, 1),
+            "longer" => ours(scheme, &LONG, 1),
+            _ => under_loss(scheme),
+        };
+        assert_close(&format!("{scheme}, {path}: throughput"), found.0, throughput, 0.05);
+        assert_close(&format!("{scheme}, {path}: window"), found.1, window, 0.05);
     }
 }
