@@ -140,7 +140,8 @@ class Writer:
                 self.model(kinds[kind], name, {**variant, "properties": own}, name if common else "")
         union = " | ".join(kinds.values())
         if len(f"Any{name}: TypeAlias = {union}") > WIDTH:
-            union = "(\n    " + "\n    | ".join(kinds.values()) + "\n)"
+            inner = union if len(union) + 4 <= WIDTH else "\n    | ".join(kinds.values())
+            union = f"(\n    {inner}\n)"
         what = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
         reading = f"read_{what.replace(' ', '_')}"
         given = f'"{what}"' + (f", declared.{reading}" if hasattr(declared, reading) else "")

@@ -120,12 +120,14 @@ class Pie(declared.QueueBase):
     max_burst: TimeField = Field(
         default=150_000_000, description="Time in which a burst passes without early drops (RFC: 150 ms)."
     )
-    ecn: bool = Field(default=False, description="Mark ECN-capable packets instead of dropping …")
-    mark_up_to: ProbabilityField = Field(default=0.1, description="… up to this probability (RFC: 10 %).")
+    ecn: bool = Field(default=False, description="Mark ECN-capable packets instead of dropping, up to `mark_up_to`.")
+    mark_up_to: ProbabilityField = Field(
+        default=0.1, description="With `ecn`, the probability above which packets are dropped all the same (RFC: 10 %)."
+    )
 
 
 class Red(declared.QueueBase):
-    """RED as Floyd and Jacobson published it in 1993."""
+    """RED as in Floyd and Jacobson's paper of 1993, gentle unless told otherwise."""
 
     WORDS: ClassVar[str] = "RED {limit} ({min} to {max} packets, {max_probability}{ecn:, ECN|})"
     kind: Literal["red"] = "red"
@@ -143,7 +145,7 @@ class Red(declared.QueueBase):
         description="Average queue, in packets, at which the probability is `max_probability` (1993: 15).",
     )
     max_probability: ProbabilityField = Field(
-        default=0.1, description="Probability of a drop where the average comes to `max`."
+        default=0.1, description="Probability of a drop where the average comes to `max` (1993: 2 %)."
     )
     weight: float = Field(
         default=0.002, ge=1e-06, le=1, description="Weight of the queue in its average, per arrival (1993: 0.002)."
