@@ -150,7 +150,7 @@ impl MockTransport {
         self.next_number += 1;
         if self.capabilities.packet_events {
             let LostPacket { number, bytes, sent: now, in_flight_at_send: in_flight } = packet;
-            self.scheme.on_packet_sent(&SentEvent { now, number, bytes, in_flight });
+            self.scheme.on_packet_sent(&SentEvent { now, number, bytes, in_flight, more: true });
         }
     }
 

@@ -17,6 +17,7 @@ use crate::control::Control;
 use crate::monitor::MonitorInterval;
 use crate::packet::{Ecn, PacketNumber};
 use crate::rate_sampler::RateSample;
+use crate::receiver_half::ReceiverHalf;
 use crate::rng::Rng;
 use crate::rtt::RttEstimator;
 use crate::units::{Rate, TimeSpan, Timestamp};
@@ -107,6 +108,8 @@ pub struct SentEvent {
     pub bytes: u64,
     /// Wire bytes in flight after it left, itself included.
     pub in_flight: u64,
+    /// Whether there is more to send, as far as the application is concerned.
+    pub more: bool,
 }
 
 /// One packet newly acknowledged.
@@ -119,7 +122,7 @@ pub struct AckedPacket {
     /// When it was sent.
     pub sent: Timestamp,
     /// When it arrived, on the receiver's clock, whose offset from the sender's is unknown. An acknowledgement tells it of
-    /// the packet that caused it alone.
+    /// the packet that caused it alone, the feedback of a receiver half of all that it reports for the first time.
     pub received: Option<Timestamp>,
 }
 
@@ -248,6 +251,19 @@ pub trait CongestionControl: DynClone + Send + Sync {
     fn on_handshake(&mut self, _now: Timestamp, _rtt_sample: TimeSpan) {}
     /// A packet left. Only with [`Capabilities::packet_events`].
     fn on_packet_sent(&mut self, _event: &SentEvent) {}
+    /// The scheme's half at the receiver, if it has one: then its feedback takes the place of acknowledgements. The same
+    /// for equal parameters, since the receiver may be another process that makes the scheme anew to ask for it.
+    fn receiver_half(&self) -> Option<Box<dyn ReceiverHalf>> {
+        None
+    }
+    /// What the packet that just left tells the receiver half. Asked after [`CongestionControl::on_packet_sent`], so only
+    /// with [`Capabilities::packet_events`].
+    fn header(&self) -> u32 {
+        0
+    }
+    /// A message of the receiver half arrived. What it came with was told before, through
+    /// [`CongestionControl::on_ack`]. Over a network it may be anything.
+    fn on_feedback(&mut self, _now: Timestamp, _message: &[u8]) {}
     /// An acknowledgement arrived, or the loss timer found losses.
     fn on_ack(&mut self, event: &AckEvent<'_>);
     /// The retransmission timer expired.

@@ -46,6 +46,8 @@ pub struct Packet {
     pub flow: u32,
     /// Bytes on the wire from the IP header on.
     pub size: u32,
+    /// What the scheme tells its receiver half; zero for schemes without one.
+    pub header: u32,
     /// ECN bits.
     pub ecn: Ecn,
     /// Whether an earlier transmission carried the same segment.

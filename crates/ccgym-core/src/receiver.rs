@@ -58,6 +58,15 @@ struct Recorded {
     copy: bool,
 }
 
+/// What is known of an arrival before it is acknowledged.
+pub(crate) struct Taken {
+    /// As [`Arrival::new`].
+    pub new: bool,
+    /// Whether the packet itself had arrived before.
+    pub copy: bool,
+    in_order: bool,
+}
+
 /// Receiver state machine.
 #[derive(Clone)]
 pub struct Receiver {
@@ -134,11 +143,7 @@ impl Receiver {
             *ack = Ack::new(HANDSHAKE, packet, now, self.config.ack_size);
             return Arrival { new: false, acknowledge: true };
         }
-        let Recorded { in_order, copy } = self.record(packet);
-        let new = if self.config.reliable { self.segments.insert(packet.segment) } else { !copy };
-        if packet.ecn == Ecn::Ce {
-            self.ce_total = self.ce_total.wrapping_add(1);
-        }
+        let Taken { new, in_order, .. } = self.take(packet);
         if self.pending_count == 0 {
             self.pending_since = now;
         }
@@ -155,6 +160,33 @@ impl Receiver {
         self.pending = Some(*packet);
         self.pending_arrival = now;
         Arrival { new, acknowledge: false }
+    }
+
+    /// Remember an arrival.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, packet: &Packet) -> Taken {
+        let Recorded { in_order, copy } = self.record(packet);
+        let new = if self.config.reliable { self.segments.insert(packet.segment) } else { !copy };
+        if packet.ecn == Ecn::Ce {
+            self.ce_total = self.ce_total.wrapping_add(1);
+        }
+        Taken { new, copy, in_order }
+    }
+
+    /// Ranges of packet numbers that arrived, newest first.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = AckRange> + '_ {
+        let newest = (self.newest != EMPTY).then_some(self.newest);
+        newest.into_iter().chain(self.older.iter().rev().copied())
+    }
+
+    /// Packets that arrived with congestion-experienced, wrapping.
+    pub(crate) const fn ce_total(&self) -> u32 {
+        self.ce_total
+    }
+
+    /// Wire bytes of an acknowledgement.
+    pub(crate) const fn ack_size(&self) -> u32 {
+        self.config.ack_size
     }
 
     /// When a delayed acknowledgement is due.
@@ -291,6 +323,7 @@ mod tests {
             size: 1500,
             ecn: Ecn::NotEct,
             retransmission: false,
+            header: 0,
         }
     }
 

@@ -2,11 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use ccgym_core::congestion_control::{Capabilities, TimeoutEvent};
+use ccgym_core::congestion_control::{Capabilities, SentEvent, TimeoutEvent};
+use ccgym_core::feedback::Arrived;
 use ccgym_core::packet::AckRange;
+use ccgym_core::receiver_half::ReceivedEvent;
 use ccgym_core::{
-    Ack, AckEvent, CongestionControl, Control, Ecn, InitContext, Packet, Rate, Receiver, ReceiverConfig, Rng, Sender,
-    SenderConfig, TimeSpan, Timestamp,
+    Ack, AckEvent, CongestionControl, Control, Ecn, Feedback, HalfHost, InitContext, Packet, Rate, Receiver,
+    ReceiverConfig, ReceiverHalf, Rng, Sender, SenderConfig, TimeSpan, Timestamp,
 };
 
 /// What the algorithm was told, and what it answers.
@@ -326,4 +328,128 @@ fn recovery_never_waits_with_nothing_in_flight() {
         }
     }
     assert!(arrivals > 100, "{arrivals}");
+}
+
+/// Feedback every 20 ms, which says how much has arrived.
+#[derive(Clone, Default)]
+struct EveryTick {
+    due: Timestamp,
+    arrived: u8,
+}
+
+impl ReceiverHalf for EveryTick {
+    fn start(&mut self, now: Timestamp, mss: u64) {
+        assert_eq!(mss, SIZE);
+        self.due = now + TimeSpan::from_millis(20);
+    }
+    fn on_data(&mut self, event: &ReceivedEvent) {
+        assert_eq!(u64::from(event.header), event.number + 100, "what the scheme wrote into the packet");
+        self.arrived += 1;
+    }
+    fn next_feedback(&self) -> Timestamp {
+        self.due
+    }
+    fn on_feedback(&mut self, now: Timestamp, message: &mut Vec<u8>) {
+        self.due = now + TimeSpan::from_millis(20);
+        message.push(self.arrived);
+    }
+}
+
+/// A scheme with a half, and what both were told.
+#[derive(Clone, Default)]
+struct Halved {
+    sent: u64,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+impl CongestionControl for Halved {
+    fn name(&self) -> &'static str {
+        "halved"
+    }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { packet_events: true, prr: false, ..Capabilities::default() }
+    }
+    fn init(&mut self, _context: InitContext) {}
+    fn receiver_half(&self) -> Option<Box<dyn ReceiverHalf>> {
+        Some(Box::new(EveryTick::default()))
+    }
+    fn on_packet_sent(&mut self, e: &SentEvent) {
+        assert_eq!(e.more, e.number < 9, "ten segments are written");
+        self.sent = e.number + 1;
+    }
+    fn header(&self) -> u32 {
+        self.sent as u32 + 99
+    }
+    fn on_feedback(&mut self, now: Timestamp, message: &[u8]) {
+        self.log.lock().unwrap().push(format!("{} message {message:?}", now.as_millis()));
+    }
+    fn on_ack(&mut self, e: &AckEvent<'_>) {
+        let acked: Vec<_> = e.acked.iter().map(|p| (p.number, p.received.map(|at| at.as_millis()))).collect();
+        let lost: Vec<_> = e.lost.iter().map(|p| p.number).collect();
+        let rtt = e.rtt_sample.map_or(0.0, TimeSpan::as_millis_f64);
+        self.log.lock().unwrap().push(format!("{} acked {acked:?} lost {lost:?} rtt {rtt}", e.now.as_millis()));
+    }
+    fn on_timeout(&mut self, _e: &TimeoutEvent<'_>) {}
+    fn control(&self) -> Control {
+        Control::window(10 * SIZE)
+    }
+}
+
+/// Of ten packets, sent at once, number 2 is lost, and 7 overtakes 6. The first feedback is lost on its way home: the
+/// second acknowledges what that one had reported, without the times of arrival. The third comes in silence.
+#[test]
+fn thinned_feedback_survives_loss() {
+    let scheme = Halved::default();
+    let log = scheme.log.clone();
+    let context = InitContext {
+        now: Timestamp::ZERO,
+        mss: SIZE,
+        initial_window: 10 * SIZE,
+        flow: 0,
+        rng: Rng::stream(1, "test", 0),
+        path: None,
+    };
+    let half = scheme.receiver_half().unwrap();
+    let mut sender = Sender::new(SenderConfig::udp(0, 1500), Box::new(scheme), context);
+    sender.write(10);
+    let mut receiver = Receiver::new(ReceiverConfig { reliable: false, ..ReceiverConfig::default() });
+    let mut host = HalfHost::new(half, SIZE);
+    let flight = drain(&mut sender, ms(0));
+    assert_eq!(flight.len(), 10);
+    for (time, number) in [(10, 0), (11, 1), (13, 3), (14, 4), (15, 5)] {
+        assert!(host.on_data(&mut receiver, ms(time), &flight[number]).1.is_none());
+    }
+    let lost = host.on_timeout(&receiver, ms(30)).unwrap();
+    assert_eq!(lost.arrivals.len(), 5);
+    for (time, number) in [(32, 7), (33, 6), (34, 8), (35, 9)] {
+        assert!(host.on_data(&mut receiver, ms(time), &flight[number]).1.is_none());
+    }
+    for (leaves, arrives) in [(50, 60), (70, 80)] {
+        assert_eq!(host.next_timeout(), ms(leaves));
+        sender.on_feedback(ms(arrives), &host.on_timeout(&receiver, ms(leaves)).unwrap());
+    }
+    // One that is late after all tells nothing new.
+    sender.on_feedback(ms(90), &lost);
+    assert_eq!(
+        *log.lock().unwrap(),
+        [
+            "60 acked [(0, None), (1, None), (3, None), (4, None), (5, None), (6, Some(33)), (7, Some(32)), (8, Some(34)), \
+             (9, Some(35))] lost [2] rtt 60",
+            "60 message [9]",
+            "80 message [9]",
+            "90 message [5]",
+        ]
+    );
+    // The wait at the receiver is known: it does not count as delay of the path.
+    assert_eq!(sender.rtt().min(), TimeSpan::from_millis(60));
+    assert_eq!((sender.stats().acked_packets, sender.stats().lost_packets, sender.in_flight()), (9, 1, 0));
+    // What was never sent cannot have arrived.
+    let before = log.lock().unwrap().len();
+    for impossible in [
+        Feedback { ranges: vec![AckRange { first: 10, last: 10 }], message: vec![1], ..Feedback::default() },
+        Feedback { arrivals: vec![Arrived { number: 10, at: ms(1) }], message: vec![1], ..Feedback::default() },
+    ] {
+        sender.on_feedback(ms(95), &impossible);
+    }
+    assert_eq!(log.lock().unwrap().len(), before);
 }

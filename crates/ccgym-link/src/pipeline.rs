@@ -108,7 +108,7 @@ pub struct Pipeline<T> {
     released: Vec<Release>,
 }
 
-impl<T: Copy> Pipeline<T> {
+impl<T: Clone> Pipeline<T> {
     /// Nothing under way in `chain`.
     pub fn new(chain: Chain) -> Self {
         Self {
@@ -353,8 +353,8 @@ impl<T: Copy> Pipeline<T> {
     /// Carry a packet and its copy on from `stage`; both wait among the exits if they leave the chain.
     #[cold]
     fn duplicate(&mut self, at: Timestamp, stage: usize, item: Item<T>) -> Option<Crossed<T>> {
-        self.duplicated.push(item.packet);
-        for _ in 0..2 {
+        self.duplicated.push(item.packet.clone());
+        for item in [item.clone(), item] {
             let left = self.carry(at, stage, item);
             self.leave(left);
         }

@@ -1,6 +1,10 @@
 //! One flow: its two endpoints, its application, and the acknowledgements on their way home.
 
-use ccgym_core::{Receiver, Sender, TimeSpan, Timestamp};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use ccgym_core::sender::HANDSHAKE;
+use ccgym_core::{Ack, Feedback, HalfHost, Packet, Receiver, Sender, TimeSpan, Timestamp};
 use ccgym_run::source::Source;
 use ccgym_run::Received;
 
@@ -8,11 +12,39 @@ use crate::bounds::Holding;
 use crate::inbox::Inbox;
 use crate::tournament::{Key, IDLE};
 
+/// What is on its way from a receiver to its sender. Feedback is shared by all copies of it, since a path may make some.
+#[derive(Clone)]
+pub enum Reply {
+    /// A plain acknowledgement.
+    Ack(Ack),
+    /// Feedback of the scheme's receiver half.
+    Feedback(Arc<Feedback>),
+}
+
+impl Reply {
+    pub(crate) fn flow(&self) -> u32 {
+        match self {
+            Self::Ack(ack) => ack.flow,
+            Self::Feedback(feedback) => feedback.flow,
+        }
+    }
+
+    /// Wire bytes.
+    pub(crate) fn size(&self) -> u32 {
+        match self {
+            Self::Ack(ack) => ack.size,
+            Self::Feedback(feedback) => feedback.size,
+        }
+    }
+}
+
 /// State of one flow.
 #[derive(Clone)]
 pub struct Flow {
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
+    /// Of schemes that have a half at the receiver.
+    pub(crate) half: Option<Box<HalfHost>>,
     pub(crate) source: Source,
     pub(crate) start: Timestamp,
     pub(crate) stop: Timestamp,
@@ -23,7 +55,7 @@ pub struct Flow {
     pub(crate) forward_extra: TimeSpan,
     /// All of it, which is paid before the acknowledgement is back (see the crate text).
     pub(crate) extra_rtt: TimeSpan,
-    /// Whether the receiver may act on its own (delayed acknowledgements).
+    /// Whether the receiver may act on its own (delayed acknowledgements, a half of the scheme's).
     pub(crate) receiver_timers: bool,
     /// Whether packets and acknowledgements are carried through in one go: nothing on the path or at the receiver
     /// needs an event of its own.
@@ -31,6 +63,8 @@ pub struct Flow {
     /// Whether the application hands over a finite amount.
     pub(crate) finite: bool,
     pub(crate) inbox: Inbox,
+    /// Feedback on its way home, in order of arrival.
+    pub(crate) feedback: VecDeque<(Timestamp, Arc<Feedback>)>,
     pub(crate) received: Received,
     pub(crate) finished: Timestamp,
 }
@@ -44,7 +78,7 @@ impl Flow {
         }
         let mut timer = self.sender.next_timeout().min(self.source.next_event()).min(self.stop);
         if self.receiver_timers {
-            timer = timer.min(self.receiver_due());
+            timer = timer.min(self.receiver_due()).min(self.feedback_due());
         }
         let timer = (timer, u64::MAX / 2 + index);
         match self.inbox.front() {
@@ -56,7 +90,9 @@ impl Flow {
 
     /// Bytes of what is in flight, and while that grows before `more` further packets.
     pub(crate) fn held_bytes(&self, more: usize) -> usize {
-        self.inbox.held_bytes(more) + self.sender.held_bytes(more) + self.receiver.held_bytes()
+        let half = self.half.as_ref().map_or(0, |half| half.held_bytes());
+        let feedback: usize = self.feedback.iter().map(|(_, feedback)| feedback.held_bytes()).sum();
+        self.inbox.held_bytes(more) + self.sender.held_bytes(more) + self.receiver.held_bytes() + half + feedback
     }
 
     /// What `count` flows hold that are as this one is before it starts.
@@ -76,11 +112,42 @@ impl Flow {
 
     /// The receiver's next timer on the simulation's clock.
     pub(crate) fn receiver_due(&self) -> Timestamp {
-        let due = self.receiver.next_timeout();
+        let due = match &self.half {
+            Some(half) => half.next_timeout(),
+            None => self.receiver.next_timeout(),
+        };
         if due.is_set() {
             due - self.forward_extra
         } else {
             due
         }
+    }
+
+    /// What the receiver's timer makes it send, on the simulation's clock.
+    pub(crate) fn fire_receiver(&mut self, due: Timestamp) -> Option<Reply> {
+        let now = due + self.forward_extra;
+        match &mut self.half {
+            Some(half) => half.on_timeout(&self.receiver, now).map(|feedback| Reply::Feedback(Arc::new(feedback))),
+            None => self.receiver.on_timeout(now).map(Reply::Ack),
+        }
+    }
+
+    /// A packet reaches the receiver at `arrived`: whether it is new, and what the receiver sends.
+    pub(crate) fn receive(&mut self, arrived: Timestamp, packet: &Packet) -> (bool, Option<Reply>) {
+        match &mut self.half {
+            Some(half) if packet.number != HANDSHAKE => {
+                let (new, feedback) = half.on_data(&mut self.receiver, arrived, packet);
+                (new, feedback.map(|feedback| Reply::Feedback(Arc::new(feedback))))
+            }
+            _ => {
+                let (new, ack) = self.receiver.on_data(arrived, packet);
+                (new, ack.map(Reply::Ack))
+            }
+        }
+    }
+
+    /// When the next feedback reaches the sender.
+    pub(crate) fn feedback_due(&self) -> Timestamp {
+        self.feedback.front().map_or(Timestamp::NEVER, |(at, _)| *at)
     }
 }

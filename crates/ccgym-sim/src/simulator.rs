@@ -6,8 +6,10 @@
 //! acknowledgement. What an element cannot answer at arrival (an active queue manager, reordering) waits in the
 //! [`Pipeline`] of its direction. Both give the same result, since an element only ever sees packets in order of time.
 
+use std::collections::VecDeque;
+
 use ccgym_core::congestion_control::CongestionControl;
-use ccgym_core::{cold_path, Ack, Datagram, Ecn, Packet, Receiver, Sender, TimeSpan, Timestamp};
+use ccgym_core::{cold_path, Datagram, Ecn, HalfHost, Packet, Receiver, Sender, TimeSpan, Timestamp};
 use ccgym_link::{PathElement, Pipeline};
 use ccgym_run::recorder::{PacketLog, Series, UNLOGGED};
 use ccgym_run::source::Source;
@@ -17,7 +19,7 @@ use ccgym_run::{FlowSpec, Outcome, Received, RunSpec, Traces};
 
 use crate::bounds::{foreseen_bytes, Guard, Stopped};
 use crate::error::SimError;
-use crate::flow::Flow;
+use crate::flow::{Flow, Reply};
 use crate::inbox::Inbox;
 use crate::tournament::Tournament;
 
@@ -36,7 +38,7 @@ pub struct Simulator {
     end: Timestamp,
     /// Each direction of the path; with each packet under way, its record in the log.
     up: Pipeline<(Packet, u32)>,
-    down: Pipeline<(Ack, u32)>,
+    down: Pipeline<(Reply, u32)>,
     flows: Vec<Flow>,
     tournament: Tournament,
     sequence: u64,
@@ -65,12 +67,6 @@ impl Simulator {
         let end = Timestamp::ZERO + spec.duration;
         let foreseen = foreseen_bytes(spec, traces)?;
         let (mut up, mut down) = spec.chains(traces)?;
-        // Delayed acknowledgements of several flows leave in order of their timers, not of the data's departure.
-        let delayed = spec.flows.iter().any(|f| f.ack_every > 1);
-        if delayed && spec.flows.len() > 1 && !down.elements.is_empty() {
-            down.synchronise[0] = true;
-            down.eager = false;
-        }
         if spec.record.link_events {
             for chain in [&mut up, &mut down] {
                 chain.elements.iter_mut().for_each(PathElement::record_events);
@@ -90,7 +86,7 @@ impl Simulator {
             }
             let config = f.sender_config(i as u32);
             let context = spec.init_context(i, &*cca);
-            let receiver_timers = f.ack_every > 1;
+            let half = cca.receiver_half().map(|half| Box::new(HalfHost::new(half, u64::from(config.packet_size))));
             flows.push(Flow {
                 sender: Sender::new(config, cca, context),
                 receiver: Receiver::new(f.receiver_config()),
@@ -102,10 +98,12 @@ impl Simulator {
                 header: f.header,
                 forward_extra: TimeSpan(f.extra_rtt.0 / 2),
                 extra_rtt: f.extra_rtt,
-                receiver_timers,
-                eager: up.eager && down.eager && !receiver_timers,
+                receiver_timers: f.ack_every > 1 || half.is_some(),
+                half,
+                eager: false,
                 finite: matches!(f.source, SourceSpec::Bytes { .. }),
                 inbox: Inbox::default(),
+                feedback: VecDeque::new(),
                 received: Received::default(),
                 finished: Timestamp::NEVER,
             });
@@ -115,6 +113,14 @@ impl Simulator {
         }
         if let Some(stopped) = guard.stopped {
             return Err(stopped.into());
+        }
+        // What several flows' receivers send by timers leaves in order of those, not of the data's departure.
+        if flows.len() > 1 && flows.iter().any(|flow| flow.receiver_timers) && !down.elements.is_empty() {
+            down.synchronise[0] = true;
+            down.eager = false;
+        }
+        for flow in &mut flows {
+            flow.eager = up.eager && down.eager && !flow.receiver_timers;
         }
         let mut tournament = Tournament::new(flows.len());
         for (i, flow) in flows.iter().enumerate() {
@@ -267,8 +273,8 @@ impl Simulator {
     }
 
     fn deliver_acks(&mut self) {
-        while let Some((at, (ack, record), _)) = self.down.pop_exit() {
-            self.deliver_ack(at, &ack, record);
+        while let Some((at, (reply, record), _)) = self.down.pop_exit() {
+            self.deliver_reply(at, reply, record);
         }
     }
 
@@ -329,6 +335,15 @@ impl Simulator {
         if flow.source.next_event() <= now {
             flow.source.on_event(now, &mut flow.sender);
         }
+        while flow.feedback_due() <= now {
+            let Some((_, feedback)) = flow.feedback.pop_front() else { break };
+            let newest = feedback.arrivals.last().map_or(0, |arrived| arrived.number);
+            self.hash = (self.hash ^ now.0 ^ newest.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
+            flow.sender.on_feedback(now, &feedback);
+            if flow.finite && !flow.finished.is_set() && flow.sender.is_finished() {
+                flow.finished = now;
+            }
+        }
         if flow.sender.next_timeout() <= now {
             flow.sender.on_timeout(now);
             // Of an unreliable flow the last packets may be settled as lost.
@@ -351,14 +366,17 @@ impl Simulator {
     fn deliver_data(&mut self, at: Timestamp, packet: &Packet, record: u32) {
         let index = packet.flow as usize;
         if self.flows[index].receiver_timers {
-            let due = self.flows[index].receiver_due();
-            if due <= at {
+            loop {
+                let due = self.flows[index].receiver_due();
+                if due > at {
+                    break;
+                }
                 self.fire_receiver(index, due);
             }
         }
         let flow = &mut self.flows[index];
         let arrived = at + flow.forward_extra;
-        let (new, ack) = flow.receiver.on_data(arrived, packet);
+        let (new, reply) = flow.receive(arrived, packet);
         if arrived <= self.end {
             flow.received.count(packet, new, flow.header);
             if let Some(series) = &mut self.series {
@@ -368,8 +386,8 @@ impl Simulator {
         if let Some(log) = &mut self.data_log {
             log.leave(record, arrived);
         }
-        if let Some(ack) = ack {
-            self.send_ack(at, &ack);
+        if let Some(reply) = reply {
+            self.send_reply(at, reply);
         }
         // A packet that came through the heap may have set the receiver's timer.
         if self.flows[index].receiver_timers {
@@ -379,44 +397,51 @@ impl Simulator {
 
     #[cold]
     fn fire_receiver(&mut self, index: usize, due: Timestamp) {
-        let flow = &mut self.flows[index];
-        if let Some(ack) = flow.receiver.on_timeout(due + flow.forward_extra) {
-            self.send_ack(due, &ack);
+        if let Some(reply) = self.flows[index].fire_receiver(due) {
+            self.send_reply(due, reply);
         }
         if self.now >= due {
             self.reschedule(index);
         }
     }
 
-    fn send_ack(&mut self, at: Timestamp, ack: &Ack) {
-        let entered = at + self.flows[ack.flow as usize].forward_extra;
-        let record = self.ack_log.as_mut().map_or(UNLOGGED, |log| log.enter(entered, ack.size, ack.flow));
+    fn send_reply(&mut self, at: Timestamp, reply: Reply) {
+        let (index, size) = (reply.flow(), reply.size());
+        let entered = at + self.flows[index as usize].forward_extra;
+        let record = self.ack_log.as_mut().map_or(UNLOGGED, |log| log.enter(entered, size, index));
         if self.down.chain().eager {
-            let mut datagram = Datagram { id: 0, flow: ack.flow, size: ack.size, ecn: Ecn::NotEct };
+            let mut datagram = Datagram { id: 0, flow: index, size, ecn: Ecn::NotEct };
             if let Ok(at) = self.down.chain_mut().cross(at, &mut datagram) {
-                self.deliver_ack(at, ack, record);
+                self.deliver_reply(at, reply, record);
             }
             return;
         }
-        let crossed = self.down.enter_ahead(self.now, at, ack.flow, ack.size, Ecn::NotEct, (*ack, record));
-        if let Some((at, (ack, record), _)) = crossed {
-            self.deliver_ack(at, &ack, record);
+        let crossed = self.down.enter_ahead(self.now, at, index, size, Ecn::NotEct, (reply, record));
+        if let Some((at, (reply, record), _)) = crossed {
+            self.deliver_reply(at, reply, record);
         } else if self.down.has_exits() {
             self.deliver_acks();
         }
     }
 
-    /// An acknowledgement leaves the path at `at`: file it under the time at which it reaches the sender.
-    fn deliver_ack(&mut self, at: Timestamp, ack: &Ack, record: u32) {
+    /// A reply leaves the path at `at`: file it under the time at which it reaches the sender.
+    fn deliver_reply(&mut self, at: Timestamp, reply: Reply, record: u32) {
         self.sequence += 1;
-        let index = ack.flow as usize;
+        let index = reply.flow() as usize;
         let flow = &mut self.flows[index];
-        let first = flow.inbox.is_empty();
         let home = at + flow.extra_rtt;
         if let Some(log) = &mut self.ack_log {
             log.leave(record, home);
         }
-        if !flow.inbox.push((home, self.sequence), ack) {
+        let (first, filed) = match reply {
+            Reply::Ack(ack) => (flow.inbox.is_empty(), flow.inbox.push((home, self.sequence), &ack)),
+            Reply::Feedback(feedback) => {
+                let first = flow.feedback.is_empty();
+                flow.feedback.push_back((home, feedback));
+                (first, true)
+            }
+        };
+        if !filed {
             self.starve();
         }
         // The handler of this flow's own event reschedules it afterward; other events need it here.

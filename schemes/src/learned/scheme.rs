@@ -133,6 +133,13 @@ impl Learned {
             Some(base) => Some(create_with(&base.scheme, &base.params, resources)?),
             None => None,
         };
+        if let Some(base) = base.as_ref().filter(|base| base.receiver_half().is_some()) {
+            return Err(SchemeError::InvalidCombination {
+                scheme: name,
+                found: format!("the base scheme {:?}, which has a half at the receiver", base.name()),
+                expected: "one that needs acknowledgements alone",
+            });
+        }
         let of_base = base.as_ref().map(|scheme| scheme.capabilities());
         let hears = |what: fn(&Capabilities) -> bool| of_base.as_ref().is_some_and(what);
         let capabilities = Capabilities {

@@ -11,7 +11,7 @@ fn sent(packets: u64) -> Intervals {
     intervals.begin(Timestamp::ZERO, 1e6, LENGTH);
     for number in 0..packets {
         let now = Timestamp::from_millis(number + 1);
-        if intervals.on_sent(&SentEvent { now, number, bytes: 1500, in_flight: 0 }) {
+        if intervals.on_sent(&SentEvent { now, number, bytes: 1500, in_flight: 0, more: true }) {
             intervals.begin(now, 1e6, LENGTH);
         }
     }
@@ -121,7 +121,7 @@ fn unusable_intervals() {
         assert_eq!(intervals.filling().map(|i| (i.app_limited, i.sent)), Some((false, 0)));
     }
     assert_eq!(intervals.next_id(), 3);
-    intervals.on_sent(&SentEvent { now: Timestamp::from_millis(10), number: 2, bytes: 1500, in_flight: 0 });
+    intervals.on_sent(&SentEvent { now: Timestamp::from_millis(10), number: 2, bytes: 1500, in_flight: 0, more: true });
     assert!(!intervals.filling().unwrap().usable(), "a single packet tells nothing of its rate");
 }
 
@@ -131,6 +131,6 @@ fn an_interval_needs_its_packets_and_its_time() {
     intervals.begin(Timestamp::ZERO, 1e6, Length { packets: 2, span: TimeSpan::from_millis(3) });
     for (number, ms, full) in [(0, 1, false), (1, 2, false), (2, 3, true)] {
         let now = Timestamp::from_millis(ms);
-        assert_eq!(intervals.on_sent(&SentEvent { now, number, bytes: 1500, in_flight: 0 }), full);
+        assert_eq!(intervals.on_sent(&SentEvent { now, number, bytes: 1500, in_flight: 0, more: true }), full);
     }
 }

@@ -2,7 +2,8 @@
 
 use super::{Recovery, Sender, HANDSHAKE};
 use crate::congestion_control::{AckEvent, AckedPacket, SpuriousLossEvent};
-use crate::packet::{Ack, PacketNumber};
+use crate::feedback::Feedback;
+use crate::packet::{Ack, AckRange, PacketNumber};
 use crate::prr::Prr;
 use crate::rate_sampler::RateSample;
 use crate::sent_packets::State;
@@ -18,6 +19,22 @@ struct Newly {
     newest: PacketNumber,
     trigger_acked: bool,
     trigger_sent: Timestamp,
+}
+
+/// How things stood before it.
+struct Before {
+    prior_in_flight: u64,
+    /// Segments acknowledged without a gap.
+    segments: u64,
+}
+
+/// What an acknowledgement says apart from what arrived.
+struct Circumstances {
+    /// When the packet that caused it arrived, on the receiver's clock.
+    received: Timestamp,
+    /// How long it then waited there.
+    wait: TimeSpan,
+    ce_total: u32,
 }
 
 impl Sender {
@@ -37,15 +54,58 @@ impl Sender {
         } else {
             crate::cold_path();
             self.on_any_ack(now, ack);
-            // Recovery without PRR or retransmissions changes nothing but its own end.
-            self.fast_path_end = match self.recovery {
-                Recovery::Open => PacketNumber::MAX,
-                Recovery::Fast { point, .. } if !self.config.reliable && !self.capabilities.prr => point,
-                _ => 0,
-            };
-            self.fast_path = self.fast_path_end > 0 && !self.detector.has_holes() && !self.capabilities.packet_events;
+            self.see_fast_path();
         }
         self.end_interval_on_ack(now);
+    }
+
+    /// Whether the next acknowledgement may take the fast path.
+    #[inline(always)]
+    fn see_fast_path(&mut self) {
+        // Recovery without PRR or retransmissions changes nothing but its own end.
+        self.fast_path_end = match self.recovery {
+            Recovery::Open => PacketNumber::MAX,
+            Recovery::Fast { point, .. } if !self.config.reliable && !self.capabilities.prr => point,
+            _ => 0,
+        };
+        self.fast_path = self.fast_path_end > 0 && !self.detector.has_holes() && !self.capabilities.packet_events;
+    }
+
+    /// Feedback of the scheme's receiver half arrives. Follow with [`Sender::poll_transmit`].
+    #[cold]
+    pub fn on_feedback(&mut self, now: Timestamp, feedback: &Feedback) {
+        // As with acknowledgements: what was never sent cannot have arrived.
+        let newest = feedback.ranges.first().map(|range| range.last);
+        if newest.into_iter().chain(feedback.arrivals.iter().map(|a| a.number)).any(|n| n >= self.packets.next()) {
+            return;
+        }
+        let before = self.before_ack();
+        let mut arrivals = feedback.arrivals.clone();
+        arrivals.sort_by_key(|arrived| arrived.number);
+        // What the ranges leave out, since there are too many, the arrivals say.
+        let single = arrivals.iter().map(|arrived| AckRange { first: arrived.number, last: arrived.number });
+        let mut ranges: Vec<AckRange> = feedback.ranges.iter().copied().chain(single).collect();
+        ranges.sort_by_key(|range| (range.first, range.last));
+        let trigger = feedback.arrivals.last();
+        let mut newly = Newly::default();
+        for range in ranges {
+            if range.first > self.acked_end {
+                self.open_holes(range.first);
+            }
+            let end = range.last + 1;
+            let from = range.first.max(self.packets.first());
+            self.take_acked(from, end, trigger.map_or(HANDSHAKE, |t| t.number), &mut newly, |number| {
+                arrivals.binary_search_by_key(&number, |arrived| arrived.number).ok().map(|i| arrivals[i].at)
+            });
+            self.acked_end = self.acked_end.max(end);
+        }
+        let (received, wait) = trigger.map_or((feedback.sent, TimeSpan::ZERO), |t| (t.at, feedback.wait(t)));
+        self.conclude_ack(now, &before, &newly, &Circumstances { received, wait, ce_total: feedback.ce_total });
+        self.see_fast_path();
+        if !feedback.message.is_empty() {
+            self.cca.on_feedback(now, &feedback.message);
+            self.adopt_control();
+        }
     }
 
     /// As [`Sender::on_any_ack`] when the acknowledgement extends an unbroken prefix and ends no recovery: every packet
@@ -139,12 +199,8 @@ impl Sender {
         if ack.largest.max(ack.trigger) >= self.packets.next() {
             return;
         }
-        let prior_in_flight = self.in_flight;
+        let before = self.before_ack();
         let old_end = self.acked_end;
-        let segments_before = self.acked_segments.first_missing();
-        self.lost_records.clear();
-        self.acked_records.clear();
-
         let mut newly = Newly::default();
         // Oldest range first, so that packets are visited in the order in which they were sent.
         // Those below what was acknowledged before have nothing new, unless the trigger is a straggler among them.
@@ -164,9 +220,27 @@ impl Sender {
             if from > self.acked_end {
                 self.open_holes(from);
             }
-            self.take_acked(from.max(self.packets.first()), end, ack, &mut newly);
+            let received = |number| (number == ack.trigger).then_some(ack.received);
+            self.take_acked(from.max(self.packets.first()), end, ack.trigger, &mut newly, received);
             self.acked_end = self.acked_end.max(end);
         }
+        let wait = TimeSpan(u64::from(ack.delay_ns));
+        let circumstances = Circumstances { received: ack.received, wait, ce_total: ack.ce_total };
+        self.conclude_ack(now, &before, &newly, &circumstances);
+    }
+
+    #[inline]
+    fn before_ack(&mut self) -> Before {
+        self.lost_records.clear();
+        self.acked_records.clear();
+        Before { prior_in_flight: self.in_flight, segments: self.acked_segments.first_missing() }
+    }
+
+    /// What follows from what was newly acknowledged: samples, losses, recovery, and the algorithm's turn.
+    #[inline]
+    fn conclude_ack(&mut self, now: Timestamp, before: &Before, newly: &Newly, circumstances: &Circumstances) {
+        let &Before { prior_in_flight, segments: segments_before } = before;
+        let &Circumstances { received, wait, ce_total } = circumstances;
         if newly.packets == 0 && !self.detector.has_holes() {
             return;
         }
@@ -183,8 +257,7 @@ impl Sender {
             if newly.trigger_acked {
                 let sample = now.since(newly.trigger_sent);
                 // TCP's clock includes the receiver's wait (RFC 6298); datagram receipts carry it (RFC 9002 §5.3).
-                let wait = if self.config.reliable { TimeSpan::ZERO } else { TimeSpan(u64::from(ack.delay_ns)) };
-                self.rtt.update(sample, wait);
+                self.rtt.update(sample, if self.config.reliable { TimeSpan::ZERO } else { wait });
                 rtt_sample = Some(sample);
             }
             if self.capabilities.rate_samples {
@@ -211,7 +284,7 @@ impl Sender {
         }
 
         // An acknowledgement that was overtaken carries an older total.
-        let ce_more = ack.ce_total.wrapping_sub(self.ce_seen);
+        let ce_more = ce_total.wrapping_sub(self.ce_seen);
         let ce_packets = if ce_more > u32::MAX / 2 { 0 } else { u64::from(ce_more) };
         self.ce_seen = self.ce_seen.wrapping_add(ce_packets as u32);
 
@@ -220,7 +293,7 @@ impl Sender {
             self.monitor.on_lost(self.lost_records.len() as u64, lost_bytes);
             self.monitor.ce_packets += ce_packets;
             if let Some(sample) = rtt_sample {
-                self.monitor.on_sample(now, newly.trigger_sent, ack.received);
+                self.monitor.on_sample(now, newly.trigger_sent, received);
                 self.watch_rates(sample, newly.newest, rate_sample.as_ref());
             }
         }
@@ -247,7 +320,7 @@ impl Sender {
             entered_recovery: entered,
             in_recovery: self.recovery != Recovery::Open,
             cwnd_limited: self.is_cwnd_limited(),
-            ack_delayed: ack.delay_ns > 0,
+            ack_delayed: wait > TimeSpan::ZERO,
             ce_packets,
         };
         self.cca.on_ack(&event);
@@ -278,7 +351,14 @@ impl Sender {
     }
 
     #[inline]
-    fn take_acked(&mut self, from: PacketNumber, end: PacketNumber, ack: &Ack, newly: &mut Newly) {
+    fn take_acked(
+        &mut self,
+        from: PacketNumber,
+        end: PacketNumber,
+        trigger: PacketNumber,
+        newly: &mut Newly,
+        received: impl Fn(PacketNumber) -> Option<Timestamp>,
+    ) {
         for number in from..end {
             let Some(p) = self.packets.get_mut(number) else { continue };
             let was = p.state;
@@ -288,13 +368,13 @@ impl Sender {
             p.state = State::Acked;
             let (size, segment) = (u64::from(p.size), p.segment);
             if self.capabilities.packet_events {
-                let received = (number == ack.trigger).then_some(ack.received);
+                let received = received(number);
                 self.acked_records.push(AckedPacket { number, bytes: size, sent: p.sent, received });
             }
             newly.packets += 1;
             newly.bytes += size;
             newly.newest = newly.newest.max(number);
-            if number == ack.trigger {
+            if number == trigger {
                 newly.trigger_acked = true;
                 newly.trigger_sent = p.sent;
             }

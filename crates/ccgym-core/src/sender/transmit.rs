@@ -98,7 +98,9 @@ impl Sender {
         self.send(now, segment, size, again, packet);
         if self.capabilities.packet_events {
             let (number, bytes) = (packet.number, u64::from(size));
-            self.cca.on_packet_sent(&SentEvent { now, number, bytes, in_flight: self.in_flight });
+            let more = !self.retransmit.is_empty() || self.next_segment < self.segments_available;
+            self.cca.on_packet_sent(&SentEvent { now, number, bytes, in_flight: self.in_flight, more });
+            packet.header = self.cca.header();
             self.adopt_control();
         }
     }

@@ -4,9 +4,10 @@
 //! generated, and tests hold the two against each other. By hand it costs a fraction and allocates nothing: padding
 //! is never looked at, and a foreign datagram is refused after its first bytes.
 
+use ccgym_core::feedback::{MAX_ARRIVALS, MAX_FEEDBACK_RANGES, MAX_MESSAGE};
 use ccgym_core::packet::{AckRange, MAX_ACK_RANGES};
 use ccgym_core::sender::HANDSHAKE;
-use ccgym_core::{Ack, Packet, Timestamp};
+use ccgym_core::{Ack, Feedback, Packet, Timestamp};
 use prost::Message as _;
 
 use super::datagram;
@@ -15,7 +16,12 @@ use super::wire::{varint_length, Fields, Reader, Wire};
 use crate::error::{NetError, Result};
 
 /// Version of the protocol.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
+
+/// Max bytes of a scheme's name in a Hello …
+pub(super) const MAX_SCHEME: usize = 64;
+/// … and of its parameters.
+pub(super) const MAX_PARAMETERS: usize = 1024;
 
 /// Packet numbers lie below this.
 pub const NUMBERS: u64 = 1 << 62;
@@ -47,7 +53,7 @@ pub(super) mod kind {
     pub const CONNECT_ACK: u32 = 4;
     pub const DATA: u32 = 5;
     pub const ACK: u32 = 6;
-    pub const CLOSE: u32 = 7;
+    pub const FEEDBACK: u32 = 8;
 }
 
 /// Number of the padding field in every kind that has one.
@@ -62,8 +68,10 @@ pub enum Message {
     HelloAck(Token, Box<datagram::HelloAck>),
     /// One packet, the transport's handshake included. Flow and ECN bits are for the caller to fill in.
     Data(Token, Packet),
-    /// What arrived; perhaps with a message of the scheme's receiver half. The flow is for the caller to fill in.
+    /// What arrived. The flow is for the caller to fill in.
     Ack(Token, Ack),
+    /// What arrived, by the scheme's half at the receiver. The flow is for the caller to fill in.
+    Feedback(Token, Box<Feedback>),
     /// The flow is over.
     Close(Token, datagram::Close),
 }
@@ -79,7 +87,7 @@ pub fn decode(bytes: &[u8], overhead: u32) -> Result<Message, Refusal> {
         return Err(Refusal::Kinds);
     }
     let (number, wire) = reader.key()?;
-    if !(kind::HELLO..=kind::CLOSE).contains(&number) {
+    if !(kind::HELLO..=kind::FEEDBACK).contains(&number) {
         return Err(Refusal::Kinds);
     }
     if wire != Wire::Bytes {
@@ -93,6 +101,7 @@ pub fn decode(bytes: &[u8], overhead: u32) -> Result<Message, Refusal> {
     match number {
         kind::DATA => decode_data(body, size),
         kind::ACK => decode_ack(body, size),
+        kind::FEEDBACK => decode_feedback(body, size),
         _ => decode_rare(number, body, size),
     }
 }
@@ -109,7 +118,9 @@ fn decode_rare(number: u32, body: &[u8], size: u32) -> Result<Message, Refusal> 
             let fits = hello.ack_every > 0
                 && hello.header_bytes <= hello.packet_bytes
                 && (1..=65_535).contains(&hello.packet_bytes)
-                && hello.ack_bytes <= 1500;
+                && hello.ack_bytes <= 1500
+                && hello.scheme.len() <= MAX_SCHEME
+                && hello.parameters.len() <= MAX_PARAMETERS;
             if fits {
                 Ok(Message::Hello(token, Box::new(hello)))
             } else {
@@ -158,8 +169,9 @@ fn decode_data(body: &[u8], whole: u32) -> Result<Message, Refusal> {
             (5, Wire::Varint) => unsettled_below = reader.varint()?,
             (7, Wire::Varint) => packet.retransmission = reader.varint()? != 0,
             (8, Wire::Varint) => size = reader.varint()? as u32,
+            (9, Wire::Varint) => packet.header = reader.varint()? as u32,
             (PADDING, Wire::Bytes) => drop(reader.bytes()?),
-            (1..=5 | 7 | 8 | PADDING, _) => return Err(Refusal::Malformed),
+            (1..=5 | 7..=9 | PADDING, _) => return Err(Refusal::Malformed),
             (_, wire) => reader.skip(wire)?,
         }
     }
@@ -170,6 +182,72 @@ fn decode_data(body: &[u8], whole: u32) -> Result<Message, Refusal> {
     packet.least_unsettled = packet.number - unsettled_below;
     packet.size = if size == 0 { whole } else { size };
     Ok(Message::Data(token, packet))
+}
+
+/// By hand as the frequent kinds: nothing is allocated for what is then refused.
+fn decode_feedback(body: &[u8], size: u32) -> Result<Message, Refusal> {
+    let (mut token, mut message): (&[u8], &[u8]) = (&[], &[]);
+    let mut feedback = Feedback { size, ..Feedback::default() };
+    let (mut ranges, mut arrivals) =
+        (Values::<{ 2 * MAX_FEEDBACK_RANGES }>::new(), Values::<{ 2 * MAX_ARRIVALS }>::new());
+    let mut reader = Reader::new(body);
+    while !reader.is_empty() {
+        match reader.key()? {
+            (1, Wire::Bytes) => token = reader.bytes()?,
+            (2, Wire::Fixed64) => feedback.sent = Timestamp(reader.fixed64()?),
+            (3, Wire::Bytes) => ranges.add_packed(reader.bytes()?)?,
+            (3, Wire::Varint) => ranges.add(reader.varint()?),
+            (4, Wire::Bytes) => arrivals.add_packed(reader.bytes()?)?,
+            (4, Wire::Varint) => arrivals.add(reader.varint()?),
+            (5, Wire::Varint) => feedback.ce_total = reader.varint()? as u32,
+            (6, Wire::Bytes) => message = reader.bytes()?,
+            (PADDING, Wire::Bytes) => drop(reader.bytes()?),
+            (1..=6 | PADDING, _) => return Err(Refusal::Malformed),
+            (_, wire) => reader.skip(wire)?,
+        }
+    }
+    let token = token_of(token)?;
+    let ranges = ranges.pairs().is_some_and(|mut pairs| pairs.all(|(last, length)| feedback.push_range(last, length)));
+    let arrivals =
+        ranges && arrivals.pairs().is_some_and(|mut pairs| pairs.all(|(number, at)| feedback.push_arrival(number, at)));
+    if !arrivals || message.len() > MAX_MESSAGE {
+        return Err(Refusal::Range);
+    }
+    feedback.message = message.to_vec();
+    Ok(Message::Feedback(token, Box::new(feedback)))
+}
+
+/// At most `N` whole numbers of a field.
+struct Values<const N: usize> {
+    values: [u64; N],
+    count: usize,
+}
+
+impl<const N: usize> Values<N> {
+    const fn new() -> Self {
+        Self { values: [0; N], count: 0 }
+    }
+
+    fn add(&mut self, value: u64) {
+        if let Some(slot) = self.values.get_mut(self.count) {
+            *slot = value;
+        }
+        self.count += 1;
+    }
+
+    fn add_packed(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+        let mut packed = Reader::new(bytes);
+        while !packed.is_empty() {
+            self.add(packed.varint()?);
+        }
+        Ok(())
+    }
+
+    /// The numbers two by two; `None` if there are too many, or one is left over.
+    fn pairs(&self) -> Option<impl Iterator<Item = (u64, u64)> + '_> {
+        let values = self.values.get(..self.count).filter(|values| values.len() % 2 == 0)?;
+        Some(values.chunks(2).map(|pair| (pair[0], pair[1])))
+    }
 }
 
 #[inline]
@@ -239,6 +317,7 @@ pub fn encode_packet(out: &mut Vec<u8>, token: Token, packet: &Packet, overhead:
     fields.fixed64(4, packet.sent.0);
     fields.varint(5, packet.number - packet.least_unsettled.min(packet.number));
     fields.varint(7, u64::from(packet.retransmission));
+    fields.varint(9, u64::from(packet.header));
     if natural(fields.done().len()) > target {
         fields.varint(8, u64::from(packet.size));
     }
@@ -265,6 +344,27 @@ pub fn encode_ack(out: &mut Vec<u8>, token: Token, ack: &Ack, overhead: u32) {
     fields.varint(6, u64::from(ack.delay_ns));
     fields.varint(7, u64::from(ack.ce_total));
     frame(out, kind::ACK, fields.done(), target);
+}
+
+/// Append the datagram of a feedback, padded to its wire bytes less `overhead` if its fields leave room.
+pub fn encode_feedback(out: &mut Vec<u8>, token: Token, feedback: &Feedback, overhead: u32) {
+    let mut message = datagram::Feedback {
+        token: token.0.to_vec(),
+        sent_ns: feedback.sent.0,
+        ranges: feedback.range_values().collect(),
+        arrivals: feedback.arrival_values().collect(),
+        ce_total: feedback.ce_total,
+        message: feedback.message.clone(),
+        padding: Vec::new(),
+    };
+    let target = feedback.size.saturating_sub(overhead) as usize;
+    let filled = message.encoded_len();
+    if natural(filled) < target {
+        if let (_, Some((_, zeros))) = fill(filled, target) {
+            message.padding = vec![0; zeros];
+        }
+    }
+    encode_rare(out, datagram::datagram::Kind::Feedback(message));
 }
 
 /// Append one of the rare kinds.

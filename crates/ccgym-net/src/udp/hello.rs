@@ -6,9 +6,11 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use ccgym_core::receiver::AckPolicy;
-use ccgym_core::{ReceiverConfig, TimeSpan};
+use ccgym_core::{HalfHost, ReceiverConfig, TimeSpan};
 use ccgym_run::spec::Profile;
 use ccgym_run::FlowSpec;
+use ccgym_schemes::create;
+use serde_json::{Map, Value};
 
 use super::codec::{decode, encode_rare, Message, Token, VERSION};
 use super::datagram::{self, datagram::Kind};
@@ -38,9 +40,16 @@ fn hello(spec: &FlowSpec, flow: u32, token: Token, cookie: Vec<u8>) -> Vec<u8> {
         header_bytes: spec.header,
         packet_bytes: spec.mss + spec.header,
         ack_bytes: spec.ack_size,
+        scheme: String::new(),
+        parameters: String::new(),
         cookie,
         padding: Vec::new(),
     };
+    // A scheme that the registry does not make has no half.
+    if create(&spec.scheme, &spec.params).is_ok_and(|cca| cca.receiver_half().is_some()) {
+        message.scheme.clone_from(&spec.scheme);
+        message.parameters = Value::Object(spec.params.clone()).to_string();
+    }
     let mut out = Vec::new();
     encode_rare(&mut out, Kind::Hello(message.clone()));
     if out.len() < HELLO_BYTES {
@@ -59,6 +68,20 @@ pub(super) const fn receiver_config(hello: &datagram::Hello) -> ReceiverConfig {
         quick_acks: hello.quick_acks,
         reliable: hello.reliable,
     }
+}
+
+/// The receiver's half of the scheme that a Hello names, if it names one; what is wrong if there is none.
+pub(super) fn receiver_half(hello: &datagram::Hello) -> std::result::Result<Option<Box<HalfHost>>, String> {
+    if hello.scheme.is_empty() {
+        return Ok(None);
+    }
+    let parameters = match hello.parameters.as_str() {
+        "" => Ok(Map::new()),
+        text => serde_json::from_str(text).map_err(|_| "the scheme's parameters are no JSON object".to_owned()),
+    };
+    let cca = create(&hello.scheme, &parameters?).map_err(|error| error.to_string())?;
+    let half = cca.receiver_half().ok_or_else(|| format!("{} has no half at the receiver", cca.name()))?;
+    Ok(Some(Box::new(HalfHost::new(half, u64::from(hello.packet_bytes)))))
 }
 
 /// What cannot be had on a real path.

@@ -5,15 +5,16 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
+use ccgym_core::receiver::Arrival;
 use ccgym_core::sender::HANDSHAKE;
-use ccgym_core::{Ack, Ecn, Packet, Receiver, TimeSpan, Timestamp};
+use ccgym_core::{Ack, Ecn, Feedback, HalfHost, Packet, Receiver, TimeSpan, Timestamp};
 use ccgym_run::Received;
 
-use super::codec::{decode, encode_ack, encode_rare, Message, Token, VERSION};
+use super::codec::{decode, encode_ack, encode_feedback, encode_rare, Message, Token, VERSION};
 use super::cookie::Cookies;
 use super::datagram::{self, datagram::Kind};
 use super::filter;
-use super::hello::{receiver_config, REFUSAL_BYTES};
+use super::hello::{receiver_config, receiver_half, REFUSAL_BYTES};
 use super::series::ReceiverSeries;
 use super::socket::{overhead, prepare, wait, RxBatch, TxBatch};
 use crate::error::{Context, Result};
@@ -156,6 +157,8 @@ struct Flow {
     header: u32,
     packet_size: u32,
     receiver: Receiver,
+    /// Of schemes that have a half at the receiver.
+    half: Option<Box<HalfHost>>,
     /// The machine's clock: no event is earlier.
     now: Timestamp,
     /// When something last came, further Hellos apart.
@@ -266,13 +269,22 @@ impl Server<'_> {
             return self.give_up(i);
         }
         // What the machine wanted to do before this came.
-        if flow.receiver.next_timeout() <= at {
+        if flow.next_timeout() <= at {
             flow.fire(at, overhead, &mut self.departures);
         }
         flow.now = at;
         packet.flow = flow.served.flow;
         let mut ack = Ack::new(0, &packet, at, 0);
-        let arrival = flow.receiver.on_data_into(at, &packet, &mut ack);
+        let arrival = match &mut flow.half {
+            Some(half) if packet.number != HANDSHAKE => {
+                let (new, feedback) = half.on_data(&mut flow.receiver, at, &packet);
+                if let Some(feedback) = feedback {
+                    flow.send_feedback(&feedback, overhead, &mut self.departures);
+                }
+                Arrival { new, acknowledge: false }
+            }
+            _ => flow.receiver.on_data_into(at, &packet, &mut ack),
+        };
         // A packet shorter than its header is all header.
         packet.size = packet.size.max(flow.header);
         flow.served.received.count(&packet, arrival.new, flow.header);
@@ -290,10 +302,10 @@ impl Server<'_> {
     fn fire_timers(&mut self, now: Timestamp) -> Timestamp {
         let (mut due, mut over) = (Timestamp::NEVER, false);
         for flow in &mut self.flows {
-            if flow.receiver.next_timeout() <= now {
+            if flow.next_timeout() <= now {
                 flow.fire(now, self.overhead, &mut self.departures);
             }
-            due = due.min(flow.receiver.next_timeout());
+            due = due.min(flow.next_timeout());
             over |= flow.over || now.since(flow.heard) >= self.service.idle;
         }
         if over {
@@ -429,6 +441,7 @@ impl Server<'_> {
             header: hello.header_bytes,
             packet_size: hello.packet_bytes,
             receiver: Receiver::new(receiver_config(hello)),
+            half: receiver_half(hello)?,
             now: Timestamp::ZERO,
             heard: at,
             begun: false,
@@ -514,9 +527,34 @@ impl Flow {
     #[cold]
     fn fire(&mut self, now: Timestamp, overhead: u32, departures: &mut TxBatch) {
         self.now = now.max(self.now);
-        if let Some(ack) = self.receiver.on_timeout(self.now) {
-            self.acknowledge(&ack, overhead, departures);
+        match &mut self.half {
+            Some(half) => {
+                if let Some(feedback) = half.on_timeout(&self.receiver, self.now) {
+                    self.send_feedback(&feedback, overhead, departures);
+                }
+            }
+            None => {
+                if let Some(ack) = self.receiver.on_timeout(self.now) {
+                    self.acknowledge(&ack, overhead, departures);
+                }
+            }
         }
+    }
+
+    #[inline]
+    fn next_timeout(&self) -> Timestamp {
+        match &self.half {
+            // What is over is not sent to.
+            Some(_) if self.over => Timestamp::NEVER,
+            Some(half) => half.next_timeout(),
+            None => self.receiver.next_timeout(),
+        }
+    }
+
+    #[cold]
+    fn send_feedback(&self, feedback: &Feedback, overhead: u32, departures: &mut TxBatch) {
+        let (token, to) = (self.token, Some(self.served.peer));
+        departures.add(to, |out| encode_feedback(out, token, feedback, overhead));
     }
 
     #[inline]

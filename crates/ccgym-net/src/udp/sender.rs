@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use ccgym_core::sender::{SenderStats, HANDSHAKE};
-use ccgym_core::{Ack, CongestionControl, Ecn, InitContext, Packet, Sender, TimeSpan, Timestamp};
+use ccgym_core::{Ack, CongestionControl, Ecn, Feedback, InitContext, Packet, Sender, TimeSpan, Timestamp};
 use ccgym_run::recorder::FlowSeries;
 use ccgym_run::source::Source;
 use ccgym_run::spec::SourceSpec;
@@ -239,6 +239,9 @@ impl Driver {
                 Ok(Message::Ack(token, ack)) if token == self.connection.token => {
                     self.take_ack(at, &ack)?;
                 }
+                Ok(Message::Feedback(token, feedback)) if token == self.connection.token => {
+                    self.take_feedback(at, &feedback)?;
+                }
                 // A Hello may be answered more than once; a receiver may refuse what it served before.
                 Ok(Message::HelloAck(token, answer)) if token == self.connection.token => {
                     if let Some(error) = refusal(self.connection.peer, &answer) {
@@ -253,11 +256,23 @@ impl Driver {
 
     #[inline]
     fn take_ack(&mut self, at: Timestamp, ack: &Ack) -> Result<()> {
+        self.take_report(at, ack.trigger, |sender| sender.on_ack(at, ack))
+    }
+
+    #[cold]
+    fn take_feedback(&mut self, at: Timestamp, feedback: &Feedback) -> Result<()> {
+        let newest = feedback.arrivals.last().map_or(0, |arrived| arrived.number);
+        self.take_report(at, newest, |sender| sender.on_feedback(at, feedback))
+    }
+
+    /// Something that arrived at `at`, because of packet `trigger`.
+    #[inline]
+    fn take_report(&mut self, at: Timestamp, trigger: u64, take: impl FnOnce(&mut Sender)) -> Result<()> {
         self.advance(at)?;
         self.series.catch_up(at, &self.sender);
         self.now = at;
-        self.hash = (self.hash ^ at.0 ^ ack.trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
-        self.sender.on_ack(at, ack);
+        self.hash = (self.hash ^ at.0 ^ trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
+        take(&mut self.sender);
         if self.finite && !self.finished.is_set() && self.sender.is_finished() {
             self.finished = at;
         }

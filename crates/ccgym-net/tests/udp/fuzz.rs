@@ -2,10 +2,10 @@
 
 use ccgym_core::packet::AckRange;
 use ccgym_core::sender::HANDSHAKE;
-use ccgym_core::{Ack, Packet, Timestamp};
+use ccgym_core::{Ack, Feedback, Packet, Timestamp};
 use prost::Message as _;
 
-use super::codec::{decode, encode_ack, encode_packet, encode_rare, Message, Refusal, Token};
+use super::codec::{decode, encode_ack, encode_feedback, encode_packet, encode_rare, Message, Refusal, Token};
 use super::datagram::{datagram::Kind, Close, Data, Datagram, Hello, HelloAck};
 
 const OVERHEAD: u32 = 28;
@@ -41,7 +41,7 @@ pub fn fuzz_datagram(data: &[u8]) -> bool {
             token.0[..] == d.token
                 && (p.number, p.segment, p.sent.0) == (d.number, d.segment, d.sent_ns)
                 && p.least_unsettled == d.number - d.unsettled_below
-                && p.retransmission == d.retransmission
+                && (p.retransmission, p.header) == (d.retransmission, d.header)
                 && p.size == if d.size == 0 { whole } else { d.size }
         }
         (Message::Ack(token, a), Some(Kind::ConnectAck(c))) => {
@@ -54,6 +54,12 @@ pub fn fuzz_datagram(data: &[u8]) -> bool {
                 && (a.largest, a.largest - a.trigger, a.received.0) == (d.largest, d.trigger_below, d.received_ns)
                 && (a.delay_ns, a.ce_total) == (d.delay_ns, d.ce_total)
                 && ranges.eq(d.ranges.iter().map(|&x| u64::from(x)))
+        }
+        (Message::Feedback(token, f), Some(Kind::Feedback(d))) => {
+            token.0[..] == d.token
+                && (f.sent.0, f.ce_total, &f.message, f.size) == (d.sent_ns, d.ce_total, &d.message, whole)
+                && f.range_values().eq(d.ranges.iter().copied())
+                && f.arrival_values().eq(d.arrivals.iter().copied())
         }
         _ => false,
     };
@@ -73,7 +79,8 @@ pub fn corpus() -> Vec<Vec<u8>> {
         all.push(out);
     };
     for (number, size) in [(0, 1500), (300, 130), (1 << 40, 158), (70, 60)] {
-        let p = Packet { number, segment: number / 3, sent: Timestamp(99), size, ..Packet::default() };
+        let header = number as u32;
+        let p = Packet { number, segment: number / 3, sent: Timestamp(99), size, header, ..Packet::default() };
         add(&|out| encode_packet(out, token, &p, OVERHEAD));
     }
     let connect = Packet { number: HANDSHAKE, sent: Timestamp(1), size: 60, ..Packet::default() };
@@ -85,9 +92,22 @@ pub fn corpus() -> Vec<Vec<u8>> {
     }
     ack.delay_ns = 70_000;
     add(&|out| encode_ack(out, token, &ack, OVERHEAD));
+    let mut feedback = Feedback { sent: Timestamp(900), size: 90, ..Feedback::default() };
+    add(&|out| encode_feedback(out, token, &feedback, OVERHEAD));
+    for (last, length) in [(1000, 5), (3, 300)] {
+        feedback.push_range(last, length);
+    }
+    for (difference, since) in [(9, 400), (2, 0), (2, 130), (17, 70)] {
+        feedback.push_arrival(difference, since);
+    }
+    feedback.message = vec![3; 20];
+    feedback.ce_total = 1;
+    add(&|out| encode_feedback(out, token, &feedback, OVERHEAD));
     let hello = Hello {
         token: bytes.clone(),
-        version: 2,
+        version: 3,
+        scheme: "sprout".into(),
+        parameters: "{}".into(),
         ack_every: 2,
         packet_bytes: 1500,
         header_bytes: 52,

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 
 use crate::common::{create, secs, spec, Seen, Watched, MSS};
 use crate::hostile::{beyond_bounds, contenders, is_known, Contender};
+use ccgym_core::feedback::Arrived;
 use ccgym_core::packet::{Ack, AckRange, Packet};
-use ccgym_core::{Receiver, Sender, TimeSpan, Timestamp};
+use ccgym_core::{Feedback, HalfHost, Receiver, Sender, TimeSpan, Timestamp};
 use ccgym_link::{Chain, ElementSpec, Exit, Pipeline};
 use ccgym_run::{FlowSpec, RunSpec};
 use serde_json::json;
@@ -51,10 +52,13 @@ const LIED_TO: u64 = 20_000;
 struct Play {
     sender: Sender,
     receiver: Receiver,
+    /// Of schemes that have one: it lies as the rest of the receiver does.
+    half: Option<HalfHost>,
     seen: Arc<Mutex<Seen>>,
     path: Pipeline<Packet>,
     home: VecDeque<(Timestamp, Ack)>,
     replays: VecDeque<(Timestamp, Ack)>,
+    feedback: VecDeque<(Timestamp, Feedback)>,
     lie: Lie,
     acks: u64,
     now: Timestamp,
@@ -74,6 +78,7 @@ impl Play {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let scheme = create(flow).unwrap();
         let context = run.init_context(0, &*scheme);
+        let half = scheme.receiver_half().map(|half| HalfHost::new(half, context.mss));
         let mut sender = Sender::new(flow.sender_config(0), Box::new(Watched::new(scheme, Arc::clone(&seen))), context);
         sender.write(u64::MAX / 2);
         let elements: Vec<ElementSpec> = serde_json::from_value(json!([
@@ -85,10 +90,12 @@ impl Play {
         Self {
             sender,
             receiver: Receiver::new(flow.receiver_config()),
+            half,
             seen,
             path: Pipeline::new(Chain::new(&elements, 1, 0, &|_| None).unwrap()),
             home: VecDeque::new(),
             replays: VecDeque::new(),
+            feedback: VecDeque::new(),
             lie,
             acks: 0,
             now: Timestamp::ZERO,
@@ -117,7 +124,10 @@ impl Play {
             }
             let home = self.home.front().map_or(Timestamp::NEVER, |(at, _)| *at);
             let replay = self.replays.front().map_or(Timestamp::NEVER, |(at, _)| *at);
-            let next = self.path.next_event().min(home).min(replay).min(self.sender.next_timeout());
+            let feedback = self.feedback.front().map_or(Timestamp::NEVER, |(at, _)| *at);
+            let half = self.half.as_ref().map_or(Timestamp::NEVER, HalfHost::next_timeout);
+            let next = self.path.next_event().min(home).min(replay).min(feedback).min(half);
+            let next = next.min(self.sender.next_timeout());
             if next > until {
                 self.now = until;
                 return;
@@ -126,11 +136,22 @@ impl Play {
             if self.path.next_event() <= next {
                 self.path.advance(next, &mut exits);
                 for exit in exits.drain(..) {
-                    if let Exit::Left { at, packet, ecn } = exit {
-                        let (_, ack) = self.receiver.on_data(at, &Packet { ecn, ..packet });
+                    let Exit::Left { at, packet, ecn } = exit else { continue };
+                    let packet = Packet { ecn, ..packet };
+                    if let Some(half) = &mut self.half {
+                        let (_, feedback) = half.on_data(&mut self.receiver, at, &packet);
+                        feedback.into_iter().for_each(|feedback| self.answer_by_feedback(feedback));
+                    } else {
+                        let (_, ack) = self.receiver.on_data(at, &packet);
                         ack.into_iter().for_each(|ack| self.answer(&ack));
                     }
                 }
+            } else if half <= next {
+                let feedback = self.half.as_mut().and_then(|half| half.on_timeout(&self.receiver, next));
+                feedback.into_iter().for_each(|feedback| self.answer_by_feedback(feedback));
+            } else if feedback <= next {
+                let due = self.feedback.pop_front();
+                due.into_iter().for_each(|(at, feedback)| self.sender.on_feedback(at, &feedback));
             } else if home.min(replay) <= next {
                 let due = if home <= replay { self.home.pop_front() } else { self.replays.pop_front() };
                 due.into_iter().for_each(|(at, ack)| self.sender.on_ack(at, &ack));
@@ -171,6 +192,48 @@ impl Play {
             Lie::Marks => told.ce_total = (self.acks as u32).wrapping_mul(1000),
         }
         self.home.push_back((at, told));
+    }
+
+    /// The same with the feedback of a scheme's half.
+    fn answer_by_feedback(&mut self, mut told: Feedback) {
+        self.acks += 1;
+        let at = self.now + ONE_WAY;
+        match self.lie() {
+            Lie::None | Lie::Optimistic => {}
+            Lie::Divide => self.feedback.extend(std::iter::repeat_n((at, told.clone()), 4)),
+            Lie::Unsent => {
+                for number in [told.arrivals.last().map_or(0, |arrived| arrived.number) + 10_000, (1 << 62) - 1] {
+                    let mut forged = told.clone();
+                    if number % 2 == 0 {
+                        forged.arrivals.push(Arrived { number, at: told.sent });
+                    } else {
+                        forged.ranges = vec![AckRange { first: 0, last: number }];
+                    }
+                    // Nor can more have arrived than was sent.
+                    forged.message = vec![0xff; forged.message.len()];
+                    self.feedback
+                        .extend([(at, forged.clone()), (at, Feedback { ranges: vec![], arrivals: vec![], ..forged })]);
+                }
+            }
+            // Late, in the midst of newer ones: the message is as old.
+            Lie::Replay if self.acks % 50 != 0 => {}
+            Lie::Replay => {
+                let late = at + TimeSpan::from_millis(1000);
+                let place = self.feedback.partition_point(|(at, _)| *at <= late);
+                self.feedback.insert(place, (late, told.clone()));
+            }
+            Lie::Stretch if self.acks % 100 != 0 => return,
+            Lie::Stretch => {}
+            Lie::Clock => {
+                told.sent =
+                    [Timestamp::ZERO, Timestamp(u64::MAX - 1), Timestamp(secs(86_400.0))][self.acks as usize % 3];
+                told.arrivals.iter_mut().for_each(|arrived| arrived.at = told.sent);
+            }
+            Lie::Wait => told.sent += TimeSpan::from_millis(4_000),
+            Lie::Marks => told.ce_total = (self.acks as u32).wrapping_mul(1000),
+        }
+        let place = self.feedback.partition_point(|(due, _)| *due <= at);
+        self.feedback.insert(place, (at, told));
     }
 }
 

@@ -16,6 +16,7 @@ fn packet(number: u64, size: u32) -> Packet {
         least_unsettled: number.saturating_sub(40),
         size,
         retransmission: number % 5 == 0,
+        header: (number % 3) as u32 * 70_000,
         ..Packet::default()
     }
 }
@@ -96,6 +97,31 @@ fn acknowledgements_come_back() {
     assert_eq!(out.len(), 200 - OVERHEAD as usize, "padded to the size asked for");
 }
 
+/// As much as may be in one, and nothing at all; with and without padding.
+#[test]
+fn feedback_comes_back() {
+    let mut full = Feedback { sent: Timestamp(1 << 50), ce_total: u32::MAX, size: 0, ..Feedback::default() };
+    for range in 0..70 {
+        full.push_range(if range == 0 { 1 << 40 } else { range }, 2 * range);
+    }
+    for arrival in 0..140 {
+        full.push_arrival(arrival * 3, if arrival == 0 { 1 << 40 } else { 1 << 20 });
+    }
+    full.message = vec![9; 64];
+    assert_eq!((full.ranges.len(), full.arrivals.len()), (64, 128));
+    for size in (20..200).chain([900, 1200]) {
+        for feedback in [&full, &Feedback { sent: Timestamp(7), ..Feedback::default() }] {
+            let mut out = Vec::new();
+            encode_feedback(&mut out, TOKEN, &Feedback { size, ..feedback.clone() }, OVERHEAD);
+            let whole = out.len() as u32 + OVERHEAD;
+            assert!(whole == size || whole >= feedback.content_bytes() + 50, "{size} asked for, {whole} sent");
+            assert!(whole < 1400, "one datagram on every path");
+            let expected = Feedback { size: whole, ..feedback.clone() };
+            assert_eq!(decode(&out, OVERHEAD), Ok(Message::Feedback(TOKEN, Box::new(expected))));
+        }
+    }
+}
+
 #[test]
 fn what_is_out_of_range_is_refused() {
     let encode = |kind: Kind| {
@@ -129,6 +155,29 @@ fn what_is_out_of_range_is_refused() {
     for ranges in [vec![], vec![5], vec![6, 0], vec![1, 2], vec![0; 10]] {
         assert_eq!(with(&|a| a.ranges.clone_from(&ranges)), Err(Refusal::Range), "{ranges:?}");
     }
+    let feedback = datagram::Feedback {
+        token: TOKEN.0.to_vec(),
+        sent_ns: 50,
+        ranges: vec![9, 2, 1, 3],
+        arrivals: vec![1, 20, 2, 20],
+        ..Default::default()
+    };
+    let with = |change: &dyn Fn(&mut datagram::Feedback)| {
+        let mut f = feedback.clone();
+        change(&mut f);
+        decode(&encode(Kind::Feedback(f)), OVERHEAD).map(drop)
+    };
+    assert_eq!(with(&|_| ()), Ok(()));
+    assert_eq!(with(&|f| f.token.push(0)), Err(Refusal::Token));
+    assert_eq!(with(&|f| f.message = vec![0; 65]), Err(Refusal::Range));
+    assert_eq!(with(&|f| (f.ranges, f.arrivals) = (vec![], vec![])), Ok(()), "in silence");
+    for ranges in [vec![1 << 62, 0], vec![5, 6], vec![9, 8, 0, 0], vec![9, 2, 1], vec![0; 130], vec![9; 2000]] {
+        assert_eq!(with(&|f| f.ranges.clone_from(&ranges)), Err(Refusal::Range), "{ranges:?}");
+    }
+    // Below zero, before the clock's start, after its own departure, too large, too many.
+    for arrivals in [vec![19, 0], vec![0, 51], vec![0, 20, 0, 31], vec![u64::MAX - 1, 0], vec![0; 258], vec![0]] {
+        assert_eq!(with(&|f| f.arrivals.clone_from(&arrivals)), Err(Refusal::Range), "{arrivals:?}");
+    }
     // A second kind, or none.
     let mut two = encode(Kind::Data(data.clone()));
     two.extend_from_slice(&encode(Kind::Ack(ack)));
@@ -150,7 +199,8 @@ proptest! {
         };
         let kind = Kind::Data(datagram::Data {
             token: TOKEN.0.to_vec(), number, segment: p.segment, sent_ns: sent,
-            unsettled_below: number - p.least_unsettled, retransmission: again, size: 0, payload: vec![0; padding],
+            unsettled_below: number - p.least_unsettled, retransmission: again, size: 0, header: 0,
+            payload: vec![0; padding],
         });
         let mut generated = Vec::new();
         encode_rare(&mut generated, kind);

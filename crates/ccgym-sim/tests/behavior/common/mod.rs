@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 
 use ccgym_core::congestion_control::{Capabilities, Observables, SentEvent, SpuriousLossEvent, TimeoutEvent};
 use ccgym_core::{
-    Ack, AckEvent, CongestionControl, Control, InitContext, Receiver, ReceiverConfig, Rng, Sender, SenderConfig,
-    TimeSpan, Timestamp,
+    Ack, AckEvent, CongestionControl, Control, InitContext, Receiver, ReceiverConfig, ReceiverHalf, Rng, Sender,
+    SenderConfig, TimeSpan, Timestamp,
 };
 use ccgym_run::{FlowSpec, Outcome, RunSpec};
 use ccgym_sim::Simulator;
@@ -253,6 +253,16 @@ impl CongestionControl for Watched {
         let mut seen = self.seen.lock().expect("one thread");
         seen.max_pacing_bps = seen.max_pacing_bps.max(rate);
         drop(seen);
+        self.allow_more();
+    }
+    fn receiver_half(&self) -> Option<Box<dyn ReceiverHalf>> {
+        self.inner.receiver_half()
+    }
+    fn header(&self) -> u32 {
+        self.inner.header()
+    }
+    fn on_feedback(&mut self, now: Timestamp, message: &[u8]) {
+        self.inner.on_feedback(now, message);
         self.allow_more();
     }
     fn on_ack(&mut self, event: &AckEvent<'_>) {
