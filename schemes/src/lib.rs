@@ -26,6 +26,7 @@ mod pcc_experimental;
 mod prague;
 mod quic;
 mod reno;
+mod sprout;
 mod synthesized_bbr;
 mod taova;
 mod vegas;
@@ -76,6 +77,7 @@ static SCHEMES: &[SchemeEntry] = &[
     pcc_experimental::ENTRY,
     dctcp::ENTRY,
     prague::ENTRY,
+    sprout::ENTRY,
     aimd::ENTRY,
     fixed_window::ENTRY,
     fixed_rate::ENTRY,

@@ -244,6 +244,34 @@ mod tests {
     }
 
     #[test]
+    fn a_hello_names_the_scheme_whose_half_it_wants() {
+        let token = Token::random().unwrap();
+        let of = |json: &str| {
+            let Ok(Message::Hello(_, message)) = decode(&hello(&spec(json), 0, token, Vec::new()), 28) else {
+                panic!()
+            };
+            *message
+        };
+        let none = of(r#"{"scheme": "cubic", "params": {"beta": 0.8}}"#);
+        assert_eq!((none.scheme.as_str(), none.parameters.as_str()), ("", ""));
+        assert!(receiver_half(&none).unwrap().is_none());
+        let sprout = of(r#"{"scheme": "sprout", "params": {"forecast": "ewma"}}"#);
+        assert_eq!((sprout.scheme.as_str(), sprout.parameters.as_str()), ("sprout", r#"{"forecast":"ewma"}"#));
+        assert!(receiver_half(&sprout).unwrap().is_some());
+        // What a stranger may ask for.
+        for (scheme, parameters, why) in [
+            ("cubic", "", "cubic has no half"),
+            ("sprotu", "", "did you mean"),
+            ("sprout", "[]", "no JSON object"),
+            ("sprout", r#"{"forecast": 3}"#, "forecast"),
+        ] {
+            let hello = datagram::Hello { scheme: scheme.into(), parameters: parameters.into(), ..sprout.clone() };
+            let error = receiver_half(&hello).err().unwrap();
+            assert!(error.contains(why), "{scheme} {parameters}: {error}");
+        }
+    }
+
+    #[test]
     fn nothing_of_a_refusal_reaches_a_terminal_as_a_command() {
         let refusal = "found \"x\"\u{1b}[2J\u{1b}]0;owned\u{7}\r\n\u{9b}31m\u{202e} Ж";
         let answer = datagram::HelloAck { refusal: refusal.into(), ..datagram::HelloAck::default() };

@@ -110,6 +110,7 @@ fn schemes_move_data_and_every_packet_is_accounted_for() {
         r#"{"scheme": "bbr", "ack_every": 2}"#,
         r#"{"scheme": "fixed_rate", "params": {"rate_mbps": 20}, "profile": "udp"}"#,
         r#"{"scheme": "copa", "mss": 100, "header": 28}"#,
+        r#"{"scheme": "sprout", "profile": "udp"}"#,
     ] {
         let clock = Clock::start();
         let listening = Listening::at("127.0.0.1:0", clock, 1);

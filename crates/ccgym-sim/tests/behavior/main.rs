@@ -17,6 +17,7 @@ mod expectations_ecn;
 mod expectations_loss_based;
 mod expectations_pcc;
 mod expectations_quic;
+mod expectations_receiver;
 mod expectations_synthesized_bbr;
 mod expectations_taova;
 mod guard;

@@ -1,0 +1,176 @@
+//! Sprout's half at the receiver: what arrived in each tick, what it says of the link, and what will arrive.
+
+use std::collections::BTreeSet;
+
+use ccgym_core::receiver_half::ReceivedEvent;
+use ccgym_core::{PacketNumber, ReceiverHalf, TimeSpan, Timestamp};
+
+use super::model::{Belief, Forecast, Model, TICK, TICKS};
+
+/// Bytes of a message.
+const MESSAGE: usize = 2 * TICKS + 8;
+/// Weight of a new tick in the moving average.
+const EWMA_GAIN: f64 = 0.125;
+/// Of a longer silence no more ticks than this are worked through: by then nothing is known any more.
+const MAX_TICKS: u64 = 500;
+
+/// What the receiver tells the sender.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Report {
+    pub forecast: Forecast,
+    /// Packets that have arrived or will not come any more.
+    pub received_or_lost: u64,
+}
+
+impl Report {
+    pub fn write(&self, message: &mut Vec<u8>) {
+        self.forecast.iter().for_each(|count| message.extend_from_slice(&count.to_le_bytes()));
+        message.extend_from_slice(&self.received_or_lost.to_le_bytes());
+    }
+
+    pub fn read(message: &[u8]) -> Option<Self> {
+        let message: &[u8; MESSAGE] = message.try_into().ok()?;
+        let (counts, total) = message.split_at(2 * TICKS);
+        let forecast = std::array::from_fn(|tick| u16::from_le_bytes([counts[2 * tick], counts[2 * tick + 1]]));
+        Some(Self { forecast, received_or_lost: u64::from_le_bytes(total.try_into().ok()?) })
+    }
+}
+
+/// What each packet tells the receiver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Header {
+    /// Packets sent within the 10 ms before this one: those before them arrive no more if they have not yet.
+    pub recent: u16,
+    /// The sender promises nothing more for this time, ms.
+    pub time_to_next_ms: u8,
+}
+
+impl Header {
+    pub fn pack(self) -> u32 {
+        u32::from(self.recent) << 8 | u32::from(self.time_to_next_ms)
+    }
+
+    pub fn unpack(header: u32) -> Self {
+        Self { recent: (header >> 8) as u16, time_to_next_ms: header as u8 }
+    }
+}
+
+/// How the future is told from the past.
+#[derive(Clone)]
+pub enum Forecaster {
+    /// The paper's model.
+    Bayes(Belief),
+    /// Sprout-EWMA: the link goes on at its mean rate; packets per tick.
+    Ewma(f64),
+}
+
+impl Forecaster {
+    pub fn bayes() -> Self {
+        Self::Bayes(Model::ignorance())
+    }
+
+    /// A tick passes that brought `arrived` packets; `None`: as the sender had announced, none could come.
+    fn tick(&mut self, arrived: Option<f64>) {
+        match self {
+            Self::Bayes(belief) => {
+                Model::shared().evolve(belief);
+                if let Some(arrived) = arrived {
+                    // Any arrival at all is one.
+                    let count = if arrived > 0.0 { arrived.round().max(1.0) } else { 0.0 };
+                    Model::shared().observe(belief, count as u32);
+                }
+            }
+            Self::Ewma(rate) => *rate += arrived.map_or(0.0, |arrived| EWMA_GAIN * (arrived - *rate)),
+        }
+    }
+
+    pub fn forecast(&self) -> Forecast {
+        match self {
+            Self::Bayes(belief) => Model::shared().forecast(belief),
+            Self::Ewma(rate) => std::array::from_fn(|tick| (rate * (tick + 1) as f64).min(f64::from(u16::MAX)) as u16),
+        }
+    }
+}
+
+/// The receiving half.
+#[derive(Clone)]
+pub struct SproutHalf {
+    forecaster: Forecaster,
+    /// Wire bytes of a full packet.
+    mss: f64,
+    tick_end: Timestamp,
+    /// Full packets that arrived in this tick.
+    arrived: f64,
+    /// Until then the sender may be silent of its own accord.
+    silent_until: Timestamp,
+    /// Forecast at the end of the tick before.
+    forecast: Forecast,
+    /// Everything below this has arrived or is lost …
+    settled: PacketNumber,
+    /// … and of the rest this has arrived.
+    above: BTreeSet<PacketNumber>,
+}
+
+impl SproutHalf {
+    pub fn new(forecaster: Forecaster) -> Self {
+        Self {
+            forecast: forecaster.forecast(),
+            forecaster,
+            mss: 1.0,
+            tick_end: Timestamp::NEVER,
+            arrived: 0.0,
+            silent_until: Timestamp::ZERO,
+            settled: 0,
+            above: BTreeSet::new(),
+        }
+    }
+
+    /// Work through the ticks that have ended by `now`.
+    fn advance(&mut self, now: Timestamp) {
+        if self.tick_end > now {
+            return;
+        }
+        let skipped = (now.since(self.tick_end).0 / TICK.0).saturating_sub(MAX_TICKS);
+        self.tick_end += TimeSpan(skipped * TICK.0);
+        while self.tick_end <= now {
+            let heard = self.arrived > 0.0 || self.tick_end - TICK >= self.silent_until;
+            self.forecaster.tick(heard.then_some(self.arrived));
+            self.arrived = 0.0;
+            self.tick_end += TICK;
+        }
+        self.forecast = self.forecaster.forecast();
+    }
+}
+
+impl ReceiverHalf for SproutHalf {
+    fn start(&mut self, now: Timestamp, mss: u64) {
+        self.mss = mss.max(1) as f64;
+        self.tick_end = now + TICK;
+    }
+
+    fn on_data(&mut self, event: &ReceivedEvent) {
+        self.advance(event.now);
+        let Header { recent, time_to_next_ms } = Header::unpack(event.header);
+        self.arrived += event.bytes as f64 / self.mss;
+        let silent_until = self.tick_end - TICK + TimeSpan::from_millis(u64::from(time_to_next_ms));
+        self.silent_until = self.silent_until.max(silent_until);
+        if event.number >= self.settled {
+            self.above.insert(event.number);
+        }
+        let settled = event.number.saturating_sub(u64::from(recent));
+        if settled > self.settled {
+            self.settled = settled;
+            self.above = self.above.split_off(&settled);
+        }
+    }
+
+    fn next_feedback(&self) -> Timestamp {
+        self.tick_end
+    }
+
+    fn on_feedback(&mut self, now: Timestamp, message: &mut Vec<u8>) {
+        self.advance(now);
+        let received_or_lost = self.settled + self.above.len() as u64;
+        Report { forecast: self.forecast, received_or_lost }.write(message);
+    }
+}

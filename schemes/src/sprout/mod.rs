@@ -1,0 +1,220 @@
+//! Sprout (Winstein, Sivaraman, Balakrishnan, NSDI 2013; behavior of keithw/sprout c838669, which Pantheon runs): the
+//! receiver forecasts what the link will surely deliver, and the sender sends what will be through within 100 ms.
+
+mod half;
+mod model;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use ccgym_core::congestion_control::{Capabilities, Observables, SentEvent};
+use ccgym_core::{
+    AckEvent, CongestionControl, Control, InitContext, PacketNumber, ReceiverHalf, TimeSpan, TimeoutEvent, Timestamp,
+};
+
+use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
+use half::{Forecaster, Header, Report, SproutHalf};
+use model::{Forecast, TICK, TICKS};
+
+pub const ENTRY: SchemeEntry = SchemeEntry {
+    info: SchemeInfo {
+        name: "sprout",
+        label: "Sprout",
+        reference: "Winstein et al., NSDI 2013; keithw/sprout c838669",
+        summary: "Sends what a cautious forecast of the receiver says will be through within 100 ms.",
+        parameters: &[
+            Parameter::choice(
+                "forecast",
+                &["bayes", "ewma"],
+                "The model of a wandering rate and its 5th percentile, or the mean rate (Sprout-EWMA).",
+            ),
+            Parameter::choice(
+                "mode",
+                &["paper", "pantheon"],
+                "What drains per tick without a newer forecast: its share of the forecast, or by the program's quirk all of \
+                 the forecast so far.",
+            ),
+            Parameter::integer("lookahead", 5, (1, 7), "ticks", "Time within which what is sent is to arrive, in ticks of 20 ms."),
+        ],
+        role: Role::OnRequest,
+        implementation: "keithw/sprout, GPL-3.0 (its behavior)",
+        transport: Transport::UDP,
+        ..SchemeInfo::DEFAULT
+    },
+    build: |p, _| Ok(Box::new(Sprout::new(p))),
+};
+
+/// Silence after which one packet leaves whatever the window, and which the last packet of a flight announces.
+const PROBE_INTERVAL: TimeSpan = TimeSpan::from_millis(50);
+/// Packets sent within this may overtake each other.
+const REORDERING: TimeSpan = TimeSpan::from_millis(10);
+
+/// The sending half. Counts are packets.
+#[derive(Clone)]
+struct Sprout {
+    forecaster: Forecaster,
+    /// By the program's quirk the whole forecast is subtracted each tick.
+    cumulative_drain: bool,
+    lookahead: usize,
+    mss: u64,
+    /// The forecast in force, when it came, and how many of its ticks have passed since.
+    forecast: Forecast,
+    forecast_at: Timestamp,
+    tick: usize,
+    /// Estimate of what is on its way and has not arrived.
+    queue: u64,
+    next_number: PacketNumber,
+    /// Departures within [`REORDERING`] of the latest.
+    recent: VecDeque<Timestamp>,
+    /// What the latest packet said.
+    header: Header,
+    in_flight: u64,
+    /// Whether a probe may leave.
+    probe: bool,
+    probe_due: Timestamp,
+}
+
+impl Sprout {
+    fn new(p: &Parameters) -> Self {
+        let forecaster = match p.word("forecast") {
+            "ewma" => Forecaster::Ewma(0.0),
+            _ => Forecaster::bayes(),
+        };
+        Self {
+            // Nothing is known yet, by either forecaster.
+            forecast: Forecaster::bayes().forecast(),
+            forecaster,
+            cumulative_drain: p.word("mode") == "pantheon",
+            lookahead: p.integer("lookahead") as usize,
+            mss: 0,
+            forecast_at: Timestamp::ZERO,
+            tick: 0,
+            queue: 0,
+            next_number: 0,
+            recent: VecDeque::new(),
+            header: Header::default(),
+            in_flight: 0,
+            probe: true,
+            probe_due: Timestamp::NEVER,
+        }
+    }
+
+    /// What the forecast has delivered by the end of tick `tick`.
+    fn delivered(&self, tick: usize) -> u64 {
+        u64::from(self.forecast[tick.min(TICKS - 1)])
+    }
+
+    /// What will be delivered within the time looked ahead.
+    fn deliveries(&self) -> u64 {
+        self.delivered(self.tick + self.lookahead).saturating_sub(self.delivered(self.tick))
+    }
+
+    /// Packets that may leave now.
+    fn window(&self) -> u64 {
+        self.deliveries().saturating_sub(self.queue).max(u64::from(self.probe))
+    }
+
+    /// Let the ticks pass that have ended by `now`: the queue drains as forecast.
+    fn advance(&mut self, now: Timestamp) {
+        let ticks = (now.since(self.forecast_at).0 / TICK.0).min(TICKS as u64 - 1) as usize;
+        while self.tick < ticks {
+            let before = if self.cumulative_drain || self.tick == 0 { 0 } else { self.delivered(self.tick - 1) };
+            let drained = self.delivered(self.tick).saturating_sub(before);
+            self.queue = self.queue.saturating_sub(drained);
+            self.tick += 1;
+        }
+    }
+
+    fn tick_due(&self) -> Timestamp {
+        if self.tick + 1 < TICKS {
+            self.forecast_at + TimeSpan((self.tick as u64 + 1) * TICK.0)
+        } else {
+            Timestamp::NEVER
+        }
+    }
+}
+
+impl CongestionControl for Sprout {
+    fn name(&self) -> &'static str {
+        "sprout"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { packet_events: true, timers: true, prr: false, ..Capabilities::default() }
+    }
+
+    fn init(&mut self, context: InitContext) {
+        self.mss = context.mss;
+        self.forecast_at = context.now;
+        self.probe_due = context.now + PROBE_INTERVAL;
+    }
+
+    fn receiver_half(&self) -> Option<Box<dyn ReceiverHalf>> {
+        Some(Box::new(SproutHalf::new(self.forecaster.clone())))
+    }
+
+    fn on_packet_sent(&mut self, event: &SentEvent) {
+        self.in_flight = event.in_flight;
+        self.next_number = event.number + 1;
+        self.queue += 1;
+        self.probe = false;
+        self.probe_due = event.now + PROBE_INTERVAL;
+        while self.recent.front().is_some_and(|sent| *sent + REORDERING < event.now) {
+            self.recent.pop_front();
+        }
+        let ends = self.window() == 0 || !event.more;
+        self.header = Header {
+            recent: self.recent.len().min(usize::from(u16::MAX)) as u16,
+            time_to_next_ms: if ends { PROBE_INTERVAL.as_millis() as u8 } else { 0 },
+        };
+        self.recent.push_back(event.now);
+    }
+
+    fn header(&self) -> u32 {
+        self.header.pack()
+    }
+
+    fn on_feedback(&mut self, now: Timestamp, message: &[u8]) {
+        let Some(report) = Report::read(message) else { return };
+        // More cannot have arrived than was sent.
+        let Some(queue) = self.next_number.checked_sub(report.received_or_lost) else { return };
+        self.forecast = report.forecast;
+        self.forecast_at = now;
+        self.tick = 0;
+        self.queue = queue;
+    }
+
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
+        self.in_flight = event.in_flight;
+    }
+
+    /// Losses are the forecast's business.
+    fn on_timeout(&mut self, _event: &TimeoutEvent<'_>) {
+        self.in_flight = 0;
+    }
+
+    fn next_timer(&self) -> Timestamp {
+        self.tick_due().min(self.probe_due)
+    }
+
+    fn on_timer(&mut self, now: Timestamp) {
+        self.advance(now);
+        if self.probe_due <= now {
+            self.probe = true;
+            self.probe_due = now + PROBE_INTERVAL;
+        }
+    }
+
+    fn control(&self) -> Control {
+        Control::window(self.in_flight + self.window() * self.mss)
+    }
+
+    fn observables(&self) -> Observables {
+        vec![
+            ("forecast_packets", self.deliveries() as f64),
+            ("queue_packets", self.queue as f64),
+            ("forecast_tick", self.tick as f64),
+        ]
+    }
+}
