@@ -28,18 +28,18 @@ fn logged(flow: Value, seconds: f64, downlink: Value) -> RunSpec {
     spec(run)
 }
 
-/// Row 33: with any buffer the 95th percentile of queueing is below 100 ms. The forecast is cautious, and so is use.
+/// Row 33: with any buffer the 95th percentile of queueing is below 100 ms. The rate is as
+/// high as the model's rates go, so that the forecast may be believed in full; looking less far ahead, caution shows.
 #[test]
 fn sprout_keeps_queueing_below_100_ms() {
     for (params, least) in [
-        (json!({}), 8.0),
-        (json!({"mode": "pantheon"}), 8.0),
-        (json!({"forecast": "ewma"}), 8.0),
-        (json!({"lookahead": 4}), 2.0),
+        (json!({}), 11.5),
+        (json!({"mode": "pantheon"}), 11.5),
+        (json!({"forecast": "ewma"}), 11.5),
+        (json!({"lookahead": 4}), 4.0),
     ] {
         let outcome = run(&l1(10.0, &json!([sprout(&params)]), 40.0));
         let (queue, steady) = (p95_queue(&outcome), Steady::of(&outcome));
-        println!("sprout {params}: p95 {queue} ms, {steady:?}");
         assert!(queue < 100, "{params}: {queue} ms");
         assert!(steady.total() > least && steady.drops == 0, "{params}: {steady:?}");
     }
@@ -50,7 +50,6 @@ fn sprout_keeps_queueing_below_100_ms() {
 fn two_sprouts_share() {
     let outcome = run(&l1(10.0, &json!([sprout(&json!({})), sprout(&json!({}))]), 60.0));
     let steady = Steady::of(&outcome);
-    println!("{steady:?}, p95 {}", p95_queue(&outcome));
     assert!(steady.jain() > 0.9 && steady.total() > 8.0, "{steady:?}");
 }
 
@@ -96,15 +95,13 @@ fn lost_feedback_is_no_lost_packet() {
     }
 }
 
-/// What is seldom sent is no sign of a slow link: the window stays open for a burst.
+/// What is seldom sent is no sign of a slow link: an application keeps its rate, four times that of probes.
 #[test]
-fn a_limited_application_closes_no_window() {
+fn a_limited_application_keeps_its_rate() {
     let mut flow = sprout(&json!({}));
     flow["source"] = json!({"kind": "rate", "rate": 1_000_000});
     let outcome = run(&l1(10.0, &json!([flow]), 30.0));
     let series = outcome.series.as_ref().expect("series are recorded");
-    let steady = Steady::of(&outcome);
-    println!("{steady:?}, p95 {}", p95_queue(&outcome));
     let payload = series.flows[0].received_unique_bytes.last().copied().unwrap_or_default() as f64 * 8.0 / 30.0 / 1e6;
     assert!(payload > 0.95, "{payload} Mbit/s of 1 arrived");
 }
