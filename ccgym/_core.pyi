@@ -69,6 +69,9 @@ class SimResult:
     def packets(self, direction: Literal["data", "ack"]) -> dict[str, npt.NDArray[Any]]:
         """Every packet in order of entry: entered_ns, left_ns (2⁶⁴−1: lost or in flight), size, flow (from 0)."""
 
+    def frames(self, flow: int) -> dict[str, npt.NDArray[Any]]:
+        """Frames of the video encoder of a flow (from 0): captured_ns, packets (0: skipped), bytes; empty if none."""
+
     def series(self) -> dict[str, Any]:
         """Sampled series: {"t_ns": …, "flows": [{…}, …], "link": {…}}."""
 

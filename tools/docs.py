@@ -102,7 +102,9 @@ def transport_words(scheme: Mapping[str, Any]) -> str:
     """How a scheme is carried, in a few words."""
     carried = scheme["transport"]
     size = carried["mss"] + carried["header"]
-    return f"`{carried['profile']}`, packets of {size} bytes, initial window {carried['initial_window']}"
+    source = carried["source"]["kind"]
+    fed = "" if source == "greedy" else f", with the source `{source}`"
+    return f"`{carried['profile']}`, packets of {size} bytes, initial window {carried['initial_window']}{fed}"
 
 
 def scheme_table() -> list[str]:

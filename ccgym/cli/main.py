@@ -200,7 +200,10 @@ def _one_scheme(row: dict[str, Any]) -> None:
         say(f"  checked against: {row['implementation']}")
     if "transport" in row:
         carried = row["transport"]
-        say(f"  packets: {carried['mss']} + {carried['header']} bytes; initial window: {carried['initial_window']}")
+        size = f"{carried['mss']} + {carried['header']} bytes"
+        source = carried["source"]["kind"]
+        fed = "" if source == "greedy" else f"; source: {source}"
+        say(f"  packets: {size}; initial window: {carried['initial_window']}{fed}")
     card = row.get("card")
     if card is not None:
         training = card["training"]

@@ -368,8 +368,8 @@ def read_jitter_distribution(value: Any, kinds: Mapping[str, Any]) -> Any:
 
 
 def read_source(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """``greedy``, or a size: a transfer of that many bytes."""
-    if value == "greedy":
+    """``greedy`` or ``media``, or a size: a transfer of that many bytes."""
+    if value in ("greedy", "media"):
         return {"kind": value}
     return {"kind": "bytes", "bytes": value} if isinstance(value, str) or is_number(value) else value
 

@@ -403,7 +403,30 @@ class RateSource(declared.Declared):
     rate: RateField = Field(description="Payload rate.")
 
 
-AnySource: TypeAlias = GreedySource | BytesSource | OnOffSource | RateSource
+class MediaSource(declared.Declared):
+    """A live video encoder, which follows the rate that the scheme tells it. Needs the profile `udp`."""
+
+    kind: Literal["media"] = "media"
+    frame_rate: float = Field(default=30.0, ge=1, le=240, description="Frames per second.")
+    min_rate: RateField = Field(
+        default=50_000, description="Minimum payload rate of the encoder, whatever the scheme says."
+    )
+    max_rate: RateField = Field(default=2_500_000, description="Maximum payload rate of the encoder.")
+    reaction: TimeField = Field(
+        default=200_000_000,
+        description="Minimum time between two changes of its rate: what the scheme says meanwhile waits.",
+    )
+    key_interval: TimeField = Field(default=0, description="Time between key frames; 0: there are none.")
+    key_factor: float = Field(
+        default=4.0, ge=1, le=100, description="Size of a key frame over that of the others; the mean rate stays."
+    )
+    max_wait: PeriodField = Field(
+        default=500_000_000,
+        description="While a frame waits in the sender for longer than this, further ones are skipped.",
+    )
+
+
+AnySource: TypeAlias = GreedySource | BytesSource | OnOffSource | RateSource | MediaSource
 """What a flow's application does."""
 
 SourceField: TypeAlias = Annotated[AnySource, declared.OneOf("source", declared.read_source)]

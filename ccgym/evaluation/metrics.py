@@ -12,6 +12,10 @@ total throughput              all bits that left / (latest − first departure o
 total delay and loss          over all packets, pooled
 capacity                      bits of the link's delivery opportunities / (last − first opportunity)
 utilization                   total throughput / capacity; may exceed 1
+frame delay                   from a frame's capture to the departure of its last packet, of frames of which all packets
+                              left; mean, and the 95th percentile as above
+bit rate                      payload bits of all encoded frames / life of the flow
+frame loss                    frames that were skipped, or of which a packet never left / frames captured
 validity                      a run is ignored if its departures span less than 0.8 of the asked run time, or if of one
                               of its flows nothing left, or nothing entered
 ============================  =========================================================================================
@@ -221,6 +225,50 @@ def flow_metrics(log: PacketLog) -> PantheonMetrics:
         span_s=span / NS_PER_S,
         packets_in=int(log.arrival_ns.size),
         packets_out=int(log.departure_ns.size),
+    )
+
+
+@dataclass(frozen=True)
+class MediaMetrics:
+    """Numbers of a flow that carries video."""
+
+    frame_delay_ms: float | None
+    """Mean delay of the frames that arrived whole, ms; None if none did."""
+    frame_delay_p95_ms: float | None
+    """Its 95th percentile, ms."""
+    frame_loss: float
+    """Fraction of the captured frames that did not arrive whole."""
+    bit_rate_mbps: float
+    """Payload rate of the encoder, Mbit/s."""
+
+
+def media_metrics(
+    frames: Mapping[str, npt.NDArray[Any]], left_ns: npt.NDArray[Any], life_ns: int
+) -> MediaMetrics | None:
+    """Numbers of the frames of a flow; None if it has no encoder.
+
+    Args:
+        frames: ``captured_ns``, ``packets`` and ``bytes`` of each frame, in order.
+        left_ns: when the flow's packets left the path, in the order in which they entered it; :data:`NEVER` for those
+            that did not.
+        life_ns: from the flow's start to its stop.
+    """
+    packets = frames["packets"].astype(np.int64)
+    if not packets.size:
+        return None
+    # Packets are sent once each and in order: those of a frame follow those of the frame before it.
+    left = np.full(int(packets.sum()), NEVER)
+    left[: left_ns.size] = left_ns[: left.size]
+    encoded = packets > 0
+    firsts = (np.cumsum(packets) - packets)[encoded]
+    last = np.maximum.reduceat(left, firsts) if firsts.size else np.empty(0, dtype=np.uint64)
+    whole = last != NEVER
+    delay = last[whole].astype(np.int64) - frames["captured_ns"][encoded][whole].astype(np.int64)
+    return MediaMetrics(
+        frame_delay_ms=float(delay.mean()) / 1e6 if delay.size else None,
+        frame_delay_p95_ms=percentile_nearest(delay) / 1e6 if delay.size else None,
+        frame_loss=1.0 - delay.size / packets.size,
+        bit_rate_mbps=float(frames["bytes"].astype(np.int64).sum()) * 8000 / life_ns,
     )
 
 

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from ccgym.config.models import MediaSource
 from ccgym.config.path import CompiledPath, NetworkPath, PathLike
 from ccgym.errors import ConfigError, located, shown
 from ccgym.evaluation.capacity import LinkCapacity, link_capacity, slowest_link
 from ccgym.evaluation.ccperf_metrics import CcperfMetrics, FlowInput, RunInput, ccperf_metrics
-from ccgym.evaluation.metrics import PacketLog, RunMetrics, run_metrics
+from ccgym.evaluation.metrics import MediaMetrics, PacketLog, RunMetrics, media_metrics, run_metrics
 from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
 from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.flow import FlowSpec, flow_spec, policies_of, python_of
@@ -95,8 +96,11 @@ class PreparedRun:
         counters = json.loads(result.summary())
         capacity = link_capacity(self.compiled.uplink, self.compiled.traces)
         log = metrics = None
+        media: list[MediaMetrics | None] = [None] * len(self.flows)
         if self.record.packets:
-            log = PacketLog.from_packets(result.packets("data"), len(self.flows))
+            packets = result.packets("data")
+            media = [self._media_metrics(result, packets, place) for place in range(len(self.flows))]
+            log = PacketLog.from_packets(packets, len(self.flows))
             metrics = run_metrics(log, None if capacity is None else capacity.average_mbps(self.duration_ns))
         series = ccperf = None
         if self.step_ns:
@@ -108,7 +112,7 @@ class PreparedRun:
             duration_s=self.duration_ns / 1e9,
             trajectory_hash=counters["trajectory_hash"],
             flows=tuple(
-                _flow_record(spec, counters["flows"][place], place, metrics, ccperf, self.duration_ns)
+                _flow_record(spec, counters["flows"][place], place, metrics, ccperf, media[place], self.duration_ns)
                 for place, spec in enumerate(self.flows)
             ),
             link=_link_record(counters["link"], metrics),
@@ -122,6 +126,15 @@ class PreparedRun:
             series=series,
             native=result,
         )
+
+    def _media_metrics(self, result: SimResult, packets: Mapping[str, Any], place: int) -> MediaMetrics | None:
+        spec = self.flows[place]
+        if not isinstance(spec.source, MediaSource):
+            return None
+        own = packets["flow"] == place
+        stop_ns = min(spec.stop or self.duration_ns, self.duration_ns)
+        life_ns = stop_ns - spec.start_ns
+        return media_metrics(result.frames(place), packets["left_ns"][own], life_ns)
 
     def _ccperf_input(
         self, series: Mapping[str, Any], counters: Mapping[str, Any], capacity: LinkCapacity | None
@@ -222,6 +235,7 @@ def _flow_record(
     place: int,
     metrics: RunMetrics | None,
     ccperf: CcperfMetrics | None,
+    media: MediaMetrics | None,
     duration_ns: int,
 ) -> FlowRecord:
     pantheon = None if metrics is None else metrics.flows[place + 1]
@@ -252,6 +266,7 @@ def _flow_record(
         recoveries=recoveries,
         mean_recovery_ms=counters["recovery_ns"] / recoveries / 1e6 if recoveries else 0.0,
         completion_s=None if finish is None else (finish - spec.start_ns) / 1e9,
+        **({} if media is None else vars(media)),
     )
 
 

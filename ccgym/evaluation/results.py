@@ -175,6 +175,15 @@ class SchemeSummary:
         """Loss over all packets, a fraction."""
         return self._over_runs(lambda record: record.total.loss)
 
+    def of_frames(self, name: str) -> Spread | None:
+        """A quantity of the video frames over the runs, the mean of the flows that carry video; None without any."""
+
+        def mean(record: RunRecord) -> float | None:
+            spread = Spread.of(getattr(flow, name) for flow in record.flows)
+            return None if spread is None else spread.mean
+
+        return self._over_runs(mean)
+
     @property
     def utilization(self) -> Spread | None:
         """Total throughput / capacity."""

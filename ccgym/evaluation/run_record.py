@@ -109,6 +109,15 @@ class FlowRecord:
     """Mean stay in fast recovery, ms; 0 without one."""
     completion_s: float | None
     """Seconds from the start to the last acknowledgement, for a flow of limited bytes that finished."""
+    frame_delay_ms: float | None = None
+    """Mean time from the capture of a video frame to the arrival of its last packet, ms, of frames that arrived whole;
+    this and the next three are None for a flow without a video encoder, and where no packets were recorded."""
+    frame_delay_p95_ms: float | None = None
+    """95th percentile of the same, ms."""
+    frame_loss: float | None = None
+    """Fraction of the captured frames that did not arrive whole: skipped, lost in part, or on their way at the end."""
+    bit_rate_mbps: float | None = None
+    """Mean payload rate of the encoder, Mbit/s."""
 
     def __repr__(self) -> str:
         return f"FlowRecord({self.scheme}, {self.start_s:g} to {self.stop_s:g} s: {self.summary()})"

@@ -22,6 +22,14 @@ MEASURED: Final = (
     Column("utilization", "utilization", "%", spread(1, 100), better="max", short="used %"),
 )
 
+FRAMES: Final = (
+    Column("frame_delay_ms", "frame\ndelay", "ms", spread(1), better="min", short="frame ms"),
+    Column("frame_delay_p95_ms", "95th %-ile\nframe delay", "ms", spread(1), better="min", short="p95 frame ms"),
+    Column("frame_loss", "frames\nnot whole", "%", spread(2, 100), better="min", short="frames lost %"),
+    Column("bit_rate_mbps", "bit rate", "Mbit/s", spread(2), better="max", short="video Mbit/s"),
+)
+"""Of schemes that carry video: shown if there are any."""
+
 _PUBLISHED: Final = tuple(
     Column(
         f"published_{one.name}", one.label, one.unit, number(2, 100 if one.unit == "%" else 1), group="published",
@@ -45,13 +53,19 @@ IDENTICAL_MARK: Final = "="
 def evaluation_table(results: ResultSet) -> Table:
     """A row for each scheme that was evaluated, with what was published for it."""
     published = _PUBLISHED if has_published(results) else ()
+    frames = _frames(results)
     return Table(
-        columns=[Column("scheme", "scheme", align="left"), Column("runs", "runs"), *MEASURED, *published],
+        columns=[Column("scheme", "scheme", align="left"), Column("runs", "runs"), *MEASURED, *frames, *published],
         rows=[_row(summary) for summary in results.schemes],
         notes=_notes(results),
         legend="p95: 95th percentile of the one-way delay; used: fraction of the capacity",
         kind="stack",
     )
+
+
+def _frames(results: ResultSet) -> tuple[Column, ...]:
+    shown = any(summary.of_frames(one.name) is not None for summary in results.schemes for one in FRAMES)
+    return FRAMES if shown else ()
 
 
 def has_published(results: ResultSet) -> bool:
@@ -67,6 +81,7 @@ def _row(summary: SchemeSummary) -> Row:
         "runs": runs + (f" {IDENTICAL_MARK}" if summary.identical_runs else ""),
         "utilization": summary.utilization,
         **{name: summary.as_printed(name) for name in PUBLISHED_COLUMNS},
+        **{one.name: summary.of_frames(one.name) for one in FRAMES},
     }
     if summary.unavailable is not None:
         values["runs"] = "unavailable"
@@ -112,7 +127,7 @@ def exact_table(results: ResultSet) -> Table:
     """Exact numbers with units in the column names, for CSV; loss and utilization are fractions."""
     names = ["scheme", "label", "runs", "valid_runs", "identical_runs"]
     names += ["limited_runs", "unavailable"] if results.real else []
-    names += [f"{column.name}_{part}" for column in MEASURED for part in ("mean", "std")]
+    names += [f"{column.name}_{part}" for column in (*MEASURED, *_frames(results)) for part in ("mean", "std")]
     names += [f"published_{name}" for name in PUBLISHED_COLUMNS]
     return Table([Column(name, name) for name in names], [_exact_row(summary) for summary in results.schemes])
 
@@ -127,10 +142,11 @@ def _exact_row(summary: SchemeSummary) -> Row:
         "limited_runs": len(summary.limited_runs),
         "unavailable": summary.unavailable,
     }
-    for column in MEASURED:
-        found: Spread | None = getattr(summary, column.name)
-        if found is not None:
-            values |= {f"{column.name}_mean": found.mean, f"{column.name}_std": found.std}
+    found: dict[str, Spread | None] = {column.name: getattr(summary, column.name) for column in MEASURED}
+    found |= {column.name: summary.of_frames(column.name) for column in FRAMES}
+    for name, measured in found.items():
+        if measured is not None:
+            values |= {f"{name}_mean": measured.mean, f"{name}_std": measured.std}
     if summary.published is not None:
         values |= {f"published_{name}": getattr(summary.published, name) for name in PUBLISHED_COLUMNS}
     return Row(values)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from ccgym.config import models
 from ccgym.config.quantities import RateField, TimeField
@@ -104,7 +104,7 @@ class Flow(models.Flow):
 class FlowSpec(Flow):
     """A flow of a scheme.
 
-    Profile, packet size and initial window that a flow does not give are those that its scheme is carried by
+    Profile, packet size, initial window and source that a flow does not give are those that its scheme is carried by
     (:attr:`~ccgym.schemes.origins.SchemeChoice.transport`).
     """
 
@@ -115,7 +115,8 @@ class FlowSpec(Flow):
     params: Mapping[str, Any] = Field(default_factory=dict)
     """Parameters of the scheme that differ from its defaults."""
     source: models.SourceField = models.GreedySource()
-    """What its application does; the short forms ``"greedy"`` and ``"5MB"`` are understood."""
+    """What its application does; the short forms ``"greedy"``, ``"media"`` and ``"5MB"`` are understood. Absent: what
+    its scheme is made for, ``greedy`` for most."""
 
     @property
     def choice(self) -> SchemeChoice:
@@ -134,6 +135,8 @@ class FlowSpec(Flow):
         if choice != self.choice:
             changes |= {"scheme": choice.name, "params": choice.params}
         changes |= {name: value for name, value in choice.transport.items() if name not in self.model_fields_set}
+        if "source" in changes:
+            changes["source"] = _SOURCE.validate_python(changes["source"])
         return self.model_copy(update=changes) if changes else self
 
     def native(self, base_rtt_ns: int, where: str = "", rng: np.random.Generator | None = None) -> dict[str, Any]:
@@ -150,6 +153,9 @@ class FlowSpec(Flow):
             "source": self.source.native(),
             **self._native(base_rtt_ns, where, rng),
         }
+
+
+_SOURCE: Final[TypeAdapter[models.AnySource]] = TypeAdapter(models.SourceField)
 
 
 class LearnerFlow(Flow):

@@ -158,11 +158,13 @@ pub struct Transport {
     pub header: u32,
     /// Packets sent before the first acknowledgement.
     pub initial_window: u32,
+    /// What hands it data: the kind of a source, with that kind's defaults.
+    pub source: &'static str,
 }
 
 impl Transport {
     /// Reliable, as Linux.
-    pub const TCP: Self = Self { profile: "tcp", mss: 1448, header: 52, initial_window: 10 };
+    pub const TCP: Self = Self { profile: "tcp", mss: 1448, header: 52, initial_window: 10, source: "greedy" };
     /// Datagrams with a receipt for each, of the same size on the wire.
     pub const UDP: Self = Self { profile: "udp", ..Self::TCP };
 }

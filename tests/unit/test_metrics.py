@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ccgym.evaluation.capacity import RateCapacity, TraceCapacity, link_capacity, mean_per_bin_mbps
 from ccgym.evaluation.curves import BIN_NS, DELAY_CELLS, TIME_CELLS, RunCurves
-from ccgym.evaluation.metrics import NEVER, PacketLog, percentile_nearest, rate_mbps, run_metrics
+from ccgym.evaluation.metrics import NEVER, PacketLog, media_metrics, percentile_nearest, rate_mbps, run_metrics
 from ccgym.evaluation.pantheon.logs import parse_log
 
 # Worked out by hand from Pantheon's tunnel_graph.py.
@@ -215,3 +215,34 @@ def test_curves_survive_storage_and_stay_within_a_cell() -> None:
 def test_what_happens_at_the_very_end_opens_no_bin_of_its_own() -> None:
     log = _spaced(2.0)
     assert RunCurves.from_log(log, duration_ns=2 * 10**9).flows[0].ingress_mbps.size == 4
+
+
+def _frames(*rows: tuple[int, int, int]) -> dict[str, np.ndarray]:
+    """Captured (ms), packets, bytes."""
+    captured, packets, sizes = zip(*rows, strict=True)
+    return {
+        "captured_ns": np.array(captured, dtype=np.uint64) * 1_000_000,
+        "packets": np.array(packets, dtype=np.uint32),
+        "bytes": np.array(sizes, dtype=np.uint32),
+    }
+
+
+def test_frames_arrive_with_their_last_packet() -> None:
+    frames = _frames((0, 2, 2000), (40, 1, 500), (80, 0, 0), (120, 2, 1500), (160, 1, 1000))
+    ms = 1_000_000
+    # The second frame is lost in part, the third was skipped, the last is still in the sender.
+    left = np.array([30 * ms, 35 * ms, NEVER, 150 * ms, 149 * ms], dtype=np.uint64)
+    measured = media_metrics(frames, left, 200 * ms)
+    assert measured is not None
+    assert measured.frame_delay_ms == pytest.approx((35 + 30) / 2)
+    assert measured.frame_delay_p95_ms == pytest.approx(35)
+    assert measured.frame_loss == pytest.approx(3 / 5)
+    assert measured.bit_rate_mbps == pytest.approx(5000 * 8 / 0.2 / 1e6)
+
+
+def test_no_frame_may_arrive() -> None:
+    measured = media_metrics(_frames((0, 2, 2000)), np.array([NEVER]), 1_000_000_000)
+    assert measured is not None
+    assert (measured.frame_delay_ms, measured.frame_delay_p95_ms, measured.frame_loss) == (None, None, 1.0)
+    empty = {name: np.empty(0, dtype=np.uint64) for name in ("captured_ns", "packets", "bytes")}
+    assert media_metrics(empty, np.empty(0), 1) is None

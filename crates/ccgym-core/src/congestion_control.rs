@@ -283,6 +283,11 @@ pub trait CongestionControl: DynClone + Send + Sync {
     fn on_idle_restart(&mut self, _now: Timestamp) {}
     /// The decision in force.
     fn control(&self) -> Control;
+    /// The rate that a media source should encode at, headers included, where the scheme tells one: that of
+    /// [`CongestionControl::control`] may be higher, so that a large frame leaves fast. A source asks at each frame.
+    fn media_target(&self) -> Option<Rate> {
+        None
+    }
     /// The window of [`CongestionControl::control`] alone.
     fn cwnd(&self) -> u64 {
         self.control().cwnd

@@ -156,6 +156,16 @@ impl SimResult {
         Ok(d)
     }
 
+    /// Frames of the video encoder of a flow (from 0): captured_ns, packets (0: skipped), bytes; empty if it has none.
+    fn frames<'py>(&self, py: Python<'py>, flow: usize) -> PyResult<Bound<'py, PyDict>> {
+        let frames = self.outcome.flows.get(flow).map_or(&[][..], |flow| &flow.frames);
+        let d = PyDict::new(py);
+        d.set_item("captured_ns", frames.iter().map(|f| f.captured.0).collect::<Vec<_>>().into_pyarray(py))?;
+        d.set_item("packets", frames.iter().map(|f| f.packets).collect::<Vec<_>>().into_pyarray(py))?;
+        d.set_item("bytes", frames.iter().map(|f| f.bytes).collect::<Vec<_>>().into_pyarray(py))?;
+        Ok(d)
+    }
+
     /// Sampled series: {"t_ns", "flows": […], "link": {…}}. Flows of the kernel's TCP have further columns, such as
     /// bbr_bw_bps.
     fn series<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -139,6 +139,7 @@ pub fn schemes() -> PyResult<String> {
                 "mss": info.transport.mss,
                 "header": info.transport.header,
                 "initial_window": info.transport.initial_window,
+                "source": {"kind": info.transport.source},
             },
             "capabilities": {
                 "pacing_required": c.pacing_required,

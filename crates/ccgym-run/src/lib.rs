@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`spec`] | the description: a path, the flows on it, what to record |
 //! | [`source`] | applications: when a flow has something to send |
+//! | [`media`] | one of them: a video encoder |
 //! | [`recorder`] | packet logs and series while it runs |
 //! | [`outcome`] | counters, logs and series when it is over |
 //! | [`logs`] | the same as the text logs of Pantheon and mahimahi |
@@ -16,6 +17,7 @@
 pub mod columns;
 pub mod episode;
 pub mod logs;
+pub mod media;
 pub mod outcome;
 pub mod recorder;
 pub mod source;

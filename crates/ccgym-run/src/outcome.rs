@@ -4,6 +4,7 @@ use ccgym_core::{Packet, SenderStats, TimeSpan, Timestamp};
 use ccgym_link::{Counters, LinkEvent};
 use serde::{Deserialize, Serialize};
 
+use crate::media::Frame;
 use crate::recorder::{PacketLog, Series};
 
 /// What the receiver of a flow counted within the run.
@@ -44,6 +45,8 @@ pub struct FlowOutcome {
     pub min_rtt: TimeSpan,
     /// When a finite transfer was acknowledged in full; [`Timestamp::NEVER`] else.
     pub finished: Timestamp,
+    /// The frames of a video encoder; none of other applications.
+    pub frames: Vec<Frame>,
 }
 
 /// What a run left behind.

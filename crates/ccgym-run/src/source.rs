@@ -2,6 +2,7 @@
 
 use ccgym_core::{Rng, Sender, TimeSpan, Timestamp};
 
+use crate::media::{Frame, Media};
 use crate::spec::SourceSpec;
 
 /// More segments than any run sends.
@@ -37,12 +38,14 @@ pub enum Source {
         /// When the next one is handed over.
         next: Timestamp,
     },
+    /// A video encoder.
+    Media(Box<Media>),
 }
 
 impl Source {
-    /// The application that `spec` describes; `mss` is the payload of a full segment.
+    /// The application that `spec` describes; `mss` is the payload of a full segment, `header` what comes before it.
     #[must_use]
-    pub fn new(spec: &SourceSpec, mss: u32, seed: u64, flow: u64) -> Self {
+    pub fn new(spec: &SourceSpec, mss: u32, header: u32, seed: u64, flow: u64) -> Self {
         match *spec {
             SourceSpec::Greedy => Self::Greedy,
             SourceSpec::Bytes { bytes } => Self::Bytes { bytes },
@@ -54,6 +57,7 @@ impl Source {
                 rng: Rng::stream(seed, "source", flow),
             },
             SourceSpec::Rate { rate } => Self::Rate { gap: rate.time_for(u64::from(mss)), next: Timestamp::ZERO },
+            SourceSpec::Media(media) => Self::Media(Box::new(Media::new(media, mss, header))),
         }
     }
 
@@ -62,16 +66,38 @@ impl Source {
         match self {
             Self::Greedy => sender.write(ENDLESS),
             Self::Bytes { bytes } => {
-                sender.write(bytes.div_ceil(u64::from(mss)));
+                sender.write(*bytes / u64::from(mss));
                 let rest = (*bytes % u64::from(mss)) as u32;
                 if rest != 0 {
-                    sender.set_last_segment_size(rest + header);
+                    sender.write_short(rest + header);
                 }
             }
             Self::OnOff { next, .. } | Self::Rate { next, .. } => {
                 *next = now;
                 self.on_event(now, sender);
             }
+            Self::Media(media) => {
+                media.start(now);
+                media.on_event(now, sender);
+            }
+        }
+    }
+
+    /// The flow stops: the application hands over nothing more.
+    pub fn stop(&mut self) {
+        match self {
+            Self::Greedy | Self::Bytes { .. } => {}
+            Self::OnOff { next, .. } | Self::Rate { next, .. } => *next = Timestamp::NEVER,
+            Self::Media(media) => media.stop(),
+        }
+    }
+
+    /// The frames of a video encoder so far; none of the others.
+    #[must_use]
+    pub fn frames(&self) -> &[Frame] {
+        match self {
+            Self::Media(media) => media.frames(),
+            _ => &[],
         }
     }
 
@@ -82,6 +108,7 @@ impl Source {
         match self {
             Self::Greedy | Self::Bytes { .. } => Timestamp::NEVER,
             Self::OnOff { next, .. } | Self::Rate { next, .. } => *next,
+            Self::Media(media) => media.next_event(),
         }
     }
 
@@ -103,6 +130,7 @@ impl Source {
                 sender.write(1);
                 *next = next.saturating_add(*gap);
             }
+            Self::Media(media) => media.on_event(now, sender),
         }
     }
 }

@@ -154,7 +154,66 @@ pub enum SourceSpec {
         /// Payload rate.
         rate: Rate,
     },
+    /// A live video encoder, which follows the rate that the scheme tells it. Needs the profile `udp`.
+    Media(MediaSpec),
 }
+
+/// A video encoder: frames of equal size but for key frames, at a rate that follows the scheme's. After the synthetic
+/// encoder of RFC 8593 §5, without its randomness.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MediaSpec {
+    /// Frames per second.
+    #[schemars(range(min = 1.0, max = 240.0))]
+    pub frame_rate: f64,
+    /// Minimum payload rate of the encoder, whatever the scheme says.
+    pub min_rate: Rate,
+    /// Maximum payload rate of the encoder.
+    pub max_rate: Rate,
+    /// Minimum time between two changes of its rate: what the scheme says meanwhile waits.
+    pub reaction: TimeSpan,
+    /// Time between key frames; 0: there are none.
+    pub key_interval: TimeSpan,
+    /// Size of a key frame over that of the others; the mean rate stays.
+    #[schemars(range(min = 1.0, max = 100.0))]
+    pub key_factor: f64,
+    /// While a frame waits in the sender for longer than this, further ones are skipped.
+    #[schemars(range(min = 1))]
+    pub max_wait: TimeSpan,
+}
+
+impl Default for MediaSpec {
+    /// Pantheon's video call: 30 frames per second, at most 2.5 Mbit/s. The reaction is that of RFC 8593 §5.2.
+    fn default() -> Self {
+        Self {
+            frame_rate: 30.0,
+            min_rate: Rate(50_000),
+            max_rate: Rate(2_500_000),
+            reaction: TimeSpan::from_millis(200),
+            key_interval: TimeSpan::ZERO,
+            key_factor: 4.0,
+            max_wait: TimeSpan::from_millis(500),
+        }
+    }
+}
+
+impl MediaSpec {
+    fn validate(&self, at: &dyn Fn(&str) -> String, profile: Profile) -> Result<(), SpecError> {
+        let found = format!("{profile:?}").to_lowercase();
+        SpecError::ensure(profile == Profile::Udp, &at("source"), format!("media over {found}"), "the profile udp")?;
+        let (fps, factor) = (self.frame_rate, self.key_factor);
+        SpecError::ensure((1.0..=240.0).contains(&fps), &at("source.frame_rate"), fps, "1 to 240 frames per second")?;
+        SpecError::ensure((1.0..=100.0).contains(&factor), &at("source.key_factor"), factor, "1 to 100")?;
+        SpecError::ensure(self.min_rate > Rate::ZERO, &at("source.min_rate"), 0, "a positive rate")?;
+        let ordered = self.min_rate <= self.max_rate && self.max_rate <= MAX_MEDIA_RATE;
+        let found = format!("{} bit/s", self.max_rate.0);
+        SpecError::ensure(ordered, &at("source.max_rate"), found, "from min_rate to 10 Gbit/s")?;
+        SpecError::ensure(self.max_wait > TimeSpan::ZERO, &at("source.max_wait"), 0, "a positive time")
+    }
+}
+
+/// More than uncompressed video of today's largest formats.
+const MAX_MEDIA_RATE: Rate = Rate(10_000_000_000);
 
 /// What to record; nothing by default.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -268,6 +327,7 @@ impl RunSpec {
                     let positive = *mean_on.min(mean_off) > TimeSpan::ZERO;
                     SpecError::ensure(positive, &at("source"), "a zero mean period", "positive mean periods")?;
                 }
+                SourceSpec::Media(media) => media.validate(&at, f.profile)?,
             }
         }
         if let Some(KnownPath { capacity, .. }) = &self.facts {

@@ -90,7 +90,7 @@ impl Simulator {
             flows.push(Flow {
                 sender: Sender::new(config, cca, context),
                 receiver: Receiver::new(f.receiver_config()),
-                source: Source::new(&f.source, f.mss, spec.seed, i as u64),
+                source: Source::new(&f.source, f.mss, f.header, spec.seed, i as u64),
                 start: f.start,
                 stop: f.stop.unwrap_or(Timestamp::NEVER),
                 started: false,
@@ -329,7 +329,7 @@ impl Simulator {
         }
         if flow.stop <= now {
             flow.stop = Timestamp::NEVER;
-            flow.source = Source::Greedy;
+            flow.source.stop();
             flow.sender.stop();
         }
         if flow.source.next_event() <= now {

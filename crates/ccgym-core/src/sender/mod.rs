@@ -9,6 +9,7 @@
 //! 3. sleep until [`Sender::next_timeout`].
 
 mod acknowledgements;
+mod application;
 mod config;
 mod handshake;
 mod intervals;
@@ -46,6 +47,7 @@ enum Recovery {
     },
 }
 
+use application::ShortSegments;
 use handshake::Connection;
 
 pub use config::{SenderConfig, TimerConfig};
@@ -79,10 +81,12 @@ pub struct Sender {
     retransmit: VecDeque<u64>,
     acked_segments: IntervalSet,
     next_segment: u64,
-    /// Segments that the application has handed over so far (exclusive end); the last one may be short.
+    /// Segments that the application has handed over so far (exclusive end).
     segments_available: u64,
-    /// Wire bytes of the last available segment, if short.
-    last_segment_size: u32,
+    /// Those of them that are not full, and may still be needed.
+    short_segments: ShortSegments,
+    /// From the next segment up to this one (exclusive), all are full.
+    full_until: u64,
 
     round: u64,
     round_end: PacketNumber,
@@ -131,6 +135,7 @@ impl Clone for Sender {
             cca: self.cca.clone(),
             retransmit: self.retransmit.clone(),
             acked_segments: self.acked_segments.clone(),
+            short_segments: self.short_segments.clone(),
             packets: self.packets.clone(),
             detector: self.detector.clone(),
             monitor: self.monitor.clone(),
@@ -172,7 +177,8 @@ impl Sender {
             acked_segments: IntervalSet::default(),
             next_segment: 0,
             segments_available: 0,
-            last_segment_size: config.packet_size,
+            short_segments: ShortSegments::default(),
+            full_until: 0,
             round: 0,
             round_end: 0,
             window_limited_round: 0,
@@ -213,16 +219,6 @@ impl Sender {
         sender
     }
 
-    /// The application hands over `segments` more full segments.
-    pub fn write(&mut self, segments: u64) {
-        self.segments_available = self.segments_available.saturating_add(segments);
-    }
-
-    /// The application takes back what was never sent: it has nothing to send any more.
-    pub fn withdraw(&mut self) {
-        self.segments_available = self.next_segment;
-    }
-
     /// The flow ends: nothing is sent any more, not even lost segments again.
     pub fn stop(&mut self) {
         self.withdraw();
@@ -236,11 +232,6 @@ impl Sender {
     #[must_use]
     pub const fn is_stopped(&self) -> bool {
         self.stopped
-    }
-
-    /// The last segment handed over is this short on the wire.
-    pub fn set_last_segment_size(&mut self, size: u32) {
-        self.last_segment_size = size;
     }
 
     /// Whether everything handed over is acknowledged (unreliable flows: sent and settled).
@@ -276,6 +267,7 @@ impl Sender {
             + self.closed.held_bytes()
             + self.retransmit.capacity() * std::mem::size_of::<u64>()
             + self.acked_segments.held_bytes()
+            + self.short_segments.held_bytes()
     }
 
     /// Wire bytes of a full packet.

@@ -19,7 +19,7 @@ impl Sender {
     pub fn poll_transmit_into(&mut self, now: Timestamp, packet: &mut Packet) -> bool {
         self.awaits_release = false;
         if (self.fast_path || (self.fast_send && self.probes_wanted == 0))
-            && self.next_segment + 1 < self.segments_available
+            && self.next_segment + 1 < self.full_until
             && !self.idle
         {
             // Nothing to send again, whole segments to come: the general case below gives the same result.
@@ -73,8 +73,7 @@ impl Sender {
         if self.idle {
             self.leave_idle(now);
         }
-        let segment = if again { self.pop_retransmission() } else { self.next_segment };
-        self.next_segment += u64::from(!again);
+        let segment = if again { self.pop_retransmission() } else { self.take_segment() };
         self.send_and_tell(now, segment, size, again, packet);
         true
     }
@@ -82,15 +81,6 @@ impl Sender {
     #[cold]
     fn pop_retransmission(&mut self) -> u64 {
         self.retransmit.pop_front().unwrap_or_default()
-    }
-
-    #[inline]
-    fn size_of(&self, segment: u64) -> u32 {
-        if segment + 1 == self.segments_available && self.last_segment_size != self.config.packet_size {
-            self.last_segment_size
-        } else {
-            self.config.packet_size
-        }
     }
 
     /// [`Sender::send`], which the algorithm hears of if it asked for it.
@@ -157,9 +147,8 @@ impl Sender {
     #[cold]
     fn send_probe(&mut self, now: Timestamp, packet: &mut Packet) -> bool {
         if self.next_segment < self.segments_available {
-            let segment = self.next_segment;
-            let size = self.size_of(segment);
-            self.next_segment += 1;
+            let size = self.size_of(self.next_segment);
+            let segment = self.take_segment();
             self.send_and_tell(now, segment, size, false, packet);
             return true;
         }

@@ -55,6 +55,7 @@ fn outcome(spec: &RunSpec, path: EmulatorReport, flows: &[SenderResult], receive
                 received: receiver.received,
                 min_rtt: report.min_rtt,
                 finished: report.finished,
+                frames: report.frames.clone(),
             })
             .collect(),
         uplink: up.counters,

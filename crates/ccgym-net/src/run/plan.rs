@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::CongestionControl;
 use ccgym_link::DeliveryTrace;
+use ccgym_run::spec::SourceSpec;
 use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::learned::{self, Policy};
 use ccgym_schemes::{Guest, Resources};
@@ -88,6 +89,10 @@ impl Plan {
             return Err(NetError::new(step(), found).expected(format!("max {MAX_FLOWS} on a real path")));
         }
         for (i, flow) in self.spec.flows.iter().enumerate() {
+            if flow.scheme.starts_with(KERNEL_PREFIX) && matches!(flow.source, SourceSpec::Media(_)) {
+                return Err(NetError::new(format!("checking flows[{i}].source"), "media over the kernel's TCP")
+                    .expected("a scheme of ccgym, over the profile udp"));
+            }
             check(flow)
                 .map_err(|error| NetError { place: format!("checking flows[{i}], {}", error.place), ..error })?;
         }

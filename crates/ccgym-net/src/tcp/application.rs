@@ -44,6 +44,7 @@ impl Application {
                 let gap = rate.time_for(u64::from(mss)).max(TimeSpan(1));
                 Self::Rate { gap, mss: u64::from(mss), next: start, due: 0 }
             }
+            SourceSpec::Media(_) => unreachable!("a plan with media over the kernel's TCP is refused"),
         }
     }
 

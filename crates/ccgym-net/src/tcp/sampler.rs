@@ -165,6 +165,7 @@ impl Sampler {
             stats,
             min_rtt,
             finished,
+            frames: Vec::new(),
             series: self.series,
             first_sample: self.first_sample,
             rejected: 0,

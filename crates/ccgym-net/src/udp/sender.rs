@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use ccgym_core::sender::{SenderStats, HANDSHAKE};
 use ccgym_core::{Ack, CongestionControl, Ecn, Feedback, InitContext, Packet, Sender, TimeSpan, Timestamp};
+use ccgym_run::media::Frame;
 use ccgym_run::recorder::FlowSeries;
 use ccgym_run::source::Source;
 use ccgym_run::spec::SourceSpec;
@@ -77,6 +78,8 @@ pub struct SenderResult {
     pub min_rtt: TimeSpan,
     /// When a finite transfer was acknowledged in full; [`Timestamp::NEVER`] if it was not.
     pub finished: Timestamp,
+    /// The frames of a video encoder; none of other applications.
+    pub frames: Vec<Frame>,
     /// Samples, one every step since the run's start, from number `first_sample` on.
     pub series: FlowSeries,
     /// Number of the first sample that is not before the flow's start.
@@ -101,6 +104,7 @@ impl SenderResult {
             stats: SenderStats::default(),
             min_rtt: TimeSpan::MAX,
             finished: Timestamp::NEVER,
+            frames: Vec::new(),
             series: FlowSeries::default(),
             first_sample: 0,
             rejected: 0,
@@ -172,7 +176,7 @@ impl Driver {
         let SenderTask { flow, spec, cca, context, clock, start, stop, step, seed, steering, halt } = task;
         let now = clock.now().max(start);
         let mut sender = Sender::new(spec.sender_config(flow), cca, InitContext { now, ..context });
-        let mut source = Source::new(&spec.source, spec.mss, seed, u64::from(flow));
+        let mut source = Source::new(&spec.source, spec.mss, spec.header, seed, u64::from(flow));
         source.start(start, &mut sender, spec.mss, spec.header);
         Self {
             connection,
@@ -420,6 +424,7 @@ impl Driver {
             stats,
             min_rtt: self.sender.rtt().min(),
             finished: self.finished,
+            frames: self.source.frames().to_vec(),
             series,
             first_sample,
             rejected: self.connection.rejected,

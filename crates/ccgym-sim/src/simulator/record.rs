@@ -68,6 +68,7 @@ impl Simulator {
                     received: f.received,
                     min_rtt: f.sender.rtt().min(),
                     finished: f.finished,
+                    frames: f.source.frames().to_vec(),
                 })
                 .collect(),
             up_events: events(up),
