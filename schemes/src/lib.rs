@@ -31,6 +31,7 @@ mod synthesized_bbr;
 mod taova;
 mod vegas;
 mod verus;
+mod webrtc;
 mod westwood;
 mod yeah;
 
@@ -78,6 +79,7 @@ static SCHEMES: &[SchemeEntry] = &[
     dctcp::ENTRY,
     prague::ENTRY,
     sprout::ENTRY,
+    webrtc::ENTRY,
     aimd::ENTRY,
     fixed_window::ENTRY,
     fixed_rate::ENTRY,

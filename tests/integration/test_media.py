@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 import ccgym
+from ccgym.config.models import GreedySource, MediaSource
 from ccgym.errors import CcgymError
+from ccgym.schemes.flow import flow_spec
 
 PATH = {"rate": "3mbps", "rtt": "40ms", "queue": "100p"}
 
@@ -50,3 +52,12 @@ def test_other_flows_have_no_frames() -> None:
 def test_media_over_tcp_is_refused() -> None:
     with pytest.raises(CcgymError, match=r"flows\[0\]\.source: found media over tcp, expected the profile udp"):
         _run({"scheme": "cubic", "source": "media"})
+
+
+def test_a_scheme_for_media_takes_the_source_of_itself() -> None:
+    assert flow_spec("webrtc").source == MediaSource()
+    assert flow_spec({"scheme": "webrtc", "source": "greedy"}).source == GreedySource()
+    assert flow_spec("cubic").source == GreedySource()
+    flow = _run({"scheme": "webrtc"}).flows[0]
+    assert flow.bit_rate_mbps is not None
+    assert flow.bit_rate_mbps < 1.0

@@ -15,6 +15,7 @@ mod expectations_classics;
 mod expectations_delay_based;
 mod expectations_ecn;
 mod expectations_loss_based;
+mod expectations_media;
 mod expectations_pcc;
 mod expectations_quic;
 mod expectations_receiver;

@@ -1,0 +1,135 @@
+//! What schemes for media must do: rows 36 and 38 of the table of expectations of published and derived results, and the
+//! video source under schemes that know of no media. Where the table names no number the thresholds are ours: calibrated
+//! once, then frozen.
+
+use ccgym_core::Timestamp;
+use ccgym_run::{Outcome, RunSpec};
+use serde_json::{json, Value};
+
+use crate::common::{l1, run, secs, simulator, spec};
+
+/// A flow with a video encoder of 30 frames per second, at most `max_mbps`.
+fn video(scheme: &str, params: &Value, max_mbps: f64) -> Value {
+    json!({
+        "scheme": scheme, "params": params, "profile": "udp", "mss": 1188, "header": 40,
+        "source": {"kind": "media", "max_rate": (max_mbps * 1e6) as u64},
+    })
+}
+
+/// A path of 40 ms whose rate steps from 3 to 1 Mbit/s after 40 s.
+fn step_down(flow: &Value) -> RunSpec {
+    let delay = json!({"kind": "delay", "delay": 20_000_000});
+    spec(json!({
+        "seed": 1,
+        "duration": secs(60.0),
+        "uplink": [
+            {"kind": "link", "schedule": {"kind": "rate", "rate": [[0, 3_000_000], [secs(40.0), 1_000_000]]},
+             "queue": {"kind": "droptail", "limit": {"packets": 100}}},
+            delay,
+        ],
+        "downlink": [delay],
+        "flows": [flow],
+    }))
+}
+
+fn owd_p95_ms(outcome: &Outcome) -> f64 {
+    let log = outcome.data.as_ref().unwrap();
+    let both = log.entered.iter().zip(&log.left);
+    let mut delays: Vec<u64> =
+        both.filter(|(_, left)| **left != u64::MAX).map(|(entered, left)| left - entered).collect();
+    delays.sort_unstable();
+    delays[delays.len() * 95 / 100] as f64 / 1e6
+}
+
+fn observed(sim: &ccgym_sim::Simulator, name: &str) -> f64 {
+    sim.sender(0).cca().observables().iter().find(|(key, _)| *key == name).unwrap().1
+}
+
+/// Row 36: over-use is seen within a second of the step, and the rate falls to 0.85 of what arrives.
+#[test]
+fn webrtc_falls_to_85_per_cent_of_what_arrives_within_a_second_of_a_step_down() {
+    for mode in ["libwebrtc", "draft"] {
+        let flow = video("webrtc", &json!({"mode": mode, "start_rate": 2.0}), 2.7);
+        let mut sim = simulator(&step_down(&flow));
+        let at = |ms: u64| Timestamp::from_millis(40_000 + ms);
+        sim.run_until(at(0)).unwrap();
+        let mut rate = observed(&sim, "delay_based_mbps");
+        let mut found = None;
+        for ms in 1..=1000 {
+            sim.run_until(at(ms)).unwrap();
+            let now = observed(&sim, "delay_based_mbps");
+            if now < rate && found.is_none() {
+                found = Some((ms, now, observed(&sim, "received_mbps")));
+            }
+            rate = now;
+        }
+        let (ms, cut, received) = found.unwrap_or_else(|| panic!("{mode}: no over-use within a second"));
+        assert!((cut / received - 0.85).abs() < 1e-6, "{mode}: {cut:.3} of {received:.3} Mbit/s after {ms} ms");
+    }
+}
+
+/// Row 36: while nothing is in the way, the target grows by 8 % per second.
+#[test]
+fn webrtc_grows_by_8_per_cent_per_second() {
+    let mut sim = simulator(&l1(1.0, &json!([video("webrtc", &json!({}), 20.0)]), 30.0));
+    let mut target = |seconds: f64| {
+        sim.run_until(Timestamp(secs(seconds))).unwrap();
+        observed(&sim, "target_mbps")
+    };
+    let (early, late) = (target(5.0), target(20.0));
+    let growth = (late / early).powf(1.0 / 15.0);
+    assert!((growth - 1.08).abs() < 0.003, "{growth:.4} per second, from {early:.3} to {late:.3} Mbit/s");
+}
+
+/// Row 38: with Pantheon's encoder no more than 2.5 Mbit/s of payload, and one-way delays below 100 ms.
+#[test]
+fn webrtc_stays_below_2_5_mbps_and_100_ms() {
+    for mode in ["libwebrtc", "draft"] {
+        // The draft's loss-based rate grows by 5 % per second: from 0.3 Mbit/s it needs 45 s.
+        let start_rate = if mode == "draft" { 1.0 } else { 0.3 };
+        let params = json!({"mode": mode, "start_rate": start_rate});
+        let mut path = l1(1.0, &json!([video("webrtc", &params, 2.5)]), 60.0);
+        path.record.packets = true;
+        let outcome = run(&path);
+        let frames = &outcome.flows[0].frames;
+        let last = &frames[frames.len() / 2..];
+        let mbps = last.iter().map(|frame| f64::from(frame.bytes)).sum::<f64>() * 8.0 * 30.0 / last.len() as f64 / 1e6;
+        // Frames are whole bytes.
+        assert!((2.4..2.501).contains(&mbps), "{mode}: {mbps:.3} Mbit/s in the second half");
+        let p95 = owd_p95_ms(&outcome);
+        assert!(p95 < 100.0, "{mode}: {p95:.1} ms");
+    }
+}
+
+/// A link of 1 Mbit/s and a buffer of 1.2 s: the delay-based rate keeps the queue short, and the link in use.
+#[test]
+fn webrtc_shares_a_narrow_link_with_its_own_queue() {
+    let mut path = step_down(&video("webrtc", &json!({"start_rate": 0.8}), 2.5));
+    path.uplink = step_down(&json!({"scheme": "webrtc"})).uplink;
+    let narrow = json!({"kind": "link", "schedule": {"kind": "rate", "rate": 1_000_000},
+                        "queue": {"kind": "droptail", "limit": {"packets": 100}}});
+    path.uplink[0] = serde_json::from_value(narrow).unwrap();
+    path.record.packets = true;
+    let outcome = run(&path);
+    let mbps = outcome.flows[0].received.bytes as f64 * 8.0 / 60.0 / 1e6;
+    assert!(mbps > 0.7, "{mbps:.3} Mbit/s");
+    let p95 = owd_p95_ms(&outcome);
+    assert!(p95 < 400.0, "{p95:.1} ms");
+}
+
+/// A scheme that tells no target has its encoder follow the rate at which it sends; frames leave in order and whole.
+#[test]
+fn video_follows_any_scheme() {
+    for scheme in ["cubic", "bbr"] {
+        let outcome = run(&step_down(&video(scheme, &json!({}), 2.5)));
+        let frames = &outcome.flows[0].frames;
+        let mbps = |from: usize, to: usize| {
+            frames[from * 30..to * 30].iter().map(|frame| f64::from(frame.bytes)).sum::<f64>() * 8e-6
+                / (to - from) as f64
+        };
+        assert!(mbps(20, 40) > 2.3, "{scheme}: {:.3} Mbit/s before the step", mbps(20, 40));
+        assert!((0.6..1.05).contains(&mbps(45, 60)), "{scheme}: {:.3} Mbit/s after it", mbps(45, 60));
+        let packets: u64 = frames.iter().map(|frame| u64::from(frame.packets)).sum();
+        assert!(outcome.flows[0].sender.sent_packets <= packets, "{scheme}");
+    }
+}

@@ -1,0 +1,113 @@
+//! Packet groups: bursts count as one, so that only the path's queue shows in the time between arrivals.
+
+use std::collections::VecDeque;
+
+use ccgym_core::Timestamp;
+
+/// Packets that leave within this time of the first are one group, ms (draft §5.2).
+const BURST_MS: f64 = 5.0;
+/// A burst is no longer than this, ms (libwebrtc `inter_arrival.cc`).
+const MAX_BURST_MS: f64 = 100.0;
+/// Groups of which the shortest gap is looked up.
+const HISTORY: usize = 60;
+
+/// How much longer it took from one group's arrival to the next than from departure to departure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Variation {
+    /// Between departures, ms.
+    pub send_gap: f64,
+    /// What the gap between arrivals has more than that, ms.
+    pub delay: f64,
+    /// When the later group was complete, on the receiver's clock, ms.
+    pub arrived: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    first_sent: f64,
+    last_sent: f64,
+    first_arrived: f64,
+    last_arrived: f64,
+}
+
+/// Makes groups of packets.
+#[derive(Clone, Debug, Default)]
+pub struct Arrivals {
+    current: Option<Group>,
+    previous: Option<Group>,
+}
+
+impl Arrivals {
+    /// A packet arrived. If it begins a group: how the one before it differs from that before.
+    pub fn add(&mut self, sent: Timestamp, received: Timestamp) -> Option<Variation> {
+        let (sent, arrived) = (sent.as_secs_f64() * 1e3, received.as_secs_f64() * 1e3);
+        let new = Group { first_sent: sent, last_sent: sent, first_arrived: arrived, last_arrived: arrived };
+        let Some(group) = &mut self.current else {
+            self.current = Some(new);
+            return None;
+        };
+        if sent < group.first_sent {
+            return None; // out of order
+        }
+        let gap = arrived - group.last_arrived;
+        let catches_up = gap - (sent - group.last_sent) < 0.0;
+        let burst = catches_up && gap <= BURST_MS && arrived - group.first_arrived < MAX_BURST_MS;
+        if burst || sent == group.last_sent || sent - group.first_sent <= BURST_MS {
+            group.last_sent = group.last_sent.max(sent);
+            group.last_arrived = group.last_arrived.max(arrived);
+            return None;
+        }
+        let complete = *group;
+        let previous = self.previous.replace(complete);
+        self.current = Some(new);
+        previous.map(|previous| {
+            let send_gap = complete.last_sent - previous.last_sent;
+            let delay = complete.last_arrived - previous.last_arrived - send_gap;
+            Variation { send_gap, delay, arrived: complete.last_arrived }
+        })
+    }
+}
+
+/// The shortest of the latest gaps between groups.
+#[derive(Clone, Debug, Default)]
+pub struct ShortestGap(VecDeque<f64>);
+
+impl ShortestGap {
+    /// Add a gap; the shortest one, this included.
+    pub fn add(&mut self, gap: f64) -> f64 {
+        if self.0.len() == HISTORY {
+            self.0.pop_front();
+        }
+        self.0.push_back(gap);
+        self.0.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn play(packets: &[(u64, u64)]) -> Vec<(f64, f64)> {
+        let mut arrivals = Arrivals::default();
+        let at = Timestamp::from_millis;
+        let seen = packets.iter().filter_map(|(sent, came)| arrivals.add(at(*sent), at(*came)));
+        seen.map(|one| (one.send_gap, one.delay)).collect()
+    }
+
+    #[test]
+    fn packets_within_5_ms_are_one_group() {
+        // Groups at 0–3, 20–25, 40: the second takes 2 ms longer than the first.
+        assert_eq!(play(&[(0, 50), (3, 53), (20, 71), (25, 77), (40, 90)]), [(22.0, 2.0)]);
+    }
+
+    #[test]
+    fn packets_that_catch_up_belong_to_the_group_before() {
+        // What left at 20 ms arrives right behind the first: the path had held them.
+        assert_eq!(play(&[(0, 50), (20, 51), (40, 90), (60, 110)]), [(20.0, 19.0)]);
+    }
+
+    #[test]
+    fn a_packet_out_of_order_is_left_out() {
+        assert_eq!(play(&[(0, 50), (20, 70), (10, 75), (40, 90)]), [(20.0, 0.0)]);
+    }
+}

@@ -1,0 +1,78 @@
+"""Prints the tables of schemes/src/webrtc/recorded.rs: what aiortc's Google congestion control makes of inputs that
+this program makes up. No part of the build.
+
+    pip download aiortc==1.16.0 --no-deps && unzip aiortc-*.whl aiortc/rate.py aiortc/utils.py && python aiortc_gcc.py
+"""
+
+import sys
+import types
+
+# The package itself would import its media codecs.
+package = types.ModuleType("aiortc")
+package.__path__ = ["aiortc"]
+sys.modules["aiortc"] = package
+from aiortc.rate import AimdRateControl, BandwidthUsage, InterArrival, OveruseDetector  # noqa: E402
+
+state = 1
+
+
+def uniform() -> float:
+    global state
+    state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+    return (state >> 33) / 2147483648.0
+
+
+def table(name: str, kind: str, rows: list[str]) -> None:
+    print(f"#[rustfmt::skip]\npub const {name}: [{kind}; {len(rows)}] = [")
+    for start in range(0, len(rows), 5):
+        print("    " + " ".join(f"{row}," for row in rows[start : start + 5]))
+    print("];\n")
+
+
+def arrivals() -> None:
+    """Packets that leave in bursts and queue at a link of 1.2 ms per packet, with a delay that varies."""
+    groups, rows = InterArrival(5, 1.0), []
+    sent, free = 1000, 0
+    for _ in range(150):
+        sent += 0 if uniform() < 0.5 else 1 + int(uniform() * 30)
+        free = max(free, sent + int(uniform() * 12)) + 1
+        delta = groups.compute_deltas(sent, 50 + free, 1200)
+        seen = "None" if delta is None else f"Some(({delta.timestamp}, {delta.arrival_time}))"
+        rows.append(f"({sent}, {50 + free}, {seen})")
+    table("ARRIVALS", "Arrival", rows)
+
+
+def detector() -> None:
+    """A growth that wanders; 20 ms between groups."""
+    one, rows, offset, now = OveruseDetector(), [], 0.0, 0
+    for place in range(120):
+        offset = 0.97 * offset + 0.25 * (uniform() - 0.5)
+        now += 20
+        usage = one.detect(offset, 20.0, 60, now)
+        rows.append(f"({offset!r}, {usage.value}, {float(one.threshold)!r})")
+    table("DETECTIONS", "Detection", rows)
+
+
+def control() -> None:
+    """A rate that climbs, is cut twice near one maximum, and once far below it. The round trip is 300 ms there where it
+    is 100 ms here: as deployed today, additive growth takes twice the response time."""
+    one, rows, now = AimdRateControl(), [], 1000
+    one.rtt = 300
+    one.set_estimate(300_000, now)
+    for place in range(100):
+        now += 100
+        usage = BandwidthUsage.NORMAL
+        if place in (40, 60, 80):
+            usage = BandwidthUsage.OVERUSING
+        elif place in (41, 61, 62):
+            usage = BandwidthUsage.UNDERUSING
+        share = 0.5 if place >= 80 else 0.9 + 0.1 * uniform()
+        received = int(one.current_bitrate * share)
+        rate = one.update(usage, received, now)
+        rows.append(f"({usage.value}, {received}, {rate})")
+    table("RATES", "Control", rows)
+
+
+arrivals()
+detector()
+control()
