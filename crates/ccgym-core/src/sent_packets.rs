@@ -14,6 +14,8 @@ pub enum State {
     Acked,
     /// Declared lost; kept for a while so that a late acknowledgement exposes the mistake.
     Lost,
+    /// The same, by a retransmission timeout alone.
+    TimedOut,
 }
 
 /// One transmission: half a cache line. Its delivery state is kept apart, since most schemes want no rate samples.
@@ -128,6 +130,12 @@ impl SentPackets {
         debug_assert!(number >= self.first && number <= self.next);
         self.first = number;
     }
+    /// Whatever declared `number` lost, the verdict stands.
+    pub(crate) fn settle_verdict(&mut self, number: PacketNumber) {
+        if let Some(p) = self.get_mut(number).filter(|p| p.state == State::TimedOut) {
+            p.state = State::Lost;
+        }
+    }
     /// Forget acknowledged transmissions from the front, and lost ones sent before `lost_before`.
     #[inline]
     pub fn settle(&mut self, lost_before: Timestamp) {
@@ -135,8 +143,8 @@ impl SentPackets {
             let p = &self.ring[self.first as usize & self.mask];
             match p.state {
                 State::Acked => {}
-                State::Lost if p.sent < lost_before => {}
-                State::Lost | State::Outstanding => break,
+                State::Lost | State::TimedOut if p.sent < lost_before => {}
+                State::Lost | State::TimedOut | State::Outstanding => break,
             }
             self.first += 1;
         }

@@ -285,6 +285,71 @@ fn reordering_is_found_out() {
     assert_eq!(sender.stats().spurious_losses, 1);
 }
 
+/// The round trip jumps from 40 ms to 2 s: the timer fires several times, then the first packet of the flight arrives.
+/// All of it is in flight again, nothing more is sent again, and a packet that is really missing is found lost.
+#[test]
+fn a_spurious_timeout_is_withdrawn() {
+    for config in [established(), SenderConfig::udp(0, 1500)] {
+        let (mut sender, mut receiver, script) = pair(config, Capabilities::default());
+        let mut warm_up = drain(&mut sender, ms(0));
+        for round in 1..=4 {
+            let acks: Vec<_> = warm_up.iter().map(|p| deliver(&mut receiver, ms(40 * round - 20), p)).collect();
+            acks.iter().for_each(|ack| sender.on_ack(ms(40 * round), ack));
+            warm_up = drain(&mut sender, ms(40 * round));
+        }
+        let flight = warm_up;
+        let mut copies = Vec::new();
+        loop {
+            let due = sender.next_timeout();
+            if due >= ms(2_160) {
+                break;
+            }
+            sender.on_timeout(due);
+            copies.extend(drain(&mut sender, due));
+        }
+        let timeouts = sender.stats().rtos;
+        assert!(timeouts >= 2, "{:?}", sender.stats());
+        let counted = sender.in_flight() / SIZE;
+        // The first of the flight is lost in earnest.
+        let acks: Vec<_> = flight[1..].iter().map(|p| deliver(&mut receiver, ms(1_160), p)).collect();
+        sender.on_ack(ms(2_160), &acks[0]);
+        let log = script.lock().unwrap().log.clone();
+        assert_eq!(log[log.len() - 2], "spurious", "{log:?}");
+        // What was sent since the first timeout and has timed out, too, stays lost.
+        let back = flight.len() as u64 + sender.stats().probes;
+        let in_flight = format!("ack 1 lost [] in_flight {}", counted + back - 1);
+        assert!(last(&script).starts_with(&in_flight), "{log:?}");
+        assert!(!sender.in_recovery());
+        let stats = *sender.stats();
+        assert_eq!(stats.spurious_losses, back, "{stats:?}");
+        assert!(drain(&mut sender, ms(2_160)).is_empty(), "the window is full of what is under way");
+        acks[1..].iter().for_each(|ack| sender.on_ack(ms(2_161), ack));
+        assert_eq!((sender.stats().rtos, sender.stats().lost_packets), (timeouts, stats.lost_packets + 1));
+        assert!(sender.in_recovery());
+        let found = script.lock().unwrap().log.iter().filter(|line| line.as_str() == "spurious").count();
+        assert_eq!(found, 1);
+    }
+}
+
+/// A timeout that was right stays: what comes first is the packet sent after it, and a straggler changes nothing.
+#[test]
+fn a_timeout_that_was_right_stays() {
+    let (mut sender, mut receiver, script) = pair(established(), Capabilities::default());
+    let flight = drain(&mut sender, ms(0));
+    let due = std::iter::from_fn(|| {
+        let due = sender.next_timeout();
+        sender.on_timeout(due);
+        Some((due, sender.stats().rtos))
+    });
+    let (now, _) = due.take(10).find(|&(_, rtos)| rtos == 1).expect("the timer fires");
+    let again = drain(&mut sender, now);
+    for packet in [&again[0], &flight[3]] {
+        let ack = deliver(&mut receiver, now + TimeSpan::from_millis(20), packet);
+        sender.on_ack(now + TimeSpan::from_millis(40), &ack);
+    }
+    assert!(sender.in_recovery() && !script.lock().unwrap().log.contains(&"spurious".to_string()));
+}
+
 /// The pacing rate holds over a second, with and without a send quantum.
 #[test]
 fn pacing_holds_the_rate() {

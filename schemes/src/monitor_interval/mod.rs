@@ -251,8 +251,10 @@ impl Intervals {
     pub fn on_lost(&mut self, lost: &[LostPacket]) {
         for packet in lost {
             if let Some(interval) = self.of_packet(packet.number) {
-                let place = interval.lost.partition_point(|&n| n < packet.number);
-                interval.lost.insert(place, packet.number);
+                // Once, also after a timeout that was withdrawn.
+                if let Err(place) = interval.lost.binary_search(&packet.number) {
+                    interval.lost.insert(place, packet.number);
+                }
             }
         }
     }

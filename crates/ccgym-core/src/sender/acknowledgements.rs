@@ -16,6 +16,8 @@ struct Newly {
     bytes: u64,
     /// Of these, how many had been declared lost.
     spurious: u64,
+    /// Whether one of these refutes the latest timeout.
+    refutes_timeout: bool,
     newest: PacketNumber,
     trigger_acked: bool,
     trigger_sent: Timestamp,
@@ -68,7 +70,10 @@ impl Sender {
             Recovery::Fast { point, .. } if !self.config.reliable && !self.capabilities.prr => point,
             _ => 0,
         };
-        self.fast_path = self.fast_path_end > 0 && !self.detector.has_holes() && !self.capabilities.packet_events;
+        self.fast_path = self.fast_path_end > 0
+            && !self.detector.has_holes()
+            && !self.capabilities.packet_events
+            && self.acked_end >= self.outstanding_from;
     }
 
     /// Feedback of the scheme's receiver half arrives. Follow with [`Sender::poll_transmit`].
@@ -239,7 +244,7 @@ impl Sender {
     /// What follows from what was newly acknowledged: samples, losses, recovery, and the algorithm's turn.
     #[inline]
     fn conclude_ack(&mut self, now: Timestamp, before: &Before, newly: &Newly, circumstances: &Circumstances) {
-        let &Before { prior_in_flight, segments: segments_before } = before;
+        let &Before { mut prior_in_flight, segments: segments_before } = before;
         let &Circumstances { received, wait, ce_total } = circumstances;
         if newly.packets == 0 && !self.detector.has_holes() {
             return;
@@ -267,8 +272,16 @@ impl Sender {
 
         let mut entered = false;
         let mut spurious_episode = false;
-        if newly.spurious > 0 {
+        if newly.refutes_timeout {
+            self.withdraw_timeout();
+            // All of it was in flight.
+            prior_in_flight = self.in_flight + newly.bytes;
+            spurious_episode = true;
+        } else if newly.spurious > 0 {
             spurious_episode = self.on_late_arrivals(newly.spurious);
+        }
+        if newly.packets > 0 {
+            self.doubtful_below = 0;
         }
         if self.detector.has_holes() {
             entered = self.declare_losses(now);
@@ -385,7 +398,12 @@ impl Sender {
                 }
             } else {
                 newly.spurious += 1;
-                self.take_late(segment);
+                if was == State::TimedOut && number < self.doubtful_below {
+                    newly.refutes_timeout = true;
+                    self.stats.spurious_losses += 1;
+                } else {
+                    self.take_late(segment);
+                }
             }
             if self.config.reliable {
                 self.acked_segments.insert(segment);

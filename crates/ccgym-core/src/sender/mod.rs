@@ -77,6 +77,9 @@ pub struct Sender {
     prr: Prr,
     /// Losses of the current episode that have not (yet) proved wrong.
     episode_losses: u64,
+    /// An acknowledgement of a packet below this number refutes the retransmission timeouts since the one before it; zero:
+    /// none is in doubt.
+    doubtful_below: PacketNumber,
     /// Segments to send again, oldest first.
     retransmit: VecDeque<u64>,
     acked_segments: IntervalSet,
@@ -104,6 +107,8 @@ pub struct Sender {
     fast_path: bool,
     /// … as long as it acknowledges only packets below this number.
     fast_path_end: PacketNumber,
+    /// Above [`Sender::acked_end`] everything is outstanding once that has reached this number.
+    outstanding_from: PacketNumber,
     /// Whether nothing but window and pacing ever meters sending: no handshake, no retransmissions, no PRR.
     fast_send: bool,
     /// Bytes in flight above which the probe timer needs no special case; unreachable where every case is special.
@@ -173,6 +178,7 @@ impl Sender {
             episode_start: 0,
             prr: Prr::default(),
             episode_losses: 0,
+            doubtful_below: 0,
             retransmit: VecDeque::new(),
             acked_segments: IntervalSet::default(),
             next_segment: 0,
@@ -191,6 +197,7 @@ impl Sender {
             ce_seen: 0,
             fast_path: false,
             fast_path_end: 0,
+            outstanding_from: 0,
             fast_send: config.handshake_size == 0
                 && !config.reliable
                 && !capabilities.prr

@@ -29,7 +29,7 @@ impl Sender {
                 self.begin_recovery(now);
                 entered = true;
             }
-            self.mark_lost(number);
+            self.mark_lost(number, State::Lost);
         }
         entered
     }
@@ -50,12 +50,13 @@ impl Sender {
         self.episode_losses = 0;
     }
 
-    pub(super) fn mark_lost(&mut self, number: PacketNumber) {
+    /// An outstanding packet becomes `verdict`.
+    pub(super) fn mark_lost(&mut self, number: PacketNumber, verdict: State) {
         let Some(p) = self.packets.get_mut(number) else { return };
         if p.state != State::Outstanding {
             return;
         }
-        p.state = State::Lost;
+        p.state = verdict;
         let p = *p;
         let size = u64::from(p.size);
         self.in_flight -= size;
@@ -81,6 +82,41 @@ impl Sender {
         }
         self.episode_losses = self.episode_losses.saturating_sub(count);
         self.episode_losses == 0
+    }
+
+    /// The first acknowledgement after a retransmission timeout is for a packet that was sent before it: the timer was
+    /// wrong, and that flight is under way (RFC 3522 §3.2, RFC 5682 §3.1, Linux `tcp_try_undo_loss`). Its packets are in
+    /// flight again, to be acknowledged or found lost like any other, and nothing more is sent again for them.
+    #[cold]
+    pub(super) fn withdraw_timeout(&mut self) {
+        let mut segments = Vec::new();
+        let mut acked_end = 0;
+        for number in self.packets.first()..self.packets.next() {
+            let Some(p) = self.packets.get_mut(number) else { continue };
+            match p.state {
+                State::TimedOut if number < self.doubtful_below => {
+                    p.state = State::Outstanding;
+                    self.in_flight += u64::from(p.size);
+                    self.stats.spurious_losses += 1;
+                    segments.push(p.segment);
+                }
+                State::Acked => acked_end = number + 1,
+                State::Lost | State::TimedOut | State::Outstanding => {}
+            }
+        }
+        segments.sort_unstable();
+        self.retransmit.retain(|segment| segments.binary_search(segment).is_err());
+        // What was overtaken is a hole again.
+        self.detector.clear();
+        self.outstanding_from = self.acked_end;
+        self.acked_end = acked_end;
+        for number in self.packets.first()..acked_end {
+            if let Some(p) = self.packets.get(number).filter(|p| p.state == State::Outstanding) {
+                self.detector.on_hole(number, p.sent);
+            }
+        }
+        self.recovery = Recovery::Open;
+        self.episode_losses = 0;
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 use super::{Recovery, Sender};
 use crate::congestion_control::{AckEvent, TimeoutEvent};
 use crate::prr::Prr;
+use crate::sent_packets::State;
 use crate::units::{TimeSpan, Timestamp};
 
 /// Linux's margin over two round trips before a tail loss probe (two jiffies at 1000 Hz).
@@ -188,7 +189,9 @@ impl Sender {
             rto = TimeSpan(3 * (rto.0 + timers.max_ack_delay.0));
         }
         let backed_off = rto.0.saturating_mul(1 << self.timeouts.min(20)).min(timers.rto_ceiling.0);
-        self.timer_base.saturating_add(TimeSpan(backed_off))
+        // What only the pacer holds back is not late (Linux `tcp_pacing_delay`).
+        let base = if self.in_flight == 0 { self.timer_base.max(self.pacer.release()) } else { self.timer_base };
+        base.saturating_add(TimeSpan(backed_off))
     }
 
     #[cold]
@@ -203,10 +206,17 @@ impl Sender {
         if !matches!(self.recovery, Recovery::Loss { .. }) {
             self.episode_losses = 0;
         }
+        if self.timeouts == 1 {
+            // Fast recovery goes on as recovery after a timeout: what it had found lost is lost in any case.
+            self.doubtful_below = if self.recovery == Recovery::Open { self.packets.next() } else { 0 };
+        }
         self.detector.clear();
         self.fast_path = false;
         for number in self.packets.first()..self.packets.next() {
-            self.mark_lost(number);
+            if self.timeouts == 1 {
+                self.packets.settle_verdict(number);
+            }
+            self.mark_lost(number, State::TimedOut);
         }
         // Sent in order of the stream again.
         self.retransmit.make_contiguous().sort_unstable();
