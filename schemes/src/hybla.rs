@@ -35,8 +35,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     },
 };
 
-/// Largest exponent in slow start (Linux `tcp_hybla.c`).
+/// Largest exponent in slow start, and largest window in packets (Linux `tcp_hybla.c`).
 const MAX_EXPONENT: f64 = 16.0;
+const MAX_WINDOW: u64 = 65_535;
 
 #[derive(Clone, Debug)]
 struct Hybla {
@@ -63,7 +64,8 @@ impl Rule for Hybla {
     #[inline]
     fn slow_start(&mut self, window: &mut Window, growth: u64, _acked: u64) -> u64 {
         let factor = self.rho.min(MAX_EXPONENT).exp2() - 1.0;
-        let rest = window.add_to_threshold((factor * growth as f64) as u64);
+        let room = (MAX_WINDOW * window.mss).saturating_sub(window.cwnd);
+        let rest = window.add_to_threshold(((factor * growth as f64) as u64).min(room));
         (rest as f64 / factor) as u64
     }
 
@@ -71,6 +73,7 @@ impl Rule for Hybla {
     #[inline]
     fn avoid(&mut self, window: &mut Window, _now: Timestamp, acked: u64) {
         window.add_scaled(self.rho * self.rho, acked);
+        window.cwnd = window.cwnd.min(MAX_WINDOW * window.mss);
     }
 
     /// Half of the flight, as Reno.
@@ -103,7 +106,8 @@ mod tests {
             (50, json!({}), 2.0, 3.0),
             (100, json!({}), 4.0, 15.0),
             (50, json!({"reference_rtt": 50}), 1.0, 1.0),
-            (1000, json!({}), 40.0, 65_535.0),
+            // The window ends at 65,535.
+            (1000, json!({}), 40.0, 65_525.0),
         ] {
             let mut host = host(10, &params);
             host.ack_after(TimeSpan::from_millis(rtt));
@@ -126,6 +130,24 @@ mod tests {
             let found = host.window() - before;
             assert!((found - grown).abs() <= 1.0, "{rtt:?}: {found} instead of {grown}");
         }
+    }
+
+    /// No window above 65,535 packets, in congestion avoidance, too.
+    #[test]
+    fn the_window_has_a_maximum() {
+        let rtt = TimeSpan::from_millis(1000);
+        let mut host = host(100, &json!({}));
+        for _ in 0..3 {
+            host.ack_after(rtt);
+        }
+        assert_eq!(host.window(), 65_535.0);
+        host.lose_and_recover(rtt);
+        // ρ² = 1600 packets per window.
+        for _ in 0..30 {
+            host.ack_round(rtt, TimeSpan::ZERO);
+            assert!(host.window() <= 65_535.0, "{}", host.window());
+        }
+        assert_eq!(host.window(), 65_535.0);
     }
 
     /// Below the reference it is Reno.
