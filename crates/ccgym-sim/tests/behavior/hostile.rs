@@ -6,6 +6,8 @@
 //! without end, or a flow that never comes back, does not pass.
 
 use crate::common::{create, secs, spec, Seen, Watched, MSS};
+use crate::complaints::About::{self, InFlight, Progress, Window};
+use crate::complaints::{judge, known, Complaint, Finding, Known};
 use ccgym_core::{CongestionControl, Timestamp};
 use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::registry::Role;
@@ -223,7 +225,7 @@ fn troubles() -> Vec<Trouble> {
 }
 
 /// What is wrong with a run, if anything.
-fn complaints(trouble: &Trouble, contender: &Contender, profile: &str) -> Vec<String> {
+fn complaints(trouble: &Trouble, contender: &Contender, profile: &str) -> Vec<Complaint> {
     let seen = Arc::new(Mutex::new(Seen::default()));
     let factory = |f: &FlowSpec| -> Result<Box<dyn CongestionControl>, String> {
         Ok(Box::new(Watched::new(create(f)?, Arc::clone(&seen))))
@@ -237,50 +239,24 @@ fn complaints(trouble: &Trouble, contender: &Contender, profile: &str) -> Vec<St
     let before = acked_by(trouble.seconds - trouble.last);
     let progress = acked_by(trouble.seconds) - before;
     let seen = seen.lock().unwrap();
-    let mut complaints = seen.nonsense.clone();
-    complaints.extend(beyond_bounds(&seen, contender, trouble.holds));
+    let mut findings = beyond_bounds(&seen, contender, trouble.holds);
     if progress < trouble.least && !contender.is_tool() {
         let Trouble { last, least, .. } = trouble;
-        complaints.push(format!("{progress} packets acknowledged in the last {last} s, expected {least} or more"));
+        let text = format!("{progress} packets acknowledged in the last {last} s, expected {least} or more");
+        findings.push(Finding { about: About::Progress, found: progress as f64, text });
     }
-    let complaints = complaints.into_iter();
-    let complaints = complaints.map(|what| format!("{} ({profile}), {}: {what}", contender.name(), trouble.name));
-    complaints.filter(|complaint| !is_known(complaint)).collect()
-}
-
-/// Schemes that are known to go beyond the bounds, and how: each line is open work on the scheme, or what its paper asks.
-const KNOWN: [(&str, &str); 14] = [
-    // Slow start grows by 2 to the power of RTT / 25 ms in each round trip.
-    ("hybla", "packets in flight"),
-    // RFC 6817's history of base delays believes a receiver's clock for ten minutes.
-    ("ledbat, Clock", "packets acknowledged"),
-    ("westwood mode=linux, Optimistic", "packets acknowledged"),
-    ("verus", "packets in flight"),
-    ("verus", "a window of"),
-    ("verus (udp), a round trip of 2 s", "packets acknowledged"),
-    ("taova", "packets in flight"),
-    ("taova", "a window of"),
-    // A forecast says less with each of its eight ticks, and nothing after 160 ms: then only probes leave.
-    ("sprout (udp), acknowledgements in bunches", "packets acknowledged"),
-    ("sprout mode=pantheon (udp), acknowledgements in bunches", "packets acknowledged"),
-    // Their rates grow while nothing is heard, as those of their papers do.
-    ("pcc mode=paper (udp), a path that is gone", "packets in flight"),
-    ("vivace mode=paper (udp), a path that is gone", "packets in flight"),
-    ("vivace mode=paper (udp), reordered acknowledgements", "packets acknowledged"),
-    ("vivace mode=paper (udp), acknowledgements in bunches", "packets acknowledged"),
-];
-
-/// Whether a complaint is one of [`KNOWN`].
-pub fn is_known(complaint: &str) -> bool {
-    KNOWN.iter().any(|(scheme, what)| complaint.starts_with(scheme) && complaint.contains(what))
+    let flow = format!("{} ({profile})", contender.name());
+    let place = |finding| Complaint { flow: flow.clone(), trouble: trouble.name.to_owned(), finding };
+    findings.into_iter().map(place).collect()
 }
 
 /// In flight at most four times what the path holds and 100 packets; where the window has no limit, what the pacing rate
-/// lets out until the retransmission timer has backed off to 6 s: three times in a silence of 10 s. A window at most four times what was ever in flight, and 40 packets.
-pub fn beyond_bounds(seen: &Seen, contender: &Contender, holds: f64) -> Vec<String> {
-    let mut complaints = Vec::new();
+/// lets out until the retransmission timer has backed off to 6 s: three times in a silence of 10 s. A window at most four
+/// times what was ever in flight, and 40 packets.
+pub fn beyond_bounds(seen: &Seen, contender: &Contender, holds: f64) -> Vec<Finding> {
+    let mut findings: Vec<_> = seen.nonsense.iter().map(|text| Finding::nonsense(text)).collect();
     if contender.is_tool() {
-        return complaints;
+        return findings;
     }
     let size = f64::from(contender.info.transport.mss + contender.info.transport.header);
     let most = if seen.unlimited {
@@ -288,41 +264,115 @@ pub fn beyond_bounds(seen: &Seen, contender: &Contender, holds: f64) -> Vec<Stri
     } else {
         (4.0 * holds + 100.0) * MSS
     };
-    if seen.max_in_flight as f64 > most {
-        let found = seen.max_in_flight as f64 / size;
-        complaints.push(format!("{found:.0} packets in flight, expected {:.0} or fewer", most / size));
-    }
     let widest = 4.0 * seen.max_in_flight as f64 + 40.0 * size;
-    if seen.max_window as f64 > widest {
-        let found = seen.max_window as f64 / size;
-        complaints.push(format!("a window of {found:.0} packets, expected {:.0} or fewer", widest / size));
-    }
-    complaints
+    let mut compare = |about, found: u64, most: f64, what: &dyn Fn(f64) -> String| {
+        if found as f64 > most {
+            let found = found as f64 / size;
+            let text = format!("{}, expected {:.0} or fewer", what(found), most / size);
+            findings.push(Finding { about, found, text });
+        }
+    };
+    compare(About::InFlight, seen.max_in_flight, most, &|found| format!("{found:.0} packets in flight"));
+    compare(About::Window, seen.max_window, widest, &|found| format!("a window of {found:.0} packets"));
+    findings
 }
+
+/// Each contender in each trouble, over what `profile` says of it, if anything.
+fn all_complaints(profile: impl Fn(&Contender) -> Option<&'static str>) -> Vec<Complaint> {
+    let troubles = troubles();
+    let mut all = Vec::new();
+    for contender in contenders() {
+        let Some(profile) = profile(&contender) else { continue };
+        all.extend(troubles.iter().flat_map(|trouble| complaints(trouble, &contender, profile)));
+    }
+    all
+}
+
+/// In their own transport. Bounds are the numbers seen, rounded up.
+const KNOWN: [Known; 24] = [
+    // A timeout before the first round-trip sample proves wrong, and slow start goes on: what it adds in a round trip of 2 s
+    // shows a round trip later.
+    known("copa (tcp)", "a round trip of 2 s", InFlight, 3300.0),
+    known("copa competitive=off (tcp)", "a round trip of 2 s", InFlight, 3300.0),
+    // genericCC acknowledges every packet; of one that shares its acknowledgement the table learns nothing, nor of one out
+    // of order. Its rules then grow the window up to 10^6 packets.
+    known("taova (udp)", "reordered data", InFlight, 400.0),
+    known("taova (udp)", "an acknowledgement of 2", InFlight, 4700.0),
+    known("taova (udp)", "an acknowledgement of 16", InFlight, 600.0),
+    // No rule asks whether the window is used, and none looks at losses.
+    known("taova (udp)", "a round trip of 2 s for 10 s", Window, 3400.0),
+    known("taova (udp)", "an application at 0.4 Mbit/s", Window, 80.0),
+    // Slow start grows by 2^(RTT / 25 ms) each round trip (the paper, §4), up to Linux's 65,535 packets.
+    known("hybla (tcp)", "acknowledgements in bunches", InFlight, 800.0),
+    known("hybla (tcp)", "a round trip of 2 s", InFlight, 65535.0),
+    known("hybla start_up=hystart++ (tcp)", "acknowledgements in bunches", InFlight, 800.0),
+    known("hybla start_up=hystart++ (tcp)", "a round trip of 2 s", InFlight, 65535.0),
+    known("hybla start_up=hystart (tcp)", "acknowledgements in bunches", InFlight, 800.0),
+    known("hybla start_up=hystart (tcp)", "a round trip of 2 s", InFlight, 65535.0),
+    // The last piece of its curve goes on beyond the windows known, to 40,000 (`MAX_W_DELAY_CURVE`): where delays are bunched
+    // or a queue is short, small errors there are large windows.
+    known("verus (udp)", "30 % loss both ways", InFlight, 400.0),
+    known("verus (udp)", "an acknowledgement of 16", InFlight, 900.0),
+    known("verus (udp)", "acknowledgements in bunches", InFlight, 3600.0),
+    known("verus (udp)", "a queue of one packet", InFlight, 300.0),
+    known("verus (udp)", "an application at 0.4 Mbit/s", Window, 60.0),
+    // Each of its timeouts, one a second in silence, counts what is in flight as gone and sends a window again
+    // (`TimeoutHandler`).
+    known("verus (udp)", "no data for 10 s", InFlight, 900.0),
+    known("verus (udp)", "no acknowledgement for 10 s", InFlight, 1100.0),
+    known("verus (udp)", "nothing for 10 s", InFlight, 1100.0),
+    known("verus (udp)", "a link that stands still for 10 s", InFlight, 1100.0),
+    // Slow start begins again after 1 s without an acknowledgement (`SS_INIT_TIMEOUT`), and earlier ones count for nothing.
+    known("verus (udp)", "a round trip of 2 s", Progress, 10.0),
+    // Start-up doubles its rate each interval until a result is worse (NSDI 2015, §3.2); a path that is gone gives none.
+    known("pcc mode=paper (udp)", "a path that is gone half of the time", InFlight, 1100.0),
+];
 
 #[test]
 fn every_scheme_survives_every_trouble() {
-    let troubles = troubles();
-    let mut wrong = Vec::new();
-    for contender in contenders() {
-        for trouble in &troubles {
-            wrong.extend(complaints(trouble, &contender, contender.info.transport.profile));
-        }
-    }
-    assert!(wrong.is_empty(), "{} complaints:\n{}", wrong.len(), wrong.join("\n"));
+    judge(&all_complaints(|contender| Some(contender.info.transport.profile)), &KNOWN);
 }
 
-/// The same for the schemes of TCP as datagrams, where nothing is sent again and timers are others.
+/// Over the other transport, for the same reasons.
+const KNOWN_ELSEWHERE: [Known; 24] = [
+    known("taova (tcp)", "an acknowledgement of 2", InFlight, 4700.0),
+    known("taova (tcp)", "an acknowledgement of 16", InFlight, 600.0),
+    known("taova (tcp)", "a round trip of 2 s for 10 s", Window, 3500.0),
+    known("taova (tcp)", "an application at 0.4 Mbit/s", Window, 110.0),
+    known("hybla (udp)", "an acknowledgement of 16", InFlight, 400.0),
+    known("hybla (udp)", "acknowledgements in bunches", InFlight, 2300.0),
+    known("hybla (udp)", "a round trip of 2 s", InFlight, 65535.0),
+    known("hybla start_up=hystart++ (udp)", "acknowledgements in bunches", InFlight, 2300.0),
+    known("hybla start_up=hystart++ (udp)", "a round trip of 2 s", InFlight, 65535.0),
+    known("hybla start_up=hystart (udp)", "an acknowledgement of 16", InFlight, 400.0),
+    known("hybla start_up=hystart (udp)", "acknowledgements in bunches", InFlight, 2300.0),
+    known("hybla start_up=hystart (udp)", "a round trip of 2 s", InFlight, 65535.0),
+    known("verus (tcp)", "an acknowledgement of 16", InFlight, 1500.0),
+    known("verus (tcp)", "acknowledgements in bunches", InFlight, 900.0),
+    known("verus (tcp)", "data in bunches", InFlight, 400.0),
+    known("verus (tcp)", "a queue of one packet", InFlight, 200.0),
+    known("verus (tcp)", "no data for 10 s", InFlight, 1400.0),
+    known("verus (tcp)", "no acknowledgement for 10 s", InFlight, 1400.0),
+    known("verus (tcp)", "nothing for 10 s", InFlight, 1400.0),
+    known("verus (tcp)", "a link that stands still for 10 s", InFlight, 1300.0),
+    known("verus (tcp)", "a round trip of 2 s", Progress, 10.0),
+    // TCP's handshake times out before the answer comes, so that a round trip is only assumed, too short: the rate doubles
+    // many times until the first result.
+    known("pcc (tcp)", "a round trip of 2 s", InFlight, 92000.0),
+    known("pcc mode=paper (tcp)", "a round trip of 2 s", InFlight, 300.0),
+    known("vivace mode=paper (tcp)", "a round trip of 2 s", InFlight, 319000.0),
+];
+
+/// The same over the other transport: schemes of TCP as datagrams, where nothing is sent again and timers are others, and
+/// schemes of datagrams over TCP.
 #[test]
-fn schemes_of_tcp_survive_every_trouble_as_datagrams() {
-    let troubles = troubles();
-    let mut wrong = Vec::new();
-    for contender in contenders().iter().filter(|c| c.info.transport.profile == "tcp") {
-        for trouble in &troubles {
-            wrong.extend(complaints(trouble, contender, "udp"));
-        }
-    }
-    assert!(wrong.is_empty(), "{} complaints:\n{}", wrong.len(), wrong.join("\n"));
+fn every_scheme_survives_every_trouble_elsewhere() {
+    let other = |contender: &Contender| match contender.info.transport.profile {
+        "tcp" => Some("udp"),
+        "udp" => Some("tcp"),
+        _ => None,
+    };
+    judge(&all_complaints(other), &KNOWN_ELSEWHERE);
 }
 
 /// A transfer of one byte, of a packet and a byte, and of a hundred thousand bytes ends, over a bad path, too.
@@ -347,6 +397,5 @@ fn every_scheme_ends_a_transfer() {
             }
         }
     }
-    wrong.retain(|complaint| !is_known(complaint));
     assert!(wrong.is_empty(), "{} complaints:\n{}", wrong.len(), wrong.join("\n"));
 }

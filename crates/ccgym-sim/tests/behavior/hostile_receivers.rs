@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use crate::common::{create, secs, spec, Seen, Watched, MSS};
-use crate::hostile::{beyond_bounds, contenders, is_known, Contender};
+use crate::complaints::{judge, known, About, Complaint, Finding, Known};
+use crate::hostile::{beyond_bounds, contenders, Contender};
 use ccgym_core::feedback::Arrived;
 use ccgym_core::packet::{Ack, AckRange, Packet};
 use ccgym_core::{Feedback, HalfHost, Receiver, Sender, TimeSpan, Timestamp};
@@ -238,13 +239,13 @@ impl Play {
 }
 
 /// What is wrong with a flow to a receiver that lies, if anything.
-fn complaints(contender: &Contender, lie: Lie) -> Vec<String> {
+fn complaints(contender: &Contender, lie: Lie) -> Vec<Complaint> {
     let mut play = Play::new(contender, lie);
     play.run_until(LIES_END);
-    let mut complaints = Vec::new();
+    let mut findings = Vec::new();
     let stats = *play.sender.stats();
     if stats.acked_packets > stats.sent_packets || play.sender.in_flight() > stats.sent_bytes {
-        complaints.push(format!("more was acknowledged than sent: {stats:?}"));
+        findings.push(Finding::nonsense(&format!("more was acknowledged than sent: {stats:?}")));
     }
     // Copies of acknowledgements, and those of what was never sent, change nothing at all.
     if matches!(lie, Lie::Divide | Lie::Unsent) {
@@ -255,33 +256,39 @@ fn complaints(contender: &Contender, lie: Lie) -> Vec<String> {
             (s.sent_packets, s.acked_packets, s.lost_packets, p.sender.control().cwnd)
         });
         if found != expected {
-            complaints.push(format!("(sent, acknowledged, lost, cwnd) {found:?}, to an honest receiver {expected:?}"));
+            let text = format!("(sent, acknowledged, lost, cwnd) {found:?}, to an honest receiver {expected:?}");
+            findings.push(Finding::nonsense(&text));
         }
     }
     // What an optimistic receiver hides is bounded by nothing but what was sent.
     let holds = if lie == Lie::Optimistic { stats.sent_bytes as f64 / MSS } else { HOLDS };
     let seen = play.seen.lock().unwrap().clone();
-    complaints.extend(seen.nonsense.iter().cloned());
-    complaints.extend(beyond_bounds(&seen, contender, holds));
+    findings.extend(beyond_bounds(&seen, contender, holds));
     // The timers have backed off to 26 s at most.
     play.run_until(Timestamp(secs(40.0)));
     let before = play.sender.stats().acked_packets;
     play.run_until(Timestamp(secs(50.0)));
     let progress = play.sender.stats().acked_packets - before;
     if progress < 300 && !contender.is_tool() {
-        complaints.push(format!("{progress} packets acknowledged in 10 s after the lies, expected 300 or more"));
+        let text = format!("{progress} packets acknowledged in 10 s after the lies, expected 300 or more");
+        findings.push(Finding { about: About::Progress, found: progress as f64, text });
     }
-    let complaints = complaints.into_iter().map(|what| format!("{}, {lie:?}: {what}", contender.name()));
-    complaints.filter(|complaint| !is_known(complaint)).collect()
+    let place = |finding| Complaint { flow: contender.name(), trouble: format!("{lie:?}"), finding };
+    findings.into_iter().map(place).collect()
 }
+
+const KNOWN: [Known; 3] = [
+    // RFC 6817's history of base delays believes a receiver's clock for ten minutes.
+    known("ledbat", "Clock", About::Progress, 20.0),
+    // Remy's memory believes it, too: its smoothed gaps are what the receiver says.
+    known("taova", "Clock", About::InFlight, 400.0),
+    // `tcp_westwood.c`: the threshold after a timeout is the estimated bandwidth times the minimum round trip, and its
+    // filter forgets a lie by an eighth twice per sample, of which a flow that lives on timeouts has few.
+    known("westwood mode=linux", "Optimistic", About::Progress, 200.0),
+];
 
 #[test]
 fn every_scheme_survives_every_lie() {
-    let mut wrong = Vec::new();
-    for contender in contenders() {
-        for lie in LIES {
-            wrong.extend(complaints(&contender, lie));
-        }
-    }
-    assert!(wrong.is_empty(), "{} complaints:\n{}", wrong.len(), wrong.join("\n"));
+    let all: Vec<_> = contenders().iter().flat_map(|c| LIES.map(|lie| complaints(c, lie))).flatten().collect();
+    judge(&all, &KNOWN);
 }

@@ -5,6 +5,7 @@ mod agent_labels;
 mod bounds;
 mod classics_against_ns3;
 mod common;
+mod complaints;
 mod conservation;
 mod determinism;
 mod differential_tquic_bbr3;
