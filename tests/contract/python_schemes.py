@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import random
+from typing import Any
 
 from ccgym.schemes.events import Ack, Interval, Loss, Start, Timeout
 
@@ -61,3 +63,25 @@ class Sleeps:
 
     def on_interval(self, interval: Interval) -> None:
         self.cwnd = 10 - self.cwnd
+
+
+def _copied(scheme: type[Any]) -> type[Any]:
+    """The scheme, whose every event goes to a copy first: the copy must decide alike, and change nothing of the scheme."""
+
+    def through(name: str) -> Any:
+        method = getattr(scheme, name)
+
+        def call(self: Any, event: Any) -> None:
+            twin = copy.deepcopy(self)
+            for each in (twin, self):
+                method(each, event)
+            decisions = [[getattr(each, part, None) for part in ("cwnd", "pacing_rate_bps")] for each in (twin, self)]
+            assert decisions[0] == decisions[1], f"after {name} the copy decides {decisions[0]}, not {decisions[1]}"
+
+        return call
+
+    heard = ("on_start", "on_ack", "on_loss", "on_timeout", "on_interval")
+    return type(f"Copied{scheme.__name__}", (scheme,), {name: through(name) for name in heard if hasattr(scheme, name)})
+
+
+CopiedPaced, CopiedByRate, CopiedSleeps = _copied(Paced), _copied(ByRate), _copied(Sleeps)

@@ -44,6 +44,14 @@ def test_a_run_repeats_and_a_copy_is_independent(scheme: str) -> None:
     assert both.flows[0].sent_packets != alone.flows[0].sent_packets, "they share the link, and nothing else"
 
 
+@pytest.mark.parametrize("name", ["Paced", "ByRate", "Sleeps"])
+def test_a_copy_goes_on_as_its_original_does(name: str) -> None:
+    """What the core does to copy a simulation: ``copy.deepcopy``, here before every event."""
+    alone, copied = (run(PATHS["lossy"], [f"{OTHERS}:{prefix}{name}"]) for prefix in ("", "Copied"))
+    assert alone.trajectory_hash == copied.trajectory_hash
+    assert alone.flows[0].sent_packets > 100
+
+
 def test_threads_change_nothing() -> None:
     jobs = [Job(PATHS["plain"], [scheme], "5s", seed) for scheme in SCHEMES for seed in (1, 2)]
     one, four = (simulate_many(jobs, threads) for threads in (1, 4))
