@@ -66,7 +66,7 @@ class Sleeps:
 
 
 def _copied(scheme: type[Any]) -> type[Any]:
-    """The scheme, whose every event goes to a copy first: the copy must decide alike, and change nothing of the scheme."""
+    """The scheme, and each event goes to a copy first: it must decide alike, and change nothing of the original."""
 
     def through(name: str) -> Any:
         method = getattr(scheme, name)
