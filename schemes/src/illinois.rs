@@ -175,13 +175,10 @@ impl Rule for Illinois {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, MockTransport, MSS};
+    use crate::testing::{context, ms, scheme, MockTransport, MSS};
     use ccgym_core::{InitContext, TimeSpan};
     use serde_json::{json, Value};
 
-    fn ms(value: u64) -> TimeSpan {
-        TimeSpan::from_millis(value)
-    }
     fn host(packets: u64, params: &Value) -> MockTransport {
         let context = InitContext { initial_window: packets * MSS, ..context() };
         MockTransport::with_context(scheme("illinois", params), context)

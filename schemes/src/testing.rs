@@ -14,6 +14,11 @@ use serde_json::Value;
 
 /// Bytes of a full packet.
 pub const MSS: u64 = 1500;
+
+/// Milliseconds.
+pub const fn ms(value: u64) -> TimeSpan {
+    TimeSpan::from_millis(value)
+}
 /// Packets in flight at most, for schemes without a window.
 const FLIGHT_LIMIT: usize = 2_000;
 

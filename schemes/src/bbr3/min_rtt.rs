@@ -55,12 +55,10 @@ impl MinRtt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::ms;
 
     #[test]
     fn rules() {
-        const fn ms(v: u64) -> TimeSpan {
-            TimeSpan::from_millis(v)
-        }
         // After 40 ms at 100 ms: (time, sample) → (PROBE_RTT due, estimate).
         for (name, now, sample, due, estimate) in [
             ("lower renews", 200, Some(39), false, 39),

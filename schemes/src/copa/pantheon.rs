@@ -308,11 +308,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{MockTransport, TestEvent, MSS};
+    use crate::testing::{ms, MockTransport, TestEvent, MSS};
 
-    const fn ms(v: u64) -> TimeSpan {
-        TimeSpan::from_millis(v)
-    }
     const fn at(v: u64) -> Timestamp {
         Timestamp::from_millis(v)
     }

@@ -246,11 +246,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{MockTransport, TestEvent};
-
-    const fn ms(v: u64) -> TimeSpan {
-        TimeSpan::from_millis(v)
-    }
+    use crate::testing::{ms, MockTransport, TestEvent};
 
     fn host() -> MockTransport {
         MockTransport::of("copa", &json!({"mode": "paper"}))

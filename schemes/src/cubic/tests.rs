@@ -1,13 +1,10 @@
-use crate::testing::{context, scheme, MockTransport, TestEvent, MSS};
+use crate::testing::{context, ms, scheme, MockTransport, TestEvent, MSS};
 use ccgym_core::{InitContext, TimeSpan};
 use serde_json::{json, Value};
 
 fn host(packets: u64, params: &Value) -> MockTransport {
     let context = InitContext { initial_window: packets * MSS, ..context() };
     MockTransport::with_context(scheme("cubic", params), context)
-}
-const fn ms(ms: u64) -> TimeSpan {
-    TimeSpan::from_millis(ms)
 }
 /// A loss at a window of `packets` and the recovery after it: an epoch has begun.
 fn after_loss(packets: u64, rtt: TimeSpan, params: &Value) -> MockTransport {

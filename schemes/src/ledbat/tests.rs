@@ -1,13 +1,9 @@
-use crate::testing::{context, scheme, MockTransport, TestEvent, MSS};
+use crate::testing::{context, ms, scheme, MockTransport, TestEvent, MSS};
 use ccgym_core::{InitContext, TimeSpan, Timestamp};
 use serde_json::{json, Value};
 
 /// Round trip without a queue. The mock's one-way delay is half of the round trip.
 const RTT_MS: u64 = 40;
-
-fn ms(value: u64) -> TimeSpan {
-    TimeSpan::from_millis(value)
-}
 
 fn host(packets: u64, params: &Value) -> MockTransport {
     let context = InitContext { initial_window: packets * MSS, ..context() };

@@ -178,16 +178,13 @@ impl CongestionControl for TaoVa {
 
 #[cfg(test)]
 mod tests {
-    use ccgym_core::{Rate, TimeSpan};
+    use ccgym_core::Rate;
     use serde_json::{json, Value};
 
     use super::table::tests::hand_made;
     use crate::registry::hexadecimal;
-    use crate::testing::{MockTransport, MSS};
+    use crate::testing::{ms, MockTransport, MSS};
 
-    const fn ms(v: u64) -> TimeSpan {
-        TimeSpan::from_millis(v)
-    }
     fn with(table: &[u8]) -> Value {
         json!({"table": hexadecimal(table)})
     }

@@ -1,12 +1,8 @@
 use super::*;
-use crate::testing::{context, scheme, MockTransport, MSS};
+use crate::testing::{context, ms, scheme, MockTransport, MSS};
 use serde_json::{json, Value};
 
 const RTT: TimeSpan = TimeSpan::from_millis(40);
-
-fn ms(value: u64) -> TimeSpan {
-    TimeSpan::from_millis(value)
-}
 
 fn host(params: &Value) -> MockTransport {
     let context = InitContext { initial_window: MSS, ..context() };
