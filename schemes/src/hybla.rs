@@ -135,15 +135,15 @@ mod tests {
     /// No window above 65,535 packets, in congestion avoidance, too.
     #[test]
     fn the_window_has_a_maximum() {
-        let rtt = TimeSpan::from_millis(1000);
+        let rtt = TimeSpan::from_millis(2000);
         let mut host = host(100, &json!({}));
         for _ in 0..3 {
             host.ack_after(rtt);
         }
         assert_eq!(host.window(), 65_535.0);
         host.lose_and_recover(rtt);
-        // ρ² = 1600 packets per window.
-        for _ in 0..30 {
+        // ρ² = 6400 packets per window, of which 2000 are in flight here.
+        for _ in 0..200 {
             host.ack_round(rtt, TimeSpan::ZERO);
             assert!(host.window() <= 65_535.0, "{}", host.window());
         }

@@ -289,7 +289,7 @@ fn all_complaints(profile: impl Fn(&Contender) -> Option<&'static str>) -> Vec<C
 }
 
 /// In their own transport. Bounds are the numbers seen, rounded up.
-const KNOWN: [Known; 24] = [
+const KNOWN: [Known; 25] = [
     // A timeout before the first round-trip sample proves wrong, and slow start goes on: what it adds in a round trip of 2 s
     // shows a round trip later.
     known("copa (tcp)", "a round trip of 2 s", InFlight, 3300.0),
@@ -324,8 +324,9 @@ const KNOWN: [Known; 24] = [
     known("verus (udp)", "a link that stands still for 10 s", InFlight, 1100.0),
     // Slow start begins again after 1 s without an acknowledgement (`SS_INIT_TIMEOUT`), and earlier ones count for nothing.
     known("verus (udp)", "a round trip of 2 s", Progress, 10.0),
-    // Start-up doubles its rate each interval until a result is worse (NSDI 2015, §3.2); a path that is gone gives none.
-    known("pcc mode=paper (udp)", "a path that is gone half of the time", InFlight, 1100.0),
+    // A forecast says less with each of its eight ticks, and nothing after 160 ms: then only probes leave.
+    known("sprout (udp)", "acknowledgements in bunches", Progress, 300.0),
+    known("sprout mode=pantheon (udp)", "acknowledgements in bunches", Progress, 300.0),
 ];
 
 #[test]
@@ -334,7 +335,7 @@ fn every_scheme_survives_every_trouble() {
 }
 
 /// Over the other transport, for the same reasons.
-const KNOWN_ELSEWHERE: [Known; 24] = [
+const KNOWN_ELSEWHERE: [Known; 23] = [
     known("taova (tcp)", "an acknowledgement of 2", InFlight, 4700.0),
     known("taova (tcp)", "an acknowledgement of 16", InFlight, 600.0),
     known("taova (tcp)", "a round trip of 2 s for 10 s", Window, 3500.0),
@@ -356,11 +357,8 @@ const KNOWN_ELSEWHERE: [Known; 24] = [
     known("verus (tcp)", "nothing for 10 s", InFlight, 1400.0),
     known("verus (tcp)", "a link that stands still for 10 s", InFlight, 1300.0),
     known("verus (tcp)", "a round trip of 2 s", Progress, 10.0),
-    // TCP's handshake times out before the answer comes, so that a round trip is only assumed, too short: the rate doubles
-    // many times until the first result.
-    known("pcc (tcp)", "a round trip of 2 s", InFlight, 92000.0),
-    known("pcc mode=paper (tcp)", "a round trip of 2 s", InFlight, 300.0),
-    known("vivace mode=paper (tcp)", "a round trip of 2 s", InFlight, 319000.0),
+    known("sprout (tcp)", "acknowledgements in bunches", Progress, 290.0),
+    known("sprout mode=pantheon (tcp)", "acknowledgements in bunches", Progress, 290.0),
 ];
 
 /// The same over the other transport: schemes of TCP as datagrams, where nothing is sent again and timers are others, and
