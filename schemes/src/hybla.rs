@@ -135,15 +135,15 @@ mod tests {
     /// No window above 65,535 packets, in congestion avoidance, too.
     #[test]
     fn the_window_has_a_maximum() {
-        let rtt = TimeSpan::from_millis(2000);
+        let rtt = TimeSpan::from_millis(4000);
         let mut host = host(100, &json!({}));
         for _ in 0..3 {
             host.ack_after(rtt);
         }
         assert_eq!(host.window(), 65_535.0);
         host.lose_and_recover(rtt);
-        // ρ² = 6400 packets per window, of which 2000 are in flight here.
-        for _ in 0..200 {
+        // ρ² = 25,600 packets per window acknowledged, of which at most 2000 packets are in flight here.
+        for _ in 0..60 {
             host.ack_round(rtt, TimeSpan::ZERO);
             assert!(host.window() <= 65_535.0, "{}", host.window());
         }
