@@ -225,8 +225,8 @@ def test_what_a_sender_is_told() -> None:
         "json": False,
     }  # fmt: skip
     plain = sender("--scheme cubic --bind 10.0.0.1 --json")
-    assert (plain["duration"], plain["bind"], plain["json"], "source" in plain["flow"]) == (
-        10**10, "10.0.0.1", True, False,
+    assert (plain["duration"], plain["bind"], plain["json"], plain["flow"]["source"]) == (
+        10**10, "10.0.0.1", True, {"kind": "greedy"},
     )  # fmt: skip
 
 

@@ -17,16 +17,18 @@ state = 1
 
 
 def uniform() -> float:
+    """A pseudo-random number from 0 to 1."""
     global state
     state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
     return (state >> 33) / 2147483648.0
 
 
 def table(name: str, kind: str, rows: list[str]) -> None:
-    print(f"#[rustfmt::skip]\npub const {name}: [{kind}; {len(rows)}] = [")
+    """Print the rows as a constant of Rust."""
+    sys.stdout.write(f"#[rustfmt::skip]\npub const {name}: [{kind}; {len(rows)}] = [\n")
     for start in range(0, len(rows), 5):
-        print("    " + " ".join(f"{row}," for row in rows[start : start + 5]))
-    print("];\n")
+        sys.stdout.write("    " + " ".join(f"{row}," for row in rows[start : start + 5]) + "\n")
+    sys.stdout.write("];\n\n")
 
 
 def arrivals() -> None:
@@ -45,7 +47,7 @@ def arrivals() -> None:
 def detector() -> None:
     """A growth that wanders; 20 ms between groups."""
     one, rows, offset, now = OveruseDetector(), [], 0.0, 0
-    for place in range(120):
+    for _ in range(120):
         offset = 0.97 * offset + 0.25 * (uniform() - 0.5)
         now += 20
         usage = one.detect(offset, 20.0, 60, now)
