@@ -49,7 +49,7 @@ struct Vegas {
     ns3_delay: Ns3Delay,
     /// Packets that the latest judgment saw in the queue.
     queued: u64,
-    /// Since a reduction until the recovery episode is over: what it sampled is no round.
+    /// From a reduction to the end of its recovery: the samples taken meanwhile do not count as a round.
     recovering: bool,
     /// Reno decides at this acknowledgement.
     reno: bool,

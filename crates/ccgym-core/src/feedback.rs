@@ -71,7 +71,8 @@ impl Feedback {
         })
     }
 
-    /// Add the next range by its [values](Feedback::range_values); false if there is no such range, or no room.
+    /// Decode one range from its [values](Feedback::range_values) and append it. False, and nothing is appended, if the values
+    /// describe no valid range or [`MAX_FEEDBACK_RANGES`] are there already.
     pub fn push_range(&mut self, last: u64, length: u64) -> bool {
         let last = match self.ranges.last() {
             None => Some(last),
@@ -87,8 +88,8 @@ impl Feedback {
         }
     }
 
-    /// Add the next arrival by its [values](Feedback::arrival_values), after all ranges; false if there is no such
-    /// arrival, or no room.
+    /// Decode one arrival from its [values](Feedback::arrival_values) and append it; call it after all ranges. False, and
+    /// nothing is appended, if the values describe no valid arrival or [`MAX_ARRIVALS`] are there already.
     pub fn push_arrival(&mut self, difference: u64, since: u64) -> bool {
         let difference = (difference >> 1) as i64 ^ -((difference & 1) as i64);
         let (from, at) = match self.arrivals.last() {

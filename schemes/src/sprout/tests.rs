@@ -127,7 +127,7 @@ fn received_or_lost_counts_what_cannot_come_any_more() {
     }
 }
 
-/// What the sender announced is no outage; what it did not announce is.
+/// A silence that the sender announced does not count as an outage; any other one does.
 #[test]
 fn announced_silence_says_nothing() {
     for forecast in ["bayes", "ewma"] {

@@ -6,7 +6,7 @@ use ccgym_core::Timestamp;
 
 /// Packets that leave within this time of the first are one group, ms (draft §5.2).
 const BURST_MS: f64 = 5.0;
-/// A burst is no longer than this, ms (libwebrtc `inter_arrival.cc`).
+/// Max length of a burst, ms (libwebrtc `inter_arrival.cc`).
 const MAX_BURST_MS: f64 = 100.0;
 /// Groups of which the shortest gap is looked up.
 const HISTORY: usize = 60;

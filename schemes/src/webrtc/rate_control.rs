@@ -118,7 +118,7 @@ impl RateControl {
         };
         let extra = if self.mode == Mode::Libwebrtc { MAX_EXTRA } else { 0.0 };
         let limit = received.map_or(f64::INFINITY, |received| MAX_RATIO * received + extra);
-        // The limit holds growth back; it is no reason to fall.
+        // The limit stops growth; it does not lower the rate.
         self.rate = (self.rate + step).min(limit.max(self.rate));
     }
 

@@ -95,7 +95,7 @@ fn lost_feedback_is_no_lost_packet() {
     }
 }
 
-/// What is seldom sent is no sign of a slow link: an application keeps its rate, four times that of probes.
+/// An application that sends little does not make the link look slow: it keeps its rate, four times that of probes.
 #[test]
 fn a_limited_application_keeps_its_rate() {
     let mut flow = sprout(&json!({}));
