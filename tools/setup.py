@@ -40,6 +40,9 @@ PROFILES: dict[str, tuple[str, ...]] = {
 #: Everything the native module is made from.
 NATIVE_INPUTS = ("Cargo.toml", "Cargo.lock", "crates", "schemes")
 
+#: The program of QUIC flows (crates/ccgym-quic), which the profile "dev" has.
+QUIC = "ccgym-quic"
+
 #: Everything the installed metadata (console script, version, data) is made from.
 METADATA_INPUTS = ("pyproject.toml", "Cargo.toml")
 
@@ -90,12 +93,14 @@ def wanted(root: Path, profile: str, interpreter: str) -> dict[str, str]:
     """The fingerprint that each step should have been done for."""
     native = fingerprint(root, NATIVE_INPUTS)
     metadata = fingerprint(root, METADATA_INPUTS, interpreter)
-    return {
+    steps = {
         f"packages:{profile}": fingerprint(root, ("pyproject.toml", "constraints.txt"), profile, interpreter),
         "native": native,
         "metadata": metadata,
         "smoke": native + metadata,
     }
+    # Flows of QUIC are for development: a library and its TLS to compile.
+    return {**steps, "quic": native} if profile == "dev" else steps
 
 
 def outstanding(root: Path, state: State, profile: str, interpreter: str) -> list[str]:
@@ -103,6 +108,8 @@ def outstanding(root: Path, state: State, profile: str, interpreter: str) -> lis
     steps = [step for step, stamp in wanted(root, profile, interpreter).items() if state.done.get(step) != stamp]
     if "native" not in steps and not any((root / "ccgym").glob("_core*.so")):
         steps.append("native")
+    if profile == "dev" and "quic" not in steps and not (root / ".venv" / "bin" / QUIC).exists():
+        steps.append("quic")
     return steps
 
 
@@ -232,6 +239,17 @@ class Setup:
             log=self.log, env=self.inside(toolchain),
         )  # fmt: skip
 
+    def build_quic(self, toolchain: Toolchain) -> None:
+        """Compile the program of QUIC flows and put it beside the environment's programs."""
+        run(
+            ["cargo", "build", "--release", "--locked", "-p", QUIC], f"compiling {QUIC}",
+            log=self.log, env=self.inside(toolchain),
+        )  # fmt: skip
+        target = Path(os.environ.get("CARGO_TARGET_DIR", self.root / "target"))
+        scratch = self.venv / "bin" / f"{QUIC}.new"
+        shutil.copy2(target / "release" / QUIC, scratch)
+        scratch.replace(self.venv / "bin" / QUIC)
+
     def install_metadata(self, toolchain: Toolchain) -> None:
         """Install the checkout itself: console script, metadata, and a pointer to the sources."""
         name = "ccgym"
@@ -305,6 +323,10 @@ def set_up(setup: Setup, *, chosen: bool) -> None:
     if "metadata" in steps:
         setup.install_metadata(toolchain)
         state.record("metadata", stamps["metadata"])
+    if "quic" in steps:
+        say(f"compiling {QUIC}, for flows quic:NAME")
+        setup.build_quic(toolchain)
+        state.record("quic", stamps["quic"])
     if setup.profile == "dev" and packages in steps:
         setup.add_rust_tools(toolchain)
     setup.smoke()

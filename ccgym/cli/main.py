@@ -23,7 +23,12 @@ _DELEGATED: Final = {
 }
 """Commands that are programs of their own: ``module:function``, called with the words after the command, and help."""
 
-_KINDS: Final = {"": "", "card": "", "kernel": "kernel TCP, on real paths (--backend emulated or mahimahi):"}
+_KINDS: Final = {
+    "": "",
+    "card": "",
+    "kernel": "kernel TCP, on real paths (--backend emulated or mahimahi):",
+    "quic": "QUIC by the library quinn, on real paths:",
+}
 """Kinds of schemes in the order of `ccgym schemes`, by the field that only they have, with the text above them."""
 
 _EXAMPLES: Final = """\
@@ -146,11 +151,11 @@ def _path_show(args: argparse.Namespace) -> int:
 
 def _schemes(args: argparse.Namespace) -> int:
     from ccgym.errors import SchemeNotFoundError, did_you_mean, shown
-    from ccgym.schemes import kernel
+    from ccgym.schemes import kernel, quic
     from ccgym.schemes.groups import GROUPS, descriptions
     from ccgym.schemes.origins import ORIGINS
 
-    rows = [*descriptions(), *kernel.descriptions()]
+    rows = [*descriptions(), *kernel.descriptions(), *quic.descriptions()]
     if args.name is not None:
         names = [row["name"] for row in rows]
         rows = [row for row in rows if row["name"] == args.name]
@@ -170,7 +175,7 @@ def _schemes(args: argparse.Namespace) -> int:
         if title:
             lines.append(("", "", "", title, ""))
         for row in rows:
-            if kind == next((one for one in ("card", "kernel") if one in row), ""):
+            if kind == next((one for one in _KINDS if one in row), ""):
                 parameters = ", ".join(p["name"] for p in row["parameters"])
                 lines.append((row["name"], row["label"], _compared(row), row["summary"], parameters))
     print_table(("name", "label", "compared, over", "what it is", "parameters"), lines)

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
-from ccgym.emulation import process
+from ccgym.emulation import process, quic
 from ccgym.errors import PlatformError, RealPathError, shown
 
 Status: TypeAlias = Literal["ok", "warn", "missing"]
@@ -47,7 +47,9 @@ def examine(*, measure: bool = True) -> list[Finding]:
     Raises:
         RealPathError: The check itself failed.
     """
-    data = process.output_of("doctor", {"measure": measure}, TIMEOUT_S)
+    program = quic.program()
+    fields = {"measure": measure, "quic": None if program is None else str(program)}
+    data = process.output_of("doctor", fields, TIMEOUT_S)
     try:
         return TypeAdapter(list[Finding]).validate_python(data)
     except ValidationError:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ccgym.config.catalog import resolve_trace
-from ccgym.emulation import python_schemes
+from ccgym.emulation import python_schemes, quic
 from ccgym.emulation.python_schemes import PythonSource
 
 
@@ -69,6 +69,7 @@ class Plan:
             "agent": None if self.agent is None else dict(self.agent),
             "control": None if self.control is None else str(self.control),
             "onnx_runtime": None if self.onnx_runtime is None else str(self.onnx_runtime),
+            "quic": None if (program := quic.program()) is None else str(program),
             "backend": {"kind": "mahimahi", "shells": [list(shell) for shell in self.mahimahi]}
             if self.mahimahi
             else {"kind": "emulated"},

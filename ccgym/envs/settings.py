@@ -130,7 +130,7 @@ def check_backend(backend: object) -> None:
 
 
 def check_flows(backend: str, flows: Sequence[FlowSpec]) -> None:
-    """Raise :class:`~ccgym.errors.CcgymError` unless every flow can run there: the kernel's need real packets."""
+    """Raise :class:`~ccgym.errors.CcgymError` unless every flow can run there: some need real packets."""
     for place, flow in enumerate(flows):
         where, choice = f"flows[{place}]", flow.choice
         refuse(choice, "real environment" if backend in REAL_BACKENDS else "environment", where)
@@ -139,7 +139,7 @@ def check_flows(backend: str, flows: Sequence[FlowSpec]) -> None:
             raise SchemeNotFoundError(
                 f"{shown(flow.scheme)} is not available: {reason}",
                 where=where,
-                expected="an algorithm that this kernel has",
+                expected="a scheme that this machine has",
                 hint="`ccgym doctor` lists them",
             )
 

@@ -20,7 +20,7 @@ from ccgym.errors import ConfigError
 from ccgym.evaluation.capacity import OPPORTUNITY_BYTES, slowest_link
 from ccgym.evaluation.results import ResultSet, SchemeSummary
 from ccgym.invocation import as_typed, command
-from ccgym.schemes.kernel import algorithm_of
+from ccgym.schemes import kernel, quic
 from ccgym.tracetools.check import rate_in_name
 
 STARVED_FRACTION: Final = 0.20
@@ -151,9 +151,10 @@ def _text(results: ResultSet, key: str) -> str:
 
 
 def _algorithm(results: ResultSet, key: str) -> str:
-    """The algorithm of a scheme: its name without parameters, and without ``tcp:`` where it is the kernel's."""
+    """The algorithm of a scheme: its name without parameters, and without ``tcp:`` or ``quic:`` where it is
+    the kernel's or a QUIC library's."""
     text = _text(results, key)
-    name = algorithm_of(text) or text.split(":", 1)[0]
+    name = kernel.algorithm_of(text) or quic.algorithm_of(text) or text.split(":", 1)[0]
     return name if name in DELAY_BASED else name.split("_", 1)[0]
 
 

@@ -81,8 +81,8 @@ class SchemeChoice:
 
     @property
     def algorithm(self) -> str:
-        """The algorithm, whichever implementation: that of ``tcp:bbr`` and of ``bbr`` is ``bbr``."""
-        return self.kernel or self.title
+        """The algorithm, whichever implementation: that of ``tcp:bbr``, ``quic:bbr`` and ``bbr`` is ``bbr``."""
+        return self.origin.algorithm(self)
 
     @property
     def seed_text(self) -> str:

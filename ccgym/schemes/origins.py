@@ -3,6 +3,7 @@
 ==========  =====================================================================================
 ``python``  a class in a file, ``my_cca.py:MyCCA`` (:mod:`ccgym.schemes.python_classes`)
 ``kernel``  this machine's TCP, ``tcp:NAME`` (:mod:`ccgym.schemes.kernel`)
+``quic``    a QUIC library's, ``quic:NAME`` (:mod:`ccgym.schemes.quic`)
 ``policy``  an exported policy: a name, a run directory, a ``.onnx`` file
             (:mod:`ccgym.schemes.policies`); inside it is the scheme ``learned`` with a parameter
 ``ccgym``   the native registry (:mod:`ccgym.schemes.registry`)
@@ -20,8 +21,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from ccgym.emulation import kernel_tcp
+from ccgym.emulation import quic as quic_program
 from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, shown
-from ccgym.schemes import kernel, parameter_files, policies, python_classes
+from ccgym.schemes import kernel, parameter_files, policies, python_classes, quic
 from ccgym.schemes.policies import LearnedPolicy
 from ccgym.schemes.python_classes import PythonScheme
 from ccgym.schemes.registry import NOT_TYPED, POLICY, registry
@@ -75,6 +77,10 @@ class Origin:
         """The kernel's algorithm that it is."""
         return None
 
+    def algorithm(self, choice: SchemeChoice) -> str:
+        """See :attr:`~ccgym.schemes.choice.SchemeChoice.algorithm`."""
+        return self.title(choice)
+
     def settings(self, choice: SchemeChoice) -> Mapping[str, Any]:
         """The parameters that one types."""
         return choice.params
@@ -124,7 +130,53 @@ class OfRegistry(Origin):
     meaning = "a scheme with a parameter; more may follow, as in cubic:beta=0.5:mode=linux"
 
 
-class OfKernel(Origin):
+class OfOthers(Origin, ABC):
+    """Transports that are not ours, with congestion control of their own: they run on real paths only."""
+
+    @abstractmethod
+    def algorithm(self, choice: SchemeChoice) -> str:
+        """The name without the prefix."""
+
+    @abstractmethod
+    def is_what(self, choice: SchemeChoice) -> str:
+        """What it is, for errors."""
+
+    @abstractmethod
+    def elsewhere(self, choice: SchemeChoice) -> str:
+        """What sends such a flow outside of ccgym, for a hint; empty if nothing is worth a word."""
+
+    def parts(self, text: str) -> list[str] | None:
+        parts = text.split(":")
+        return [":".join(parts[:2]), *parts[2:]] if self.claims(text) else None
+
+    def refusal(self, choice: SchemeChoice, place: Place) -> ConfigError | None:
+        algorithm = self.algorithm(choice)
+        if place == "endpoint":
+            return ConfigError(
+                f"{choice.name} is {self.is_what(choice)}, not a flow over UDP of ours",
+                expected="a scheme of ours",
+                hint=f"{self.elsewhere(choice)}`ccgym evaluate --backend emulated` runs both side by side",
+            )
+        if place in ("real path", "real environment"):
+            return None
+        ours = f"; our own {algorithm} runs anywhere" if algorithm in registry() else ""
+        return ConfigError(
+            f"{choice.name} is {self.is_what(choice)}, which cannot be simulated",
+            expected="ccgym's own schemes, or a backend with real packets",
+            hint=f"it needs real packets: --backend emulated{ours}",
+        )
+
+    def file_key(self, choice: SchemeChoice) -> str:
+        return choice.name.replace(":", "_")
+
+    def transport(self, choice: SchemeChoice) -> dict[str, Any]:
+        return {}
+
+    def bounded(self, choice: SchemeChoice) -> bool:
+        return False
+
+
+class OfKernel(OfOthers):
     """The kernel's TCP."""
 
     typed = "tcp:NAME"
@@ -133,49 +185,58 @@ class OfKernel(Origin):
     def claims(self, name: str) -> bool:
         return kernel.algorithm_of(name) is not None
 
-    def parts(self, text: str) -> list[str] | None:
-        parts = text.split(":")
-        return [":".join(parts[:2]), *parts[2:]] if self.claims(text) else None
-
     def check(self, choice: SchemeChoice, where: str) -> SchemeChoice:
-        kernel.check(self.kernel(choice), choice.params, where)
+        kernel.check(self.algorithm(choice), choice.params, where)
         return choice
 
-    def refusal(self, choice: SchemeChoice, place: Place) -> ConfigError | None:
-        algorithm = self.kernel(choice)
-        if place == "endpoint":
-            return ConfigError(
-                f"{choice.name} is the kernel's TCP, not a flow over UDP",
-                expected="a scheme of ours",
-                hint=f"iperf3 -C {algorithm} sends one; `ccgym evaluate --backend emulated` runs both side by side",
-            )
-        if place in ("real path", "real environment"):
-            return None
-        ours = f"; our own {algorithm} runs anywhere" if algorithm in registry() else ""
-        return ConfigError(
-            f"{choice.name} is the TCP of this machine's kernel, which cannot be simulated",
-            expected="ccgym's own schemes, or a backend with real packets",
-            hint=f"kernel TCP needs real packets: --backend emulated{ours}",
-        )
+    def is_what(self, choice: SchemeChoice) -> str:
+        return "the TCP of this machine's kernel"
+
+    def elsewhere(self, choice: SchemeChoice) -> str:
+        return f"iperf3 -C {self.algorithm(choice)} sends one; "
 
     def why_unavailable(self, choice: SchemeChoice) -> str | None:
-        return kernel_tcp.why_unavailable(self.kernel(choice))
+        return kernel_tcp.why_unavailable(self.algorithm(choice))
 
     def kernel(self, choice: SchemeChoice) -> str:
+        return self.algorithm(choice)
+
+    def algorithm(self, choice: SchemeChoice) -> str:
         return choice.name.removeprefix(kernel.PREFIX)
 
-    def file_key(self, choice: SchemeChoice) -> str:
-        return choice.name.replace(":", "_")
-
     def drawn(self, choice: SchemeChoice) -> tuple[str, str, str]:
-        algorithm = self.kernel(choice)
+        algorithm = self.algorithm(choice)
         return kernel_tcp.label(algorithm), *kernel.color_and_marker(algorithm)
 
-    def transport(self, choice: SchemeChoice) -> dict[str, Any]:
-        return {}
 
-    def bounded(self, choice: SchemeChoice) -> bool:
-        return False
+class OfQuic(OfOthers):
+    """A QUIC library's controllers."""
+
+    typed = "quic:NAME"
+    meaning = "QUIC by the library quinn, on real backends: cubic, bbr or reno (docs/quic.md)"
+
+    def claims(self, name: str) -> bool:
+        return quic.algorithm_of(name) is not None
+
+    def check(self, choice: SchemeChoice, where: str) -> SchemeChoice:
+        quic.check(self.algorithm(choice), choice.params, where)
+        return choice
+
+    def is_what(self, choice: SchemeChoice) -> str:
+        return "QUIC by the library quinn"
+
+    def elsewhere(self, choice: SchemeChoice) -> str:
+        return ""
+
+    def why_unavailable(self, choice: SchemeChoice) -> str | None:
+        return quic_program.why_unavailable()
+
+    def algorithm(self, choice: SchemeChoice) -> str:
+        return choice.name.removeprefix(quic.PREFIX)
+
+    def drawn(self, choice: SchemeChoice) -> tuple[str, str, str]:
+        algorithm = self.algorithm(choice)
+        return quic_program.label(algorithm), *quic.color_and_marker(algorithm)
 
 
 class Loaded(Protocol):
@@ -325,7 +386,7 @@ class OfPython(OfFile):
         return {"scheme": self.title(choice), "python": self.version(choice)}
 
 
-ORIGINS: Final[Sequence[Origin]] = (OfPython(), OfKernel(), OfPolicy(), OfRegistry())
+ORIGINS: Final[Sequence[Origin]] = (OfPython(), OfKernel(), OfQuic(), OfPolicy(), OfRegistry())
 """In the order in which they are asked."""
 
 

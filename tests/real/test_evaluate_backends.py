@@ -16,7 +16,7 @@ import pytest
 from ccgym import emulation
 from ccgym.cli.evaluate import main
 from ccgym.config.path import NetworkPath
-from ccgym.emulation import doctor, kernel_tcp
+from ccgym.emulation import doctor, kernel_tcp, quic
 from ccgym.emulation.plan import Plan
 from ccgym.emulation.process import RunProcess
 from ccgym.errors import RealPathError
@@ -220,3 +220,24 @@ def test_a_flow_between_two_endpoints() -> None:
     finally:
         receiver.kill()
         receiver.communicate()
+
+
+@pytest.mark.skipif(quic.program() is None, reason="needs ccgym-quic, which `make setup` builds")
+def test_quic_beside_ours() -> None:
+    for algorithm in quic.LABELS:
+        run = backend("emulated").run(PATH, [f"quic:{algorithm}"], 3, 1)
+        (flow,) = run.flows
+        assert flow.scheme == f"quic:{algorithm}"
+        assert 8 < run.total.throughput_mbps < 12.6
+        assert run.total.delay_p95_ms is not None
+        assert run.total.delay_p95_ms >= 10
+        assert flow.min_rtt_ms is not None
+        assert flow.min_rtt_ms >= 19
+        assert run.series is not None
+        assert run.series["flows"][0]["cwnd_bytes"].max() > 10 * 1500
+    run = backend("emulated").run(PATH, ["quic:cubic", {"scheme": "cubic", "start": "0.5s"}], 3, 1)
+    assert [flow.scheme for flow in run.flows] == ["quic:cubic", "cubic"]
+    assert run.flows[0].throughput_mbps is not None
+    assert run.flows[0].throughput_mbps > 1
+    assert run.path_report is not None
+    assert run.path_report["unavailable"] == []

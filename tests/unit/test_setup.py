@@ -221,8 +221,19 @@ def test_a_lost_module_is_built_again(tree: Path) -> None:
     assert setup.outstanding(tree, state, "demo", "3.11") == ["native"]
 
 
-def test_another_profile_adds_only_its_packages(tree: Path) -> None:
-    assert setup.outstanding(tree, all_done(tree), "dev", "3.11") == ["packages:dev"]
+def test_another_profile_adds_only_what_it_has_beyond(tree: Path) -> None:
+    assert setup.outstanding(tree, all_done(tree), "train", "3.11") == ["packages:train"]
+    assert setup.outstanding(tree, all_done(tree), "dev", "3.11") == ["packages:dev", "quic"]
+
+
+def test_a_lost_program_is_built_again(tree: Path) -> None:
+    state = all_done(tree)
+    for step, stamp in setup.wanted(tree, "dev", "3.11").items():
+        state.record(step, stamp)
+    assert setup.outstanding(tree, state, "dev", "3.11") == ["quic"]
+    (tree / ".venv" / "bin").mkdir()
+    (tree / ".venv" / "bin" / setup.QUIC).touch()
+    assert setup.outstanding(tree, state, "dev", "3.11") == []
 
 
 def test_a_damaged_state_file_means_that_nothing_was_done(tree: Path) -> None:

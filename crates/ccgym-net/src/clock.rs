@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ccgym_core::{TimeSpan, Timestamp};
 use nix::sys::time::TimeSpec;
 use nix::time::{clock_gettime, ClockId};
+use serde::{Deserialize, Serialize};
 
 /// Nanoseconds of `CLOCK_MONOTONIC`.
 pub fn monotonic_ns() -> u64 {
@@ -16,7 +17,7 @@ pub fn monotonic_ns() -> u64 {
 }
 
 /// The clock of a run. Copies, also in other processes of the machine, agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clock {
     /// `CLOCK_MONOTONIC` at time zero.
     origin_ns: u64,

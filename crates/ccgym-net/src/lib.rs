@@ -4,10 +4,12 @@
 //! |---|---|
 //! | [`job`] | the one door: a job as JSON, from Python |
 //! | [`clock`] | the run's clock: monotonic nanoseconds since its start |
+//! | [`application`], [`sample_times`] | what transports that are not ours share |
 //! | [`system`] | namespaces, devices, addresses, children: what the kernel is asked for |
 //! | [`shell`] | the emulated path: packets read at one end, released at the other when the path says so |
 //! | [`udp`] | sender and receiver over sockets |
 //! | [`tcp`] | the kernel's own TCP as a flow |
+//! | [`quic`] | QUIC as a flow: the program `ccgym-quic` |
 //! | [`steer`] | decisions from outside, over a Unix socket |
 //! | [`mahimahi`] | the same run inside mahimahi's shells |
 //! | [`run`] | a whole run: path and flows, to an `Outcome` like the simulator's |
@@ -16,12 +18,15 @@
 //! May import `ccgym-run`, `ccgym-schemes` and what these may.
 #![cfg(target_os = "linux")]
 
+pub mod application;
 pub mod clock;
 pub mod doctor;
 pub mod error;
 pub mod job;
 pub mod mahimahi;
+pub mod quic;
 pub mod run;
+pub mod sample_times;
 pub mod shell;
 pub mod steer;
 pub mod system;

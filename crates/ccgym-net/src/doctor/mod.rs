@@ -6,6 +6,8 @@ pub mod mahimahi;
 
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ccgym_core::Timestamp;
@@ -74,16 +76,18 @@ impl Finding {
     }
 }
 
-/// Examine this machine. `measure`: also timers and what a path carries, which takes seconds.
+/// Examine this machine. `measure`: also timers and what a path carries, which takes seconds. `program`: that of QUIC, if
+/// there is one.
 ///
 /// Call it before the process has threads: without root it enters a user namespace.
 #[must_use]
-pub fn examine(measure: bool) -> Vec<Finding> {
+pub fn examine(measure: bool, program: Option<&Path>) -> Vec<Finding> {
     // mahimahi first: its programs must be started by the user, not from a user namespace.
     let mahimahi = mahimahi::examine();
     let capability = become_capable();
     let mut findings = rights(&capability);
     findings.push(congestion_controls());
+    findings.push(quic(program));
     if measure {
         findings.push(timers());
         if capability.is_ok() {
@@ -95,16 +99,19 @@ pub fn examine(measure: bool) -> Vec<Finding> {
 }
 
 /// The job `doctor` (JSON).
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DoctorJob {
     /// Measure timers and what a path carries, which takes seconds.
     pub measure: bool,
+    /// The program `ccgym-quic`, if there is one.
+    #[serde(default)]
+    pub quic: Option<PathBuf>,
 }
 
 /// Write the findings as one JSON list on standard output. The exit status.
 pub fn run(job: &DoctorJob) -> Result<i32> {
-    let findings = examine(job.measure);
+    let findings = examine(job.measure, job.quic.as_deref());
     let text = serde_json::to_string(&findings).map_err(|error| NetError::new("writing the findings", error))?;
     writeln!(std::io::stdout(), "{text}").context(|| "writing the findings".into())?;
     Ok(0)
@@ -151,6 +158,22 @@ fn congestion_controls() -> Finding {
         let modules: Vec<String> = missing.iter().map(|name| format!("tcp_{name}")).collect();
         let remedy = format!("sudo modprobe {}", modules.join(" "));
         Finding::warn("congestion controls", format!("{found}; not {}", missing.join(", ")), remedy)
+    }
+}
+
+/// Whether the program of QUIC flows is there and runs.
+fn quic(program: Option<&Path>) -> Finding {
+    let name = "quic";
+    let remedy = "in a checkout: make setup; elsewhere: cargo install --path crates/ccgym-quic";
+    let Some(program) = program else {
+        return Finding::warn(name, "no program ccgym-quic: no flows quic:NAME", remedy);
+    };
+    match Command::new(program).arg("--version").stdin(Stdio::null()).output() {
+        Ok(output) if output.status.success() => {
+            Finding::ok(name, format!("{} ({})", String::from_utf8_lossy(&output.stdout).trim(), program.display()))
+        }
+        Ok(output) => Finding::warn(name, format!("{} --version: {}", program.display(), output.status), remedy),
+        Err(error) => Finding::warn(name, format!("{}: {error}", program.display()), remedy),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The flows of a run: a receiver thread for each outside the path, and a sender thread inside.
 //!
 //! Senders meet their receivers before the run's time zero, so that no handshake of ours shows in the run; a kernel's
-//! TCP connects when its flow starts, as it does anywhere.
+//! TCP and QUIC connect when their flow starts, as they do anywhere.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,11 +11,12 @@ use std::time::Duration;
 use ccgym_core::congestion_control::CongestionControl;
 use ccgym_core::Timestamp;
 
-use super::plan::Prepared;
+use super::plan::{Carrier, Prepared};
 use super::port;
 use super::workers::Workers;
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
+use crate::quic::{self, Ends, QuicJob, QuicReceiverJob, QuicSenderJob};
 use crate::steer::{AgentConnection, LiveGroundTruth, Steering};
 use crate::system::Namespace;
 use crate::tcp::{self, TcpSenderTask};
@@ -56,13 +57,14 @@ impl Flows {
         let mut senders = Workers::new("sender");
         let truth = LiveGroundTruth::of(&prepared.plan.spec, endpoints.backlog.clone());
         for index in 0..prepared.flows().len() {
-            let cca = match prepared.kernel_algorithm(index) {
-                None => Some(prepared.scheme(index)?),
-                Some(_) => None,
+            let work = match prepared.carrier(index) {
+                Carrier::Ours => Work::Ours(prepared.scheme(index)?),
+                Carrier::Kernel(algorithm) => Work::Kernel(algorithm),
+                Carrier::Quic(algorithm) => Work::Quic(algorithm),
             };
             let (prepared, endpoints, halt) = (prepared.clone(), endpoints.clone(), senders.halt.clone());
             let sender = FlowSender { prepared, index, endpoints, truth: truth.clone(), clock, halt };
-            senders.start(move |ready| sender.run(cca, ready))?;
+            senders.start(move |ready| sender.run(work, ready))?;
         }
         // Each handshake has its own deadline; this one only catches a bug.
         senders.wait_until_ready(endpoints.handshake + Duration::from_secs(5))?;
@@ -96,23 +98,52 @@ fn start_receivers(prepared: &Prepared, endpoints: &FlowEndpoints, clock: Clock)
         let at = SocketAddrV4::new(endpoints.address, port(index));
         let (step, end) = (spec.record.series, Timestamp::ZERO + spec.duration);
         let task = ReceiverTask { clock, step, end, halt: receivers.halt.clone(), flows: 1 };
-        let (kernel, namespace) = (prepared.kernel_algorithm(index).is_some(), endpoints.outside.clone());
+        let (carrier, namespace, quic) = (prepared.carrier(index), endpoints.outside.clone(), prepared.quic.clone());
+        let ends = quic_ends(prepared, endpoints, index, clock);
         receivers.start(move |ready| {
             namespace.enter()?;
             let step = || format!("listening at {at}");
-            if kernel {
-                let listener = TcpListener::bind(at).context(step)?;
-                ready();
-                tcp::run_receiver(listener, task)
-            } else {
-                let socket = UdpSocket::bind(at).context(step)?;
-                ready();
-                run_receiver(socket, task)
+            match carrier {
+                Carrier::Kernel(_) => {
+                    let listener = TcpListener::bind(at).context(step)?;
+                    ready();
+                    tcp::run_receiver(listener, task)
+                }
+                Carrier::Quic(_) => {
+                    let Some(program) = quic.program else { return Ok(ReceiverResult::default()) };
+                    let job = QuicJob::Receiver(QuicReceiverJob { ends, end });
+                    quic::carry_out(&program, &job, &task.halt, ready)
+                }
+                Carrier::Ours => {
+                    let socket = UdpSocket::bind(at).context(step)?;
+                    ready();
+                    run_receiver(socket, task)
+                }
             }
         })?;
     }
     receivers.wait_until_ready(LISTEN_TIMEOUT)?;
     Ok(receivers)
+}
+
+/// What both ends of flow `index` need if QUIC carries it.
+fn quic_ends(prepared: &Prepared, endpoints: &FlowEndpoints, index: usize, clock: Clock) -> Ends {
+    let flow = &prepared.flows()[index];
+    Ends {
+        flow: index as u32,
+        receiver: SocketAddrV4::new(endpoints.address, port(index)),
+        secret: prepared.quic.secret,
+        packet_bytes: flow.mss + flow.header,
+        clock,
+        step: prepared.plan.spec.record.series,
+    }
+}
+
+/// What a sender is to run.
+enum Work {
+    Ours(Box<dyn CongestionControl>),
+    Kernel(String),
+    Quic(String),
 }
 
 /// What the thread of a sender needs.
@@ -126,11 +157,12 @@ struct FlowSender {
 }
 
 impl FlowSender {
-    fn run(self, cca: Option<Box<dyn CongestionControl>>, ready: &dyn Fn()) -> Result<SenderResult> {
+    fn run(self, work: Work, ready: &dyn Fn()) -> Result<SenderResult> {
         self.endpoints.inside.enter()?;
-        match cca {
-            Some(cca) => self.run_ours(cca, ready),
-            None => self.run_kernel(ready),
+        match work {
+            Work::Ours(cca) => self.run_ours(cca, ready),
+            Work::Kernel(algorithm) => self.run_kernel(algorithm, ready),
+            Work::Quic(algorithm) => self.run_quic(algorithm, ready),
         }
     }
 
@@ -188,10 +220,27 @@ impl FlowSender {
         Steering::connect(socket, connection).map(Some)
     }
 
-    fn run_kernel(self, ready: &dyn Fn()) -> Result<SenderResult> {
+    fn run_quic(self, algorithm: String, ready: &dyn Fn()) -> Result<SenderResult> {
         let spec = &self.prepared.plan.spec;
         let flow = &spec.flows[self.index];
-        let algorithm = self.prepared.kernel_algorithm(self.index).unwrap_or_default().to_owned();
+        let Some(program) = &self.prepared.quic.program else {
+            return Ok(SenderResult::unavailable(&flow.scheme, "there is no program ccgym-quic here".into()));
+        };
+        let job = QuicJob::Sender(QuicSenderJob {
+            ends: quic_ends(&self.prepared, &self.endpoints, self.index, self.clock),
+            algorithm,
+            source: flow.source.clone(),
+            seed: spec.seed,
+            mss: flow.mss,
+            start: flow.start,
+            stop: self.stop(),
+        });
+        quic::carry_out(program, &job, &self.halt, ready)
+    }
+
+    fn run_kernel(self, algorithm: String, ready: &dyn Fn()) -> Result<SenderResult> {
+        let spec = &self.prepared.plan.spec;
+        let flow = &spec.flows[self.index];
         if !tcp::available().contains(&algorithm) {
             let reason = format!("this kernel has no congestion control {algorithm:?}");
             return Ok(SenderResult::unavailable(&flow.scheme, reason));

@@ -91,3 +91,6 @@ const MAX_FLOWS: usize = 1000;
 
 /// Prefix of the names of schemes that are the kernel's.
 const KERNEL_PREFIX: &str = "tcp:";
+
+/// Prefix of the names of schemes that are those of a QUIC library.
+const QUIC_PREFIX: &str = "quic:";

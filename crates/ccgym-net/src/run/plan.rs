@@ -15,9 +15,10 @@ use ccgym_schemes::{Guest, Resources};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{KERNEL_PREFIX, MAX_FLOWS};
+use super::{KERNEL_PREFIX, MAX_FLOWS, QUIC_PREFIX};
 use crate::error::{Context, NetError, Result};
 use crate::mahimahi::Shell;
+use crate::quic::Quic;
 use crate::udp::check;
 
 /// Files of an exported policy.
@@ -65,6 +66,9 @@ pub struct Plan {
     /// ONNX Runtime's shared library, where policies need it.
     #[serde(default)]
     pub onnx_runtime: Option<PathBuf>,
+    /// The program `ccgym-quic`, if there is one.
+    #[serde(default)]
+    pub quic: Option<PathBuf>,
     /// The Unix socket of the environment that decides for learning flows.
     #[serde(default)]
     pub control: Option<PathBuf>,
@@ -89,9 +93,13 @@ impl Plan {
             return Err(NetError::new(step(), found).expected(format!("max {MAX_FLOWS} on a real path")));
         }
         for (i, flow) in self.spec.flows.iter().enumerate() {
-            if flow.scheme.starts_with(KERNEL_PREFIX) && matches!(flow.source, SourceSpec::Media(_)) {
-                return Err(NetError::new(format!("checking flows[{i}].source"), "media over the kernel's TCP")
-                    .expected("a scheme of ccgym, over the profile udp"));
+            let others = [KERNEL_PREFIX, QUIC_PREFIX].iter().any(|prefix| flow.scheme.starts_with(prefix));
+            if others && matches!(flow.source, SourceSpec::Media(_)) {
+                return Err(NetError::new(
+                    format!("checking flows[{i}].source"),
+                    format!("media over {}", flow.scheme),
+                )
+                .expected("a scheme of ccgym, over the profile udp"));
             }
             check(flow)
                 .map_err(|error| NetError { place: format!("checking flows[{i}], {}", error.place), ..error })?;
@@ -119,6 +127,19 @@ pub struct Prepared {
     pub traces: BTreeMap<String, Arc<DeliveryTrace>>,
     /// What schemes are made of.
     pub resources: Resources,
+    /// What carries flows of QUIC.
+    pub quic: Quic,
+}
+
+/// What carries a flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// Our own endpoints.
+    Ours,
+    /// The kernel's TCP, with this congestion control.
+    Kernel(String),
+    /// QUIC, with this congestion control of the library's.
+    Quic(String),
 }
 
 impl Prepared {
@@ -129,7 +150,8 @@ impl Prepared {
         resources.agent = agent(&plan)?;
         resources.guests =
             make_guests(&plan.guests).map_err(|found| NetError::new("loading the schemes of flows", found))?;
-        Ok(Self { plan, traces, resources })
+        let quic = Quic::new(plan.quic.clone())?;
+        Ok(Self { plan, traces, resources, quic })
     }
 
     /// The flows of the run.
@@ -137,9 +159,16 @@ impl Prepared {
         &self.plan.spec.flows
     }
 
-    /// The kernel's algorithm that flow `index` asks for, if it is not one of our schemes.
-    pub fn kernel_algorithm(&self, index: usize) -> Option<&str> {
-        self.flows()[index].scheme.strip_prefix(KERNEL_PREFIX)
+    /// What carries flow `index`.
+    pub fn carrier(&self, index: usize) -> Carrier {
+        let scheme = self.flows()[index].scheme.as_str();
+        if let Some(algorithm) = scheme.strip_prefix(KERNEL_PREFIX) {
+            Carrier::Kernel(algorithm.to_owned())
+        } else if let Some(algorithm) = scheme.strip_prefix(QUIC_PREFIX) {
+            Carrier::Quic(algorithm.to_owned())
+        } else {
+            Carrier::Ours
+        }
     }
 
     /// Why a guest could not keep up with real time, if one could not.
@@ -223,6 +252,13 @@ mod tests {
     }
 
     #[test]
+    fn names_say_what_carries_a_flow() {
+        let carrier = |flow: &str| Prepared::load(plan(flow).unwrap(), &no_guests).unwrap().carrier(0);
+        assert_eq!(carrier(r#"{"scheme":"quic:bbr"}"#), Carrier::Quic("bbr".into()));
+        assert_eq!(carrier(r#"{"scheme":"quic"}"#), Carrier::Ours);
+    }
+
+    #[test]
     fn what_is_loaded_is_named_when_it_cannot_be() {
         let mut one = plan(r#"{"scheme":"tcp:bbr"}"#).unwrap();
         one.traces.insert("12mbps".into(), PathBuf::from("/nowhere/12mbps.trace"));
@@ -234,7 +270,7 @@ mod tests {
         assert!(error.contains("\"mine\""), "{error}");
         one.guests.clear();
         let prepared = Prepared::load(one, &no_guests).unwrap();
-        assert_eq!(prepared.kernel_algorithm(0), Some("bbr"));
+        assert_eq!(prepared.carrier(0), Carrier::Kernel("bbr".into()));
         assert!(prepared.scheme(0).err().unwrap().to_string().contains("flow 0"));
     }
 }

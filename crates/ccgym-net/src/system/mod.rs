@@ -24,4 +24,5 @@ pub(crate) use idle_spinner::IdleSpinner;
 pub use namespace::Namespace;
 pub use port::{DeviceKind, Offload, Port};
 pub(crate) use syscalls::{get_option, set_option};
-pub(crate) use thread::{act_on_time, precise_timers};
+pub(crate) use thread::act_on_time;
+pub use thread::precise_timers;

@@ -12,7 +12,7 @@ use crate::error::{Context, NetError, Result};
 const SLICE_NS: u64 = 100_000;
 
 /// Timers of this thread fire when they are due, not up to 50 µs later. Where that is refused they stay coarser.
-pub(crate) fn precise_timers() {
+pub fn precise_timers() {
     let _ = prctl::set_timerslack(1);
 }
 

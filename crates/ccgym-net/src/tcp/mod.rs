@@ -1,6 +1,5 @@
 //! The kernel's own TCP as a flow: its congestion control by name, its view of itself as series.
 
-mod application;
 mod info;
 mod receiver;
 mod sampler;

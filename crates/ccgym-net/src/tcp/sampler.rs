@@ -8,6 +8,7 @@ use ccgym_run::recorder::FlowSeries;
 
 use super::info::{BbrInfo, TcpInfo};
 use crate::error::{Context, Result};
+use crate::sample_times::SampleTimes;
 use crate::udp::SenderResult;
 
 /// The kernel does not report recovery episodes, so it is asked this often whether it is in one.
@@ -17,12 +18,10 @@ const RECOVERY: u8 = 3;
 
 /// Asks the kernel, and keeps what it says.
 pub(super) struct Sampler {
-    step: TimeSpan,
+    times: SampleTimes,
     header: u64,
     bbr: bool,
-    next_sample: Timestamp,
     next_look: Timestamp,
-    first_sample: usize,
     series: FlowSeries,
     extra: BTreeMap<String, Vec<f64>>,
     last: TcpInfo,
@@ -36,15 +35,11 @@ impl Sampler {
     /// `header`: bytes of a segment in addition to its payload. The first sample is the first multiple of `step` from `start`
     /// on.
     pub(super) fn new(algorithm: &str, header: u32, step: TimeSpan, start: Timestamp) -> Self {
-        let first = if step == TimeSpan::ZERO { 1 } else { start.0.div_ceil(step.0).max(1) };
-        let next_sample = if step == TimeSpan::ZERO { Timestamp::NEVER } else { Timestamp(first * step.0) };
         Self {
-            step,
+            times: SampleTimes::new(step, start),
             header: u64::from(header),
             bbr: algorithm.starts_with("bbr"),
-            next_sample,
             next_look: start,
-            first_sample: first as usize - 1,
             series: FlowSeries::default(),
             extra: BTreeMap::new(),
             last: TcpInfo::default(),
@@ -57,7 +52,7 @@ impl Sampler {
 
     /// When [`Sampler::advance`] has something to do.
     pub(super) fn next_event(&self) -> Timestamp {
-        self.next_sample.min(self.next_look)
+        self.times.next().min(self.next_look)
     }
 
     /// Take the samples that are due; there is no connection before `socket` is given.
@@ -69,9 +64,8 @@ impl Sampler {
             self.look(now, socket)?;
         }
         self.next_look = now.saturating_add(OBSERVE_EVERY);
-        while self.next_sample <= now {
+        while self.times.take(now) {
             self.push();
-            self.next_sample = self.next_sample.saturating_add(self.step);
         }
         Ok(())
     }
@@ -167,7 +161,7 @@ impl Sampler {
             finished,
             frames: Vec::new(),
             series: self.series,
-            first_sample: self.first_sample,
+            first_sample: self.times.first(),
             rejected: 0,
             hash: 0,
             extra: self.extra,

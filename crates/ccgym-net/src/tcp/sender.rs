@@ -14,9 +14,9 @@ use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::time::TimeSpec;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use super::application::Application;
 use super::sampler::Sampler;
 use super::{available, load};
+use crate::application::Application;
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
 use crate::udp::SenderResult;

@@ -9,6 +9,7 @@ use ccgym_core::receiver::Arrival;
 use ccgym_core::sender::HANDSHAKE;
 use ccgym_core::{Ack, Ecn, Feedback, HalfHost, Packet, Receiver, TimeSpan, Timestamp};
 use ccgym_run::Received;
+use serde::{Deserialize, Serialize};
 
 use super::codec::{decode, encode_ack, encode_feedback, encode_rare, Message, Token, VERSION};
 use super::cookie::Cookies;
@@ -48,7 +49,7 @@ pub struct ReceiverTask {
 }
 
 /// What one flow's receiver counted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Served {
     /// Index that the sender gave the flow.
     pub flow: u32,
@@ -69,7 +70,7 @@ pub struct Served {
 }
 
 /// What a receiver leaves behind.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ReceiverResult {
     /// Sum over all flows.
     pub received: Received,

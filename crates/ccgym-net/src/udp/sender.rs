@@ -21,6 +21,7 @@ use ccgym_run::recorder::FlowSeries;
 use ccgym_run::source::Source;
 use ccgym_run::spec::SourceSpec;
 use ccgym_run::FlowSpec;
+use serde::{Deserialize, Serialize};
 
 use super::codec::{decode, encode_packet, encode_rare, Message};
 use super::datagram::{self, datagram::Kind};
@@ -67,8 +68,8 @@ pub struct SenderTask {
     pub halt: Arc<AtomicBool>,
 }
 
-/// What a flow's sender did, over UDP or over the kernel's TCP.
-#[derive(Clone, Debug)]
+/// What a flow's sender did: ours, the kernel's TCP, or QUIC.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SenderResult {
     /// Name of the scheme.
     pub name: String,
@@ -86,7 +87,7 @@ pub struct SenderResult {
     pub first_sample: usize,
     /// Datagrams that did not decode or carried another token.
     pub rejected: u64,
-    /// Hash over the times and numbers of all acknowledgements, as the simulator's; 0 for the kernel's TCP.
+    /// Hash over the times and numbers of all acknowledgements, as the simulator's; 0 where the transport is not ours.
     pub hash: u64,
     /// More of the kernel's view, by name, at the times of the series: `ca_state`, `delivery_rate_bps`,
     /// `kernel_pacing_bps`, `rto_ns`, `ssthresh_packets` (infinite if not set), and for BBR `bbr_bw_bps`,

@@ -3,40 +3,37 @@
 use ccgym_core::{Sender, TimeSpan, Timestamp};
 use ccgym_run::recorder::{FlowSeries, Series};
 
+use crate::sample_times::SampleTimes;
+
 /// A sender's columns.
 pub(super) struct SenderSeries {
-    step: TimeSpan,
-    next: Timestamp,
-    first: usize,
+    times: SampleTimes,
     columns: Series,
 }
 
 impl SenderSeries {
     /// Columns from the first multiple of `step` that is not before `start`; none if the step is zero.
     pub fn new(step: TimeSpan, start: Timestamp) -> Self {
-        let count = if step.0 == 0 { 1 } else { start.0.div_ceil(step.0).max(1) };
-        let next = if step.0 == 0 { Timestamp::NEVER } else { Timestamp(count * step.0) };
-        Self { step, next, first: count as usize - 1, columns: Series::new(step, 1) }
+        Self { times: SampleTimes::new(step, start), columns: Series::new(step, 1) }
     }
 
     /// Write down all samples that are due up to and including `until`. The sender is as it was then.
     #[inline]
     pub fn catch_up(&mut self, until: Timestamp, sender: &Sender) {
-        while self.next <= until {
+        while self.times.take(until) {
             self.columns.sample_flow(0, sender);
-            self.next = self.next.saturating_add(self.step);
         }
     }
 
     /// The columns, and the index of their first sample in the run.
     pub fn finish(mut self) -> (FlowSeries, usize) {
-        (self.columns.flows.pop().unwrap_or_default(), self.first)
+        (self.columns.flows.pop().unwrap_or_default(), self.times.first())
     }
 }
 
 /// A receiver's columns: counts per step, cumulative in the end.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ReceiverSeries {
+pub struct ReceiverSeries {
     step: TimeSpan,
     bins: Vec<(u64, u64)>,
 }
@@ -84,11 +81,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_begin_at_the_flow_and_count_up_to_their_time() {
+    fn samples_count_up_to_their_time() {
         let step = TimeSpan(10);
-        for (start, first) in [(0, 0), (1, 0), (10, 0), (11, 1), (20, 1), (95, 9)] {
-            assert_eq!(SenderSeries::new(step, Timestamp(start)).first, first, "{start}");
-        }
         let mut series = ReceiverSeries::new(step);
         for at in [0, 10, 11, 35] {
             series.count(Timestamp(at), 100, 90);

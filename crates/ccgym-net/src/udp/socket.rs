@@ -40,17 +40,24 @@ pub const fn overhead(ip: &IpAddr) -> u32 {
 /// Two readings of a clock less far apart than this count as one.
 const SAME_MOMENT: TimeSpan = TimeSpan(2_000);
 
-/// Make a socket ready. Buffers, traffic class and batches are used as far as the kernel has them.
-pub(super) fn prepare(socket: &UdpSocket) -> Result<()> {
+/// Make a socket ready for a flow: it never blocks, and has large buffers, beyond the system's limit if we may, else up to
+/// it.
+pub fn enlarge(socket: &UdpSocket) -> Result<()> {
     let step = || "preparing a UDP socket".to_owned();
     socket.set_nonblocking(true).context(step)?;
-    // Beyond the system's limit if we may, else up to it.
     if setsockopt(socket, sockopt::RcvBufForce, &BUFFER).is_err() {
         setsockopt(socket, sockopt::RcvBuf, &BUFFER).context(step)?;
     }
     if setsockopt(socket, sockopt::SndBufForce, &BUFFER).is_err() {
         setsockopt(socket, sockopt::SndBuf, &BUFFER).context(step)?;
     }
+    Ok(())
+}
+
+/// Make a socket ready for our own endpoints. Traffic class and batches are used as far as the kernel has them.
+pub(super) fn prepare(socket: &UdpSocket) -> Result<()> {
+    enlarge(socket)?;
+    let step = || "preparing a UDP socket".to_owned();
     setsockopt(socket, sockopt::ReceiveTimestampns, &true).context(step)?;
     let fd = socket.as_fd();
     let (level, class, discover, probe) = if socket.local_addr().context(step)?.is_ipv4() {
@@ -125,7 +132,7 @@ impl RxBatch {
 }
 
 /// Whether the peer's machine answered that the port is closed, or that there is no way there.
-pub(super) fn is_refusal(error: &io::Error) -> bool {
+pub fn is_refusal(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error().map(Errno::from_raw),
         Some(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH | Errno::EPROTO)

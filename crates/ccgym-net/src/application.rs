@@ -1,11 +1,14 @@
-//! What the application hands to the kernel, and when.
+//! What an application hands to a transport that is not ours, the kernel's TCP or QUIC, and when.
 
 use ccgym_core::{Rng, TimeSpan, Timestamp};
 use ccgym_run::spec::SourceSpec;
 
-/// The application of a kernel flow: how many bytes it has to write at the moment.
+/// How many bytes the application has to write at the moment.
 #[derive(Debug)]
-pub(super) enum Application {
+pub struct Application(Kind);
+
+#[derive(Debug)]
+enum Kind {
     Greedy,
     /// Bytes left.
     Bytes {
@@ -29,11 +32,11 @@ pub(super) enum Application {
 
 impl Application {
     /// As in the simulator: the same seed draws the same periods.
-    pub(super) fn new(spec: &SourceSpec, mss: u32, start: Timestamp, seed: u64, flow: u32) -> Self {
-        match *spec {
-            SourceSpec::Greedy => Self::Greedy,
-            SourceSpec::Bytes { bytes } => Self::Bytes { left: bytes },
-            SourceSpec::OnOff { mean_on, mean_off } => Self::OnOff {
+    pub fn new(spec: &SourceSpec, mss: u32, start: Timestamp, seed: u64, flow: u32) -> Self {
+        Self(match *spec {
+            SourceSpec::Greedy => Kind::Greedy,
+            SourceSpec::Bytes { bytes } => Kind::Bytes { left: bytes },
+            SourceSpec::OnOff { mean_on, mean_off } => Kind::OnOff {
                 mean_on: mean_on.as_secs_f64(),
                 mean_off: mean_off.as_secs_f64(),
                 on: false,
@@ -42,24 +45,24 @@ impl Application {
             },
             SourceSpec::Rate { rate } => {
                 let gap = rate.time_for(u64::from(mss)).max(TimeSpan(1));
-                Self::Rate { gap, mss: u64::from(mss), next: start, due: 0 }
+                Kind::Rate { gap, mss: u64::from(mss), next: start, due: 0 }
             }
-            SourceSpec::Media(_) => unreachable!("a plan with media over the kernel's TCP is refused"),
-        }
+            SourceSpec::Media(_) => unreachable!("a plan with media over a transport that is not ours is refused"),
+        })
     }
 
     /// Let the time come to `now`.
-    pub(super) fn advance(&mut self, now: Timestamp) {
-        match self {
-            Self::Greedy | Self::Bytes { .. } => {}
-            Self::OnOff { mean_on, mean_off, on, next, rng } => {
+    pub fn advance(&mut self, now: Timestamp) {
+        match &mut self.0 {
+            Kind::Greedy | Kind::Bytes { .. } => {}
+            Kind::OnOff { mean_on, mean_off, on, next, rng } => {
                 while *next <= now {
                     *on = !*on;
                     let mean = if *on { *mean_on } else { *mean_off };
                     *next += TimeSpan::from_secs_f64(rng.exponential(mean)).max(TimeSpan(1));
                 }
             }
-            Self::Rate { gap, mss, next, due } => {
+            Kind::Rate { gap, mss, next, due } => {
                 if *next <= now {
                     let segments = now.since(*next).0 / gap.0 + 1;
                     *due += segments * *mss;
@@ -70,39 +73,39 @@ impl Application {
     }
 
     /// Bytes to write now.
-    pub(super) const fn wants(&self) -> u64 {
-        match self {
-            Self::Greedy | Self::OnOff { on: true, .. } => u64::MAX,
-            Self::OnOff { on: false, .. } => 0,
-            Self::Bytes { left } => *left,
-            Self::Rate { due, .. } => *due,
+    pub const fn wants(&self) -> u64 {
+        match &self.0 {
+            Kind::Greedy | Kind::OnOff { on: true, .. } => u64::MAX,
+            Kind::OnOff { on: false, .. } => 0,
+            Kind::Bytes { left } => *left,
+            Kind::Rate { due, .. } => *due,
         }
     }
 
-    /// The kernel took that many.
-    pub(super) fn wrote(&mut self, bytes: u64) {
-        match self {
-            Self::Greedy | Self::OnOff { .. } => {}
-            Self::Bytes { left: n } | Self::Rate { due: n, .. } => *n = n.saturating_sub(bytes),
+    /// The transport took that many.
+    pub fn wrote(&mut self, bytes: u64) {
+        match &mut self.0 {
+            Kind::Greedy | Kind::OnOff { .. } => {}
+            Kind::Bytes { left: n } | Kind::Rate { due: n, .. } => *n = n.saturating_sub(bytes),
         }
     }
 
     /// When it wants something else by itself.
-    pub(super) const fn next_event(&self) -> Timestamp {
-        match self {
-            Self::Greedy | Self::Bytes { .. } => Timestamp::NEVER,
-            Self::OnOff { next, .. } | Self::Rate { next, .. } => *next,
+    pub const fn next_event(&self) -> Timestamp {
+        match &self.0 {
+            Kind::Greedy | Kind::Bytes { .. } => Timestamp::NEVER,
+            Kind::OnOff { next, .. } | Kind::Rate { next, .. } => *next,
         }
     }
 
     /// Whether it will never write again.
-    pub(super) const fn is_done(&self) -> bool {
-        matches!(self, Self::Bytes { left: 0 })
+    pub const fn is_done(&self) -> bool {
+        matches!(self.0, Kind::Bytes { left: 0 })
     }
 
-    /// Whether what it wrote should not wait long in the kernel, because it may stop.
-    pub(super) const fn keeps_little_waiting(&self) -> bool {
-        matches!(self, Self::OnOff { .. })
+    /// Whether what it wrote should not wait long in the transport, because it may stop.
+    pub const fn keeps_little_waiting(&self) -> bool {
+        matches!(self.0, Kind::OnOff { .. })
     }
 }
 

@@ -1,0 +1,315 @@
+//! QUIC as a flow: both ends are processes of the program `ccgym-quic`, which this crate does not link.
+//!
+//! A process reads one line, its [`QuicJob`] as JSON, from its standard input, and gives up when that closes. On its
+//! standard output it writes a line when it is ready, and at its end a line with its result. An error goes to its
+//! standard error, as JSON.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddrV4;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ccgym_core::{TimeSpan, Timestamp};
+use ccgym_run::spec::SourceSpec;
+use nix::errno::Errno;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Clock;
+use crate::error::{Context, NetError, Result};
+
+/// How long a process may take to become ready.
+const READY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long it may take to end once its time is over, or once it is told to give up.
+const GRACE: Duration = Duration::from_secs(10);
+/// `halt` is looked at this often, in milliseconds.
+const HALT_CHECK_MS: u16 = 50;
+/// What a process says when it is ready.
+pub const READY: &str = "ready";
+
+/// What both ends of a flow need.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ends {
+    /// Number of the flow.
+    pub flow: u32,
+    /// The receiver's address.
+    pub receiver: SocketAddrV4,
+    /// The receiver's private key follows from it, and the public key that the sender expects.
+    pub secret: [u8; 32],
+    /// IP bytes of a full packet.
+    pub packet_bytes: u32,
+    /// The run's clock.
+    pub clock: Clock,
+    /// Spacing of the series; zero: none.
+    pub step: TimeSpan,
+}
+
+/// A sender of QUIC.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct QuicSenderJob {
+    /// Both ends.
+    pub ends: Ends,
+    /// Congestion control of the library: `cubic`, `bbr` or `reno`.
+    pub algorithm: String,
+    /// What the application does.
+    pub source: SourceSpec,
+    /// Seed of its periods.
+    pub seed: u64,
+    /// Bytes that it hands over at a time, where it has a rate.
+    pub mss: u32,
+    /// When to connect.
+    pub start: Timestamp,
+    /// When to close the connection.
+    pub stop: Timestamp,
+}
+
+/// A receiver of QUIC.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct QuicReceiverJob {
+    /// Both ends.
+    pub ends: Ends,
+    /// When the run ends: what arrives later does not count.
+    pub end: Timestamp,
+}
+
+/// What a process of `ccgym-quic` is to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuicJob {
+    /// Send a flow; the result is a [`crate::udp::SenderResult`].
+    Sender(QuicSenderJob),
+    /// Receive a flow; the result is a [`crate::udp::ReceiverResult`].
+    Receiver(QuicReceiverJob),
+}
+
+impl QuicJob {
+    const fn ends(&self) -> &Ends {
+        match self {
+            Self::Sender(job) => &job.ends,
+            Self::Receiver(job) => &job.ends,
+        }
+    }
+
+    fn name(&self) -> String {
+        let end = match self {
+            Self::Sender(job) => format!("quic:{}", job.algorithm),
+            Self::Receiver(_) => "the QUIC receiver".into(),
+        };
+        format!("flow {} ({end})", self.ends().flow)
+    }
+
+    const fn end(&self) -> Timestamp {
+        match self {
+            Self::Sender(job) => job.stop,
+            Self::Receiver(job) => job.end,
+        }
+    }
+}
+
+/// The program and the secret that the ends of all flows of a run share.
+#[derive(Clone, Debug, Default)]
+pub struct Quic {
+    /// Where the program is; absent if it is not on this machine.
+    pub program: Option<PathBuf>,
+    /// See [`Ends::secret`].
+    pub secret: [u8; 32],
+}
+
+impl Quic {
+    /// With a secret of its own, if there is a program.
+    pub fn new(program: Option<PathBuf>) -> Result<Self> {
+        let mut secret = [0; 32];
+        if program.is_some() {
+            getrandom::fill(&mut secret).map_err(|error| NetError::new("drawing the secret of QUIC flows", error))?;
+        }
+        Ok(Self { program, secret })
+    }
+}
+
+/// Do a job in a process that is in this thread's network namespace; `ready` is called when it is ready. Once `halt` is
+/// set it gives up, with the result until then.
+///
+/// # Errors
+/// The program does not start, stalls, or says what went wrong.
+pub fn carry_out<T: DeserializeOwned>(
+    program: &Path,
+    job: &QuicJob,
+    halt: &AtomicBool,
+    ready: impl FnOnce(),
+) -> Result<T> {
+    let mut process = Process::start(program, job)?;
+    let limit = Instant::now() + READY_TIMEOUT;
+    let first = process.line(halt, |_| limit)?;
+    if first.as_deref() != Some(READY) {
+        return Err(process.failure(first));
+    }
+    ready();
+    let clock = job.ends().clock;
+    let over =
+        Instant::now() + clock.until(job.end()).map_or(Duration::ZERO, |left| Duration::from_nanos(left.0)) + GRACE;
+    let last = process.line(halt, |halted: Option<Instant>| halted.map_or(over, |at| over.min(at + GRACE)))?;
+    match last.as_deref().map(serde_json::from_str) {
+        Some(Ok(result)) => Ok(result),
+        _ => Err(process.failure(last)),
+    }
+}
+
+/// A process at work. Dropped, it is killed.
+struct Process {
+    name: String,
+    child: Child,
+    /// Closed to make it give up.
+    input: Option<ChildStdin>,
+    output: ChildStdout,
+    read: Vec<u8>,
+}
+
+impl Process {
+    fn start(program: &Path, job: &QuicJob) -> Result<Self> {
+        let step = || format!("starting {} for {}", program.display(), job.name());
+        let mut child = Command::new(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context(step)
+            .map_err(|error| error.hint("build it anew with `make setup`"))?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (Some(mut input), Some(output)) = (input, output) else {
+            return Err(NetError::new(step(), "a process without pipes"));
+        };
+        let mut text = serde_json::to_vec(job).map_err(|error| NetError::new(step(), error))?;
+        text.push(b'\n');
+        input.write_all(&text).context(step)?;
+        Ok(Self { name: job.name(), child, input: Some(input), output, read: Vec::new() })
+    }
+
+    /// The next line, or `None` if it closed its output. `limit` says, from when it was told to give up if it was,
+    /// until when to wait.
+    fn line(&mut self, halt: &AtomicBool, limit: impl Fn(Option<Instant>) -> Instant) -> Result<Option<String>> {
+        let step = || format!("waiting for {}", self.name);
+        let mut halted = None;
+        let mut chunk = [0; 1 << 16];
+        loop {
+            if let Some(end) = self.read.iter().position(|&byte| byte == b'\n') {
+                let line = self.read.drain(..=end).take(end).collect();
+                return Ok(String::from_utf8(line).ok());
+            }
+            if halt.load(Ordering::Relaxed) && self.input.take().is_some() {
+                halted = Some(Instant::now());
+            }
+            if Instant::now() > limit(halted) {
+                return Err(NetError::new(step(), "no answer in time").expected("the process ccgym-quic at work"));
+            }
+            match poll(&mut [PollFd::new(self.output.as_fd(), PollFlags::POLLIN)], PollTimeout::from(HALT_CHECK_MS)) {
+                Ok(0) | Err(Errno::EINTR) => continue,
+                Ok(_) => {}
+                Err(errno) => return Err(NetError::new(step(), errno.desc())),
+            }
+            match self.output.read(&mut chunk) {
+                Ok(0) => return Ok(None),
+                Ok(count) => self.read.extend_from_slice(&chunk[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(NetError::new(step(), error)),
+            }
+        }
+    }
+
+    /// Why it did not do its job: its own explanation, if it has one.
+    fn failure(&mut self, said: Option<String>) -> NetError {
+        self.input = None;
+        let _ = self.child.kill();
+        let mut text = String::new();
+        if let Some(mut errors) = self.child.stderr.take() {
+            // What cannot be read is not there.
+            let _ = errors.read_to_string(&mut text);
+        }
+        let last = text.trim_end().rsplit('\n').next().unwrap_or_default();
+        serde_json::from_str(last).unwrap_or_else(|_| {
+            let found =
+                format!("{:?} on its standard output, {:?} on its standard error", said.unwrap_or_default(), last);
+            NetError::new(self.name.clone(), found)
+                .expected("the result of a process of ccgym-quic")
+                .hint("is the program of another version? Build it anew with `make setup`")
+        })
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.input = None;
+        // One that has ended is not killed, only waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::udp::ReceiverResult;
+    use std::net::Ipv4Addr;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn job() -> QuicJob {
+        let ends = Ends {
+            flow: 3,
+            receiver: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1),
+            secret: [7; 32],
+            packet_bytes: 1500,
+            clock: Clock::start(),
+            step: TimeSpan::ZERO,
+        };
+        QuicJob::Receiver(QuicReceiverJob { ends, end: Timestamp::from_millis(20) })
+    }
+
+    /// A program of the shell.
+    fn program(name: &str, script: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("ccgym-test-quic-{}-{name}", std::process::id()));
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    fn outcome(name: &str, script: &str, halt: bool) -> (Result<ReceiverResult>, bool) {
+        let path = program(name, script);
+        let mut ready = false;
+        let result = carry_out(&path, &job(), &AtomicBool::new(halt), || ready = true);
+        std::fs::remove_file(path).unwrap();
+        (result, ready)
+    }
+
+    #[test]
+    fn a_job_survives_its_document() {
+        let text = serde_json::to_string(&job()).unwrap();
+        let QuicJob::Receiver(read) = serde_json::from_str(&text).unwrap() else { panic!("{text}") };
+        assert_eq!((read.ends.flow, read.ends.secret, read.end), (3, [7; 32], Timestamp::from_millis(20)));
+    }
+
+    #[test]
+    fn a_process_that_gives_up_leaves_its_result() {
+        let result = serde_json::to_string(&ReceiverResult { rejected: 5, ..ReceiverResult::default() }).unwrap();
+        // It ends when its input does.
+        let (done, ready) = outcome("halted", &format!("echo ready; cat >/dev/null; echo '{result}'"), true);
+        assert_eq!(done.unwrap().rejected, 5);
+        assert!(ready);
+    }
+
+    #[test]
+    fn what_a_process_says_of_its_failure_is_passed_on() {
+        let own = serde_json::to_string(&NetError::new("sending", "it broke").hint("mend it")).unwrap();
+        let (failed, ready) = outcome("own", &format!("echo ready; echo '{own}' >&2; exit 2"), false);
+        assert!(ready);
+        assert_eq!(failed.unwrap_err(), NetError::new("sending", "it broke").hint("mend it"));
+        let (failed, ready) = outcome("foreign", "echo what; echo a riddle >&2", false);
+        let text = failed.unwrap_err().to_string();
+        assert!(!ready && text.contains("what") && text.contains("a riddle") && text.contains("flow 3"), "{text}");
+        let missing =
+            carry_out::<ReceiverResult>(Path::new("/nowhere/ccgym-quic"), &job(), &AtomicBool::new(false), || {});
+        assert!(missing.unwrap_err().to_string().contains("/nowhere/ccgym-quic"));
+    }
+}

@@ -1,0 +1,69 @@
+//! The program `ccgym-quic`: does what [`ccgym_net::quic`] describes.
+
+use std::io::{BufRead, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread;
+
+use ccgym_net::error::{Context, NetError, Result};
+use ccgym_net::quic::{QuicJob, READY};
+use ccgym_net::system::precise_timers;
+use serde_json::{to_value, Value};
+
+use crate::{receiver, sender};
+
+/// Exit status of an explained error, as of every command of ccgym.
+const STATUS_ERROR: i32 = 2;
+
+/// Read a job from standard input, do it, and write its result on standard output. Errors go to standard error, as
+/// JSON. The exit status.
+#[must_use]
+pub fn run() -> i32 {
+    match carry_out() {
+        Ok(()) => 0,
+        Err(error) => {
+            let text = serde_json::to_string(&error).unwrap_or_else(|_| error.to_string());
+            // If standard error is closed, the exit status still says it.
+            let _ = writeln!(std::io::stderr(), "{text}");
+            STATUS_ERROR
+        }
+    }
+}
+
+fn carry_out() -> Result<()> {
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).context(|| "reading a job".into())?;
+    let job: QuicJob = serde_json::from_str(&line).map_err(|error| {
+        NetError::new("reading a job of ccgym-quic", error)
+            .expected("a line of JSON on standard input, as ccgym writes it")
+            .hint("`ccgym evaluate --schemes quic:cubic --backend emulated` starts this program")
+    })?;
+    let halt = halt_with_parent()?;
+    precise_timers();
+    let ready = || drop(say(READY));
+    let result = match &job {
+        QuicJob::Sender(job) => to_value(sender::run(job, &halt, ready)?),
+        QuicJob::Receiver(job) => to_value(receiver::run(job, &halt, ready)?),
+    };
+    let result: Value = result.map_err(|error| NetError::new("writing the result", error))?;
+    say(&result.to_string()).context(|| "writing the result".into())
+}
+
+fn say(line: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()
+}
+
+/// Set once standard input is closed: the parent wants an end, or has met its own.
+fn halt_with_parent() -> Result<Arc<AtomicBool>> {
+    let halt = Arc::new(AtomicBool::new(false));
+    let set = halt.clone();
+    let watch = move || {
+        // What else comes says nothing; an error is an end too.
+        while std::io::stdin().read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
+        set.store(true, Ordering::Relaxed);
+    };
+    thread::Builder::new().name("parent watchdog".into()).spawn(watch).context(|| "starting a thread".into())?;
+    Ok(halt)
+}

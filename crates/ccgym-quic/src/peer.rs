@@ -1,0 +1,234 @@
+//! One end of a connection: the library's state machine over a UDP socket, in one thread.
+//!
+//! Datagrams leave and arrive one by one, so that each is a packet of its own on the path. ECN is not used: datagrams
+//! leave unmarked, as those of the kernel's TCP do by default.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use ccgym_net::error::{Context, NetError, Result};
+use ccgym_net::udp::{enlarge, is_refusal};
+use nix::errno::Errno;
+use nix::poll::{ppoll, PollFd, PollFlags};
+use nix::sys::time::TimeSpec;
+use quinn_proto::{
+    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, Event, ServerConfig, Transmit,
+    TransportConfig, VarInt,
+};
+
+use crate::identity::Identity;
+
+/// Largest datagram.
+const LARGEST: usize = 65_536;
+/// Datagrams taken before others leave.
+const BATCH: usize = 64;
+/// The receiver lets this many bytes come: flow control never limits, only congestion control does.
+const RECEIVE_WINDOW: u32 = 1 << 30;
+/// Name that the sender asks for; the key decides.
+const NAME: &str = "ccgym";
+
+/// How both ends carry packets of `packet_bytes` IP bytes.
+///
+/// # Errors
+/// QUIC has no such packets.
+pub fn transport(packet_bytes: u32) -> Result<TransportConfig> {
+    let datagram = packet_bytes.saturating_sub(28);
+    let fits = u16::try_from(datagram).ok().filter(|&datagram| (1200..=65_000).contains(&datagram));
+    let Some(datagram) = fits else {
+        return Err(NetError::new("a flow of QUIC", format!("packets of {packet_bytes} bytes"))
+            .expected("1228 to 65028 bytes: a datagram of QUIC has 1200 at least (RFC 9000 §14)")
+            .hint("leave out mss and header: packets then have 1500 bytes"));
+    };
+    let mut transport = TransportConfig::default();
+    // All packets have the size that the flow asks for, as those of other flows have, from the first on.
+    transport.initial_mtu(datagram).min_mtu(datagram).mtu_discovery_config(None);
+    transport.receive_window(VarInt::from_u32(RECEIVE_WINDOW)).stream_receive_window(VarInt::from_u32(RECEIVE_WINDOW));
+    // A path may be silent for long; the run's end is the end.
+    transport.max_idle_timeout(None);
+    transport.enable_segmentation_offload(false);
+    Ok(transport)
+}
+
+/// One end.
+pub struct Peer {
+    socket: UdpSocket,
+    endpoint: Endpoint,
+    connection: Option<(ConnectionHandle, Connection)>,
+    inbox: Vec<u8>,
+    outbox: Vec<u8>,
+}
+
+impl Peer {
+    /// A receiver, which serves the first connection that comes.
+    ///
+    /// # Errors
+    /// The socket does not work.
+    pub fn listen(socket: UdpSocket, identity: &Identity, transport: TransportConfig) -> Result<Self> {
+        let mut config = ServerConfig::with_crypto(identity.server()?);
+        config.transport_config(Arc::new(transport));
+        Self::new(socket, Some(Arc::new(config)))
+    }
+
+    /// A sender, which connects now.
+    ///
+    /// # Errors
+    /// The socket does not work, or the address cannot be one of a receiver.
+    pub fn connect(
+        socket: UdpSocket,
+        receiver: SocketAddr,
+        identity: &Identity,
+        transport: TransportConfig,
+    ) -> Result<Self> {
+        let mut peer = Self::new(socket, None)?;
+        let mut config = ClientConfig::new(identity.client()?);
+        config.transport_config(Arc::new(transport));
+        let connected = peer.endpoint.connect(Instant::now(), config, receiver, NAME);
+        peer.connection = Some(connected.map_err(|error| NetError::new(format!("connecting to {receiver}"), error))?);
+        Ok(peer)
+    }
+
+    fn new(socket: UdpSocket, server: Option<Arc<ServerConfig>>) -> Result<Self> {
+        enlarge(&socket)?;
+        let endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), server, false, None);
+        Ok(Self { socket, endpoint, connection: None, inbox: vec![0; LARGEST], outbox: Vec::with_capacity(LARGEST) })
+    }
+
+    /// The connection, once there is one.
+    pub fn connection(&mut self) -> Option<&mut Connection> {
+        self.connection.as_mut().map(|(_, connection)| connection)
+    }
+
+    /// What happened to the connection since the last call.
+    pub fn event(&mut self) -> Option<Event> {
+        self.connection.as_mut()?.1.poll()
+    }
+
+    /// Take what has arrived, and let timers fire that are due.
+    ///
+    /// # Errors
+    /// The socket fails.
+    pub fn receive(&mut self) -> Result<()> {
+        for _ in 0..BATCH {
+            match self.socket.recv_from(&mut self.inbox) {
+                Ok((length, from)) => self.handle(length, from)?,
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => break,
+                Err(error) if is_refusal(&error) => {}
+                Err(error) => return Err(NetError::new("receiving datagrams of QUIC", error)),
+            }
+        }
+        let now = Instant::now();
+        if let Some((_, connection)) = &mut self.connection {
+            while connection.poll_timeout().is_some_and(|due| due <= now) {
+                connection.handle_timeout(now);
+            }
+        }
+        self.exchange();
+        Ok(())
+    }
+
+    fn handle(&mut self, length: usize, from: SocketAddr) -> Result<()> {
+        let now = Instant::now();
+        self.outbox.clear();
+        let data = BytesMut::from(&self.inbox[..length]);
+        match self.endpoint.handle(now, from, None, None, data, &mut self.outbox) {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                if let Some((own, connection)) = &mut self.connection {
+                    if *own == handle {
+                        connection.handle_event(event);
+                    }
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                if self.connection.is_some() {
+                    let answer = self.endpoint.refuse(incoming, &mut self.outbox);
+                    return self.send(&answer);
+                }
+                match self.endpoint.accept(incoming, now, &mut self.outbox, None) {
+                    Ok(accepted) => self.connection = Some(accepted),
+                    // A stranger, or a damaged datagram.
+                    Err(refused) => {
+                        if let Some(answer) = refused.response {
+                            return self.send(&answer);
+                        }
+                    }
+                }
+            }
+            Some(DatagramEvent::Response(answer)) => return self.send(&answer),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Pass on what connection and endpoint have to say to each other.
+    fn exchange(&mut self) {
+        let Some((handle, connection)) = &mut self.connection else { return };
+        while let Some(event) = connection.poll_endpoint_events() {
+            if let Some(answer) = self.endpoint.handle_event(*handle, event) {
+                connection.handle_event(answer);
+            }
+        }
+    }
+
+    /// Send what may leave now.
+    ///
+    /// # Errors
+    /// The socket fails.
+    pub fn transmit(&mut self) -> Result<()> {
+        loop {
+            self.outbox.clear();
+            let Some((_, connection)) = &mut self.connection else { return Ok(()) };
+            let Some(next) = connection.poll_transmit(Instant::now(), 1, &mut self.outbox) else { break };
+            self.send(&next)?;
+        }
+        self.exchange();
+        Ok(())
+    }
+
+    fn send(&self, transmit: &Transmit) -> Result<()> {
+        loop {
+            match self.socket.send_to(&self.outbox[..transmit.size], transmit.destination) {
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.poll(PollFlags::POLLOUT, Duration::MAX)?,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // That is a loss like any other.
+                Err(error) if is_refusal(&error) || error.raw_os_error() == Some(Errno::ENOBUFS as i32) => {
+                    return Ok(())
+                }
+                Err(error) => return Err(NetError::new("sending datagrams of QUIC", error)),
+            }
+        }
+    }
+
+    /// Wait for a datagram, a timer of the connection, or until `longest` has passed.
+    ///
+    /// # Errors
+    /// The system refuses to wait.
+    pub fn wait(&mut self, longest: Duration) -> Result<()> {
+        let timer = self.connection.as_mut().and_then(|(_, connection)| connection.poll_timeout());
+        let until = timer.map_or(longest, |due| due.saturating_duration_since(Instant::now()).min(longest));
+        self.poll(PollFlags::POLLIN, until)
+    }
+
+    fn poll(&self, interest: PollFlags, longest: Duration) -> Result<()> {
+        let timeout = TimeSpec::from_duration(longest.min(Duration::from_secs(1)));
+        match ppoll(&mut [PollFd::new(self.socket.as_fd(), interest)], Some(timeout), None) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(errno) => Err(errno).context(|| "waiting for a socket of QUIC".into()),
+        }
+    }
+
+    /// Close the connection; nothing is sent after that.
+    ///
+    /// # Errors
+    /// The socket fails.
+    pub fn close(&mut self) -> Result<()> {
+        if let Some((_, connection)) = &mut self.connection {
+            connection.close(Instant::now(), VarInt::from_u32(0), Bytes::new());
+        }
+        self.transmit()
+    }
+}

@@ -1,0 +1,79 @@
+//! The receiving end of a flow: takes one connection, discards what comes, and counts it.
+
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ccgym_net::error::{Context, Result};
+use ccgym_net::quic::QuicReceiverJob;
+use ccgym_net::udp::{overhead, ReceiverResult, ReceiverSeries};
+use ccgym_run::Received;
+use quinn_proto::{Connection, Dir, Event, StreamEvent, StreamId};
+
+use crate::identity::Identity;
+use crate::peer::{transport, Peer};
+
+/// `halt` is looked at this often.
+const HALT_CHECK: Duration = Duration::from_millis(20);
+
+/// Serve one connection until it ends, or until the run does; `ready` is called once the socket listens.
+///
+/// Payload counts when it has arrived, in whatever order, once. Packets and their bytes count with all copies, those of
+/// the handshake too.
+///
+/// # Errors
+/// The socket does not work. A missing connection and one that the sender ends are not errors.
+pub fn run(job: &QuicReceiverJob, halt: &AtomicBool, ready: impl FnOnce()) -> Result<ReceiverResult> {
+    let ends = &job.ends;
+    let socket = UdpSocket::bind(ends.receiver).context(|| format!("listening at {}", ends.receiver))?;
+    let header = u64::from(overhead(&(*ends.receiver.ip()).into()));
+    let mut peer = Peer::listen(socket, &Identity::new(&ends.secret)?, transport(ends.packet_bytes)?)?;
+    ready();
+    let mut received = Received::default();
+    let mut series = ReceiverSeries::new(ends.step);
+    let mut open: Vec<StreamId> = Vec::new();
+    let mut over = false;
+    while !over && !halt.load(Ordering::Relaxed) && ends.clock.now() < job.end {
+        peer.receive()?;
+        while let Some(event) = peer.event() {
+            match event {
+                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
+                    let new = peer.connection().into_iter();
+                    open.extend(new.filter_map(|connection| connection.streams().accept(Dir::Uni)));
+                }
+                Event::ConnectionLost { .. } => over = true,
+                _ => {}
+            }
+        }
+        if let Some(connection) = peer.connection() {
+            let payload = open.iter().map(|&stream| read(connection, stream)).sum::<u64>();
+            let udp = connection.stats().udp_rx;
+            let bytes = udp.bytes + header * udp.datagrams;
+            series.count(ends.clock.now(), bytes - received.bytes, payload);
+            received.packets = udp.datagrams;
+            received.bytes = bytes;
+            received.unique_bytes += payload;
+        }
+        peer.transmit()?;
+        if !over {
+            peer.wait(HALT_CHECK)?;
+        }
+    }
+    let mut result = ReceiverResult { received, ..ReceiverResult::default() };
+    series.add_to(job.end, &mut result.received_bytes, &mut result.received_unique_bytes);
+    Ok(result)
+}
+
+/// Take what a stream has; how many bytes that were.
+fn read(connection: &mut Connection, stream: StreamId) -> u64 {
+    let mut stream = connection.recv_stream(stream);
+    // A stream that has ended has no more.
+    let Ok(mut chunks) = stream.read(false) else { return 0 };
+    let mut bytes = 0;
+    while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
+        bytes += chunk.bytes.len() as u64;
+    }
+    // What it makes the connection send leaves with the next turn.
+    let _ = chunks.finalize();
+    bytes
+}

@@ -1,0 +1,111 @@
+"""QUIC by a library among the schemes: names, styles, seeds, what is refused and where."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ccgym.cli.main import main as cli
+from ccgym.config.path import NetworkPath
+from ccgym.emulation import quic as program
+from ccgym.emulation.plan import Plan
+from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError
+from ccgym.evaluation.experiment import Experiment
+from ccgym.evaluation.run import parse_contenders
+from ccgym.evaluation.simulate import simulate
+from ccgym.schemes import quic
+from ccgym.schemes.flow import flow_spec
+from ccgym.schemes.origins import refuse
+from ccgym.schemes.reading import parse_scheme
+
+PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
+
+
+@pytest.fixture
+def search_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only place where programs are looked for; it is empty."""
+    monkeypatch.setattr(program.sysconfig, "get_path", lambda name: str(tmp_path / "scripts"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+def test_a_quic_scheme() -> None:
+    choice = parse_scheme("quic:cubic")
+    assert (choice.key, choice.text, choice.title, choice.algorithm) == (
+        "quic_cubic",
+        "quic:cubic",
+        "quic:cubic",
+        "cubic",
+    )
+    assert choice.kernel is None
+    assert choice.style.label == "QUIC Cubic (quinn)"
+    native = flow_spec({"scheme": "quic:bbr", "start": "1s"}).native(0)
+    assert (native["scheme"], native["params"], native["mss"] + native["header"]) == ("quic:bbr", {}, 1500)
+
+
+def test_our_scheme_of_that_name_is_another() -> None:
+    assert quic.algorithm_of("quic") is None
+    assert quic.algorithm_of("quic:mode=x") is None
+    assert parse_scheme("quic").style.label != parse_scheme("quic:cubic").style.label
+
+
+def test_styles_are_its_own() -> None:
+    every = parse_contenders("quic:cubic,quic:bbr,quic:reno,tcp:cubic,tcp:bbr,tcp:reno,cubic,bbr,reno")
+    looks = [(one.style.color, one.style.marker) for one in every]
+    assert len(set(looks)) == len(looks) == 9
+
+
+def test_it_meets_the_same_losses_as_ours() -> None:
+    made = Experiment(path=PATH, schemes=parse_contenders("quic:bbr,bbr,cubic"), backend="emulated")
+    library, ours, other = (made.run_seed(one, 1) for one in made.schemes)
+    assert library == ours != other
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "word"),
+    [
+        ("quic:", SchemeNotFoundError, "one of quic:cubic, quic:bbr, quic:reno"),
+        ("quic:cubci", SchemeNotFoundError, "did you mean 'quic:cubic'"),
+        ("quic:cubic:beta=0.5", ConfigError, "ccgym schemes cubic"),
+        ("quic:bbr,quic:bbr", ConfigError, "twice"),
+    ],
+)
+def test_wrong_quic_schemes(text: str, kind: type[CcgymError], word: str) -> None:
+    with pytest.raises(kind) as caught:
+        parse_contenders(text, "--schemes")
+    assert word in str(caught.value)
+    assert caught.value.where == "--schemes"
+
+
+def test_it_cannot_be_simulated() -> None:
+    with pytest.raises(ConfigError, match="--backend emulated") as caught:
+        simulate(PATH, ["cubic", "quic:bbr"], "1s")
+    assert caught.value.where == "flows[1]"
+    with pytest.raises(ConfigError, match="not a flow over UDP of ours"):
+        refuse(parse_scheme("quic:bbr"), "endpoint", "--scheme")
+
+
+def test_without_the_program_it_is_unavailable(search_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    choice = parse_scheme("quic:bbr")
+    reason = choice.origin.why_unavailable(choice)
+    assert reason is not None
+    assert "make setup" in reason
+    assert Plan(spec={}).document(Path("result"))["quic"] is None
+    assert cli(["schemes", "quic:bbr"]) == 0
+    assert "unavailable" in capsys.readouterr().out
+
+
+def test_where_the_program_is_looked_for(search_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    on_path = search_path / program.PROGRAM
+    on_path.touch(0o755)
+    assert program.program() == on_path
+    beside_python = search_path / "scripts" / program.PROGRAM
+    beside_python.parent.mkdir()
+    beside_python.touch(0o755)
+    assert program.program() == beside_python, "first"
+    assert Plan(spec={}).document(Path("result"))["quic"] == str(beside_python)
+    assert cli(["schemes", "--json"]) == 0
+    rows = [row for row in json.loads(capsys.readouterr().out) if row.get("quic")]
+    assert [(row["name"], row["available"]) for row in rows] == [(f"quic:{name}", True) for name in program.LABELS]
