@@ -1,7 +1,7 @@
 """All Rust tests in one command: with a selection of packages cargo would build every dependency anew.
 
-Tests of ccgym-net send real packets in real time. Where only such tests fail, and the machine lost processors
-meanwhile, those that failed are repeated, at most twice. If they still fail, so does the whole.
+Tests of ccgym-net and ccgym-quic send real packets in real time. Where only such tests fail, and the machine lost
+processors meanwhile, those that failed are repeated, at most twice. If they still fail, so does the whole.
 
 A Rust test cannot be marked as not run: one that finds that it cannot run here prints `SKIPPED: why` and passes. At the
 end all of these are named.
@@ -21,7 +21,7 @@ from console import ROOT
 from stolen_time import STOLEN, processor_times, stolen_share
 
 TRIES: Final = 3
-REAL_TIME: Final = {"ccgym-net"}
+REAL_TIME: Final = {"ccgym-net", "ccgym-quic"}
 """Packages whose tests depend on the machine's time."""
 
 
