@@ -242,7 +242,7 @@ def test_what_a_receiver_is_told() -> None:
     [
         ("--to 127.0.0.1:1", "--scheme"),
         ("--to 127.0.0.1:1 --scheme cubci", "did you mean 'cubic'"),
-        ("--to 127.0.0.1:1 --scheme tcp:bbr", "kernel's TCP"),
+        ("--to 127.0.0.1:1 --scheme tcp:bbr", "this machine's kernel"),
         ("--to 127.0.0.1 --scheme cubic", "ADDRESS:PORT"),
         ("--to 127.0.0.1:1 --scheme cubic --bytes 0", "1 or more"),
         ("--to 127.0.0.1:1 --scheme cubic --speed 3", "--speed"),
