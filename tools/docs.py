@@ -15,7 +15,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -411,34 +411,137 @@ def recorded(experiment: str) -> dict[str, dict[str, dict[str, float]]]:
     return means
 
 
+def met(metric: str, scheme: str, **at: str) -> float:
+    """The mean of a metric of all against all over the conditions with these coordinates."""
+    found = [
+        float(row[metric])
+        for row in meetings()
+        if row["scheme"] == scheme and row[metric] and at.items() <= row.items()
+    ]
+    return sum(found) / len(found)
+
+
+@cache
+def meetings() -> list[dict[str, str]]:
+    """What all against all left in docs/data: a row for every scheme and condition."""
+    with (ROOT / "docs/data/coexistence.csv").open(encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+def met_schemes() -> list[str]:
+    """The schemes of all against all."""
+    return list(dict.fromkeys(row["scheme"] for row in meetings()))
+
+
 def pairs() -> list[str]:
     """How two flows of one scheme share a link."""
-    head = ["", "First flow, Mbit/s", "Second flow, Mbit/s", "Jain's index", "Utilization", "Queueing delay, ms"]
+    head = [""]
+    for rtt in ("20 ms", "80 ms"):
+        head += [f"{rtt}: first flow", "second flow", "Jain's index", "queueing delay"]
+    rows = []
+    for name in met_schemes():
+        cells = []
+        for rtt in ("20ms", "80ms"):
+            own = {"opponent": "itself", "buffer": "1bdp", "rtt": rtt}
+            first, second = (
+                (met("other_share", name, **own, first=one) + met("share", name, **own, first=other)) / 2
+                for one, other in (("opponent", "scheme"), ("scheme", "opponent"))
+            )
+            delay = met("queueing_delay", name, **own)
+            cells += [percent(first), percent(second), f"{met('jain', name, **own):.2f}", f"{delay:.1f} ms"]
+        rows.append((code(name), *cells))
+    return table(head, rows)
+
+
+def coexistence() -> list[str]:
+    """Shares and harm of every scheme, by opponent and buffer."""
+    buffers = ("0.5bdp", "1bdp", "4bdp")
+
+    def by_buffer(metric: str, name: str, opponent: str) -> str:
+        return " / ".join(f"{100 * met(metric, name, opponent=opponent, buffer=size):.0f}" for size in buffers)
+
+    def harm(name: str, opponent: str) -> str:
+        kinds = ("throughput_harm", "delay_harm", "loss_harm")
+        return " / ".join(f"{100 * met(kind, name, opponent=opponent):.0f}" for kind in kinds)
+
+    head = ["", "Share with Cubic", "Share with BBR", "Share with Reno", "Harm to Cubic", "Harm to Reno"]
     rows = [
-        (code(name), f"{m['first']:.2f}", f"{m['second']:.2f}", f"{m['jain']:.3f}", percent(m["utilization"]),
-         f"{m['queueing_delay']:.1f}")
-        for name, conditions in recorded("pairs").items()
-        for m in conditions.values()
+        (code(name), *(by_buffer("share", name, one) for one in ("cubic", "bbr", "reno")),
+         *(harm(name, one) for one in ("cubic", "reno")))
+        for name in met_schemes()
     ]  # fmt: skip
     return table(head, rows)
 
 
+LINKS = {
+    "verizon-lte": "Verizon LTE",
+    "tmobile-lte": "T-Mobile LTE",
+    "tmobile-lte-driving": "T-Mobile LTE, driving",
+}
+"""The links of the experiment ``cellular``, and what the page calls them."""
+
+
+def published_cellular() -> list[dict[str, str]]:
+    """Pantheon's published means over a cellular link, with the scheme of ours and a note."""
+    with (ROOT / "docs/data/pantheon-cellular.csv").open(encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+def measured_cellular(row: Mapping[str, str], file: str, link: str) -> dict[str, float] | None:
+    """Our means of a published scheme over a link; None where it was not run."""
+    if not (ROOT / f"docs/data/{file}.csv").exists():
+        return None
+    key = row["scheme"].replace(":", "_").replace("=", "_")
+    return recorded(file).get(key, {}).get(f"link={link}")
+
+
+def cellular_columns() -> dict[str, tuple[str, str]]:
+    """The columns of ours that there are numbers for: heading, then file and link."""
+    files = {"cellular": "", "cellular-emulated": ", emulated"}
+    return {
+        f"{name}{suffix}": (file, link)
+        for link, name in LINKS.items()
+        for file, suffix in files.items()
+        if (ROOT / f"docs/data/{file}.csv").exists()
+    }
+
+
 def cellular() -> list[str]:
-    """Pantheon's published means over a cellular link, and ours over two recorded ones."""
+    """Pantheon's published means over a cellular link, and ours over recorded ones."""
 
     def numbers(throughput: object, delay: object, loss: object) -> str:
         return f"{float(str(throughput)):.2f} / {float(str(delay)):.0f} / {float(str(loss)):.2f}"
 
-    ours = recorded("cellular")
+    columns = cellular_columns()
     rows: list[Sequence[str]] = []
-    with (ROOT / "docs/data/pantheon-cellular.csv").open(encoding="utf-8") as lines:
-        for row in csv.DictReader(lines):
-            given = (row["throughput_mbps"], row["delay_p95_ms"], row["loss_percent"])
-            found = ours.get(row["scheme"].replace(":", "_").replace("=", "_"), {})
-            cells = [numbers(m["throughput"], m["delay_p95"], 100 * m["loss"]) for m in found.values()]
-            published = numbers(*given) if all(given) else "no run succeeded"
-            rows.append((row["label"], published, *(cells or ["–", "–"]), row["note"]))
-    return table(["", "Published", "Verizon LTE", "T-Mobile LTE", "Why they differ"], rows)
+    for row in published_cellular():
+        given = (row["throughput_mbps"], row["delay_p95_ms"], row["loss_percent"])
+        found = [measured_cellular(row, *column) for column in columns.values()]
+        cells = ["–" if m is None else numbers(m["throughput"], m["delay_p95"], 100 * m["loss"]) for m in found]
+        rows.append((row["label"], numbers(*given) if all(given) else "no run succeeded", *cells, row["note"]))
+    return table(["", "Published", *columns, "Why they differ"], rows)
+
+
+def cellular_places() -> list[str]:
+    """The places of the schemes by throughput and by delay, among those that both have."""
+    columns = cellular_columns()
+    both = [
+        row for row in published_cellular() if row["delay_p95_ms"] and measured_cellular(row, "cellular", "verizon-lte")
+    ]
+
+    def places(values: Sequence[tuple[float, float] | None]) -> list[str]:
+        known = [one for one in values if one is not None]
+        return [
+            "–" if one is None else f"{1 + sum(x[0] > one[0] for x in known)} / {1 + sum(x[1] < one[1] for x in known)}"
+            for one in values
+        ]
+
+    shown = [places([(float(row["throughput_mbps"]), float(row["delay_p95_ms"])) for row in both])]
+    for column in columns.values():
+        found = [measured_cellular(row, *column) for row in both]
+        shown.append(places([None if m is None else (m["throughput"], m["delay_p95"]) for m in found]))
+    rows = [(row["label"], *own) for row, own in zip(both, zip(*shown, strict=True), strict=True)]
+    return table(["", "Published", *columns], rows)
 
 
 def shells() -> list[str]:
@@ -467,7 +570,8 @@ BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
         "configurations": configurations,
         "action": partial(keys, "Action"),
     },
-    "docs/cellular.md": {"cellular": cellular},
+    "docs/coexistence.md": {"coexistence": coexistence},
+    "docs/cellular.md": {"cellular": cellular, "cellular-places": cellular_places},
     "docs/schemes.md": {"schemes": scheme_table, "pairs": pairs, "policies": policy_table, "tools": tool_sections},
     "docs/experiments.md": {"experiments": experiments, "metrics": metrics, "figures": test_figures},
     "docs/weaknesses.md": {"stress-tests": stress_tests},

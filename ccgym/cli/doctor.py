@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION: Final = """\
 Look at what real packets need: namespaces and devices (as root or without), the kernel's
-congestion controls, mahimahi's programs, the precision of timers, and what an emulated path
+congestion controls, mahimahi's programs, those of others, the precision of timers, and what an emulated path
 carries here. Some seconds of measuring; nothing is changed.
 """
 
@@ -43,9 +43,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _doctor(arguments: argparse.Namespace) -> int:
     from ccgym.emulation.doctor import examine, obstacle
+    from ccgym.schemes import programs
 
     with error_console().status("looking at this machine …"):
-        findings = examine(measure=not arguments.quick)
+        findings = [*examine(measure=not arguments.quick), *programs.findings()]
     works_here = obstacle("emulated", findings) is None
     if arguments.json:
         say(json.dumps({"works": works_here, "findings": [asdict(one) for one in findings]}, ensure_ascii=False))

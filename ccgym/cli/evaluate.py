@@ -117,8 +117,9 @@ def parser() -> argparse.ArgumentParser:
         help="schemes, separated by commas, with parameters as in fixed_window:cwnd=100; flows that share a run with a "
         "plus, and when they start as in bbr+cubic@5s; also learned schemes: the name of a pretrained policy, a run "
         "directory of `ccgym train`, or an exported .onnx file; schemes in Python, FILE.py:CLASS; on real backends "
-        "tcp:NAME, the kernel's TCP, and quic:NAME, a QUIC library's; and words for several: default, all, classic, "
-        "learned, pantheon, which `ccgym schemes` explains (default: default, and on real backends the kernel's)",
+        "tcp:NAME, the kernel's TCP, quic:NAME, a QUIC library's, and program:NAME or program:PATH/TO/wrapper.py, "
+        "programs of others; and words for several: default, all, classic, learned, pantheon, which `ccgym schemes` "
+        "explains (default: default, and on real backends the kernel's)",
     )
     what.add_argument("--runs", type=int, metavar="N", help="runs per scheme (default: 5; an experiment has its own)")
     what.add_argument(

@@ -28,6 +28,7 @@ _KINDS: Final = {
     "card": "",
     "kernel": "kernel TCP, on real paths (--backend emulated or mahimahi):",
     "quic": "QUIC by the library quinn, on real paths:",
+    "program": "programs of others, on real paths:",
 }
 """Kinds of schemes in the order of `ccgym schemes`, by the field that only they have, with the text above them."""
 
@@ -151,11 +152,11 @@ def _path_show(args: argparse.Namespace) -> int:
 
 def _schemes(args: argparse.Namespace) -> int:
     from ccgym.errors import SchemeNotFoundError, did_you_mean, shown
-    from ccgym.schemes import kernel, quic
+    from ccgym.schemes import kernel, programs, quic
     from ccgym.schemes.groups import GROUPS, descriptions
     from ccgym.schemes.origins import ORIGINS
 
-    rows = [*descriptions(), *kernel.descriptions(), *quic.descriptions()]
+    rows = [*descriptions(), *kernel.descriptions(), *quic.descriptions(), *programs.descriptions()]
     if args.name is not None:
         names = [row["name"] for row in rows]
         rows = [row for row in rows if row["name"] == args.name]
@@ -189,6 +190,8 @@ def _schemes(args: argparse.Namespace) -> int:
 
 def _compared(row: dict[str, Any]) -> str:
     """In which comparisons a scheme takes part, its transport, and its status where that is not the usual one."""
+    if "quic" in row or "program" in row:
+        return "on request"
     if "role" not in row:
         return f"default, {row['card']['profile']}" if "card" in row else "default, tcp"
     status = "" if row["status"] == "native" else f", {row['status']}"

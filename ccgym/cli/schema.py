@@ -23,6 +23,10 @@ KINDS: Final = {
     ),
     "agent": ("ccgym.config.agent:AgentConfig", "the section `agent` of a configuration"),
     "path": ("ccgym.config.path:NetworkPath", "one path: what lies between sender and receiver"),
+    "program": (
+        "ccgym.schemes.programs.declaration:Declaration",
+        "schemes/programs/*.yaml: a sender and a receiver of others",
+    ),
     "paths": ("ccgym.config.catalog:CatalogFile", "traces/paths.yaml: traces and paths with names"),
 }
 """Kinds of YAML files: ``module:model`` and what they are. To add a kind, add a line."""

@@ -118,7 +118,7 @@ def parser() -> argparse.ArgumentParser:
     add(records, "--datalink-log", "FILE", "every packet of the uplink with its one-way delay, as Pantheon reads it")
     add(records, "--acklink-log", "FILE", "the same of the downlink")
     add(records, "--tunnel-log", "PREFIX", "both: PREFIX_datalink.log and PREFIX_acklink.log")
-    add(records, "--flows", "N", "tell N flows apart in them, by the ports 5001 to 5000+N outside; by default none")
+    add(records, "--flows", "N", "tell N flows apart in them, by the ports 5001 to 5000+N of one end; by default none")
     records.add_argument(
         "--summary", action="store_true",
         help="one line on standard error at the end: packets, drops, how exactly the schedule was kept",

@@ -9,6 +9,7 @@ and receivers as threads. Whatever ends it, a kill included, takes all of that w
 ``process``         starting, watching and ending it
 ``control``         the sockets over which environments decide for learning flows
 ``kernel_tcp``      the kernel's congestion controls
+``programs``        programs of others: as a run process takes them, and asking one a question
 ``quic``            the program that carries flows of QUIC
 ``mahimahi``        a path as mahimahi's shells, and whether they are installed
 ``python_schemes``  schemes in Python: their classes of source text, their failures explained

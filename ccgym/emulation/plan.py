@@ -9,6 +9,7 @@ from typing import Any
 
 from ccgym.config.catalog import resolve_trace
 from ccgym.emulation import python_schemes, quic
+from ccgym.emulation.programs import ProgramWords
 from ccgym.emulation.python_schemes import PythonSource
 
 
@@ -33,6 +34,8 @@ class Plan:
     """Files of the policies that it names."""
     python: Mapping[str, PythonSource] = field(default_factory=dict)
     """The schemes in Python that it names."""
+    programs: Mapping[int, ProgramWords] = field(default_factory=dict)
+    """The programs of flows that are such, by the index of the flow."""
     agent: Mapping[str, Any] | None = None
     """The agent of a flow that is decided from outside."""
     control: Path | None = None
@@ -70,6 +73,7 @@ class Plan:
             "control": None if self.control is None else str(self.control),
             "onnx_runtime": None if self.onnx_runtime is None else str(self.onnx_runtime),
             "quic": None if (program := quic.program()) is None else str(program),
+            "programs": {str(flow): words.document() for flow, words in self.programs.items()},
             "backend": {"kind": "mahimahi", "shells": [list(shell) for shell in self.mahimahi]}
             if self.mahimahi
             else {"kind": "emulated"},

@@ -278,14 +278,16 @@ def _network_table(run: RunInput, samples: Sequence[_Samples]) -> MetricTable:
         return {}
     edges = samples[0].bin_edges_ns
     total = rates.sum(axis=0)
+    # What arrives of a flow that began or ended within the bin is no part of what the others share.
+    kept = np.where(alive, rates, 0.0)
     anyone = np.asarray(alive.any(axis=0))
     flowing = alive & (rates > 0)
     logs = np.where(flowing, np.log(np.where(flowing, rates, 1.0)), 0.0)
     inverses = np.where(flowing, -1 / np.where(flowing, rates, 1.0), 0.0)
     silent = int((alive & (rates <= 0)).any(axis=0).sum())
-    used = anyone & (total > 0)
+    used = kept.sum(axis=0) > 0
     skipped = int(anyone.sum() - used.sum())
-    shared = np.where(alive, rates, 0.0)[:, used]
+    shared = kept[:, used]
     width = alive[:, used].sum(axis=0)
     jain = shared.sum(axis=0) ** 2 / (width * (shared**2).sum(axis=0))
     share = shared / shared.sum(axis=0)

@@ -20,7 +20,7 @@ from ccgym.errors import ConfigError
 from ccgym.evaluation.capacity import OPPORTUNITY_BYTES, slowest_link
 from ccgym.evaluation.results import ResultSet, SchemeSummary
 from ccgym.invocation import as_typed, command
-from ccgym.schemes import kernel, quic
+from ccgym.schemes import kernel, programs, quic
 from ccgym.tracetools.check import rate_in_name
 
 STARVED_FRACTION: Final = 0.20
@@ -34,6 +34,9 @@ NEAR: Final = 0.05
 
 LONG_IN_RTTS: Final = 5.0
 """Gaps and queues matter when they are longer than this many base round-trip times."""
+
+BACKLOG_LOSS: Final = 0.02
+"""Packets on their way at the end of a run are noted from this fraction of loss on."""
 
 DELAY_BASED: Final = frozenset({"vegas", "copa", "ledbat", "fast", "swift", "timely"})
 """Schemes that steer by delay and so should not fill queues."""
@@ -151,10 +154,11 @@ def _text(results: ResultSet, key: str) -> str:
 
 
 def _algorithm(results: ResultSet, key: str) -> str:
-    """The algorithm of a scheme: its name without parameters, and without ``tcp:`` or ``quic:`` where it is
-    the kernel's or a QUIC library's."""
+    """The algorithm of a scheme: its name without parameters, and without what says that it is the
+    kernel's, a QUIC library's or a program's."""
     text = _text(results, key)
-    name = kernel.algorithm_of(text) or quic.algorithm_of(text) or text.split(":", 1)[0]
+    of_others = kernel.algorithm_of(text) or quic.algorithm_of(text) or programs.algorithm_of(text)
+    name = of_others or text.split(":", 1)[0]
     return name if name in DELAY_BASED else name.split("_", 1)[0]
 
 
@@ -221,7 +225,8 @@ def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) 
     throughput, delay, utilization = summary.throughput_mbps, summary.delay_p95_ms, summary.utilization
     if throughput is None or delay is None:
         return
-    if utilization is not None and utilization.mean < STARVED_FRACTION:
+    greedy = summary.of_frames("bit_rate_mbps") is None
+    if greedy and utilization is not None and utilization.mean < STARVED_FRACTION:
         yield Flag(
             level="warning",
             code="starved",
@@ -252,6 +257,17 @@ def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) 
             cause="packets wait for the next burst of deliveries, whatever the scheme does",
             command=f"ccgym trace show {facts.trace}",
         )
+    if summary.loss is not None and summary.loss.mean > BACKLOG_LOSS and _lost_nothing(summary, facts):
+        yield Flag(
+            level="note",
+            code="loss-is-backlog",
+            subject=label,
+            message=f"{100 * summary.loss.mean:.1f} % loss, but nothing was dropped: these packets were on their way "
+            "when the run ended, which Pantheon counts as loss",
+            cause="the queue had room for all that the scheme sent; slow start, for one, ends at the first loss, and "
+            "until then it sends twice what the link carries",
+            command="the same path with a queue of one bandwidth-delay product, e.g. queue='1bdp'",
+        )
     queued = delay.mean - facts.one_way_ms
     if (
         facts.drain_ms
@@ -267,6 +283,13 @@ def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) 
             "scheme fills it",
             command="the same path with a queue of one bandwidth-delay product, e.g. queue='1bdp'",
         )
+
+
+def _lost_nothing(summary: SchemeSummary, facts: PathFacts) -> bool:
+    """Whether neither the bottleneck nor a sender saw a loss."""
+    records = [cell.record for cell in summary.runs]
+    seen = [one.link.drops + sum(flow.lost_packets for flow in one.flows) for one in records]
+    return facts.random_loss == 0 and not any(seen)
 
 
 def _gap_matters(facts: PathFacts) -> bool:

@@ -249,6 +249,9 @@ def _flow_record(
     def from_series(name: str) -> float | None:
         return table[name].value if name in table else None
 
+    def of_window(name: str) -> float | None:
+        return from_series(name) if spec.choice.origin.window_known else None
+
     return FlowRecord(
         scheme=spec.choice.title,
         start_s=spec.start_ns / 1e9,
@@ -256,8 +259,8 @@ def _flow_record(
         **numbers,
         mean_rtt_ms=from_series("mean_srtt_l4"),
         min_rtt_ms=None if counters["min_rtt_ns"] is None else counters["min_rtt_ns"] / 1e6,
-        mean_cwnd_packets=from_series("mean_cwnd_l4"),
-        mean_in_flight_packets=from_series("mean_in_flight_l4"),
+        mean_cwnd_packets=of_window("mean_cwnd_l4"),
+        mean_in_flight_packets=of_window("mean_in_flight_l4"),
         goodput_mbps=counters["received_unique_bytes"] * 8000 / (stop_ns - spec.start_ns),
         sent_packets=counters["sent_packets"],
         lost_packets=counters["lost_packets"],

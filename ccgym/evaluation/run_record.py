@@ -90,15 +90,15 @@ class FlowRecord:
     min_rtt_ms: float | None
     """Minimum round-trip time that the sender measured, ms."""
     mean_cwnd_packets: float | None
-    """Time mean of the congestion window, packets; None without series."""
+    """Time mean of the congestion window, packets; None without series, and for programs of others."""
     mean_in_flight_packets: float | None
-    """Time mean of the unacknowledged data, packets; None without series."""
+    """Time mean of the unacknowledged data, packets; None without series, and for programs of others."""
     goodput_mbps: float
     """Unique payload at the receiver / life of the flow, Mbit/s (ccperf's throughput)."""
     sent_packets: int
     """Data packets sent, retransmissions included."""
     lost_packets: int
-    """Packets that the sender declared lost."""
+    """Packets that the sender declared lost; 0 for programs of others, as in the next four."""
     retransmissions: int
     """Packets sent again."""
     rtos: int

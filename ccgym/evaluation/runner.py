@@ -107,6 +107,7 @@ def _evaluation(out: Path) -> Reduction:
     """Keeps a run's numbers and curves, and writes its series and packet logs into the results directory."""
 
     def reduce(run: Run, record: RunRecord) -> Reduced:
+        record = _with_program_logs(run, record, out)
         assert record.metrics is not None
         logs = write_packet_logs(run, record, out) if run.record.link_events else {}
         atomic_write(out / series_file(run), to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS))))
@@ -125,6 +126,16 @@ def _evaluation(out: Path) -> Reduction:
         return next(wrong, None) if logs else ""
 
     return Reduction("evaluation", 1, reduce, missing)
+
+
+def _with_program_logs(run: Run, record: RunRecord, out: Path) -> RunRecord:
+    """Write what programs of others said into a file, ``NAME_programs.log``, and leave it out of the record."""
+    said = (record.path_report or {}).get("programs") or ()
+    if not said:
+        return record
+    parts = (f"=== flow {one['flow'] + 1}, {one['end']} ===\n{one['text'].rstrip()}\n" for one in said)
+    atomic_write(out / f"{run.name}_programs.log", "\n".join(parts))
+    return replace(record, path_report={**(record.path_report or {}), "programs": []})
 
 
 def series_file(run: Run) -> str:

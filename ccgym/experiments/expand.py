@@ -22,6 +22,7 @@ from ccgym.experiments.draws import read_draw
 from ccgym.experiments.metrics import Metric, read_metric
 from ccgym.experiments.placeholders import SCHEME, Names, Quantity, substitute
 from ccgym.schemes.flow import FlowSpec, flow_spec
+from ccgym.schemes.reading import parse_scheme
 from ccgym.units import parse_positive_time
 
 PATH: Final = "path"
@@ -236,6 +237,8 @@ def _check_criteria(experiment: spec.Experiment, found: Sequence[Condition]) -> 
     parameters = dict.fromkeys(key for condition in found for key in condition.written)
     for place, criterion in enumerate(experiment.criteria):
         where = f"criteria[{place}]"
+        for name in criterion.schemes:
+            parse_scheme(name, f"{where}.schemes")
         for known, used in (
             (experiment.metrics, criterion.metrics),
             (parameters, (*criterion.split, *criterion.where)),

@@ -25,8 +25,8 @@ Series: TypeAlias = Mapping[str, Sequence[float]]
 """A run over time: ``t_s``, and ``rate_mbps`` and ``capacity_mbps`` of its length."""
 
 Verdict: TypeAlias = Literal["pass", "fail", "incomplete", "none"]
-"""The outcome of a scheme in an experiment. ``incomplete``: runs are missing because they ended in errors; ``none``: it
-has no criteria."""
+"""The outcome of a scheme in an experiment. ``incomplete``: runs are missing because they ended in errors; ``none``:
+there are no criteria for it."""
 
 
 @dataclass(frozen=True)
@@ -152,12 +152,12 @@ class Outcome:
     @property
     def verdict(self) -> Verdict:
         """``pass`` if every criterion is met, ``fail`` if one is not."""
-        if not self.test.spec.criteria:
-            return "none"
         found = [criterion.passed for criterion in self.criteria]
-        if any(one is False for one in found):
+        if not found:
+            return "none"
+        if False in found:
             return "fail"
-        return "incomplete" if None in found or not found else "pass"
+        return "incomplete" if None in found else "pass"
 
     @property
     def headline(self) -> str:
@@ -258,6 +258,8 @@ class ExperimentResults:
     outcomes: Mapping[tuple[str, str], Outcome]
     """By name of the experiment and key of the scheme."""
     failures: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    """Of real packets: schemes that this machine lacks, runs whose schedule it could not hold."""
 
     @property
     def name(self) -> str:
@@ -273,8 +275,9 @@ class ExperimentResults:
         return [(style, self.outcomes[test.name, style.key]) for style in self.styles]
 
     def passed_text(self, scheme: str) -> str:
-        """How many experiments a scheme passed, ``5 of 7``; empty where none has criteria."""
-        judged = [self.outcomes[test.name, scheme].verdict for test in self.tests if test.spec.criteria]
+        """How many experiments a scheme passed, ``5 of 7``; empty where none has criteria for it."""
+        verdicts = [self.outcomes[test.name, scheme].verdict for test in self.tests]
+        judged = [one for one in verdicts if one != "none"]
         return f"{judged.count('pass')} of {len(judged)}" if judged else ""
 
     @property
@@ -298,6 +301,7 @@ class ExperimentResults:
                 "tests": [_test_dict(test) for test in self.tests],
                 "outcomes": [outcome.as_dict() for test in self.tests for _, outcome in self.of_test(test)],
                 "failures": list(self.failures),
+                "notes": list(self.notes),
             }
         )
         return document

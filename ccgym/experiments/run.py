@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ccgym.errors import ConfigError
-from ccgym.evaluation.backends import SIMULATED
-from ccgym.evaluation.engine import SIMULATING, Observer, Reduction, RunOutcome, Silent, measure
+from ccgym.evaluation.backends import SIMULATED, is_real
+from ccgym.evaluation.engine import RUNNING, SIMULATING, Observer, Reduction, RunOutcome, Silent, measure
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.run import Contender, Run, contender, contenders, digest
@@ -22,9 +22,10 @@ from ccgym.experiments.expand import Condition, Scenario, generator, run_seed
 from ccgym.experiments.metrics import METRICS, Measured
 from ccgym.experiments.request import Request
 from ccgym.experiments.results import ConditionResult, ExperimentResults, Outcome, RunResult, Test, evidence_of, spreads
-from ccgym.experiments.spec import ExperimentSet
+from ccgym.experiments.spec import Criterion, ExperimentSet
 from ccgym.experiments.training import Training, TrainingRange
 from ccgym.files import atomic_write
+from ccgym.schemes.reading import parse_scheme
 from ccgym.units import Nanoseconds
 
 
@@ -39,6 +40,13 @@ class PlannedRun:
     scenario: Scenario = field(repr=False)
     """What is run; the same for every scheme."""
     run: Run = field(repr=False)
+    alone: Mapping[int, Run] = field(default_factory=dict, repr=False)
+    """Runs of some of its flows alone, by their numbers, that metrics compare with."""
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All that has to be run for it."""
+        return (self.run, *self.alone.values())
 
 
 def run_experiments(source: ExperimentSet, request: Request, observer: Observer | None = None) -> ExperimentResults:
@@ -47,26 +55,37 @@ def run_experiments(source: ExperimentSet, request: Request, observer: Observer 
     Interrupted, the same request goes on where it stopped; further schemes and repetitions are added to what is there.
 
     Raises:
-        ConfigError: The request makes no sense: a real backend, a length of runs, kernel TCP.
+        ConfigError: The request makes no sense: a length of runs, kernel TCP in the simulator.
+        PlatformError: This machine lacks something that the backend needs.
         ResultsError: The directory cannot be used.
     """
     observer = observer or Silent()
     started = time.time()
     schemes = _checked(source, request)
     tests = tuple(Test(one) for one in source.experiments)
-    plans = {test.name: planned(test, schemes, runs=request.runs, seed=request.seed) for test in tests}
-    counting = Counting(observer, SIMULATING, sum(map(len, plans.values())))
-    found: dict[str, list[RunOutcome]] = {}
+    plans = {
+        test.name: planned(test, schemes, runs=request.runs, seed=request.seed, backend=request.backend)
+        for test in tests
+    }
+    # A flow alone is the same for many schemes, and run once.
+    needed = {
+        name: list({run.digest: run for one in plan for run in one.runs}.values()) for name, plan in plans.items()
+    }
+    stage = RUNNING if is_real(request.backend) else SIMULATING
+    counting = Counting(observer, stage, sum(map(len, needed.values())))
+    found: dict[str, dict[str, RunOutcome]] = {}
     with RunStore(request.out, "experiment") as store:
         for test in tests:
             counting.part = test.title
-            found[test.name] = measure(
-                [one.run for one in plans[test.name]],
+            outcomes = measure(
+                needed[test.name],
                 reduce=_reduction(test, plans[test.name]),
                 store=store,
                 jobs=request.jobs,
                 observer=counting,
+                repeat_limited=request.repeat_limited,
             )
+            found[test.name] = {one.run.digest: one for one in outcomes}
         results = _results(source, request, schemes, tests, plans, found, started)
         document = json.dumps(results.to_json(), ensure_ascii=False, allow_nan=False, indent=1)
         atomic_write(request.out / f"{source.name}.json", document + "\n")
@@ -74,7 +93,9 @@ def run_experiments(source: ExperimentSet, request: Request, observer: Observer 
     return results
 
 
-def planned(test: Test, schemes: Sequence[Contender], *, runs: int | None, seed: int) -> list[PlannedRun]:
+def planned(
+    test: Test, schemes: Sequence[Contender], *, runs: int | None, seed: int, backend: str = SIMULATED
+) -> list[PlannedRun]:
     """All runs of an experiment: repetition by repetition, within it condition by condition, then scheme by scheme.
 
     Args:
@@ -82,6 +103,7 @@ def planned(test: Test, schemes: Sequence[Contender], *, runs: int | None, seed:
         schemes: The tested schemes; those that criteria compare with are run, too.
         runs: Repetitions; None: as the experiment says.
         seed: Root of every random stream.
+        backend: Where packets travel.
     """
     needs_packets = any(metric.needs_packets for metric in test.metrics)
     record = Record(packets=needs_packets, acks=False, series=Nanoseconds(test.spec.sampling))
@@ -99,16 +121,37 @@ def planned(test: Test, schemes: Sequence[Contender], *, runs: int | None, seed:
                     duration_ns=scenario.duration_ns,
                     seed=own,
                     record=record,
+                    backend=backend,
                     name=f"{test.name} · {tested.key} · {condition.key} · run {number}",
                     number=number,
                 )
-                found.append(PlannedRun(tested, condition, number, scenario, run))
+                found.append(PlannedRun(tested, condition, number, scenario, run, _alone(run, scenario)))
     return found
+
+
+def _alone(run: Run, scenario: Scenario) -> dict[int, Run]:
+    """The flows of a run that metrics want alone, too: over the same path, with the same seed, at the same time."""
+    flows = run.contender.flows
+    numbers = dict.fromkeys(one.alone for one in scenario.metrics if one.alone is not None)
+    if any(number > len(flows) for number in numbers):
+        raise ConfigError(f"flows {list(numbers)}", expected=f"numbers from 1 to {len(flows)}", where="metrics")
+    return {
+        number: replace(
+            run,
+            contender=run.contender.with_flows(flows[number - 1 : number]),
+            name=f"{run.name} · flow {number} alone",
+        )
+        for number in numbers
+    }
 
 
 def _reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
     """Keeps the metrics of a run, and of first runs their series."""
-    scenarios = {one.run.digest: one.scenario for one in plan}
+    scenarios = {one.run.digest: (one.scenario, one.scenario.metrics) for one in plan}
+    for one in plan:
+        for number, run in one.alone.items():
+            wanted = tuple(metric for metric in one.scenario.metrics if metric.alone == number)
+            scenarios[run.digest] = (one.scenario, wanted)
     kinds = [METRICS.get(str(given.get("metric", key))) for key, given in test.spec.metrics.items()]
     versions = [kind.version for kind in kinds if kind is not None]
     # What decides the numbers besides the run itself; sweeps do not, so that a quick look and a whole one share runs.
@@ -116,9 +159,9 @@ def _reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
     named = digest([test.spec.metrics, parameters, test.spec.series, versions])
 
     def reduce(run: Run, record: RunRecord) -> dict[str, Any]:
-        scenario = scenarios[run.digest]
+        scenario, wanted = scenarios[run.digest]
         measured = Measured(scenario.path, record)
-        values = {metric.key: metric.of(measured) for metric in scenario.metrics}
+        values = {metric.key: metric.of(measured) for metric in wanted}
         keep = test.spec.series is not None and run.number == 1
         return {
             "values": {key: None if value is None else float(value) for key, value in values.items()},
@@ -130,13 +173,6 @@ def _reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
 
 def _checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
     """The schemes, if the request can be met."""
-    if request.backend != SIMULATED:
-        raise ConfigError(
-            f"backend {request.backend}",
-            where="backend",
-            expected=f"{SIMULATED}: the experiment {source.name} is simulated",
-            hint="leave the backend out",
-        )
     if request.runtime_ns is not None:
         raise ConfigError(
             f"runs of {request.runtime_ns / 1e9:g} s",
@@ -146,7 +182,7 @@ def _checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
         )
     schemes = request.schemes or contenders(source.schemes, "schemes")
     for one in schemes:
-        one.refuse("simulator", "schemes")
+        one.refuse("real path" if is_real(request.backend) else "simulator", "schemes")
     return schemes
 
 
@@ -156,12 +192,12 @@ def _results(
     schemes: Sequence[Contender],
     tests: Sequence[Test],
     plans: Mapping[str, Sequence[PlannedRun]],
-    found: Mapping[str, Sequence[RunOutcome]],
+    found: Mapping[str, Mapping[str, RunOutcome]],
     started: float,
 ) -> ExperimentResults:
-    ended = [one for outcomes in found.values() for one in outcomes]
+    ended = [one for outcomes in found.values() for one in outcomes.values()]
     ranges = {one.key: known for one in schemes if (known := training_range(one)) is not None}
-    made = provenance(source.title, request.command, started, time.time() - started, SIMULATED)
+    made = provenance(source.title, request.command, started, time.time() - started, request.backend)
     return ExperimentResults(
         source=source,
         parameters={
@@ -170,11 +206,12 @@ def _results(
             "seed": request.seed,
             "runs": request.runs,
             "quick": request.quick,
+            **({"backend": request.backend} if is_real(request.backend) else {}),
         },
         provenance={
             **made,
             "policies": {key: found for one in schemes for key, found in one.provenance.items()},
-            "simulated_s": round(sum(one.stored.wall_s for one in ended if one.stored is not None), 1),
+            "runs_s": round(sum(one.stored.wall_s for one in ended if one.stored is not None), 1),
         },
         styles=tuple(one.style for one in schemes),
         trained_on={key: known.text for key, known in ranges.items()},
@@ -187,19 +224,37 @@ def _results(
         failures=tuple(
             sorted(f"{one.run.name}, seed {one.run.seed}: {one.error}" for one in ended if one.error is not None)
         ),
+        notes=tuple(dict.fromkeys(note for one in ended if (note := _note(one)) is not None)),
     )
 
 
-def _ran(plan: Sequence[PlannedRun], outcomes: Sequence[RunOutcome]) -> dict[str, list[RunResult]]:
-    """The runs that ended well, by scheme."""
+def _note(ended: RunOutcome) -> str | None:
+    """What to know of a run with real packets."""
+    if ended.unavailable is not None:
+        return f"{ended.run.contender.label} cannot run here: {ended.unavailable}"
+    if ended.stored is not None and ended.stored.limited is not None:
+        return f"emulator-limited: {ended.run.name}: {ended.stored.limited}"
+    return None
+
+
+def _ran(plan: Sequence[PlannedRun], outcomes: Mapping[str, RunOutcome]) -> dict[str, list[RunResult]]:
+    """The runs that ended well, those of flows alone included, by scheme."""
     runs: dict[str, list[RunResult]] = {}
-    for one, outcome in zip(plan, outcomes, strict=True):
-        if outcome.stored is not None:
+    for one in plan:
+        outcome = outcomes[one.run.digest]
+        alone = {number: outcomes[run.digest] for number, run in one.alone.items()}
+        if outcome.stored is not None and all(known.stored is not None for known in alone.values()):
+            values = outcome.data["values"]
+            compared = {
+                metric.key: metric.compared(values[metric.key], alone[metric.alone].data["values"][metric.key])
+                for metric in one.scenario.metrics
+                if metric.alone is not None
+            }
             result = RunResult(
                 condition=one.condition.key,
                 run=one.number,
                 seed=one.run.seed,
-                values=outcome.data["values"],
+                values={**values, **compared},
                 trajectory=outcome.stored.trajectory_hash,
                 series=outcome.data["series"],
             )
@@ -230,16 +285,26 @@ def judge(
         inside = {condition.key: inside_range(condition, trained) for condition in test.conditions}
         own = runs.get(tested.key, [])
         evidence = evidence_of(test, expected, own, inside)
+        criteria = [one for one in test.spec.criteria if _concerns(one, tested)]
         judgments[tested.key] = Outcome(
             test=test,
             scheme=tested.key,
-            criteria=tuple(judged(test.spec.criteria, evidence, baselines)),
+            criteria=tuple(judged(criteria, evidence, baselines)),
             conditions=tuple(
                 ConditionResult(c.key, c.at, inside[c.key], spreads(test, c.key, own)) for c in test.conditions
             ),
             runs=tuple(own),
         )
     return judgments
+
+
+def _concerns(criterion: Criterion, tested: Contender) -> bool:
+    """Whether a scheme has to meet a criterion: all have to, or those that it names, by any implementation."""
+    own = tested.choice
+    return not criterion.schemes or any(
+        own is not None and own.algorithm == named.algorithm and named.settings.items() <= own.settings.items()
+        for named in map(parse_scheme, criterion.schemes)
+    )
 
 
 def training_range(tested: Contender) -> TrainingRange | None:

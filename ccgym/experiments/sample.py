@@ -26,6 +26,12 @@ class Sample:
     """Per flow: unique payload at the receiver, bytes."""
     sent: tuple[Floats, ...]
     """Per flow: data packets sent, retransmissions included."""
+    lost: tuple[Floats, ...]
+    """Per flow: data packets that the sender declared lost."""
+    arrived: tuple[Floats, ...]
+    """Per flow: bytes of the IP packets that arrived, also of what arrived before."""
+    srtt_ms: tuple[Floats, ...]
+    """Per flow: smoothed round-trip time, ms; 0 before the first measurement."""
     drops: Floats
     """Packets that the bottleneck's queue dropped."""
     wire_ratio: float
@@ -54,6 +60,9 @@ class Sample:
             t_s=_from_zero(times_ns) / 1e9,
             payload=tuple(_from_zero(part["received_unique_bytes"]) for part in record.series["flows"]),
             sent=tuple(_from_zero(part["sent_packets"]) for part in record.series["flows"]),
+            lost=tuple(_from_zero(part["lost_packets"]) for part in record.series["flows"]),
+            arrived=tuple(_from_zero(part["received_bytes"]) for part in record.series["flows"]),
+            srtt_ms=tuple(_from_zero(part["srtt_ns"]) / 1e6 for part in record.series["flows"]),
             drops=_from_zero(record.series["link"]["drops"]),
             wire_ratio=flow.packet_bytes / flow.mss,
             capacity_bits=_bits(record.capacity, times_ns),
@@ -70,6 +79,25 @@ class Sample:
         capacity = self._grown(self.capacity_bits, begin_s, end_s)
         bits = sum(self._grown(self.payload[flow], begin_s, end_s) for flow in flows) * 8 * self.wire_ratio
         return bits / capacity if capacity > 0 else 0.0
+
+    def share(self, flows: Sequence[int], begin_s: float, end_s: float) -> float:
+        """Fraction of the link's capacity that these flows' packets took, headers included; 0 without capacity."""
+        capacity = self._grown(self.capacity_bits, begin_s, end_s)
+        bits = sum(self._grown(self.arrived[flow], begin_s, end_s) for flow in flows) * 8
+        return bits / capacity if capacity > 0 else 0.0
+
+    def loss(self, flows: Sequence[int], begin_s: float, end_s: float) -> float:
+        """Packets that the senders of these flows declared lost per packet sent; 0 where nothing was sent."""
+        sent, lost = (
+            sum(self._grown(counts[flow], begin_s, end_s) for flow in flows) for counts in (self.sent, self.lost)
+        )
+        return lost / sent if sent > 0 else 0.0
+
+    def rtt_ms(self, flow: int, begin_s: float, end_s: float) -> float | None:
+        """Mean over time of a flow's smoothed round-trip time; None where it measured none."""
+        values = self.srtt_ms[flow][(self.t_s > begin_s) & (self.t_s <= end_s)]
+        known = values[values > 0]
+        return float(known.mean()) if known.size else None
 
     def drop_rate(self, begin_s: float, end_s: float) -> float:
         """Packets dropped by the bottleneck per packet sent, of all flows; 0 where nothing was sent."""

@@ -71,6 +71,8 @@ class Criterion(Strict):
     """Only conditions with these values, or one of a list: ``{buffer: [0.5bdp, 1bdp]}``."""
     per: str | tuple[str, ...] = ()
     """For each value of these parameters apart."""
+    schemes: tuple[str, ...] = ()
+    """Only these schemes have to, with at least the parameters named here; empty: all."""
     training_range: str | None = Field(default=None, pattern="^(inside|outside)$")
     """Only conditions ``inside`` or ``outside`` the range of rate and delay that a scheme was trained on; inside are
     all conditions of schemes that were not trained."""

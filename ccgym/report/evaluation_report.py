@@ -13,7 +13,7 @@ from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.files import atomic_write
-from ccgym.report.evaluation_table import evaluation_table, exact_table, markdown, run_facts
+from ccgym.report.evaluation_table import evaluation_table, exact_table, explanation, markdown, run_facts
 
 if TYPE_CHECKING:
     from ccgym.report.drawn import Drawn
@@ -143,6 +143,7 @@ def page_values(results: ResultSet, directory: Path) -> dict[str, Any]:
         "provenance": results.provenance,
         "place": PLACES[results.backend],
         "table": evaluation_table(results),
+        "explanation": explanation(results),
         "sections": [(summary.style.key, summary.style.label) for summary in results.schemes],
         "figures": [Picture.of(directory / f"{one.name}.svg", one.title) for one in figures_of("evaluation")],
         "schemes": [

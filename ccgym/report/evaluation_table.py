@@ -25,7 +25,7 @@ MEASURED: Final = (
 FRAMES: Final = (
     Column("frame_delay_ms", "frame\ndelay", "ms", spread(1), better="min", short="frame ms"),
     Column("frame_delay_p95_ms", "95th %-ile\nframe delay", "ms", spread(1), better="min", short="p95 frame ms"),
-    Column("frame_loss", "frames\nnot whole", "%", spread(2, 100), better="min", short="frames lost %"),
+    Column("frame_loss", "frame\nloss", "%", spread(2, 100), better="min", short="frames lost %"),
     Column("bit_rate_mbps", "bit rate", "Mbit/s", spread(2), better="max", short="video Mbit/s"),
 )
 """Of schemes that carry video: shown if there are any."""
@@ -71,6 +71,24 @@ def _frames(results: ResultSet) -> tuple[Column, ...]:
 def has_published(results: ResultSet) -> bool:
     """Whether anything was published for the schemes that were evaluated."""
     return any(summary.published is not None for summary in results.schemes)
+
+
+def explanation(results: ResultSet) -> str:
+    """What the numbers are, below the table of a report."""
+    text = (
+        "Mean ± one standard deviation over the runs that count. Delay is one-way, per packet, propagation included. "
+        "Loss is by bytes; bytes in flight at the end count as lost."
+    )
+    if _frames(results):
+        text += (
+            " Frame delay is from the capture of a video frame to the arrival of its last packet; frame loss counts "
+            "those that did not arrive whole; bit rate is the encoder's."
+        )
+    return text + _published_source(results)
+
+
+def _published_source(results: ResultSet) -> str:
+    return f" Published: {results.published_source}." if has_published(results) else ""
 
 
 def _row(summary: SchemeSummary) -> Row:
@@ -120,7 +138,7 @@ def _caption(results: ResultSet) -> str:
     what += f" with {flows} flows" if flows != 1 else ""
     command = results.provenance.get("command")
     text = f"{what}, seed {parameters['seed']}, {PLACES[results.backend]}{f': `{command}`' if command else ''}."
-    return f"{text} Published: {results.published_source}." if has_published(results) else text
+    return text + _published_source(results)
 
 
 def exact_table(results: ResultSet) -> Table:

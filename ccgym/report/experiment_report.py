@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.engine import Observer
 from ccgym.experiments.criteria import Criterion
 from ccgym.experiments.metrics import Metric
@@ -32,7 +33,7 @@ def terminal(result: ExperimentResults) -> Sequence[RenderableType]:
         passes = f"Passes: {test.brief}." if test.brief else ""
         if words := " ".join(filter(None, (test.spec.question, passes))):
             lines.append(f"{test.title}: {words}")
-    return [*lines, *_trained(result), result.extent, ""]
+    return [*lines, *_trained(result), *result.notes, result.extent, ""]
 
 
 def write(result: ExperimentResults, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
@@ -76,14 +77,18 @@ def overall_file(results: ExperimentResults, figure: str) -> str:
 
 
 def figures_of_test(results: ExperimentResults, test: Test) -> dict[str, ChosenFigure]:
-    """The figures of a test by the names of their files: ``<prefix>_<test>``, further ones with the figure's name."""
+    """The figures of a test by the names of their files: ``<prefix>_<test>``, further ones with the figure's name and,
+    where that is taken, a number."""
     from ccgym.report.figures import chosen_figure
 
     chosen = [chosen_figure(choice, f"figures of {test.name}") for choice in test.figures]
     stem = "_".join(dict.fromkeys([results.source.prefix, test.name]))
     alone = stem == results.source.prefix  # Then its first figure has a name of its own, too.
-    names = [f"{stem}_{one.figure.name}" if place or alone else stem for place, one in enumerate(chosen)]
-    return dict(zip(names, chosen, strict=True))
+    found: dict[str, ChosenFigure] = {}
+    for place, one in enumerate(chosen):
+        name = f"{stem}_{one.figure.name}" if place or alone else stem
+        found[f"{name}_{place + 1}" if name in found else name] = one
+    return found
 
 
 def quantity(results: ExperimentResults, test: Test) -> str:
@@ -222,6 +227,7 @@ def page_values(results: ExperimentResults, directory: Path) -> dict[str, Any]:
     return {
         "results": results,
         "provenance": results.provenance,
+        "place": PLACES[results.provenance["backend"]],
         "sections": [(test.name, test.title) for test in results.tests],
         "figures": [
             Picture.of(directory / f"{overall_file(results, one.name)}.svg", one.title)

@@ -21,7 +21,7 @@ from PIL import Image
 from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.results import CellResult, ResultSet
-from ccgym.report.evaluation_table import evaluation_table, has_published, run_facts
+from ccgym.report.evaluation_table import evaluation_table, explanation, run_facts
 from ccgym.report.figures import figures_of
 from ccgym.report.run_figures import run_files
 from ccgym.report.style import INK, MUTED, axes_at, few_colors, house_style, pixels, text_at
@@ -35,6 +35,9 @@ MARGIN_IN: Final = 0.7
 
 WIDTH_IN: Final = PAGE_IN[0] - 2 * MARGIN_IN
 """Of the text, inches."""
+
+CHARACTER_IN: Final = 0.065
+"""Width of a character in the table, inches."""
 
 MONOSPACE: Final = "DejaVu Sans Mono"
 
@@ -176,8 +179,10 @@ def _head(sheet: _Sheet, results: ResultSet) -> None:
 def _table(sheet: _Sheet, results: ResultSet) -> None:
     table = evaluation_table(results)
     texts = [[*one.folded.split("\n"), *(table.text(row, one) for row in table.rows)] for one in table.columns]
-    widths = [1.4 + max(map(len, column)) * (0.6 if place else 1.0) for place, column in enumerate(texts)]
+    widths = [1.4 + max(map(len, column)) for column in texts]
     edges = WIDTH_IN * np.cumsum([0.0, *widths]) / sum(widths)
+    # Many columns get smaller letters, so that they stay apart.
+    size = min(1.0, WIDTH_IN / (CHARACTER_IN * sum(widths)))
     step, head = 0.205, 0.55
     sheet.heading("Results", with_in=head + 3 * step)
 
@@ -186,19 +191,16 @@ def _table(sheet: _Sheet, results: ResultSet) -> None:
             left = edges[0] if column.align == "left" else edges[place + 1] - 0.03
             sheet.put(text, left, ha=column.align, color=MUTED if column.group else INK, **style)
 
-    line([one.folded for one in table.columns], down_in=head - 0.08, fontsize=7, weight="bold", va="bottom")
+    line([one.folded for one in table.columns], down_in=head - 0.08, fontsize=7 * size, weight="bold", va="bottom")
     sheet.skip(head)
     sheet.rule(INK)
     for row in table.rows:
         sheet.room(step)
-        line(table.texts(row), down_in=step / 2, fontsize=7.8, va="center")
+        line(table.texts(row), down_in=step / 2, fontsize=7.8 * size, va="center")
         sheet.skip(step)
         sheet.rule("#e2e2e2")
     sheet.skip(0.1)
-    notes = "Mean ± one standard deviation over the runs that count."
-    if has_published(results):
-        notes += f" Published: {results.published_source}."
-    for note in [notes, *table.notes]:
+    for note in [explanation(results), *table.notes]:
         sheet.paragraph(note, size=8, color=MUTED)
 
 

@@ -1,4 +1,4 @@
-"""What a flow is, and the schemes that can carry it: ours, policies, the kernel's TCP, QUIC, classes in Python.
+"""What a flow is, and the schemes that can carry it: ours, policies, the kernel's TCP, QUIC, programs, Python.
 
 ===================  ======================================================================================
 ``origins``          where schemes come from, and what follows: how each is checked, named, drawn, refused
@@ -9,6 +9,7 @@
 ``policies``         exported policies: finding and loading them
 ``policy_card``      what is known about a policy
 ``kernel``           the kernel's congestion controls, ``tcp:NAME``, on real paths
+``programs``         programs of others, ``program:NAME``, on real paths
 ``quic``             a QUIC library's congestion controllers, ``quic:NAME``, on real paths
 ``python_classes``   schemes written in Python, ``FILE.py:CLASS``
 ``parameter_files``  files that are parameters of schemes

@@ -111,7 +111,7 @@ class FlowSpec(Flow):
     scheme: str
     """Name of its congestion-control scheme; parameters may follow, as in ``fixed_window:cwnd=100``. Also the name of
     a pretrained policy, a run directory or an exported ``.onnx`` file; ``FILE.py:CLASS``, a scheme in Python; on real
-    paths also ``tcp:NAME``, the kernel's, and ``quic:NAME``, a QUIC library's."""
+    paths also ``tcp:NAME``, the kernel's, ``quic:NAME``, a QUIC library's, and ``program:NAME``, one of others."""
     params: Mapping[str, Any] = Field(default_factory=dict)
     """Parameters of the scheme that differ from its defaults."""
     source: models.SourceField = models.GreedySource()

@@ -16,8 +16,9 @@ from ccgym.schemes.reading import parse_scheme
 from ccgym.schemes.registry import NOT_TYPED, registry
 
 PANTHEON: Final = (
-    "bbr", "copa:mode=pantheon:delta=0.5", "cubic", "indigo", "ledbat", "pcc", "pcc_experimental", "quic",
-    "sprout:mode=pantheon", "taova", "vegas", "verus", "vivace",
+    "bbr", "copa:mode=pantheon:delta=0.5", "cubic", "fillp", "fillp_sheep", "indigo", "ledbat", "pcc",
+    "pcc_experimental", "quic", "scream:mode=pantheon", "sprout:mode=pantheon", "taova", "vegas", "verus", "vivace",
+    "webrtc",
 )  # fmt: skip
 """Those of the 24 schemes in Pantheon's cellular report that may be ccgym's (``docs/cellular.md``). The others are
 programs and models. Programs of 2019 had a δ of 0.5 for Copa."""

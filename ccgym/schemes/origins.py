@@ -1,13 +1,14 @@
 """The table of origins: where schemes come from, and all that follows from it.
 
-==========  =====================================================================================
-``python``  a class in a file, ``my_cca.py:MyCCA`` (:mod:`ccgym.schemes.python_classes`)
-``kernel``  this machine's TCP, ``tcp:NAME`` (:mod:`ccgym.schemes.kernel`)
-``quic``    a QUIC library's, ``quic:NAME`` (:mod:`ccgym.schemes.quic`)
-``policy``  an exported policy: a name, a run directory, a ``.onnx`` file
-            (:mod:`ccgym.schemes.policies`); inside it is the scheme ``learned`` with a parameter
-``ccgym``   the native registry (:mod:`ccgym.schemes.registry`)
-==========  =====================================================================================
+===========  ====================================================================================
+``python``   a class in a file, ``my_cca.py:MyCCA`` (:mod:`ccgym.schemes.python_classes`)
+``kernel``   this machine's TCP, ``tcp:NAME`` (:mod:`ccgym.schemes.kernel`)
+``quic``     a QUIC library's, ``quic:NAME`` (:mod:`ccgym.schemes.quic`)
+``program``  a program of others, ``program:NAME`` (:mod:`ccgym.schemes.programs`)
+``policy``   an exported policy: a name, a run directory, a ``.onnx`` file
+             (:mod:`ccgym.schemes.policies`); inside it is the scheme ``learned`` with a parameter
+``ccgym``    the native registry (:mod:`ccgym.schemes.registry`)
+===========  ====================================================================================
 
 A text is read by the first origin that claims it, and so is a name that was checked. A new origin is a class here.
 """
@@ -15,6 +16,7 @@ A text is read by the first origin that claims it, and so is a name that was che
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,8 +24,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from ccgym.emulation import kernel_tcp
 from ccgym.emulation import quic as quic_program
+from ccgym.emulation.programs import ProgramWords
 from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, shown
-from ccgym.schemes import kernel, parameter_files, policies, python_classes, quic
+from ccgym.schemes import kernel, parameter_files, policies, programs, python_classes, quic
 from ccgym.schemes.policies import LearnedPolicy
 from ccgym.schemes.python_classes import PythonScheme
 from ccgym.schemes.registry import NOT_TYPED, POLICY, registry
@@ -43,6 +46,8 @@ class Origin:
     """What one types, for help."""
     meaning: str
     """What that is, for help."""
+    window_known: bool = True
+    """Whether a real path's result has the sender's window and what it has in flight."""
 
     def claims(self, name: str) -> bool:
         """Whether a scheme that was checked is of this origin, by its name."""
@@ -75,6 +80,14 @@ class Origin:
 
     def kernel(self, choice: SchemeChoice) -> str | None:
         """The kernel's algorithm that it is."""
+        return None
+
+    def program_words(self, choice: SchemeChoice) -> ProgramWords | None:
+        """The programs of others that carry its flows, made ready; None where it is none of them.
+
+        Raises:
+            RealPathError: They cannot be made ready.
+        """
         return None
 
     def algorithm(self, choice: SchemeChoice) -> str:
@@ -239,6 +252,67 @@ class OfQuic(OfOthers):
         return quic_program.label(algorithm), *quic.color_and_marker(algorithm)
 
 
+class OfProgram(OfOthers):
+    """Programs of others."""
+
+    typed = "program:NAME"
+    meaning = "a sender and a receiver of others, on real backends; also FILE.yaml, wrapper.py (docs/programs.md)"
+    window_known = False
+
+    def claims(self, name: str) -> bool:
+        return name.startswith(programs.PREFIX)
+
+    def parts(self, text: str) -> list[str] | None:
+        # A path may hold a colon.
+        if not self.claims(text):
+            return None
+        name, *settings = re.split(r":(?=[^:=/]+=)", text)
+        return [name, *settings]
+
+    def check(self, choice: SchemeChoice, where: str) -> SchemeChoice:
+        program = programs.find(choice.name.removeprefix(programs.PREFIX), where)
+        program.check(choice.params, where)
+        return replace(choice, name=programs.PREFIX + program.name)
+
+    def is_what(self, choice: SchemeChoice) -> str:
+        return "a program of others"
+
+    def elsewhere(self, choice: SchemeChoice) -> str:
+        return ""
+
+    def why_unavailable(self, choice: SchemeChoice) -> str | None:
+        return self.program(choice).why_unavailable()
+
+    def program_words(self, choice: SchemeChoice) -> ProgramWords:
+        return self.program(choice).words(choice.params)
+
+    def program(self, choice: SchemeChoice) -> programs.Program:
+        """The program of a choice."""
+        return programs.find(choice.name.removeprefix(programs.PREFIX))
+
+    def algorithm(self, choice: SchemeChoice) -> str:
+        return self.program(choice).title
+
+    def title(self, choice: SchemeChoice) -> str:
+        return programs.PREFIX + self.program(choice).title
+
+    def file_key(self, choice: SchemeChoice) -> str:
+        return self.title(choice).replace(":", "_")
+
+    def drawn(self, choice: SchemeChoice) -> tuple[str, str, str]:
+        program = self.program(choice)
+        return program.label, program.color, program.marker
+
+    def identity(self, choice: SchemeChoice) -> dict[str, Any]:
+        return {"scheme": self.title(choice), "program": self.version(choice)}
+
+    def version(self, choice: SchemeChoice) -> str | None:
+        return self.program(choice).digest
+
+    def provenance(self, choice: SchemeChoice) -> Mapping[str, Any] | None:
+        return self.program(choice).provenance()
+
+
 class Loaded(Protocol):
     """What is loaded from a file for a scheme."""
 
@@ -386,7 +460,7 @@ class OfPython(OfFile):
         return {"scheme": self.title(choice), "python": self.version(choice)}
 
 
-ORIGINS: Final[Sequence[Origin]] = (OfPython(), OfKernel(), OfQuic(), OfPolicy(), OfRegistry())
+ORIGINS: Final[Sequence[Origin]] = (OfProgram(), OfPython(), OfKernel(), OfQuic(), OfPolicy(), OfRegistry())
 """In the order in which they are asked."""
 
 

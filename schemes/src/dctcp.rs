@@ -48,7 +48,7 @@ impl Rule for Dctcp {
         window.add_per_window(acked);
     }
 
-    /// W·(1 − α/2) at a mark (§3.3); at a loss as Reno (§3.4).
+    /// W·(1 − α/2) at a mark (§3.3); at a loss as Reno (§3.5).
     fn reduce(&mut self, window: &Window, congestion: &Congestion) -> u64 {
         match congestion.cause {
             Cause::Mark => (window.cwnd as f64 * (1.0 - self.marks.share / 2.0)) as u64,
@@ -111,7 +111,7 @@ mod tests {
         assert!(host.window() > 40.0 * (1.0 - 0.1 / 2.0), "{}", host.window());
     }
 
-    /// §3.4 and §3.5: a loss halves, a timeout leaves one packet, whatever the share.
+    /// §3.5: a loss halves, a timeout leaves one packet, whatever the share.
     #[test]
     fn losses_reduce_as_reno() {
         let mut host = host(40, &json!({"first_share": 0.0}));

@@ -13,6 +13,8 @@ mod bic;
 mod copa;
 mod cubic;
 mod dctcp;
+mod fillp;
+mod fillp_sheep;
 mod fixed_rate;
 mod fixed_window;
 mod htcp;
@@ -26,6 +28,7 @@ mod pcc_experimental;
 mod prague;
 mod quic;
 mod reno;
+mod scream;
 mod sprout;
 mod synthesized_bbr;
 mod taova;
@@ -35,6 +38,7 @@ mod webrtc;
 mod westwood;
 mod yeah;
 
+mod base_delay;
 mod bbr_model;
 mod loss_based;
 mod vivace;
@@ -80,6 +84,9 @@ static SCHEMES: &[SchemeEntry] = &[
     prague::ENTRY,
     sprout::ENTRY,
     webrtc::ENTRY,
+    fillp::ENTRY,
+    fillp_sheep::ENTRY,
+    scream::ENTRY,
     aimd::ENTRY,
     fixed_window::ENTRY,
     fixed_rate::ENTRY,

@@ -11,6 +11,7 @@ use serde_json::{json, Map, Value};
 
 /// Files and folders of `src/` that are not schemes.
 const SUPPORT: &[&str] = &[
+    "base_delay",
     "bbr_model",
     "lib",
     "loss_based",

@@ -123,6 +123,8 @@ def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path) 
         for file in (ROOT / folder).rglob(pattern):
             if file.is_file():
                 assert f"ccgym/_data/{file.relative_to(ROOT)}" in names
+    for file in (ROOT / "schemes" / "programs").iterdir():
+        assert f"ccgym/_data/programs/{file.name}" in names
 
 
 def test_it_is_the_wheel_that_is_imported(installed: Installed) -> None:

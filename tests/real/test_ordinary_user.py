@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -41,12 +42,13 @@ def as_nobody(tmp_path: Path) -> list[str]:
 
 
 def test_an_evaluation_without_root(as_nobody: list[str], tmp_path: Path) -> None:
-    """Kernel TCP and ours beside it over the emulated path."""
+    """Kernel TCP, ours, and a program of others where it is there, over the emulated path."""
+    schemes = ["tcp:cubic", "cubic", *(["program:iperf3"] if shutil.which("iperf3") else [])]
     out = tmp_path / "home" / "results"
     done = subprocess.run(
         [
             *as_nobody, sys.executable, "evaluate.py", "--mahimahi", "mm-delay 10 mm-link 12mbps 12mbps",
-            "--backend", "emulated", "--schemes", "tcp:cubic,cubic", "--runs", "1", "--runtime", "2",
+            "--backend", "emulated", "--schemes", ",".join(schemes), "--runs", "1", "--runtime", "2",
             "--no-figures", "--logs", "none", "--out", str(out),
         ],
         cwd=ROOT,
@@ -58,8 +60,8 @@ def test_an_evaluation_without_root(as_nobody: list[str], tmp_path: Path) -> Non
     results = json.loads((out / "ccgym_results.json").read_text())
     assert results["parameters"]["backend"] == "emulated"
     performance = json.loads((out / "pantheon_perf.json").read_text())
-    for scheme in ("tcp_cubic", "cubic"):
-        assert 8 < performance[scheme]["1"]["all"]["tput"] < 12.5, scheme
+    for scheme in schemes:
+        assert 8 < performance[scheme.replace(":", "_")]["1"]["all"]["tput"] < 12.5, scheme
 
 
 def test_the_shell_without_root(as_nobody: list[str]) -> None:

@@ -178,3 +178,13 @@ def test_a_flow_without_samples_has_no_numbers_rather_than_wrong_ones() -> None:
     table = tables(flow([0.0])).flows[0]
     assert table["cov_throughput_l4"].value is None
     assert table["mean_utility_pf_l4"].value is None
+
+
+def test_a_bin_in_which_only_a_beginning_flow_receives_has_no_fairness() -> None:
+    """One flow is silent and alive, the other begins within the bin: nothing is shared, and nothing divides by zero."""
+    idle = flow([0.0, 12.0])
+    begins = flow([12.0], start_s=0.03)
+    begins_alone = tables(idle, begins).network["mean_jains_fairness_throughput_l4"]
+    assert begins_alone.skipped_bins == 1  # the first of 60 ms
+    # 49 bins of 0 and 12 Mbit/s, then 50 of 12 and 12.
+    assert begins_alone.value == pytest.approx((49 * 0.5 + 50 * 1.0) / 99)

@@ -51,7 +51,8 @@ def test_a_plan_as_the_native_core_reads_it(tmp_path: Path) -> None:
     document = plan.document(tmp_path / "result")
     assert json.loads(json.dumps(document)) == document
     assert set(document) == {
-        "spec", "traces", "policies", "guests", "agent", "onnx_runtime", "quic", "control", "backend", "result",
+        "spec", "traces", "policies", "guests", "agent", "onnx_runtime", "quic", "programs", "control", "backend",
+        "result",
     }  # fmt: skip
     assert document["backend"] == {"kind": "emulated"}
     assert Path(document["traces"]["12mbps.trace"]).is_file()

@@ -24,7 +24,7 @@ from ccgym.evaluation.flags import PathFacts, flags, path_facts
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
 from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.evaluation.run import parse_contenders
-from ccgym.evaluation.run_record import LinkRecord, RunRecord
+from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
 from ccgym.evaluation.simulate import Job, Record, simulate, simulate_many
 from ccgym.evaluation.store import RunStore
 from ccgym.schemes.choice import SchemeChoice
@@ -429,9 +429,31 @@ def test_a_healthy_result_has_no_flags() -> None:
     assert codes(results(48.0, 14.0, capacity=50.0), facts) == set()
 
 
+def test_video_that_leaves_capacity_unused_is_not_starved() -> None:
+    facts = replace(STUDENT, largest_gap_ms=1.0, capacity_mbps=50.0, drain_ms=15.0)
+    greedy = results(0.8, 14.0, capacity=50.0)
+    assert codes(greedy, facts) == {"starved"}
+    flow = FlowRecord("webrtc", 0, 30, 0.8, 14, 0, 0.8, 20, 20, 3, 2, 0.8, 99, 0, 0, 0, 0, 0, None, bit_rate_mbps=0.8)
+    video = replace(
+        greedy, cells=tuple(replace(one, record=replace(one.record, flows=(flow,))) for one in greedy.cells)
+    )
+    assert codes(video, facts) == set()
+
+
 def test_a_full_deep_queue_is_noted() -> None:
     facts = replace(STUDENT, largest_gap_ms=1.0, capacity_mbps=50.0, drain_ms=500.0)
     assert codes(results(48.0, 505.0, scheme="cubic", capacity=50.0), facts) == {"delay-is-the-queue"}
+
+
+def test_a_loss_of_packets_that_still_wait_is_noted() -> None:
+    # Without a queue limit Reno's slow start never ends: half of what it sent waits when the run ends.
+    for queue, mean, found in [("infinite", 0.5, {"loss-is-backlog"}), ("20p", 0.03, set())]:
+        path = NetworkPath(rate="12mbps", rtt="20ms", queue=queue, name="test")
+        record = simulate(path, ["reno"], "2s")
+        assert record.total.loss == pytest.approx(mean, rel=0.5)
+        made = results(12.0, 70.0, scheme="reno", capacity=12.0, runs=2)
+        made = replace(made, cells=tuple(replace(cell, record=record) for cell in made.cells))
+        assert codes(made, path_facts(path, made)) == found
 
 
 def test_every_flag_names_cause_and_command() -> None:

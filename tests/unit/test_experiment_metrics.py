@@ -30,13 +30,22 @@ TESTS = {one.name: Test(one) for one in FOUND.experiments}
 # --- Metrics -------------------------------------------------------------------------------------------------------
 
 
-def sample(*payload: list[float], drops: list[float] | None = None, sent: list[float] | None = None) -> Sample:
+def sample(
+    *payload: list[float],
+    drops: list[float] | None = None,
+    sent: list[float] | None = None,
+    lost: list[float] | None = None,
+    srtt_ms: list[float] | None = None,
+) -> Sample:
     """A sample every second, of a link of 12 Mbit/s; headers left aside."""
     times = np.arange(len(payload[0]), dtype=float)
     return Sample(
         t_s=times,
         payload=tuple(np.array(one, dtype=float) for one in payload),
         sent=tuple(np.array(sent or [0] * len(times), dtype=float) for _ in payload),
+        lost=tuple(np.array(lost or [0] * len(times), dtype=float) for _ in payload),
+        arrived=tuple(1.2 * np.array(one, dtype=float) for one in payload),
+        srtt_ms=tuple(np.array(srtt_ms or [0] * len(times), dtype=float) for _ in payload),
         drops=np.array(drops or [0] * len(times), dtype=float),
         wire_ratio=1.0,
         capacity_bits=12e6 * times,
@@ -121,6 +130,53 @@ def test_recovery_time_is_never_longer_than_it_is_looked_for() -> None:
     assert value(rising, "recovery_time", 1, fraction=1.0, **{**options, "until": "3s"}) == pytest.approx(2.0)
     metric = read_metric("recovery_time", options)
     assert (metric.show(5.0), metric.show(2.04), metric.show(None)) == ("≥ 5 s", "2.0 s", "–")
+
+
+def test_a_share_is_of_the_packets_that_the_link_carried() -> None:
+    two = sample([0, 0.5e6, 1e6], [0, 0.25e6, 0.5e6])
+    assert value(two, "share", flows=[1]) == pytest.approx(1.2 * 4 / 12), "headers take of the link, too"
+    assert value(two, "share") == pytest.approx(1.2 * 6 / 12)
+
+
+def test_what_a_flow_sees_of_delay_and_loss() -> None:
+    one = sample([0] * 5, sent=[0, 100, 200, 300, 400], lost=[0, 50, 50, 51, 52], srtt_ms=[0, 0, 40, 60, 80])
+    assert value(one, "declared_loss", 1, **{"from": "2s"}) == pytest.approx(0.01)
+    assert value(one, "round_trip_time", 1) == pytest.approx(60), "before the first measurement there is none"
+    assert value(one, "round_trip_time", 1, **{"from": "2s", "to": "3s"}) == pytest.approx(60)
+    assert value(one, "round_trip_time", 1, to="1s") is None
+    assert value(sample([0, 0]), "declared_loss", 1) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("quantity", "alone", "together", "harm"),
+    [
+        ("throughput", 10.0, 4.0, 0.6),
+        ("throughput", 10.0, 11.0, 0.0),
+        ("throughput", 0.0, 0.0, 0.0),
+        ("delay", 20.0, 80.0, 0.75),
+        ("delay", 80.0, 20.0, 0.0),
+        ("loss", 0.0, 0.01, 1.0),
+        ("loss", 0.01, 0.0, 0.0),
+        ("loss", 0.0, 0.0, 0.0),
+        ("delay", None, 80.0, None),
+        ("delay", 20.0, None, None),
+    ],
+)
+def test_harm_is_by_how_much_a_flow_is_worse_off(
+    quantity: str, alone: float | None, together: float | None, harm: float | None
+) -> None:
+    metric = read_metric("harm", {"in": quantity, "flows": [1]})
+    assert metric.compared(together, alone) == (None if harm is None else pytest.approx(harm))
+
+
+def test_harm_is_done_to_one_flow() -> None:
+    metric = read_metric("harm", {"in": "throughput", "flows": [2], "from": "2s"})
+    assert metric.alone == 2
+    two = sample([0, 1e6, 2e6, 2.5e6, 3e6], [0, 0, 0, 1e6, 2e6])
+    assert metric.of(Found(two, 2)) == pytest.approx(8)  # type: ignore[arg-type]
+    assert metric.of(Found(sample([0, 0, 0, 1e6, 2e6]), 1)) == pytest.approx(8), "alone it is the first"  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="the one flow that is harmed"):
+        _ = read_metric("harm", {"in": "throughput"}).alone
 
 
 def test_metrics_of_a_whole_record() -> None:

@@ -7,6 +7,7 @@ import fcntl
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ import numpy as np
 import pytest
 
 from ccgym.errors import ConfigError, ResultsError, SimulationError
+from ccgym.evaluation.backends.real import RealPath
 from ccgym.evaluation.backends.simulated import Simulated
 from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.run import contenders, parse_contenders
+from ccgym.evaluation.run_record import RunRecord
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.request import Request
 from ccgym.experiments.results import ExperimentResults, Outcome, RunResult, Spread, Test
@@ -24,6 +27,7 @@ from ccgym.experiments.run import judge, planned, run_experiments
 from ccgym.experiments.spec import Experiment, ExperimentSet
 from ccgym.report import experiment_report, style
 from ccgym.report.experiment_report import WORDS, figures_of_test, quantity
+from ccgym.report.figures import chosen_figure
 
 QUICK = load_experiment("weaknesses", quick=True)
 assert isinstance(QUICK, ExperimentSet)
@@ -118,6 +122,83 @@ def test_an_interrupted_experiment_goes_on(tmp_path: Path) -> None:
     assert numbers(resumed) == numbers(whole)
 
 
+HARM = Experiment.model_validate(
+    {
+        "name": "harm",
+        "title": "Harm",
+        "path": {"rate": "12mbps", "rtt": "20ms", "queue": "1bdp"},
+        "flows": [{"scheme": "reno"}, {"scheme": "$scheme", "start": "1s"}],
+        "duration": "10s",
+        "metrics": {
+            "share": {"flows": [2]},
+            "harm": {"in": "throughput", "flows": [1]},
+            "delay": {"metric": "harm", "in": "delay", "flows": [1]},
+        },
+        "criteria": [
+            {"schemes": ["fixed_window:cwnd=2"], "metric": "share", "max": 0.2},
+            {"schemes": ["bbr"], "metric": "share", "min": 0.3},
+        ],
+        "figures": [{"matrix": {"middle": 0.5}}, {"matrix": {"metric": "harm"}}],
+    }
+)
+"""A flow of Reno meets the tested scheme."""
+
+
+def test_harm_compares_with_the_flow_alone_which_runs_once(tmp_path: Path) -> None:
+    progress = Progress()
+    results = run(tmp_path, "fixed_window:cwnd=2,fixed_rate:rate_mbps=11", HARM, progress)
+    assert (progress.begun, progress.ran) == ([3], 3), "Reno alone is the same for both"
+    small, large = (dict[str, Any](outcome.runs[0].values) for _, outcome in results.of_test(results.tests[0]))
+    assert small["share"] == pytest.approx(0.05, abs=0.03)
+    assert small["harm"] == pytest.approx(small["share"], abs=0.03), "Reno loses what the other takes"
+    assert large["harm"] > 0.7
+    assert 0 <= small["delay"] < 0.2
+    again = Progress()
+    third = run(tmp_path, "fixed_window:cwnd=2,reno", HARM, again)
+    assert (again.ran, again.kept) == (1, 2)
+    assert third.outcomes["harm", "reno"].runs[0].values["harm"] == pytest.approx(0.5, abs=0.25)
+
+
+def test_criteria_of_some_schemes_leave_others_without_a_verdict(tmp_path: Path) -> None:
+    results = run(tmp_path, "fixed_window:cwnd=2,bbr,reno", HARM)
+    assert [outcome.verdict for _, outcome in results.of_test(results.tests[0])] == ["pass", "pass", "none"]
+    assert [results.passed_text(style.key) for style in results.styles] == ["1 of 1", "1 of 1", ""]
+
+
+def test_without_the_flow_alone_a_run_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing_where(monkeypatch, lambda _, flows: len(flows) == 1, SimulationError("broken"))
+    results = run(tmp_path, "bbr", HARM)
+    assert results.outcomes["harm", "bbr"].verdict == "incomplete"
+    assert len(results.failures) == 1
+    assert "flow 1 alone" in results.failures[0]
+
+
+def test_a_matrix_shows_every_condition(tmp_path: Path) -> None:
+    schemes = "fixed_window:cwnd=2,reno"
+    sweep = {"start": ["0s", "1s"], "buffer": ["0.5bdp", "2bdp"]}
+    changes = {
+        "sweep": sweep,
+        "path": {**HARM.path, "queue": "$buffer"},
+        "flows": [{"scheme": "reno"}, {"scheme": "$scheme", "start": "$start"}],
+        "figures": ({"matrix": {"columns": ["start", "buffer"], "middle": 0.5}}, {"matrix": {"columns": ["buffer"]}}),
+    }
+    results = run(tmp_path, schemes, HARM.model_copy(update=changes))
+    (test,) = results.tests
+    chosen = figures_of_test(results, test)
+    assert list(chosen) == ["small_harm", "small_harm_matrix"]
+    with style.house_style():
+        whole, means = ([text.get_text() for text in one.draw(results, test).axes[0].texts] for one in chosen.values())
+    outcome = results.outcomes["harm", "reno"]
+    shares = [100 * one.metrics["share"].mean for one in outcome.conditions]
+    row = whole.index(next(one.label for one in results.styles if one.key == "reno"))
+    assert whole[row + 1 : row + 5] == [f"{shares[place]:.0f}" for place in (0, 2, 1, 3)], "the buffer varies fastest"
+    row = means.index(next(one.label for one in results.styles if one.key == "reno"))
+    assert means[row + 1 : row + 3] == [f"{np.mean(shares[begin : begin + 2]):.0f}" for begin in (0, 2)]
+    wrong = chosen_figure({"matrix": {"columns": ["bufer"]}})
+    with style.house_style(), pytest.raises(ConfigError, match="did you mean"):
+        wrong.draw(results, test)
+
+
 def test_damaged_runs_are_made_again(tmp_path: Path) -> None:
     whole = run(tmp_path, "cubic")
     files = sorted((tmp_path / "runs").glob("*.json"))
@@ -182,7 +263,6 @@ def test_a_baseline_that_failed_decides_nothing(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        ({"backend": "emulated"}, "backend: backend emulated"),
         ({"backend": "simulated"}, "no backend is called"),
         ({"runtime_ns": 10**9}, "the experiment says how long runs are"),
         ({"runs": 10_001}, "whole number from 1 to 10000"),
@@ -192,6 +272,44 @@ def test_requests_that_make_no_sense(tmp_path: Path, request_: dict[str, Any], m
     with pytest.raises(ConfigError, match=message):
         run(tmp_path, "cubic", **request_)
     assert not any(tmp_path.iterdir())
+
+
+def test_real_packets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+
+    def on_a_busy_machine(self: RealPath, path: Any, flows: Any, *arguments: Any) -> RunRecord:
+        ran.append(flows[0].scheme)
+        record = Simulated().run(path, [flows[0].model_copy(update={"scheme": "cubic"})], *arguments)
+        return replace(record, backend=self.name, path_report={"limited": "late" if len(ran) == 2 else None})
+
+    monkeypatch.setattr(RealPath, "run", on_a_busy_machine)
+    monkeypatch.setattr(RealPath, "require", lambda *_: None)
+    monkeypatch.setattr(
+        RealPath, "why_unavailable", lambda _, choice: "not in this kernel" if choice.name == "tcp:bbr" else None
+    )
+    results = run(tmp_path, "cubic,tcp:cubic,tcp:bbr", backend="emulated")
+    assert sorted(ran) == ["cubic"] * 4 + ["tcp:cubic"] * 4
+    assert (results.parameters["backend"], results.provenance["backend"]) == ("emulated", "emulated")
+    assert results.failures == ()
+    missing, late = sorted(results.notes)
+    assert late.startswith("emulator-limited: self_inflicted_loss · tcp_cubic")
+    assert missing == "TCP BBR (kernel) cannot run here: not in this kernel"
+    assert results.outcome(results.tests[0], "tcp_bbr").verdict == "incomplete"
+    shown = experiment_report.terminal(results)
+    assert all(note in shown for note in results.notes)
+    assert "real packets over the emulated path" in experiment_report.page_values(results, tmp_path)["place"]
+    again = run(tmp_path, "cubic,tcp:cubic,tcp:bbr", backend="emulated", repeat_limited=1)
+    assert (len(ran), again.notes) == (9, (missing,)), "only the limited run is made again"
+
+
+def test_criteria_for_some_schemes(tmp_path: Path) -> None:
+    criteria = [one.model_copy(update={"schemes": ("copa",)}) for one in SMALL.criteria]
+    results = run(tmp_path, "reno,copa:delta=0.4", SMALL.model_copy(update={"criteria": tuple(criteria)}))
+    without, judged = (outcome for _, outcome in results.of_test(results.tests[0]))
+    assert (without.verdict, without.criteria, results.passed_text("reno")) == ("none", (), "")
+    of_all = run(tmp_path, "copa:delta=0.4").outcome(results.tests[0], judged.scheme)
+    assert judged.criteria == of_all.criteria != ()
+    assert (judged.verdict, results.passed_text(judged.scheme)) == (of_all.verdict, "0 of 1")
 
 
 def test_schemes_that_cannot_be_simulated(tmp_path: Path) -> None:
@@ -297,7 +415,8 @@ def invented(schemes: str = "cubic,aurora", *, empty: bool = False) -> Experimen
         source=QUICK,
         parameters={"seed": 1, "runs": 2, "quick": True, "schemes": []},
         provenance={
-            "path": "p", "command": "c", "started": "now", "versions": {"a": "1"}, "system": "s", "simulated_s": 1,
+            "path": "p", "command": "c", "started": "now", "versions": {"a": "1"}, "system": "s", "runs_s": 1,
+            "backend": "sim",
         },
         styles=tuple(one.style for one in tested),
         trained_on={"aurora": "slow paths"},
@@ -387,3 +506,18 @@ def test_an_experiment_without_runs_can_be_shown(tmp_path: Path, monkeypatch: py
     assert {outcome.verdict for outcome in empty.outcomes.values()} == {"incomplete"}
     experiment_report.write(empty, tmp_path, Silent(), figures=True)
     assert "incomplete" in (tmp_path / "weaknesses.md").read_text(encoding="utf-8")
+
+
+def test_all_against_all_in_a_few_seconds(tmp_path: Path) -> None:
+    found = load_experiment("coexistence", quick=True)
+    assert isinstance(found, ExperimentSet)
+    request = Request(tmp_path, parse_contenders("cubic,ledbat,quic"), quick=True)
+    results = run_experiments(found, request)
+    assert not results.failures
+    (test,) = results.tests
+    assert [results.outcome(test, key).verdict for key in ("cubic", "ledbat", "quic")] == ["none", "pass", "pass"]
+    for outcome in (results.outcome(test, key) for key in ("cubic", "ledbat", "quic")):
+        for run in outcome.runs:
+            values = dict[str, Any](run.values)
+            assert 0 <= values["share"] + values["other_share"] <= 1.001, "the link carries no more"
+            assert all(0 <= values[key] <= 1 for key in ("throughput_harm", "delay_harm", "loss_harm"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ccgym.config.models import Droptail, Link
-from ccgym.errors import ConfigError, NotFoundError
+from ccgym.errors import ConfigError, NotFoundError, SchemeNotFoundError
 from ccgym.experiments.draws import read_draw
 from ccgym.experiments.expand import conditions, generator, run_seed
 from ccgym.experiments.load import load_experiment
@@ -219,13 +219,14 @@ def test_an_experiment_is_read(tmp_path: Path) -> None:
         ("min: 0.5", "least: 0.5", 12, "unknown key 'least'"),
         (", min: 0.5", "", 12, "min, max or below"),
         ("per: rate", "per: rates", 12, "did you mean 'rate'"),
+        ("per: rate", "schemes: [coppa]", 12, "did you mean 'copa'"),
         ("metric: utilization", "metric: utilisation", 12, "did you mean 'utilization'"),
     ],
 )
 def test_mistakes_are_found_with_their_line(tmp_path: Path, old: str, new: str, line: int, expected: str) -> None:
     file = tmp_path / "one.yaml"
     file.write_text(GOOD.replace(old, new, 1))
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises((ConfigError, SchemeNotFoundError)) as error:
         load_experiment(file)
     assert expected in str(error.value)
     if "least one" not in expected or line != 3:

@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,16 @@ from rich.console import Console
 
 from ccgym.errors import ResultsError
 from ccgym.evaluation.engine import Silent
-from ccgym.evaluation.results import CellFailure, ResultSet
+from ccgym.evaluation.results import CellFailure, CellResult, ResultSet
+from ccgym.evaluation.run_record import FlowRecord
 from ccgym.report import pdf, run_figures
 from ccgym.report.drawn import Drawn
 from ccgym.report.evaluation_report import build_report, page_values, write_tables
-from ccgym.report.evaluation_table import evaluation_table, exact_table, markdown
+from ccgym.report.evaluation_table import evaluation_table, exact_table, explanation, markdown
 from ccgym.report.figures.mean import mean_figure
 from ccgym.report.page import render
 from ccgym.report.style import house_style, save
-from tests.unit.made_up_results import cell, curves, metrics, result_set
+from tests.unit.made_up_results import STYLES, cell, curves, metrics, result_set
 
 
 class Counter(Silent):
@@ -75,6 +77,81 @@ def test_csv_table_is_exact() -> None:
     assert float(found[0]["loss_mean"]) == pytest.approx(0.034)
     assert found[0]["published_delay_p95_ms"] == "65.94"
     assert found[1]["published_loss"] == ""
+
+
+FRAMES = ["frame_delay_ms", "frame_delay_p95_ms", "frame_loss", "bit_rate_mbps"]
+
+
+def video(*, flows: int = 1) -> ResultSet:
+    """SCReAM carries video, in ``flows`` flows beside one that carries none; the others do not."""
+
+    def carried(one: CellResult) -> CellResult:
+        if one.scheme != "scream":
+            return one
+        flow = FlowRecord("scream", 0, 30, 8, 51, 0, 8, 45, 40, 30, 20, 7.9, 1000, 0, 0, 0, 0, 0, None)
+        frames = tuple(
+            replace(flow, frame_delay_ms=30.0 + one.run + 2 * place, frame_delay_p95_ms=44.0, frame_loss=0.0125,
+                    bit_rate_mbps=2.5)
+            for place in range(flows)
+        )  # fmt: skip
+        return replace(one, record=replace(one.record, flows=(*frames, flow)))
+
+    return result_set(cells=tuple(map(carried, result_set().cells)))
+
+
+def test_schemes_that_carry_video_have_columns_of_frames() -> None:
+    table = evaluation_table(video())
+    assert [column.name for column in table.columns][6:10] == FRAMES
+    texts = {row.values["scheme"]: [table.text(row, name) for name in FRAMES] for row in table.rows}
+    assert texts == {
+        "TCP BBR": ["–"] * 4,
+        "TCP Cubic": ["–"] * 4,
+        "SCReAM": ["32.0 ± 1.0", "44.0 ± 0.0", "1.25 ± 0.00", "2.50 ± 0.00"],
+    }
+    # Two flows with video: their mean, run by run. The one without counts nowhere.
+    two = evaluation_table(video(flows=2))
+    assert two.text(two.rows[2], "frame_delay_ms") == "33.0 ± 1.0"
+    heads = markdown(video()).splitlines()[0]
+    assert "| frame delay (ms) | 95th %-ile frame delay (ms) | frame loss (%) | bit rate (Mbit/s) |" in heads
+
+
+def test_without_video_there_are_no_columns_of_frames() -> None:
+    assert not {column.name for column in evaluation_table(result_set()).columns} & set(FRAMES)
+    assert "frame" not in markdown(result_set()) + exact_table(result_set()).csv() + explanation(result_set())
+
+
+def test_frames_are_exact_in_csv() -> None:
+    bbr, _, scream = csv.DictReader(io.StringIO(exact_table(video()).csv()))
+    assert float(scream["frame_loss_mean"]) == pytest.approx(0.0125)
+    assert float(scream["frame_delay_ms_std"]) == pytest.approx(1.0)
+    assert bbr["frame_loss_mean"] == ""
+
+
+def test_pages_say_what_frame_numbers_are(tmp_path: Path) -> None:
+    page = render("evaluation", **page_values(video(), tmp_path))
+    texts: list[str] = pdf_texts(with_curves(tmp_path, video()), tmp_path)
+    for shown in (page, " ".join(" ".join(texts).split())):
+        assert "to the arrival of its last packet" in shown
+        assert "32.0 ± 1.0" in shown
+        assert "1.25 ± 0.00" in shown
+
+
+def test_the_words_of_the_pdf_table_stay_apart(tmp_path: Path) -> None:
+    cells = [replace(one, scheme=f"{place}", run=1) for place, one in enumerate(video().cells)]
+    styles = tuple(replace(STYLES[0], key=one.scheme, label=f"a scheme of the name {one.scheme}") for one in cells)
+    published = {"0": result_set().published["bbr"]}
+    results = result_set(cells=tuple(cells), styles=styles, published=published)
+    [first, *_] = pdf_pages(with_curves(tmp_path, results), tmp_path)
+    canvas = PageCanvas(first)
+    canvas.draw()
+    lines: dict[float, list[tuple[float, float]]] = {}
+    for text in first.texts:
+        box = text.get_window_extent(canvas.get_renderer())
+        lines.setdefault(text.get_position()[1], []).append((box.x0, box.x1))
+    rows = [sorted(line) for line in lines.values() if len(line) == 13]
+    assert len(rows) == 1 + 9
+    for row in rows:
+        assert all(left[1] < right[0] for left, right in pairwise(row)), row
 
 
 def test_html_report_needs_nothing_else(tmp_path: Path) -> None:

@@ -61,11 +61,14 @@ class RealPath:
     def plan(self, run: PreparedRun) -> Plan:
         """The run as the process that makes it takes it."""
         policies = run.policies
+        origins = ((place, spec.choice) for place, spec in enumerate(run.flows))
+        programs = {place: words for place, one in origins if (words := one.origin.program_words(one)) is not None}
         return Plan(
             spec=run.document,
             traces=trace_files(run.path.trace_names()),
             policies={key: policy.files for key, policy in policies.items()},
             python={key: scheme.source for key, scheme in run.python.items()},
+            programs=programs,
             onnx_runtime=provide_library() if policies else None,
             mahimahi=mahimahi_shells(run.path, run.duration_ns) if self.name == MAHIMAHI else (),
         )

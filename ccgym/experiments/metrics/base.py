@@ -69,6 +69,15 @@ class Metric(BaseModel):
     def of(self, run: Measured) -> float | None:
         """The number of a run; None where there is none, as a delay where nothing arrived."""
 
+    @property
+    def alone(self) -> int | None:
+        """Number of the flow that is run alone, too, for :meth:`compared`; None where the run itself is enough."""
+        return None
+
+    def compared(self, value: float | None, alone: float | None) -> float | None:
+        """The metric, from what :meth:`of` makes of the run, and of that of the flow alone."""
+        return value
+
     def show(self, value: float | None) -> str:
         """The value as text."""
         if value is None:

@@ -112,6 +112,17 @@ pub struct SentEvent {
     pub more: bool,
 }
 
+/// A media source handed over a frame.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameEvent {
+    /// When.
+    pub now: Timestamp,
+    /// Its wire bytes; zero if the encoder skipped it.
+    pub bytes: u64,
+    /// Wire bytes of earlier frames that wait to be sent.
+    pub waiting: u64,
+}
+
 /// One packet newly acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub struct AckedPacket {
@@ -251,6 +262,8 @@ pub trait CongestionControl: DynClone + Send + Sync {
     fn on_handshake(&mut self, _now: Timestamp, _rtt_sample: TimeSpan) {}
     /// A packet left. Only with [`Capabilities::packet_events`].
     fn on_packet_sent(&mut self, _event: &SentEvent) {}
+    /// A media source handed over a frame, or skipped one because earlier ones wait for too long.
+    fn on_frame(&mut self, _event: &FrameEvent) {}
     /// The scheme's half at the receiver, if it has one: then its feedback takes the place of acknowledgements. The same
     /// for equal parameters, since the receiver may be another process that makes the scheme anew to ask for it.
     fn receiver_half(&self) -> Option<Box<dyn ReceiverHalf>> {
@@ -261,8 +274,8 @@ pub trait CongestionControl: DynClone + Send + Sync {
     fn header(&self) -> u32 {
         0
     }
-    /// A message of the receiver half arrived. What it came with was told before, through
-    /// [`CongestionControl::on_ack`]. Over a network it may be anything.
+    /// A message of the receiver half arrived. What it came with is told right after, through
+    /// [`CongestionControl::on_ack`], if it is new. Over a network it may be anything.
     fn on_feedback(&mut self, _now: Timestamp, _message: &[u8]) {}
     /// An acknowledgement arrived, or the loss timer found losses.
     fn on_ack(&mut self, event: &AckEvent<'_>);

@@ -245,7 +245,8 @@ impl MonitorInterval {
         self.samples.push(RttSample { at: now, rtt: now.since(sent), one_way });
     }
 
-    pub(crate) fn on_rates(&mut self, rtt: TimeSpan, min_rtt: TimeSpan, delivery_rate: Rate, send_rate: Rate) {
+    /// The acknowledgement showed these rates, as [`AckEwma`] has them.
+    pub fn on_rates(&mut self, rtt: TimeSpan, min_rtt: TimeSpan, delivery_rate: Rate, send_rate: Rate) {
         let queue_delay = TimeSpan(rtt.0.saturating_sub(min_rtt.0));
         self.ewma.add(rtt.as_secs_f64(), queue_delay.as_secs_f64(), delivery_rate.0 as f64, send_rate.0 as f64);
     }

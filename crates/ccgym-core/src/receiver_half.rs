@@ -131,6 +131,10 @@ impl HalfHost {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
     use crate::packet::AckRange;
     use crate::receiver::ReceiverConfig;
 
@@ -227,5 +231,51 @@ mod tests {
         }
         take(&host.on_timeout(&receiver, host.next_timeout()).unwrap());
         assert!(reported.iter().copied().eq((0..1000).map(|number| 2 * number)), "each arrival once");
+    }
+
+    proptest! {
+        /// Of up to 120 packets some are lost and some come later or twice, and so is any feedback but the last lost: what
+        /// comes home never acknowledges what did not arrive, and acknowledges all that did in the end.
+        #[test]
+        fn lost_feedback_hides_nothing_for_good(
+            packets in prop::collection::vec((any::<bool>(), 0u64..40, any::<bool>()), 1..120),
+            lost in prop::collection::vec(any::<bool>(), 64),
+        ) {
+            let mut arrivals: Vec<(u64, u64)> = Vec::new();
+            for (number, (comes, late, twice)) in packets.into_iter().enumerate() {
+                let (number, copies) = (number as u64, u64::from(comes) + u64::from(comes && twice));
+                arrivals.extend((0..copies).map(|copy| (1 + number + late * (1 + copy), number)));
+            }
+            arrivals.sort_unstable();
+            let mut receiver = Receiver::new(ReceiverConfig { reliable: false, ..ReceiverConfig::default() });
+            let mut host = HalfHost::new(Box::new(Periodic::default()), 1500);
+            let (mut arrived, mut sent) = (BTreeSet::new(), Vec::new());
+            for (time, number) in &arrivals {
+                while host.next_timeout() <= ms(*time) {
+                    sent.extend(host.on_timeout(&receiver, host.next_timeout()).map(|f| (f, arrived.clone())));
+                }
+                arrived.insert(*number);
+                let (_, feedback) = host.on_data(&mut receiver, ms(*time), &packet(*number));
+                sent.extend(feedback.map(|feedback| (feedback, arrived.clone())));
+            }
+            if host.next_timeout().is_set() {
+                sent.extend(host.on_timeout(&receiver, host.next_timeout()).map(|f| (f, arrived.clone())));
+            }
+            let (count, mut acknowledged) = (sent.len(), BTreeSet::new());
+            for (place, (feedback, arrived)) in sent.into_iter().enumerate() {
+                if place + 1 < count && lost[place % lost.len()] {
+                    continue;
+                }
+                let named: BTreeSet<u64> = feedback
+                    .ranges
+                    .iter()
+                    .flat_map(|range| range.first..=range.last)
+                    .chain(feedback.arrivals.iter().map(|arrived| arrived.number))
+                    .collect();
+                prop_assert!(named.is_subset(&arrived), "{:?} of {:?}", named, arrived);
+                acknowledged.extend(named);
+            }
+            prop_assert_eq!(acknowledged, arrived);
+        }
     }
 }

@@ -498,9 +498,9 @@ fn thinned_feedback_survives_loss() {
     assert_eq!(
         *log.lock().unwrap(),
         [
+            "60 message [9]",
             "60 acked [(0, None), (1, None), (3, None), (4, None), (5, None), (6, Some(33)), (7, Some(32)), (8, Some(34)), \
              (9, Some(35))] lost [2] rtt 60",
-            "60 message [9]",
             "80 message [9]",
             "90 message [5]",
         ]

@@ -10,6 +10,7 @@
 //! | [`udp`] | sender and receiver over sockets |
 //! | [`tcp`] | the kernel's own TCP as a flow |
 //! | [`quic`] | QUIC as a flow: the program `ccgym-quic` |
+//! | [`program`] | programs of others as a flow |
 //! | [`steer`] | decisions from outside, over a Unix socket |
 //! | [`mahimahi`] | the same run inside mahimahi's shells |
 //! | [`run`] | a whole run: path and flows, to an `Outcome` like the simulator's |
@@ -24,6 +25,7 @@ pub mod doctor;
 pub mod error;
 pub mod job;
 pub mod mahimahi;
+pub mod program;
 pub mod quic;
 pub mod run;
 pub mod sample_times;

@@ -6,11 +6,13 @@
 //! | [`peer`] | one end of a connection over a UDP socket |
 //! | [`library`] | the library's own congestion controllers by name, watched |
 //! | [`sender`], [`receiver`] | the ends of a flow `quic:NAME` |
+//! | [`congestion`] | our schemes and trained policies as controllers of any program that uses the library |
 //! | [`job`] | the program `ccgym-quic`: a job from its standard input |
 //!
 //! The native module does not contain this crate: `ccgym-net` starts the program.
 #![cfg(target_os = "linux")]
 
+pub mod congestion;
 pub mod identity;
 pub mod job;
 pub mod library;

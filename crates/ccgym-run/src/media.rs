@@ -81,6 +81,7 @@ impl Media {
         self.next = self.next.saturating_add(self.gap);
         self.adopt(now, sender.target_rate());
         if self.has_waited(now, sender) > self.spec.max_wait {
+            sender.write_frame(now, 0, None);
             self.frames.push(Frame { captured: now, packets: 0, bytes: 0 });
             return;
         }
@@ -88,10 +89,7 @@ impl Media {
         let bytes = wanted.max(1.0) as u32;
         self.carried = (wanted - f64::from(bytes)).clamp(0.0, 1.0);
         let (full, rest) = (bytes / self.mss, bytes % self.mss);
-        sender.write(u64::from(full));
-        if rest > 0 {
-            sender.write_short(rest + self.header);
-        }
+        sender.write_frame(now, u64::from(full), (rest > 0).then_some(rest + self.header));
         self.frames.push(Frame { captured: now, packets: full + u32::from(rest > 0), bytes });
     }
 
@@ -141,13 +139,15 @@ impl Media {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ccgym_core::congestion_control::{AckEvent, CongestionControl, InitContext, TimeoutEvent};
+    use ccgym_core::congestion_control::{
+        AckEvent, CongestionControl, FrameEvent, InitContext, Observables, TimeoutEvent,
+    };
     use ccgym_core::sender::SenderConfig;
     use ccgym_core::{Control, Rng};
 
-    /// A scheme that tells its target, and never sends unless its window is open.
+    /// A scheme that tells its target, never sends unless its window is open, and shows the latest frame it was told of.
     #[derive(Clone)]
-    struct Told(Rate, u64);
+    struct Told(Rate, u64, (u64, u64));
 
     impl CongestionControl for Told {
         fn name(&self) -> &'static str {
@@ -162,6 +162,12 @@ mod tests {
         fn media_target(&self) -> Option<Rate> {
             Some(self.0)
         }
+        fn on_frame(&mut self, event: &FrameEvent) {
+            self.2 = (event.bytes, event.waiting);
+        }
+        fn observables(&self) -> Observables {
+            vec![("bytes", self.2 .0 as f64), ("waiting", self.2 .1 as f64)]
+        }
     }
 
     fn sender(target: u64, window: u64) -> Sender {
@@ -173,7 +179,7 @@ mod tests {
             rng: Rng::stream(1, "media", 0),
             path: None,
         };
-        Sender::new(SenderConfig::udp(0, 1000), Box::new(Told(Rate(target), window)), context)
+        Sender::new(SenderConfig::udp(0, 1000), Box::new(Told(Rate(target), window, (0, 0))), context)
     }
 
     fn frames(spec: MediaSpec, sender: &mut Sender, count: usize) -> (Media, Vec<u32>) {
@@ -200,6 +206,22 @@ mod tests {
         assert_eq!(sent, [1000, 1000, 500].repeat(3));
         let expected = [0, 40, 80].map(|ms| Frame { captured: Timestamp::from_millis(ms), packets: 3, bytes: 2350 });
         assert_eq!(media.frames(), expected);
+    }
+
+    #[test]
+    fn scheme_is_told_of_each_frame_and_of_what_waits() {
+        // Frames of 2500 bytes. The window takes one full packet and no more.
+        let mut sender = sender(500_000, 1000);
+        let told =
+            |sender: &Sender| sender.cca().observables().iter().map(|(_, value)| *value as u64).collect::<Vec<_>>();
+        for (count, expected) in [(1, [2500, 0]), (1, [2500, 1500]), (2, [2500, 6500])] {
+            frames(spec(), &mut sender, count);
+            assert_eq!(told(&sender), expected);
+        }
+        // After half a second the encoder skips.
+        let (media, _) = frames(spec(), &mut sender, 15);
+        assert_eq!(media.frames().last().map(|frame| frame.packets), Some(0));
+        assert_eq!(told(&sender)[0], 0);
     }
 
     #[test]

@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 use ccgym_core::congestion_control::{Capabilities, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, RttEstimator, TimeSpan, TimeoutEvent, Timestamp};
 
-use super::base_delay::BaseDelay;
 use super::clock_drift::ClockDrift;
 use super::{min_rtt, or_own, target_us, OneWay, ENTRY};
+use crate::base_delay::BaseDelay;
 use crate::registry::Parameters;
 
 /// Minimum window, bytes: less than a packet, so that a path full of other traffic silences the flow.
@@ -39,8 +39,8 @@ struct Queueing {
 impl Queueing {
     fn new(filter: usize, history: usize) -> Self {
         Self {
-            data: BaseDelay::new(history),
-            ack: BaseDelay::new(history),
+            data: BaseDelay::of_minutes(history),
+            ack: BaseDelay::of_minutes(history),
             drift: ClockDrift::new(Timestamp::ZERO),
             recent: VecDeque::from(vec![0; filter]),
         }

@@ -3,7 +3,6 @@
 //! Two sets of rules: [`libutp`] as the uTP library behaves, which is what Pantheon ran, and [`rfc`] as RFC 6817 has
 //! them. Both measure one-way delay: the clocks are not synchronized, so only differences from a base count.
 
-mod base_delay;
 mod clock_drift;
 mod libutp;
 mod rfc;
@@ -12,6 +11,7 @@ mod tests;
 
 use ccgym_core::{AckEvent, TimeSpan};
 
+use crate::base_delay::between;
 use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
 
 use libutp::Libutp;
@@ -103,8 +103,7 @@ struct OneWay {
 impl OneWay {
     fn of(event: &AckEvent<'_>) -> Option<Self> {
         let (sent, received) = event.acked.iter().find_map(|p| p.received.map(|received| (p.sent, received)))?;
-        let between = |later: u64, earlier: u64| (later as i64).wrapping_sub(earlier as i64) / 1000;
-        Some(Self { data: between(received.0, sent.0), ack: between(event.now.0, received.0) })
+        Some(Self { data: between(received, sent), ack: between(event.now, received) })
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use ccgym_core::congestion_control::{Capabilities, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent};
 
-use super::base_delay::BaseDelay;
 use super::{or_own, target_us, OneWay, ENTRY};
+use crate::base_delay::BaseDelay;
 use crate::registry::Parameters;
 
 /// First and minimum window, packets (`INIT_CWND`, `MIN_CWND`).
@@ -38,7 +38,7 @@ impl Rfc {
             allowed_increase: p.integer("allowed_increase") as f64,
             mss: 1.0,
             window: 0.0,
-            base: BaseDelay::new(or_own(p, "base_history", 10)),
+            base: BaseDelay::of_minutes(or_own(p, "base_history", 10)),
             current: VecDeque::new(),
             filter: or_own(p, "current_filter", 4),
             queueing: 0.0,

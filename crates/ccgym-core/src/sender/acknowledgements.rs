@@ -84,6 +84,10 @@ impl Sender {
         if newest.into_iter().chain(feedback.arrivals.iter().map(|a| a.number)).any(|n| n >= self.packets.next()) {
             return;
         }
+        if !feedback.message.is_empty() {
+            self.cca.on_feedback(now, &feedback.message);
+            self.adopt_control();
+        }
         let before = self.before_ack();
         let mut arrivals = feedback.arrivals.clone();
         arrivals.sort_by_key(|arrived| arrived.number);
@@ -107,10 +111,6 @@ impl Sender {
         let (received, wait) = trigger.map_or((feedback.sent, TimeSpan::ZERO), |t| (t.at, feedback.wait(t)));
         self.conclude_ack(now, &before, &newly, &Circumstances { received, wait, ce_total: feedback.ce_total });
         self.see_fast_path();
-        if !feedback.message.is_empty() {
-            self.cca.on_feedback(now, &feedback.message);
-            self.adopt_control();
-        }
     }
 
     /// As [`Sender::on_any_ack`] when the acknowledgement extends an unbroken prefix and ends no recovery: every packet

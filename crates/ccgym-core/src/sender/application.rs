@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use super::Sender;
-use crate::units::{Rate, TimeSpan};
+use crate::congestion_control::FrameEvent;
+use crate::units::{Rate, TimeSpan, Timestamp};
 
 /// Segments that are not full, in order, with their wire bytes.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +14,12 @@ impl ShortSegments {
     fn size_of(&self, segment: u64) -> Option<u32> {
         let place = self.0.binary_search_by_key(&segment, |short| short.0).ok()?;
         Some(self.0[place].1)
+    }
+
+    /// Bytes that the segments from `segment` on are short of full ones.
+    fn missing_from(&self, segment: u64, full: u32) -> u64 {
+        let place = self.0.partition_point(|short| short.0 < segment);
+        self.0.range(place..).map(|short| u64::from(full.saturating_sub(short.1))).sum()
     }
 
     fn first_from(&self, segment: u64) -> Option<u64> {
@@ -40,6 +47,25 @@ impl Sender {
         }
         self.short_segments.0.push_back((self.segments_available, size));
         self.write(1);
+    }
+
+    /// A media source hands over a frame of `full` full segments and `rest`, one of so many bytes on the wire.
+    pub fn write_frame(&mut self, now: Timestamp, full: u64, rest: Option<u32>) {
+        let waiting = self.unsent_bytes();
+        self.write(full);
+        if let Some(rest) = rest {
+            self.write_short(rest);
+        }
+        let bytes = self.unsent_bytes() - waiting;
+        self.cca.on_frame(&FrameEvent { now, bytes, waiting });
+        self.adopt_control();
+    }
+
+    /// Wire bytes handed over that were never sent.
+    fn unsent_bytes(&self) -> u64 {
+        let full = self.config.packet_size;
+        let segments = self.segments_available.saturating_sub(self.next_segment);
+        segments.saturating_mul(u64::from(full)) - self.short_segments.missing_from(self.next_segment, full)
     }
 
     /// The application takes back what was never sent: it has nothing to send any more.

@@ -211,9 +211,24 @@ mod tests {
         assert_eq!(queue.probability, 0.0);
     }
 
+    /// The controller sees the longer of both waits, and its probability ends at one.
+    #[test]
+    fn the_longer_wait_counts() {
+        for (l4s, classic) in [(6, 11), (11, 6)] {
+            let mut queue = dualpi2();
+            queue.l4s.push(packet(l4s, Ecn::Ect1));
+            queue.classic.push(packet(classic, Ecn::NotEct));
+            queue.catch_up(Timestamp::from_millis(16));
+            // 10 ms, of packets of 6 and 11 ms: 0.16·(−0.005) + 3.2·0.01.
+            assert!((queue.probability - (0.032 - 0.000_8)).abs() < 1e-12, "{}", queue.probability);
+            queue.catch_up(Timestamp::from_millis(16_000));
+            assert_eq!(queue.probability, 1.0);
+        }
+    }
+
     /// Share of packets that are marked, and dropped, at a base probability.
-    fn shares(probability: f64, ecn: Ecn) -> (f64, f64) {
-        let mut queue = dualpi2();
+    fn shares(probability: f64, coupling: f64, ecn: Ecn) -> (f64, f64) {
+        let mut queue = DualPi2 { coupling, ..dualpi2() };
         let (mut dropped, mut marked) = (vec![], 0.0);
         let count = 40_000;
         for id in 0..count {
@@ -226,23 +241,70 @@ mod tests {
         (marked / count as f64, dropped.len() as f64 / count as f64)
     }
 
-    /// RFC 9332 §2.1: p_CL = 2·p′ and p_C = p′², so that p_C = (p_CL/2)².
+    /// RFC 9332 §2.1: p_CL = k·p′ and p_C = p′², so that p_C = (p_CL/k)².
     #[test]
     fn probabilities_are_coupled() {
-        for (p, ecn, marked, dropped) in [
-            (0.1, Ecn::Ect1, 0.2, 0.0),
-            (0.3, Ecn::Ect1, 0.6, 0.0),
-            (0.1, Ecn::NotEct, 0.0, 0.01),
-            (0.3, Ecn::NotEct, 0.0, 0.09),
-            (0.3, Ecn::Ect0, 0.09, 0.0),
-            // Overload: marks are all in use, and both kinds are dropped with p′².
-            (0.8, Ecn::Ect1, 0.36, 0.64),
-            (0.8, Ecn::Ect0, 0.0, 0.64),
+        for (p, coupling, ecn, marked, dropped) in [
+            (0.1, 2.0, Ecn::Ect1, 0.2, 0.0),
+            (0.3, 2.0, Ecn::Ect1, 0.6, 0.0),
+            (0.1, 2.0, Ecn::NotEct, 0.0, 0.01),
+            (0.3, 2.0, Ecn::NotEct, 0.0, 0.09),
+            (0.3, 2.0, Ecn::Ect0, 0.09, 0.0),
+            // k changes the marks alone.
+            (0.3, 1.0, Ecn::Ect1, 0.3, 0.0),
+            (0.3, 1.0, Ecn::NotEct, 0.0, 0.09),
+            // Marks are all in use, but not more than all.
+            (0.5, 2.0, Ecn::Ect1, 1.0, 0.0),
+            (0.5, 2.0, Ecn::Ect0, 0.25, 0.0),
+            // Overload: both kinds are dropped with p′². What is left of L4S traffic is marked, of classic traffic not.
+            (0.8, 2.0, Ecn::Ect1, 0.36, 0.64),
+            (0.8, 2.0, Ecn::Ect0, 0.0, 0.64),
+            (0.8, 2.0, Ecn::NotEct, 0.0, 0.64),
+            // With k = 1 that is no overload yet.
+            (0.8, 1.0, Ecn::Ect1, 0.8, 0.0),
+            (0.8, 1.0, Ecn::Ect0, 0.64, 0.0),
         ] {
-            let (found_marked, found_dropped) = shares(p, ecn);
-            assert!((found_marked - marked).abs() < 0.01, "{p} {ecn:?}: {found_marked} marked");
-            assert!((found_dropped - dropped).abs() < 0.01, "{p} {ecn:?}: {found_dropped} dropped");
+            let (found_marked, found_dropped) = shares(p, coupling, ecn);
+            assert!((found_marked - marked).abs() < 0.01, "{p} {coupling} {ecn:?}: {found_marked} marked");
+            assert!((found_dropped - dropped).abs() < 0.01, "{p} {coupling} {ecn:?}: {found_dropped} dropped");
         }
+    }
+
+    /// A packet that is alone is not chosen by probability, of whichever kind; the step counts all the same.
+    #[test]
+    fn a_packet_alone_is_spared() {
+        for (ecn, waited, left) in [
+            (Ecn::NotEct, 0, Ecn::NotEct),
+            (Ecn::Ect0, 50, Ecn::Ect0),
+            (Ecn::Ect1, 1, Ecn::Ect1),
+            (Ecn::Ect1, 2, Ecn::Ce),
+        ] {
+            let (mut queue, mut dropped) = (dualpi2(), vec![]);
+            queue.enqueue(Timestamp::from_millis(1), packet(1, ecn), &mut dropped);
+            queue.probability = 1.0;
+            queue.controller.due(Timestamp::from_millis(1 + waited), true);
+            let found = queue.dequeue(Timestamp::from_millis(1 + waited), &mut dropped).map(|p| p.datagram.ecn);
+            assert_eq!((found, dropped.len()), (Some(left), 0), "{ecn:?} after {waited} ms");
+        }
+        // With a second packet behind it, it is.
+        let (mut queue, mut dropped) = (dualpi2(), vec![]);
+        for ms in [1, 2] {
+            queue.enqueue(Timestamp::from_millis(ms), packet(ms, Ecn::NotEct), &mut dropped);
+        }
+        queue.probability = 1.0;
+        let found = queue.dequeue(Timestamp::from_millis(2), &mut dropped).map(|p| p.arrived.as_millis());
+        assert_eq!((found, dropped.len()), (Some(2), 1));
+    }
+
+    /// What arrives marked already goes with L4S traffic (RFC 9331 §5.1), and the limit is over both queues.
+    #[test]
+    fn packets_are_told_apart_by_their_codepoint() {
+        let mut queue = dualpi2();
+        queue.limits = (&LimitSpec { packets: Some(4), bytes: None }).into();
+        let codepoints = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce, Ecn::Ect1];
+        let taken = codepoints.map(|ecn| queue.enqueue(Timestamp::ZERO, packet(0, ecn), &mut vec![]));
+        assert_eq!(taken, [true, true, true, true, false]);
+        assert_eq!((queue.classic.len(), queue.l4s.len(), queue.backlog()), (2, 2, (4, 6_000)));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The proportional-integral controller of PIE (RFC 8033 §4.2) and of DualPI2 (RFC 9332 §2.5.1): at regular times, a
+//! The proportional-integral controller of PIE (RFC 8033 §4.2) and of DualPI2 (RFC 9332 appendix A.1): at regular times, a
 //! change of probability from the queueing delay and from its growth.
 
 use ccgym_core::units::{TimeSpan, Timestamp};

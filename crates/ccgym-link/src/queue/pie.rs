@@ -1,6 +1,6 @@
 //! PIE (RFC 8033) with ECN: a probability of dropping, from the queueing delay and its growth.
 //!
-//! Delay is measured by time stamps (§5.2), as the age of the oldest packet. Of the optional parts (§5) it has ECN, the
+//! Delay is measured by time stamps (§4.3), as the age of the oldest packet. Of the optional parts (§5) it has ECN, the
 //! cap on growth and spacing of drops; it is always active, as in Linux.
 
 use ccgym_core::rng::Rng;
@@ -16,7 +16,8 @@ use crate::spec::LimitSpec;
 const MIN_BYTES: u64 = 2 * 1500;
 /// Below this probability a low delay stops early drops (§4.1).
 const LOW_PROBABILITY: f64 = 0.2;
-/// Of the probability, what stays at an update when the delay is low (§4.2).
+/// Of the probability, what stays at an update when two delays in a row are below half of the target (appendix A; §4.2
+/// asks for two of zero).
 const DECAY: f64 = 0.98;
 /// From this probability on, an update adds [`MAX_GROWTH`] at most (§5.5).
 const GROWTH_CAPPED_FROM: f64 = 0.1;
@@ -185,6 +186,13 @@ mod tests {
             (0.5, 20, 10, 0.5 - 0.013_125),
             // Nothing waits: −0.125·0.015 = −0.001875, then 2 % off.
             (0.5, 0, 0, (0.5 - 0.001_875) * 0.98),
+            // 7 ms is below half of the target: −0.125·0.008 = −0.001. 8 ms is not, now or before.
+            (0.5, 7, 7, (0.5 - 0.001) * 0.98),
+            (0.5, 8, 7, 0.5 - 0.001 - 0.001_25),
+            (0.5, 7, 8, 0.5 - 0.000_875 + 0.001_25),
+            // A fall is scaled as growth is, and not capped: 0.125·(−0.005) + 1.25·(−0.08) = −0.100625.
+            (0.05, 90, 10, 0.05 - 0.100_625 / 2.0 + 0.000_312_5),
+            (0.5, 90, 10, 0.5 - 0.100_625),
             (0.0, 0, 0, 0.0),
             (1.0, 15, 900, 1.0),
         ] {
@@ -197,7 +205,7 @@ mod tests {
         }
     }
 
-    /// §4.4: 150 ms pass without a drop however long the queue, and are refilled only once it has been short.
+    /// §4.4: 150 ms pass without a drop, however long the queue.
     #[test]
     fn bursts_pass() {
         let mut queue = pie(None);
@@ -206,6 +214,42 @@ mod tests {
             queue.probability = 1.0;
         }
         assert!(!queue.enqueue(Timestamp::from_millis(150), packet(150, Ecn::NotEct), &mut vec![]));
+    }
+
+    /// §4.4: the allowance is refilled when the probability is zero and both delays are below half of the target.
+    #[test]
+    fn the_allowance_is_refilled_once_congestion_is_over() {
+        for (probability, before, waits, refilled) in
+            [(0.0, 7, 7, true), (1e-9, 7, 7, false), (0.0, 8, 7, false), (0.0, 7, 8, false), (0.0, 0, 0, true)]
+        {
+            let mut queue = pie(None);
+            queue.burst = TimeSpan::ZERO;
+            queue.probability = probability;
+            queue.controller.change(TimeSpan(before * MS.0));
+            queue.store.push(packet(0, Ecn::NotEct));
+            assert!(queue.enqueue(Timestamp::from_millis(waits), packet(waits, Ecn::NotEct), &mut vec![]));
+            let full = queue.burst == TimeSpan(150 * MS.0);
+            assert_eq!(full, refilled, "probability {probability}, {before} ms, then {waits} ms");
+        }
+    }
+
+    /// §4.1: no early drop while the last update saw less than half of the target, unless the probability has come to
+    /// 0.2, nor of a queue of two packets.
+    #[test]
+    fn a_calm_queue_drops_nothing_early() {
+        for (probability, delay, packets, drops) in
+            [(0.19, 7, 10, false), (0.2, 7, 10, true), (0.19, 8, 10, true), (1.0, 100, 2, false), (1.0, 100, 3, true)]
+        {
+            let mut queue = pie(None);
+            queue.burst = TimeSpan::ZERO;
+            queue.probability = probability;
+            queue.summed = SPACING.1;
+            queue.controller.change(TimeSpan(delay * MS.0));
+            for id in 0..packets {
+                queue.store.push(packet(id, Ecn::NotEct));
+            }
+            assert_eq!(queue.chooses(), drops, "{probability} {delay} ms, {packets} packets");
+        }
     }
 
     /// §5.4: after a drop, 0.85/p packets pass at least, and 8.5/p at most.

@@ -169,7 +169,7 @@ mod tests {
         Queued { datagram, wire: 1500, arrived: Timestamp::ZERO }
     }
 
-    /// §IV, equation 2: after L arrivals that each find one packet more, the average is L + 1 + (((1−w)^(L+1) − 1)/w).
+    /// §VI, equation 2: after L arrivals that each find one packet more, the average is L + 1 + (((1−w)^(L+1) − 1)/w).
     #[test]
     fn average_of_a_burst() {
         let mut queue = red(true, false);

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ use super::links::read_link_log;
 use super::remedy::{forward_in_every_shell, stand_in_for_iptables};
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
-use crate::system::supervise::{mount_private, private_place, Isolated, Launch, User};
+use crate::system::supervise::{mount_private, private_place, Isolated, KeptOutput, Launch, User};
 use crate::system::{sudo_caller, Namespace};
 
 /// The device of mahimahi's innermost shell, at the senders.
@@ -100,7 +100,7 @@ impl SessionSpec {
 pub struct Session {
     isolated: Isolated,
     control: UnixStream,
-    said: Arc<Mutex<Vec<u8>>>,
+    said: KeptOutput,
     logs: Vec<LogFiles>,
     /// The receivers' network namespace, outside the outermost shell.
     pub outside: Arc<Namespace>,
@@ -165,7 +165,7 @@ impl Session {
         let (control, theirs) = UnixStream::pair().context(step)?;
         setsockopt(&control, sockopt::PassCred, &true).context(step)?;
         let (reading, stderr) = pipe2(nix::fcntl::OFlag::O_CLOEXEC).context(step)?;
-        let said = listen(reading)?;
+        let said = KeptOutput::listen(reading, 0, KEPT_TEXT)?;
         let kept = logs.iter().flat_map(|files: &LogFiles| [&files.up, &files.down]).cloned().collect();
         // Around ours, another mahimahi may stand: its addresses are not those of this path.
         let forgotten = vec!["MAHIMAHI_BASE".to_owned(), "MAHIMAHI_SHELL_PREFIX".to_owned()];
@@ -173,10 +173,12 @@ impl Session {
             words: assemble(&shells),
             forgotten,
             stdin: theirs.into(),
+            stdout: None,
             stderr,
             kept,
             network: Arc::clone(&outside),
-            user: ordinary_user(),
+            user: Some(ordinary_user()),
+            own_proc: false,
             prepare,
         };
         let isolated = Isolated::start(launch).map_err(|error| {
@@ -199,7 +201,7 @@ impl Session {
                     (NoReport::Ended, Some(status)) => format!("it ended with {status}"),
                     (NoReport::Ended, None) => "it closed its input".to_owned(),
                 };
-                return Err(explain("starting mahimahi", &found, &text(&said)));
+                return Err(explain("starting mahimahi", &found, said.text().trim()));
             }
         };
         let inside = Namespace::of_process(inner_pid)?.shared();
@@ -228,7 +230,11 @@ impl Session {
             None => Ok(()),
             Some(status) => {
                 thread::sleep(PIPE_TIME);
-                Err(explain("the path of mahimahi's shells", &format!("it ended with {status}"), &text(&self.said)))
+                Err(explain(
+                    "the path of mahimahi's shells",
+                    &format!("it ended with {status}"),
+                    self.said.text().trim(),
+                ))
             }
         }
     }
@@ -298,28 +304,6 @@ fn ordinary_user() -> User {
     // mahimahi wants neither to be 0.
     let caller = sudo_caller().filter(|(_, gid)| gid.as_raw() != 0);
     caller.map_or(NOBODY, |(uid, gid)| User { uid: uid.as_raw(), gid: gid.as_raw() })
-}
-
-/// Keep the end of what is written into a pipe.
-fn listen(pipe: OwnedFd) -> Result<Arc<Mutex<Vec<u8>>>> {
-    let said = Arc::new(Mutex::new(Vec::new()));
-    let kept = Arc::clone(&said);
-    let read = move || {
-        let mut pipe = File::from(pipe);
-        let mut buffer = [0; 4096];
-        while let Ok(length @ 1..) = pipe.read(&mut buffer) {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.extend_from_slice(&buffer[..length]);
-            let surplus = kept.len().saturating_sub(KEPT_TEXT);
-            kept.drain(..surplus);
-        }
-    };
-    thread::Builder::new().name("ccgym-stderr".into()).spawn(read).context(|| "starting a thread".into())?;
-    Ok(said)
-}
-
-fn text(said: &Mutex<Vec<u8>>) -> String {
-    String::from_utf8_lossy(&said.lock().unwrap_or_else(PoisonError::into_inner)).trim().to_owned()
 }
 
 /// What mahimahi said, and what it means.

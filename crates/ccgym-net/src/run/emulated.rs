@@ -8,6 +8,7 @@ use ccgym_core::Timestamp;
 use super::flows::{FlowEndpoints, Flows};
 use super::outcome::run_result;
 use super::plan::{MakeGuests, Plan, Prepared};
+use super::programs;
 use super::result::{PathReport, RunResult};
 use super::retry_with_longer_leads;
 use crate::clock::Clock;
@@ -24,7 +25,7 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 /// Carry out a plan.
 pub(super) fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<RunResult> {
     let prepared = Arc::new(Prepared::load(plan, make_guests)?);
-    retry_with_longer_leads(LEADS, |lead| attempt(&prepared, lead))
+    retry_with_longer_leads(&prepared.plan, LEADS, |lead| attempt(&prepared, lead))
 }
 
 /// Set up within `lead` and run; `None` if setting up took longer.
@@ -41,7 +42,7 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
             down,
             clock,
             flows: spec.flows.len() as u32,
-            packets: spec.record.packets,
+            packets: spec.record.packets || programs::any(prepared),
             link_events: spec.record.link_events,
             step: spec.record.series,
             packet_memory: USUAL_PACKET_MEMORY,
@@ -53,11 +54,13 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
         inside: ends.inside.namespace.clone(),
         outside: ends.outside.namespace.clone(),
         address: ends.outside.address,
+        inside_address: Some(ends.inside.address),
         handshake: HANDSHAKE,
         backlog: Some(emulator.backlog()),
     };
     let Some(flows) = Flows::start(prepared, &endpoints, clock)? else { return Ok(None) };
-    let (path, senders, received) = flows.finish(prepared, clock, |at| emulator.stop(at))?;
+    let (mut path, mut ended) = flows.finish(prepared, clock, |at| emulator.stop(at))?;
+    let programs = programs::measure(prepared, &mut path, &mut ended)?;
     let report = PathReport {
         backend: "emulated".into(),
         uplink_release: Some((&path.up.release).into()),
@@ -65,7 +68,8 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
         device_drops: path.up.device_drops + path.down.device_drops,
         limited: path.limited().or_else(|| prepared.fell_behind()),
         started_epoch_ms: clock.epoch_ms(Timestamp::ZERO),
+        programs,
         ..PathReport::default()
     };
-    Ok(Some(run_result(spec, path, report, &senders, &received)))
+    Ok(Some(run_result(spec, path, report, &ended.senders, &ended.received)))
 }

@@ -16,6 +16,7 @@ use super::port;
 use super::workers::Workers;
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
+use crate::program::{self, End, ProgramLog, ProgramTask};
 use crate::quic::{self, Ends, QuicJob, QuicReceiverJob, QuicSenderJob};
 use crate::steer::{AgentConnection, LiveGroundTruth, Steering};
 use crate::system::Namespace;
@@ -34,6 +35,8 @@ pub(super) struct FlowEndpoints {
     pub outside: Arc<Namespace>,
     /// The receivers' address.
     pub address: Ipv4Addr,
+    /// The senders' address, where receivers can reach it.
+    pub inside_address: Option<Ipv4Addr>,
     /// How long a handshake may take.
     pub handshake: Duration,
     /// Packets in the bottleneck, where this process counts them.
@@ -42,8 +45,18 @@ pub(super) struct FlowEndpoints {
 
 /// All flows of a run, at work.
 pub(super) struct Flows {
-    receivers: Workers<ReceiverResult>,
-    senders: Workers<SenderResult>,
+    receivers: Workers<Left<ReceiverResult>>,
+    senders: Workers<Left<SenderResult>>,
+}
+
+/// What an end of a flow left; and what it said, if it was a program of others.
+type Left<T> = (T, Option<String>);
+
+/// What all flows left, in order of their index.
+pub(super) struct Ended {
+    pub senders: Vec<SenderResult>,
+    pub received: Vec<ReceiverResult>,
+    pub said: Vec<ProgramLog>,
 }
 
 impl Flows {
@@ -61,13 +74,14 @@ impl Flows {
                 Carrier::Ours => Work::Ours(prepared.scheme(index)?),
                 Carrier::Kernel(algorithm) => Work::Kernel(algorithm),
                 Carrier::Quic(algorithm) => Work::Quic(algorithm),
+                Carrier::Program(_) => Work::Program,
             };
             let (prepared, endpoints, halt) = (prepared.clone(), endpoints.clone(), senders.halt.clone());
             let sender = FlowSender { prepared, index, endpoints, truth: truth.clone(), clock, halt };
             senders.start(move |ready| sender.run(work, ready))?;
         }
-        // Each handshake has its own deadline; this one only catches a bug.
-        senders.wait_until_ready(endpoints.handshake + Duration::from_secs(5))?;
+        // Each handshake and each program has its own deadline; this one only catches a bug.
+        senders.wait_until_ready(endpoints.handshake + LISTEN_TIMEOUT)?;
         Ok((!clock.has_started()).then_some(Self { receivers, senders }))
     }
 
@@ -78,7 +92,7 @@ impl Flows {
         prepared: &Prepared,
         clock: Clock,
         stop_path: impl FnOnce(Timestamp) -> Result<P>,
-    ) -> Result<(P, Vec<SenderResult>, Vec<ReceiverResult>)> {
+    ) -> Result<(P, Ended)> {
         let senders = self.senders.join();
         let end = Timestamp::ZERO + prepared.plan.spec.duration;
         let at = if prepared.plan.control.is_some() { clock.now().min(end) } else { end };
@@ -86,12 +100,23 @@ impl Flows {
         let path = stop_path(at)?;
         self.receivers.halt.store(true, Ordering::Relaxed);
         let received = self.receivers.join();
-        Ok((path, senders?, received?))
+        let (senders, sender_said): (Vec<_>, Vec<_>) = senders?.into_iter().unzip();
+        let (received, receiver_said): (Vec<_>, Vec<_>) = received?.into_iter().unzip();
+        let both = [(End::Sender, sender_said), (End::Receiver, receiver_said)];
+        let said = both.into_iter().flat_map(|(end, said)| {
+            let logs = said.into_iter().enumerate();
+            logs.filter_map(move |(flow, text)| Some(ProgramLog { flow, end, text: text? }))
+        });
+        Ok((path, Ended { senders, received, said: said.collect() }))
     }
 }
 
 /// A receiver per flow; all of them listen. What they count is binned by `clock`.
-fn start_receivers(prepared: &Prepared, endpoints: &FlowEndpoints, clock: Clock) -> Result<Workers<ReceiverResult>> {
+fn start_receivers(
+    prepared: &Prepared,
+    endpoints: &FlowEndpoints,
+    clock: Clock,
+) -> Result<Workers<Left<ReceiverResult>>> {
     let spec = &prepared.plan.spec;
     let mut receivers = Workers::new("receiver");
     for index in 0..prepared.flows().len() {
@@ -100,17 +125,23 @@ fn start_receivers(prepared: &Prepared, endpoints: &FlowEndpoints, clock: Clock)
         let task = ReceiverTask { clock, step, end, halt: receivers.halt.clone(), flows: 1 };
         let (carrier, namespace, quic) = (prepared.carrier(index), endpoints.outside.clone(), prepared.quic.clone());
         let ends = quic_ends(prepared, endpoints, index, clock);
+        let program = program_task(prepared, endpoints, index, End::Receiver, clock, receivers.halt.clone());
         receivers.start(move |ready| {
             namespace.enter()?;
+            if let Some(program) = program {
+                return Ok((ReceiverResult::default(), Some(program::carry_out(&program, ready)?)));
+            }
             let step = || format!("listening at {at}");
-            match carrier {
+            let received = match carrier {
+                // One that cannot run here.
+                Carrier::Program(_) => Ok(ReceiverResult::default()),
                 Carrier::Kernel(_) => {
                     let listener = TcpListener::bind(at).context(step)?;
                     ready();
                     tcp::run_receiver(listener, task)
                 }
                 Carrier::Quic(_) => {
-                    let Some(program) = quic.program else { return Ok(ReceiverResult::default()) };
+                    let Some(program) = quic.program else { return Ok((ReceiverResult::default(), None)) };
                     let job = QuicJob::Receiver(QuicReceiverJob { ends, end });
                     quic::carry_out(&program, &job, &task.halt, ready)
                 }
@@ -119,7 +150,8 @@ fn start_receivers(prepared: &Prepared, endpoints: &FlowEndpoints, clock: Clock)
                     ready();
                     run_receiver(socket, task)
                 }
-            }
+            };
+            Ok((received?, None))
         })?;
     }
     receivers.wait_until_ready(LISTEN_TIMEOUT)?;
@@ -139,11 +171,44 @@ fn quic_ends(prepared: &Prepared, endpoints: &FlowEndpoints, index: usize, clock
     }
 }
 
+/// One end of flow `index`, if programs of others carry it, and can here.
+fn program_task(
+    prepared: &Prepared,
+    endpoints: &FlowEndpoints,
+    index: usize,
+    end: End,
+    clock: Clock,
+    halt: Arc<AtomicBool>,
+) -> Option<ProgramTask> {
+    let Carrier::Program(program) = prepared.carrier(index) else { return None };
+    let (flow, run_end) = (&prepared.flows()[index], Timestamp::ZERO + prepared.plan.spec.duration);
+    let stop = flow.stop.unwrap_or(run_end).min(run_end);
+    Some(ProgramTask {
+        flow: index,
+        scheme: flow.scheme.clone(),
+        address: match program.listens {
+            End::Receiver => endpoints.address,
+            End::Sender => endpoints.inside_address?,
+        },
+        port: port(index),
+        namespace: if end == End::Sender { &endpoints.inside } else { &endpoints.outside }.clone(),
+        program,
+        end,
+        clock,
+        start: flow.start,
+        stop,
+        // A receiver may still get what is under way.
+        until: if end == End::Sender { stop } else { run_end },
+        halt,
+    })
+}
+
 /// What a sender is to run.
 enum Work {
     Ours(Box<dyn CongestionControl>),
     Kernel(String),
     Quic(String),
+    Program,
 }
 
 /// What the thread of a sender needs.
@@ -157,13 +222,15 @@ struct FlowSender {
 }
 
 impl FlowSender {
-    fn run(self, work: Work, ready: &dyn Fn()) -> Result<SenderResult> {
+    fn run(self, work: Work, ready: &dyn Fn()) -> Result<Left<SenderResult>> {
         self.endpoints.inside.enter()?;
-        match work {
+        let sent = match work {
             Work::Ours(cca) => self.run_ours(cca, ready),
             Work::Kernel(algorithm) => self.run_kernel(algorithm, ready),
             Work::Quic(algorithm) => self.run_quic(algorithm, ready),
-        }
+            Work::Program => return self.run_program(ready),
+        };
+        Ok((sent?, None))
     }
 
     fn stop(&self) -> Timestamp {
@@ -236,6 +303,20 @@ impl FlowSender {
             stop: self.stop(),
         });
         quic::carry_out(program, &job, &self.halt, ready)
+    }
+
+    fn run_program(self, ready: &dyn Fn()) -> Result<Left<SenderResult>> {
+        let scheme = &self.prepared.flows()[self.index].scheme;
+        let Some(task) =
+            program_task(&self.prepared, &self.endpoints, self.index, End::Sender, self.clock, self.halt.clone())
+        else {
+            let reason = "its sender listens, and nothing inside mahimahi's shells can be reached from outside \
+                          (--backend emulated runs it)";
+            return Ok((SenderResult::unavailable(scheme, reason.into()), None));
+        };
+        let said = program::carry_out(&task, ready)?;
+        let unknown = SenderResult::unavailable(scheme, String::new());
+        Ok((SenderResult { unavailable: None, ..unknown }, Some(said)))
     }
 
     fn run_kernel(self, algorithm: String, ready: &dyn Fn()) -> Result<SenderResult> {

@@ -12,6 +12,7 @@ use nix::unistd::geteuid;
 use super::flows::{FlowEndpoints, Flows};
 use super::outcome::run_result;
 use super::plan::{MakeGuests, Plan, Prepared};
+use super::programs;
 use super::result::{PathReport, RunResult};
 use super::{retry_with_longer_leads, FIRST_PORT};
 use crate::clock::Clock;
@@ -35,7 +36,7 @@ pub(super) fn execute(plan: Plan, shells: &[Shell], make_guests: MakeGuests<'_>)
             .expected("root, to watch packets at both ends of the path")
             .hint("run it with sudo; --backend emulated needs no root"));
     }
-    retry_with_longer_leads(LEADS, |lead| {
+    retry_with_longer_leads(&plan, LEADS, |lead| {
         // Shells first: they are started by a process that has few threads.
         let mut spec = SessionSpec::new(shells.to_vec());
         spec.logs = plan.spec.record.packets || plan.spec.record.link_events;
@@ -54,10 +55,12 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
         inside: session.inside.clone(),
         outside: session.outside.clone(),
         address: session.base,
+        // Each shell translates addresses: nothing inside can be reached.
+        inside_address: None,
         handshake: HANDSHAKE,
         backlog: None,
     };
-    let watches = if spec.record.packets {
+    let watches = if spec.record.packets || programs::any(prepared) {
         Some((
             Watch::inside(&endpoints.inside, INGRESS, FIRST_PORT, count)?,
             Watch::outside(&endpoints.outside, &session.outside_device, FIRST_PORT, count)?,
@@ -66,7 +69,7 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
         None
     };
     let Some(flows) = Flows::start(prepared, &endpoints, clock)? else { return Ok(None) };
-    let ((entered, left, logs, matched), senders, received) = flows.finish(prepared, clock, |at| {
+    let ((entered, left, logs, matched), mut ended) = flows.finish(prepared, clock, |at| {
         let (entered, left) = match watches {
             Some((at_senders, at_receivers)) => (at_senders.stop()?, at_receivers.stop()?),
             None => Default::default(),
@@ -79,7 +82,7 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
 
     let mut notes = vec!["mahimahi draws its losses anew in every run: a seed does not repeat them".to_owned()];
     notes.extend(matched.notes);
-    let report = PathReport {
+    let mut report = PathReport {
         backend: "mahimahi".into(),
         limited: prepared.fell_behind(),
         device_drops: entered.dropped + left.dropped,
@@ -88,20 +91,23 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
         ..PathReport::default()
     };
     let (up_events, down_events) = logs.into_iter().next().map_or_else(Default::default, |log| (log.up, log.down));
+    let log_of = |log| (spec.record.packets || programs::any(prepared)).then_some(log);
     let up = DirectionReport {
         bottleneck: (!up_events.is_empty()).then_some(0),
         counters: vec![("link".to_owned(), counters(&up_events))],
-        log: spec.record.packets.then_some(matched.data),
+        log: log_of(matched.data),
         events: vec![up_events],
         ..DirectionReport::default()
     };
     let down = DirectionReport {
         bottleneck: Some(0),
-        log: spec.record.packets.then_some(matched.acks),
+        log: log_of(matched.acks),
         events: vec![down_events],
         ..DirectionReport::default()
     };
-    Ok(Some(run_result(spec, EmulatorReport { up, down }, report, &senders, &received)))
+    let mut path = EmulatorReport { up, down };
+    report.programs = programs::measure(prepared, &mut path, &mut ended)?;
+    Ok(Some(run_result(spec, path, report, &ended.senders, &ended.received)))
 }
 
 /// What mm-link's log says of its packets. Release 0.98 logs no drops: then what came and did not go is counted as

@@ -8,6 +8,7 @@ mod flows;
 mod in_shells;
 mod outcome;
 pub(crate) mod plan;
+mod programs;
 mod result;
 mod workers;
 
@@ -67,11 +68,16 @@ pub(crate) fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<RunResu
     }
 }
 
+/// Programs of others take their time to listen: setting up may take that many times as long.
+const PROGRAMS_TAKE: u32 = 4;
+
 /// Try to set up a run within each of these times; `attempt` returns `None` if it took longer.
 fn retry_with_longer_leads(
+    plan: &Plan,
     leads: [Duration; 3],
     mut attempt: impl FnMut(Duration) -> Result<Option<RunResult>>,
 ) -> Result<RunResult> {
+    let leads = if plan.programs.is_empty() { leads } else { leads.map(|lead| lead * PROGRAMS_TAKE) };
     for lead in leads {
         if let Some(result) = attempt(lead)? {
             return Ok(result);
@@ -94,3 +100,6 @@ const KERNEL_PREFIX: &str = "tcp:";
 
 /// Prefix of the names of schemes that are those of a QUIC library.
 const QUIC_PREFIX: &str = "quic:";
+
+/// Prefix of the names of schemes that are programs of others.
+const PROGRAM_PREFIX: &str = "program:";

@@ -15,9 +15,10 @@ use ccgym_schemes::{Guest, Resources};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{KERNEL_PREFIX, MAX_FLOWS, QUIC_PREFIX};
+use super::{KERNEL_PREFIX, MAX_FLOWS, PROGRAM_PREFIX, QUIC_PREFIX};
 use crate::error::{Context, NetError, Result};
 use crate::mahimahi::Shell;
+use crate::program::ProgramSpec;
 use crate::quic::Quic;
 use crate::udp::check;
 
@@ -69,6 +70,9 @@ pub struct Plan {
     /// The program `ccgym-quic`, if there is one.
     #[serde(default)]
     pub quic: Option<PathBuf>,
+    /// The programs of flows that are such, by the index of the flow.
+    #[serde(default)]
+    pub programs: BTreeMap<usize, ProgramSpec>,
     /// The Unix socket of the environment that decides for learning flows.
     #[serde(default)]
     pub control: Option<PathBuf>,
@@ -93,13 +97,25 @@ impl Plan {
             return Err(NetError::new(step(), found).expected(format!("max {MAX_FLOWS} on a real path")));
         }
         for (i, flow) in self.spec.flows.iter().enumerate() {
-            let others = [KERNEL_PREFIX, QUIC_PREFIX].iter().any(|prefix| flow.scheme.starts_with(prefix));
+            let others =
+                [KERNEL_PREFIX, QUIC_PREFIX, PROGRAM_PREFIX].iter().any(|prefix| flow.scheme.starts_with(prefix));
             if others && matches!(flow.source, SourceSpec::Media(_)) {
                 return Err(NetError::new(
                     format!("checking flows[{i}].source"),
                     format!("media over {}", flow.scheme),
                 )
                 .expected("a scheme of ccgym, over the profile udp"));
+            }
+            if flow.scheme.starts_with(PROGRAM_PREFIX) {
+                let step = || format!("checking flows[{i}]");
+                if !self.programs.contains_key(&i) {
+                    return Err(NetError::new(step(), format!("{} without its programs", flow.scheme))
+                        .expected("them under the key `programs`"));
+                }
+                if !matches!(flow.source, SourceSpec::Greedy) {
+                    return Err(NetError::new(step(), format!("a source for {}", flow.scheme))
+                        .expected("none: the program sends what it has, as fast as it can"));
+                }
             }
             check(flow)
                 .map_err(|error| NetError { place: format!("checking flows[{i}], {}", error.place), ..error })?;
@@ -140,6 +156,8 @@ pub enum Carrier {
     Kernel(String),
     /// QUIC, with this congestion control of the library's.
     Quic(String),
+    /// Programs of others.
+    Program(ProgramSpec),
 }
 
 impl Prepared {
@@ -166,6 +184,8 @@ impl Prepared {
             Carrier::Kernel(algorithm.to_owned())
         } else if let Some(algorithm) = scheme.strip_prefix(QUIC_PREFIX) {
             Carrier::Quic(algorithm.to_owned())
+        } else if let Some(program) = self.plan.programs.get(&index) {
+            Carrier::Program(program.clone())
         } else {
             Carrier::Ours
         }

@@ -8,6 +8,7 @@ use ccgym_run::Outcome;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Context, NetError, Result};
+use crate::program::ProgramLog;
 use crate::shell::ReleaseErrors;
 
 /// How late packets left the path, nanoseconds after they should have.
@@ -50,6 +51,8 @@ pub struct PathReport {
     pub started_epoch_ms: f64,
     /// Datagrams that endpoints refused: damaged, or of no known flow.
     pub rejected_datagrams: u64,
+    /// What programs of others said.
+    pub programs: Vec<ProgramLog>,
 }
 
 /// Outcome and report.

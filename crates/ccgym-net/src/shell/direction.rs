@@ -219,14 +219,16 @@ impl Direction {
         Ok(true)
     }
 
-    /// Flow of a packet with these ports (source, destination): flow i is received on port `FIRST_PORT` + i.
+    /// Flow of a packet with these ports (source, destination): one end of flow i has port `FIRST_PORT` + i, as a rule the
+    /// receiver; the sender, where that is the one which listens. Other ports are from far above these.
     fn flow(&self, ports: Option<(u16, u16)>) -> u32 {
         if self.flows == 0 {
             return 0;
         }
-        let port = ports.map(|(source, destination)| if self.uplink { destination } else { source });
-        let flow = port.and_then(|port| port.checked_sub(FIRST_PORT)).map(u32::from);
-        flow.filter(|&flow| flow < self.flows).unwrap_or(NO_FLOW)
+        let Some((source, destination)) = ports else { return NO_FLOW };
+        let (receiver, sender) = if self.uplink { (destination, source) } else { (source, destination) };
+        let flow = |port: u16| port.checked_sub(FIRST_PORT).map(u32::from).filter(|&flow| flow < self.flows);
+        flow(receiver).or_else(|| flow(sender)).unwrap_or(NO_FLOW)
     }
 
     /// Let out what is due.

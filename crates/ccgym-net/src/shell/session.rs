@@ -1,7 +1,7 @@
 //! `ccgym shell`: a command behind an emulated path.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use crate::run::plan::load_traces;
 use crate::system::endpoints::BASE_VARIABLE as BASE;
 use crate::system::signals::Signals;
 use crate::system::supervise::{Children, Identity, Output, ProcessSpec, Program};
-use crate::system::{become_capable, sudo_caller, Capability, Endpoints, Namespace, Placement};
+use crate::system::{become_capable, is_listened_on, sudo_caller, Capability, Endpoints, Namespace, Placement};
 
 /// How long the command outside may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -207,35 +207,9 @@ fn wait_for_port(watch: &mut Watch<'_>, outside: &Namespace, port: u16) -> Resul
     }
 }
 
-/// Whether a TCP socket listens, or a UDP socket is bound, at a port of this thread's namespace.
-fn is_listened_on(port: u16) -> bool {
-    const TCP_LISTEN: &str = "0A";
-    ["tcp", "tcp6", "udp", "udp6"].iter().any(|kind| {
-        let table = fs::read_to_string(format!("/proc/thread-self/net/{kind}")).unwrap_or_default();
-        table.lines().skip(1).any(|line| {
-            let mut fields = line.split_ascii_whitespace().skip(1);
-            let (local, state) = (fields.next().unwrap_or(""), fields.nth(1).unwrap_or(""));
-            let here = local.rsplit(':').next().is_some_and(|hex| u16::from_str_radix(hex, 16) == Ok(port));
-            here && (kind.starts_with("udp") || state == TCP_LISTEN)
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn listening_sockets_are_seen() {
-        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let (tcp_port, udp_port) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
-        // Reading the table may miss a line while other tests change it.
-        let is_seen = |port| (0..20).any(|_| is_listened_on(port));
-        assert!(is_seen(tcp_port) && is_seen(udp_port));
-        drop(tcp);
-        assert!((0..20).any(|_| !is_listened_on(tcp_port)));
-    }
 
     #[test]
     fn the_shell_ends_when_all_traces_of_a_group_have() {

@@ -1,4 +1,4 @@
-//! What schemes for media must do: rows 36 and 38 of the table of expectations of published and derived results, and the
+//! What schemes for media must do: rows 36 to 38 of the table of expectations of published and derived results, and the
 //! video source under schemes that know of no media. Where the table names no number the thresholds are ours: calibrated
 //! once, then frozen.
 
@@ -115,6 +115,97 @@ fn webrtc_shares_a_narrow_link_with_its_own_queue() {
     assert!(mbps > 0.7, "{mbps:.3} Mbit/s");
     let p95 = owd_p95_ms(&outcome);
     assert!(p95 < 400.0, "{p95:.1} ms");
+}
+
+/// L1 with another rate.
+fn at_rate(mbps: f64, flow: &Value, seconds: f64) -> RunSpec {
+    let mut path = l1(5.0, &json!([flow]), seconds);
+    let link = json!({"kind": "link", "schedule": {"kind": "rate", "rate": (mbps * 1e6) as u64},
+                      "queue": {"kind": "droptail", "limit": {"packets": 200}}});
+    path.uplink[0] = serde_json::from_value(link).unwrap();
+    path.record.packets = true;
+    path
+}
+
+fn received_mbps(outcome: &Outcome, seconds: f64) -> f64 {
+    outcome.flows[0].received.bytes as f64 * 8.0 / seconds / 1e6
+}
+
+/// Row 37: the arguments of Pantheon's program hold it at 0.2 Mbit/s, whatever the link, and no queue forms.
+#[test]
+fn scream_of_pantheon_stays_at_0_2_mbps() {
+    for mbps in [1.0, 12.0, 100.0] {
+        let flow = video("scream", &json!({"mode": "pantheon"}), 2.5);
+        let outcome = run(&at_rate(mbps, &flow, 30.0));
+        let found = received_mbps(&outcome, 30.0);
+        let p95 = owd_p95_ms(&outcome);
+        assert!((found / 0.2 - 1.0).abs() < 0.15, "{found:.3} over {mbps} Mbit/s");
+        assert!(p95 < 35.0, "{p95:.1} ms over {mbps} Mbit/s");
+    }
+}
+
+/// The mean queueing delay stays below 100 ms at 5 Mbit/s, with the link in use once the target has come up to it.
+#[test]
+fn scream_of_the_rfc_queues_for_less_than_100_ms() {
+    let flow = video("scream", &json!({}), 20.0);
+    let outcome = run(&at_rate(5.0, &flow, 120.0));
+    let log = outcome.data.as_ref().unwrap();
+    let late = log.entered.iter().zip(&log.left).filter(|(entered, left)| **entered > secs(40.0) && **left != u64::MAX);
+    let (count, sum) =
+        late.fold((0.0, 0.0), |(count, sum), (entered, left)| (count + 1.0, sum + (left - entered) as f64));
+    let queueing = sum / count / 1e6 - 20.0;
+    assert!((20.0..100.0).contains(&queueing), "{queueing:.1} ms");
+    let frames = &outcome.flows[0].frames[40 * 30..];
+    let mbps = frames.iter().map(|frame| f64::from(frame.bytes)).sum::<f64>() * 8e-6 / 80.0;
+    // 48 of 1248 bytes are headers: 4.8 Mbit/s of payload fill the link.
+    assert!(mbps > 4.5, "{mbps:.3} Mbit/s");
+}
+
+/// RFC 8298 §4.1.3: while nothing is in the way the target grows by half of itself per second, then by 0.2 Mbit/s.
+#[test]
+fn scream_ramps_up_by_0_2_mbps_per_second() {
+    let mut sim = simulator(&at_rate(20.0, &video("scream", &json!({}), 20.0), 30.0));
+    let mut target = |seconds: f64| {
+        sim.run_until(Timestamp(secs(seconds))).unwrap();
+        observed(&sim, "target_mbps")
+    };
+    let (early, late) = (target(5.0), target(25.0));
+    // Updates come with frames, 33 ms apart, so that there are 20 in 4.67 s rather than in 4.
+    let growth = (late - early) / 20.0;
+    assert!((0.165..0.2).contains(&growth), "{growth:.4} Mbit/s per second");
+}
+
+/// A queue that marks instead of dropping: marks leave 0.9 of the window, so the queue is short and nothing is lost.
+#[test]
+fn scream_answers_marks() {
+    let loss_and_delay = |ecn: bool| {
+        let mut path = at_rate(5.0, &video("scream", &json!({"ecn": ecn, "start_rate": 4.0}), 20.0), 60.0);
+        let codel = json!({"kind": "link", "schedule": {"kind": "rate", "rate": 5_000_000},
+                           "queue": {"kind": "codel", "limit": {"packets": 200}, "ecn": true}});
+        path.uplink[0] = serde_json::from_value(codel).unwrap();
+        let outcome = run(&path);
+        (outcome.flows[0].sender.lost_packets, received_mbps(&outcome, 60.0), owd_p95_ms(&outcome))
+    };
+    let (lost, mbps, p95) = loss_and_delay(true);
+    assert_eq!(lost, 0);
+    assert!(mbps > 4.0 && p95 < 60.0, "{mbps:.3} Mbit/s, {p95:.1} ms");
+    assert!(loss_and_delay(false).0 > 0, "CoDel drops what cannot be marked");
+}
+
+/// After a step from 3 to 1 Mbit/s the target is below the encoder's rate within a second and down within ten; the queue
+/// of 350 ms shrinks to what the target for the delay allows.
+#[test]
+fn scream_follows_a_step_down() {
+    let mut sim = simulator(&step_down(&video("scream", &json!({"start_rate": 2.0}), 2.7)));
+    let mut after = |seconds: f64| {
+        sim.run_until(Timestamp(secs(40.0 + seconds))).unwrap();
+        (observed(&sim, "target_mbps"), observed(&sim, "queueing_delay_ms"))
+    };
+    // The encoder leaves the target behind: it may be up to twice what the encoder makes.
+    assert!(after(0.0).0 > 2.7);
+    assert!(after(1.0).0 < 2.7);
+    let (target, delay) = after(10.0);
+    assert!(target < 1.1 && delay < 200.0, "{target:.3} Mbit/s, {delay:.1} ms");
 }
 
 /// A scheme that tells no target has its encoder follow the rate at which it sends; frames leave in order and whole.

@@ -25,7 +25,7 @@ use crate::error::{Context, NetError, Result};
 use crate::system::namespace::own_mounts;
 use crate::system::Namespace;
 
-/// What to start, and in which environment. Standard output goes nowhere.
+/// What to start, and in which environment.
 pub struct Launch {
     /// Program and arguments.
     pub words: Vec<String>,
@@ -33,14 +33,18 @@ pub struct Launch {
     pub forgotten: Vec<String>,
     /// Standard input.
     pub stdin: OwnedFd,
+    /// Standard output; `None`: it goes nowhere.
+    pub stdout: Option<OwnedFd>,
     /// Standard error.
     pub stderr: OwnedFd,
     /// Descriptors that the program finds under the numbers that they have here.
     pub kept: Vec<Arc<OwnedFd>>,
     /// Its network namespace.
     pub network: Arc<Namespace>,
-    /// The user that the program runs as.
-    pub user: User,
+    /// The user that the program runs as; `None`: as this process.
+    pub user: Option<User>,
+    /// Whether `/proc` shows it its own processes alone.
+    pub own_proc: bool,
     /// Called before the program starts, in a thread that has the namespaces: mounts.
     pub prepare: Box<dyn FnOnce() -> Result<()> + Send>,
 }
@@ -106,14 +110,23 @@ impl Isolated {
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Kill everything in the PID namespace, and wait for it.
-    pub fn kill(&mut self) {
+    /// Send SIGTERM to the program's process group.
+    pub fn terminate(&self) {
+        self.signal(Signal::SIGTERM);
+    }
+
+    /// Signal the first process. SIGTERM it passes on.
+    fn signal(&self, signal: Signal) {
         let status = self.shared.status();
         if status.is_none() {
             // It has not been reaped, so the number is its own. A process that cannot be signaled has ended.
-            let _ = kill(self.pid, Signal::SIGKILL);
+            let _ = kill(self.pid, signal);
         }
-        drop(status);
+    }
+
+    /// Kill everything in the PID namespace, and wait for it.
+    pub fn kill(&mut self) {
+        self.signal(Signal::SIGKILL);
         if let Some(keeper) = self.keeper.take() {
             let _ = keeper.join();
         }
@@ -131,7 +144,8 @@ fn spawn(launch: Launch) -> Result<Child> {
     let (program, arguments) =
         launch.words.split_first().ok_or_else(|| NetError::new("starting a program in isolation", "no words"))?;
     let mut command = Command::new(program);
-    command.args(arguments).stdin(launch.stdin).stdout(Stdio::null()).stderr(launch.stderr);
+    let stdout = launch.stdout.map_or_else(Stdio::null, Stdio::from);
+    command.args(arguments).stdin(launch.stdin).stdout(stdout).stderr(launch.stderr);
     for name in &launch.forgotten {
         command.env_remove(name);
     }
@@ -141,7 +155,7 @@ fn spawn(launch: Launch) -> Result<Child> {
     (launch.prepare)()?;
     // Last: the first process started after it is the first of the namespace, and nothing starts after its end.
     unshare(CloneFlags::CLONE_NEWPID).context(|| "making a namespace for processes".into()).map_err(needs_root)?;
-    start_under_init(&mut command, launch.user, kept);
+    start_under_init(&mut command, launch.user, launch.own_proc, kept);
     command.spawn().context(|| format!("executing {program}"))
 }
 
@@ -197,10 +211,12 @@ mod tests {
             words,
             forgotten: Vec::new(),
             stdin: theirs.into(),
+            stdout: None,
             stderr: stderr.into(),
             kept: Vec::new(),
             network: Namespace::new().unwrap().shared(),
-            user: User { uid: 65534, gid: 65534 },
+            user: Some(User { uid: 65534, gid: 65534 }),
+            own_proc: false,
             prepare: Box::new(|| Ok(())),
         };
         (launch, text, ours)

@@ -6,12 +6,13 @@
 //! | module | when | for |
 //! |---|---|---|
 //! | `session` | before the first thread; the first process takes orders, so programs may start later | `ccgym shell` |
-//! | `isolated` | at any time; only system calls happen between fork and exec | mahimahi's shells |
+//! | `isolated` | at any time; only system calls happen between fork and exec | mahimahi's shells, programs of others |
 
 mod fork;
 mod isolated;
 mod isolated_init;
 mod orders;
+mod output;
 mod session;
 mod session_init;
 
@@ -20,4 +21,5 @@ pub use isolated::{mount_private, private_place, Isolated, Launch};
 pub use isolated_init::User;
 pub(crate) use orders::readable;
 pub use orders::{Identity, Order, Output, ProcessSpec, Program, Report};
+pub use output::KeptOutput;
 pub use session::Children;

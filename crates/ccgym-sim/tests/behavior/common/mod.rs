@@ -9,9 +9,11 @@ pub mod road;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use ccgym_core::congestion_control::{Capabilities, Observables, SentEvent, SpuriousLossEvent, TimeoutEvent};
+use ccgym_core::congestion_control::{
+    Capabilities, FrameEvent, Observables, SentEvent, SpuriousLossEvent, TimeoutEvent,
+};
 use ccgym_core::{
-    Ack, AckEvent, CongestionControl, Control, InitContext, Receiver, ReceiverConfig, ReceiverHalf, Rng, Sender,
+    Ack, AckEvent, CongestionControl, Control, InitContext, Rate, Receiver, ReceiverConfig, ReceiverHalf, Rng, Sender,
     SenderConfig, TimeSpan, Timestamp,
 };
 use ccgym_run::{FlowSpec, Outcome, RunSpec};
@@ -254,6 +256,13 @@ impl CongestionControl for Watched {
         seen.max_pacing_bps = seen.max_pacing_bps.max(rate);
         drop(seen);
         self.allow_more();
+    }
+    fn on_frame(&mut self, event: &FrameEvent) {
+        self.inner.on_frame(event);
+        self.allow_more();
+    }
+    fn media_target(&self) -> Option<Rate> {
+        self.inner.media_target()
     }
     fn receiver_half(&self) -> Option<Box<dyn ReceiverHalf>> {
         self.inner.receiver_half()

@@ -1,30 +1,40 @@
-//! The base delay: the minimum one-way delay of the last minutes, one minimum per minute, so that a route that became
-//! longer and a drifting clock are forgotten (RFC 6817 §2.4.2; libutp `DelayHist`).
+//! The base delay: the minimum one-way delay of the last minutes, one minimum per slot of time, so that a route that
+//! became longer and a drifting clock are forgotten (RFC 6817 §2.4.2; libutp `DelayHist`).
 
 use std::collections::VecDeque;
 
 use ccgym_core::{TimeSpan, Timestamp};
 
-const SLOT: TimeSpan = TimeSpan::from_millis(60_000);
+/// Microseconds from one time to another, of different clocks.
+pub fn between(later: Timestamp, earlier: Timestamp) -> i64 {
+    (later.0 as i64).wrapping_sub(earlier.0 as i64) / 1000
+}
 
 #[derive(Clone, Debug)]
 pub struct BaseDelay {
-    /// Minimum of each minute, newest last; microseconds.
+    /// Minimum of each slot, newest last; microseconds.
     minima: VecDeque<i64>,
-    /// Minutes kept.
+    slot: TimeSpan,
+    /// Slots kept.
     history: usize,
-    /// Start of the newest minute.
+    /// Start of the newest slot.
     slot_start: Timestamp,
 }
 
 impl BaseDelay {
-    pub fn new(history: usize) -> Self {
-        Self { minima: VecDeque::new(), history, slot_start: Timestamp::ZERO }
+    /// Of the last `history` slots of this length.
+    pub fn new(slot: TimeSpan, history: usize) -> Self {
+        Self { minima: VecDeque::new(), slot, history, slot_start: Timestamp::ZERO }
+    }
+
+    /// Of the last `history` minutes.
+    pub fn of_minutes(history: usize) -> Self {
+        Self::new(TimeSpan::from_millis(60_000), history)
     }
 
     pub fn update(&mut self, now: Timestamp, sample: i64) {
         if let Some(newest) = self.minima.back_mut() {
-            if now.since(self.slot_start) <= SLOT {
+            if now.since(self.slot_start) <= self.slot {
                 *newest = sample.min(*newest);
                 return;
             }
@@ -60,7 +70,7 @@ mod tests {
     /// A minimum holds for `history` minutes, then the next one counts.
     #[test]
     fn minima_are_forgotten_after_the_history() {
-        let mut base = BaseDelay::new(3);
+        let mut base = BaseDelay::of_minutes(3);
         assert_eq!(base.get(), None);
         for (second, sample, expected) in
             [(0, 50, 50), (1, 40, 40), (30, 60, 40), (62, 55, 40), (124, 58, 40), (186, 59, 55), (250, 70, 58)]
@@ -72,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_shift_moves_all_minutes_and_samples_may_be_negative() {
-        let mut base = BaseDelay::new(2);
+        let mut base = BaseDelay::of_minutes(2);
         base.update(at(0), -30);
         base.update(at(61), -20);
         base.shift(5);

@@ -1,0 +1,199 @@
+"""A metric of every scheme under every condition as a heat map: a row per scheme, a column per condition.
+
+With ``middle`` the colors part there: half of the link is fair, and what lies on either side has a hue of its own.
+Conditions that the columns do not tell apart are averaged; a corner says where they are far from one another.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Polygon, Rectangle
+from pydantic import Field
+
+from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.experiments.results import ExperimentResults, Test
+from ccgym.report.coordinates import coordinate_label, coordinate_text, metric_label, metric_scale
+from ccgym.report.figures import Options, figure
+from ccgym.report.style import INK, MUTED, axes_at, blank_figure, luminance, text_at
+
+DIVERGING: Final = LinearSegmentedColormap.from_list(
+    "ccgym-parting", ["#17627f", "#4493a1", "#a9cfcd", "#f7f4ee", "#f0c39b", "#cf6a47", "#9c2f22"]
+)
+"""With a middle: less than it to the left, more to the right."""
+RISING: Final = LinearSegmentedColormap.from_list(
+    "ccgym-rising", ["#f7f4ee", "#f3d9b8", "#e59a6f", "#c9583c", "#8f2a1f"]
+)
+"""Without a middle."""
+SPREAD: Final = 0.25
+"""Averaged conditions that differ by this fraction of the scale are marked."""
+
+CELL_W_IN: Final = 0.38
+CELL_H_IN: Final = 0.24
+NAMES_IN: Final = 1.75
+"""Room for the schemes' names."""
+LEVEL_IN: Final = 0.26
+"""Height of a level of the columns' heads."""
+TOP_IN: Final = 0.95
+"""Room for title and scale."""
+MARGIN_IN: Final = 0.2
+GAPS: Final = (0.5, 0.14)
+"""Space between the values of the outermost coordinate, and of the second, columns."""
+
+At = tuple[float | str, ...]
+
+
+class MatrixOptions(Options):
+    """Options of the figure ``matrix``."""
+
+    metric: str = ""
+    """What is drawn; by default the test's first metric."""
+    columns: tuple[str, ...] = Field(default=(), max_length=3)
+    """Up to three coordinates that columns stand for, the outermost first; others are averaged."""
+    middle: float | None = None
+    """Value where two hues meet; by default there is one hue."""
+    low: float = 0.0
+    """Value with the first color."""
+    high: float = 1.0
+    """Value with the last color."""
+
+
+@figure("matrix", "a metric of every scheme under every condition, colored", page="test", options=MatrixOptions)
+def matrix_figure(results: ExperimentResults, test: Test, options: MatrixOptions) -> Figure:
+    """Draw the heat map. Call within :func:`~ccgym.report.style.house_style`."""
+    metric = test.by_key(options.metric) if options.metric else test.metrics[0]
+    columns = _columns(test, options.columns)
+    places = _places(columns)
+    width = (places[-1] + 1) * CELL_W_IN
+    head = TOP_IN + LEVEL_IN * len(options.columns)
+    height = len(results.styles) * CELL_H_IN
+    drawn = blank_figure(2 * MARGIN_IN + NAMES_IN + width, head + height + MARGIN_IN)
+    axes = axes_at(drawn, MARGIN_IN + NAMES_IN, MARGIN_IN, width, height)
+    axes.set_xlim(0, places[-1] + 1)
+    axes.set_ylim(len(results.styles), 0)
+    axes.axis("off")
+    colors = RISING if options.middle is None else DIVERGING
+    for row, (style, outcome) in enumerate(results.of_test(test)):
+        axes.text(-0.2, row + 0.52, style.label, ha="right", va="center", fontsize=9.5, color=INK)
+        for column, left in zip(columns, places, strict=True):
+            own = dict(zip(options.columns, column, strict=True))
+            values = [
+                spread.mean
+                for one in outcome.conditions
+                if own.items() <= one.at.items() and (spread := one.metrics.get(metric.key)) is not None
+            ]
+            _cell(axes, left, row, values, metric_scale(metric), colors, options)
+    _heads(axes, options.columns, columns, places)
+    _scale(drawn, f"{test.title}: {metric_label(metric)}", metric_scale(metric), colors, options)
+    return drawn
+
+
+def _columns(test: Test, names: Sequence[str]) -> list[At]:
+    """The values of the columns' coordinates, the innermost varying fastest, each in the order of the YAML."""
+    known: dict[str, dict[float | str, None]] = {}
+    for one in test.conditions:
+        for name, value in one.at.items():
+            known.setdefault(name, {})[value] = None
+    for name in names:
+        if name not in known:
+            raise ConfigError(
+                shown(name), where="matrix.columns", expected=", ".join(known), hint=did_you_mean(name, known)
+            )
+    there = {tuple(one.at[name] for name in names): None for one in test.conditions if set(names) <= set(one.at)}
+    orders = [list(known[name]) for name in names]
+    return sorted(there, key=lambda at: [order.index(value) for order, value in zip(orders, at, strict=True)])
+
+
+def _places(columns: Sequence[At]) -> list[float]:
+    """The left edges of the columns, apart where an outer coordinate changes."""
+    places = [0.0]
+    for before, after in itertools.pairwise(columns):
+        changed = next(level for level in range(len(after)) if before[level] != after[level])
+        inner = changed == len(after) - 1
+        places.append(places[-1] + 1 + (0.0 if inner else GAPS[changed]))
+    return places
+
+
+def _cell(
+    axes: Axes, left: float, row: int, values: Sequence[float], scale: float, colors: Colormap, options: MatrixOptions
+) -> None:
+    known = [value for value in values if np.isfinite(value)]
+    if not known:
+        axes.text(left + 0.5, row + 0.52, "–", ha="center", va="center", fontsize=8.5, color=MUTED)
+        return
+    value = float(np.mean(known))
+    color = colors(_position(value, options))
+    ink = INK if luminance(*color[:3]) > 0.3 else "white"
+    axes.add_patch(Rectangle((left, row), 1, 1, facecolor=color, edgecolor="white", linewidth=1.0))
+    text = f"{scale * value:.0f}" if scale > 1 else f"{value:.2g}"
+    axes.text(left + 0.5, row + 0.53, text, ha="center", va="center", fontsize=8.5, color=ink)
+    if max(known) - min(known) >= SPREAD * (options.high - options.low):
+        corner = [(left + 0.72, row + 0.03), (left + 0.98, row + 0.03), (left + 0.98, row + 0.4)]
+        axes.add_patch(Polygon(corner, closed=True, facecolor=ink, linewidth=0))
+
+
+def _position(value: float, options: MatrixOptions) -> float:
+    """Place of a value on the scale of colors, whose half is the middle."""
+    knots = [options.low, options.high] if options.middle is None else [options.low, options.middle, options.high]
+    return float(np.interp(value, knots, np.linspace(0.0, 1.0, len(knots))))
+
+
+def _heads(axes: Axes, names: Sequence[str], columns: Sequence[At], places: Sequence[float]) -> None:
+    """The coordinates above their columns: those of outer levels once, with a line."""
+    level_rows = LEVEL_IN / CELL_H_IN
+    for level, name in enumerate(names):
+        bottom = -(len(names) - 1 - level) * level_rows
+        groups: dict[At, list[float]] = {}
+        for column, place in zip(columns, places, strict=True):
+            groups.setdefault(column[: level + 1], []).append(place)
+        for at, own in groups.items():
+            inner = level == len(names) - 1
+            text = f"{at[-1]:g}" if inner and not isinstance(at[-1], str) else coordinate_text(name, at[-1])
+            middle = (own[0] + own[-1] + 1) / 2
+            axes.text(
+                middle, bottom - 0.42 * level_rows, text, ha="center", va="center", clip_on=False,
+                fontsize=10 if level == 0 else 8.5, color=INK if level == 0 else MUTED,
+                weight="bold" if level == 0 and len(names) > 1 else "normal",
+            )  # fmt: skip
+            if not inner:
+                axes.plot(
+                    [own[0] + 0.06, own[-1] + 0.94], [bottom - 0.02, bottom - 0.02],
+                    color="#cccccc", linewidth=0.8, clip_on=False,
+                )  # fmt: skip
+    if names:
+        axes.text(
+            -0.2, -0.42 * level_rows, coordinate_label(names[-1]), ha="right", va="center",
+            fontsize=8.5, color=MUTED, clip_on=False,
+        )  # fmt: skip
+
+
+def _scale(figure: Figure, title: str, scale: float, colors: Colormap, options: MatrixOptions) -> None:
+    """Title, the scale of colors, and what the corner means."""
+    top = float(figure.get_size_inches()[1])
+    text_at(figure, MARGIN_IN, top - 0.25, title, fontsize=13, weight="bold", color=INK)
+    axes = axes_at(figure, MARGIN_IN, top - 0.6, 1.9, 0.13)
+    axes.imshow(np.linspace(0, 1, 256)[None, :], aspect="auto", cmap=colors, extent=(0, 1, 0, 1))
+    known: Mapping[float, float] = {
+        0.0: options.low,
+        **({} if options.middle is None else {0.5: options.middle}),
+        1.0: options.high,
+    }
+    axes.set_yticks([])
+    axes.set_xticks(list(known), [f"{scale * value:g}" for value in known.values()], fontsize=8.5)
+    labels = axes.get_xticklabels()
+    labels[0].set_horizontalalignment("left")
+    labels[-1].set_horizontalalignment("right")
+    axes.tick_params(length=0, pad=3)
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    note = (
+        f"means; a corner where averaged conditions differ by {scale * SPREAD * (options.high - options.low):g} or more"
+    )
+    text_at(figure, MARGIN_IN + 2.1, top - 0.54, note, fontsize=8.5, color=MUTED)

@@ -1,0 +1,219 @@
+//! Programs of others as a flow: a sender inside the path, a receiver outside, each a program that somebody else wrote.
+//!
+//! One of the two listens at the port of its flow and is started first; the other is given address and port, and is
+//! started when the flow starts. Each lives in a PID namespace of its own, of which nothing remains when its time is
+//! over. What they say is kept within bounds. What they sent is measured on the path.
+
+mod process;
+
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ccgym_core::{TimeSpan, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use self::process::Process;
+use crate::clock::Clock;
+use crate::error::{NetError, Result};
+use crate::system::{is_listened_on, Namespace};
+
+/// How long a program may take to listen.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(8);
+/// A program is looked at this often.
+const LOOK: Duration = Duration::from_millis(20);
+/// A program is told to work for so much longer than it has to, so that it does not end by itself.
+const SPARE_SECONDS: u64 = 60;
+
+/// One of the two ends of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// Inside the path.
+    Sender,
+    /// Outside.
+    Receiver,
+}
+
+impl End {
+    /// As errors and files call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Receiver => "receiver",
+        }
+    }
+}
+
+/// Two programs, as data (JSON). In their words, `{port}` is the port at which one listens, `{address}` the address of
+/// that one, `{seconds}` a time that is longer than the flow's, in whole seconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramSpec {
+    /// The end that listens.
+    pub listens: End,
+    /// The sender's words.
+    pub sender: Vec<String>,
+    /// The receiver's words.
+    pub receiver: Vec<String>,
+}
+
+impl ProgramSpec {
+    /// The words of an end, for a flow that lasts so long.
+    fn words(&self, end: End, address: Ipv4Addr, port: u16, span: TimeSpan) -> Vec<String> {
+        let words = match end {
+            End::Sender => &self.sender,
+            End::Receiver => &self.receiver,
+        };
+        let seconds = span.0.div_ceil(1_000_000_000) + SPARE_SECONDS;
+        let filled = |word: &String| {
+            word.replace("{port}", &port.to_string())
+                .replace("{address}", &address.to_string())
+                .replace("{seconds}", &seconds.to_string())
+        };
+        words.iter().map(filled).collect()
+    }
+}
+
+/// One end of a flow at work.
+pub struct ProgramTask {
+    /// Index of the flow.
+    pub flow: usize,
+    /// Its scheme.
+    pub scheme: String,
+    /// Both programs.
+    pub program: ProgramSpec,
+    /// Which of them.
+    pub end: End,
+    /// Its network namespace.
+    pub namespace: Arc<Namespace>,
+    /// Address of the end that listens.
+    pub address: Ipv4Addr,
+    /// The port at which it does.
+    pub port: u16,
+    /// The run's clock.
+    pub clock: Clock,
+    /// When the flow starts.
+    pub start: Timestamp,
+    /// When it stops: the program is not to end by itself before.
+    pub stop: Timestamp,
+    /// When this program is ended.
+    pub until: Timestamp,
+    /// Set to end it now.
+    pub halt: Arc<AtomicBool>,
+}
+
+/// Run a program to the end of its time, in a thread that is in the task's namespace; `ready` is called when the flow may start. The answer is what it said.
+///
+/// # Errors
+/// It cannot be started, does not listen, or ends by itself before its time.
+pub fn carry_out(task: &ProgramTask, ready: &dyn Fn()) -> Result<String> {
+    let span = task.stop.since(task.start);
+    let words = task.program.words(task.end, task.address, task.port, span);
+    let step = format!("flow {}, the {} of {}", task.flow, task.end.name(), task.scheme);
+    let start = || Process::start(&step, &words, &task.namespace);
+    let process = if task.end == task.program.listens {
+        let process = start()?;
+        task.wait_until_it_listens(&process)?;
+        ready();
+        process
+    } else {
+        ready();
+        while !task.clock.has_started() || task.clock.now() < task.start {
+            if task.halted() {
+                return Ok(String::new());
+            }
+            let left = task.clock.until(task.start).unwrap_or(TimeSpan::ZERO);
+            thread::sleep(Duration::from_nanos(left.0).min(LOOK));
+        }
+        start()?
+    };
+    while !task.halted() {
+        let left = task.clock.until(task.until).unwrap_or(TimeSpan::MAX);
+        if left == TimeSpan::ZERO {
+            break;
+        }
+        if let Some(status) = process.ended(Duration::from_nanos(left.0).min(LOOK)) {
+            let now = task.clock.now();
+            // Once its partner is told to end, it may follow by itself.
+            if now >= task.stop || task.halted() {
+                break;
+            }
+            let found = format!("it ended by itself {:.1} s after the start of the run, with {status}", seconds(now));
+            return Err(process
+                .failure(&found)
+                .expected(format!("a program that runs until it is ended, at {:.1} s", seconds(task.stop))));
+        }
+    }
+    Ok(process.end())
+}
+
+fn seconds(at: Timestamp) -> f64 {
+    at.0 as f64 / 1e9
+}
+
+impl ProgramTask {
+    fn halted(&self) -> bool {
+        self.halt.load(Ordering::Relaxed)
+    }
+
+    fn wait_until_it_listens(&self, process: &Process) -> Result<()> {
+        let limit = Instant::now() + LISTEN_TIMEOUT;
+        loop {
+            if is_listened_on(self.port) {
+                return Ok(());
+            }
+            if let Some(status) = process.ended(LOOK) {
+                let found = format!("it ended before it listened, with {status}");
+                return Err(process.failure(&found).expected(format!("a program that listens at port {}", self.port)));
+            }
+            if self.halted() || Instant::now() > limit {
+                let found = format!("it did not listen at port {} within {} s", self.port, LISTEN_TIMEOUT.as_secs());
+                return Err(process.failure(&found).expected("a TCP or UDP socket bound to that port"));
+            }
+        }
+    }
+}
+
+/// What a program said in a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramLog {
+    /// Index of the flow.
+    pub flow: usize,
+    /// Which of its programs.
+    pub end: End,
+    /// Standard output and standard error; of more than is kept, the beginning and the end.
+    pub text: String,
+}
+
+/// The error about a flow of which no packet entered the path.
+#[must_use]
+pub fn sent_nothing(flow: usize, scheme: &str, logs: &[ProgramLog]) -> NetError {
+    let said = logs.iter().filter(|log| log.flow == flow && !log.text.trim().is_empty());
+    let said = said.map(|log| format!("\nthe {} said: {}", log.end.name(), process::last_lines(&log.text)));
+    NetError::new(format!("flow {flow} ({scheme})"), format!("it sent no packet{}", said.collect::<String>()))
+        .expected("a sender that sends at once, through the port that it is given")
+        .hint("run both programs by hand inside `ccgym shell`, which shows what they do")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_filled_in() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let spec = ProgramSpec {
+            listens: End::Receiver,
+            sender: words("send {address}:{port} -t {seconds} {else}"),
+            receiver: words("receive {port}"),
+        };
+        let at = Ipv4Addr::new(10, 0, 0, 1);
+        let span = TimeSpan::from_millis(1500);
+        assert_eq!(spec.words(End::Sender, at, 5001, span), words("send 10.0.0.1:5001 -t 62 {else}"));
+        assert_eq!(spec.words(End::Receiver, at, 5001, span), words("receive 5001"));
+    }
+}

@@ -1,0 +1,97 @@
+//! One program: started, watched, ended with all that it started.
+
+use std::fs::File;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::fcntl::OFlag;
+use nix::unistd::pipe2;
+
+use crate::error::{Context, NetError, Result};
+use crate::system::capability::present;
+use crate::system::supervise::{Isolated, KeptOutput, Launch, User};
+use crate::system::{sudo_caller, Capability, Namespace};
+
+/// How long a program has between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(1);
+/// How long the last of what it said may be under way.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Bytes that are kept of what it says: of the beginning, and of the end.
+const KEPT: usize = 32 * 1024;
+/// Last lines that an error shows, and max characters of each.
+const SHOWN_LINES: usize = 6;
+const SHOWN_CHARACTERS: usize = 300;
+
+/// A program at work. Dropped, it is killed with everything that it started.
+pub(super) struct Process {
+    step: String,
+    isolated: Isolated,
+    output: KeptOutput,
+}
+
+impl Process {
+    /// Start a program in a network namespace: as the user who called `sudo`, if one did.
+    pub fn start(step: &str, words: &[String], network: &Arc<Namespace>) -> Result<Self> {
+        let context = || format!("starting {step}");
+        let (reading, stdout) = pipe2(OFlag::O_CLOEXEC).context(context)?;
+        let stderr = stdout.try_clone().context(context)?;
+        let output = KeptOutput::listen(reading, KEPT, KEPT)?;
+        // In a user namespace there is nobody else to become.
+        let caller = sudo_caller().filter(|_| present() == Some(Capability::Root));
+        let launch = Launch {
+            words: words.to_vec(),
+            forgotten: Vec::new(),
+            stdin: File::open("/dev/null").context(context)?.into(),
+            stdout: Some(stdout),
+            stderr,
+            kept: Vec::new(),
+            network: Arc::clone(network),
+            user: caller.map(|(uid, gid)| User { uid: uid.as_raw(), gid: gid.as_raw() }),
+            own_proc: true,
+            prepare: Box::new(|| Ok(())),
+        };
+        let isolated = Isolated::start(launch).map_err(|error| {
+            NetError::new(format!("{}: {}", context(), error.place), error.found)
+                .expected("a program that can be executed")
+                .hint(format!("as it would be started: {}", words.join(" ")))
+        })?;
+        Ok(Self { step: step.to_owned(), isolated, output })
+    }
+
+    /// How it ended; `None` if it did not within `patience`.
+    pub fn ended(&self, patience: Duration) -> Option<ExitStatus> {
+        self.isolated.wait(patience)
+    }
+
+    /// An error that shows the last of what it said.
+    pub fn failure(&self, found: &str) -> NetError {
+        // What has ended has said all.
+        if self.ended(Duration::ZERO).is_some() {
+            self.output.wait(LAST_WORDS);
+        }
+        let text = self.output.text();
+        let said = last_lines(&text);
+        let said = if said.is_empty() { "it said nothing".to_owned() } else { format!("it said last: {said}") };
+        NetError::new(self.step.clone(), format!("{found}; {said}"))
+            .hint("try it by hand, both ends inside `ccgym shell`")
+    }
+
+    /// End it, with everything that it started; what it said.
+    pub fn end(mut self) -> String {
+        self.isolated.terminate();
+        let _ = self.isolated.wait(GRACE);
+        self.isolated.kill();
+        self.output.wait(LAST_WORDS);
+        self.output.text()
+    }
+}
+
+/// The last lines of a text, on one line.
+pub(super) fn last_lines(text: &str) -> String {
+    let shorten = |line: &str| line.chars().take(SHOWN_CHARACTERS).collect::<String>();
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).rev().take(SHOWN_LINES);
+    let mut lines: Vec<_> = lines.map(shorten).collect();
+    lines.reverse();
+    lines.join(" | ")
+}

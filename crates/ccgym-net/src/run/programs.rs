@@ -1,0 +1,86 @@
+//! Flows of programs of others: what they sent and received is counted on the path, since they do not tell.
+
+use ccgym_core::Timestamp;
+use ccgym_run::Received;
+
+use super::flows::Ended;
+use super::plan::Prepared;
+use crate::error::Result;
+use crate::program::{sent_nothing, ProgramLog};
+use crate::shell::EmulatorReport;
+
+/// Whether there is such a flow.
+pub(super) fn any(prepared: &Prepared) -> bool {
+    !prepared.plan.programs.is_empty()
+}
+
+/// Fill in what the path tells of such flows; what the programs said. What arrived twice is counted twice, and all that
+/// is not a header of the flow's profile as payload.
+///
+/// # Errors
+/// One of them sent nothing.
+pub(super) fn measure(prepared: &Prepared, path: &mut EmulatorReport, ended: &mut Ended) -> Result<Vec<ProgramLog>> {
+    let spec = &prepared.plan.spec;
+    let end = (Timestamp::ZERO + spec.duration).0;
+    let samples = |events: &[(u64, u64)]| cumulative(events, spec.record.series.0, end);
+    if !any(prepared) {
+        return Ok(Vec::new());
+    }
+    let log = path.up.log.take().unwrap_or_default();
+    for &index in prepared.plan.programs.keys() {
+        let flow = &prepared.flows()[index];
+        let (sender, receiver) = (&mut ended.senders[index], &mut ended.received[index]);
+        if sender.unavailable.is_some() {
+            continue;
+        }
+        let packets = || (0..log.flow.len()).filter(|&i| log.flow[i] == index as u32 && log.entered[i] <= end);
+        let size = |i: usize| u64::from(log.size[i]);
+        let sent: Vec<_> = packets().map(|i| (log.entered[i], size(i))).collect();
+        if sent.is_empty() {
+            return Err(sent_nothing(index, &flow.scheme, &ended.said));
+        }
+        let mut arrived: Vec<_> = packets().filter(|&i| log.left[i] <= end).map(|i| (log.left[i], size(i))).collect();
+        arrived.sort_unstable();
+        let payload: Vec<_> = arrived.iter().map(|&(at, size)| (at, size.saturating_sub(flow.header.into()))).collect();
+        let sum = |events: &[(u64, u64)]| events.iter().map(|event| event.1).sum();
+        sender.stats.sent_packets = sent.len() as u64;
+        sender.stats.sent_bytes = sum(&sent);
+        sender.series.sent_bytes = samples(&sent);
+        sender.series.sent_packets = samples(&sent.iter().map(|&(at, _)| (at, 1)).collect::<Vec<_>>());
+        receiver.received =
+            Received { packets: arrived.len() as u64, bytes: sum(&arrived), unique_bytes: sum(&payload) };
+        receiver.received_bytes = samples(&arrived);
+        receiver.received_unique_bytes = samples(&payload);
+    }
+    path.up.log = Some(log).filter(|_| spec.record.packets);
+    if !spec.record.packets {
+        path.down.log = None;
+    }
+    Ok(std::mem::take(&mut ended.said))
+}
+
+/// The sum of all up to each multiple of `step`; none if that is zero. Events are in order of time.
+fn cumulative(events: &[(u64, u64)], step: u64, end: u64) -> Vec<u64> {
+    let (mut next, mut sum) = (0, 0);
+    let until = |k: u64| {
+        while let Some(&(_, amount)) = events.get(next).filter(|event| event.0 <= k * step) {
+            sum += amount;
+            next += 1;
+        }
+        sum
+    };
+    (1..=end.checked_div(step).unwrap_or(0)).map(until).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_taken_at_the_multiples_of_the_step() {
+        let events = [(0, 1), (10, 2), (11, 4), (35, 8)];
+        assert_eq!(cumulative(&events, 10, 40), [3, 7, 7, 15]);
+        assert_eq!(cumulative(&events, 10, 9), [0; 0]);
+        assert_eq!(cumulative(&events, 0, 40), [0; 0]);
+    }
+}

@@ -1,0 +1,294 @@
+//! Programs of others as flows: how they are started, measured, and ended with all that they started.
+#![cfg(target_os = "linux")]
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod common;
+
+use std::net::UdpSocket;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use ccgym_net::program::End;
+use ccgym_net::run::RunResult;
+use common::{helper, joined, root, tell, Ran, Sandbox};
+use nix::sys::signal::Signal;
+use serde_json::{json, Value};
+
+/// Bytes of payload that the programs send, and of the IP packets in which they do.
+const PAYLOAD: usize = 972;
+const PACKET: u32 = 1000;
+
+// --- The programs of these tests: this very binary ---------------------------------------------------------------
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap()
+}
+
+#[test]
+#[ignore = "a program for the other tests"]
+fn sink() {
+    let socket = UdpSocket::bind(("0.0.0.0", variable("PORT").parse().unwrap())).unwrap();
+    println!("listening");
+    while socket.recv(&mut [0; 2000]).is_ok() {}
+}
+
+/// A packet each millisecond.
+fn send(socket: &UdpSocket) {
+    println!("sending");
+    loop {
+        let _ = socket.send(&[7; PAYLOAD]);
+        sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+#[ignore = "a program for the other tests"]
+fn source() {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.connect(format!("{}:{}", variable("ADDRESS"), variable("PORT"))).unwrap();
+    send(&socket);
+}
+
+#[test]
+#[ignore = "a program for the other tests"]
+fn source_that_listens() {
+    let socket = UdpSocket::bind(("0.0.0.0", variable("PORT").parse().unwrap())).unwrap();
+    let (_, from) = socket.recv_from(&mut [0; 2000]).unwrap();
+    socket.connect(from).unwrap();
+    send(&socket);
+}
+
+#[test]
+#[ignore = "a program for the other tests"]
+fn sink_that_asks() {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.connect(format!("{}:{}", variable("ADDRESS"), variable("PORT"))).unwrap();
+    socket.send(b"send").unwrap();
+    while socket.recv(&mut [0; 2000]).is_ok() {}
+}
+
+/// A script that becomes one of them.
+fn becoming(name: &str) -> String {
+    format!("PORT={{port}} ADDRESS={{address}} exec {}", joined(&helper(name)))
+}
+
+// --- Runs ----------------------------------------------------------------------------------------------------------
+
+/// A run of one flow over a delay of 5 ms. Both ends are scripts.
+fn plan(place: &Sandbox, listens: &str, sender: &str, receiver: &str) -> Value {
+    let script = |text: &str| json!(["/bin/sh", "-c", text]);
+    let delay = json!([{"kind": "delay", "delay": 5_000_000}]);
+    json!({
+        "spec": {
+            "duration": 1_500_000_000u64, "uplink": delay, "downlink": delay,
+            "record": {"packets": true, "series": 100_000_000},
+            "flows": [{"scheme": "program:test", "start": 200_000_000, "stop": 1_200_000_000}],
+        },
+        "programs": {"0": {"listens": listens, "sender": script(sender), "receiver": script(receiver)}},
+        "result": place.folder.join("result"),
+    })
+}
+
+fn start(place: &Sandbox, plan: &Value) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ccgym-net"));
+    command.arg(json!({"run": plan}).to_string()).env("CCGYM_TEST_MARK", &place.mark).stdin(Stdio::piped());
+    command.current_dir(&place.folder);
+    place.spawn(command)
+}
+
+fn run(place: &Sandbox, plan: &Value) -> Ran {
+    let mut child = start(place, plan);
+    // It would end with its input.
+    let input = child.stdin.take();
+    let ran = Ran::of(child);
+    drop(input);
+    ran
+}
+
+fn result(place: &Sandbox, plan: &Value) -> RunResult {
+    run(place, plan).ok();
+    let result = RunResult::read(&place.folder.join("result")).unwrap();
+    place.assert_clean(&["result"], "a run");
+    result
+}
+
+/// The error of a run, after which nothing is left.
+fn failure(sender: &str, receiver: &str) -> String {
+    let place = Sandbox::new();
+    let ran = run(&place, &plan(&place, "receiver", sender, receiver));
+    assert_eq!(ran.status, Some(2), "{}", ran.err);
+    place.assert_clean(&[], "a run that failed");
+    let error: Value = serde_json::from_str(ran.err.trim()).unwrap_or_else(|_| panic!("{}", ran.err));
+    let parts = ["place", "found", "expected", "hint"].map(|part| error[part].as_str().unwrap().to_owned());
+    assert!(parts.iter().all(|part| !part.is_empty()), "{parts:?}");
+    parts.join("\n")
+}
+
+fn said(result: &RunResult, end: End) -> &str {
+    &result.report.programs.iter().find(|log| log.end == end).unwrap().text
+}
+
+// --- What they send --------------------------------------------------------------------------------------------------
+
+fn check_measured(result: &RunResult) {
+    let log = result.outcome.data.as_ref().unwrap();
+    let packets: Vec<_> = (0..log.flow.len()).filter(|&i| log.size[i] == PACKET).collect();
+    // In a second, a packet each millisecond and the time to start.
+    assert!(packets.len() > 200 && packets.len() <= 1001, "{}", packets.len());
+    for &i in &packets {
+        assert_eq!(log.flow[i], 0);
+        assert!(log.entered[i] >= 200_000_000 && log.entered[i] < 1_400_000_000, "{}", log.entered[i]);
+        assert!(log.left[i] - log.entered[i] >= 5_000_000);
+    }
+    let flow = &result.outcome.flows[0];
+    assert_eq!(flow.sender.sent_packets, log.flow.len() as u64);
+    assert_eq!(flow.received.bytes, log.size.iter().map(|&size| u64::from(size)).sum::<u64>());
+    let series = &result.outcome.series.as_ref().unwrap().flows[0];
+    assert_eq!((series.sent_bytes.len(), series.sent_bytes[0]), (15, 0));
+    assert_eq!(series.received_bytes.last(), Some(&flow.received.bytes));
+    assert_eq!(series.sent_packets.last(), Some(&flow.sender.sent_packets));
+}
+
+#[test]
+fn a_flow_is_measured_on_the_path() {
+    if !root() {
+        return;
+    }
+    let place = Sandbox::new();
+    let result = result(&place, &plan(&place, "receiver", &becoming("source"), &becoming("sink")));
+    check_measured(&result);
+    assert!(said(&result, End::Sender).contains("sending"));
+    assert!(said(&result, End::Receiver).contains("listening"));
+}
+
+#[test]
+fn the_sender_may_be_the_one_that_listens() {
+    if !root() {
+        return;
+    }
+    let place = Sandbox::new();
+    check_measured(&result(
+        &place,
+        &plan(&place, "sender", &becoming("source_that_listens"), &becoming("sink_that_asks")),
+    ));
+}
+
+#[test]
+fn packets_that_were_not_asked_for_are_not_kept() {
+    if !root() {
+        return;
+    }
+    let place = Sandbox::new();
+    let mut plan = plan(&place, "receiver", &becoming("source"), &becoming("sink"));
+    plan["spec"]["record"]["packets"] = false.into();
+    let result = result(&place, &plan);
+    assert!(result.outcome.data.is_none() && result.outcome.acks.is_none());
+    assert!(result.outcome.flows[0].received.packets > 200);
+}
+
+// --- How they end ------------------------------------------------------------------------------------------------------
+
+#[test]
+fn a_program_is_asked_to_end_with_its_group() {
+    if !root() {
+        return;
+    }
+    let place = Sandbox::new();
+    let child = "(trap 'echo child asked; exit' TERM; while :; do sleep 0.01; done) &";
+    let sender = format!("trap 'echo parent asked; exit' TERM; {child} ({}) & wait", becoming("source"));
+    let result = result(&place, &plan(&place, "receiver", &sender, &becoming("sink")));
+    let said = said(&result, End::Sender);
+    assert!(said.contains("parent asked"), "{said}");
+    assert!(said.contains("child asked"), "{said}");
+}
+
+#[test]
+fn what_ignores_the_request_or_ran_away_is_killed() {
+    if !root() {
+        return;
+    }
+    let place = Sandbox::new();
+    let stubborn = "trap '' TERM HUP; setsid sleep 300 & (setsid sh -c \"trap '' TERM; sleep 301\" &)";
+    let both = |name| format!("{stubborn}; ({}) & wait", becoming(name));
+    // The result's check sees to it that nothing is left.
+    let result = result(&place, &plan(&place, "receiver", &both("source"), &both("sink")));
+    assert!(result.outcome.flows[0].received.packets > 200);
+}
+
+#[test]
+fn nothing_outlives_a_run_that_is_killed() {
+    if !root() {
+        return;
+    }
+    let place = Sandbox::new();
+    let sender = format!("trap '' TERM; setsid sleep 300 & echo > ready; ({}) & wait", becoming("source"));
+    let child = start(&place, &plan(&place, "receiver", &sender, &becoming("sink")));
+    place.wait_for("ready");
+    tell(child.id(), Signal::SIGKILL);
+    assert_eq!(Ran::of(child).status, None);
+    place.assert_clean(&["ready"], "SIGKILL");
+}
+
+#[test]
+fn a_flood_of_output_neither_blocks_nor_grows() {
+    if !root() {
+        return;
+    }
+    let place = Sandbox::new();
+    let sender = format!("echo first words; yes flood & ({}) & wait", becoming("source"));
+    let result = result(&place, &plan(&place, "receiver", &sender, &becoming("sink")));
+    let said = said(&result, End::Sender);
+    assert!(said.starts_with("first words\n") && said.contains("bytes left out"), "{}", said.len());
+    assert!(said.len() < 70_000, "{}", said.len());
+    assert!(result.outcome.flows[0].received.packets > 100);
+}
+
+// --- What goes wrong ---------------------------------------------------------------------------------------------------
+
+#[test]
+fn what_goes_wrong_is_explained() {
+    if !root() {
+        return;
+    }
+    let (source, sink) = (becoming("source"), becoming("sink"));
+    let quits = failure("echo no such host; exit 3", &sink);
+    assert!(quits.contains("flow 0, the sender of program:test"), "{quits}");
+    assert!(quits.contains("ended by itself") && quits.contains("status: 3"), "{quits}");
+    assert!(quits.contains("no such host"), "{quits}");
+    let silent = failure("sleep 100", &sink);
+    assert!(silent.contains("sent no packet"), "{silent}");
+    assert!(silent.contains("the receiver said") && silent.contains("listening"), "{silent}");
+    let deaf = failure(&source, "echo usage >&2; exit 1");
+    assert!(deaf.contains("before it listened") && deaf.contains("usage"), "{deaf}");
+    let hangs = failure(&source, "echo still at it; sleep 100");
+    assert!(hangs.contains("did not listen at port 5001") && hangs.contains("still at it"), "{hangs}");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    if !root() {
+        return;
+    }
+    let place = Sandbox::new();
+    let mut plan = plan(&place, "receiver", "", &becoming("sink"));
+    plan["programs"]["0"]["sender"] = json!(["/nowhere/program", "{port}"]);
+    let ran = run(&place, &plan);
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.err.contains("/nowhere/program 5001"), "{}", ran.err);
+    place.assert_clean(&[], "a program that is not there");
+}
+
+#[test]
+fn a_plan_says_what_a_program_is_and_gives_it_no_source() {
+    let place = Sandbox::new();
+    let whole = plan(&place, "receiver", "", "");
+    let mut without = whole.clone();
+    without["programs"] = json!({});
+    let ran = run(&place, &without);
+    assert!(ran.err.contains("program:test without its programs"), "{}", ran.err);
+    let mut limited = whole;
+    limited["spec"]["flows"][0]["source"] = json!({"kind": "bytes", "bytes": 1000});
+    let ran = run(&place, &limited);
+    assert!(ran.err.contains("a source for program:test"), "{}", ran.err);
+}

@@ -1,0 +1,54 @@
+//! Which schemes the library can run.
+
+use std::fmt;
+
+use ccgym_core::CongestionControl;
+
+/// How a scheme is run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Offer {
+    /// By its window, which is all that the library asks for.
+    Window,
+    /// By the window that its rate fills in a round trip, or by its own where that is smaller.
+    Rate,
+}
+
+/// Why a scheme is not offered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// What the scheme needs.
+    pub needs: &'static str,
+    /// What the library has instead.
+    pub has: &'static str,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "needs {}", self.needs)
+    }
+}
+
+/// How `scheme` is run, or why it is not.
+///
+/// # Errors
+/// It needs what quinn does not tell a controller or do for it.
+pub fn offer(scheme: &dyn CongestionControl) -> Result<Offer, Refusal> {
+    let needs = scheme.capabilities();
+    let refuse = |needs, has| Err(Refusal { needs, has });
+    if needs.knows_path {
+        return refuse("ground truth of the path", "acknowledgements and losses");
+    }
+    if scheme.receiver_half().is_some() {
+        return refuse("a half at the receiver", "the acknowledgements of QUIC");
+    }
+    if needs.packet_events {
+        return refuse("each packet's number and arrival", "counts of packets and when they left");
+    }
+    if needs.ecn.is_capable() {
+        return refuse("an ECN codepoint and counts of marks", "ECT(0) on all packets, and whether any was marked");
+    }
+    if scheme.interval_driven().is_some_and(|agent| agent.decided_outside()) {
+        return refuse("decisions from outside", "a controller that decides by itself");
+    }
+    Ok(if needs.pacing_required { Offer::Rate } else { Offer::Window })
+}

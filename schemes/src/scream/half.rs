@@ -1,0 +1,66 @@
+//! The half at the receiver: when feedback leaves.
+
+use ccgym_core::receiver_half::ReceivedEvent;
+use ccgym_core::{ReceiverHalf, TimeSpan, Timestamp};
+
+/// The rate of arrival is that of the last interval of this length.
+const RATE_INTERVAL: TimeSpan = TimeSpan::from_millis(200);
+/// Rate before the first one, bit/s (`ScreamRx.cpp`).
+const FIRST_RATE: f64 = 1e5;
+/// Bits per feedback, and min and max feedbacks per second. RFC 8298 §4.2.1 allows 2.5 per second where the rate is low;
+/// 10 keep the retransmission timer quiet.
+const BITS: f64 = 10_000.0;
+const PER_SECOND: (f64, f64) = (10.0, 50.0);
+
+#[derive(Clone, Debug)]
+pub struct ScreamHalf {
+    /// Time between two feedbacks; `None`: it follows the rate.
+    fixed: Option<TimeSpan>,
+    rate: f64,
+    /// Bytes since then.
+    bytes: u64,
+    counted: Timestamp,
+    last: Option<Timestamp>,
+    /// Whether something arrived that was not reported.
+    waiting: bool,
+}
+
+impl ScreamHalf {
+    pub const fn new(fixed: Option<TimeSpan>) -> Self {
+        Self { fixed, rate: FIRST_RATE, bytes: 0, counted: Timestamp::ZERO, last: None, waiting: false }
+    }
+
+    fn interval(&self) -> TimeSpan {
+        let by_rate = || TimeSpan::from_secs_f64(1.0 / (self.rate / BITS).clamp(PER_SECOND.0, PER_SECOND.1));
+        self.fixed.unwrap_or_else(by_rate)
+    }
+}
+
+impl ReceiverHalf for ScreamHalf {
+    fn start(&mut self, now: Timestamp, _mss: u64) {
+        self.counted = now;
+    }
+
+    fn on_data(&mut self, event: &ReceivedEvent) {
+        self.waiting = true;
+        self.bytes += event.bytes;
+        let since = event.now.since(self.counted);
+        if since >= RATE_INTERVAL {
+            self.rate = self.bytes as f64 * 8.0 / since.as_secs_f64();
+            (self.bytes, self.counted) = (0, event.now);
+        }
+    }
+
+    fn next_feedback(&self) -> Timestamp {
+        match self.last {
+            _ if !self.waiting => Timestamp::NEVER,
+            Some(last) => last.saturating_add(self.interval()),
+            None => Timestamp::ZERO,
+        }
+    }
+
+    fn on_feedback(&mut self, now: Timestamp, _message: &mut Vec<u8>) {
+        self.last = Some(now);
+        self.waiting = false;
+    }
+}

@@ -1,0 +1,58 @@
+"""The groups of Pantheon's cellular report (``docs/cellular.md``) are criteria of the experiment ``cellular``."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from ccgym.errors import PlatformError
+from ccgym.evaluation.run import contenders
+from ccgym.experiments.load import load_experiment
+from ccgym.experiments.request import Request
+from ccgym.experiments.run import run_experiments
+from ccgym.experiments.spec import ExperimentSet
+
+RECORDED = Path(__file__).parents[2] / "docs" / "data" / "cellular.csv"
+EXCEPTIONS = {"ledbat", "pcc", "vivace"}
+"""Those that leave their group; the page says why."""
+WITHOUT_GROUP = {"pcc_experimental", "taova", "vegas"}
+"""Two whose programs failed in the report, and Vegas, which was between the groups."""
+
+
+def verdicts(text: str) -> dict[str, str]:
+    return {row["scheme"]: row["verdict_of_test"] for row in csv.DictReader(text.splitlines())}
+
+
+def test_recorded_groups() -> None:
+    found = verdicts(RECORDED.read_text(encoding="utf-8"))
+    assert {name for name, verdict in found.items() if verdict == "fail"} == EXCEPTIONS
+    assert {name for name, verdict in found.items() if verdict == "none"} == WITHOUT_GROUP
+    assert {name for name, verdict in found.items() if verdict == "pass"} == (
+        {
+            "bbr",
+            "copa_mode_pantheon_delta_0.5",
+            "cubic",
+            "fillp",
+            "fillp_sheep",
+            "indigo",
+            "quic",
+            "scream_mode_pantheon",
+            "sprout_mode_pantheon",
+            "verus",
+            "webrtc",
+        }
+    )
+
+
+def test_the_recording_is_what_comes_out_today(tmp_path: Path) -> None:
+    experiment = load_experiment("cellular")
+    assert isinstance(experiment, ExperimentSet)
+    request = Request(out=tmp_path, schemes=contenders(experiment.schemes, "schemes"))
+    try:
+        run_experiments(experiment, request)
+    except PlatformError as error:
+        pytest.skip(f"{error.found}: {error.hint}")
+    today = (tmp_path / "cellular.csv").read_text(encoding="utf-8")
+    assert verdicts(today) == verdicts(RECORDED.read_text(encoding="utf-8"))
