@@ -171,7 +171,7 @@ impl Transport {
 
 /// What schemes without a style of their own are drawn with.
 const COLORS: [&str; 5] = ["crimson", "indigo", "darkslategray", "mediumblue", "teal"];
-const MARKERS: [&str; 4] = ["D", "X", "<", ">"];
+const MARKERS: [&str; 5] = ["D", "X", "<", ">", "P"];
 
 impl SchemeInfo {
     /// What an entry need not say.

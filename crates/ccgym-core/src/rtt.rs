@@ -17,17 +17,17 @@ pub const INITIAL_RTT: TimeSpan = TimeSpan::from_millis(333);
 
 impl Default for RttEstimator {
     fn default() -> Self {
-        Self {
-            latest: INITIAL_RTT,
-            smoothed: INITIAL_RTT,
-            variation: TimeSpan(INITIAL_RTT.0 / 2),
-            min: TimeSpan::MAX,
-            samples: 0,
-        }
+        Self::assuming(INITIAL_RTT)
     }
 }
 
 impl RttEstimator {
+    /// What holds until the first sample.
+    #[must_use]
+    pub const fn assuming(rtt: TimeSpan) -> Self {
+        Self { latest: rtt, smoothed: rtt, variation: TimeSpan(rtt.0 / 2), min: TimeSpan::MAX, samples: 0 }
+    }
+
     /// Feed one sample. `ack_delay` is the wait at the receiver: it is taken out of the smoothed value where that
     /// does not pass below the minimum, and never out of the minimum (RFC 9002 §5.3). TCP passes zero.
     #[inline]
@@ -51,13 +51,13 @@ impl RttEstimator {
         self.smoothed = TimeSpan((7 * self.smoothed.0 + adjusted) / 8);
     }
 
-    /// Latest sample; 333 ms before the first.
+    /// Latest sample; before the first, what is assumed.
     #[must_use]
     #[inline]
     pub const fn latest(&self) -> TimeSpan {
         self.latest
     }
-    /// sRTT; 333 ms before the first sample.
+    /// sRTT; before the first sample, what is assumed.
     #[must_use]
     #[inline]
     pub const fn smoothed(&self) -> TimeSpan {

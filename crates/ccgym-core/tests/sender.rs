@@ -114,6 +114,10 @@ fn handshake_before_data() {
     assert_eq!(sender.rtt().samples(), 0, "ambiguous");
     assert_eq!(drain(&mut sender, ms(3100)).len(), 10);
     assert_eq!(receiver.segments_in_order(), 0);
+    // Data wait as long as a round trip above 1 s may take: nothing is repeated before 3 s (RFC 6298 §5.7) but the
+    // probe of the tail (RFC 8985 §7.2).
+    sender.on_timeout(ms(6099));
+    assert_eq!((sender.stats().rtos, drain(&mut sender, ms(6099)).len()), (0, 1));
 
     let (mut sender, mut receiver, _) = pair(SenderConfig::tcp(0, 1500), Capabilities::default());
     let first = drain(&mut sender, ms(0));

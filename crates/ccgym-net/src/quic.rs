@@ -184,7 +184,11 @@ impl Process {
         };
         let mut text = serde_json::to_vec(job).map_err(|error| NetError::new(step(), error))?;
         text.push(b'\n');
-        input.write_all(&text).context(step)?;
+        match input.write_all(&text) {
+            // It has ended already, and says why.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            written => written.context(step)?,
+        }
         Ok(Self { name: job.name(), child, input: Some(input), output, read: Vec::new() })
     }
 
@@ -253,7 +257,6 @@ mod tests {
     use super::*;
     use crate::udp::ReceiverResult;
     use std::net::Ipv4Addr;
-    use std::os::unix::fs::PermissionsExt;
 
     fn job() -> QuicJob {
         let ends = Ends {
@@ -267,11 +270,13 @@ mod tests {
         QuicJob::Receiver(QuicReceiverJob { ends, end: Timestamp::from_millis(20) })
     }
 
-    /// A program of the shell.
+    /// A program of the shell. Another process writes it: a test that forks while this one has the file open for
+    /// writing would keep it from being run ("text file busy").
     fn program(name: &str, script: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("ccgym-test-quic-{}-{name}", std::process::id()));
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let write = r#"printf '#!/bin/sh\n%s\n' "$2" > "$1" && chmod 755 "$1""#;
+        let status = Command::new("sh").args(["-c", write, "sh"]).arg(&path).arg(script).status();
+        assert!(status.unwrap().success());
         path
     }
 
@@ -299,13 +304,14 @@ mod tests {
         assert!(ready);
     }
 
+    /// One that reads no job does not hide its explanation.
     #[test]
     fn what_a_process_says_of_its_failure_is_passed_on() {
         let own = serde_json::to_string(&NetError::new("sending", "it broke").hint("mend it")).unwrap();
         let (failed, ready) = outcome("own", &format!("echo ready; echo '{own}' >&2; exit 2"), false);
-        assert!(ready);
+        assert!(ready, "{failed:?}");
         assert_eq!(failed.unwrap_err(), NetError::new("sending", "it broke").hint("mend it"));
-        let (failed, ready) = outcome("foreign", "echo what; echo a riddle >&2", false);
+        let (failed, ready) = outcome("foreign", "echo a riddle >&2; echo what", false);
         let text = failed.unwrap_err().to_string();
         assert!(!ready && text.contains("what") && text.contains("a riddle") && text.contains("flow 3"), "{text}");
         let missing =

@@ -5,6 +5,7 @@
 
 use super::Sender;
 use crate::packet::{Ecn, Packet, PacketNumber};
+use crate::rtt::RttEstimator;
 use crate::units::{TimeSpan, Timestamp};
 
 /// The packet number of a handshake; no data packet has it.
@@ -12,6 +13,10 @@ pub const HANDSHAKE: PacketNumber = u64::MAX;
 
 /// Wait before an unanswered handshake is repeated, doubling each time (RFC 6298 §2.1).
 const FIRST_WAIT: TimeSpan = TimeSpan::from_millis(1000);
+
+/// Round trip assumed after a repeated handshake, which gives no sample: the retransmission timeout is then 3 s (RFC 6298
+/// §5.7), and a path whose round trip is above 1 s sees no timeout of data that were never lost.
+const RTT_AFTER_REPETITION: TimeSpan = TimeSpan::from_millis(1000);
 
 /// How far the connection is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,6 +91,8 @@ impl Sender {
             let sample = now.since(at);
             self.rtt.update(sample, TimeSpan::ZERO);
             self.cca.on_handshake(now, sample);
+        } else {
+            self.rtt = RttEstimator::assuming(RTT_AFTER_REPETITION);
         }
         self.adopt_control();
     }

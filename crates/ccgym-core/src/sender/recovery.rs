@@ -64,7 +64,7 @@ impl Sender {
         self.stats.lost_packets += 1;
         self.episode_losses += 1;
         if self.config.reliable && !self.stopped && !self.acked_segments.contains(p.segment) {
-            self.retransmit.push_back(p.segment);
+            self.retransmit_in_order(p.segment);
         }
         self.lost_records.push(LostPacket {
             number,
@@ -72,6 +72,16 @@ impl Sender {
             sent: p.sent,
             in_flight_at_send: u64::from(p.in_flight),
         });
+    }
+
+    /// The lowest segment is sent first (RFC 6675 §4, NextSeg rule 1), also if it was lost again: as long as it is
+    /// missing the cumulative acknowledgement stands still, and PRR sends no more than what arrives.
+    fn retransmit_in_order(&mut self, segment: u64) {
+        let place = match self.retransmit.back() {
+            Some(&last) if segment <= last => self.retransmit.partition_point(|&other| other < segment),
+            _ => self.retransmit.len(),
+        };
+        self.retransmit.insert(place, segment);
     }
 
     /// `count` packets declared lost arrived after all; whether that refutes the whole episode.

@@ -218,8 +218,6 @@ impl Sender {
             }
             self.mark_lost(number, State::TimedOut);
         }
-        // Sent in order of the stream again.
-        self.retransmit.make_contiguous().sort_unstable();
         self.acked_end = self.packets.next();
         self.recovery =
             Recovery::Loss { point: if self.config.reliable { self.next_segment } else { self.packets.next() } };
