@@ -417,7 +417,7 @@ impl Sender {
         self.stats.spurious_losses += 1;
         self.detector.saw_reordering(self.config.loss.packet_threshold);
         // If it still waits to be sent again, it need not be.
-        if let Some(i) = self.retransmit.iter().position(|&s| s == segment) {
+        if let Ok(i) = self.retransmit.binary_search(&segment) {
             self.retransmit.remove(i);
         }
     }

@@ -277,14 +277,11 @@ fn complaints(contender: &Contender, lie: Lie) -> Vec<Complaint> {
     findings.into_iter().map(place).collect()
 }
 
-const KNOWN: [Known; 3] = [
+const KNOWN: [Known; 2] = [
     // RFC 6817's history of base delays believes a receiver's clock for ten minutes.
     known("ledbat", "Clock", About::Progress, 20.0),
     // Remy's memory believes it, too: its smoothed gaps are what the receiver says.
     known("taova", "Clock", About::InFlight, 400.0),
-    // `tcp_westwood.c`: the threshold after a timeout is the estimated bandwidth times the minimum round trip, and its
-    // filter forgets a lie by an eighth twice per sample, of which a flow that lives on timeouts has few.
-    known("westwood mode=linux", "Optimistic", About::Progress, 200.0),
 ];
 
 #[test]
