@@ -1,5 +1,6 @@
 //! The transport machines together, without a path: what leaves, when, and what the algorithm is told.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use ccgym_core::congestion_control::{Capabilities, SentEvent, TimeoutEvent};
@@ -155,6 +156,35 @@ fn fast_recovery_from_one_loss() {
     assert!(!sender.in_recovery());
     assert_eq!(sender.stats().recoveries, 1);
     assert_eq!(receiver.segments_in_order(), 10 + again.len() as u64 - 1);
+}
+
+/// A segment that is lost a second time goes before those that wait for their first repetition (RFC 6675 §4, NextSeg
+/// rule 1): else the cumulative acknowledgement stands still until all of those have left.
+#[test]
+fn the_lowest_segment_is_sent_again_first() {
+    let capabilities = Capabilities { prr: true, ..Capabilities::default() };
+    let (mut sender, mut receiver, _) = pair_under(established(), capabilities, Control::window(64 * SIZE));
+    let flight = drain(&mut sender, ms(0));
+    assert_eq!(flight.len(), 64);
+    // Of 64 packets the last 8 arrive, and of what is sent again the first is lost.
+    let mut arriving: VecDeque<(Timestamp, Packet)> =
+        flight[56..].iter().map(|packet| (ms(50), packet.clone())).collect();
+    let (mut lost, mut order) = (false, Vec::new());
+    while let Some((at, packet)) = arriving.pop_front() {
+        let ack = deliver(&mut receiver, at, &packet);
+        let back = at + TimeSpan::from_millis(50);
+        sender.on_ack(back, &ack);
+        for again in drain(&mut sender, back).into_iter().filter(|packet| packet.retransmission) {
+            order.push(again.segment);
+            if again.segment == 0 && !lost {
+                lost = true;
+            } else {
+                arriving.push_back((back + TimeSpan::from_millis(50), again));
+            }
+        }
+    }
+    let second = order.iter().skip(1).position(|&segment| segment == 0).map(|place| place + 1);
+    assert!(second.is_some_and(|place| place < 30), "{order:?}");
 }
 
 /// Everything lost: a probe after two round trips, then a timeout that presumes all lost (RFC 8985 §7, RFC 6298).
