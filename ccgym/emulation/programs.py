@@ -126,7 +126,7 @@ def _read(process: subprocess.Popen[bytes], pipes: tuple[IO[bytes], IO[bytes]], 
 
 
 def _caller() -> dict[str, Any]:
-    """The user who called ``sudo``, as arguments of ``Popen``; nothing where nobody did."""
+    """The user who called ``sudo``, as arguments of ``Popen``; empty without ``sudo``."""
     uid, gid = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
     if os.geteuid() != 0 or not uid.isdecimal() or not gid.isdecimal() or uid == "0":
         return {}

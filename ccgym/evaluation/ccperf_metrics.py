@@ -278,7 +278,7 @@ def _network_table(run: RunInput, samples: Sequence[_Samples]) -> MetricTable:
         return {}
     edges = samples[0].bin_edges_ns
     total = rates.sum(axis=0)
-    # What arrives of a flow that began or ended within the bin is no part of what the others share.
+    # A flow that began or ended within the bin does not count in it: the others share what they received.
     kept = np.where(alive, rates, 0.0)
     anyone = np.asarray(alive.any(axis=0))
     flowing = alive & (rates > 0)

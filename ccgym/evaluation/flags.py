@@ -302,8 +302,8 @@ def _why_starved(summary: SchemeSummary, facts: PathFacts) -> str:
     loss = summary.loss.mean if summary.loss else 0.0
     if facts.random_loss > 0:
         return (
-            f"the path loses {100 * facts.random_loss:g} % of packets at random; a scheme that takes every loss for "
-            "congestion cannot fill such a link"
+            f"the path loses {100 * facts.random_loss:g} % of packets at random: a scheme that takes every loss for "
+            "congestion cannot fill such a link; one that does not is limited by itself"
         )
     if loss > 0.05:
         return f"{100 * loss:.1f} % of the packets were lost: the buffer is too small for the scheme's bursts"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import colorsys
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_rgb
+from matplotlib.colors import Colormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
@@ -159,6 +159,39 @@ def axes_at(figure: Figure, left: float, bottom: float, width: float, height: fl
     """Axes at a place in inches from the figure's lower left corner."""
     wide, high = figure.get_size_inches()
     return figure.add_axes((left / wide, bottom / high, width / wide, height / high), **style)
+
+
+def color_bar_at(
+    figure: Figure,
+    left: float,
+    bottom: float,
+    width: float,
+    height: float,
+    colors: Colormap,
+    ticks: Mapping[float, str],
+) -> None:
+    """A horizontal bar of all colors, at a place in inches as for :func:`axes_at`.
+
+    Args:
+        figure: Where to draw.
+        left: Left edge.
+        bottom: Lower edge.
+        width: Width.
+        height: Height.
+        colors: From left to right.
+        ticks: Text by position: 0 at the left end, 1 at the right end. The first and last texts end with the bar.
+    """
+    axes = axes_at(figure, left, bottom, width, height)
+    axes.imshow(np.linspace(0, 1, 256)[None, :], aspect="auto", cmap=colors, extent=(0, 1, 0, 1))
+    axes.set_yticks([])
+    axes.set_xticks(list(ticks), list(ticks.values()), fontsize=8.5)
+    labels = axes.get_xticklabels()
+    labels[0].set_horizontalalignment("left")
+    labels[-1].set_horizontalalignment("right")
+    axes.tick_params(length=0, pad=3)
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
 
 
 def text_at(figure: Figure, x: float, y: float, text: str, **style: Any) -> Text:

@@ -19,7 +19,7 @@ from matplotlib.patches import Polygon, Rectangle
 
 from ccgym.experiments.scorecard import CardScheme, PathResult, Scorecard
 from ccgym.report.figures import figure
-from ccgym.report.style import INK, MUTED, axes_at, blank_figure, text_at
+from ccgym.report.style import INK, MUTED, axes_at, blank_figure, color_bar_at, text_at
 from ccgym.report.table import NOTHING, number
 
 WORST: Final = -4.0
@@ -159,17 +159,8 @@ def _scale(figure: Figure, card: Scorecard, height: float) -> None:
     """Title, the colors' scale, and what the marks mean: above the names of the paths."""
     left, top = MARGIN_IN, height - 0.28
     text_at(figure, left, top, "Score by path and scheme", fontsize=14, weight="bold", color=INK)
-    axes = axes_at(figure, left, top - 0.42, 2.4, 0.14)
-    axes.imshow(np.linspace(WORST, 0, 256)[None, :], aspect="auto", cmap=COLORS, extent=(WORST, 0, 0, 1))
-    axes.set_yticks([])
-    axes.set_xticks([WORST, -3, -2, -1, 0], ["≤ −4", "−3", "−2", "−1", "0"], fontsize=8.5)
-    ends = axes.get_xticklabels()
-    ends[0].set_horizontalalignment("left")
-    ends[-1].set_horizontalalignment("right")
-    axes.tick_params(length=0, pad=3)
-    axes.grid(False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    ticks = dict(zip((0.0, 0.25, 0.5, 0.75, 1.0), ("≤ −4", "−3", "−2", "−1", "0"), strict=True))
+    color_bar_at(figure, left, top - 0.42, 2.4, 0.14, COLORS, ticks)
     lines = ["0: the physical limit;  −1: half the power", "frame: the best that does not know the path"]
     if any(result.trained for result in card.path_results.values()):
         lines.append("corner: the policy was trained on the path")

@@ -21,7 +21,7 @@ from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.experiments.results import ExperimentResults, Test
 from ccgym.report.coordinates import coordinate_label, coordinate_text, metric_label, metric_scale
 from ccgym.report.figures import Options, figure
-from ccgym.report.style import INK, MUTED, axes_at, blank_figure, luminance, text_at
+from ccgym.report.style import INK, MUTED, axes_at, blank_figure, color_bar_at, luminance, text_at
 
 DIVERGING: Final = LinearSegmentedColormap.from_list(
     "ccgym-parting", ["#17627f", "#4493a1", "#a9cfcd", "#f7f4ee", "#f0c39b", "#cf6a47", "#9c2f22"]
@@ -177,22 +177,13 @@ def _scale(figure: Figure, title: str, scale: float, colors: Colormap, options: 
     """Title, the scale of colors, and what the corner means."""
     top = float(figure.get_size_inches()[1])
     text_at(figure, MARGIN_IN, top - 0.25, title, fontsize=13, weight="bold", color=INK)
-    axes = axes_at(figure, MARGIN_IN, top - 0.6, 1.9, 0.13)
-    axes.imshow(np.linspace(0, 1, 256)[None, :], aspect="auto", cmap=colors, extent=(0, 1, 0, 1))
     known: Mapping[float, float] = {
         0.0: options.low,
         **({} if options.middle is None else {0.5: options.middle}),
         1.0: options.high,
     }
-    axes.set_yticks([])
-    axes.set_xticks(list(known), [f"{scale * value:g}" for value in known.values()], fontsize=8.5)
-    labels = axes.get_xticklabels()
-    labels[0].set_horizontalalignment("left")
-    labels[-1].set_horizontalalignment("right")
-    axes.tick_params(length=0, pad=3)
-    axes.grid(False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    ticks = {place: f"{scale * value:g}" for place, value in known.items()}
+    color_bar_at(figure, MARGIN_IN, top - 0.6, 1.9, 0.13, colors, ticks)
     note = (
         f"means; a corner where averaged conditions differ by {scale * SPREAD * (options.high - options.low):g} or more"
     )

@@ -25,7 +25,7 @@ PREFIX: Final = "program:"
 
 
 class Program(Protocol):
-    """Sender and receiver of somebody else's."""
+    """A sender and a receiver that did not come from ccgym."""
 
     @property
     def name(self) -> str:

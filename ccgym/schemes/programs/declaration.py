@@ -42,7 +42,7 @@ class Parameter(_Strict):
     """A word of the command lines that a user may choose."""
 
     default: str
-    """What it is if nobody chooses."""
+    """Its default."""
     help: Annotated[str, AfterValidator(check_text)]
     """What it is."""
     choices: tuple[str, ...] = ()

@@ -137,7 +137,7 @@ class Wrapper:
         )
 
     def _missing_packages(self) -> str:
-        """The Debian packages that are not installed, separated by spaces; none where this is no Debian."""
+        """The Debian packages that are not installed, separated by spaces; empty on other systems than Debian."""
         packages = self._ask("deps").output.split()
         query = shutil.which("dpkg-query")
         if query is None or not packages:

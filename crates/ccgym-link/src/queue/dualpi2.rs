@@ -260,7 +260,7 @@ mod tests {
             (0.8, 2.0, Ecn::Ect1, 0.36, 0.64),
             (0.8, 2.0, Ecn::Ect0, 0.0, 0.64),
             (0.8, 2.0, Ecn::NotEct, 0.0, 0.64),
-            // With k = 1 that is no overload yet.
+            // With k = 1 the L4S probability stays below 1: the queue is not overloaded.
             (0.8, 1.0, Ecn::Ect1, 0.8, 0.0),
             (0.8, 1.0, Ecn::Ect0, 0.64, 0.0),
         ] {

@@ -1,4 +1,4 @@
-//! Programs of others as a flow: a sender inside the path, a receiver outside, each a program that somebody else wrote.
+//! External programs as a flow: a sender inside the path and a receiver outside.
 //!
 //! One of the two listens at the port of its flow and is started first; the other is given address and port, and is
 //! started when the flow starts. Each lives in a PID namespace of its own, of which nothing remains when its time is

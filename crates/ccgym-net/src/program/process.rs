@@ -37,7 +37,7 @@ impl Process {
         let (reading, stdout) = pipe2(OFlag::O_CLOEXEC).context(context)?;
         let stderr = stdout.try_clone().context(context)?;
         let output = KeptOutput::listen(reading, KEPT, KEPT)?;
-        // In a user namespace there is nobody else to become.
+        // In a user namespace no other user exists to switch to.
         let caller = sudo_caller().filter(|_| present() == Some(Capability::Root));
         let launch = Launch {
             words: words.to_vec(),

@@ -312,8 +312,8 @@ impl Host {
         }
     }
 
-    /// Let the scheme's timers fire that are due. The library has none for controllers: they wait for the next thing
-    /// that it tells.
+    /// Call the scheme's timers that have expired. quinn gives its controllers no timer of their own, so these run at
+    /// its next call.
     fn serve(&mut self, now: Timestamp) {
         for _ in 0..MAX_EXPIRIES {
             if !self.capabilities.timers || self.scheme.next_timer() > now {
