@@ -167,8 +167,7 @@ fn the_lowest_segment_is_sent_again_first() {
     let flight = drain(&mut sender, ms(0));
     assert_eq!(flight.len(), 64);
     // Of 64 packets the last 8 arrive, and of what is sent again the first is lost.
-    let mut arriving: VecDeque<(Timestamp, Packet)> =
-        flight[56..].iter().map(|packet| (ms(50), *packet)).collect();
+    let mut arriving: VecDeque<(Timestamp, Packet)> = flight[56..].iter().map(|packet| (ms(50), *packet)).collect();
     let (mut lost, mut order) = (false, Vec::new());
     while let Some((at, packet)) = arriving.pop_front() {
         let ack = deliver(&mut receiver, at, &packet);
