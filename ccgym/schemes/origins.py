@@ -30,6 +30,7 @@ from ccgym.schemes import kernel, parameter_files, policies, programs, python_cl
 from ccgym.schemes.policies import LearnedPolicy
 from ccgym.schemes.python_classes import PythonScheme
 from ccgym.schemes.registry import NOT_TYPED, POLICY, registry
+from ccgym.schemes.style import Described
 
 if TYPE_CHECKING:
     from ccgym.schemes.choice import SchemeChoice
@@ -313,12 +314,8 @@ class OfProgram(OfOthers):
         return self.program(choice).provenance()
 
 
-class Loaded(Protocol):
+class Loaded(Described, Protocol):
     """What is loaded from a file for a scheme."""
-
-    @property
-    def title(self) -> str:
-        """Its name without parameters."""
 
     @property
     def given(self) -> str:
@@ -327,25 +324,6 @@ class Loaded(Protocol):
     @property
     def file_key(self) -> str:
         """Its name in files."""
-
-    @property
-    def label(self) -> str:
-        """Its name in tables and legends."""
-
-    @property
-    def color(self) -> str:
-        """Its color in figures."""
-
-    @property
-    def marker(self) -> str:
-        """Its marker in figures."""
-
-    @property
-    def digest(self) -> str:
-        """Hash of all that decides how it behaves."""
-
-    def provenance(self) -> dict[str, Any]:
-        """What results record about it."""
 
 
 class OfFile(Origin, ABC):

@@ -1,10 +1,12 @@
-"""How a scheme may be named and drawn: what is checked before a label reaches a terminal, and a color a figure."""
+"""How a scheme may be named and drawn: what one says of itself, and what is checked before a label reaches a terminal,
+and a color a figure.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, Protocol
 
 from ccgym.errors import ConfigError, did_you_mean, shown
 
@@ -45,6 +47,33 @@ class SchemeStyle:
     """Its name for people, e.g. ``TCP BBR``."""
     color: str
     marker: str
+
+
+class Described(Protocol):
+    """What a scheme that is not ccgym's own says of itself: a program, a policy, a class in Python."""
+
+    @property
+    def title(self) -> str:
+        """Its name without parameters, folders and suffix."""
+
+    @property
+    def label(self) -> str:
+        """Its name in tables and legends."""
+
+    @property
+    def color(self) -> str:
+        """Its color in figures."""
+
+    @property
+    def marker(self) -> str:
+        """Its marker in figures."""
+
+    @property
+    def digest(self) -> str:
+        """Hash of what decides how it behaves, as far as that is known."""
+
+    def provenance(self) -> dict[str, Any]:
+        """What results record about it."""
 
 
 def check_label(text: str) -> str:

@@ -19,40 +19,18 @@ from ccgym.errors import SchemeNotFoundError, did_you_mean, shown
 from ccgym.schemes.programs import declaration
 from ccgym.schemes.programs.declaration import DeclaredProgram
 from ccgym.schemes.programs.wrapper import Wrapper
+from ccgym.schemes.style import Described
 
 PREFIX: Final = "program:"
 """Beginning of their names."""
 
 
-class Program(Protocol):
+class Program(Described, Protocol):
     """A sender and a receiver that did not come from ccgym."""
 
     @property
     def name(self) -> str:
         """What stands after the prefix once it was checked: its name, or an absolute path."""
-
-    @property
-    def title(self) -> str:
-        """Its name without folders and suffix."""
-
-    @property
-    def label(self) -> str:
-        """Its name in tables and legends."""
-
-    @property
-    def color(self) -> str:
-        """Its color in figures."""
-
-    @property
-    def marker(self) -> str:
-        """Its marker in figures."""
-
-    @property
-    def digest(self) -> str:
-        """Hash of what decides how it behaves, as far as that is known."""
-
-    def provenance(self) -> dict[str, Any]:
-        """What results record about it."""
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         """Raise :class:`~ccgym.errors.ConfigError` unless it takes these parameters."""
