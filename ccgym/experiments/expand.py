@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +21,8 @@ from ccgym.experiments import spec
 from ccgym.experiments.draws import read_draw
 from ccgym.experiments.metrics import Metric, read_metric
 from ccgym.experiments.placeholders import SCHEME, Names, Quantity, substitute
+from ccgym.experiments.training import TrainingRange
+from ccgym.experiments.transfers import expanded
 from ccgym.schemes.flow import FlowSpec, flow_spec
 from ccgym.schemes.reading import parse_scheme
 from ccgym.units import parse_positive_time
@@ -86,13 +88,22 @@ class Condition:
     _part: spec.Scenario = field(repr=False, compare=False)
     _values: Mapping[str, Any] = field(repr=False, compare=False)
 
+    def trained(self, on: TrainingRange | None) -> Condition:
+        """The condition for a scheme that was trained on this range; another one only where the experiment asks."""
+        untrained = self._experiment.untrained
+        if untrained is None:
+            return self
+        rate, owd = (untrained.rate[1], untrained.owd[1]) if on is None else on.maxima
+        known = {"trained_rate": Quantity(float(rate), "rate"), "trained_owd": Quantity(float(owd), "time")}
+        return replace(self, _values={**self._values, **known})
+
     def make(self, rng: np.random.Generator) -> Scenario:
         """The scenario of a run; the generator is the run's, the same for every scheme."""
         names = self._names()
         duration_ns = self._duration(names)
         for name, given in self._part.draw.items():
             names.define(name, read_draw(substitute(given, names)).value(rng, duration_ns))
-        return self._scenario(names)
+        return self._scenario(names, rng)
 
     def bounds(self) -> tuple[Scenario, Scenario]:
         """The scenarios with all draws at their minimum, and at their maximum."""
@@ -102,7 +113,7 @@ class Condition:
             self._duration(names)
             for name, given in self._part.draw.items():
                 names.define(name, read_draw(substitute(given, names)).bound(which))
-            made.append(self._scenario(names))
+            made.append(self._scenario(names, generator(0)))
         return made[0], made[1]
 
     def _names(self) -> Names:
@@ -113,14 +124,14 @@ class Condition:
         names.define("duration", Quantity(float(duration_ns), "time"))
         return duration_ns
 
-    def _scenario(self, names: Names) -> Scenario:
+    def _scenario(self, names: Names, rng: np.random.Generator) -> Scenario:
         path = self._part.path if self._part.paths is None else self._values[f"_{PATH}"]
         if path is None:
             raise ConfigError("no path", where=PATH, expected="path or paths")
         with located(PATH):
             path = NetworkPath.from_any(substitute(path, names))
         with located("flows"):
-            flows = tuple(substitute(self._part.flows, names))
+            flows = tuple(expanded(substitute(self._part.flows, names), rng))
         metrics = []
         for key, given in self._experiment.metrics.items():
             with located(f"metrics.{key}"):
@@ -160,7 +171,7 @@ def _conditions(experiment: spec.Experiment, name: str, part: spec.Scenario) -> 
         written = {key: value for shown_at, _ in chosen for key, value in shown_at.items()}
         values = {key: value for _, hidden in chosen for key, value in hidden.items()}
         key = ",".join(f"{parameter}={value}" for parameter, value in written.items()) or name or "all"
-        yield Condition(
+        condition = Condition(
             key=key,
             at=_coordinates(written) or ({"scenario": name} if name else {}),
             written=written,
@@ -168,6 +179,7 @@ def _conditions(experiment: spec.Experiment, name: str, part: spec.Scenario) -> 
             _part=part,
             _values={**written, **values},
         )
+        yield condition.trained(None)
 
 
 _Point = tuple[dict[str, Any], dict[str, Any]]
@@ -241,7 +253,7 @@ def _check_criteria(experiment: spec.Experiment, found: Sequence[Condition]) -> 
             parse_scheme(name, f"{where}.schemes")
         for known, used in (
             (experiment.metrics, criterion.metrics),
-            (parameters, (*criterion.split, *criterion.where)),
+            (parameters, (*criterion.split, *criterion.where, *(key for r in criterion.references for key in r.where))),
         ):
             for name in used:
                 if name not in known:

@@ -113,6 +113,8 @@ class PolicyCard(_Strict):
     """The transport that it was trained over, and that its flows get unless they ask for another."""
     parity: Facts = Field(default_factory=dict)
     """How closely it agrees with the network as trained: episodes, decisions, largest difference, tolerance."""
+    certificate: Facts = Field(default_factory=dict)
+    """What ``ccgym certificate --write`` found; empty where it was not asked."""
     versions: Annotated[Mapping[str, Annotated[str, AfterValidator(_check_version)]], BeforeValidator(_or_empty)] = (
         Field(default_factory=dict)
     )
