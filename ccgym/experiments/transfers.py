@@ -75,8 +75,5 @@ def expanded(flows: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> li
                 transfers = Transfers.model_validate(flow[KEY])
             except ValidationError as error:
                 raise config_error(error, Transfers) from None
-            found += [
-                {**rest, "start": start, "source": f"{size}B"}
-                for start, size in transfers.drawn(rng)
-            ]
+            found += [{**rest, "start": start, "source": f"{size}B"} for start, size in transfers.drawn(rng)]
     return found

@@ -134,11 +134,8 @@ fn jitter_means() {
         (JitterSpec::Normal { mean: ms(10), std: ms(1) }, 10e6),
         (JitterSpec::Exponential { mean: ms(3) }, 3e6),
     ] {
-        let mut element = make(&ElementSpec::Jitter {
-            distribution: distribution.clone(),
-            reorder: true,
-            flows: Vec::new(),
-        });
+        let mut element =
+            make(&ElementSpec::Jitter { distribution: distribution.clone(), reorder: true, flows: Vec::new() });
         assert!(!element.preserves_order());
         let sum: u64 = (0..100_000).filter_map(|_| offer(&mut *element, Timestamp::ZERO)).map(|t| t.0).sum();
         let found = sum as f64 / 1e5;
