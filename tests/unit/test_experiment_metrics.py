@@ -292,9 +292,8 @@ def test_responsiveness_is_measured_against_cubic() -> None:
 def test_a_scheme_can_be_measured_against_itself() -> None:
     name = "decision_latency"
     for late, passed in ((0.72, True), (0.71, False)):
-        found = outcome(
-            name, evidence(name, utilization=lambda one, late=late: 0.8 if one.at["latency"] == "none" else late)
-        )
+        used = {"none": 0.8, "0.25 RTT": late, "0.5 RTT": late, "1 RTT": late}
+        found = outcome(name, evidence(name, utilization=lambda one, used=used: used[one.at["latency"]]))
         assert [one.passed for one in found.criteria] == [passed] * 3
         assert [one.min for one in found.criteria] == [pytest.approx(0.72)] * 3
     assert TESTS[name].spec.criteria[0].references[0].text == "0.9 × its own at latency none"
