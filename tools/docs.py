@@ -391,10 +391,11 @@ def training_seeds() -> list[str]:
         low, middle, high = min(scores), statistics.median(scores), max(scores)
         fresh = recorded["confirmation"]
         best = max((value, scheme) for scheme, value in fresh["fraction_of_oracle"].items() if scheme != "oracle")
+        chosen = "chosen" if recorded["exported"].get("asked_for") else "median"
         exported = next(one for one in recorded["seeds"] if one["seed"] == recorded["exported"]["seed"])
         rows.append(
             (code(name), len(scores), *map(percent, (low, middle, high)), f"{100 * statistics.stdev(scores):.1f}",
-             percent(exported["confirmed_fraction"]) + (", chosen" if recorded["exported"].get("asked_for") else ", median"),
+             f"{percent(exported['confirmed_fraction'])}, {chosen}",
              f"{percent(best[0])} ({best[1]})", fresh["episodes"])
         )  # fmt: skip
     head = ["", "Seeds", "Minimum", "Median", "Maximum", "Deviation, points", "The one that comes along"]

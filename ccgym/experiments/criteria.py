@@ -125,8 +125,9 @@ def _number(
     chosen: Callable[[Condition], bool],
 ) -> float | None:
     """A bound as a number; None where there is none, or what it refers to was not measured."""
-    if bound is None or not isinstance(found := spec.reference(bound), spec.Reference):
-        return None if bound is None else found
+    found = None if bound is None else spec.reference(bound)
+    if not isinstance(found, spec.Reference):
+        return found
     other = others.get(found.scheme) if found.scheme else evidence
     if found.where:
         chosen = _where(found.where, {name: value for name, value in group.items() if name not in found.where})
