@@ -125,7 +125,8 @@ class PolicyCard(_Strict):
     def to_json(self) -> str:
         """The text of the card; equal cards give equal text."""
         without = None if self.certificate else {"certificate"}
-        return json.dumps(self.model_dump(mode="json", exclude=without), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        content = self.model_dump(mode="json", exclude=without)
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @property
     def digest(self) -> str:
