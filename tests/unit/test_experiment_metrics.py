@@ -129,6 +129,12 @@ def test_convergence_time_is_until_all_are_even() -> None:
     assert value(joined, "convergence_time", 2, index=0.999, **options) == pytest.approx(4.0)
     assert value(joined, "convergence_time", 2, **{**options, "until": "4s"}) == pytest.approx(3.0), "never"
     assert value(joined, "convergence_time", 2, flows=[1], **options) == 0.0
+    up, down = np.cumsum([0, 0, 0.1e6, 0.7e6, 0.9e6, 1e6]), np.cumsum([0, 1e6, 0.9e6, 0.7e6, 0.1e6, 0])
+    crossing = sample(list(down), list(up))
+    never = {**options, "until": "5s"}
+    assert value(crossing, "convergence_time", 2, **never) == pytest.approx(4.0), (
+        "rates that cross are even for a while"
+    )
 
 
 def test_completion_times_of_transfers() -> None:

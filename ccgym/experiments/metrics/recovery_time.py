@@ -12,7 +12,7 @@ from ccgym.experiments.metrics.base import NOTHING, Better, Measured, Metric
 
 
 class AfterChange(Metric):
-    """Time from a change to the first window in which something is reached.
+    """Time from a change to a window in which something is reached.
 
     Where there is none, it is the time from the change to ``until``, which is then shown with ``≥``.
     """
@@ -33,21 +33,23 @@ class AfterChange(Metric):
     def reached(self, run: Measured, begin_s: float, end_s: float) -> bool:
         """Whether it is in this window, seconds."""
 
-    @override
-    def of(self, run: Measured) -> float:
+    def windows(self, run: Measured) -> list[tuple[float, bool]]:
+        """Of each window that is looked at: how long after the change it begins, and whether it is reached there."""
         change, until, window = self.change / 1e9, self.until / 1e9, self.window / 1e9
         times = run.sample.t_s
-        for start in times[(times >= change + self.blind / 1e9) & (times <= until - window)]:
-            if self.reached(run, start, start + window):
-                return float(start) - change
-        return until - change
+        starts = times[(times >= change + self.blind / 1e9) & (times <= until - window)]
+        return [(float(start) - change, self.reached(run, start, start + window)) for start in starts]
+
+    @property
+    def never(self) -> float:
+        """What stands for no such window, seconds."""
+        return (self.until - self.change) / 1e9
 
     @override
     def show(self, value: float | None) -> str:
         if value is None:
             return NOTHING
-        limit = (self.until - self.change) / 1e9
-        return f"≥ {value:.0f} {self.unit}" if value > limit - 0.05 else f"{value:.1f} {self.unit}"
+        return f"≥ {value:.0f} {self.unit}" if value > self.never - 0.05 else f"{value:.1f} {self.unit}"
 
 
 class RecoveryTime(AfterChange):
@@ -56,6 +58,10 @@ class RecoveryTime(AfterChange):
     label: str = "recovery time"
     fraction: ProbabilityField = 0.8
     """Of the capacity."""
+
+    @override
+    def of(self, run: Measured) -> float:
+        return next((after for after, reached in self.windows(run) if reached), self.never)
 
     @override
     def reached(self, run: Measured, begin_s: float, end_s: float) -> bool:
