@@ -464,6 +464,14 @@ def test_every_flag_names_cause_and_command() -> None:
     assert "1500 ms at a time" in next(f.cause for f in flags(results(0.5, 1500.0), STUDENT) if f.code == "starved")
 
 
+def test_a_shared_cause_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--trace", "77.72mbps", "--runs", "2", "--runtime", "5", "--no-figures", "--out", str(tmp_path)]
+    assert main([*options, "--schemes", "reno,vegas"]) == 0
+    printed = capsys.readouterr().out
+    assert len(re.findall(r"^warning: TCP (?:Reno|Vegas): .* \[starved\]$", printed, re.MULTILINE)) == 2
+    assert printed.count("likely cause: ") == printed.count("to see it: ") == 1
+
+
 @pytest.mark.parametrize(
     ("path", "options", "declared"),
     [
