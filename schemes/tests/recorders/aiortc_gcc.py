@@ -1,4 +1,4 @@
-"""Prints the tables of schemes/src/webrtc/recorded.rs: what aiortc's Google congestion control makes of inputs that
+"""Prints the tables of schemes/src/webrtc/recorded_aiortc.rs: what aiortc's Google congestion control makes of inputs that
 this program makes up. No part of the build.
 
     pip download aiortc==1.16.0 --no-deps && unzip aiortc-*.whl aiortc/rate.py aiortc/utils.py && python aiortc_gcc.py
