@@ -23,8 +23,8 @@ const PACKET_BITS: f64 = 1200.0 * 8.0;
 const MAXIMUM_WEIGHT: f64 = 0.05;
 const VARIANCE: (f64, f64) = (0.4, 2.5);
 const DEVIATIONS: f64 = 3.0;
-/// As deployed, a cut comes a round trip after the last change, within these bounds, ms; sooner if less than half of the
-/// rate arrives.
+/// As deployed, a cut comes a round trip after the last change, within these bounds, ms; sooner if less than half of
+/// the rate arrives.
 const CUT_GAP_MS: (f64, f64) = (10.0, 200.0);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +142,7 @@ impl RateControl {
         }
         let cut = match received {
             Some(received) => {
-                // As deployed, an over-use while more arrives than the rate accounts for goes back to the maxima before.
+                // As deployed, an over-use while far more arrives than the rate goes back to the maxima before.
                 let maximum = self.maximum.mean.filter(|_| deployed && CUT * received > self.rate);
                 self.maximum.add(received / 1e3);
                 CUT * maximum.map_or(received, |kbps| kbps * 1e3)

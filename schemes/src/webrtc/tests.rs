@@ -187,15 +187,15 @@ fn rate_is_that_of_str0m_until_it_grows_after_a_cut() {
                 assert!((control.rate - rate).abs() < 1e-5 * rate, "{at}: {}, not {rate}", control.rate);
                 ["growth", "under", "over"][*usage as usize]
             } else {
-                // The rules of libwebrtc: growth begins where the hold ends, and is additive near the mean of the maxima.
+                // The rules of libwebrtc: growth begins where the hold ends, additive near the mean of the maxima.
                 let since_here = if held { 0.0 } else { since(changed_here) };
                 let frame = before / 30.0;
                 let packet = frame / (frame / 9600.0).ceil();
                 let additive = packet / 500.0 * since_here;
                 let expected = if control.near_maximum() { additive } else { growth(since_here) };
                 assert!((here - expected).abs() < 1e-6, "{at}: {here} more, not {expected}");
-                // Those of str0m: a cut that it refused costs one more update; all time since the last change counts; and
-                // growth is multiplicative unless exactly as much arrives as at the only cut.
+                // Those of str0m: a cut that it refused costs one more update, all time since the last change counts, and
+                // growth is multiplicative.
                 let there = if refused { 0.0 } else { growth(since(changed)) };
                 assert!((rate - before - there).abs() < 1e-6, "{at}: str0m {} more, not {there}", rate - before);
                 if control.near_maximum() {

@@ -1,5 +1,5 @@
-"""Prints the tables of schemes/src/webrtc/recorded_aiortc.rs: what aiortc's Google congestion control makes of inputs that
-this program makes up. No part of the build.
+"""Prints the tables of schemes/src/webrtc/recorded_aiortc.rs: what aiortc's Google congestion control makes of inputs
+that this program makes up. No part of the build.
 
     pip download aiortc==1.16.0 --no-deps && unzip aiortc-*.whl aiortc/rate.py aiortc/utils.py && python aiortc_gcc.py
 """

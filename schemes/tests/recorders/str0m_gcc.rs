@@ -5,7 +5,7 @@
 //!     cargo add str0m@=0.25.0 --no-default-features && cargo add str0m-proto@=0.8.0
 //!     STR0M=$(echo ~/.cargo/registry/src/*/str0m-0.25.0/src) cargo run
 //!
-//! The estimator's modules are private: they are compiled here from the package's source. Their own log tells the trend.
+//! The estimator's modules are private: they are compiled here from the package's source. Their log tells the trend.
 #![allow(dead_code, unused)]
 
 use std::cell::RefCell;
