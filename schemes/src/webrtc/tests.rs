@@ -194,8 +194,8 @@ fn rate_is_that_of_str0m_until_it_grows_after_a_cut() {
                 let additive = packet / 500.0 * since_here;
                 let expected = if control.near_maximum() { additive } else { growth(since_here) };
                 assert!((here - expected).abs() < 1e-6, "{at}: {here} more, not {expected}");
-                // Those of str0m: a cut that it refused costs one more update, all time since the last change counts, and
-                // growth is multiplicative.
+                // Those of str0m: a cut that it refused costs one more update, all time since the last change counts,
+                // and growth is multiplicative.
                 let there = if refused { 0.0 } else { growth(since(changed)) };
                 assert!((rate - before - there).abs() < 1e-6, "{at}: str0m {} more, not {there}", rate - before);
                 if control.near_maximum() {
