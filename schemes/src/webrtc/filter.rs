@@ -70,7 +70,7 @@ impl TrendLine {
             self.trend = slope(&self.points).unwrap_or(self.trend);
         }
         // Until then the trend is zero, and the threshold already follows it.
-        (self.groups > 1).then(|| Growth { value: self.groups as f64 * self.trend * GAIN, trend: self.trend })
+        (self.groups > 1).then_some(Growth { value: self.groups as f64 * self.trend * GAIN, trend: self.trend })
     }
 }
 

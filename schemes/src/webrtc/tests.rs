@@ -1,6 +1,6 @@
 //! The whole scheme, and its parts against recordings of aiortc and str0m.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use ccgym_core::{Rate, TimeSpan, Timestamp};
 use serde_json::json;
@@ -120,7 +120,7 @@ const PATTERNS: [(&str, &[recorded_str0m::Packet], &[recorded_str0m::Update]); 4
 
 #[test]
 fn trend_line_and_detector_are_those_of_str0m() {
-    let mut seen = HashSet::new();
+    let mut seen = BTreeSet::new();
     for (name, packets, _) in PATTERNS {
         let mut arrivals = Arrivals::default();
         let mut filter = Filter::TrendLine(TrendLine::default());
@@ -155,7 +155,7 @@ fn trend_line_and_detector_are_those_of_str0m() {
 
 #[test]
 fn rate_is_that_of_str0m_until_it_grows_after_a_cut() {
-    let mut seen = HashSet::new();
+    let mut seen = BTreeSet::new();
     for (name, packets, updates) in PATTERNS {
         let mut received = ReceivedRate::weighted();
         let mut control = RateControl::new(Mode::Libwebrtc, 500_000.0);
