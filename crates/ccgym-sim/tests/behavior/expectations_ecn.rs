@@ -148,6 +148,37 @@ fn without_marks_they_are_reno() {
     }
 }
 
+/// Where ECN is cleared, before the queue or behind it, they do to the packet what they do over the same drop-tail queue:
+/// they take nothing from a mark that the path does not bring, and respond to losses.
+#[test]
+fn with_ecn_cleared_they_live_on_losses() {
+    let link = |queue: Value| json!({"kind": "link", "schedule": {"kind": "rate", "rate": 12_000_000}, "queue": queue});
+    let delay = json!({"kind": "delay", "delay": secs(0.02)});
+    let limit = json!({"packets": 40});
+    let droptail = link(json!({"kind": "droptail", "limit": limit}));
+    let step = link(json!({"kind": "step", "limit": limit, "threshold": {"packets": 10}}));
+    let bleach = json!({"kind": "bleach"});
+    let marking = json!({"ecn": true});
+    for (scheme, params) in
+        [("dctcp", &json!({})), ("prague", &json!({})), ("reno", &marking), ("cubic", &marking), ("scream", &marking)]
+    {
+        let outcome = |uplink: Value| {
+            run(&spec(json!({
+                "seed": 1, "duration": secs(30.0), "uplink": uplink, "downlink": [delay], "flows": [flow(scheme, params)],
+            })))
+        };
+        let honest = outcome(json!([droptail, delay]));
+        let before = outcome(json!([bleach, step, delay]));
+        let behind = outcome(json!([step, bleach, delay]));
+        assert!(honest.flows[0].sender.lost_packets > 0, "{scheme}: no loss to respond to");
+        assert_eq!(before.uplink[1].1.marked, 0, "{scheme}");
+        assert!(behind.uplink[0].1.marked > 1000, "{scheme}: {:?}", behind.uplink[0]);
+        for (place, found) in [("before", &before), ("behind", &behind)] {
+            assert_eq!(found.hash, honest.hash, "{scheme}, cleared {place} the queue");
+        }
+    }
+}
+
 /// Cubic waits about the target over PIE and over DualPI2 (15 ms ± 5 ms, ours), and hardly less with marks than with
 /// drops; the link stays busy.
 #[test]
