@@ -442,7 +442,11 @@ def test_video_that_leaves_capacity_unused_is_not_starved() -> None:
 
 def test_random_loss_is_no_cause_where_a_scheme_is_bounded() -> None:
     facts = replace(STUDENT, largest_gap_ms=None, capacity_mbps=77.0, declared_mbps=None, random_loss=0.0006)
-    for scheme, cause in [("cubic", "at random"), ("sprout", "bound of its own"), ("sprout:mode=pantheon", "bound of its own")]:
+    for scheme, cause in [
+        ("cubic", "at random"),
+        ("sprout", "bound of its own"),
+        ("sprout:mode=pantheon", "bound of its own"),
+    ]:
         found = flags(results(10.0, 60.0, scheme=scheme, capacity=77.0), facts)
         assert [flag.code for flag in found] == ["starved"]
         assert cause in found[0].cause

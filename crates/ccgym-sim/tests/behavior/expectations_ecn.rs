@@ -87,7 +87,7 @@ fn dctcp_needs_its_threshold() {
     assert_close("queue", by_delay.mean_queue, by_size.mean_queue, 0.15);
 }
 
-/// RFC 9332 §1.1: next to each other over DualPI2, a Prague flow and a Cubic flow get like shares (a factor of two, ours),
+/// The purpose of RFC 9332: next to each other over DualPI2, a Prague flow and a Cubic flow get like shares (a factor of two, ours),
 /// Prague waits 2 ms at most, 99 times of 100, and Cubic about 15 ms.
 #[test]
 fn prague_and_cubic_share_over_dualpi2() {
