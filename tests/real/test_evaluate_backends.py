@@ -69,7 +69,7 @@ def test_our_cubic_fills_the_link() -> None:
 
 @pytest.mark.parametrize("scheme", ["dctcp", "prague"])
 def test_marks_hold_the_queue_where_the_threshold_has_room_for_bursts(scheme: str) -> None:
-    # Senders that wake late send in bursts; at 12 Mbit/s a burst of ten waits 10 ms. Nothing but marks holds this queue.
+    # Senders that wake late send in bursts: at 12 Mbit/s one of ten packets waits 10 ms. Only marks hold this queue.
     path = NetworkPath(rate="12mbps", rtt="40ms", queue={"kind": "step", "delay": "20ms"}, name="marking")
     run = backend("emulated").run(path, [scheme], 6, 1)
     assert (run.link.drops, run.flows[0].lost_packets) == (0, 0)
