@@ -147,8 +147,6 @@ class Condition:
         return Scenario(path, flows, duration_ns, tuple(metrics))
 
 
-
-
 def conditions(experiment: spec.Experiment) -> list[Condition]:
     """All conditions of an experiment, scenario by scenario.
 
