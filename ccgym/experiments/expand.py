@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -243,6 +243,8 @@ def check(experiment: spec.Experiment, loaded: Loaded) -> None:
         for condition in found:
             condition.bounds()
         _check_criteria(experiment, found)
+        if experiment.games is not None:
+            _check_games(experiment.games, experiment.metrics)
     except CcgymError as error:
         place = error.where.partition(":")[0]
         steps = tuple(
@@ -258,15 +260,21 @@ def _check_criteria(experiment: spec.Experiment, found: Sequence[Condition]) -> 
         where = f"criteria[{place}]"
         for name in criterion.schemes:
             parse_scheme(name, f"{where}.schemes")
-        for known, used in (
-            (experiment.metrics, criterion.metrics),
-            (parameters, (*criterion.split, *criterion.where)),
-        ):
-            for name in used:
-                if name not in known:
-                    raise ConfigError(
-                        shown(name), expected=", ".join(known), hint=did_you_mean(name, known), where=where
-                    )
+        _check_names(criterion.metrics, experiment.metrics, where)
+        _check_names((*criterion.split, *criterion.where), parameters, where)
+
+
+def _check_games(games: spec.Games, metrics: Mapping[str, Any]) -> None:
+    _check_names(games.metrics, metrics, "games")
+    if games.published is not None:
+        for name in (*games.published.participants, *games.published.rates, *games.published.instead):
+            parse_scheme(name, "games.published")
+
+
+def _check_names(used: Iterable[str], known: Mapping[str, Any], where: str) -> None:
+    for name in used:
+        if name not in known:
+            raise ConfigError(shown(name), expected=", ".join(known), hint=did_you_mean(name, known), where=where)
 
 
 def run_seed(root: int, experiment: str, condition: str, run: int) -> int:

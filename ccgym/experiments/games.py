@@ -43,7 +43,7 @@ def power_winners(throughput: Floats, rtt: Floats, *, rounded: bool) -> Bools:
         throughput, rtt = whole(throughput), whole(rtt)
     known = np.isfinite(rtt)
     score = np.where(known, throughput**2 / np.where(known, rtt, 1.0), 0.0)
-    return known & (score >= (1 - MARGIN) * score.max(axis=-1, keepdims=True))
+    return np.asarray(known & (score >= (1 - MARGIN) * score.max(axis=-1, keepdims=True)))
 
 
 def fair_share_winners(throughput: Floats, fair: Floats, *, rounded: bool) -> Bools:
@@ -59,7 +59,7 @@ def fair_share_winners(throughput: Floats, fair: Floats, *, rounded: bool) -> Bo
         throughput = whole(throughput)
     nearest = np.abs(fair - throughput).min(axis=-1, keepdims=True)
     enough = throughput >= (1 - MARGIN) * (fair - nearest)
-    return enough & (throughput <= (1 + MARGIN) * (fair + nearest))
+    return np.asarray(enough & (throughput <= (1 + MARGIN) * (fair + nearest)))
 
 
 def fair_share_rating(throughput: float, fair: float) -> float:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from ccgym.config.configurations import find_config
 from ccgym.config.yaml_loader import Loaded, load_yaml, validate
-from ccgym.errors import ConfigError, PathNotFoundError, shown
+from ccgym.errors import ConfigError, PlatformError, shown
 from ccgym.experiments.expand import check
 from ccgym.experiments.gap import GapSpec
 from ccgym.experiments.scorecard import ScorecardSpec
@@ -50,16 +50,17 @@ def load_experiment(
         return _variant(loaded, comparison, file.stem, quick)
     if "include" in loaded.data:
         found = validate(loaded, ExperimentSet)
-        experiments, left_out = [], []
+        experiments: list[Experiment] = []
+        left_out: list[str] = []
         for one in found.include:
             part = _mapping(load_yaml(file.parent / one))
             try:
                 experiments.append(_experiment(part, Path(one).stem, quick))
-            except PathNotFoundError as error:
+            except PlatformError as error:
                 if part.data.get("optional") is not True:
                     raise
                 left_out.append(f"{part.data['title']}: left out, {error}")
-        if len({one.games is None for one in experiments}) > 1:
+        if len({made.games is None for made in experiments}) > 1:
             raise ConfigError(
                 "experiments with and without games", expected="all with games, or none", where=f"{file}: include"
             )

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 RATING: Final = (
-    "rating = log₂(throughput / capacity) − log₂(mean round trip / base); where two flows meet −|log₂(throughput / fair",
-    "share)|; 0 is all that a path allows, −1 half; interquartile mean over paths, interval by the bootstrap",
+    "rating = log₂(throughput / capacity) − log₂(mean round trip / base), where two flows meet −|log₂(throughput /",
+    "fair share)|; 0 is all that a path allows, −1 half; interquartile mean over paths, interval by the bootstrap",
 )
 
 _percent: Final = number(1, 100)

@@ -16,6 +16,8 @@ CELL_IN: Final = 0.3
 NAMES_IN: Final = 1.6
 TOP_IN: Final = 0.8
 MARGIN_IN: Final = 0.2
+LEAST_WIDTH_IN: Final = 6.2
+"""Room for the title."""
 
 
 @figure("league_improvement", "Probability that one scheme is better than another", page="league", order=3)
@@ -24,7 +26,8 @@ def improvement_figure(league: League) -> Figure:
     keys, probability = league.improvements
     labels = {one.key: one.style.label for one in league.members}
     side = len(keys) * CELL_IN
-    drawn = blank_figure(2 * MARGIN_IN + NAMES_IN + side, TOP_IN + NAMES_IN + side + MARGIN_IN)
+    width = max(LEAST_WIDTH_IN, 2 * MARGIN_IN + NAMES_IN + side)
+    drawn = blank_figure(width, TOP_IN + NAMES_IN + side + MARGIN_IN)
     axes = axes_at(drawn, MARGIN_IN + NAMES_IN, MARGIN_IN, side, side)
     axes.set_xlim(0, len(keys))
     axes.set_ylim(len(keys), 0)
