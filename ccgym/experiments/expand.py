@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ccgym.config.catalog import resolve_trace
 from ccgym.config.distributions import read_distribution
 from ccgym.config.path import NetworkPath
 from ccgym.config.yaml_loader import Loaded
@@ -237,11 +238,14 @@ def check(experiment: spec.Experiment, loaded: Loaded) -> None:
 
     Raises:
         ConfigError: With file and line.
+        PlatformError: It is optional, and a trace is not on this machine.
     """
     try:
         found = conditions(experiment)
         for condition in found:
-            condition.bounds()
+            smallest, _ = condition.bounds()
+            for name in smallest.path.trace_names() if experiment.optional else ():
+                resolve_trace(name)
         _check_criteria(experiment, found)
         if experiment.games is not None:
             _check_games(experiment.games, experiment.metrics)
