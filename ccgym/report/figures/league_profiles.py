@@ -52,8 +52,10 @@ def profiles_figure(league: League) -> Figure:
                 axes.plot(at, reached, color="#d5d5d5", linewidth=0.8, zorder=1)
         axes.set_xlim(LOWEST, 0)
         axes.set_ylim(0, 100)
-    for axes in grid[len(league.sections) :]:
+    for place, axes in enumerate(grid[len(league.sections) :], start=len(league.sections)):
         axes.axis("off")
+        if place >= COLUMNS:  # the axes above have the numbers of their column then
+            grid[place - COLUMNS].tick_params(labelbottom=True)
     legend = grid[len(league.sections)]
     for key in colored:
         style = styles[key]
