@@ -598,7 +598,7 @@ def league_games() -> list[str]:
 def league_published(section: str) -> list[str]:
     """Published winning rates next to ours among the same schemes, in percent."""
     rows = [
-        (code(row["scheme"]) + (f" for {row['instead']}" if row["instead"] else ""),
+        (row["label"] + (f" for {row['instead']}" if row["instead"] else ""),
          *(decimals(row[key], 1, 100) for key in ("published", "as_published", "exact")))
         for row in kept_rows("league-published")
         if row["section"] == section
