@@ -3,6 +3,8 @@
 python evaluate.py --experiment league
 python tools/league.py results/league
 make docs
+
+Of a quick look only the rankings are kept, as docs/data/league-quick.csv.
 """
 
 from __future__ import annotations
@@ -46,15 +48,22 @@ def main(directory: Path) -> None:
             weights = league["weights"].get(scheme, {}) if name == "all" else {}
             row = {key: _short(values.get(key)) for key in KEPT}
             rows.append({**row, **{f"weight_{weight}": rank for weight, rank in weights.items()}})
+    if league["parameters"]["quick"]:
+        _keep("league-quick", rows)
+        return
     published = [
         {"section": one["name"], **{key: _short(value) for key, value in row.items()}}
         for one in league["sections"]
         for row in one["published"]
     ]
-    for name, table in (("league", rows), ("league-published", published)):
-        (ROOT / f"docs/data/{name}.csv").write_text(rows_to_csv(table), encoding="utf-8")
+    _keep("league", rows)
+    _keep("league-published", published)
     for figure in FIGURES:
         keep_figure(directory / f"league_{figure}.png", f"league-{figure}")
+
+
+def _keep(name: str, rows: list[dict[str, Any]]) -> None:
+    (ROOT / f"docs/data/{name}.csv").write_text(rows_to_csv(rows), encoding="utf-8")
 
 
 def _short(value: Any) -> Any:

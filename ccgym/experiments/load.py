@@ -52,10 +52,10 @@ def load_experiment(
         found = validate(loaded, ExperimentSet)
         experiments: list[Experiment] = []
         left_out: list[str] = []
-        for one in found.include:
-            part = _mapping(load_yaml(file.parent / one))
+        for included in found.include:
+            part = _mapping(load_yaml(file.parent / included))
             try:
-                experiments.append(_experiment(part, Path(one).stem, quick))
+                experiments.append(_experiment(part, Path(included).stem, quick))
             except PlatformError as error:
                 if part.data.get("optional") is not True:
                     raise
