@@ -7,10 +7,11 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from sb3_contrib import RecurrentPPO
-from stable_baselines3 import A2C, PPO
+from stable_baselines3 import A2C
 
 from ccgym.training.algorithms.base import policy_arguments, schedule
 from ccgym.training.algorithms.config import A2cConfig, PpoConfig
+from ccgym.training.algorithms.ppo import NativePPO
 from ccgym.training.privileged_critic import PrivilegedCriticPolicy
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def build(config: PpoConfig | A2cConfig, env: VecEnv, device: str) -> OnPolicyAlgorithm:
     """The learner; see :func:`ccgym.training.model.build_model`."""
-    kind: Any = {"ppo": PPO, "recurrent_ppo": RecurrentPPO, "a2c": A2C}[config.name]
+    kind: Any = {"ppo": NativePPO, "recurrent_ppo": RecurrentPPO, "a2c": A2C}[config.name]
     # The settings have SB3's names.
     known = inspect.signature(kind).parameters.keys() & type(config).model_fields.keys()
     settings: dict[str, Any] = {name: schedule(getattr(config, name)) for name in known}
