@@ -96,7 +96,9 @@ class SimulatedBatch(EpisodeBatch):
             lengths = self.lengths.tolist()
             journal = self._room(self._journal, int((self.lengths + after - before).max()))
             for row, (start, end) in enumerate(zip(before.tolist(), after.tolist(), strict=True)):
-                journal[row, lengths[row] : lengths[row] + end - start] = np.clip(rollout.actions[row, start:end], *bounds)
+                journal[row, lengths[row] : lengths[row] + end - start] = np.clip(
+                    rollout.actions[row, start:end], *bounds
+                )
         self.lengths += after - before
         self.due[:] = self.ended == RUNNING
         self._running = not self.ended.any()

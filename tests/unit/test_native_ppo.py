@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,17 +22,9 @@ from ccgym.training.algorithms.ppo import NativePPO, _rolling
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments
 from ccgym.training.model import build_model, weights_hash
-from ccgym.training.native_actor import native_actor
 from ccgym.training.normalizer import normalized, normalized_rewards
+from ccgym.training.plain_policy import PlainPolicy
 from ccgym.training.rollouts import RolloutEnv
-
-
-@pytest.fixture
-def threads() -> Iterator[None]:
-    """Torch's threads as they were."""
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 def learner(*settings: str, kind: type[PPO] = NativePPO) -> tuple[Any, Any]:
@@ -77,7 +68,8 @@ def test_a_rollout_is_the_one_that_sb3_takes(critic: str, reward: str) -> None:
         models.append(model)
         envs.append(env)
     ours, theirs = buffers
-    assert ours.full and ours.pos == theirs.pos
+    assert ours.full
+    assert ours.pos == theirs.pos
     for name in ("observations", "actions", "rewards", "values", "log_probs", "advantages", "returns"):
         found, expected = getattr(ours, name), getattr(theirs, name)
         assert found.dtype == expected.dtype
@@ -135,10 +127,10 @@ def test_rewards_are_normalized_to_the_bit() -> None:
 @pytest.mark.parametrize("activation", ["tanh", "relu", "elu", "silu"])
 def test_the_native_policy_is_torch_s(activation: str) -> None:
     model, env = learner(f"algorithm.activation={activation}", "algorithm.log_std_init=-20")
-    actor = native_actor(model.policy)
-    assert actor is not None
+    plain = PlainPolicy.of(model.policy)
+    assert plain is not None
     inner = env.venv._env._env
-    rollout = inner.rollout(actor, np.zeros((4, 3, 1), np.float32))
+    rollout = inner.rollout(plain.actor(), np.zeros((4, 3, 1), np.float32))
     seen = torch.from_numpy(rollout.observations.reshape(12, -1))
     with torch.no_grad():
         layers = [*model.policy.mlp_extractor.policy_net, model.policy.action_net]
@@ -159,26 +151,29 @@ def test_actions_are_clipped_for_the_flow_only() -> None:
 
 def test_other_policies_and_environments_are_left_to_sb3() -> None:
     model, env = learner()
-    assert native_actor(model.policy) is not None and _rolling(env) is env.venv
+    assert PlainPolicy.of(model.policy) is not None
+    assert _rolling(env) is env.venv
     _, observed = learner("algorithm.critic=same", "algorithm.normalize={observation: true}")
-    assert isinstance(observed, VecNormalize) and _rolling(observed) is None, "statistics move with every step"
+    assert isinstance(observed, VecNormalize)
+    assert _rolling(observed) is None, "statistics move with every step"
     sde, _ = learner("algorithm.use_sde=true", "algorithm.critic=same")
-    assert native_actor(sde.policy) is None
+    assert PlainPolicy.of(sde.policy) is None
     policy = copy.deepcopy(model.policy)
     policy.mlp_extractor.policy_net[1] = nn.Softplus()
-    assert native_actor(policy) is None
+    assert PlainPolicy.of(policy) is None
     with_picture = SB3LinkVecEnv(1, "aurora", render_mode="ansi")
-    assert not with_picture.rolls and _rolling(RolloutEnv(with_picture)) is None
+    assert not with_picture.rolls
+    assert _rolling(RolloutEnv(with_picture)) is None
     discrete = SB3LinkVecEnv(1, "indigo")
-    assert isinstance(discrete.action_space, spaces.Discrete) and not discrete.rolls
+    assert isinstance(discrete.action_space, spaces.Discrete)
+    assert not discrete.rolls
 
 
-def test_discrete_actions_and_other_ways_give_what_sb3_gives() -> None:
-    for settings in (["algorithm.use_sde=true", "algorithm.critic=same"], ["algorithm.normalize={observation: true}",
-                     "algorithm.critic=same"]):  # fmt: skip
+def test_other_policies_learn_what_sb3_s_would() -> None:
+    for setting in ("algorithm.use_sde=true", "algorithm.normalize={observation: true}"):
         hashes = []
         for kind in (NativePPO, PPO):
-            model, env = learner(*settings, kind=kind)
+            model, env = learner("algorithm.critic=same", "algorithm.gradient_threads=1", setting, kind=kind)
             collect(model, env)
             model.train()
             hashes.append(weights_hash(model))
@@ -190,8 +185,8 @@ def test_parts_that_do_not_fit_are_refused() -> None:
     env.seed(1)
     ones = np.ones(1, np.float32)
     wide = _core.Actor([(np.ones((1, 99), np.float32), ones)], "tanh", ones, -ones, ones)
+    env.reset()
     with pytest.raises(ValueError, match="inputs of the policy: found 99 cells, expected 30"):
-        env.reset()
         env.rollout(wide, np.zeros((2, 3, 1), np.float32))
     with pytest.raises(ValueError, match="activation: found sine, expected tanh"):
         _core.Actor([(np.ones((1, 30), np.float32), ones)], "sine", ones, -ones, ones)
@@ -200,22 +195,24 @@ def test_parts_that_do_not_fit_are_refused() -> None:
 # --- The update -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize(
     "settings",
-    [[], ["algorithm.clip_range_vf=0.2", "algorithm.ent_coef=0.01"], ["algorithm.target_kl=0.0001"]],
-    ids=["plain", "clipped values", "early stop"],
+    [
+        [],
+        ["algorithm.clip_range_vf=0.01", "algorithm.ent_coef=0.01", "algorithm.activation=silu"],
+        ["algorithm.target_kl=0.0001", "algorithm.activation=elu"],
+        ["algorithm.critic=same", "algorithm.activation=relu", "algorithm.net_arch=[8]", "algorithm.clip_range=0.001"],
+    ],
+    ids=["plain", "clipped values", "early stop", "clipped ratios"],
 )
 def test_an_update_in_parts_is_sb3_s(settings: list[str]) -> None:
-    torch.set_num_threads(1)
     weights, recorded = [], []
     for parts in (1, 2):
         model, env = learner(*settings)
         collect(model, env)
-        torch.set_num_threads(parts)
+        model.gradient_threads = parts
         np.random.seed(5)  # noqa: NPY002
         model.train()
-        torch.set_num_threads(1)
         weights.append(torch.cat([parameter.detach().flatten() for parameter in model.policy.parameters()]))
         recorded.append(dict(model.logger.name_to_value))
     np.testing.assert_allclose(weights[1].numpy(), weights[0].numpy(), rtol=1e-3, atol=2e-5)
@@ -224,13 +221,10 @@ def test_an_update_in_parts_is_sb3_s(settings: list[str]) -> None:
         assert recorded[1][name] == pytest.approx(value, rel=1e-3, abs=1e-5), name
 
 
-@pytest.mark.usefixtures("threads")
 def test_an_update_in_parts_is_the_same_every_time() -> None:
     hashes = set()
     for _ in range(3):
-        torch.set_num_threads(1)
-        model, env = learner()
-        torch.set_num_threads(3)
+        model, env = learner("algorithm.gradient_threads=3")
         collect(model, env)
         model.train()
         hashes.add(weights_hash(model))

@@ -26,6 +26,9 @@ def build(config: PpoConfig | A2cConfig, env: VecEnv, device: str) -> OnPolicyAl
     known = inspect.signature(kind).parameters.keys() & type(config).model_fields.keys()
     settings: dict[str, Any] = {name: schedule(getattr(config, name)) for name in known}
     arguments = policy_arguments(config, ortho_init=config.ortho_init, eps=config.adam_epsilon)
+    parts = isinstance(config, PpoConfig) and config.gradient_threads > 1 and device == "cpu"
+    if parts:
+        arguments["optimizer_kwargs"]["fused"] = True
     if isinstance(config, A2cConfig) and config.use_rms_prop:
         # SB3 sets RMSProp up itself, and then takes the optimizer's arguments for RMSProp's.
         del arguments["optimizer_kwargs"]
@@ -40,4 +43,6 @@ def build(config: PpoConfig | A2cConfig, env: VecEnv, device: str) -> OnPolicyAl
             device=device,
             **settings,
         )
+    if isinstance(model, NativePPO) and isinstance(config, PpoConfig) and parts:
+        model.gradient_threads = config.gradient_threads
     return model
