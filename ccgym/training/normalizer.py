@@ -43,7 +43,7 @@ def frozen(env: VecEnv, of: VecNormalize | None) -> VecEnv:
 def normalized_rewards(
     normalizer: VecNormalize | None, rewards: npt.NDArray[np.float32], dones: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.float32]:
-    """The rewards of a rollout as the normalizer would have returned them step by step, to the bit; it learns from them.
+    """A rollout's rewards as the normalizer returns them step by step, to the bit; it learns from them.
 
     Args:
         normalizer: One that does not normalize observations, or None, which changes nothing.
@@ -68,7 +68,7 @@ def normalized_rewards(
         variance = (variance * count + its_variance * added + delta * delta * count * added / total) / total
         count = total
         variances.append(variance)
-    moments.mean, moments.var, moments.count = np.float64(mean), np.float64(variance), count  # type: ignore[assignment]
+    moments.mean, moments.var, moments.count = np.float64(mean), np.float64(variance), count
     if not normalizer.norm_reward:
         return rewards
     scaled = rewards / np.sqrt(np.array(variances) + normalizer.epsilon)

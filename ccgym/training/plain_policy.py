@@ -55,18 +55,16 @@ class PlainPolicy:
             or policy.device.type != "cpu"
         ):
             return None
-        linear, between = [], set()
-        for layers, head in ((body.policy_net, policy.action_net), (body.value_net, policy.value_net)):
-            linear.append([*layers[0::2], head])
-            between |= {type(layer) for layer in layers[1::2]}
-        if any(type(layer) is not nn.Linear for layer in (*linear[0], *linear[1])):
+        actor, critic = [*body.policy_net[0::2], policy.action_net], [*body.value_net[0::2], policy.value_net]
+        between = {type(layer) for layers in (body.policy_net, body.value_net) for layer in layers[1::2]}
+        if any(type(layer) is not nn.Linear for layer in (*actor, *critic)):
             return None
         if len(between) > 1 or not between <= ACTIVATIONS.keys():
             return None
         log_std = policy.log_std
         assert isinstance(log_std, nn.Parameter)
         activation = next(iter(between), nn.Tanh)
-        return cls(*linear, activation, log_std, space.low.astype(np.float32), space.high.astype(np.float32))
+        return cls(actor, critic, activation, log_std, space.low.astype(np.float32), space.high.astype(np.float32))
 
     def actor(self) -> _core.Actor:
         """The policy with its present weights, for the native core."""

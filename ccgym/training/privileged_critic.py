@@ -81,7 +81,7 @@ class PrivilegedEnv(VecEnvWrapper):
 
     def rollout(self, actor: _core.Actor, noise: Floats) -> Rollout:
         """See :meth:`ccgym.envs.SB3LinkVecEnv.rollout`."""
-        rollout = self._env.rollout(actor, noise)
+        rollout: Rollout = self._env.rollout(actor, noise)
         names, packet_bits = self._env.privileged().keys(), self._packet_bits
 
         def whole(observations: Floats, truth: npt.NDArray[np.float64]) -> Floats:

@@ -87,6 +87,35 @@ def test_a_rollout_is_the_one_that_sb3_takes(critic: str, reward: str) -> None:
         np.testing.assert_allclose(envs[0].ret_rms.var, envs[1].ret_rms.var, rtol=1e-3)
 
 
+def test_a_rollout_is_what_steps_with_its_actions_are() -> None:
+    """To the bit: observations, rewards, ground truth, and what is said of the episodes that end."""
+    model, env = learner("algorithm.log_std_init=3")
+    plain, rolled = PlainPolicy.of(model.policy), env.venv._env._env
+    assert plain is not None
+    _, stepwise = learner()
+    stepped = stepwise.venv._env._env
+    noise = np.random.default_rng(2).standard_normal((4, 60, 1), dtype=np.float32)
+    rollout = rolled.rollout(plain.actor(), noise)
+    box, ends = rolled.action_space, iter(rollout.ends)
+    for step in range(60):
+        np.testing.assert_array_equal(rollout.observations[:, step], stepped._batch.obs)
+        np.testing.assert_array_equal(
+            rollout.privileged[:, step], np.stack(list(stepped.privileged().values()), axis=1)
+        )
+        _, rewards, dones, infos = stepped.step(np.clip(rollout.actions[:, step], box.low, box.high))
+        np.testing.assert_array_equal(rollout.rewards[:, step], rewards)
+        for index in np.flatnonzero(dones):
+            end, info = next(ends), infos[index]
+            assert (end.index, end.step) == (index, step)
+            np.testing.assert_array_equal(end.observation, info["terminal_observation"])
+            assert list(end.privileged) == list(info["terminal_privileged"].values())
+            for name in ("summary", "reward_term_sums", "trajectory_hash", "path"):
+                assert end.info[name] == info[name], name
+            assert (end.info["episode"]["r"], end.info["episode"]["l"]) == (info["episode"]["r"], info["episode"]["l"])
+    assert next(ends, None) is None
+    np.testing.assert_array_equal(rollout.last_observations, stepped._batch.obs)
+
+
 def test_threads_of_the_simulator_change_nothing() -> None:
     hashes = set()
     for count in (1, 3):
@@ -103,7 +132,7 @@ def test_a_journal_of_a_rollout_brings_the_episodes_back() -> None:
     collect(model, env)
     state = env.venv.capture()
     assert max(len(one["actions"]) for one in state["environments"]["episodes"]) == 60 - 2 * 25
-    again, other = learner()
+    _, other = learner()
     assert other.venv.restore(state)
     np.testing.assert_array_equal(other.venv._observations, model._last_obs)
 

@@ -3,8 +3,8 @@
 **Rollouts.** Step by step, Python asks the policy 400 times for 32 actions, and every environment waits for the slowest
 one. Here the native core evaluates the policy's mean itself, in float64, and takes all decisions of an environment in
 one go. The noise is what SB3 would have drawn, from the same generator. Values and probabilities are SB3's own,
-computed afterward for the whole rollout at once. Policies and environments that this does not fit (see :class:`PlainPolicy` and
-:attr:`RolloutEnv.rolls`) are left to SB3.
+computed afterward for the whole rollout at once. Policies and environments that this does not fit (see
+:class:`PlainPolicy` and :attr:`RolloutEnv.rolls`) are left to SB3.
 
 **Gradients.** Each of ``gradient_threads`` takes an equal part of every batch, and the gradients are added in the order
 of the parts; networks of this size gain nothing from threads inside of one operation. The sums of floats depend on the
@@ -119,7 +119,7 @@ class NativePPO(PPO):
         for _ in range(self.n_epochs):
             divergences: list[float] = []
             order = torch.from_numpy(np.random.permutation(len(samples.returns)))  # noqa: NPY002 (as SB3)
-            for rows in order.split(self.batch_size):
+            for rows in torch.split(order, self.batch_size):
                 advantages = samples.advantages.index_select(0, rows)
                 if self.normalize_advantage:
                     advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)

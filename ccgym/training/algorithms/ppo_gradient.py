@@ -25,7 +25,7 @@ _ACTIVATIONS: Final[Mapping[type[nn.Module], tuple[Callable[..., torch.Tensor], 
     ),
     nn.SiLU: (nn.functional.silu, lambda gradient, inputs, _: _aten.silu_backward(gradient, inputs)),
 }
-"""What stands between layers: itself; and, of the gradient of its output, its input and its output, that of its input."""
+"""What stands between layers, and its backward pass: from its output's gradient, its input and its output."""
 
 _HALF_LOG_2PI: Final = 0.5 * math.log(2 * math.pi)
 
@@ -39,7 +39,9 @@ class Network:
     """
 
     def __init__(self, layers: Sequence[nn.Linear], activation: type[nn.Module]) -> None:
-        self.parameters = [parameter for layer in layers for parameter in (layer.weight, layer.bias)]
+        self.parameters: list[torch.Tensor] = [
+            parameter for layer in layers for parameter in (layer.weight, layer.bias)
+        ]
         """Weights and biases, layer by layer."""
         # Views: they follow the weights.
         self._layers = [(layer.weight.detach(), layer.weight.detach().t(), layer.bias.detach()) for layer in layers]
@@ -103,7 +105,7 @@ class Loss:
     vf_coef: float
 
     @property
-    def parameters(self) -> list[nn.Parameter]:
+    def parameters(self) -> list[torch.Tensor]:
         """What it is a function of."""
         return [self.log_std, *self.policy.parameters, *self.value.parameters]
 

@@ -9,8 +9,8 @@ use ccgym_schemes::{Resources, SchemeError};
 use ccgym_sim::agent_batch::{Arrays, BatchError, Now, RolloutArrays};
 use ccgym_sim::Activation;
 use numpy::{
-    Element, PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3, PyReadwriteArray, PyReadwriteArray1,
-    PyReadwriteArray2, PyReadwriteArray3,
+    Element, PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3, PyReadwriteArray,
+    PyReadwriteArray1, PyReadwriteArray2, PyReadwriteArray3,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;

@@ -69,7 +69,11 @@ impl AgentBatch {
         check("learners of a rollout", self.learners, 1)?;
         check("numbers of the policy's action", actor.outputs(), w.action)?;
         if actor.inputs() > w.observation {
-            return Err(BatchError::Size { name: "inputs of the policy", found: actor.inputs(), expected: w.observation });
+            return Err(BatchError::Size {
+                name: "inputs of the policy",
+                found: actor.inputs(),
+                expected: w.observation,
+            });
         }
         let now = arrays.now;
         check("noise", arrays.noise.len(), count * steps * w.action)?;
@@ -110,9 +114,29 @@ impl AgentBatch {
             .zip(now.returns)
             .zip(term_sums)
             .zip(now.ended)
-            .map(|((((((((((noise, taken), observations), truths), actions), rewards), observation), truth), total), term_sums), ended)| {
-                Part { noise, taken, observations, truths, actions, rewards, observation, truth, total, term_sums, ended }
-            });
+            .map(
+                |(
+                    (
+                        ((((((((noise, taken), observations), truths), actions), rewards), observation), truth), total),
+                        term_sums,
+                    ),
+                    ended,
+                )| {
+                    Part {
+                        noise,
+                        taken,
+                        observations,
+                        truths,
+                        actions,
+                        rewards,
+                        observation,
+                        truth,
+                        total,
+                        term_sums,
+                        ended,
+                    }
+                },
+            );
         let work = self.lanes.iter_mut().zip(parts);
         let truths = self.truths;
         self.pool.for_each(work, |(lane, part)| lane.stopped = lane.rollout(w, truths, actor, steps, part).err());
@@ -124,7 +148,14 @@ impl AgentBatch {
 }
 
 impl Lane {
-    fn rollout(&mut self, w: Widths, truths: usize, actor: &Actor, steps: usize, part: Part<'_>) -> Result<(), Stopped> {
+    fn rollout(
+        &mut self,
+        w: Widths,
+        truths: usize,
+        actor: &Actor,
+        steps: usize,
+        part: Part<'_>,
+    ) -> Result<(), Stopped> {
         let mut scratch = Scratch::default();
         let mut action = vec![0.0; w.action];
         let (mut reward, mut terms, mut stats, mut due) = ([0.0], vec![0.0; w.terms], [0.0; COLUMNS.len()], [0]);
