@@ -10,23 +10,6 @@ import torch
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from ccgym.training.algorithms.config import AlgorithmBase
-
-
-def normalized(env: VecEnv, algorithm: AlgorithmBase) -> VecEnv:
-    """The environments behind a running normalizer, where one is configured."""
-    wanted = algorithm.normalization
-    if not wanted.observation and not wanted.reward:
-        return env
-    return VecNormalize(
-        env,
-        norm_obs=wanted.observation,
-        norm_reward=wanted.reward,
-        clip_obs=wanted.clip_observation,
-        clip_reward=wanted.clip_reward,
-        gamma=algorithm.discount,
-    )
-
 
 def frozen(env: VecEnv, of: VecNormalize | None) -> VecEnv:
     """Environments whose observations are normalized by another's statistics, which they leave as they are.

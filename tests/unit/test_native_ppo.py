@@ -20,9 +20,9 @@ from ccgym import _core
 from ccgym.envs.sb3 import SB3LinkVecEnv
 from ccgym.training.algorithms.ppo import NativePPO, _rolling
 from ccgym.training.config import TrainConfig
-from ccgym.training.environments import Environments
+from ccgym.training.environments import Environments, normalized
 from ccgym.training.model import build_model, weights_hash
-from ccgym.training.normalizer import normalized, normalized_rewards
+from ccgym.training.normalizer import normalized_rewards
 from ccgym.training.plain_policy import PlainPolicy
 from ccgym.training.rollouts import RolloutEnv
 
