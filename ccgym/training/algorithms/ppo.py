@@ -13,7 +13,7 @@ number of parts, not on when which thread runs. With one thread, or another kind
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,14 +28,13 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from typing_extensions import override
 
 from ccgym.training import normalizer as normalizers
-from ccgym.training.algorithms.ppo_gradient import Loss, Network, Samples
+from ccgym.training.algorithms.ppo_gradient import Gradient, Loss, Network, Samples
 from ccgym.training.plain_policy import PlainPolicy
 from ccgym.training.rollouts import RolloutEnv
 
 if TYPE_CHECKING:
     from stable_baselines3.common.policies import ActorCriticPolicy
 
-    from ccgym import _core
 
 T = TypeVar("T")
 
@@ -60,32 +59,31 @@ class NativePPO(PPO):
             return super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
         self.policy.set_training_mode(False)
         callback.on_rollout_start()
-        self._roll(rolling, env if isinstance(env, VecNormalize) else None, plain.actor(), rollout_buffer)
+        self._roll(rolling, env if isinstance(env, VecNormalize) else None, plain, rollout_buffer)
         callback.on_rollout_end()
         return True
 
     def _roll(
-        self, env: RolloutEnv, normalizer: VecNormalize | None, actor: _core.Actor, buffer: RolloutBuffer
+        self, env: RolloutEnv, normalizer: VecNormalize | None, plain: PlainPolicy, buffer: RolloutBuffer
     ) -> None:
-        steps, count = buffer.buffer_size, buffer.n_envs
+        loss, steps, count = self._loss(plain), buffer.buffer_size, buffer.n_envs
         # Step by step, as SB3 draws them.
         shape = torch.zeros(count, buffer.action_dim)
         noise = torch.stack([torch.normal(shape, 1.0) for _ in range(steps)], dim=1)
-        rollout = env.rollout(actor, noise.numpy())
+        rollout = env.rollout(plain.actor(), noise.numpy())
         dones = rollout.dones()
         for end in rollout.ends:
             self._update_info_buffer([dict(end.info)])
         self.num_timesteps += steps * count
         rewards = normalizers.normalized_rewards(normalizer, rollout.rewards, dones)
         flat = (torch.from_numpy(array.reshape(steps * count, -1)) for array in (rollout.observations, rollout.actions))
-        with torch.no_grad():
-            judged = self.policy.evaluate_actions(*flat)[:2]
-        values, log_probs = (kind.numpy().reshape(count, steps) for kind in judged)
+        judged = zip(*self._side_by_side(loss.judge, *flat), strict=True)
+        values, log_probs = (torch.cat(kind).numpy().reshape(count, steps) for kind in judged)
         rewards = rewards.copy()
         if rollout.ends:
             # Time is up, the path goes on: what would have followed counts as well.
             terminal = self._values(np.stack([end.observation for end in rollout.ends]))
-            for end, value in zip(rollout.ends, terminal, strict=True):
+            for end, value in zip(rollout.ends, terminal.numpy(), strict=True):
                 rewards[end.index, end.step] += self.gamma * value
         buffer.reset()
         buffer.observations[:] = rollout.observations.swapaxes(0, 1)
@@ -94,13 +92,11 @@ class NativePPO(PPO):
         buffer.episode_starts[0], buffer.episode_starts[1:] = self._last_episode_starts, dones.T[:-1]
         buffer.pos, buffer.full = steps, True
         self._last_obs, self._last_episode_starts = rollout.last_observations, dones[:, -1].copy()
-        last_values = torch.from_numpy(self._values(rollout.last_observations))
-        buffer.compute_returns_and_advantage(last_values, self._last_episode_starts)
+        buffer.compute_returns_and_advantage(self._values(rollout.last_observations), self._last_episode_starts)
 
-    def _values(self, observations: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def _values(self, observations: np.ndarray[Any, Any]) -> torch.Tensor:
         with torch.no_grad():
-            values: np.ndarray[Any, Any] = self.policy.predict_values(torch.from_numpy(observations)).flatten().numpy()
-        return values
+            return self.policy.predict_values(torch.from_numpy(observations)).flatten()
 
     # --- The update ---------------------------------------------------------------------------------------------------
 
@@ -113,36 +109,38 @@ class NativePPO(PPO):
             return
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
-        loss, samples = self._loss(plain), self._samples(plain)
+        loss, samples = self._loss(plain), self._samples()
+        gradients = [Gradient(loss.parameters) for _ in range(self.gradient_threads)]
+        for parameter, part in zip(loss.parameters, gradients[0].parts, strict=True):
+            parameter.grad = part
         logged: list[torch.Tensor] = []
-        entropies: list[float] = []
+        entropies: list[torch.Tensor] = []
+        go_on = True
         for _ in range(self.n_epochs):
+            if not go_on:
+                break
             divergences: list[float] = []
-            order = torch.from_numpy(np.random.permutation(len(samples.returns)))  # noqa: NPY002 (as SB3)
+            order = torch.from_numpy(np.random.permutation(len(samples.table)))  # noqa: NPY002 (as SB3)
             for rows in torch.split(order, self.batch_size):
                 advantages = samples.advantages.index_select(0, rows)
                 if self.normalize_advantage:
                     advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-                gradient = partial(loss.gradient, samples, size=len(rows))
-                (gradients, numbers), *others = self._side_by_side(gradient, rows, advantages)
-                for more, further in others:
-                    torch._foreach_add_(gradients, more)
-                    numbers += further
+                numbers, *others = self._side_by_side(
+                    partial(loss.gradient, samples, len(rows)), rows, advantages, given=gradients
+                )
+                for more, further in zip(gradients[1:], others, strict=False):
+                    gradients[0].flat.add_(more.flat)
+                    numbers.add_(further)
                 logged.append(numbers)
                 entropies.append(loss.entropy())
                 divergences.append(float(numbers[3]))
                 if self.target_kl is not None and divergences[-1] > 1.5 * self.target_kl:
+                    go_on = False
                     break
-                for parameter, its_gradient in zip(loss.parameters, gradients, strict=True):
-                    parameter.grad = its_gradient
-                torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
+                gradients[0].clip(self.max_grad_norm)
                 self.policy.optimizer.step()
-            else:
-                self._n_updates += 1
-                continue
             self._n_updates += 1
-            break
-        self._log(loss, torch.stack(logged), entropies, divergences)
+        self._log(loss, torch.stack(logged), torch.stack(entropies), divergences)
 
     def _loss(self, plain: PlainPolicy) -> Loss:
         remaining, clip, clip_value = self._current_progress_remaining, self.clip_range, self.clip_range_vf
@@ -150,6 +148,7 @@ class NativePPO(PPO):
         assert clip_value is None or callable(clip_value)
         return Loss(
             policy=Network(plain.policy, plain.activation),
+            inputs=plain.policy[0].in_features,
             value=Network(plain.value, plain.activation),
             log_std=plain.log_std,
             clip=clip(remaining),
@@ -158,28 +157,17 @@ class NativePPO(PPO):
             vf_coef=self.vf_coef,
         )
 
-    def _samples(self, plain: PlainPolicy) -> Samples:
+    def _samples(self) -> Samples:
         buffer = self.rollout_buffer
+        names = "observations", "actions", "log_probs", "returns", "values", "advantages"
+        flat = (torch.from_numpy(buffer.swap_and_flatten(getattr(buffer, name))) for name in names)
+        return Samples.of(*(array.reshape(len(array), -1) for array in flat))
 
-        def rows(array: np.ndarray[Any, Any]) -> torch.Tensor:
-            flat = torch.from_numpy(buffer.swap_and_flatten(array))
-            return flat.reshape(len(flat), -1)
-
-        observations = rows(buffer.observations)
-        return Samples(
-            actor_inputs=observations[:, : plain.policy[0].in_features],
-            observations=observations,
-            **{
-                name: rows(getattr(buffer, name))
-                for name in ("actions", "log_probs", "advantages", "returns", "values")
-            },
-        )
-
-    def _log(self, loss: Loss, logged: torch.Tensor, entropies: list[float], divergences: list[float]) -> None:
+    def _log(self, loss: Loss, logged: torch.Tensor, entropies: torch.Tensor, divergences: list[float]) -> None:
         surrogate, squares, clipped, _ = logged.mean(dim=0).tolist()
         record, buffer = self.logger.record, self.rollout_buffer
-        last = -float(logged[-1, 0]) - self.ent_coef * entropies[-1] + self.vf_coef * float(logged[-1, 1])
-        record("train/entropy_loss", -float(np.mean(entropies)))
+        last = -float(logged[-1, 0]) - self.ent_coef * float(entropies[-1]) + self.vf_coef * float(logged[-1, 1])
+        record("train/entropy_loss", -float(entropies.mean()))
         record("train/policy_gradient_loss", -surrogate)
         record("train/value_loss", squares)
         record("train/approx_kl", float(np.mean(divergences)))
@@ -194,12 +182,20 @@ class NativePPO(PPO):
 
     # --- Threads ------------------------------------------------------------------------------------------------------
 
-    def _side_by_side(self, work: Callable[..., T], *arrays: torch.Tensor) -> list[T]:
-        """Do equal parts of arrays of the same length, each in a thread; the results are in the order of the parts."""
-        parts = list(zip(*(array.chunk(self.gradient_threads) for array in arrays), strict=True))
+    def _side_by_side(self, work: Callable[..., T], *arrays: torch.Tensor, given: Sequence[Any] = ()) -> list[T]:
+        """Do equal parts of arrays side by side; the results are in the order of the parts.
+
+        Args:
+            work: Gets a part of each array, and one of what is given.
+            *arrays: Of the same length.
+            given: One thing per part, or nothing.
+        """
+        parts = [*zip(*(array.chunk(self.gradient_threads) for array in arrays), strict=True)]
+        first, *others = [(*part, *given[place : place + 1]) for place, part in enumerate(parts)]
         if self._threads is None:
-            self._threads = ThreadPoolExecutor(self.gradient_threads, "gradient")
-        return [done.result() for done in [self._threads.submit(work, *part) for part in parts]]
+            self._threads = ThreadPoolExecutor(max(1, self.gradient_threads - 1), "gradient")
+        under_way = [self._threads.submit(work, *part) for part in others]
+        return [work(*first), *(part.result() for part in under_way)]
 
     @override
     def _excluded_save_params(self) -> list[str]:
