@@ -358,9 +358,15 @@ def _show(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, lo
         shown_on.print(line, style="yellow", soft_wrap=True)
     if has_published(results):
         shown_on.print(f"published: {results.published_source}", style="dim")
+    # Many schemes may share a cause, which is then said once.
+    causes: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
     for flag in results.flags:
-        shown_on.print(f"\n{flag['level']}: {flag['subject']}: {flag['message']} [{flag['code']}]", style="yellow")
-        shown_on.print(f"  likely cause: {flag['cause']}\n  to see it: {flag['command']}")
+        causes.setdefault((flag["level"], flag["code"], flag["cause"]), []).append(flag)
+    for (level, code, cause), flags in causes.items():
+        shown_on.print()
+        for flag in flags:
+            shown_on.print(f"{level}: {flag['subject']}: {flag['message']} [{code}]", style="yellow")
+        shown_on.print(f"  likely cause: {cause}\n  to see it: {flags[0]['command']}")
     alike: dict[tuple[str, str], list[CellFailure]] = {}
     for failure in results.failures:
         alike.setdefault((failure.scheme, failure.error), []).append(failure)
