@@ -35,7 +35,6 @@ from ccgym.training.rollouts import RolloutEnv
 if TYPE_CHECKING:
     from stable_baselines3.common.policies import ActorCriticPolicy
 
-
 T = TypeVar("T")
 
 
@@ -117,8 +116,6 @@ class NativePPO(PPO):
         entropies: list[torch.Tensor] = []
         go_on = True
         for _ in range(self.n_epochs):
-            if not go_on:
-                break
             divergences: list[float] = []
             order = torch.from_numpy(np.random.permutation(len(samples.table)))  # noqa: NPY002 (as SB3)
             for rows in torch.split(order, self.batch_size):
@@ -140,6 +137,8 @@ class NativePPO(PPO):
                 gradients[0].clip(self.max_grad_norm)
                 self.policy.optimizer.step()
             self._n_updates += 1
+            if not go_on:
+                break
         self._log(loss, torch.stack(logged), torch.stack(entropies), divergences)
 
     def _loss(self, plain: PlainPolicy) -> Loss:
