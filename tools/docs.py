@@ -12,6 +12,7 @@ import inspect
 import itertools
 import json
 import re
+import statistics
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -377,6 +378,43 @@ def stress_tests() -> list[str]:
     return table(["Test", "Setting", "Passes", "After"], rows)
 
 
+def agents(file: str) -> dict[str, dict[str, Any]]:
+    """A file of every agent that comes along, by the agent's name."""
+    return {path.parent.name: json.loads(path.read_text()) for path in sorted((ROOT / "agents").glob(f"*/{file}"))}
+
+
+def training_seeds() -> list[str]:
+    """The spread of every agent's score over the seeds of its training."""
+    rows = []
+    for name, recorded in agents("seeds.json").items():
+        scores = [one["confirmed_fraction"] for one in recorded["seeds"]]
+        low, middle, high = min(scores), statistics.median(scores), max(scores)
+        fresh = recorded["confirmation"]
+        best = max((value, scheme) for scheme, value in fresh["fraction_of_oracle"].items() if scheme != "oracle")
+        chosen = "chosen" if recorded["exported"].get("asked_for") else "median"
+        exported = next(one for one in recorded["seeds"] if one["seed"] == recorded["exported"]["seed"])
+        rows.append(
+            (code(name), len(scores), *map(percent, (low, middle, high)), f"{100 * statistics.stdev(scores):.1f}",
+             f"{percent(exported['confirmed_fraction'])}, {chosen}",
+             f"{percent(best[0])} ({best[1]})", fresh["episodes"])
+        )  # fmt: skip
+    head = ["", "Seeds", "Minimum", "Median", "Maximum", "Deviation, points", "The one that comes along"]
+    return table([*head, "Best baseline", "Fresh draws"], rows)
+
+
+def certificates() -> list[str]:
+    """What is proven of every agent that comes along."""
+    rows = []
+    for name, card in agents("card.json").items():
+        for place, (kind, one) in enumerate(card.get("certificate", {}).get("properties", {}).items()):
+            parts = (one["held"], one["proven"], one["refuted"], abs(1 - one["proven"] - one["refuted"]))
+            covers = card["certificate"]["sound_for"]
+            shown = (code(name), covers) if place == 0 else ("", "")
+            rows.append((shown[0], kind, one["boxes"], *(f"{100 * part:.1f} %" for part in parts), shown[1]))
+    return table(["", "After a round trip that was", "Boxes", "Holds in the middle", "Proven", "Refuted", "Open",
+                  "A proof covers every"], rows)  # fmt: skip
+
+
 def configurations() -> list[str]:
     """The agents whose configurations come with ccgym: the first sentence of each file's head."""
     files = sorted((ROOT / "configs").glob("*.yaml"))
@@ -653,7 +691,8 @@ BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
     "docs/cellular.md": {"cellular": cellular, "cellular-places": cellular_places},
     "docs/schemes.md": {"schemes": scheme_table, "pairs": pairs, "policies": policy_table, "tools": tool_sections},
     "docs/experiments.md": {"experiments": experiments, "metrics": metrics, "figures": test_figures},
-    "docs/weaknesses.md": {"stress-tests": stress_tests},
+    "docs/weaknesses.md": {"stress-tests": stress_tests, "training-seeds": training_seeds},
+    "docs/deployment.md": {"certificates": certificates},
     "docs/traces.md": {"elements": partial(kinds, "Element"), "queues": partial(kinds, "Queue")},
     "docs/results.md": {
         "flow-columns": partial(frame_columns, {**FLOW_COLUMN, **field_meanings(FlowRecord)}),

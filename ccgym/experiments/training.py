@@ -57,6 +57,11 @@ class TrainingRange:
         return any(box.contains(rate_mbps, owd_ms) for box in self.boxes)
 
     @property
+    def maxima(self) -> tuple[float, float]:
+        """The largest rate of all boxes in bit/s, and the largest one-way delay in ns."""
+        return max(box.rate_mbps[1] for box in self.boxes) * 1e6, max(box.owd_ms[1] for box in self.boxes) * 1e6
+
+    @property
     def text(self) -> str:
         """``1.2–6 Mbit/s, 50–500 ms one way``."""
         return "; ".join(

@@ -113,6 +113,8 @@ class PolicyCard(_Strict):
     """The transport that it was trained over, and that its flows get unless they ask for another."""
     parity: Facts = Field(default_factory=dict)
     """How closely it agrees with the network as trained: episodes, decisions, largest difference, tolerance."""
+    certificate: Facts = Field(default_factory=dict)
+    """What ``ccgym certificate --write`` found; empty where it was not asked."""
     versions: Annotated[Mapping[str, Annotated[str, AfterValidator(_check_version)]], BeforeValidator(_or_empty)] = (
         Field(default_factory=dict)
     )
@@ -122,7 +124,9 @@ class PolicyCard(_Strict):
 
     def to_json(self) -> str:
         """The text of the card; equal cards give equal text."""
-        return json.dumps(self.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        without = None if self.certificate else {"certificate"}
+        content = self.model_dump(mode="json", exclude=without)
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @property
     def digest(self) -> str:

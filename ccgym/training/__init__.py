@@ -23,6 +23,8 @@
 ``torch_policy``       the trained policy, as trained and in float64
 ``onnx_graph``         its network as an ONNX graph
 ``parity``             whether the export does what the trained policy does
+``bounds``             bounds on the answers of an exported network over a box of inputs
+``certificate``        properties of an export that hold everywhere in such boxes
 ``recording``          several seeds, confirmed on fresh draws; the median one exported
 =====================  =====================================================================================
 

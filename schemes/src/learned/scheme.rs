@@ -41,6 +41,13 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 "packets",
                 "The window to start with; 0: the agent's own.",
             ),
+            Parameter::number(
+                "decision_latency_ms",
+                0.0,
+                (0.0, 60_000.0),
+                "ms",
+                "Time from a decision to its effect; 0: the agent's own.",
+            ),
             Parameter::integer(
                 "expert_window",
                 0,
@@ -66,8 +73,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             })?;
             Decider::Policy(policy.session())
         };
+        let latency = TimeSpan::from_secs_f64(p.number("decision_latency_ms") / 1e3);
         let agent = match &decider {
-            Decider::Policy(session) => FlowAgent::new(session.policy().agent().clone()),
+            Decider::Policy(session) => FlowAgent::new(delayed(session.policy().agent(), latency)),
             _ => resources.agent.clone().unwrap_or_else(|| FlowAgent::new(holding_agent())),
         };
         let some = |packets: u64| (packets > 0).then_some(packets);
@@ -80,6 +88,14 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         Ok(Box::new(Learned::new(ENTRY.info.name, agent, decider, overrides, resources)?))
     },
 };
+
+/// The agent with its decisions taking effect this much later; zero leaves it as it is.
+fn delayed(agent: &Arc<AgentSpec>, latency: TimeSpan) -> Arc<AgentSpec> {
+    if latency == TimeSpan::ZERO {
+        return agent.clone();
+    }
+    Arc::new(AgentSpec { decision_latency: latency, ..(**agent).clone() })
+}
 
 /// The agent of an environment that gave none: it keeps the window it starts with.
 fn holding_agent() -> Arc<AgentSpec> {
