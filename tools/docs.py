@@ -664,6 +664,7 @@ def shells() -> list[str]:
 BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
     "docs/aurora.md": {"aurora-results": partial(results, "aurora")},
     "docs/indigo.md": {"indigo-results": partial(results, "indigo")},
+    "docs/orca.md": {"orca-results": partial(results, "orca")},
     "docs/eagle.md": {f"{name}-results": partial(results, name) for name in ("eagle", "eagle_v1", "eagle_v2")},
     "docs/agents.md": {
         "signals": signals,

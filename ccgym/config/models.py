@@ -688,7 +688,12 @@ class Action(declared.Declared):
         default="none", description="How a steered window is paced."
     )
     cwnd_cap: Cap | None = Field(default=None, description="Upper bound of the window.")
-    inner: Inner | None = Field(default=None, description="Base scheme whose decision the agent adjusts.")
+    inner: Inner | None = Field(
+        default=None,
+        description=(
+            "Base scheme whose window the agent overwrites; it goes on from there with each acknowledgement (Orca)."
+        ),
+    )
 
 
 class Term(declared.Declared):
@@ -813,6 +818,12 @@ class InnerStart(declared.Declared):
     """As the base scheme starts; the agent is not asked before that has left slow start."""
 
     kind: Literal["inner"] = "inner"
+    gain: float = Field(
+        default=1.0,
+        ge=1,
+        le=10,
+        description="Until then each interval multiplies the window of the base scheme by this.",
+    )
 
 
 class NoneStart(declared.Declared):

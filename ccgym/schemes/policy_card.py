@@ -29,6 +29,9 @@ NAME_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
 Profile: TypeAlias = Literal["tcp", "udp", "ns3"]
 """Transport under a flow."""
 
+NOT_TRAINED_HERE: Final = "not trained by ccgym"
+"""What is said of a policy whose network came from elsewhere."""
+
 _EXPORT_AGAIN: Final = "export the policy again: `ccgym export RUN_DIR`"
 
 
@@ -121,6 +124,11 @@ class PolicyCard(_Strict):
     """Versions of what exported it."""
     training: Facts = Field(default_factory=dict)
     """How it was trained: configuration, seed, steps, wall time, machine, commit, curve; empty where unknown."""
+
+    @property
+    def trained_here(self) -> bool:
+        """Whether it was trained in ccgym's environments, which says on which paths."""
+        return "config" in self.training
 
     def to_json(self) -> str:
         """The text of the card; equal cards give equal text."""

@@ -49,7 +49,7 @@ def measured(scheme: str, path: str, seeds: tuple[int, ...] = (1, 2, 3)) -> Runs
     )
 
 
-@pytest.mark.parametrize("name", ["eagle", "eagle_v1", "eagle_v2", "indigo"])
+@pytest.mark.parametrize("name", ["eagle", "eagle_v1", "eagle_v2", "indigo", "orca"])
 def test_no_run_collapses(name: str) -> None:
     assert measured(name, "77.72mbps", TWENTY).min_utilization > 0.5
 
@@ -65,6 +65,12 @@ def test_indigo_on_the_path_of_the_published_report() -> None:
     runs = measured("indigo", "77.72mbps", TWENTY)
     assert runs.throughput_mbps >= 74
     assert runs.delay_p95_ms <= 64
+    assert runs.loss <= 0.02
+
+
+def test_orca_on_the_path_of_the_published_report() -> None:
+    runs = measured("orca", "77.72mbps", TWENTY)
+    assert runs.throughput_mbps >= 4 * measured("cubic", "77.72mbps").throughput_mbps
     assert runs.loss <= 0.02
 
 
