@@ -15,7 +15,8 @@ from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from ccgym.config.agent import AgentConfig, AgentFile, read_agent
 from ccgym.config.configurations import find_config
-from ccgym.config.curriculum import Stages
+from ccgym.config.curriculum import AnyCurriculum
+from ccgym.config.distributions import PathDistributionField
 from ccgym.config.quantities import PeriodField
 from ccgym.config.yaml_loader import Loaded, apply_override, load_yaml, parse_yaml, validate
 from ccgym.envs.settings import REAL_BACKENDS, EnvironmentConfig
@@ -73,6 +74,11 @@ class EvaluationConfig(Strict):
     """Held-out draws of the environment's paths, the same in every evaluation and for every baseline."""
     seed: int = Field(default=20181129, ge=0, lt=2**32)
     """Root of the draws: the same for every training seed, so that curves of several seeds compare."""
+    paths: PathDistributionField | None = None
+    """What the held-out paths are drawn from; by default what the environment draws from at the end of training."""
+    per_decision: bool = False
+    """Whether an episode's reward is the mean over its decisions, in place of the sum. Where episodes last a time, not
+    a number of decisions, the sum is mostly that of the paths of short round trips."""
     baselines: tuple[str, ...] = ("oracle", "bbr", "cubic")
     """Schemes measured once on the same draws, with the agent's reward and clock. ``oracle`` knows the link."""
     figure: bool = True
@@ -173,7 +179,7 @@ class TrainConfig(AgentFile, Strict):
     @property
     def has_curriculum(self) -> bool:
         """Whether the paths change as training proceeds."""
-        return isinstance(self.environment.paths, Stages)
+        return isinstance(self.environment.paths, AnyCurriculum)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> TrainConfig:
