@@ -182,6 +182,8 @@ class Binned:
     bins: list[list[Point]] = field(default_factory=list)
     """By difficulty, the easiest first; only those with points."""
     joined: int = 1
+    _made: dict[int, PathDistribution] = field(default_factory=dict, repr=False)
+    """Mixtures by how many bins joined: they are asked for after every update."""
 
     def distribution(self, progress: float) -> PathDistribution:
         """The mixture of the bins that joined; the last joins before the last share of the training."""
@@ -189,7 +191,9 @@ class Binned:
             return self.plan.paths
         while self.joined < len(self.bins) and progress >= self.joined / len(self.bins):
             self.joined += 1
-        return self.plan.grown([self._bin(points) for points in self.bins[: self.joined]])
+        if self.joined not in self._made:
+            self._made[self.joined] = self.plan.grown([self._bin(points) for points in self.bins[: self.joined]])
+        return self._made[self.joined]
 
     def _bin(self, points: Sequence[Point]) -> PathDistribution:
         return Mixture(parts=tuple(Part(paths=self.plan.space.at(point)) for point in points))
@@ -200,6 +204,7 @@ class Binned:
         for point, gap in zip(points, gaps, strict=True):
             bins[sum(gap >= bound for bound in self.plan.bounds)].append(point)
         self.bins = [points for points in bins if points]
+        self._made.clear()
 
     def level(self) -> float:
         """The bin that joined last, counted from 0."""
@@ -207,12 +212,14 @@ class Binned:
 
     def state_dict(self) -> dict[str, Any]:
         """The bins, and how many joined."""
-        return {"kind": self.plan.kind, "bins": [[dict(one) for one in bin] for bin in self.bins], "joined": self.joined}
+        bins = [[dict(point) for point in points] for points in self.bins]
+        return {"kind": self.plan.kind, "bins": bins, "joined": self.joined}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over bins; refuse the state of another curriculum."""
         self.bins, joined = _of_kind(state, self.plan, [state.get("bins"), state.get("joined")])
         self.joined = int(joined)
+        self._made.clear()
 
 
 def _of_kind(state: Mapping[str, Any], plan: GapSearch | GapBins, parts: list[Any]) -> list[Any]:

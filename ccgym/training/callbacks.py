@@ -265,9 +265,7 @@ class CurriculumCallback(Callback):
         if trainer.step // plan.every <= len(curriculum.points):
             return
         began = time.perf_counter()
-        measured, best = search(
-            plan, trainer.environments, lambda env: self._policy(trainer, env), self._seed(trainer)
-        )
+        measured, best = search(plan, trainer.environments, lambda env: self._policy(trainer, env), self._seed(trainer))
         curriculum.points.append(best.point)
         for one in measured:
             self._add(trainer, plan, one, joined=one is best)

@@ -18,6 +18,7 @@ from ccgym.config.configurations import find_config
 from ccgym.config.curriculum import AnyCurriculum
 from ccgym.config.distributions import PathDistributionField
 from ccgym.config.quantities import PeriodField
+from ccgym.config.sampled_path import PathDistribution
 from ccgym.config.yaml_loader import Loaded, apply_override, load_yaml, parse_yaml, validate
 from ccgym.envs.settings import REAL_BACKENDS, EnvironmentConfig
 from ccgym.errors import CcgymError, ConfigError, shown
@@ -180,6 +181,10 @@ class TrainConfig(AgentFile, Strict):
     def has_curriculum(self) -> bool:
         """Whether the paths change as training proceeds."""
         return isinstance(self.environment.paths, AnyCurriculum)
+
+    def held_out_paths(self) -> PathDistribution:
+        """What the held-out paths are drawn from."""
+        return self.evaluation.paths or self.environment.curriculum().distribution(1.0)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> TrainConfig:

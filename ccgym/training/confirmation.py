@@ -1,4 +1,4 @@
-"""Fresh draws: paths that neither training nor the choice of the best model has seen, on which a policy is confirmed."""
+"""Confirming a policy on fresh draws: paths that neither training nor the choice of the best model has seen."""
 
 from __future__ import annotations
 

@@ -43,18 +43,19 @@ class Environments:
         Raises:
             ConfigError: There is no such scheme.
         """
-        return self._held_out(self._with_scheme(self._held_out_settings(), scheme, "evaluation.baselines"))
+        settings = self._held_out_settings()
+        return self._held_out(replace(settings, agent=passive_agent(settings.agent, scheme)))
 
     def of_paths(self, paths: PathDistribution, count: int, scheme: str | None = None) -> VecEnv:
         """Environments on paths of another distribution; on which a scheme decides, if one is given."""
         settings = self._settings().with_paths(paths)
         if scheme is not None:
-            settings = self._with_scheme(settings, scheme, "environment.paths")
+            settings = replace(settings, agent=passive_agent(settings.agent, scheme, "environment.paths"))
         return SB3LinkVecEnv(count, settings, threads=self._threads)
 
     def check_scheme(self, scheme: str, where: str) -> None:
         """Raise :class:`ConfigError` unless a scheme can decide in these environments."""
-        passive_agent(self._config.agent, scheme, f"{where}: {scheme}")
+        passive_agent(self._config.agent, scheme, where)
 
     def drawn(self) -> VecEnv:
         """The first of the held-out paths alone, of which pictures can be had."""
@@ -70,12 +71,8 @@ class Environments:
     def _settings(self) -> Settings:
         return Settings.of(self._config.environment, self._config.agent)
 
-    def _with_scheme(self, settings: Settings, scheme: str, where: str) -> Settings:
-        return replace(settings, agent=passive_agent(settings.agent, scheme, f"{where}: {scheme}"))
-
     def _held_out_settings(self) -> Settings:
-        paths = self._config.evaluation.paths
-        return self._settings().at(1.0) if paths is None else self._settings().with_paths(paths)
+        return self._settings().with_paths(self._config.held_out_paths())
 
     def _held_out(self, settings: Settings) -> VecEnv:
         if settings.is_real:
@@ -84,17 +81,18 @@ class Environments:
         return SB3LinkVecEnv(self._config.evaluation.episodes, settings, threads=self._threads)
 
 
-def passive_agent(agent: AgentConfig, scheme: str, where: str) -> AgentConfig:
+def passive_agent(agent: AgentConfig, scheme: str, where: str = "evaluation.baselines") -> AgentConfig:
     """An agent with the same clock and reward that lets a scheme decide.
 
     Args:
         agent: Whose clock and reward.
         scheme: Which decides.
-        where: What asks for it, for errors.
+        where: The setting that asks for it.
 
     Raises:
         ConfigError: There is no such scheme, or it cannot run below an agent.
     """
+    where = f"{where}: {scheme}"
     choice = parse_scheme(scheme, where)
     refuse(choice, "environment", where)
     content: dict[str, Any] = agent.model_dump(mode="json")
