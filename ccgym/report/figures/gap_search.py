@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Final
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, blank_figure
 
 PANEL_IN: Final = (3.1, 2.6)
 COLUMNS: Final = 3
-LOG_SPAN: Final = 100.0
-"""Numbers whose largest value is this many times the smallest are drawn by their logarithm."""
+SKEW: Final = 10.0
+"""Numbers whose largest value is this many times the median are drawn by their logarithm."""
 
 NOT_AXES: Final = ("step", "guided", "joined", "gap")
 """Columns that are no number of the path; nor are those that begin with ``reward_``."""
@@ -43,16 +45,17 @@ def gap_search_figure(searches: Mapping[int, Rows], *, title: str = "", color: s
         _scatter(panel, [pair for pair in tried if pair[0]["joined"] == "0"], MUTED, 6, 0.45, "tried")
         _scatter(panel, [pair for pair in tried if pair[0]["joined"] == "1"], color, 26, 0.9, "joined")
         positive = [value for _, value in tried if value > 0]
-        if name != "gap" and positive and max(positive) / min(positive) >= LOG_SPAN:
+        if name != "gap" and positive and max(positive) >= SKEW * median(positive):
             # Zero, such as no loss, has no logarithm.
             if len(positive) < len(tried):
                 panel.set_yscale("symlog", linthresh=min(positive))
             else:
                 panel.set_yscale("log")
+            panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         panel.set_title(label(name), fontsize=10, color=INK)
         panel.tick_params(labelsize=8)
     panels[0].axhline(0, color=INK, linewidth=0.8)
-    panels[0].legend(fontsize=8, loc="upper right")
+    panels[0].legend(fontsize=8, loc="lower right")
     for panel in panels[len(names) + 1 :]:
         panel.set_axis_off()
     drawn.supxlabel("million decisions", fontsize=10)
