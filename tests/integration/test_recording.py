@@ -274,7 +274,7 @@ def test_trainings_are_compared(place: Path, tmp_path: Path, capsys: pytest.Capt
     ]
     assert main(words) == 0
     assert "way to the oracle" in capsys.readouterr().out
-    rows = list(csv.DictReader(table.open()))
+    rows = list(csv.DictReader(table.read_text().splitlines()))
     assert {row["name"]: bool(row["closed"]) for row in rows} == {
         "small": True, "other": False, "oracle": False, "cubic": True
     }  # fmt: skip
