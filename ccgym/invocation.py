@@ -11,7 +11,7 @@ import re
 from typing import Final, Literal
 
 COMMANDS: Final = (
-    "describe", "doctor", "evaluate", "export", "gap", "path", "paths", "portrait", "receiver", "record", "schema",
+    "compare", "describe", "doctor", "evaluate", "export", "gap", "path", "paths", "portrait", "receiver", "record", "schema",
     "schemes", "sender", "shell", "trace", "train", "version", "windows",
 )  # fmt: skip
 """Of the program ``ccgym``."""

@@ -324,7 +324,12 @@ def comparison(file: str) -> list[str]:
         return f"{middle}{unit} ({low} … {high})"
 
     rows = [
-        (code(row["name"]), row["seeds"].replace("-", "−"), interval(row, "", 1, ""), interval(row, "closed", 100, " %"))
+        (
+            code(row["name"]),
+            row["seeds"].replace("-", "−"),
+            interval(row, "", 1, ""),
+            interval(row, "closed", 100, " %"),
+        )
         for row in found
     ]
     return table(["", "each seed", "mean reward (95 % interval)", "way to the oracle (95 % interval)"], rows)

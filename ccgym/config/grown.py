@@ -42,6 +42,7 @@ Point: TypeAlias = dict[str, float]
 class GrowingPlan(Strict):
     """What both kinds have in common: where paths come from at first, and how the mixture grows."""
 
+    kind: str
     paths: PathDistributionField
     """Ranges that points are taken from, and that the policy is measured on."""
     weight: float = Field(default=0.3, gt=0, lt=1)

@@ -17,6 +17,7 @@ from ccgym.config.agent import AgentConfig, AgentFile, read_agent
 from ccgym.config.configurations import find_config
 from ccgym.config.curriculum import AnyCurriculum
 from ccgym.config.distributions import PathDistributionField
+from ccgym.config.grown import GrowingPlan
 from ccgym.config.quantities import PeriodField
 from ccgym.config.sampled_path import PathDistribution
 from ccgym.config.yaml_loader import Loaded, apply_override, load_yaml, parse_yaml, validate
@@ -158,6 +159,17 @@ class TrainConfig(AgentFile, Strict):
                 where="environment.backend",
                 expected=f"{limit} or fewer on this machine, preferably one",
                 hint="--set algorithm.n_envs=1 algorithm.n_steps=800 algorithm.batch_size=200, for example",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _measurable(self) -> TrainConfig:
+        if self.environment.backend in REAL_BACKENDS and isinstance(self.environment.paths, GrowingPlan):
+            raise ConfigError(
+                f"{self.environment.paths.kind} with backend {self.environment.backend}",
+                where="environment.paths",
+                expected="the simulator: hundreds of episodes are measured between updates",
+                hint="a run on real paths may begin with a policy that was trained so: training.start_from",
             )
         return self
 

@@ -184,3 +184,9 @@ def test_the_scheme_must_be_known_before_training_begins() -> None:
     with pytest.raises(CcgymError, match=r"environment\.paths\.baseline") as caught:
         Environments(config).check_scheme("bbrr", "environment.paths.baseline")
     assert "did you mean 'bbr'" in str(caught.value)
+
+
+def test_real_paths_cannot_be_searched() -> None:
+    settings = ["environment.backend=emulated", "algorithm.n_envs=1", "algorithm.batch_size=128"]
+    with pytest.raises(ConfigError, match="gap_search with backend emulated"):
+        TrainConfig.load("genet", settings)
