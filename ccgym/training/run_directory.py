@@ -38,7 +38,7 @@ from ccgym.files import UnreadableError, atomic_write, read_json
 
 RUNS: Final = "runs"
 """Directory of run directories."""
-PACKAGES: Final = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "gymnasium", "pydantic")
+PACKAGES: Final = ("torch", "stable_baselines3", "sb3_contrib", "scikit_learn", "tensorboard", "gymnasium", "pydantic")
 
 
 class RunDirectory:
