@@ -312,6 +312,30 @@ def results(policy: str) -> list[str]:
     return [*lines, "", f"`{recorded['command']}`, on {'; '.join(where)}."]
 
 
+def comparison(file: str) -> list[str]:
+    """What `ccgym compare … --csv FILE` found."""
+    with (ROOT / file).open(encoding="utf-8", newline="") as text:
+        found = list(csv.DictReader(text))
+
+    def interval(row: dict[str, str], prefix: str, scale: float, unit: str) -> str:
+        if not row[prefix or "mean"]:
+            return ""
+        names = (prefix, f"{prefix}_low", f"{prefix}_high") if prefix else ("mean", "low", "high")
+        middle, low, high = (f"{scale * float(row[name]):.1f}".replace("-", "−") for name in names)
+        return f"{middle}{unit} ({low} … {high})"
+
+    rows = [
+        (
+            code(row["name"]),
+            row["seeds"].replace("-", "−"),
+            interval(row, "", 1, ""),
+            interval(row, "closed", 100, " %"),
+        )
+        for row in found
+    ]
+    return table(["", "each seed", "mean reward (95 % interval)", "way to the oracle (95 % interval)"], rows)
+
+
 def percent(fraction: float) -> str:
     """A share."""
     return f"{100 * fraction:.1f} %".replace("-", "−")
@@ -663,6 +687,10 @@ def shells() -> list[str]:
 
 BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
     "docs/aurora.md": {"aurora-results": partial(results, "aurora")},
+    "docs/genet.md": {
+        "genet-results": partial(results, "genet"),
+        "genet-comparison": partial(comparison, "docs/data/genet.csv"),
+    },
     "docs/indigo.md": {"indigo-results": partial(results, "indigo")},
     "docs/orca.md": {"orca-results": partial(results, "orca")},
     "docs/eagle.md": {f"{name}-results": partial(results, name) for name in ("eagle", "eagle_v1", "eagle_v2")},
