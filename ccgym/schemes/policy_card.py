@@ -65,8 +65,8 @@ class _Strict(BaseModel):
 class NetworkShape(_Strict):
     """The sizes of the network's inputs and outputs."""
 
-    kind: Literal["mlp", "lstm"]
-    """``lstm`` carries a state from decision to decision."""
+    kind: Literal["mlp", "lstm", "tree"]
+    """``lstm`` carries a state from decision to decision; ``tree`` is a decision tree, no network."""
     observation_size: int = Field(ge=1)
     """Numbers in."""
     state_size: int = Field(ge=0)
@@ -111,6 +111,8 @@ class PolicyCard(_Strict):
     """SHA-256 of the ``.onnx`` file."""
     profile: Profile = "udp"
     """The transport that it was trained over, and that its flows get unless they ask for another."""
+    ack_every: int = Field(default=1, ge=1)
+    """Packets per acknowledgement of the receiver that it was trained with, likewise."""
     parity: Facts = Field(default_factory=dict)
     """How closely it agrees with the network as trained: episodes, decisions, largest difference, tolerance."""
     versions: Annotated[Mapping[str, Annotated[str, AfterValidator(_check_version)]], BeforeValidator(_or_empty)] = (
@@ -131,6 +133,8 @@ class PolicyCard(_Strict):
         Style and history do not count: a policy with a new label is the same policy.
         """
         behavior = {"agent": self.agent, "profile": self.profile, "policy": self.policy.model_dump()}
+        if self.ack_every != 1:
+            behavior["ack_every"] = self.ack_every
         text = json.dumps(behavior, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(f"{self.onnx_sha256}\n{text}".encode()).hexdigest()
 

@@ -25,8 +25,8 @@ from ccgym.schemes import policies
 from ccgym.schemes.policy_card import NAME_PATTERN, PolicyCard
 from ccgym.schemes.registry import registry
 from ccgym.training.config import TrainConfig
+from ccgym.training.exportable import Exportable, exportable
 from ccgym.training.logs import read_rows, wall_clock
-from ccgym.training.onnx_graph import build_onnx
 from ccgym.training.parity import EPISODES, Parity, check_parity
 from ccgym.training.run_directory import RunDirectory, environment
 from ccgym.training.saved_model import MODEL, load_model
@@ -82,7 +82,7 @@ def export_policy(
     trained = load_model(run_dir, which)
     target = _target(run_dir / policies.EXPORT_DIRECTORY, out, name, trained.config.name.lower())
     training = _training(RunDirectory(run_dir), trained.config, trained.card, which)
-    policy = TorchPolicy.of(trained)
+    policy = exportable(trained)
     return _export(policy, trained.config, target, training, where=run_dir, episodes=episodes)
 
 
@@ -131,7 +131,7 @@ def export_sb3(
 
 
 def _export(
-    policy: TorchPolicy,
+    policy: Exportable,
     config: TrainConfig,
     target: tuple[Path, str],
     training: Mapping[str, Any],
@@ -146,7 +146,7 @@ def _export(
     deployed = config.deployment.applied_to(config.agent)
     agent = deployed.native()
     _require_bounds(policy, agent)
-    network = build_onnx(policy, name)
+    network = policy.onnx(name)
     style = config.style
     card = PolicyCard(
         name=name,
@@ -159,6 +159,7 @@ def _export(
         policy=policy.shape,
         onnx_sha256=hashlib.sha256(network).hexdigest(),
         profile=config.environment.learner.profile,
+        ack_every=config.environment.learner.ack_every,
         versions={**environment()["versions"], "onnx": version("onnx")},
         training=training,
     )
@@ -192,7 +193,7 @@ def _target(usual: Path, out: Path | None, name: str | None, default: str) -> tu
     return file, name
 
 
-def _require_bounds(policy: TorchPolicy, agent: Mapping[str, Any]) -> None:
+def _require_bounds(policy: Exportable, agent: Mapping[str, Any]) -> None:
     """Raise unless the network's actions are limited as the flow agent's are."""
     if policy.bounds is None:
         return

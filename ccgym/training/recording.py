@@ -37,12 +37,12 @@ from ccgym.training.config import TrainConfig, TrainingConfig
 from ccgym.training.environments import Environments
 from ccgym.training.evaluation import ORACLE, Baselines, EvaluationResult, evaluate, measure_baselines
 from ccgym.training.export import Exported, export_policy
+from ccgym.training.exportable import Exportable, exportable
 from ccgym.training.logs import read_rows, unreadable, wall_clock
 from ccgym.training.model import set_up_torch
 from ccgym.training.run_directory import RunDirectory
 from ccgym.training.saved_model import CARD, load_model, read_card
 from ccgym.training.streams import generators_kept, stream_seed
-from ccgym.training.torch_policy import TorchPolicy
 from ccgym.training.trainer import train
 
 if TYPE_CHECKING:
@@ -333,7 +333,7 @@ def _confirm(
     found = {}
     for seed, place in each.items():
         env = environments.evaluation()
-        found[seed] = evaluate(env, _AsExported(TorchPolicy.of(load_model(place, "best"))), draws, episodes)
+        found[seed] = evaluate(env, _AsExported(exportable(load_model(place, "best"))), draws, episodes)
         env.close()
     return baselines, found
 
@@ -341,7 +341,7 @@ def _confirm(
 class _AsExported:
     """Decides as the exported policy will: evaluated exactly, normalization included."""
 
-    def __init__(self, policy: TorchPolicy) -> None:
+    def __init__(self, policy: Exportable) -> None:
         self._policy = policy
         self._state: npt.NDArray[np.float32] | None = None
 
