@@ -15,3 +15,4 @@ pub use policy::{Policy, Session};
 pub use runtime::{load_library, LIBRARY_VARIABLE};
 pub(crate) use scheme::Decider;
 pub use scheme::{Learned, ENTRY};
+pub use tree::{Tree, TreeNode};

@@ -73,6 +73,15 @@ impl Policy {
         &self.card.agent
     }
 
+    /// The tree that it is, if it is one.
+    #[must_use]
+    pub fn tree(&self) -> Option<&Tree> {
+        match &self.brain {
+            Brain::Tree(tree) => Some(tree),
+            Brain::Network { .. } => None,
+        }
+    }
+
     /// A new flow's use of it.
     #[must_use]
     pub fn session(self: &Arc<Self>) -> Session {

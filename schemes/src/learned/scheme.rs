@@ -119,9 +119,10 @@ impl Teacher {
     fn of(name: &'static str, agent: &AgentSpec, resources: &Resources) -> Result<Option<Self>, SchemeError> {
         let Some(ExpertSpec::Policy { policy, .. }) = &agent.expert else { return Ok(None) };
         let refuse = |found, expected| SchemeError::InvalidCombination { scheme: name, found, expected };
-        let known = resources.policies.get(policy).ok_or_else(|| {
-            refuse(format!("the expert \"{policy}\""), "the name of a policy that the host loaded")
-        })?;
+        let known = resources
+            .policies
+            .get(policy)
+            .ok_or_else(|| refuse(format!("the expert \"{policy}\""), "the name of a policy that the host loaded"))?;
         Self::from_policy(known).map(Some).ok_or_else(|| {
             refuse(format!("the expert \"{policy}\", which adjusts a base scheme"), "a policy that decides alone")
         })

@@ -3,6 +3,8 @@
 //!
 //! A leaf answers with one action. Features are float32, and so are thresholds: `x ≤ threshold` goes to the first child.
 
+use serde::Serialize;
+
 use super::card::NetworkShape;
 use super::error::{PolicyError, EXPORT_AGAIN};
 use super::graph::{self, Attribute};
@@ -16,13 +18,27 @@ const OPSETS: std::ops::RangeInclusive<u64> = 1..=4;
 
 /// A tree that was checked: it decides on any observation of the right size.
 #[derive(Debug)]
-pub(super) struct Tree {
-    nodes: Vec<Node>,
+pub struct Tree {
+    nodes: Vec<TreeNode>,
+    visits: Vec<f32>,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Node {
-    Split { feature: u32, threshold: f32, at_most: u32, above: u32 },
+/// A node of a tree. The first is the root; children come after their parents.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TreeNode {
+    /// Compares a feature, and goes on to one of two nodes.
+    Split {
+        /// Index into the observation.
+        feature: u32,
+        /// What it is compared with.
+        threshold: f32,
+        /// Where to go if the feature does not exceed it.
+        at_most: u32,
+        /// Where to go otherwise.
+        above: u32,
+    },
+    /// Answers with the index of an action.
     Leaf(u32),
 }
 
@@ -46,12 +62,24 @@ impl Tree {
         let mut at = 0;
         loop {
             match self.nodes[at as usize] {
-                Node::Leaf(action) => return action,
-                Node::Split { feature, threshold, at_most, above } => {
+                TreeNode::Leaf(action) => return action,
+                TreeNode::Split { feature, threshold, at_most, above } => {
                     at = if observation[feature as usize] <= threshold { at_most } else { above };
                 }
             }
         }
+    }
+
+    /// Its nodes.
+    #[must_use]
+    pub fn nodes(&self) -> &[TreeNode] {
+        &self.nodes
+    }
+
+    /// How many decisions of the training came to each node; empty where the file does not say.
+    #[must_use]
+    pub fn visits(&self) -> &[f32] {
+        &self.visits
     }
 
     fn build(columns: &Columns<'_>, sizes: NetworkShape) -> Result<Self, PolicyError> {
@@ -75,7 +103,7 @@ impl Tree {
             }
             let depth = depths[i].ok_or_else(|| refused(&at("parent"), "none", "one that comes before it"))?;
             if columns.modes[i] == b"LEAF" {
-                nodes.push(Node::Leaf(0));
+                nodes.push(TreeNode::Leaf(0));
                 continue;
             }
             if columns.modes[i] != b"BRANCH_LEQ" {
@@ -106,10 +134,10 @@ impl Tree {
             };
             let (at_most, above) =
                 (child("true branch", columns.at_most[i])?, child("false branch", columns.above[i])?);
-            nodes.push(Node::Split { feature, threshold, at_most, above });
+            nodes.push(TreeNode::Split { feature, threshold, at_most, above });
         }
         columns.answer(&mut nodes, sizes)?;
-        Ok(Self { nodes })
+        Ok(Self { nodes, visits: columns.visits.to_vec() })
     }
 }
 
@@ -121,6 +149,7 @@ struct Columns<'a> {
     modes: &'a [&'a [u8]],
     features: &'a [i64],
     thresholds: &'a [f32],
+    visits: &'a [f32],
     at_most: &'a [i64],
     above: &'a [i64],
     answer_trees: &'a [i64],
@@ -141,6 +170,7 @@ impl<'a> Columns<'a> {
                 b"nodes_modes" => columns.modes = &one.strings,
                 b"nodes_featureids" => columns.features = &one.ints,
                 b"nodes_values" => columns.thresholds = &one.floats,
+                b"nodes_hitrates" => columns.visits = &one.floats,
                 b"nodes_truenodeids" => columns.at_most = &one.ints,
                 b"nodes_falsenodeids" => columns.above = &one.ints,
                 b"class_treeids" => columns.answer_trees = &one.ints,
@@ -173,6 +203,12 @@ impl<'a> Columns<'a> {
                 return Err(refused(field, format!("{found} entries"), format!("{expected}")));
             }
         }
+        if !self.visits.is_empty()
+            && (self.visits.len() != count || self.visits.iter().any(|n| !(n.is_finite() && *n >= 0.0)))
+        {
+            let found = format!("{} entries, or one that is no number from 0 on", self.visits.len());
+            return Err(refused("nodes_hitrates", found, format!("none, or {count} numbers")));
+        }
         if self.transform != b"NONE" {
             let found = String::from_utf8_lossy(self.transform).into_owned();
             return Err(refused("post_transform", found, "NONE"));
@@ -188,12 +224,12 @@ impl<'a> Columns<'a> {
     }
 
     /// Give each leaf its action.
-    fn answer(&self, nodes: &mut [Node], sizes: NetworkShape) -> Result<(), PolicyError> {
+    fn answer(&self, nodes: &mut [TreeNode], sizes: NetworkShape) -> Result<(), PolicyError> {
         let mut answered = vec![false; nodes.len()];
         for (i, (node, action)) in self.answer_nodes.iter().zip(self.answers).enumerate() {
             let at = |field: &str| format!("answer {i}, {field}");
             let place = usize::try_from(*node).ok().filter(|n| *n < nodes.len() && self.answer_trees[i] == 0);
-            let Some(place) = place.filter(|n| matches!(nodes[*n], Node::Leaf(_))) else {
+            let Some(place) = place.filter(|n| matches!(nodes[*n], TreeNode::Leaf(_))) else {
                 return Err(refused(&at("node"), node, "a leaf of tree 0"));
             };
             if std::mem::replace(&mut answered[place], true) {
@@ -206,9 +242,9 @@ impl<'a> Columns<'a> {
             if !(weight.is_finite() && weight > 0.0) {
                 return Err(refused(&at("weight"), weight, "a number above 0"));
             }
-            nodes[place] = Node::Leaf(action);
+            nodes[place] = TreeNode::Leaf(action);
         }
-        let silent = nodes.iter().zip(&answered).position(|(node, done)| matches!(node, Node::Leaf(_)) && !done);
+        let silent = nodes.iter().zip(&answered).position(|(node, done)| matches!(node, TreeNode::Leaf(_)) && !done);
         silent.map_or(Ok(()), |leaf| Err(refused(&format!("node {leaf}, answer"), "none", "one for each leaf")))
     }
 }
