@@ -81,17 +81,17 @@ def _draw(
         return
     split = node["split"]
     words = f"{tree.features[split['feature']]}\n≤ {split['threshold']:.3g}"
-    size = 9 if level < 3 else 7
-    axes.text(x, -level, words, ha="center", va="center", fontsize=size, color=INK, zorder=3,
-              bbox={"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": MUTED, "linewidth": 0.8})  # fmt: skip
+    box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": MUTED, "linewidth": 0.8}
+    axes.text(x, -level, words, ha="center", va="center", fontsize=9 if level < 3 else 7, color=INK, zorder=3, bbox=box)
     for child, side, word in ((split["at_most"], -1, "yes"), (split["above"], 1, "no")):
         there = x + side * width / 4 * 1.08
-        part = tree.visits[child] / max(tree.visits[0], 1e-9) if len(tree.visits) else 0.0
-        axes.plot([x, there], [-level, -level - 0.78], color=MUTED, linewidth=0.6 + 5 * part, zorder=1,
-                  solid_capstyle="round")  # fmt: skip
+        part = tree.visits[child] / max(tree.visits[0], 1e-9)
+        axes.plot([x, there], [-level, -level - 0.78], color=MUTED, linewidth=0.6 + 5 * part, zorder=1)
         if level < 3:
-            axes.text((x + there) / 2, -level - 0.44, f"{word}, {100 * part:.0f} %", ha="center", va="center",
-                      fontsize=7, color=INK, zorder=2, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})  # fmt: skip
+            plain = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+            words = f"{word}, {100 * part:.0f} %"
+            place = ((x + there) / 2, -level - 0.44)
+            axes.text(*place, words, ha="center", va="center", fontsize=7, color=INK, zorder=2, bbox=plain)
         _draw(axes, tree, shares, child, there, level + 1, levels)
 
 
