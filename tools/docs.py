@@ -67,13 +67,14 @@ def training_lines(card: dict[str, Any]) -> list[str]:
     """How a policy was trained, in sentences; its card has the rest."""
     training, parity = card["training"], card["parity"]
     shape, profile = card["policy"], card["profile"]
-    lines = [f"{shape['kind'].upper()} with {shape['observation_size']} inputs; over `{profile}` unless a flow asks for"
+    kind = "Decision tree" if shape["kind"] == "tree" else shape["kind"].upper()
+    lines = [f"{kind} with {shape['observation_size']} inputs; over `{profile}` unless a flow asks for"
              " another transport."]  # fmt: skip
     if {"steps", "seed"} <= training.keys():
         lines.append(f"Trained with seed {training['seed']} for {training['steps']:,} decisions.")
     if parity:
         lines.append(
-            f"As exported it differs from the trained network by {parity['max_abs_difference']:.1e} at most, in "
+            f"As exported it differs from the trained one by {parity['max_abs_difference']:.1e} at most, in "
             f"{parity['decisions']:,} decisions over {parity['episodes']} held-out episodes."
         )
     return lines
