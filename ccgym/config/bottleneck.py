@@ -113,7 +113,7 @@ class Staircase(Strict):
     """The lowest, as a fraction of the highest."""
     period: PeriodField
     """Time down and up again."""
-    steps: int = Field(default=11, ge=1, le=1000)
+    steps: int = Field(default=11, ge=2, le=1000)
     """Steps down, and as many up; of equal length."""
     begin: RandomNumber = RandomVariable(PLAIN, "uniform", (0.0, 1.0), written={"uniform": [0, 1]})
     """Where in the period an episode begins, as a fraction of it; 0: at the top, 0.5: at the bottom."""
@@ -141,7 +141,7 @@ class Staircase(Strict):
     def _rate(self, top: float, step: int) -> int:
         """The rate of a step of the period: down through ``steps`` values, then up."""
         place = step % (2 * self.steps)
-        depth = min(place, 2 * self.steps - 1 - place) / max(1, self.steps - 1)
+        depth = min(place, 2 * self.steps - 1 - place) / (self.steps - 1)
         return max(1, round(top * (1.0 - (1.0 - self.bottom) * depth)))
 
 

@@ -1,9 +1,7 @@
-"""A decision tree as a policy: grown by scikit-learn, kept and evaluated as plain arrays, exported as ONNX.
+"""A decision tree as a policy: grown by scikit-learn, kept and evaluated as plain arrays.
 
-Its file has one node, ``TreeEnsembleClassifier`` of ONNX's standard domain ``ai.onnx.ml``, so that it stands wherever a
-policy's file does and any tool of ONNX reads it. The native core walks it by itself, without ONNX Runtime
-(``schemes/src/learned/tree.rs``). Features are float32, and so are thresholds, rounded down: ``x <= threshold`` is the
-same for every float32 x as with scikit-learn's float64 threshold.
+Features are float32, and so are thresholds, rounded down: ``x <= threshold`` is the same for every float32 x as with
+scikit-learn's float64 threshold.
 """
 
 from __future__ import annotations
@@ -13,10 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 import torch
 from gymnasium import spaces
-from onnx import TensorProto, helper
 from stable_baselines3.common.policies import BasePolicy
 from typing_extensions import override
 
@@ -27,12 +23,6 @@ if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeClassifier
 
 Floats = npt.NDArray[np.float32]
-
-ML_OPSET: Final = 1
-"""Version of ``ai.onnx.ml``: the first has all that is needed."""
-OPSET: Final = 13
-IR_VERSION: Final = 7
-"""As of networks (:mod:`ccgym.training.onnx_graph`)."""
 
 COLUMNS: Final[Mapping[str, torch.dtype]] = {
     "feature": torch.int64,
@@ -170,43 +160,10 @@ class ExportedTree:
     decide_as_trained = decide
 
     def onnx(self, name: str) -> bytes:
-        """The file ``NAME.onnx``; equal trees give equal bytes."""
-        tree, actions = self._policy, self.shape.action_size
-        count, leaf = len(tree.feature), (tree.feature < 0).numpy()
-        leaves = np.flatnonzero(leaf)
-        node = helper.make_node(
-            "TreeEnsembleClassifier",
-            ["observation"],
-            ["label", "action"],
-            domain="ai.onnx.ml",
-            nodes_treeids=[0] * count,
-            nodes_nodeids=list(range(count)),
-            nodes_modes=["LEAF" if one else "BRANCH_LEQ" for one in leaf],
-            nodes_featureids=tree.feature.clamp(min=0).tolist(),
-            nodes_values=tree.threshold.tolist(),
-            nodes_hitrates=tree.decisions.float().tolist(),
-            nodes_truenodeids=tree.at_most.tolist(),
-            nodes_falsenodeids=tree.above.tolist(),
-            class_treeids=[0] * len(leaves),
-            class_nodeids=leaves.tolist(),
-            class_ids=tree.action[leaves].tolist(),
-            class_weights=tree.share[leaves].clamp(min=1e-6).tolist(),
-            classlabels_int64s=list(range(actions)),
-            post_transform="NONE",
-        )
-        inputs = [
-            helper.make_tensor_value_info("observation", TensorProto.FLOAT, ["batch", self.shape.observation_size])
-        ]
-        outputs = [helper.make_tensor_value_info("action", TensorProto.FLOAT, ["batch", actions])]
-        model = helper.make_model(
-            helper.make_graph([node], name, inputs, outputs),
-            producer_name="ccgym",
-            opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)],
-            ir_version=IR_VERSION,
-        )
-        onnx.checker.check_model(model)
-        made: bytes = model.SerializeToString(deterministic=True)
-        return made
+        """The file ``NAME.onnx``: see :func:`ccgym.training.onnx_graph.build_tree`."""
+        from ccgym.training.onnx_graph import build_tree
+
+        return build_tree(self._policy, self.shape, name)
 
 
 def _columns(grown: DecisionTreeClassifier) -> dict[str, npt.NDArray[Any]]:
