@@ -34,6 +34,7 @@ from ccgym.evaluation.run_record import FLOW_COLUMN, PACKET_COLUMNS, SERIES_COLU
 from ccgym.experiments.metrics import METRICS, Metric
 from ccgym.report.figures import figures_of
 from ccgym.schemes.groups import descriptions
+from ccgym.schemes.policies import pretrained
 from ccgym.units import format_rate, format_time
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -556,6 +557,7 @@ def shells() -> list[str]:
 BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
     "docs/aurora.md": {"aurora-results": partial(results, "aurora")},
     "docs/indigo.md": {"indigo-results": partial(results, "indigo")},
+    "docs/muses.md": {f"{name}-results": partial(results, name) for name in pretrained() if name.startswith("muses")},
     "docs/eagle.md": {f"{name}-results": partial(results, name) for name in ("eagle", "eagle_v1", "eagle_v2")},
     "docs/agents.md": {
         "signals": signals,
