@@ -635,7 +635,7 @@ class Limits(declared.Declared):
 class Smoothing(declared.Declared):
     """How much of the value in force a decision keeps: keep · old + (1 − keep) · new."""
 
-    from: TimeField = Field(description="Minimum RTT from which on this counts; the last one that is reached does.")
+    min_rtt: TimeField = Field(description="Minimum RTT from which on this counts; the last one that is reached does.")
     keep: float = Field(ge=0, description="Fraction of the old value.")
 
 

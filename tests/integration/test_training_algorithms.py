@@ -70,7 +70,7 @@ RUNS: dict[str, tuple[str, list[str]]] = {
     "distill": (
         "link",
         [
-            "agent.action={map: [/1.5, +0, '*1.5'], target: cwnd, smoothing: [{from: 40ms, keep: 0.25}]}",
+            "agent.action={map: [/1.5, +0, '*1.5'], target: cwnd, smoothing: [{min_rtt: 40ms, keep: 0.25}]}",
             "agent.startup=10p",
             "agent.expert={kind: policy, policy: indigo}",
             "environment.episode={steps: 23}",

@@ -249,8 +249,10 @@ def learner_in(env: VecEnv, **settings: Any) -> Any:
 
     torch.manual_seed(1)
     np.random.seed(1)  # noqa: NPY002
-    config = {"name": "dagger", "n_envs": env.num_envs, "n_steps": 10, "n_epochs": 5, "learning_rate": 0.05}
-    model: Any = build(read_algorithm({**config, **settings}), env, "cpu")
+    config = {"name": "dagger", "n_envs": env.num_envs, "n_steps": 10, **settings}
+    if config["name"] == "dagger":
+        config = {"n_epochs": 5, "learning_rate": 0.05, **config}
+    model: Any = build(read_algorithm(config), env, "cpu")
     model.set_logger(Logger(None, []))
     model.ep_info_buffer, model.ep_success_buffer = deque(maxlen=100), deque(maxlen=100)
     model._last_obs, model._last_episode_starts = env.reset(), np.ones(env.num_envs, dtype=bool)

@@ -157,7 +157,7 @@ fn consequences(plan: &Plan) -> String {
         text.push_str(&format!("; rate at least {packets} packets per min_rtt"));
     }
     for step in &plan.spec.action.smoothing {
-        let (keep, from) = (step.keep, step.from.as_millis_f64());
+        let (keep, from) = (step.keep, step.min_rtt.as_millis_f64());
         text.push_str(&format!("; {keep} of the old value is kept from a min_rtt of {from} ms on"));
     }
     match plan.actions.pace {

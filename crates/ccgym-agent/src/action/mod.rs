@@ -110,12 +110,12 @@ impl Actions {
         };
         let on_top = spec.inner.is_some();
         let (target, limits, bounds) = (spec.target, spec.limits, spec.bounds);
-        let smoothing = spec.smoothing.iter().map(|step| (step.from.as_secs_f64(), step.keep)).collect::<Vec<_>>();
+        let smoothing = spec.smoothing.iter().map(|step| (step.min_rtt.as_secs_f64(), step.keep)).collect::<Vec<_>>();
         for (i, (_, keep)) in smoothing.iter().enumerate() {
             let place = format!("action.smoothing[{i}]");
             SpecError::ensure((0.0..1.0).contains(keep), &format!("{place}.keep"), keep, "a fraction below 1")?;
             let ordered = i == 0 || smoothing[i - 1].0 < smoothing[i].0;
-            SpecError::ensure(ordered, &format!("{place}.from"), "no more than before", "growing minimum RTTs")?;
+            SpecError::ensure(ordered, &format!("{place}.min_rtt"), "no more than before", "growing minimum RTTs")?;
         }
         let alone = smoothing.is_empty() || !on_top;
         SpecError::ensure(alone, "action.smoothing", "one on top of a base scheme", "none there")?;

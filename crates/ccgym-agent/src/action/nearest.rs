@@ -198,8 +198,8 @@ mod tests {
     fn smoothing_counts() {
         // At a minimum RTT of 100 ms three quarters of the 40 packets are kept: doubling makes 50, halving 35.
         let map = json!({"kind": "discrete", "operations": ["/2", "+0", "*2"]});
-        let smoothing = json!([{"from": 0, "keep": 0.0}, {"from": 100_000_000, "keep": 0.75},
-                               {"from": 200_000_000, "keep": 0.9}]);
+        let smoothing = json!([{"min_rtt": 0, "keep": 0.0}, {"min_rtt": 100_000_000, "keep": 0.75},
+                               {"min_rtt": 200_000_000, "keep": 0.9}]);
         let spec = json!({"map": map, "target": "cwnd", "smoothing": smoothing});
         for (wanted, choice) in [(37.0, 0.0), (38.0, 1.0), (44.0, 1.0), (46.0, 2.0)] {
             assert_eq!(nearest(spec.clone(), window(wanted), Distance::Linear)[0], choice, "{wanted}");

@@ -127,9 +127,9 @@ impl Default for LimitsSpec {
 #[schemars(rename = "Smoothing")]
 pub struct SmoothingSpec {
     /// Minimum RTT from which on this counts; the last one that is reached does.
-    pub from: TimeSpan,
+    pub min_rtt: TimeSpan,
     /// Fraction of the old value.
-    #[schemars(extend("minimum" = 0, "exclusiveMaximum" = 1))]
+    #[schemars(range(min = 0, max = 1))]
     pub keep: f64,
 }
 
