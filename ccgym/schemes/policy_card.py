@@ -124,7 +124,10 @@ class PolicyCard(_Strict):
 
     def to_json(self) -> str:
         """The text of the card; equal cards give equal text."""
-        return json.dumps(self.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        content = self.model_dump(mode="json")
+        if self.ack_every == 1:
+            del content["ack_every"]  # as before there was such a field
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @property
     def digest(self) -> str:
