@@ -636,7 +636,7 @@ class Smoothing(declared.Declared):
     """How much of the value in force a decision keeps: keep · old + (1 − keep) · new."""
 
     min_rtt: TimeField = Field(description="Minimum RTT from which on this counts; the last one that is reached does.")
-    keep: float = Field(ge=0, description="Fraction of the old value.")
+    keep: float = Field(ge=0, le=1, description="Fraction of the old value.")
 
 
 class Cap(declared.Declared):
