@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ccgym.report.figures import figure
-from ccgym.report.style import INK, MUTED, new_figure
+from ccgym.report.style import INK, MUTED, add_title, new_figure
 
 WIDTH_IN: Final = 12.0
 LEVEL_IN: Final = 1.15
@@ -57,8 +57,7 @@ def tree_figure(tree: DecisionTree, *, title: str = "", levels: int = 4) -> Figu
         title: Its name.
         levels: Rows of questions, up to :data:`MAX_LEVELS`.
     """
-    drawing = new_figure(WIDTH_IN, LEVEL_IN * (levels + 1) + 0.9)
-    axes = drawing.add_axes((0.01, 0.02, 0.98, 0.9))
+    drawing, axes = new_figure(WIDTH_IN, LEVEL_IN * (levels + 1) + 0.9)
     axes.set_axis_off()
     axes.set(xlim=(0, 1), ylim=(-levels - 0.55, 0.45))
     _draw(axes, tree, tree.shares(), 0, 0.5, 0, levels)
@@ -67,8 +66,7 @@ def tree_figure(tree: DecisionTree, *, title: str = "", levels: int = 4) -> Figu
         axes.add_patch(_box(left, 0.2, 0.018, 0.13, color))
         axes.text(left + 0.023, 0.265, name, va="center", color=INK, fontsize=9)
     leaves = sum("leaf" in node for node in tree.nodes)
-    drawing.text(0.99, 0.97, f"{title}: the first {levels} of its questions, {leaves:,} leaves in all".lstrip(": "),
-                 ha="right", va="top", color=INK)  # fmt: skip
+    add_title(drawing, f"{title}: the first questions of a tree with {leaves:,} leaves".removeprefix(": "))
     return drawing
 
 
