@@ -342,15 +342,15 @@ def test_a_staircase_begins_anywhere() -> None:
     assert 30 < np.mean([drawn.numbers["rate_mbps"] for drawn in first]) < 70
 
 
-def test_muses_links_differ_in_their_queues() -> None:
-    for name, multiple in (("muses", 0.25), ("muses_shallow", 0.1), ("muses_full", 1.0)):
-        paths = read_distribution(name)
-        rng = generator(2)
-        drawn = [paths.sample(rng, 10 * SECOND) for _ in range(300)]
-        assert {one.numbers["queue_bdp"] for one in drawn} == {multiple}
-        tops = {max(rate for _, rate in one.facts["capacity"]) for one in drawn if one.facts}
-        assert {1e6, 1e7, 1e8, 1e9} <= tops
-        assert sum(len(one.facts["capacity"]) > 1 for one in drawn if one.facts) > 100
+def test_muses_links() -> None:
+    paths = read_distribution("muses")
+    rng = generator(2)
+    drawn = [paths.sample(rng, 10 * SECOND) for _ in range(300)]
+    assert {one.numbers["queue_bdp"] for one in drawn} == {0.25}
+    tops = [max(rate for _, rate in one.facts["capacity"]) for one in drawn if one.facts]
+    assert {1e6, 1e7, 1e8, 1e9} <= set(tops)
+    assert tops.count(1e9) < 40  # they take ten times as long
+    assert 90 < sum(len(one.facts["capacity"]) > 1 for one in drawn if one.facts) < 190
 
 
 def test_indigo_has_its_thirty_links() -> None:
