@@ -84,6 +84,8 @@ examples:
       results/calibrated; later with --schemes runs/mine,bbr: only what is new is run
   ccgym evaluate --experiment calibrated --quick --schemes runs/eagle-1,bbr,oracle
       a coarse answer in seconds: one run of 10 s per path
+  ccgym evaluate --experiment league --schemes copa,bbr,runs/mine
+      a league on ccBench's two sets of paths and three more: games won, ratings, ranks
   ccgym evaluate --trace 12mbps --json --no-figures | jq .summary
       numbers only, for a program to read
 
@@ -358,9 +360,15 @@ def _show(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, lo
         shown_on.print(line, style="yellow", soft_wrap=True)
     if has_published(results):
         shown_on.print(f"published: {results.published_source}", style="dim")
+    # Many schemes may share a cause, which is then said once.
+    causes: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
     for flag in results.flags:
-        shown_on.print(f"\n{flag['level']}: {flag['subject']}: {flag['message']} [{flag['code']}]", style="yellow")
-        shown_on.print(f"  likely cause: {flag['cause']}\n  to see it: {flag['command']}")
+        causes.setdefault((flag["level"], flag["code"], flag["cause"]), []).append(flag)
+    for (level, code, cause), flags in causes.items():
+        shown_on.print()
+        for flag in flags:
+            shown_on.print(f"{level}: {flag['subject']}: {flag['message']} [{code}]", style="yellow")
+        shown_on.print(f"  likely cause: {cause}\n  to see it: {flags[0]['command']}")
     alike: dict[tuple[str, str], list[CellFailure]] = {}
     for failure in results.failures:
         alike.setdefault((failure.scheme, failure.error), []).append(failure)

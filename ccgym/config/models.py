@@ -286,6 +286,14 @@ class Duplicate(declared.Element):
     probability: ProbabilitySteps = Field(description="Probability per packet.")
 
 
+class Bleach(declared.Element):
+    """A hop that clears the ECN field: before a link no packet can be marked there, behind it the marks are lost."""
+
+    WORDS: ClassVar[str] = "ECN cleared {probability}"
+    kind: Literal["bleach"] = "bleach"
+    probability: ProbabilitySteps = Field(default=1.0, description="Probability per packet.")
+
+
 class GilbertElliott(declared.Element):
     """Burst loss with two states (Gilbert–Elliott): per packet, first the state may change, then the packet may be
     lost."""
@@ -369,7 +377,7 @@ class Jitter(declared.Element):
     )
 
 
-AnyElement: TypeAlias = Link | Delay | Loss | Duplicate | GilbertElliott | OnOff | Intermittent | Jitter
+AnyElement: TypeAlias = Link | Delay | Loss | Duplicate | Bleach | GilbertElliott | OnOff | Intermittent | Jitter
 """One path element, in the order in which a packet crosses them."""
 
 ElementField: TypeAlias = Annotated[AnyElement, declared.OneOf("element")]

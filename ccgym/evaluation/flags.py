@@ -21,6 +21,7 @@ from ccgym.evaluation.capacity import OPPORTUNITY_BYTES, slowest_link
 from ccgym.evaluation.results import ResultSet, SchemeSummary
 from ccgym.invocation import as_typed, command
 from ccgym.schemes import kernel, programs, quic
+from ccgym.schemes.registry import registry
 from ccgym.tracetools.check import rate_in_name
 
 STARVED_FRACTION: Final = 0.20
@@ -233,7 +234,7 @@ def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) 
             subject=label,
             message=f"greedy flows carried {throughput.mean:.2f} Mbit/s, "
             f"{100 * utilization.mean:.1f} % of the capacity",
-            cause=_why_starved(summary, facts),
+            cause=_why_starved(summary, facts, _bound_of_its_own(results, key)),
             command=f"ccgym trace show {facts.trace}"
             if _gap_matters(facts)
             else _again(results, facts, key, "--runs 1", "--logs all"),
@@ -296,9 +297,17 @@ def _gap_matters(facts: PathFacts) -> bool:
     return facts.largest_gap_ms is not None and facts.largest_gap_ms > max(100.0, LONG_IN_RTTS * facts.base_rtt_ms)
 
 
-def _why_starved(summary: SchemeSummary, facts: PathFacts) -> str:
+def _bound_of_its_own(results: ResultSet, key: str) -> bool:
+    """Whether the window or the rate of a scheme has a bound of its own, whatever the path."""
+    entry = registry().get(_text(results, key).split(":", 1)[0])
+    return entry is not None and bool(entry["capabilities"]["bounded"])
+
+
+def _why_starved(summary: SchemeSummary, facts: PathFacts, bounded: bool) -> str:
     if _gap_matters(facts):
         return f"the trace delivers nothing for {facts.largest_gap_ms:g} ms at a time, which no scheme can follow"
+    if bounded:
+        return "the scheme has a bound of its own: it sends no more than that, whatever the path can carry"
     loss = summary.loss.mean if summary.loss else 0.0
     if facts.random_loss > 0:
         return (

@@ -65,7 +65,7 @@ struct Prague {
 }
 
 impl Prague {
-    /// The round trip by which it grows and responds.
+    /// The round trip by which it grows and responds (the draft's "Reduced RTT-Dependence").
     fn virtual_rtt(&self) -> TimeSpan {
         if self.rounds >= TRANSITION_ROUNDS {
             self.srtt.max(self.reference_rtt)

@@ -67,6 +67,19 @@ def test_our_cubic_fills_the_link() -> None:
     assert run.flows[0].min_rtt_ms >= 19
 
 
+@pytest.mark.parametrize("scheme", ["dctcp", "prague"])
+def test_marks_hold_the_queue_where_the_threshold_has_room_for_bursts(scheme: str) -> None:
+    # Senders that wake late send in bursts: at 12 Mbit/s one of ten packets waits 10 ms. Only marks hold this queue.
+    path = NetworkPath(rate="12mbps", rtt="40ms", queue={"kind": "step", "delay": "20ms"}, name="marking")
+    run = backend("emulated").run(path, [scheme], 6, 1)
+    assert (run.link.drops, run.flows[0].lost_packets) == (0, 0)
+    assert run.total.throughput_mbps > 8
+    assert run.series is not None
+    # 60 packets fit below the threshold.
+    late = run.series["flows"][0]["cwnd_bytes"][len(run.series["t_ns"]) // 2 :] / 1448
+    assert late.max() < 100, "without a response slow start would go on, into a queue of 1,000 packets"
+
+
 @pytest.mark.skipif("cubic" not in kernel_tcp.available(), reason="this kernel has no cubic")
 def test_the_kernels_cubic_and_ours_beside_it() -> None:
     run = backend("emulated").run(PATH, ["tcp:cubic", {"scheme": "cubic", "start": "0.5s"}], 3, 1)

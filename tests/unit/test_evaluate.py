@@ -440,6 +440,18 @@ def test_video_that_leaves_capacity_unused_is_not_starved() -> None:
     assert codes(video, facts) == set()
 
 
+def test_random_loss_is_no_cause_where_a_scheme_is_bounded() -> None:
+    facts = replace(STUDENT, largest_gap_ms=None, capacity_mbps=77.0, declared_mbps=None, random_loss=0.0006)
+    for scheme, cause in [
+        ("cubic", "at random"),
+        ("sprout", "bound of its own"),
+        ("sprout:mode=pantheon", "bound of its own"),
+    ]:
+        found = flags(results(10.0, 60.0, scheme=scheme, capacity=77.0), facts)
+        assert [flag.code for flag in found] == ["starved"]
+        assert cause in found[0].cause
+
+
 def test_a_full_deep_queue_is_noted() -> None:
     facts = replace(STUDENT, largest_gap_ms=1.0, capacity_mbps=50.0, drain_ms=500.0)
     assert codes(results(48.0, 505.0, scheme="cubic", capacity=50.0), facts) == {"delay-is-the-queue"}
@@ -462,6 +474,14 @@ def test_every_flag_names_cause_and_command() -> None:
         assert flag.command
         assert flag.subject
     assert "1500 ms at a time" in next(f.cause for f in flags(results(0.5, 1500.0), STUDENT) if f.code == "starved")
+
+
+def test_a_shared_cause_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--trace", "77.72mbps", "--runs", "2", "--runtime", "5", "--no-figures", "--out", str(tmp_path)]
+    assert main([*options, "--schemes", "reno,vegas"]) == 0
+    printed = capsys.readouterr().out
+    assert len(re.findall(r"^warning: TCP (?:Reno|Vegas): .* \[starved\]$", printed, re.MULTILINE)) == 2
+    assert printed.count("likely cause: ") == printed.count("to see it: ") == 1
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,28 @@ impl Ecn {
     pub const fn is_capable(self) -> bool {
         !matches!(self, Self::NotEct)
     }
+
+    /// The two bits of the header.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::NotEct => 0b00,
+            Self::Ect1 => 0b01,
+            Self::Ect0 => 0b10,
+            Self::Ce => 0b11,
+        }
+    }
+
+    /// From the header's byte that ends with them.
+    #[must_use]
+    pub const fn of_traffic_class(byte: u8) -> Self {
+        match byte & 0b11 {
+            0b00 => Self::NotEct,
+            0b01 => Self::Ect1,
+            0b10 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
 }
 
 /// One data packet on its way to the receiver.

@@ -34,7 +34,7 @@ pub enum Release {
 /// on to the next element at once, with the departure time as its arrival there. That is what makes the simulator
 /// fast; an element that cannot know (an active queue manager deciding at dequeue) answers [`Fate::Hold`].
 pub trait PathElement: DynClone + Send + Sync {
-    /// A packet arrives at `now`. The element may set its ECN mark.
+    /// A packet arrives at `now`. The element may change its ECN bits.
     fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate;
 
     /// When `poll` has something to do; [`Timestamp::NEVER`] when nothing is held.

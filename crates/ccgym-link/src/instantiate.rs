@@ -7,7 +7,7 @@ use ccgym_core::units::{Rate, TimeSpan, Timestamp};
 use ccgym_core::SpecError;
 
 use crate::element::{Counters, Fate, LinkEvent, PathElement, Release};
-use crate::elements::{Delay, Duplicate, GilbertElliott, Intermittent, Jitter, Loss, OnOff};
+use crate::elements::{Bleach, Delay, Duplicate, GilbertElliott, Intermittent, Jitter, Loss, OnOff};
 use crate::link::rate_server::RateServer;
 use crate::link::trace_server::TraceServer;
 use crate::link::waiting::Limits;
@@ -156,6 +156,10 @@ pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'
             probability.check("duplicate.probability", check_probability)?;
             other(Duplicate::new(probability, seed, index))
         }
+        ElementSpec::Bleach { probability } => {
+            probability.check("bleach.probability", check_probability)?;
+            other(Bleach::new(probability, seed, index))
+        }
         ElementSpec::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
             check_probability("gilbert_elliott.good_to_bad", *good_to_bad)?;
             check_probability("gilbert_elliott.bad_to_good", *bad_to_good)?;
@@ -256,6 +260,7 @@ mod tests {
             r#"{"kind":"delay","delay":51000000,"tick":1000000}"#,
             r#"{"kind":"loss","probability":0.0006}"#,
             r#"{"kind":"duplicate","probability":0.01}"#,
+            r#"{"kind":"bleach"}"#,
             r#"{"kind":"gilbert_elliott","good_to_bad":0.01,"bad_to_good":0.2,"loss_bad":0.5}"#,
             r#"{"kind":"on_off","mean_on":1000000000,"mean_off":1000000000}"#,
             r#"{"kind":"intermittent","on":1000000000,"off":1000000000}"#,
@@ -302,6 +307,7 @@ mod tests {
             (r#"{"kind":"loss","probability":1.5}"#.into(), "loss.probability: found 1.5"),
             (r#"{"kind":"loss","probability":[[0,0.1],[5,2.0]]}"#.into(), "loss.probability[1]: found 2"),
             (r#"{"kind":"duplicate","probability":-0.5}"#.into(), "duplicate.probability: found -0.5"),
+            (r#"{"kind":"bleach","probability":2}"#.into(), "bleach.probability: found 2"),
             (r#"{"kind":"delay","delay":18446744073709551615}"#.into(), "delay.delay"),
             (r#"{"kind":"on_off","mean_on":0,"mean_off":5000}"#.into(), "on_off.mean_on: found 0 ns"),
             (r#"{"kind":"intermittent","on":0,"off":5000}"#.into(), "intermittent.on: found 0 ns"),

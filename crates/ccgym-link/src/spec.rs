@@ -383,6 +383,14 @@ pub enum ElementSpec {
         #[schemars(extend("items" = {"format": "probability"}))]
         probability: Param<f64>,
     },
+    /// A hop that clears the ECN field: before a link no packet can be marked there, behind it the marks are lost.
+    #[schemars(extend("words" = "ECN cleared {probability}"))]
+    Bleach {
+        /// Probability per packet.
+        #[serde(default = "every_packet")]
+        #[schemars(extend("items" = {"format": "probability"}))]
+        probability: Param<f64>,
+    },
     /// Burst loss with two states (Gilbert–Elliott): per packet, first the state may change, then the packet may be lost.
     #[schemars(extend(
         "words" = "burst loss {loss_bad} in the bad state ({good_to_bad} into, {bad_to_good} out of it)"
@@ -446,6 +454,7 @@ impl ElementSpec {
             Self::Delay { .. } => "delay",
             Self::Loss { .. } => "loss",
             Self::Duplicate { .. } => "duplicate",
+            Self::Bleach { .. } => "bleach",
             Self::GilbertElliott { .. } => "gilbert_elliott",
             Self::OnOff { .. } => "on_off",
             Self::Intermittent { .. } => "intermittent",
@@ -465,6 +474,7 @@ impl ElementSpec {
             Self::Link { .. }
             | Self::Delay { .. }
             | Self::Duplicate { .. }
+            | Self::Bleach { .. }
             | Self::OnOff { .. }
             | Self::Intermittent { .. }
             | Self::Jitter { .. } => None,
@@ -570,4 +580,7 @@ const fn dualpi2_step() -> TimeSpan {
 }
 const fn always() -> f64 {
     1.0
+}
+const fn every_packet() -> Param<f64> {
+    Param::Constant(1.0)
 }

@@ -188,6 +188,7 @@ fn element() -> impl Strategy<Value = ElementSpec> {
         1 => Just(ElementSpec::Delay { delay: steps, tick: TimeSpan(0) }),
         1 => Just(ElementSpec::Delay { delay: Param::Constant(TimeSpan(2_000_000)), tick: TimeSpan(1_000_000) }),
         1 => Just(ElementSpec::Duplicate { probability: Param::Constant(0.2) }),
+        1 => Just(ElementSpec::Bleach { probability: Param::Constant(0.2) }),
         1 => Just(ElementSpec::Loss { probability: Param::Constant(0.2) }),
         1 => any::<bool>().prop_map(|hold| {
             ElementSpec::OnOff { mean_on: TimeSpan(9_000_000), mean_off: TimeSpan(2_000_000), hold }

@@ -141,7 +141,8 @@ impl CongestionControl for Sprout {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { packet_events: true, timers: true, prr: false, ..Capabilities::default() }
+        // No forecast is above the model's largest rate.
+        Capabilities { packet_events: true, timers: true, prr: false, bounded: true, ..Capabilities::default() }
     }
 
     fn init(&mut self, context: InitContext) {

@@ -12,7 +12,9 @@ mod loss;
 mod rate_control;
 mod received_rate;
 #[cfg(test)]
-mod recorded;
+mod recorded_aiortc;
+#[cfg(test)]
+mod recorded_str0m;
 #[cfg(test)]
 mod tests;
 
@@ -54,7 +56,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             ),
         ],
         role: Role::OnRequest,
-        implementation: "aiortc 1.16.0, BSD-3-Clause; str0m 120401c, MIT or Apache-2.0",
+        implementation: "aiortc 1.16.0, BSD-3-Clause; str0m 0.25.0, MIT or Apache-2.0",
         // RTP packets of 1200 bytes, and 28 of UDP and IP.
         transport: Transport { mss: 1188, header: 40, source: "media", ..Transport::UDP },
         ..SchemeInfo::DEFAULT

@@ -23,7 +23,8 @@ const PACKET_BITS: f64 = 1200.0 * 8.0;
 const MAXIMUM_WEIGHT: f64 = 0.05;
 const VARIANCE: (f64, f64) = (0.4, 2.5);
 const DEVIATIONS: f64 = 3.0;
-/// As deployed, two cuts are a round trip apart, within these bounds, ms.
+/// As deployed, a cut comes a round trip after the last change, within these bounds, ms; sooner if less than half of
+/// the rate arrives.
 const CUT_GAP_MS: (f64, f64) = (10.0, 200.0);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ pub struct RateControl {
     maximum: Maximum,
     /// When the rate changed last.
     changed: Option<f64>,
-    /// When it was cut last.
+    /// When it was cut last; only the draft asks.
     cut: Option<f64>,
 }
 
@@ -79,6 +80,18 @@ impl RateControl {
 
     /// What the detector says, and what arrives where that is known.
     pub fn update(&mut self, usage: Usage, received: Option<f64>, rtt: f64, now: f64) {
+        if usage == Usage::Over && self.mode == Mode::Libwebrtc {
+            // What arrives is not known yet: every update halves the rate.
+            let Some(received) = received else {
+                self.rate *= 0.5;
+                self.changed = Some(now);
+                return;
+            };
+            let gap = rtt.clamp(CUT_GAP_MS.0, CUT_GAP_MS.1);
+            if self.changed.is_some_and(|changed| now - changed < gap) && received >= 0.5 * self.rate {
+                return;
+            }
+        }
         self.state = match (self.state, usage) {
             (_, Usage::Over) => State::Decrease,
             (_, Usage::Under) | (State::Decrease, Usage::Normal) => State::Hold,
@@ -124,15 +137,15 @@ impl RateControl {
 
     fn decrease(&mut self, received: Option<f64>, rtt: f64, now: f64) {
         let deployed = self.mode == Mode::Libwebrtc;
-        let since = self.cut.map_or(f64::INFINITY, |cut| now - cut);
-        let gap = if deployed { rtt.clamp(CUT_GAP_MS.0, CUT_GAP_MS.1) } else { RESPONSE_MS + rtt };
-        if since < gap && !received.is_some_and(|received| deployed && received < 0.5 * self.rate) {
+        if !deployed && self.cut.is_some_and(|cut| now - cut < RESPONSE_MS + rtt) {
             return;
         }
         let cut = match received {
             Some(received) => {
+                // As deployed, an over-use while far more arrives than the rate goes back to the maxima before.
+                let maximum = self.maximum.mean.filter(|_| deployed && CUT * received > self.rate);
                 self.maximum.add(received / 1e3);
-                CUT * received
+                CUT * maximum.map_or(received, |kbps| kbps * 1e3)
             }
             None => 0.5 * self.rate,
         };

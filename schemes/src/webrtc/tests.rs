@@ -1,14 +1,17 @@
-//! The whole scheme, and its parts against recordings of aiortc.
+//! The whole scheme, and its parts against recordings of aiortc and str0m.
+
+use std::collections::BTreeSet;
 
 use ccgym_core::{Rate, TimeSpan, Timestamp};
 use serde_json::json;
 
 use super::arrival::Arrivals;
 use super::detector::{Detector, Usage};
-use super::filter::Growth;
+use super::filter::{Filter, Growth, TrendLine};
 use super::loss::LossControl;
 use super::rate_control::RateControl;
-use super::{recorded, Mode};
+use super::received_rate::ReceivedRate;
+use super::{recorded_aiortc, recorded_str0m, Mode};
 use crate::testing::{MockTransport, TestEvent};
 
 const USAGES: [Usage; 3] = [Usage::Normal, Usage::Under, Usage::Over];
@@ -16,7 +19,7 @@ const USAGES: [Usage; 3] = [Usage::Normal, Usage::Under, Usage::Over];
 #[test]
 fn groups_are_those_of_aiortc() {
     let mut arrivals = Arrivals::default();
-    for (place, (sent, arrived, expected)) in recorded::ARRIVALS.into_iter().enumerate() {
+    for (place, (sent, arrived, expected)) in recorded_aiortc::ARRIVALS.into_iter().enumerate() {
         let seen = arrivals.add(Timestamp::from_millis(sent), Timestamp::from_millis(arrived));
         let seen = seen.map(|one| (one.send_gap.round() as i64, (one.delay + one.send_gap).round() as i64));
         assert_eq!(seen, expected, "packet {place}");
@@ -26,20 +29,20 @@ fn groups_are_those_of_aiortc() {
 #[test]
 fn detector_is_that_of_aiortc() {
     let mut detector = Detector::new((0.0087, 0.039));
-    for (place, (offset, usage, threshold)) in recorded::DETECTIONS.into_iter().enumerate() {
+    for (place, (offset, usage, threshold)) in recorded_aiortc::DETECTIONS.into_iter().enumerate() {
         let growth = Growth { value: 60.0 * offset, trend: offset };
         detector.detect(growth, 20.0, 20.0 * (place + 1) as f64);
         assert_eq!(detector.usage, USAGES[usage as usize], "group {place}");
         assert!((detector.threshold - threshold).abs() < 1e-9, "group {place}: {} ms", detector.threshold);
     }
-    let seen = |usage| recorded::DETECTIONS.iter().any(|one| one.1 == usage);
+    let seen = |usage| recorded_aiortc::DETECTIONS.iter().any(|one| one.1 == usage);
     assert!(seen(1) && seen(2));
 }
 
 #[test]
 fn rate_is_that_of_aiortc() {
     let mut control = RateControl::new(Mode::Libwebrtc, 300_000.0);
-    for (place, (usage, received, rate)) in recorded::RATES.into_iter().enumerate() {
+    for (place, (usage, received, rate)) in recorded_aiortc::RATES.into_iter().enumerate() {
         control.update(USAGES[usage as usize], Some(received as f64), 100.0, 1100.0 + 100.0 * place as f64);
         // aiortc counts whole bits.
         assert!((control.rate - rate as f64).abs() < 1e-3 * rate as f64, "{place}: {}, not {rate}", control.rate);
@@ -106,4 +109,136 @@ fn target_is_the_lower_rate_and_pacing_is_above_it() {
     assert_eq!(host.scheme.media_target(), Some(Rate(450_000)));
     (0..10).for_each(|_| host.time_out());
     assert_eq!(host.scheme.media_target(), Some(Rate(30_000)));
+}
+
+const PATTERNS: [(&str, &[recorded_str0m::Packet], &[recorded_str0m::Update]); 4] = [
+    ("steady", &recorded_str0m::STEADY_PACKETS, &recorded_str0m::STEADY_RATES),
+    ("growing", &recorded_str0m::GROWING_PACKETS, &recorded_str0m::GROWING_RATES),
+    ("draining", &recorded_str0m::DRAINING_PACKETS, &recorded_str0m::DRAINING_RATES),
+    ("noisy", &recorded_str0m::NOISY_PACKETS, &recorded_str0m::NOISY_RATES),
+];
+
+#[test]
+fn trend_line_and_detector_are_those_of_str0m() {
+    let mut seen = BTreeSet::new();
+    for (name, packets, _) in PATTERNS {
+        let mut arrivals = Arrivals::default();
+        let mut filter = Filter::TrendLine(TrendLine::default());
+        let mut detector = Detector::new((0.0087, 0.039));
+        let mut deployed = detector.clone();
+        let mut groups = 0;
+        for (sent, arrived, expected) in packets {
+            let variation = arrivals.add(Timestamp::from_millis(*sent), Timestamp::from_millis(*arrived));
+            groups += usize::from(variation.is_some());
+            assert_eq!(expected.is_some(), variation.is_some() && groups >= 20, "{name}, {arrived} ms");
+            let Some(variation) = variation else { continue };
+            let Some(growth) = filter.add(&variation) else { continue };
+            if let Some((trend, value, threshold, usage)) = *expected {
+                let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs().max(1e-3);
+                assert!(close(growth.trend, trend), "{name}, {arrived} ms: trend {}, not {trend}", growth.trend);
+                assert!(close(growth.value, value), "{name}, {arrived} ms: {}, not {value}", growth.value);
+                assert!(close(detector.threshold, threshold), "{name}, {arrived} ms: {} ms", detector.threshold);
+                if groups == 20 {
+                    // str0m's detector sees no group before the window is full. libwebrtc's sees them with a trend of
+                    // zero, and the threshold has come down.
+                    assert_eq!((detector.threshold, deployed.threshold), (12.5, 6.0), "{name}");
+                }
+                detector.detect(growth, variation.send_gap, variation.arrived);
+                assert_eq!(detector.usage, USAGES[usage as usize], "{name}, {arrived} ms");
+                seen.insert((name, usage));
+            }
+            deployed.detect(growth, variation.send_gap, variation.arrived);
+        }
+    }
+    assert!(seen.contains(&("growing", 2)) && seen.contains(&("draining", 2)) && seen.contains(&("draining", 1)));
+}
+
+#[test]
+fn rate_is_that_of_str0m_until_it_grows_after_a_cut() {
+    let mut seen = BTreeSet::new();
+    for (name, packets, updates) in PATTERNS {
+        let mut received = ReceivedRate::weighted();
+        let mut control = RateControl::new(Mode::Libwebrtc, 500_000.0);
+        let mut packets = packets.iter().peekable();
+        let mut before = 500_000.0;
+        // When either changed its rate; whether str0m refused to cut, and whether libwebrtc holds its rate.
+        let (mut changed, mut changed_here, mut refused, mut held) = (None, None, false, true);
+        let mut cuts = 0;
+        for (place, (usage, arriving, rate)) in updates.iter().enumerate() {
+            let now = 1150.0 + 100.0 * place as f64;
+            while let Some((_, arrived, _)) = packets.next_if(|one| (one.1 as f64) < now) {
+                received.add(*arrived as f64, 1200.0);
+            }
+            let at = format!("{name}, {now} ms");
+            let Some(bps) = received.bps() else {
+                // str0m does not update its rate yet.
+                assert_eq!((*arriving, *rate), (0, before), "{at}");
+                continue;
+            };
+            // str0m counts whole bits.
+            assert!((bps - *arriving as f64).abs() < 1e-5 * bps, "{at}: {bps} bit/s arrive, not {arriving}");
+            let growth = |ms: f64| (before * (1.08f64.powf(ms.min(1000.0) / 1e3) - 1.0)).max(1000.0);
+            let since = |then: Option<f64>| then.map_or(0.0, |then: f64| now - then);
+            control.rate = before;
+            control.update(USAGES[*usage as usize], Some(bps), 150.0, now);
+            let too_early = *usage == 2 && changed.is_some() && since(changed) < 150.0;
+            let here = control.rate - before;
+            let kind = if *usage != 0 || cuts == 0 {
+                assert!((control.rate - rate).abs() < 1e-5 * rate, "{at}: {}, not {rate}", control.rate);
+                ["growth", "under", "over"][*usage as usize]
+            } else {
+                // The rules of libwebrtc: growth begins where the hold ends, additive near the mean of the maxima.
+                let since_here = if held { 0.0 } else { since(changed_here) };
+                let frame = before / 30.0;
+                let packet = frame / (frame / 9600.0).ceil();
+                let additive = packet / 500.0 * since_here;
+                let expected = if control.near_maximum() { additive } else { growth(since_here) };
+                assert!((here - expected).abs() < 1e-6, "{at}: {here} more, not {expected}");
+                // Those of str0m: a cut that it refused costs one more update, all time since the last change counts,
+                // and growth is multiplicative.
+                let there = if refused { 0.0 } else { growth(since(changed)) };
+                assert!((rate - before - there).abs() < 1e-6, "{at}: str0m {} more, not {there}", rate - before);
+                if control.near_maximum() {
+                    "additive"
+                } else {
+                    "multiplicative"
+                }
+            };
+            seen.insert(kind);
+            cuts += usize::from(*usage == 2 && !too_early);
+            if *usage == 0 && !refused || *usage == 2 && !too_early {
+                changed = Some(now);
+            }
+            if *usage == 0 || *usage == 2 && !too_early {
+                changed_here = Some(now);
+            }
+            held = *usage == 1 || *usage == 2 && (!too_early || held);
+            refused = too_early;
+            before = *rate;
+        }
+    }
+    assert_eq!(seen.len(), 5, "{seen:?}");
+}
+
+#[test]
+fn over_use_as_deployed_with_nothing_or_more_than_the_rate_arriving() {
+    // Nothing known of what arrives: each update halves the rate, and growth goes on from there.
+    let mut control = RateControl::new(Mode::Libwebrtc, 800_000.0);
+    control.update(Usage::Normal, None, 150.0, 0.0);
+    for (now, rate) in [(10.0, 400_500.0), (20.0, 200_250.0)] {
+        control.update(Usage::Over, None, 150.0, now);
+        assert_eq!(control.rate, rate);
+    }
+    // 0.85 of what arrives is above the rate: there is no maximum to go back to, so it stays; then there is one.
+    let mut control = RateControl::new(Mode::Libwebrtc, 800_000.0);
+    control.update(Usage::Over, Some(1e6), 150.0, 0.0);
+    assert_eq!(control.rate, 800_000.0);
+    control.rate = 870_000.0;
+    control.update(Usage::Over, Some(1.1e6), 150.0, 500.0);
+    assert_eq!(control.rate, 850_000.0);
+    // A cut is a round trip after the last change, unless less than half arrives.
+    control.update(Usage::Over, Some(900_000.0), 150.0, 649.0);
+    assert_eq!(control.rate, 850_000.0);
+    control.update(Usage::Over, Some(400_000.0), 150.0, 649.0);
+    assert_eq!(control.rate, 340_000.0);
 }

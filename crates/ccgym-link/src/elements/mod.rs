@@ -1,5 +1,6 @@
 //! Path elements that are not links. One per file.
 
+mod bleach;
 mod delay;
 mod duplicate;
 mod gilbert_elliott;
@@ -8,6 +9,7 @@ mod jitter;
 mod loss;
 mod on_off;
 
+pub use bleach::Bleach;
 pub use delay::Delay;
 pub use duplicate::Duplicate;
 pub use gilbert_elliott::GilbertElliott;

@@ -67,6 +67,30 @@ fn loss_is_as_frequent_as_asked() {
 }
 
 #[test]
+fn bleaching_clears_what_it_is_asked_to() {
+    let half = Param::Steps(vec![(Timestamp::ZERO, 0.0), (Timestamp(500), 1.0)]);
+    for (probability, share, tolerance) in [
+        (Param::Constant(0.03), 0.03, 0.002),
+        (Param::Constant(0.0), 0.0, 0.0),
+        (Param::Constant(1.0), 1.0, 0.0),
+        (half, 0.9975, 0.0),
+    ] {
+        let mut element = make(&ElementSpec::Bleach { probability });
+        let mut cleared = 0;
+        for i in 0..200_000 {
+            let sent = [Ecn::Ect0, Ecn::Ect1, Ecn::Ce][i as usize % 3];
+            let mut datagram = Datagram { id: i, flow: 0, size: 1500, ecn: sent };
+            assert_eq!(element.offer(Timestamp(i), &mut datagram), Fate::Forward(Timestamp(i)));
+            assert!(datagram.ecn == sent || datagram.ecn == Ecn::NotEct);
+            cleared += u32::from(datagram.ecn == Ecn::NotEct);
+        }
+        let found = f64::from(cleared) / 200_000.0;
+        assert!((found - share).abs() <= tolerance, "{found} instead of {share}");
+        assert_eq!(element.counters().forwarded, 200_000);
+    }
+}
+
+#[test]
 fn copies_are_as_frequent_as_asked_and_leave_with_the_original() {
     for (probability, share, tolerance) in
         [(Param::Constant(0.03), 0.03, 0.002), (Param::Constant(0.0), 0.0, 0.0), (Param::Constant(1.0), 1.0, 0.0)]

@@ -105,7 +105,7 @@ impl DualPi2 {
     fn passes(&mut self, now: Timestamp, packet: &mut Queued, l4s: bool) -> bool {
         let p = self.probability;
         let enough = self.l4s.bytes() + self.classic.bytes() + u64::from(packet.wire) >= MIN_BYTES;
-        // L4S marks are all in use: both kinds are dropped alike (RFC 9332 §4.2.3).
+        // L4S marks are all in use: both kinds are dropped alike (RFC 9332 on saturation).
         let overload = enough && self.coupling * p > 1.0;
         let both = |rng: &mut Rng| rng.uniform().max(rng.uniform()) < p;
         if l4s {
@@ -130,7 +130,7 @@ impl QueueDiscipline for DualPi2 {
         let (packets, bytes) = self.backlog();
         let room = self.limits.hold(packets + 1, bytes + u64::from(packet.wire));
         if room {
-            // RFC 9331 §5.1: ECT(1) and CE.
+            // RFC 9331: ECT(1) and CE.
             let l4s = matches!(packet.datagram.ecn, Ecn::Ect1 | Ecn::Ce);
             self.queue(l4s).push(packet);
         }
@@ -241,7 +241,7 @@ mod tests {
         (marked / count as f64, dropped.len() as f64 / count as f64)
     }
 
-    /// RFC 9332 §2.1: p_CL = k·p′ and p_C = p′², so that p_C = (p_CL/k)².
+    /// RFC 9332 appendix A.1: p_CL = k·p′ and p_C = p′², so that p_C = (p_CL/k)².
     #[test]
     fn probabilities_are_coupled() {
         for (p, coupling, ecn, marked, dropped) in [
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!((found, dropped.len()), (Some(2), 1));
     }
 
-    /// What arrives marked already goes with L4S traffic (RFC 9331 §5.1), and the limit is over both queues.
+    /// What arrives marked already goes with L4S traffic (RFC 9331), and the limit is over both queues.
     #[test]
     fn packets_are_told_apart_by_their_codepoint() {
         let mut queue = dualpi2();

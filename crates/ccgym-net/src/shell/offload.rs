@@ -107,10 +107,12 @@ impl Layout {
         let (before, payload) = packet.split_at(headers);
         let mut part = Part { headers: [0; LONGEST_HEADERS], length: headers, payload, offload: *offload };
         part.headers[..headers].copy_from_slice(before);
-        let marked = ecn == Ecn::Ce && ecn_of(packet) != Ecn::Ce;
+        let changed = self.transport.is_some() && ecn != ecn_of(packet);
+        if changed {
+            part.headers[1] = part.headers[1] & !0b11 | ecn.bits();
+        }
         if count == self.count || self.transport.is_none() {
-            if marked && self.transport.is_some() {
-                part.headers[1] |= 0b11;
+            if changed {
                 write_ip_checksum(&mut part.headers[..usize::from(self.ip)]);
             }
             return part;
@@ -118,7 +120,7 @@ impl Layout {
         let from = u32::from(first) * self.segment;
         let to = (from + u32::from(count) * self.segment).min(self.payload);
         part.payload = payload.get(from as usize..to as usize).unwrap_or_default();
-        self.rewrite(&mut part, first, from, to == self.payload, marked);
+        self.rewrite(&mut part, first, from, to == self.payload);
         if count == 1 {
             part.offload = Offload { segmentation: Segmentation::None, segment_size: 0, ..part.offload };
         }
@@ -126,15 +128,12 @@ impl Layout {
     }
 
     /// Headers of a part whose payload begins `from` bytes into the packet's.
-    fn rewrite(&self, part: &mut Part<'_>, first: u16, from: u32, last: bool, marked: bool) {
+    fn rewrite(&self, part: &mut Part<'_>, first: u16, from: u32, last: bool) {
         let (ip_length, total) = (usize::from(self.ip), part.length + part.payload.len());
         let (ip, transport) = part.headers[..part.length].split_at_mut(ip_length);
         ip[2..4].copy_from_slice(&(total as u16).to_be_bytes());
         let id = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(first);
         ip[4..6].copy_from_slice(&id.to_be_bytes());
-        if marked {
-            ip[1] |= 0b11;
-        }
         write_ip_checksum(ip);
         let length = (total - ip_length) as u16;
         let checksum_at = if self.transport == Some(TCP) {
@@ -180,12 +179,7 @@ fn header_lengths(packet: &[u8]) -> Option<(usize, usize)> {
 #[must_use]
 pub fn ecn_of(packet: &[u8]) -> Ecn {
     match packet {
-        [version, tos, ..] if version >> 4 == 4 => match tos & 0b11 {
-            0b01 => Ecn::Ect1,
-            0b10 => Ecn::Ect0,
-            0b11 => Ecn::Ce,
-            _ => Ecn::NotEct,
-        },
+        [version, tos, ..] if version >> 4 == 4 => Ecn::of_traffic_class(*tos),
         _ => Ecn::NotEct,
     }
 }
@@ -276,12 +270,14 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_written() {
+    fn a_mark_is_written_and_cleared() {
         for (first, count) in [(0, 3), (1, 1)] {
-            let bytes = packet(TCP, 4000);
-            let part = Layout::of(&bytes, &tcp()).part(&bytes, &tcp(), first, count, Ecn::Ce);
-            assert_eq!(ecn_of(part.headers()), Ecn::Ce);
-            assert_eq!(fold(sum_words(&part.headers()[..20])), 0xffff);
+            for ecn in [Ecn::Ce, Ecn::NotEct, Ecn::Ect1] {
+                let bytes = packet(TCP, 4000);
+                let part = Layout::of(&bytes, &tcp()).part(&bytes, &tcp(), first, count, ecn);
+                assert_eq!(ecn_of(part.headers()), ecn);
+                assert_eq!(fold(sum_words(&part.headers()[..20])), 0xffff);
+            }
         }
         assert_eq!(ecn_of(&packet(UDP, 1)), Ecn::Ect0);
     }

@@ -224,12 +224,7 @@ impl Server<'_> {
     #[inline]
     fn take_arrival(&mut self, arrivals: &RxBatch, index: usize) {
         let Some((incoming, at)) = arrivals.get(index, Timestamp::ZERO) else { return };
-        let ecn = match incoming.class & 3 {
-            0 => Ecn::NotEct,
-            1 => Ecn::Ect1,
-            2 => Ecn::Ect0,
-            _ => Ecn::Ce,
-        };
+        let ecn = Ecn::of_traffic_class(incoming.class);
         for bytes in incoming.datagrams() {
             let taken = match decode(bytes, self.overhead) {
                 Ok(Message::Data(token, packet)) => self.take_data(token, incoming.from, at, Packet { ecn, ..packet }),

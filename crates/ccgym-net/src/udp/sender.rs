@@ -439,18 +439,13 @@ impl Driver {
 /// Set the ECN bits of what the socket sends.
 #[cold]
 fn mark(connection: &Connection, ecn: Ecn) -> Result<()> {
-    let bits = match ecn {
-        Ecn::NotEct => 0,
-        Ecn::Ect1 => 1,
-        Ecn::Ect0 => 2,
-        Ecn::Ce => 3,
-    };
     let (level, option) = if connection.peer.is_ipv4() {
         (libc::IPPROTO_IP, libc::IP_TOS)
     } else {
         (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
     };
-    set_option(connection.socket.as_fd(), level, option, bits).context(|| "marking packets as ECN-capable".into())
+    set_option(connection.socket.as_fd(), level, option, ecn.bits().into())
+        .context(|| "marking packets as ECN-capable".into())
 }
 
 #[cfg(test)]

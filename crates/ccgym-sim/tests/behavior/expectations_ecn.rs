@@ -87,7 +87,7 @@ fn dctcp_needs_its_threshold() {
     assert_close("queue", by_delay.mean_queue, by_size.mean_queue, 0.15);
 }
 
-/// RFC 9332 §1.1: next to each other over DualPI2, a Prague flow and a Cubic flow get like shares (a factor of two, ours),
+/// The purpose of RFC 9332: next to each other over DualPI2, a Prague flow and a Cubic flow get like shares (a factor of two, ours),
 /// Prague waits 2 ms at most, 99 times of 100, and Cubic about 15 ms.
 #[test]
 fn prague_and_cubic_share_over_dualpi2() {
@@ -144,6 +144,37 @@ fn without_marks_they_are_reno() {
         for scheme in ["dctcp", "prague"] {
             let found = total(scheme);
             assert_close(&format!("{scheme}, {buffer} BDP"), found, reno, 0.03);
+        }
+    }
+}
+
+/// Where ECN is cleared, before the queue or behind it, they do to the packet what they do over the same drop-tail queue:
+/// they take nothing from a mark that the path does not bring, and respond to losses.
+#[test]
+fn with_ecn_cleared_they_live_on_losses() {
+    let link = |queue: Value| json!({"kind": "link", "schedule": {"kind": "rate", "rate": 12_000_000}, "queue": queue});
+    let delay = json!({"kind": "delay", "delay": secs(0.02)});
+    let limit = json!({"packets": 40});
+    let droptail = link(json!({"kind": "droptail", "limit": limit}));
+    let step = link(json!({"kind": "step", "limit": limit, "threshold": {"packets": 10}}));
+    let bleach = json!({"kind": "bleach"});
+    let marking = json!({"ecn": true});
+    for (scheme, params) in
+        [("dctcp", &json!({})), ("prague", &json!({})), ("reno", &marking), ("cubic", &marking), ("scream", &marking)]
+    {
+        let outcome = |uplink: Value| {
+            run(&spec(json!({
+                "seed": 1, "duration": secs(30.0), "uplink": uplink, "downlink": [delay], "flows": [flow(scheme, params)],
+            })))
+        };
+        let honest = outcome(json!([droptail, delay]));
+        let before = outcome(json!([bleach, step, delay]));
+        let behind = outcome(json!([step, bleach, delay]));
+        assert!(honest.flows[0].sender.lost_packets > 0, "{scheme}: no loss to respond to");
+        assert_eq!(before.uplink[1].1.marked, 0, "{scheme}");
+        assert!(behind.uplink[0].1.marked > 1000, "{scheme}: {:?}", behind.uplink[0]);
+        for (place, found) in [("before", &before), ("behind", &behind)] {
+            assert_eq!(found.hash, honest.hash, "{scheme}, cleared {place} the queue");
         }
     }
 }
