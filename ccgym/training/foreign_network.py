@@ -36,6 +36,8 @@ class ForeignNetwork:
     shape: NetworkShape
     widened: bytes
     """The same network in float64, of float32 inputs and outputs."""
+    bounds = None
+    """Those of its agent hold; the network itself may have none."""
     _given: onnxruntime.InferenceSession
     _widened: onnxruntime.InferenceSession
 
@@ -46,6 +48,10 @@ class ForeignNetwork:
     def decide_as_trained(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
         """Evaluate the given file in float32."""
         return self._run(self._given, observations, state)
+
+    def onnx(self, _name: str) -> bytes:
+        """The widened network."""
+        return self.widened
 
     def _run(
         self, session: onnxruntime.InferenceSession, observations: Floats, state: Floats | None

@@ -64,6 +64,13 @@ class RolloutEnv(VecEnvWrapper):
         self.seconds += time.perf_counter() - began
         return wanted
 
+    def label_distances(self) -> npt.NDArray[np.float64]:
+        """How far from the expert's target each discrete action would lead, likewise."""
+        began = time.perf_counter()
+        distances: npt.NDArray[np.float64] = self.venv.label_distances()  # type: ignore[attr-defined]
+        self.seconds += time.perf_counter() - began
+        return distances
+
     # --- Curriculum ---------------------------------------------------------------------------------------------------
 
     def set_progress(self, progress: float) -> None:
