@@ -8,6 +8,7 @@
 ``algorithms``         PPO, A2C, DAgger, the cross-entropy method: settings and learners
 ``model``              the learner from a configuration; seeds, threads, device
 ``normalizer``         running statistics of features and rewards
+``plain_policy``       a policy that can be evaluated outside of torch, taken apart
 ``privileged_critic``  a value function that sees the ground truth about the path
 ``evaluation``         a policy or a baseline on the held-out paths
 ``callbacks``          what happens between updates: records, evaluations, pictures
