@@ -355,7 +355,17 @@ class ExponentialJitterDistribution(declared.Declared):
     mean: TimeField = Field(description="Mean.")
 
 
-AnyJitterDistribution: TypeAlias = UniformJitterDistribution | NormalJitterDistribution | ExponentialJitterDistribution
+class QuantizedJitterDistribution(declared.Declared):
+    """Packets leave together at multiples of a period, as from a device that collects them (Wi-Fi, a modem)."""
+
+    WORDS: ClassVar[str] = "packets leave every {period}"
+    kind: Literal["quantized"] = "quantized"
+    period: PeriodField = Field(description="Period.")
+
+
+AnyJitterDistribution: TypeAlias = (
+    UniformJitterDistribution | NormalJitterDistribution | ExponentialJitterDistribution | QuantizedJitterDistribution
+)
 """Distribution of extra delay; never negative."""
 
 JitterDistributionField: TypeAlias = Annotated[
@@ -364,9 +374,9 @@ JitterDistributionField: TypeAlias = Annotated[
 
 
 class Jitter(declared.Element):
-    """Random extra delay per packet."""
+    """Extra delay per packet, random or up to the next tick of a clock."""
 
-    WORDS: ClassVar[str] = "{distribution}{reorder: with reordering|}"
+    WORDS: ClassVar[str] = "{distribution}{reorder: with reordering|}{flows: for some flows|}"
     kind: Literal["jitter"] = "jitter"
     distribution: JitterDistributionField = Field(
         description="Its distribution; a time alone is the maximum of a uniform one."
@@ -374,6 +384,10 @@ class Jitter(declared.Element):
     reorder: bool = Field(
         default=False,
         description="Whether later packets may overtake; if not, a packet never leaves before its predecessor.",
+    )
+    flows: tuple[Annotated[int, Field(ge=0)], ...] = Field(
+        default=(),
+        description="Numbers of the flows whose packets are delayed, from 1; those of others pass at once. Empty: all.",
     )
 
 
@@ -640,6 +654,13 @@ class Limits(declared.Declared):
     )
 
 
+class Smoothing(declared.Declared):
+    """How much of the value in force a decision keeps: keep · old + (1 − keep) · new."""
+
+    min_rtt: TimeField = Field(description="Minimum RTT from which on this counts; the last one that is reached does.")
+    keep: float = Field(ge=0, le=1, description="Fraction of the old value.")
+
+
 class Cap(declared.Declared):
     """An upper bound of the window: a multiple of the bandwidth-delay product plus packets."""
 
@@ -670,11 +691,24 @@ class Action(declared.Declared):
     bounds: BoundsField = Field(
         default=(-1.0, 1.0), description="Bounds of the numbers, for maps that take real numbers."
     )
+    smoothing: tuple[Smoothing, ...] | None = Field(
+        default=None,
+        max_length=100,
+        description=(
+            "How much of the value in force each decision keeps, by the minimum RTT; nothing unless given (Muses' "
+            "trees)."
+        ),
+    )
     pace: Literal["none", "cwnd_over_min_rtt", "cwnd_over_srtt"] = Field(
         default="none", description="How a steered window is paced."
     )
     cwnd_cap: Cap | None = Field(default=None, description="Upper bound of the window.")
-    inner: Inner | None = Field(default=None, description="Base scheme whose decision the agent adjusts.")
+    inner: Inner | None = Field(
+        default=None,
+        description=(
+            "Base scheme whose window the agent overwrites; it goes on from there with each acknowledgement (Orca)."
+        ),
+    )
 
 
 class Term(declared.Declared):
@@ -799,6 +833,12 @@ class InnerStart(declared.Declared):
     """As the base scheme starts; the agent is not asked before that has left slow start."""
 
     kind: Literal["inner"] = "inner"
+    gain: float = Field(
+        default=1.0,
+        ge=1,
+        le=10,
+        description="Until then each interval multiplies the window of the base scheme by this.",
+    )
 
 
 class NoneStart(declared.Declared):
@@ -934,7 +974,20 @@ class GainScheduleExpert(declared.Declared):
     )
 
 
-AnyExpert: TypeAlias = BestWindowExpert | FluidBdpExpert | GainScheduleExpert
+class PolicyExpert(declared.Declared):
+    """Another policy, which sees the flow through its own agent, decides when the learner does, and aims at what its
+    decision would make of the rate or window in force."""
+
+    kind: Literal["policy"] = "policy"
+    policy: str = Field(
+        min_length=1, max_length=4096, description="The policy: a pretrained one, a run directory, or a `.onnx` file."
+    )
+    nearest: Literal["log", "linear"] | None = Field(
+        default=None, description="How the distance of an action's result from the target is measured."
+    )
+
+
+AnyExpert: TypeAlias = BestWindowExpert | FluidBdpExpert | GainScheduleExpert | PolicyExpert
 """A teacher in training: its label is the action that comes nearest to its target."""
 
 ExpertField: TypeAlias = Annotated[AnyExpert, declared.OneOf("expert", declared.read_expert)]

@@ -199,6 +199,15 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         actions, _ = self._batch.refresh_labels()
         return np.array(actions)
 
+    def label_distances(self) -> npt.NDArray[np.float64]:
+        """How far from the expert's target the result of each discrete action would be, as :meth:`labels`.
+
+        Returns:
+            A copy, ``(num_envs, actions)``: packets or bit/s, or logarithms of ratios, as the expert measures. NaN
+            where the expert knows nothing yet.
+        """
+        return np.array(self._batch.refresh_label_distances())
+
     @property
     def _keeps_terminal(self) -> bool:
         return self.settings.privileged or self.keep_terminal_privileged

@@ -53,6 +53,7 @@ class SimulatedBatch(EpisodeBatch):
         self._journal = np.zeros((rows, 512, self._native.action_size), dtype=np.float32) if journal else None
         self._rows = np.arange(rows)
         self._labels = (np.full_like(self.actions, np.nan), np.full(rows, np.nan))
+        self._label_distances = np.full((rows, len(self.agent["action"]) if self.discrete else 0), np.nan)
 
     @override
     def _start(self, index: int, episode: Episode) -> None:
@@ -125,6 +126,12 @@ class SimulatedBatch(EpisodeBatch):
         self._check_taught()
         self._native.labels(*self._labels)
         return self._labels
+
+    @override
+    def refresh_label_distances(self) -> Numbers:
+        self._check_taught()
+        self._native.label_distances(self._label_distances)
+        return self._label_distances
 
     # --- Copies -------------------------------------------------------------------------------------------------------
 

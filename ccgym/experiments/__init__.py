@@ -5,6 +5,7 @@
 ``spec``           what the YAML says
 ``placeholders``   ``$rate`` and ``$(2 * owd)``
 ``draws``          random values
+``transfers``      flows that begin as a Poisson process
 ``expand``         conditions of sweeps, scenarios of conditions, seeds
 ``sample``         the counts of a run over time
 ``metrics``        numbers of a run, one file each
@@ -16,6 +17,8 @@
 ``comparison``     what the two below have in common: evaluations side by side
 ``scorecard``      schemes on many paths: scores, rankings, confidence intervals
 ``gap``            the same schemes and seeds on several backends
+``league``         schemes against each other in games, on paths of several kinds
+``games``          who wins a game, and how good a scheme is by itself
 ``score``          one number for a run on a path; which schemes are Pareto-optimal
 ``bootstrap``      how sure a ranking is
 =================  ===================================================================================================

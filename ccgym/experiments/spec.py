@@ -6,11 +6,11 @@ What has placeholders is kept as it was written; :mod:`ccgym.experiments.expand`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ccgym.config.quantities import PeriodField
+from ccgym.config.quantities import PeriodField, RateField, TimeField
 from ccgym.errors import ConfigError
 from ccgym.evaluation.experiment import MAX_RUNS
 from ccgym.units import NS_PER_MS
@@ -56,15 +56,44 @@ class Scenario(Strict):
     """Length of a run."""
 
 
+class Reference(Strict):
+    """A bound that is measured: a multiple of a scheme's mean, or of its own under other conditions."""
+
+    scheme: str = ""
+    """The scheme; empty: the tested one."""
+    where: Mapping[str, Raw] = Field(default_factory=dict)
+    """Its conditions, in place of the criterion's."""
+    times: float = Field(default=1.0, gt=0)
+    """Multiple of the mean."""
+
+    @model_validator(mode="after")
+    def _another(self) -> Reference:
+        if not self.scheme and not self.where:
+            raise ConfigError("a scheme compared with itself", expected="scheme or where", where="criteria")
+        return self
+
+    @property
+    def text(self) -> str:
+        """``0.9 × cubic's``."""
+        times = "" if self.times == 1 else f"{self.times:g} × "
+        at = ", ".join(f"{name} {value}" for name, value in self.where.items())
+        whose = f"{self.scheme}'s" if self.scheme else "its own"
+        return f"{times}{whose}{f' at {at}' if at else ''}"
+
+
+Bound: TypeAlias = float | str | Reference
+"""A number, the name of a scheme whose mean it is, or a :class:`Reference`."""
+
+
 class Criterion(Strict):
     """What the mean of a metric over a group of conditions has to be."""
 
     metric: str | tuple[str, ...]
     """The metric, or several that each have to."""
-    min: float | str | None = None
-    """Minimum that passes; or the name of a scheme, whose mean is then the bound."""
-    max: float | str | None = None
-    """Largest value that passes, or the name of a scheme."""
+    min: Bound | None = None
+    """Minimum that passes."""
+    max: Bound | None = None
+    """Largest value that passes."""
     below: float | None = None
     """Value that has to be stayed below."""
     where: Mapping[str, Raw] = Field(default_factory=dict)
@@ -94,9 +123,72 @@ class Criterion(Strict):
         return (self.per,) if isinstance(self.per, str) else self.per
 
     @property
+    def references(self) -> tuple[Reference, ...]:
+        """The bounds that are measured."""
+        found = (reference(bound) for bound in (self.min, self.max) if bound is not None)
+        return tuple(one for one in found if isinstance(one, Reference))
+
+    @property
     def baselines(self) -> tuple[str, ...]:
         """The schemes that bounds refer to."""
-        return tuple(bound for bound in (self.min, self.max) if isinstance(bound, str))
+        return tuple(one.scheme for one in self.references if one.scheme)
+
+
+def reference(bound: Bound) -> float | Reference:
+    """A bound without its short form."""
+    return Reference(scheme=bound) if isinstance(bound, str) else bound
+
+
+class Untrained(Strict):
+    """Range of rates and one-way delays that stands in where a scheme was not trained."""
+
+    rate: tuple[RateField, RateField]
+    """Minimum and maximum rate."""
+    owd: tuple[TimeField, TimeField]
+    """Minimum and maximum one-way delay."""
+
+
+class Published(Strict):
+    """Winning rates that were published, to stand next to ours."""
+
+    source: str
+    """Where they are from."""
+    participants: tuple[str, ...]
+    """The schemes that are compared, as far as they take part: a winning rate depends on who does."""
+    rates: Mapping[str, float]
+    """Published winning rates by scheme, fractions."""
+    instead: Mapping[str, str] = Field(default_factory=dict)
+    """Schemes that stand in for published ones that ccgym does not have, with the names of those."""
+
+
+class Games(Strict):
+    """How schemes are compared on every condition: in games, one for each window of time.
+
+    The rules are ccBench's (arXiv 2307.10054); :mod:`ccgym.experiments.games` has them.
+    """
+
+    rule: Literal["power", "fair_share"]
+    """``power``: throughput² / round-trip time; ``fair_share``: how near to its equal part of the link."""
+    throughput: tuple[str, ...] = Field(min_length=1)
+    """The metric of the throughput in each window, Mbit/s."""
+    delay: tuple[str, ...] = ()
+    """Of ``power``: the metric of the mean one-way delay in each, ms."""
+    share: tuple[str, ...] = ()
+    """Of ``power``: the metric of the part of the capacity that was used in each."""
+    published: Published | None = None
+
+    @model_validator(mode="after")
+    def _metrics_of_every_window(self) -> Games:
+        wanted = len(self.throughput) if self.rule == "power" else 0
+        for name, given in (("delay", self.delay), ("share", self.share)):
+            if len(given) != wanted:
+                raise ConfigError(f"{len(given)} metrics", where=f"games.{name}", expected=f"{wanted}, one per window")
+        return self
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """All metrics that it needs."""
+        return (*self.throughput, *self.delay, *self.share)
 
 
 class Experiment(Scenario):
@@ -117,6 +209,11 @@ class Experiment(Scenario):
     schemes: Sequence[Raw] = ("cubic", "bbr", "copa", "learned")
     """Schemes that are tested where none are named: names, ``bbr+cubic@5s``, words for several such as
     ``learned`` (:mod:`ccgym.schemes.groups`), or ``{name: …, flows: […]}``."""
+    learned_only: bool = False
+    """Whether only learned policies take part; of other schemes there is no verdict."""
+    untrained: Untrained | None = None
+    """With this, ``$trained_rate`` and ``$trained_owd`` are the largest rate and one-way delay that a scheme was
+    trained on, as its card says; of a scheme that was not trained, the maxima of this range."""
     runs: int = Field(default=5, ge=1, le=MAX_RUNS)
     """Repetitions of every condition."""
     draws: int = Field(default=1, ge=1, le=MAX_RUNS)
@@ -133,6 +230,10 @@ class Experiment(Scenario):
     """What a scheme has to meet to pass."""
     figures: tuple[str | Mapping[str, Mapping[str, Raw]], ...] = ()
     """What is drawn: names of figures (:mod:`ccgym.report.figures`), or a name with options: ``{sweep: {x: owd}}``."""
+    games: Games | None = None
+    """How schemes are ranked against each other; with it the experiment is a part of a league."""
+    optional: bool = False
+    """Whether it is left out, with a word, where a trace that it needs is missing."""
     quick: Mapping[str, Raw] = Field(default_factory=dict)
     """What ``--quick`` changes."""
     name: str = ""
@@ -181,6 +282,13 @@ class ExperimentSet(Strict):
     """Name in files; that of the YAML file."""
     experiments: tuple[Experiment, ...] = ()
     """The experiments, in order."""
+    left_out: tuple[str, ...] = ()
+    """Optional experiments that cannot be run here, and why."""
+
+    @property
+    def kind(self) -> Literal["experiment", "league"]:
+        """What is made of the runs: verdicts, or rankings."""
+        return "league" if any(one.games for one in self.experiments) else "experiment"
 
     @property
     def schemes(self) -> list[Raw]:

@@ -36,7 +36,8 @@ class RolloutEnv(VecEnvWrapper):
         self.paused = False
         """Whether nothing runs: :meth:`reset` must come before the next step."""
         self._env = env
-        self._curriculum = curriculum
+        self.curriculum = curriculum
+        """The one that it follows, if it does."""
         self._progress = 0.0
         self._observations = np.zeros(0, dtype=np.float32)
 
@@ -81,6 +82,13 @@ class RolloutEnv(VecEnvWrapper):
         self.seconds += time.perf_counter() - began
         return wanted
 
+    def label_distances(self) -> npt.NDArray[np.float64]:
+        """How far from the expert's target each discrete action would lead, likewise."""
+        began = time.perf_counter()
+        distances: npt.NDArray[np.float64] = self.venv.label_distances()  # type: ignore[attr-defined]
+        self.seconds += time.perf_counter() - began
+        return distances
+
     # --- Curriculum ---------------------------------------------------------------------------------------------------
 
     def set_progress(self, progress: float) -> None:
@@ -90,7 +98,7 @@ class RolloutEnv(VecEnvWrapper):
 
     def curriculum_levels(self) -> dict[str, float]:
         """Where the curriculum stands, by name; empty without one."""
-        return {} if self._curriculum is None else {"level": self._curriculum.level()}
+        return {} if self.curriculum is None else {"level": self.curriculum.level()}
 
     def missed_deadlines(self) -> int | None:
         """Decisions that came too late so far; None where time waits for them."""
@@ -106,7 +114,7 @@ class RolloutEnv(VecEnvWrapper):
             "environments": state,
             "observations": plain(self._observations),
             "progress": self._progress,
-            "curriculum": None if self._curriculum is None else self._curriculum.state_dict(),
+            "curriculum": None if self.curriculum is None else self.curriculum.state_dict(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> bool:
@@ -118,8 +126,8 @@ class RolloutEnv(VecEnvWrapper):
         Raises:
             ResultsError: The environments do something else than they did: another simulator, or other paths.
         """
-        if self._curriculum is not None and state["curriculum"] is not None:
-            self._curriculum.load_state_dict(state["curriculum"])
+        if self.curriculum is not None and state["curriculum"] is not None:
+            self.curriculum.load_state_dict(state["curriculum"])
             self.set_progress(state["progress"])
         self._observations = self._env.restore(with_arrays(state["environments"]))
         if state["environments"].get("episodes", ()) is None:

@@ -12,6 +12,8 @@ from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.experiments.metrics.base import Measured, Metric
 from ccgym.experiments.metrics.ccperf import Ccperf
 from ccgym.experiments.metrics.collapsed import Collapsed
+from ccgym.experiments.metrics.completion_time import CompletionTime
+from ccgym.experiments.metrics.convergence_time import ConvergenceTime
 from ccgym.experiments.metrics.declared_loss import DeclaredLoss
 from ccgym.experiments.metrics.delay_p95 import DelayP95
 from ccgym.experiments.metrics.goodput import Goodput
@@ -19,10 +21,12 @@ from ccgym.experiments.metrics.goodput_ratio import GoodputRatio
 from ccgym.experiments.metrics.harm import Harm
 from ccgym.experiments.metrics.jain import Jain
 from ccgym.experiments.metrics.loss_rate import LossRate
+from ccgym.experiments.metrics.mean_delay import MeanDelay
 from ccgym.experiments.metrics.queueing_delay import QueueingDelay
 from ccgym.experiments.metrics.recovery_time import RecoveryTime
 from ccgym.experiments.metrics.round_trip_time import RoundTripTime
 from ccgym.experiments.metrics.share import Share
+from ccgym.experiments.metrics.throughput import Throughput
 from ccgym.experiments.metrics.utilization import Utilization
 
 __all__ = ["METRICS", "Measured", "Metric", "read_metric"]
@@ -30,6 +34,8 @@ __all__ = ["METRICS", "Measured", "Metric", "read_metric"]
 METRICS: Final[Mapping[str, type[Metric]]] = {
     "ccperf": Ccperf,
     "collapsed": Collapsed,
+    "completion_time": CompletionTime,
+    "convergence_time": ConvergenceTime,
     "declared_loss": DeclaredLoss,
     "delay_p95": DelayP95,
     "goodput": Goodput,
@@ -37,10 +43,12 @@ METRICS: Final[Mapping[str, type[Metric]]] = {
     "harm": Harm,
     "jain": Jain,
     "loss_rate": LossRate,
+    "mean_delay": MeanDelay,
     "queueing_delay": QueueingDelay,
     "recovery_time": RecoveryTime,
     "round_trip_time": RoundTripTime,
     "share": Share,
+    "throughput": Throughput,
     "utilization": Utilization,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
-use ccgym_schemes::{Resources, SchemeError};
+use ccgym_schemes::Resources;
 use ccgym_sim::agent_batch::{Arrays, BatchError, Now, RolloutArrays};
 use ccgym_sim::Activation;
 use numpy::{
@@ -24,16 +24,6 @@ use crate::value_error;
 fn agent(json: &str) -> PyResult<AgentSpec> {
     let spec: AgentSpec = serde_json::from_str(json).map_err(|e| PyValueError::new_err(format!("agent: {e}")))?;
     spec.validate().map_err(value_error)?;
-    if spec.expert.is_some() {
-        // The caller checks whether a scheme can be an expert.
-        let resources = Resources { agent: Some(FlowAgent::new(Arc::new(spec.clone()))), ..Resources::default() };
-        ccgym_schemes::create_with("learned", &Map::new(), &resources).map_err(|error| match error {
-            SchemeError::InvalidCombination { found, expected, .. } => {
-                value_error(format!("expert.scheme: found {found}, expected {expected}"))
-            }
-            other => value_error(other),
-        })?;
-    }
     Ok(spec)
 }
 
@@ -127,6 +117,8 @@ impl AgentBatch {
         let mut batch = ccgym_sim::AgentBatch::new(&spec, count, learners, threads)
             .map_err(|e| PyRuntimeError::new_err(format!("cannot start {threads} threads: {e}")))?;
         let resources = Resources { agent: Some(FlowAgent::new(spec.clone())), ..resources(py, policies) };
+        // What does not fit together is said here rather than at the first episode.
+        ccgym_schemes::create_with("learned", &Map::new(), &resources).map_err(value_error)?;
         let watch = Watch::new(None);
         batch.set_interrupt(watch.interrupt());
         Ok(Self { batch, spec, resources, watch })
@@ -290,6 +282,12 @@ impl AgentBatch {
     /// action_size), targets (bit/s of a steered rate, else packets) to `targets` (rows). NaN where there is none.
     fn labels(&self, mut labels: PyReadwriteArray2<'_, f32>, mut targets: PyReadwriteArray1<'_, f64>) -> PyResult<()> {
         self.batch.labels(contiguous_mut(&mut labels)?, contiguous_mut(&mut targets)?).map_err(value_error)
+    }
+
+    /// Write how far from the expert's target the result of each listed action would be, to `out` (rows × actions), for
+    /// every row that is due. NaN where there is no label.
+    fn label_distances(&self, mut out: PyReadwriteArray2<'_, f64>) -> PyResult<()> {
+        self.batch.label_distances(contiguous_mut(&mut out)?).map_err(value_error)
     }
 
     /// Intervals whose truth the agent's expert asks for; 0 for one that any sender could ask.
