@@ -12,13 +12,11 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from PIL import Image
+from kept import ROOT, keep_figure
 
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.spec import ExperimentSet
-from ccgym.report.style import few_colors
 
-ROOT: Final = Path(__file__).parents[1]
 FIGURES: Final = {"": "share", "_2": "throughput-harm", "_3": "delay-harm", "_4": "loss-harm"}
 """Ends of the names of the experiment's figures, and what they show."""
 
@@ -40,8 +38,7 @@ def main(directory: Path) -> None:
                 writer.writerow(["scheme", *at, *metrics])
             writer.writerow([scheme, *at.values(), *(values.get(name, "") for name in metrics)])
     for end, name in FIGURES.items():
-        with Image.open(directory / f"coexistence_matrix{end}.png") as image:
-            few_colors(image.convert("RGB")).save(ROOT / f"docs/img/coexistence-{name}.png", optimize=True)
+        keep_figure(directory / f"coexistence_matrix{end}.png", f"coexistence-{name}")
 
 
 if __name__ == "__main__":

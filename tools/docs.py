@@ -35,6 +35,7 @@ from ccgym.evaluation.run_record import FLOW_COLUMN, PACKET_COLUMNS, SERIES_COLU
 from ccgym.experiments.metrics import METRICS, Metric
 from ccgym.report.figures import figures_of
 from ccgym.schemes.groups import descriptions
+from ccgym.schemes.policies import pretrained
 from ccgym.units import format_rate, format_time
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,13 +69,14 @@ def training_lines(card: dict[str, Any]) -> list[str]:
     """How a policy was trained, in sentences; its card has the rest."""
     training, parity = card["training"], card["parity"]
     shape, profile = card["policy"], card["profile"]
-    lines = [f"{shape['kind'].upper()} with {shape['observation_size']} inputs; over `{profile}` unless a flow asks for"
+    kind = "Decision tree" if shape["kind"] == "tree" else shape["kind"].upper()
+    lines = [f"{kind} with {shape['observation_size']} inputs; over `{profile}` unless a flow asks for"
              " another transport."]  # fmt: skip
     if {"steps", "seed"} <= training.keys():
         lines.append(f"Trained with seed {training['seed']} for {training['steps']:,} decisions.")
     if parity:
         lines.append(
-            f"As exported it differs from the trained network by {parity['max_abs_difference']:.1e} at most, in "
+            f"As exported it differs from the trained one by {parity['max_abs_difference']:.1e} at most, in "
             f"{parity['decisions']:,} decisions over {parity['episodes']} held-out episodes."
         )
     return lines
@@ -312,6 +314,30 @@ def results(policy: str) -> list[str]:
     return [*lines, "", f"`{recorded['command']}`, on {'; '.join(where)}."]
 
 
+def comparison(file: str) -> list[str]:
+    """What `ccgym compare … --csv FILE` found."""
+    with (ROOT / file).open(encoding="utf-8", newline="") as text:
+        found = list(csv.DictReader(text))
+
+    def interval(row: dict[str, str], prefix: str, scale: float, unit: str) -> str:
+        if not row[prefix or "mean"]:
+            return ""
+        names = (prefix, f"{prefix}_low", f"{prefix}_high") if prefix else ("mean", "low", "high")
+        middle, low, high = (f"{scale * float(row[name]):.1f}".replace("-", "−") for name in names)
+        return f"{middle}{unit} ({low} … {high})"
+
+    rows = [
+        (
+            code(row["name"]),
+            row["seeds"].replace("-", "−"),
+            interval(row, "", 1, ""),
+            interval(row, "closed", 100, " %"),
+        )
+        for row in found
+    ]
+    return table(["", "each seed", "mean reward (95 % interval)", "way to the oracle (95 % interval)"], rows)
+
+
 def percent(fraction: float) -> str:
     """A share."""
     return f"{100 * fraction:.1f} %".replace("-", "−")
@@ -459,11 +485,9 @@ def met(metric: str, scheme: str, **at: str) -> float:
     return sum(found) / len(found)
 
 
-@cache
 def meetings() -> list[dict[str, str]]:
     """What all against all left in docs/data: a row for every scheme and condition."""
-    with (ROOT / "docs/data/coexistence.csv").open(encoding="utf-8") as lines:
-        return list(csv.DictReader(lines))
+    return kept_rows("coexistence")
 
 
 def met_schemes() -> list[str]:
@@ -582,6 +606,79 @@ def cellular_places() -> list[str]:
     return table(["", "Published", *columns], rows)
 
 
+@cache
+def kept_rows(name: str) -> list[dict[str, str]]:
+    """The rows of a table in docs/data."""
+    with (ROOT / f"docs/data/{name}.csv").open(encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+LEAGUE_SECTIONS = {
+    "ccbench_single": "One flow",
+    "ccbench_cubic": "With Cubic",
+    "cellular": "Cellular",
+    "genet_rl3": "RL3",
+    "prudentia": "Prudentia",
+}
+"""The sections of the league, and what its page calls them."""
+
+
+def league_of(section: str, table: str = "league") -> dict[str, dict[str, str]]:
+    """The ranking of a section of the league, by scheme, from best to worst."""
+    return {row["scheme"]: row for row in kept_rows(table) if row["section"] == section}
+
+
+def decimals(text: str, digits: int = 2, scale: float = 1.0) -> str:
+    """A number of a table in docs/data; a dash where there is none."""
+    return f"{scale * float(text):.{digits}f}".replace("-", "−") if text else "–"
+
+
+def league(kept: str = "league") -> list[str]:
+    """The league's ranking over all sections, with the rating in each."""
+    parts = {name: league_of(name, kept) for name in LEAGUE_SECTIONS}
+    rows = [
+        (row["rank"], code(scheme), decimals(row["rating"]),
+         f"[{decimals(row['rating_low'])}, {decimals(row['rating_high'])}]",
+         *(decimals(part.get(scheme, {}).get("rating", "")) for part in parts.values()),
+         decimals(parts["ccbench_single"].get(scheme, {}).get("worst", "")))
+        for scheme, row in league_of("all", kept).items()
+    ]  # fmt: skip
+    return table(["", "", "Rating", "95 %", *LEAGUE_SECTIONS.values(), "Worst tenth, one flow"], rows)
+
+
+def league_games() -> list[str]:
+    """Winning rates among all schemes, in percent: with ccBench's rounding / without."""
+    both = [league_of(name) for name in ("ccbench_single", "ccbench_cubic")]
+    order = sorted(both[0], key=lambda one: -float(both[0][one]["winning_rate"] or -1))
+    keys = ("winning_rate", "winning_rate_exact")
+    rows = [
+        (code(scheme), *(decimals(part[scheme][key], 1, 100) for part in both for key in keys))
+        for scheme in order
+        if both[0][scheme]["winning_rate"] and scheme in both[1]
+    ]  # fmt: skip
+    return table(["", "One flow", "exact", "With Cubic", "exact"], rows)
+
+
+def league_published(section: str) -> list[str]:
+    """Published winning rates next to ours among the same schemes, in percent."""
+    rows = [
+        (row["label"] + (f" for {row['instead']}" if row["instead"] else ""),
+         *(decimals(row[key], 1, 100) for key in ("published", "as_published", "exact")))
+        for row in kept_rows("league-published")
+        if row["section"] == section
+    ]  # fmt: skip
+    return table(["", "Published", "Ours, as published", "Ours, exact"], rows)
+
+
+def league_weights() -> list[str]:
+    """The rank of each scheme by the weight of the throughput."""
+    known = {scheme: row for scheme, row in league_of("all").items() if row["weight_1"]}
+    weights = [name for name in kept_rows("league")[0] if name.startswith("weight_")]
+    order = sorted(known, key=lambda one: int(known[one]["weight_1"]))
+    rows = [(code(scheme), *(known[scheme][weight] for weight in weights)) for scheme in order]
+    return table(["", *(name.replace("weight_", "w = ") for name in weights)], rows)
+
+
 def shells() -> list[str]:
     """What mahimahi's shell and ours did with the same packets, as recorded."""
     sys.path.insert(0, str(ROOT / "tests" / "differential" / "record"))
@@ -592,7 +689,13 @@ def shells() -> list[str]:
 
 BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
     "docs/aurora.md": {"aurora-results": partial(results, "aurora")},
+    "docs/genet.md": {
+        "genet-results": partial(results, "genet"),
+        "genet-comparison": partial(comparison, "docs/data/genet.csv"),
+    },
     "docs/indigo.md": {"indigo-results": partial(results, "indigo")},
+    "docs/muses.md": {f"{name}-results": partial(results, name) for name in pretrained() if name.startswith("muses")},
+    "docs/orca.md": {"orca-results": partial(results, "orca")},
     "docs/eagle.md": {f"{name}-results": partial(results, name) for name in ("eagle", "eagle_v1", "eagle_v2")},
     "docs/agents.md": {
         "signals": signals,
@@ -609,6 +712,14 @@ BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
         "action": partial(keys, "Action"),
     },
     "docs/coexistence.md": {"coexistence": coexistence},
+    "docs/league.md": {
+        "league": league,
+        "league-games": league_games,
+        "league-quick": partial(league, "league-quick"),
+        "league-single": partial(league_published, "ccbench_single"),
+        "league-cubic": partial(league_published, "ccbench_cubic"),
+        "league-weights": league_weights,
+    },
     "docs/cellular.md": {"cellular": cellular, "cellular-places": cellular_places},
     "docs/schemes.md": {"schemes": scheme_table, "pairs": pairs, "policies": policy_table, "tools": tool_sections},
     "docs/experiments.md": {"experiments": experiments, "metrics": metrics, "figures": test_figures},

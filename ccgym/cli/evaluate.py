@@ -84,6 +84,8 @@ examples:
       results/calibrated; later with --schemes runs/mine,bbr: only what is new is run
   ccgym evaluate --experiment calibrated --quick --schemes runs/eagle-1,bbr,oracle
       a coarse answer in seconds: one run of 10 s per path
+  ccgym evaluate --experiment league --schemes copa,bbr,runs/mine
+      a league on ccBench's two sets of paths and three more: games won, ratings, ranks
   ccgym evaluate --trace 12mbps --json --no-figures | jq .summary
       numbers only, for a program to read
 

@@ -40,6 +40,7 @@ _NOT_OF_EXPERIMENTS: Final = {
 _KINDS: Final = {
     "experiment": ("ccgym.experiments.run:run_experiments", "ccgym.report.experiment_report"),
     "gap": ("ccgym.experiments.gap:run_gap", "ccgym.report.gap_report"),
+    "league": ("ccgym.experiments.league:run_league", "ccgym.report.league_report"),
     "scorecard": ("ccgym.experiments.scorecard:run_scorecard", "ccgym.report.scorecard_report"),
 }
 """What runs an experiment of each kind, and what shows it."""
@@ -94,7 +95,7 @@ def run_and_show(
     shown_on.print(f"schemes: {', '.join(one.text for one in request.schemes or ())}; into {request.out}\n")
     from ccgym.cli.progress import Progress
 
-    runner, reporter = _KINDS[getattr(spec, "kind", "experiment")]
+    runner, reporter = _KINDS[spec.kind]
     module, _, function = runner.partition(":")
     run = getattr(importlib.import_module(module), function)
     report = importlib.import_module(reporter)

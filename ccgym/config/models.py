@@ -654,6 +654,13 @@ class Limits(declared.Declared):
     )
 
 
+class Smoothing(declared.Declared):
+    """How much of the value in force a decision keeps: keep · old + (1 − keep) · new."""
+
+    min_rtt: TimeField = Field(description="Minimum RTT from which on this counts; the last one that is reached does.")
+    keep: float = Field(ge=0, le=1, description="Fraction of the old value.")
+
+
 class Cap(declared.Declared):
     """An upper bound of the window: a multiple of the bandwidth-delay product plus packets."""
 
@@ -684,11 +691,24 @@ class Action(declared.Declared):
     bounds: BoundsField = Field(
         default=(-1.0, 1.0), description="Bounds of the numbers, for maps that take real numbers."
     )
+    smoothing: tuple[Smoothing, ...] | None = Field(
+        default=None,
+        max_length=100,
+        description=(
+            "How much of the value in force each decision keeps, by the minimum RTT; nothing unless given (Muses' "
+            "trees)."
+        ),
+    )
     pace: Literal["none", "cwnd_over_min_rtt", "cwnd_over_srtt"] = Field(
         default="none", description="How a steered window is paced."
     )
     cwnd_cap: Cap | None = Field(default=None, description="Upper bound of the window.")
-    inner: Inner | None = Field(default=None, description="Base scheme whose decision the agent adjusts.")
+    inner: Inner | None = Field(
+        default=None,
+        description=(
+            "Base scheme whose window the agent overwrites; it goes on from there with each acknowledgement (Orca)."
+        ),
+    )
 
 
 class Term(declared.Declared):
@@ -813,6 +833,12 @@ class InnerStart(declared.Declared):
     """As the base scheme starts; the agent is not asked before that has left slow start."""
 
     kind: Literal["inner"] = "inner"
+    gain: float = Field(
+        default=1.0,
+        ge=1,
+        le=10,
+        description="Until then each interval multiplies the window of the base scheme by this.",
+    )
 
 
 class NoneStart(declared.Declared):
@@ -948,7 +974,20 @@ class GainScheduleExpert(declared.Declared):
     )
 
 
-AnyExpert: TypeAlias = BestWindowExpert | FluidBdpExpert | GainScheduleExpert
+class PolicyExpert(declared.Declared):
+    """Another policy, which sees the flow through its own agent, decides when the learner does, and aims at what its
+    decision would make of the rate or window in force."""
+
+    kind: Literal["policy"] = "policy"
+    policy: str = Field(
+        min_length=1, max_length=4096, description="The policy: a pretrained one, a run directory, or a `.onnx` file."
+    )
+    nearest: Literal["log", "linear"] | None = Field(
+        default=None, description="How the distance of an action's result from the target is measured."
+    )
+
+
+AnyExpert: TypeAlias = BestWindowExpert | FluidBdpExpert | GainScheduleExpert | PolicyExpert
 """A teacher in training: its label is the action that comes nearest to its target."""
 
 ExpertField: TypeAlias = Annotated[AnyExpert, declared.OneOf("expert", declared.read_expert)]

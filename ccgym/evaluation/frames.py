@@ -62,6 +62,16 @@ def to_csv(table: Table) -> str:
     return text.getvalue()
 
 
+def rows_to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV: a line of all their columns' names, then the rows as they are; nothing where one has no value."""
+    text = io.StringIO()
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: "" if value is None else value for name, value in row.items()} for row in rows)
+    return text.getvalue()
+
+
 def write_csv(file: str | os.PathLike[str], table: Table) -> None:
     """Write a table as CSV; :class:`ResultsError` where that cannot be done."""
     try:

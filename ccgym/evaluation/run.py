@@ -26,7 +26,7 @@ from ccgym.schemes.flow import FlowSpec, flow_spec
 from ccgym.schemes.groups import expanded
 from ccgym.schemes.origins import Place, refuse
 from ccgym.schemes.reading import parse_scheme
-from ccgym.schemes.registry import MARKERS
+from ccgym.schemes.registry import MARKERS, registry
 from ccgym.schemes.style import SchemeStyle, check_color, check_label, check_marker
 from ccgym.units import format_time, parse_time
 
@@ -60,6 +60,12 @@ class Contender:
         """The scheme of a contender that is nothing but one flow of it; None for any other."""
         plain = len(self.flows) == 1 and self.text == self.flows[0].choice.text
         return self.flows[0].choice if plain else None
+
+    @property
+    def knows_path(self) -> bool:
+        """Whether one of its flows knows the path: then it shows what is possible, and competes with none."""
+        entries = [registry().get(choice.name, {}) for choice in self.choices]
+        return any(entry.get("capabilities", {}).get("knows_path") for entry in entries)
 
     @property
     def seed_text(self) -> str:

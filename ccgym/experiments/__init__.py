@@ -17,6 +17,8 @@
 ``comparison``     what the two below have in common: evaluations side by side
 ``scorecard``      schemes on many paths: scores, rankings, confidence intervals
 ``gap``            the same schemes and seeds on several backends
+``league``         schemes against each other in games, on paths of several kinds
+``games``          who wins a game, and how good a scheme is by itself
 ``score``          one number for a run on a path; which schemes are Pareto-optimal
 ``bootstrap``      how sure a ranking is
 =================  ===================================================================================================

@@ -4,6 +4,11 @@ A scheme's mean score is over a sample of paths and runs. The bootstrap estimate
 it draws as many paths with replacement, and for each of them as many runs with replacement, thousands of times.
 All schemes get the same paths in a draw, since a hard path is hard for all of
 them: differences between schemes are surer than their intervals look.
+
+Where paths are of several kinds, each kind is a *stratum*: paths are drawn within it, and every stratum counts the
+same. The center of a stratum is the mean, or the interquartile mean: the mean without the lowest and the highest
+quarter, which few extreme paths do not move (Agarwal et al., "Deep Reinforcement Learning at the Edge of the
+Statistical Precipice", NeurIPS 2021).
 """
 
 from __future__ import annotations
@@ -11,12 +16,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
+
+Center: TypeAlias = Literal["mean", "interquartile"]
+"""What is made of the paths of a stratum."""
 
 RESAMPLES: Final = 2000
 """Draws."""
@@ -31,10 +39,14 @@ class Interval:
     """A mean and its confidence interval."""
 
     mean: float
-    """Over paths of the means over runs."""
+    """Over paths of the means over runs; or the interquartile mean."""
     low: float
     high: float
     """Upper end; ``low <= mean <= high``."""
+
+    def columns(self, name: str) -> dict[str, float]:
+        """The three numbers as columns of a table: ``score``, ``score_low``, ``score_high``."""
+        return {name: self.mean, f"{name}_low": self.low, f"{name}_high": self.high}
 
 
 @dataclass(frozen=True)
@@ -48,12 +60,54 @@ class Resampled:
     """How far behind the best competitor, by mean score, each is (positive: ahead); zero for that one itself."""
 
 
+@dataclass(frozen=True)
+class Ranked:
+    """A scheme in a ranking."""
+
+    scheme: str
+    label: str
+    reference: bool
+    """Whether it knows the path and has no rank."""
+    rank: int | None
+    """From 1; None of references."""
+    score: Interval
+    """Mean score over the paths, with its interval."""
+    behind: Interval
+    """Score less that of the best competitor, with its interval: below zero throughout is surely worse."""
+    first: float
+    """Fraction of the resamples in which it was first."""
+
+
+def ranked(resampled: Resampled, schemes: Sequence[tuple[str, str, bool]]) -> list[Ranked]:
+    """The schemes from best to worst; references where their score puts them.
+
+    Args:
+        resampled: What :func:`bootstrap` found.
+        schemes: Key, label, and whether it is a reference, in the order of the scores.
+    """
+    order = sorted(range(len(schemes)), key=lambda place: -resampled.scores[place].mean)
+    ranks = iter(range(1, len(order) + 1))
+    return [
+        Ranked(
+            *schemes[place],
+            rank=None if schemes[place][2] else next(ranks),
+            score=resampled.scores[place],
+            behind=resampled.behind[place],
+            first=resampled.first[place],
+        )
+        for place in order
+    ]
+
+
 def bootstrap(
     scores: Sequence[Sequence[Sequence[float]]],
     competes: Sequence[bool],
     seed: int,
     name: str = "",
     resamples: int = RESAMPLES,
+    *,
+    center: Center = "mean",
+    strata: Sequence[int] | None = None,
 ) -> Resampled:
     """Resample paths and runs.
 
@@ -63,6 +117,8 @@ def bootstrap(
         seed: Root of the random stream.
         name: Branch of the stream: what the group is called.
         resamples: Draws.
+        center: What is made of the paths of a stratum.
+        strata: By path: number of its stratum, from 0; None: all are of one.
 
     Returns:
         The same for the same arguments.
@@ -73,8 +129,11 @@ def bootstrap(
     for row, by_scheme in enumerate(scores):
         for column, runs in enumerate(by_scheme):
             padded[row, column, : len(runs)] = runs
-    means = np.nanmean(padded, axis=2).mean(axis=0)
-    drawn = _draws(padded, counts, _generator(seed, name), resamples)
+    kinds: npt.NDArray[np.int64] = np.zeros(paths, dtype=np.int64) if strata is None else np.asarray(strata)
+    members = [np.flatnonzero(kinds == kind) for kind in np.unique(kinds)]
+    by_path = np.nanmean(padded, axis=2)
+    means = np.mean([centered(by_path[own], center) for own in members], axis=0)
+    drawn = _draws(padded, counts, members, center, _generator(seed, name), resamples)
     able = np.flatnonzero(np.array(competes, dtype=bool))
     first = np.zeros(schemes)
     behind = [Interval(0.0, 0.0, 0.0)] * schemes
@@ -90,20 +149,39 @@ def bootstrap(
     )
 
 
-def _draws(padded: FloatArray, counts: npt.NDArray[np.int64], rng: np.random.Generator, resamples: int) -> FloatArray:
-    """Mean scores in every draw, by draw and scheme."""
-    paths, schemes, runs = padded.shape
+def centered(values: FloatArray, center: Center) -> FloatArray:
+    """The center over the paths, the last axis but one."""
+    if center == "mean":
+        return np.asarray(values.mean(axis=-2))
+    cut = values.shape[-2] // 4
+    ordered = np.sort(values, axis=-2)
+    return np.asarray(ordered[..., cut : values.shape[-2] - cut, :].mean(axis=-2))
+
+
+def _draws(
+    padded: FloatArray,
+    counts: npt.NDArray[np.int64],
+    members: Sequence[npt.NDArray[np.int64]],
+    center: Center,
+    rng: np.random.Generator,
+    resamples: int,
+) -> FloatArray:
+    """Scores in every draw, by draw and scheme; ``members`` are the paths of each stratum."""
+    _, schemes, runs = padded.shape
     columns, places = np.arange(schemes)[:, None], np.arange(runs)
     filled = np.nan_to_num(padded)
     made = []
     for start in range(0, resamples, AT_ONCE):
         some = min(AT_ONCE, resamples - start)
-        rows = rng.integers(paths, size=(some, paths))
-        of_rows: npt.NDArray[np.int64] = counts[rows]
-        # As many runs as there are; where there are fewer than elsewhere, the places beyond are left out.
-        picks = (rng.random((some, paths, schemes, runs)) * of_rows[..., None]).astype(np.int64)
-        values = filled[rows[:, :, None, None], columns, picks] * (places < of_rows[..., None])
-        made.append((values.sum(axis=3) / of_rows).mean(axis=1))
+        parts = []
+        for own in members:
+            rows = own[rng.integers(own.size, size=(some, own.size))]
+            of_rows: npt.NDArray[np.int64] = counts[rows]
+            # As many runs as there are; where there are fewer than elsewhere, the places beyond are left out.
+            picks = (rng.random((some, own.size, schemes, runs)) * of_rows[..., None]).astype(np.int64)
+            values = filled[rows[:, :, None, None], columns, picks] * (places < of_rows[..., None])
+            parts.append(centered(values.sum(axis=3) / of_rows, center))
+        made.append(np.mean(parts, axis=0))
     return np.concatenate(made)
 
 

@@ -26,6 +26,8 @@ from ccgym.experiments.spec import Strict
 class Comparison(Strict):
     """What the YAML of every comparison has."""
 
+    kind: str
+    """What it is; kinds narrow it to one word."""
     title: str
     """For headings."""
     schemes: Sequence[Any] = ("cubic", "bbr", "copa", "learned")

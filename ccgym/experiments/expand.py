@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 
+from ccgym.config.catalog import resolve_trace
+from ccgym.config.distributions import read_distribution
 from ccgym.config.path import NetworkPath
 from ccgym.config.yaml_loader import Loaded
 from ccgym.errors import CcgymError, ConfigError, UnitError, did_you_mean, located, shown
@@ -29,6 +31,8 @@ from ccgym.units import parse_positive_time
 
 PATH: Final = "path"
 """The parameter that names one of several paths."""
+DISTRIBUTION: Final = "distribution"
+"""Key of a path that is drawn: ``{distribution: genet_rl3}``."""
 TESTED: Final = f"${SCHEME}"
 """Stands for the tested scheme in a flow."""
 MAX_CONDITIONS: Final = 10_000
@@ -106,15 +110,28 @@ class Condition:
         return self._scenario(names, rng)
 
     def bounds(self) -> tuple[Scenario, Scenario]:
-        """The scenarios with all draws at their minimum, and at their maximum."""
+        """The scenarios with all draws at their minimum, and at their maximum; of a :attr:`distribution` two draws."""
+        if not self._part.draw and not self.distribution:
+            same = self.make(generator(0))
+            return same, same
         made = []
         for which in (0, 1):
             names = self._names()
             self._duration(names)
             for name, given in self._part.draw.items():
                 names.define(name, read_draw(substitute(given, names)).bound(which))
-            made.append(self._scenario(names, generator(0)))
+            made.append(self._scenario(names, generator(which if self.distribution else 0)))
         return made[0], made[1]
+
+    @property
+    def distribution(self) -> str:
+        """Name of the distribution that the path is drawn from; empty where it is not."""
+        path = self._path
+        return str(path[DISTRIBUTION]) if isinstance(path, Mapping) and path.keys() == {DISTRIBUTION} else ""
+
+    @property
+    def _path(self) -> Any:
+        return self._part.path if self._part.paths is None else self._values[f"_{PATH}"]
 
     def _names(self) -> Names:
         return Names({**self._part.parameters, **self._values, "duration": self._part.duration})
@@ -125,18 +142,21 @@ class Condition:
         return duration_ns
 
     def _scenario(self, names: Names, rng: np.random.Generator) -> Scenario:
-        path = self._part.path if self._part.paths is None else self._values[f"_{PATH}"]
-        if path is None:
+        if self._path is None:
             raise ConfigError("no path", where=PATH, expected="path or paths")
+        duration_ns = parse_positive_time(substitute("$duration", names))
         with located(PATH):
-            path = NetworkPath.from_any(substitute(path, names))
+            if self.distribution:
+                path = read_distribution(self.distribution).sample(rng, duration_ns).path()
+            else:
+                path = NetworkPath.from_any(substitute(self._path, names))
         with located("flows"):
             flows = tuple(expanded(substitute(self._part.flows, names), rng))
         metrics = []
         for key, given in self._experiment.metrics.items():
             with located(f"metrics.{key}"):
                 metrics.append(read_metric(key, substitute(given, names)))
-        return Scenario(path, flows, parse_positive_time(substitute("$duration", names)), tuple(metrics))
+        return Scenario(path, flows, duration_ns, tuple(metrics))
 
 
 def conditions(experiment: spec.Experiment) -> list[Condition]:
@@ -230,12 +250,17 @@ def check(experiment: spec.Experiment, loaded: Loaded) -> None:
 
     Raises:
         ConfigError: With file and line.
+        PlatformError: It is optional, and a trace is not on this machine.
     """
     try:
         found = conditions(experiment)
         for condition in found:
-            condition.bounds()
+            smallest, _ = condition.bounds()
+            for name in smallest.path.trace_names() if experiment.optional else ():
+                resolve_trace(name)
         _check_criteria(experiment, found)
+        if experiment.games is not None:
+            _check_games(experiment.games, experiment.metrics)
     except CcgymError as error:
         place = error.where.partition(":")[0]
         steps = tuple(
@@ -251,15 +276,22 @@ def _check_criteria(experiment: spec.Experiment, found: Sequence[Condition]) -> 
         where = f"criteria[{place}]"
         for name in criterion.schemes:
             parse_scheme(name, f"{where}.schemes")
-        for known, used in (
-            (experiment.metrics, criterion.metrics),
-            (parameters, (*criterion.split, *criterion.where, *(key for r in criterion.references for key in r.where))),
-        ):
-            for name in used:
-                if name not in known:
-                    raise ConfigError(
-                        shown(name), expected=", ".join(known), hint=did_you_mean(name, known), where=where
-                    )
+        _check_names(criterion.metrics, experiment.metrics, where)
+        at_references = (key for reference in criterion.references for key in reference.where)
+        _check_names((*criterion.split, *criterion.where, *at_references), parameters, where)
+
+
+def _check_games(games: spec.Games, metrics: Mapping[str, Any]) -> None:
+    _check_names(games.metrics, metrics, "games")
+    if games.published is not None:
+        for name in (*games.published.participants, *games.published.rates, *games.published.instead):
+            parse_scheme(name, "games.published")
+
+
+def _check_names(used: Iterable[str], known: Mapping[str, Any], where: str) -> None:
+    for name in used:
+        if name not in known:
+            raise ConfigError(shown(name), expected=", ".join(known), hint=did_you_mean(name, known), where=where)
 
 
 def run_seed(root: int, experiment: str, condition: str, run: int) -> int:

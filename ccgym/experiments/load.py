@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from ccgym.config.configurations import find_config
 from ccgym.config.yaml_loader import Loaded, load_yaml, validate
-from ccgym.errors import ConfigError, shown
+from ccgym.errors import ConfigError, PlatformError, shown
 from ccgym.experiments.expand import check
 from ccgym.experiments.gap import GapSpec
 from ccgym.experiments.scorecard import ScorecardSpec
@@ -50,10 +50,23 @@ def load_experiment(
         return _variant(loaded, comparison, file.stem, quick)
     if "include" in loaded.data:
         found = validate(loaded, ExperimentSet)
-        experiments = tuple(
-            _experiment(_mapping(load_yaml(file.parent / one)), Path(one).stem, quick) for one in found.include
+        experiments: list[Experiment] = []
+        left_out: list[str] = []
+        for included in found.include:
+            part = _mapping(load_yaml(file.parent / included))
+            try:
+                experiments.append(_experiment(part, Path(included).stem, quick))
+            except PlatformError as error:
+                if part.data.get("optional") is not True:
+                    raise
+                left_out.append(f"{part.data['title']}: left out, {error}")
+        if len({made.games is None for made in experiments}) > 1:
+            raise ConfigError(
+                "experiments with and without games", expected="all with games, or none", where=f"{file}: include"
+            )
+        return found.model_copy(
+            update={"name": file.stem, "experiments": tuple(experiments), "left_out": tuple(left_out)}
         )
-        return found.model_copy(update={"name": file.stem, "experiments": experiments})
     one = _experiment(loaded, file.stem, quick)
     return ExperimentSet(title=one.title, include=(file.name,), name=file.stem, experiments=(one,))
 

@@ -49,17 +49,76 @@ class PlannedRun:
         return (self.run, *self.alone.values())
 
 
-def run_experiments(source: ExperimentSet, request: Request, observer: Observer | None = None) -> ExperimentResults:
-    """Run what is not in ``request.out`` yet, judge it, and write ``NAME.json`` and ``NAME.csv`` there.
+@dataclass(frozen=True)
+class Executed:
+    """Experiments that were run, before anything is made of their runs."""
+
+    source: ExperimentSet
+    request: Request
+    schemes: tuple[Contender, ...]
+    """The tested schemes."""
+    tests: tuple[Test, ...]
+    plans: Mapping[str, Sequence[PlannedRun]] = field(repr=False)
+    """By experiment."""
+    found: Mapping[str, Mapping[str, RunOutcome]] = field(repr=False)
+    """By experiment and digest of the run."""
+    started: float
+    """Seconds since the epoch."""
+
+    def ran(self, test: Test) -> dict[str, list[RunResult]]:
+        """The runs that ended well, by scheme."""
+        return _ran(self.plans[test.name], self.found[test.name])
+
+    @property
+    def _ended(self) -> list[RunOutcome]:
+        return [one for outcomes in self.found.values() for one in outcomes.values()]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What was asked for."""
+        request = self.request
+        return {
+            "experiment": self.source.name,
+            "schemes": [one.text for one in self.schemes],
+            "seed": request.seed,
+            "runs": request.runs,
+            "quick": request.quick,
+            **({"backend": request.backend} if is_real(request.backend) else {}),
+        }
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Versions, machine, command line, time, policies."""
+        took = time.time() - self.started
+        made = provenance(self.source.title, self.request.command, self.started, took, self.request.backend)
+        return {
+            **made,
+            "policies": {key: found for one in self.schemes for key, found in one.provenance.items()},
+            "runs_s": round(sum(one.stored.wall_s for one in self._ended if one.stored is not None), 1),
+        }
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Runs that ended in an error."""
+        failed = (one for one in self._ended if one.error is not None)
+        return tuple(sorted(f"{one.run.name}, seed {one.run.seed}: {one.error}" for one in failed))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out; of real packets: schemes that cannot run here, runs that the machine could not hold."""
+        notes = (note for one in self._ended if (note := _note(one)) is not None)
+        return (*self.source.left_out, *dict.fromkeys(notes))
+
+
+def execute(source: ExperimentSet, request: Request, store: RunStore, observer: Observer) -> Executed:
+    """Run what is not in the store yet.
 
     Interrupted, the same request goes on where it stopped; further schemes and repetitions are added to what is there.
 
     Raises:
         ConfigError: The request makes no sense: a length of runs, kernel TCP in the simulator.
         PlatformError: This machine lacks something that the backend needs.
-        ResultsError: The directory cannot be used.
     """
-    observer = observer or Silent()
     started = time.time()
     schemes = _checked(source, request)
     tests = tuple(Test(one) for one in source.experiments)
@@ -74,19 +133,28 @@ def run_experiments(source: ExperimentSet, request: Request, observer: Observer 
     stage = RUNNING if is_real(request.backend) else SIMULATING
     counting = Counting(observer, stage, sum(map(len, needed.values())))
     found: dict[str, dict[str, RunOutcome]] = {}
+    for test in tests:
+        counting.part = test.title
+        outcomes = measure(
+            needed[test.name],
+            reduce=_reduction(test, plans[test.name]),
+            store=store,
+            jobs=request.jobs,
+            observer=counting,
+            repeat_limited=request.repeat_limited,
+        )
+        found[test.name] = {one.run.digest: one for one in outcomes}
+    return Executed(source, request, schemes, tests, plans, found, started)
+
+
+def run_experiments(source: ExperimentSet, request: Request, observer: Observer | None = None) -> ExperimentResults:
+    """Run what is not in ``request.out`` yet, judge it, and write ``NAME.json`` and ``NAME.csv`` there.
+
+    Raises:
+        CcgymError: As :func:`execute`; or the directory cannot be used.
+    """
     with RunStore(request.out, "experiment") as store:
-        for test in tests:
-            counting.part = test.title
-            outcomes = measure(
-                needed[test.name],
-                reduce=_reduction(test, plans[test.name]),
-                store=store,
-                jobs=request.jobs,
-                observer=counting,
-                repeat_limited=request.repeat_limited,
-            )
-            found[test.name] = {one.run.digest: one for one in outcomes}
-        results = _results(source, request, schemes, tests, plans, found, started)
+        results = _results(execute(source, request, store, observer or Silent()))
         document = json.dumps(results.to_json(), ensure_ascii=False, allow_nan=False, indent=1)
         atomic_write(request.out / f"{source.name}.json", document + "\n")
         atomic_write(request.out / f"{source.name}.csv", results.to_csv())
@@ -191,45 +259,22 @@ def _checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
     return schemes
 
 
-def _results(
-    source: ExperimentSet,
-    request: Request,
-    schemes: Sequence[Contender],
-    tests: Sequence[Test],
-    plans: Mapping[str, Sequence[PlannedRun]],
-    found: Mapping[str, Mapping[str, RunOutcome]],
-    started: float,
-) -> ExperimentResults:
-    ended = [one for outcomes in found.values() for one in outcomes.values()]
-    ranges = {one.key: known for one in schemes if (known := training_range(one)) is not None}
-    made = provenance(source.title, request.command, started, time.time() - started, request.backend)
+def _results(ran: Executed) -> ExperimentResults:
+    ranges = {one.key: known for one in ran.schemes if (known := training_range(one)) is not None}
     return ExperimentResults(
-        source=source,
-        parameters={
-            "experiment": source.name,
-            "schemes": [one.text for one in schemes],
-            "seed": request.seed,
-            "runs": request.runs,
-            "quick": request.quick,
-            **({"backend": request.backend} if is_real(request.backend) else {}),
-        },
-        provenance={
-            **made,
-            "policies": {key: found for one in schemes for key, found in one.provenance.items()},
-            "runs_s": round(sum(one.stored.wall_s for one in ended if one.stored is not None), 1),
-        },
-        styles=tuple(one.style for one in schemes),
+        source=ran.source,
+        parameters=ran.parameters,
+        provenance=ran.provenance,
+        styles=tuple(one.style for one in ran.schemes),
         trained_on={key: known.text for key, known in ranges.items()},
-        tests=tuple(tests),
+        tests=ran.tests,
         outcomes={
             (test.name, key): outcome
-            for test in tests
-            for key, outcome in judge(test, schemes, plans[test.name], _ran(plans[test.name], found[test.name])).items()
+            for test in ran.tests
+            for key, outcome in judge(test, ran.schemes, ran.plans[test.name], ran.ran(test)).items()
         },
-        failures=tuple(
-            sorted(f"{one.run.name}, seed {one.run.seed}: {one.error}" for one in ended if one.error is not None)
-        ),
-        notes=tuple(dict.fromkeys(note for one in ended if (note := _note(one)) is not None)),
+        failures=ran.failures,
+        notes=ran.notes,
     )
 
 
@@ -326,8 +371,9 @@ def training_range(tested: Contender) -> TrainingRange | None:
 
 
 def inside_range(condition: Condition, trained: TrainingRange | None) -> bool | None:
-    """Whether all that a condition can draw lies within a training range; None where there is none."""
-    if trained is None:
+    """Whether all that a condition can draw lies within a training range; None where there is none, or where the path
+    is drawn from a distribution, of which that is not known."""
+    if trained is None or condition.distribution:
         return None
     corners = [_rates_and_delays(scenario) for scenario in condition.bounds()]
     rates, delays = ([one for corner in corners for one in corner[which]] for which in (0, 1))

@@ -9,6 +9,8 @@ doubling the delay::
 Zero is the physical limit; −1 is half the power. Delay is measured against propagation, which no scheme can beat, and
 not against what our oracle reached. That choice shifts all schemes on a path alike: it cancels wherever two schemes are
 compared. Loss is not part of the score: it is shown with it, and counts in which schemes are Pareto-optimal.
+
+Another *weight* of the throughput asks for more of it per delay: ccBench's throughput² / delay has the weight 2.
 """
 
 from __future__ import annotations
@@ -29,19 +31,20 @@ LOSS_MARGIN: Final = 0.005
 """And losses within half a point."""
 
 
-def score(utilization: float | None, delay_ratio: float | None) -> float:
+def score(utilization: float | None, delay_ratio: float | None, weight: float = 1.0) -> float:
     """The score of a run.
 
     Args:
         utilization: Throughput / capacity; may exceed 1 a little by Pantheon's rule. None where nothing arrived.
         delay_ratio: 95th percentile of the one-way delay / one-way propagation delay. None where nothing arrived.
+        weight: How much the logarithm of the throughput counts.
 
     Returns:
         From :data:`SCORE_FLOOR` to about 0.
     """
     if utilization is None or delay_ratio is None or utilization <= 0 or delay_ratio <= 0:
         return SCORE_FLOOR
-    return max(SCORE_FLOOR, math.log2(utilization) - math.log2(delay_ratio))
+    return max(SCORE_FLOOR, weight * math.log2(utilization) - math.log2(delay_ratio))
 
 
 @dataclass(frozen=True)

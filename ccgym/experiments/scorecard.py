@@ -6,8 +6,6 @@ anew whenever it is asked for.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import statistics
 import time
@@ -23,17 +21,17 @@ from typing_extensions import Self
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.evaluation.engine import RUNNING, SIMULATING, Observer, Silent
+from ccgym.evaluation.frames import rows_to_csv
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.results import CellResult, ResultSet, SchemeSummary
 from ccgym.evaluation.run import Contender, contenders
-from ccgym.experiments.bootstrap import Interval, bootstrap
+from ccgym.experiments.bootstrap import Ranked, bootstrap, ranked
 from ccgym.experiments.comparison import Comparison, Counting, run_evaluation
 from ccgym.experiments.request import Request
 from ccgym.experiments.score import SCORE_FLOOR, Standing, pareto_optimal, score
 from ccgym.experiments.spec import Strict
 from ccgym.experiments.training import Training
 from ccgym.files import atomic_write
-from ccgym.schemes.registry import registry
 from ccgym.schemes.style import SchemeStyle
 
 PATHS_DIRECTORY: Final = "paths"
@@ -167,21 +165,9 @@ class PathResult:
 
 
 @dataclass(frozen=True)
-class RankedScheme:
+class RankedScheme(Ranked):
     """A scheme in the ranking of a group."""
 
-    scheme: str
-    label: str
-    reference: bool
-    """Whether it knows the path and has no rank."""
-    rank: int | None
-    """From 1; None of references."""
-    score: Interval
-    """Mean score over the group's paths, with its interval."""
-    behind: Interval
-    """Mean score less that of the best competitor, with its interval: below zero throughout is surely worse."""
-    first: float
-    """Fraction of the resamples in which it was first."""
     wins: int
     """Paths on which it has the best score of the competitors."""
     pareto_optimal: int
@@ -301,21 +287,12 @@ class Scorecard:
             int(self.parameters["seed"]),
             group.name,
         )
-        order = sorted(range(len(taking_part)), key=lambda place: -resampled.scores[place].mean)
-        ranks = iter(range(1, len(order) + 1))
         ranking = []
-        for place in order:
-            one = taking_part[place]
-            mine = [path_results[path, one.key] for path in paths]
+        for place in ranked(resampled, [(one.key, one.style.label, one.reference) for one in taking_part]):
+            mine = [path_results[path, place.scheme] for path in paths]
             ranking.append(
                 RankedScheme(
-                    scheme=one.key,
-                    label=one.style.label,
-                    reference=one.reference,
-                    rank=None if one.reference else next(ranks),
-                    score=resampled.scores[place],
-                    behind=resampled.behind[place],
-                    first=resampled.first[place],
+                    **vars(place),
                     wins=sum(result.best for result in mine),
                     pareto_optimal=sum(result.pareto_optimal for result in mine),
                     utilization=_mean([result.utilization for result in mine]),
@@ -456,10 +433,9 @@ def run_scorecard(spec: ScorecardSpec, request: Request, observer: Observer | No
 
 def _card_scheme(one: Contender, spec: ScorecardSpec) -> CardScheme:
     training = None if one.choice is None else Training.of(one.choice)
-    knows_path = [registry().get(choice.name, {}).get("capabilities", {}).get("knows_path") for choice in one.choices]
     return CardScheme(
         style=one.style,
-        reference=any(knows_path),
+        reference=one.knows_path,
         trained_on=None if training is None else {name: training.draws(NetworkPath.named(name)) for name in spec.paths},
         learned=any(choice.policy for choice in one.choices),
     )
@@ -492,7 +468,7 @@ def path_results_csv(card: Scorecard) -> str:
         }
         for result in card.path_results.values()
     ]
-    return _csv(rows)
+    return rows_to_csv(rows)
 
 
 def ranking_csv(card: Scorecard) -> str:
@@ -505,23 +481,11 @@ def ranking_csv(card: Scorecard) -> str:
             "rank": place.rank,
             "scheme": place.scheme,
             "label": place.label,
-            **_interval("score", place.score),
-            **_interval("behind", place.behind),
+            **place.score.columns("score"),
+            **place.behind.columns("behind"),
             **{name: getattr(place, name) for name in numbers},
         }
         for group in card.groups
         for place in card.rankings[group.name]
     ]
-    return _csv(rows)
-
-
-def _interval(name: str, interval: Interval) -> dict[str, float]:
-    return {name: interval.mean, f"{name}_low": interval.low, f"{name}_high": interval.high}
-
-
-def _csv(rows: Sequence[dict[str, Any]]) -> str:
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, list(rows[0]) if rows else ["path"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: "" if value is None else value for name, value in row.items()} for row in rows)
-    return buffer.getvalue()
+    return rows_to_csv(rows)

@@ -6,7 +6,7 @@ What has placeholders is kept as it was written; :mod:`ccgym.experiments.expand`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -148,6 +148,49 @@ class Untrained(Strict):
     """Minimum and maximum one-way delay."""
 
 
+class Published(Strict):
+    """Winning rates that were published, to stand next to ours."""
+
+    source: str
+    """Where they are from."""
+    participants: tuple[str, ...]
+    """The schemes that are compared, as far as they take part: a winning rate depends on who does."""
+    rates: Mapping[str, float]
+    """Published winning rates by scheme, fractions."""
+    instead: Mapping[str, str] = Field(default_factory=dict)
+    """Schemes that stand in for published ones that ccgym does not have, with the names of those."""
+
+
+class Games(Strict):
+    """How schemes are compared on every condition: in games, one for each window of time.
+
+    The rules are ccBench's (arXiv 2307.10054); :mod:`ccgym.experiments.games` has them.
+    """
+
+    rule: Literal["power", "fair_share"]
+    """``power``: throughput² / round-trip time; ``fair_share``: how near to its equal part of the link."""
+    throughput: tuple[str, ...] = Field(min_length=1)
+    """The metric of the throughput in each window, Mbit/s."""
+    delay: tuple[str, ...] = ()
+    """Of ``power``: the metric of the mean one-way delay in each, ms."""
+    share: tuple[str, ...] = ()
+    """Of ``power``: the metric of the part of the capacity that was used in each."""
+    published: Published | None = None
+
+    @model_validator(mode="after")
+    def _metrics_of_every_window(self) -> Games:
+        wanted = len(self.throughput) if self.rule == "power" else 0
+        for name, given in (("delay", self.delay), ("share", self.share)):
+            if len(given) != wanted:
+                raise ConfigError(f"{len(given)} metrics", where=f"games.{name}", expected=f"{wanted}, one per window")
+        return self
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """All metrics that it needs."""
+        return (*self.throughput, *self.delay, *self.share)
+
+
 class Experiment(Scenario):
     """An experiment: what is run, what is measured, what passes, what is drawn."""
 
@@ -187,6 +230,10 @@ class Experiment(Scenario):
     """What a scheme has to meet to pass."""
     figures: tuple[str | Mapping[str, Mapping[str, Raw]], ...] = ()
     """What is drawn: names of figures (:mod:`ccgym.report.figures`), or a name with options: ``{sweep: {x: owd}}``."""
+    games: Games | None = None
+    """How schemes are ranked against each other; with it the experiment is a part of a league."""
+    optional: bool = False
+    """Whether it is left out, with a word, where a trace that it needs is missing."""
     quick: Mapping[str, Raw] = Field(default_factory=dict)
     """What ``--quick`` changes."""
     name: str = ""
@@ -235,6 +282,13 @@ class ExperimentSet(Strict):
     """Name in files; that of the YAML file."""
     experiments: tuple[Experiment, ...] = ()
     """The experiments, in order."""
+    left_out: tuple[str, ...] = ()
+    """Optional experiments that cannot be run here, and why."""
+
+    @property
+    def kind(self) -> Literal["experiment", "league"]:
+        """What is made of the runs: verdicts, or rankings."""
+        return "league" if any(one.games for one in self.experiments) else "experiment"
 
     @property
     def schemes(self) -> list[Raw]:

@@ -15,6 +15,7 @@
 ``scorecard_report``    the report on a scorecard
 ``experiment_report``   the report on experiments
 ``gap_report``          the report on a gap
+``league_report``       the report on a league
 ======================  ======================================================================
 
 Only this package and the pictures of environments import matplotlib.

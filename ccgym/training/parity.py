@@ -24,7 +24,8 @@ from ccgym.envs.settings import Settings
 from ccgym.envs.simulated_batch import SimulatedBatch
 from ccgym.errors import CcgymError, SimulationError
 from ccgym.schemes.policies import LearnedPolicy
-from ccgym.training.torch_policy import Floats, TorchPolicy
+from ccgym.training.exportable import Exportable
+from ccgym.training.torch_policy import Floats
 from ccgym.units import NS_PER_S
 
 TOLERANCE: Final = 1e-5
@@ -94,7 +95,7 @@ class Parity:
 
 
 def check_parity(
-    policy: TorchPolicy, exported: LearnedPolicy, settings: Settings, seed: int, episodes: int = EPISODES
+    policy: Exportable, exported: LearnedPolicy, settings: Settings, seed: int, episodes: int = EPISODES
 ) -> Parity:
     """Compare a trained policy with its export; see the module's text.
 
@@ -128,7 +129,7 @@ def check_parity(
     )
 
 
-def record_episode(policy: TorchPolicy, settings: Settings, seed: Sequence[int]) -> tuple[Floats, int]:
+def record_episode(policy: Exportable, settings: Settings, seed: Sequence[int]) -> tuple[Floats, int]:
     """The observations of one episode that the policy decides exactly, one row per decision, and its end in ns."""
     batch = SimulatedBatch(settings, 1)
     batch.begin(0, np.random.default_rng(seed))
@@ -137,7 +138,7 @@ def record_episode(policy: TorchPolicy, settings: Settings, seed: Sequence[int])
 
 
 def trajectory_parity(
-    policy: TorchPolicy,
+    policy: Exportable,
     exported: LearnedPolicy,
     settings: Settings,
     seed: Sequence[int],
@@ -195,7 +196,7 @@ def actions_of(answers: Floats, components: int) -> Floats:
     return largest
 
 
-def _decide_all(policy: TorchPolicy, batch: SimulatedBatch) -> list[Floats]:
+def _decide_all(policy: Exportable, batch: SimulatedBatch) -> list[Floats]:
     """Decide an episode that has begun to its end; its observations."""
     state: Floats | None = None
     seen = []
@@ -207,7 +208,7 @@ def _decide_all(policy: TorchPolicy, batch: SimulatedBatch) -> list[Floats]:
     return seen
 
 
-def _answers(policy: TorchPolicy, exported: LearnedPolicy, observations: Floats) -> tuple[Floats, Floats, Floats]:
+def _answers(policy: Exportable, exported: LearnedPolicy, observations: Floats) -> tuple[Floats, Floats, Floats]:
     """Torch's answers to an episode's observations as trained and exact, and the native actions; each has a state."""
     trained_state = exact_state = native_state = None
     rows: tuple[list[Floats], list[Floats], list[Floats]] = ([], [], [])

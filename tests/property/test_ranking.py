@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ccgym.experiments.bootstrap import bootstrap
+from ccgym.experiments.bootstrap import Center, bootstrap
 from ccgym.experiments.score import SCORE_FLOOR, Standing, dominates, pareto_optimal, score
 
 UTILIZATIONS = st.floats(1e-6, 1.2)
@@ -70,3 +70,22 @@ def test_intervals_hold_their_mean_and_come_again(table: list[list[list[float]]]
     if best is not None:
         for scheme, behind in enumerate(found.behind):
             assert behind.mean == pytest.approx(found.scores[scheme].mean - best)
+
+
+@settings(max_examples=40)
+@given(score_tables(), st.integers(0, 2**63 - 1), st.sampled_from(["mean", "interquartile"]), st.data())
+def test_strata_count_the_same(table: list[list[list[float]]], seed: int, center: Center, data: st.DataObject) -> None:
+    strata = data.draw(st.lists(st.integers(0, 2), min_size=len(table), max_size=len(table)))
+    competes = [True] * len(table[0])
+    found = bootstrap(table, competes, seed, resamples=20, center=center, strata=strata)
+    assert found == bootstrap(table, competes, seed, resamples=20, center=center, strata=strata)
+    for scheme, interval in enumerate(found.scores):
+        assert interval.low <= interval.mean <= interval.high
+        parts = []
+        for kind in set(strata):
+            means = sorted(statistics.fmean(row[scheme]) for row, own in zip(table, strata, strict=True) if own == kind)
+            cut = len(means) // 4 if center == "interquartile" else 0
+            parts.append(statistics.fmean(means[cut : len(means) - cut]))
+        assert interval.mean == pytest.approx(statistics.fmean(parts))
+    if len(set(strata)) == 1 and center == "mean":
+        assert found == bootstrap(table, competes, seed, resamples=20)

@@ -354,3 +354,43 @@ def test_without_criteria_there_is_no_verdict() -> None:
 )
 def test_fractions_are_shown_as_percent(value: float | None, text: str) -> None:
     assert read_metric("utilization", {}).show(value) == text
+
+
+# --- Packets of a part of the run ------------------------------------------------------------------------------------
+
+
+def test_throughput_and_delay_of_a_part_are_those_of_its_packets() -> None:
+    record = simulate(
+        {"rate": "8mbps", "rtt": "40ms", "queue": "1bdp"},
+        ["cubic", {"scheme": "vegas", "start": "1s"}],
+        "4s",
+        record=Record(packets=True, series="100ms"),
+    )
+    run = Measured(NetworkPath.from_any({"rate": "8mbps", "rtt": "40ms"}), record)
+    whole = read_metric("throughput", {}).of(run)
+    assert whole == pytest.approx(record.total.throughput_mbps), "Pantheon's, over the whole run"
+    log = record.packets
+    assert log is not None
+    own = (log.departure_flow == 2) & (log.departure_ns > 2 * 10**9) & (log.departure_ns < 3 * 10**9)
+    span = {"flows": [2], "from": "2s", "to": "3s"}
+    assert read_metric("mean_delay", span).of(run) == pytest.approx(log.delay_ns[own].mean() / 1e6)
+    times, sizes = log.departure_ns[own], log.departure_bytes[own]
+    expected = sizes.sum() * 8000 / (times.max() - times.min())
+    assert read_metric("throughput", span).of(run) == pytest.approx(expected)
+    before = {"flows": [2], "to": "1s"}
+    assert read_metric("throughput", before).of(run) == 0
+    assert read_metric("mean_delay", before).of(run) is None
+
+
+def test_packets_that_overtake_are_sorted() -> None:
+    record = simulate(
+        {"rate": "8mbps", "rtt": "40ms", "jitter": {"distribution": "30ms", "reorder": True}},
+        ["reno"],
+        "2s",
+        record=Record(packets=True, series="100ms"),
+    )
+    run = Measured(NetworkPath.from_any({"rate": "8mbps", "rtt": "40ms"}), record)
+    assert np.any(np.diff(record.packets.departure_ns) < 0)  # type: ignore[union-attr]
+    left = run.departures([0])
+    assert np.all(np.diff(left.times_ns) >= 0)
+    assert left.sizes.sum() == record.packets.departure_bytes.sum()  # type: ignore[union-attr]

@@ -21,10 +21,12 @@ from ccgym.experiments.metrics.goodput_ratio import GoodputRatio
 from ccgym.experiments.metrics.harm import Harm
 from ccgym.experiments.metrics.jain import Jain
 from ccgym.experiments.metrics.loss_rate import LossRate
+from ccgym.experiments.metrics.mean_delay import MeanDelay
 from ccgym.experiments.metrics.queueing_delay import QueueingDelay
 from ccgym.experiments.metrics.recovery_time import RecoveryTime
 from ccgym.experiments.metrics.round_trip_time import RoundTripTime
 from ccgym.experiments.metrics.share import Share
+from ccgym.experiments.metrics.throughput import Throughput
 from ccgym.experiments.metrics.utilization import Utilization
 
 __all__ = ["METRICS", "Measured", "Metric", "read_metric"]
@@ -41,10 +43,12 @@ METRICS: Final[Mapping[str, type[Metric]]] = {
     "harm": Harm,
     "jain": Jain,
     "loss_rate": LossRate,
+    "mean_delay": MeanDelay,
     "queueing_delay": QueueingDelay,
     "recovery_time": RecoveryTime,
     "round_trip_time": RoundTripTime,
     "share": Share,
+    "throughput": Throughput,
     "utilization": Utilization,
 }
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from ccgym.config.path import NetworkPath
 from ccgym.config.quantities import TimeField
 from ccgym.errors import ConfigError
+from ccgym.evaluation.metrics import IntArray
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.experiments.sample import Sample
 
@@ -23,12 +25,31 @@ NOTHING = "–"
 
 
 @dataclass(frozen=True)
+class Departures:
+    """Packets that left the path, in order of time."""
+
+    times_ns: IntArray
+    sizes: IntArray
+    """Bytes of IP packets."""
+    delays_ns: IntArray
+    """One-way delays."""
+
+    def between(self, begin_s: float, end_s: float) -> Departures:
+        """Those that left after the beginning and before the end; neither instant belongs to it, as in ccBench."""
+        low = np.searchsorted(self.times_ns, round(begin_s * 1e9), side="right")
+        high = np.searchsorted(self.times_ns, round(end_s * 1e9), side="left")
+        part = slice(low, high)
+        return Departures(self.times_ns[part], self.sizes[part], self.delays_ns[part])
+
+
+@dataclass(frozen=True)
 class Measured:
     """A run that a metric looks at."""
 
     path: NetworkPath
     record: RunRecord
     """What it left, packets and series included."""
+    _left: dict[tuple[int, ...], Departures] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def sample(self) -> Sample:
@@ -39,6 +60,22 @@ class Measured:
     def duration_s(self) -> float:
         """Length of the run, seconds."""
         return self.record.duration_s
+
+    def departures(self, places: Sequence[int]) -> Departures:
+        """The packets of the flows at these positions, sorted once however many metrics ask for them."""
+        chosen = tuple(places)
+        if chosen not in self._left:
+            log = self.record.packets
+            assert log is not None, "a metric that needs packets says so"
+            times, sizes, delays = log.departure_ns, log.departure_bytes, log.delay_ns
+            if len(chosen) < len(self.record.flows):
+                own = np.isin(log.departure_flow, [place + 1 for place in chosen])
+                times, sizes, delays = times[own], sizes[own], delays[own]
+            if np.any(times[1:] < times[:-1]):
+                order = np.argsort(times, kind="stable")
+                times, sizes, delays = times[order], sizes[order], delays[order]
+            self._left[chosen] = Departures(times, sizes, delays)
+        return self._left[chosen]
 
 
 class Metric(BaseModel):
@@ -108,3 +145,7 @@ class OverTime(Metric):
         if any(not 1 <= flow <= count for flow in self.flows):
             raise ConfigError(f"flows {list(self.flows)}", expected=f"numbers from 1 to {count}", where=self.key)
         return [flow - 1 for flow in self.flows] or range(count)
+
+    def departures(self, run: Measured) -> Departures:
+        """The packets of the flows that left in the part."""
+        return run.departures(self.places(run)).between(*self.span(run))

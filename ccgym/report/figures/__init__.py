@@ -14,6 +14,7 @@ Page            Arguments                                                       
 ``evaluation``  ``(ResultSet)``                                                 in the report of an evaluation
 ``scorecard``   ``(Scorecard)``                                                 on the scorecard
 ``gap``         ``(Gap)``                                                       in the report on a gap
+``league``      ``(League)``                                                    on the page of a league
 ``experiment``  ``(results)``: the experiment's results                         on the page of an experiment
 ``test``        ``(results, test, options)``                                    where a test names it
 ``command``     as it is called                                                 by a command of its own
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 FORMATS: Final = (".svg", ".pdf", ".png")
 
-Page = Literal["run", "evaluation", "scorecard", "gap", "experiment", "test", "command"]
+Page = Literal["run", "evaluation", "scorecard", "gap", "league", "experiment", "test", "command"]
 
 _Draw = TypeVar("_Draw", bound=Callable[..., "Figure"])
 
@@ -53,7 +54,7 @@ class RegisteredFigure:
     """A figure and what is known about it."""
 
     name: str
-    """Unique name; of ``evaluation``, ``scorecard``, ``gap`` and ``experiment`` also the name of its files."""
+    """Unique name; but for ``run``, ``test`` and ``command`` also that of its files."""
     title: str
     """What it shows, in words: the alternative text on pages."""
     page: Page

@@ -1,4 +1,4 @@
-"""The rankings of a scorecard: a panel per group of paths, schemes from best to worst, scores with their intervals."""
+"""Rankings: a panel per group of paths or section, schemes from best to worst, scores with their intervals."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from typing import Final
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ccgym.experiments.scorecard import Group, RankedScheme, Scorecard
+from ccgym.experiments.bootstrap import Ranked
+from ccgym.experiments.league import League
+from ccgym.experiments.scorecard import Group, Scorecard
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, axes_at, blank_figure, legible, text_at
 from ccgym.report.table import counted, number
+from ccgym.schemes.style import SchemeStyle
 
 COLUMNS: Final = 2
 WIDTH_IN: Final = 13.0
@@ -34,29 +37,52 @@ TITLE_CHARACTERS: Final = 66
 @figure("scorecard_ranking", "Mean scores with intervals, by group of paths", page="scorecard", order=2)
 def ranking_figure(card: Scorecard) -> Figure:
     """Draw the panels. Call within :func:`~ccgym.report.style.house_style`."""
-    panels = _panels(card)
+    return draw_rankings(
+        [(title, card.rankings[group.name]) for group, title in _panels(card)],
+        [one.style for one in card.schemes],
+        "Mean score with 95 % bootstrap interval over paths and runs; 0 is the limit, −1 half the power. "
+        "Hollow: knows the path, and is not ranked.",
+    )
+
+
+@figure("league_ranking", "Ratings with intervals, of all sections and of each", page="league", order=1)
+def league_ranking_figure(league: League) -> Figure:
+    """Draw the panels. Call within :func:`~ccgym.report.style.house_style`."""
+    titles = {"all": "All sections"} | {
+        one.name: f"{one.test.title} ({counted(len(one.places), 'path')})" for one in league.sections
+    }
+    return draw_rankings(
+        [(titles[name], ranking) for name, ranking in league.rankings.items() if ranking],
+        [one.style for one in league.members],
+        "Interquartile mean of the rating with 95 % bootstrap interval over paths; 0 is all that a path allows, "
+        "−1 half. Hollow: knows the path, and is not ranked.",
+    )
+
+
+def draw_rankings(panels: Sequence[tuple[str, Sequence[Ranked]]], styles: Sequence[SchemeStyle], note: str) -> Figure:
+    """A panel for each ranking.
+
+    Args:
+        panels: Titles and rankings.
+        styles: The schemes.
+        note: What is below.
+    """
     rows = max(1, math.ceil(len(panels) / COLUMNS))
-    lines = max((len(card.rankings[group.name]) for group, _ in panels), default=1)
+    lines = max((len(ranking) for _, ranking in panels), default=1)
     panel = lines * ROW_IN + EDGES_IN
     height = rows * panel + FOOT_IN
     drawn = blank_figure(WIDTH_IN, height)
-    longest = max((len(one.style.label) for one in card.schemes), default=0)
+    longest = max((len(one.label) for one in styles), default=0)
     left = 0.65 + CHARACTER_IN * longest
     wide = WIDTH_IN / COLUMNS - left - NUMBER_IN
-    low = min((place.score.low for group, _ in panels for place in card.rankings[group.name]), default=-1.0)
-    for index, (group, title) in enumerate(panels):
+    low = min((place.score.low for _, ranking in panels for place in ranking), default=-1.0)
+    for index, (title, ranking) in enumerate(panels):
         row, column = divmod(index, COLUMNS)
-        ranking = card.rankings[group.name]
         bottom = height - row * panel - HEAD_IN - len(ranking) * ROW_IN
         axes = axes_at(drawn, column * WIDTH_IN / COLUMNS + left, bottom, wide, len(ranking) * ROW_IN)
         axes.set_title(title, loc="left", fontsize=11, weight="bold", x=-(left - 0.25) / wide)
-        _panel(axes, ranking, {one.key: legible(one.style.color) for one in card.schemes}, low)
-    text_at(
-        drawn, 0.25, 0.2,
-        "Mean score with 95 % bootstrap interval over paths and runs; 0 is the limit, −1 half the power. "
-        "Hollow: knows the path, and is not ranked.",
-        fontsize=9.5, color=MUTED,
-    )  # fmt: skip
+        _panel(axes, ranking, {one.key: legible(one.color) for one in styles}, low)
+    text_at(drawn, 0.25, 0.2, note, fontsize=9.5, color=MUTED)
     return drawn
 
 
@@ -77,7 +103,7 @@ def _title(card: Scorecard, groups: list[Group]) -> str:
     return "\n".join(textwrap.wrap(f"{words} ({paths})", TITLE_CHARACTERS, max_lines=2, placeholder=f" … ({paths})"))
 
 
-def _panel(axes: Axes, ranking: Sequence[RankedScheme], colors: Mapping[str, str], low: float) -> None:
+def _panel(axes: Axes, ranking: Sequence[Ranked], colors: Mapping[str, str], low: float) -> None:
     for line, place in enumerate(ranking):
         _line(axes, line, place, colors[place.scheme])
     axes.set_ylim(len(ranking) - 0.4, -0.6)
@@ -91,11 +117,11 @@ def _panel(axes: Axes, ranking: Sequence[RankedScheme], colors: Mapping[str, str
     axes.spines["left"].set_visible(False)
 
 
-def _label(place: RankedScheme) -> str:
+def _label(place: Ranked) -> str:
     return place.label if place.rank is None else f"{place.label}   {place.rank}"
 
 
-def _line(axes: Axes, line: int, place: RankedScheme, color: str) -> None:
+def _line(axes: Axes, line: int, place: Ranked, color: str) -> None:
     shown = MUTED if place.reference else INK
     axes.plot([place.score.low, place.score.high], [line, line], color=shown, linewidth=1.6, solid_capstyle="butt")
     axes.plot(

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use ccgym_agent::{AgentSpec, FlowAgent, StartOverrides, Target};
+use ccgym_agent::{AgentSpec, ExpertSpec, FlowAgent, StartOverrides, Target};
 use ccgym_core::congestion_control::{
     Capabilities, IntervalDriven, IntervalEnd, Observables, SentEvent, SpuriousLossEvent,
 };
@@ -11,7 +11,7 @@ use ccgym_core::{
     AckEvent, CongestionControl, Control, InitContext, MonitorInterval, Rate, TimeSpan, TimeoutEvent, Timestamp,
 };
 
-use super::policy::Session;
+use super::policy::{Policy, Session};
 use crate::registry::{create_with, Parameter, Resources, Role, SchemeEntry, SchemeError, SchemeInfo};
 
 /// Registry entry.
@@ -122,18 +122,62 @@ pub(crate) enum Decider {
     Outside,
 }
 
+/// A policy whose decisions are labels for another's: it sees the same intervals through its own agent.
+#[derive(Clone)]
+struct Teacher {
+    agent: FlowAgent,
+    session: Session,
+    action: Vec<f32>,
+}
+
+impl Teacher {
+    /// The one that an agent's expert names, if it is a policy.
+    fn of(name: &'static str, agent: &AgentSpec, resources: &Resources) -> Result<Option<Self>, SchemeError> {
+        let Some(ExpertSpec::Policy { policy, .. }) = &agent.expert else { return Ok(None) };
+        let refuse = |found, expected| SchemeError::InvalidCombination { scheme: name, found, expected };
+        let known = resources
+            .policies
+            .get(policy)
+            .ok_or_else(|| refuse(format!("the expert \"{policy}\""), "the name of a policy that the host loaded"))?;
+        Self::from_policy(known).map(Some).ok_or_else(|| {
+            refuse(format!("the expert \"{policy}\", which adjusts a base scheme"), "a policy that decides alone")
+        })
+    }
+
+    fn from_policy(policy: &Arc<Policy>) -> Option<Self> {
+        let spec = policy.agent().as_teacher();
+        spec.validate().ok()?;
+        Some(Self { agent: FlowAgent::new(Arc::new(spec)), session: policy.session(), action: Vec::new() })
+    }
+
+    /// Let it decide on an interval that `learner` has taken in, in the learner's place, and tell the learner.
+    fn advise(&mut self, interval: &MonitorInterval, learner: &mut FlowAgent) {
+        // What was done in the interval is the learner's action, whatever this one had proposed.
+        self.agent.follow(learner);
+        self.agent.observe(interval, None);
+        if self.session.decide(self.agent.observation(), &mut self.action).is_ok() {
+            self.agent.act(interval.end, &self.action);
+        }
+        learner.advise(&self.agent);
+        self.agent.follow(learner);
+    }
+}
+
 /// The state of one flow.
 #[derive(Clone)]
 pub struct Learned {
     name: &'static str,
     agent: FlowAgent,
     decider: Decider,
+    teacher: Option<Box<Teacher>>,
     /// The scheme that the agent builds on.
     base: Option<Box<dyn CongestionControl>>,
     capabilities: Capabilities,
     overrides: StartOverrides,
     action: Vec<f32>,
     awaits_decision: bool,
+    /// The base scheme recovers from losses, in which the transport meters what is sent.
+    recovers: bool,
 }
 
 impl Learned {
@@ -156,20 +200,61 @@ impl Learned {
                 expected: "one that needs acknowledgements alone",
             });
         }
+        let teacher = Teacher::of(name, spec, resources)?.map(Box::new);
+        let taught = teacher.as_ref().is_some_and(|teacher| teacher.agent.needs_rate_samples());
         let of_base = base.as_ref().map(|scheme| scheme.capabilities());
+        let overwrites = agent.overwrites();
+        if let Some(base) = base.as_ref().filter(|base| overwrites && !base.capabilities().accepts_cwnd) {
+            return Err(SchemeError::InvalidCombination {
+                scheme: name,
+                found: format!("the base scheme {:?}, whose window cannot be overwritten", base.name()),
+                expected: "one that keeps a window and no more, such as cubic or reno",
+            });
+        }
         let hears = |what: fn(&Capabilities) -> bool| of_base.as_ref().is_some_and(what);
         let capabilities = Capabilities {
-            prr: false,
+            // A passive agent only measures.
+            prr: overwrites && hears(|c| c.prr),
+            accepts_cwnd: false,
             window_only: false,
             // An agent's action has limits.
             bounded: true,
             timers: (spec.decision_latency > TimeSpan::ZERO) || hears(|c| c.timers),
-            rate_samples: agent.needs_rate_samples() || hears(|c| c.rate_samples),
+            rate_samples: agent.needs_rate_samples() || taught || hears(|c| c.rate_samples),
             knows_path: hears(|c| c.knows_path),
             pacing_required: spec.action.target != Target::Cwnd || of_base.is_some_and(|c| c.pacing_required),
             ..of_base.unwrap_or_default()
         };
-        Ok(Self { name, agent, decider, base, capabilities, overrides, action: Vec::new(), awaits_decision: false })
+        Ok(Self {
+            name,
+            agent,
+            decider,
+            teacher,
+            base,
+            capabilities,
+            overrides,
+            action: Vec::new(),
+            awaits_decision: false,
+            recovers: false,
+        })
+    }
+
+    #[inline]
+    fn on_rtt(&mut self, now: Timestamp, sample: TimeSpan, min_rtt: TimeSpan) {
+        self.agent.on_rtt(now, sample, min_rtt);
+        if let Some(teacher) = &mut self.teacher {
+            teacher.agent.on_rtt(now, sample, min_rtt);
+        }
+    }
+
+    /// Let the base scheme go on from the window that the agent decided. Not in recovery: there Linux sets the window
+    /// with each acknowledgement, and to the threshold in the end, so that nothing remains of what was written.
+    fn overwrite(&mut self) {
+        if let (Some(cwnd), Some(base)) = (self.agent.take_window(), &mut self.base) {
+            if !self.recovers {
+                base.set_cwnd(cwnd);
+            }
+        }
     }
 
     /// Let the base scheme hear something.
@@ -192,11 +277,14 @@ impl CongestionControl for Learned {
 
     fn init(&mut self, context: InitContext) {
         self.agent.start(context.now, context.mss, self.overrides);
+        if let Some(teacher) = &mut self.teacher {
+            teacher.agent.start(context.now, context.mss, StartOverrides::default());
+        }
         self.tell(|scheme| scheme.init(context.clone()));
     }
 
     fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
-        self.agent.on_rtt(now, rtt_sample, rtt_sample);
+        self.on_rtt(now, rtt_sample, rtt_sample);
         self.tell(|scheme| scheme.on_handshake(now, rtt_sample));
     }
 
@@ -206,16 +294,18 @@ impl CongestionControl for Learned {
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         if let Some(sample) = event.rtt_sample {
-            self.agent.on_rtt(event.now, sample, event.rtt.min());
+            self.on_rtt(event.now, sample, event.rtt.min());
         }
         if !event.lost.is_empty() {
             self.agent.on_loss();
         }
+        self.recovers = event.in_recovery && (self.recovers || event.entered_recovery);
         self.tell(|scheme| scheme.on_ack(event));
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
         self.agent.on_loss();
+        self.recovers = false;
         self.tell(|scheme| scheme.on_timeout(event));
     }
 
@@ -231,6 +321,7 @@ impl CongestionControl for Learned {
     fn on_timer(&mut self, now: Timestamp) {
         if self.agent.next_timer() <= now {
             self.agent.on_timer(now);
+            self.overwrite();
         }
         self.tell(|scheme| {
             if scheme.next_timer() <= now {
@@ -288,6 +379,9 @@ impl IntervalDriven for Learned {
     fn on_interval(&mut self, interval: &MonitorInterval) {
         let base = self.base.as_ref().map(|scheme| scheme.control());
         let due = self.agent.observe(interval, base.as_ref());
+        if let Some(teacher) = &mut self.teacher {
+            teacher.advise(interval, &mut self.agent);
+        }
         self.awaits_decision = due && self.decided_outside();
         match &mut self.decider {
             Decider::Policy(session) if due => {
@@ -305,6 +399,7 @@ impl IntervalDriven for Learned {
             }
             _ => {}
         }
+        self.overwrite();
     }
 
     fn interval_end(&self) -> IntervalEnd {
@@ -323,9 +418,68 @@ impl IntervalDriven for Learned {
     fn decide(&mut self, now: Timestamp, action: &[f32]) {
         self.awaits_decision = false;
         self.agent.act(now, action);
+        self.overwrite();
     }
 
     fn agent(&self) -> &dyn Any {
         &self.agent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, Map};
+
+    use super::*;
+    use crate::testing::{ms, MockTransport, MSS};
+
+    /// A flow whose decisions come from outside, over a base scheme.
+    fn over(base: &str) -> Result<Box<dyn CongestionControl>, SchemeError> {
+        let agent = json!({
+            "name": "over", "clock": {"kind": "fixed", "interval": 20_000_000},
+            "observation": {"features": [{"signal": "loss_fraction", "clip": [0.0, 1.0]}]},
+            "action": {"map": {"kind": "exponential", "base": 4}, "target": "cwnd", "inner": {"scheme": base}},
+            "reward": {"terms": [{"term": "loss", "weight": -1.0}]},
+            "startup": {"kind": "none"}
+        });
+        let spec = AgentSpec::from_json(&agent.to_string()).expect("an agent");
+        let agent = Some(FlowAgent::new(Arc::new(spec)));
+        create_with("learned", &Map::new(), &Resources { agent, ..Resources::default() })
+    }
+
+    fn decide(host: &mut MockTransport, action: f32) {
+        let now = host.now;
+        let side = host.scheme.interval_driven_mut().expect("decides at intervals");
+        side.on_interval(&MonitorInterval::new(now));
+        side.decide(now, &[action]);
+    }
+
+    #[test]
+    fn the_base_scheme_goes_on_from_what_was_written() {
+        let mut host = MockTransport::new(over("reno").expect("Reno's window can be written"));
+        decide(&mut host, 1.0);
+        assert_eq!(host.window(), 40.0);
+        host.send();
+        host.ack_round(ms(20), TimeSpan::ZERO);
+        assert_eq!(host.window(), 80.0, "slow start from there");
+        host.send();
+        host.lose();
+        // Linux meters recovery and ends it at the threshold, whatever was written meanwhile.
+        assert!(host.scheme.capabilities().prr);
+        decide(&mut host, 1.0);
+        assert_eq!(host.window(), 40.0);
+        while host.in_recovery() {
+            host.ack_after(ms(20));
+        }
+        decide(&mut host, -0.5);
+        assert_eq!((host.window(), host.scheme.ssthresh()), (20.0, Some(40 * MSS)));
+        host.ack_round(ms(20), TimeSpan::ZERO);
+        assert!(host.window() > 30.0, "slow start up to the threshold: {}", host.window());
+    }
+
+    #[test]
+    fn a_base_scheme_without_a_window_of_its_own_is_refused() {
+        let error = over("bbr").err().expect("BBR computes its window").to_string();
+        assert!(error.contains("\"bbr\", whose window cannot be overwritten"), "{error}");
     }
 }

@@ -239,7 +239,12 @@ pub enum StartupSpec {
         exit: Vec<Exit>,
     },
     /// As the base scheme starts; the agent is not asked before that has left slow start.
-    Inner {},
+    Inner {
+        /// Until then each interval multiplies the window of the base scheme by this.
+        #[serde(default = "unity")]
+        #[schemars(range(min = 1, max = 10))]
+        gain: f64,
+    },
     /// As the base scheme starts, the agent being asked from the first interval on.
     None {},
 }
@@ -265,6 +270,21 @@ pub enum GuardSpec {
     None {},
     /// Search upwards from a rate that is low for no visible reason, as slow start does.
     Recovery(RecoverySpec),
+}
+
+impl AgentSpec {
+    /// The same as a teacher on the flow of another agent: it decides at once and from the first interval on, and nothing
+    /// but its policy changes what it has decided.
+    #[must_use]
+    pub fn as_teacher(&self) -> Self {
+        Self {
+            decision_latency: TimeSpan::ZERO,
+            startup: StartupSpec::Window { packets: ten() },
+            guard: GuardSpec::None {},
+            expert: None,
+            ..self.clone()
+        }
+    }
 }
 
 impl Default for GuardSpec {

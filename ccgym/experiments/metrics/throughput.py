@@ -1,0 +1,25 @@
+"""Throughput: bits of IP packets that left the path, over the time from the first to the last of them (Pantheon)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from typing_extensions import override
+
+from ccgym.evaluation.metrics import rate_mbps
+from ccgym.experiments.metrics.base import Better, Measured, OverTime
+
+
+class Throughput(OverTime):
+    """Pantheon's throughput of a part of the run; retransmissions and headers count. 0 where fewer than two left."""
+
+    better: ClassVar[Better] = "higher"
+    needs_packets: ClassVar[bool] = True
+
+    label: str = "throughput"
+    unit: str = "Mbit/s"
+
+    @override
+    def of(self, run: Measured) -> float:
+        left = self.departures(run)
+        return rate_mbps(left.times_ns, left.sizes)

@@ -1,0 +1,74 @@
+"""Keeps what docs/league.md shows of the experiment: its rankings in docs/data, its figures in docs/img.
+
+python evaluate.py --experiment league
+python tools/league.py results/league
+make docs
+
+Of a quick look only the rankings are kept, as docs/data/league-quick.csv.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from kept import ROOT, keep_figure
+
+from ccgym.evaluation.frames import rows_to_csv
+
+FIGURES: Final = ("ranking", "profiles", "improvement", "weights")
+KEPT: Final = (
+    "section", "rank", "scheme", "rating", "rating_low", "rating_high", "first", "winning_rate", "winning_rate_exact",
+    "mean", "worst", "share", "delay_ratio",
+)  # fmt: skip
+"""Columns of docs/data/league.csv; ranks by weight follow."""
+
+
+def main(directory: Path) -> None:
+    """Keep rankings, published winning rates and figures."""
+    league: dict[str, Any] = json.loads((directory / "league.json").read_text(encoding="utf-8"))
+    sections = {one["name"]: one for one in league["sections"]}
+    rows = []
+    for name, places in league["rankings"].items():
+        section = sections.get(name, {"winning_rates": {}, "winning_rates_exact": {}, "means": {}})
+        for place in places:
+            scheme, score = place["scheme"], place["score"]
+            values = {
+                **place,
+                **section["means"].get(scheme, {}),
+                "section": name,
+                "rating": score["mean"],
+                "rating_low": score["low"],
+                "rating_high": score["high"],
+                "winning_rate": section["winning_rates"].get(scheme),
+                "winning_rate_exact": section["winning_rates_exact"].get(scheme),
+            }
+            weights = league["weights"].get(scheme, {}) if name == "all" else {}
+            row = {key: _short(values.get(key)) for key in KEPT}
+            rows.append({**row, **{f"weight_{weight}": rank for weight, rank in weights.items()}})
+    if league["parameters"]["quick"]:
+        _keep("league-quick", rows)
+        return
+    published = [
+        {"section": one["name"], **{key: _short(value) for key, value in row.items()}}
+        for one in league["sections"]
+        for row in one["published"]
+    ]
+    _keep("league", rows)
+    _keep("league-published", published)
+    for figure in FIGURES:
+        keep_figure(directory / f"league_{figure}.png", f"league-{figure}")
+
+
+def _keep(name: str, rows: list[dict[str, Any]]) -> None:
+    (ROOT / f"docs/data/{name}.csv").write_text(rows_to_csv(rows), encoding="utf-8")
+
+
+def _short(value: Any) -> Any:
+    return f"{value:.4g}" if isinstance(value, float) else value
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
