@@ -30,7 +30,7 @@ from ccgym.experiments.games import (
 )
 from ccgym.experiments.request import Request
 from ccgym.experiments.results import RunResult, Test
-from ccgym.experiments.run import Executed, PlannedRun, execute
+from ccgym.experiments.run import Executed, PlannedRun, checked, execute
 from ccgym.experiments.score import score
 from ccgym.experiments.spec import ExperimentSet, Games
 from ccgym.files import atomic_write
@@ -357,6 +357,7 @@ def run_league(source: ExperimentSet, request: Request, observer: Observer | Non
     Raises:
         CcgymError: As :func:`~ccgym.experiments.run.execute`; or the directory cannot be used.
     """
+    checked(source, request)  # before the directory is made
     with RunStore(request.out, "experiment") as store:
         league = league_of(execute(source, request, store, observer or Silent()))
         document = json.dumps(league.to_json(), ensure_ascii=False, indent=1)

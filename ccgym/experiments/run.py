@@ -120,7 +120,7 @@ def execute(source: ExperimentSet, request: Request, store: RunStore, observer: 
         PlatformError: This machine lacks something that the backend needs.
     """
     started = time.time()
-    schemes = _checked(source, request)
+    schemes = checked(source, request)
     tests = tuple(Test(one) for one in source.experiments)
     plans = {
         test.name: planned(test, schemes, runs=request.runs, seed=request.seed, backend=request.backend)
@@ -153,6 +153,7 @@ def run_experiments(source: ExperimentSet, request: Request, observer: Observer 
     Raises:
         CcgymError: As :func:`execute`; or the directory cannot be used.
     """
+    checked(source, request)  # before the directory is made
     with RunStore(request.out, "experiment") as store:
         results = _results(execute(source, request, store, observer or Silent()))
         document = json.dumps(results.to_json(), ensure_ascii=False, allow_nan=False, indent=1)
@@ -244,7 +245,7 @@ def _reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
     return Reduction(f"metrics-{named[:16]}", 1, reduce)
 
 
-def _checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
+def checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
     """The schemes, if the request can be met."""
     if request.runtime_ns is not None:
         raise ConfigError(
