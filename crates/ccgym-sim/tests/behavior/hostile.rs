@@ -153,7 +153,7 @@ impl Trouble {
         }
         let link = json!({"kind": "link", "schedule": {"kind": "rate", "rate": self.rate}, "queue": self.queue});
         let delay = json!({"kind": "delay", "delay": self.delay});
-        let uplink = [&self.up[..], &[link], &self.behind[..], &[delay.clone()]].concat();
+        let uplink = [&self.up[..], &[link], &self.behind[..], std::slice::from_ref(&delay)].concat();
         let downlink = [&[delay], &self.down[..]].concat();
         let capacity = if self.rate.is_u64() { json!([[0, self.rate]]) } else { self.rate.clone() };
         spec(json!({
